@@ -44,7 +44,7 @@ data: $(STAMP)
 
 data-corun: $(STAMP)
 	$(BIN)/crosscast corun campaign --out src/crosscast/data/bundled/corun --suite all --sizes small,medium --mixes 2,3 \
-	    --most-mixes 160 --rounds 2 --device pocl:0
+	    --most-mixes 160 --device pocl:0
 
 format: $(STAMP)
 	$(BIN)/ruff check --fix .

@@ -100,5 +100,5 @@ def test_the_list_of_commands_says_what_each_says_and_none_has_many_options() ->
         assert " ".join(str(apps[-1].help).split()).startswith(text.removesuffix("."))
         counts |= options_of([name])
     many = {name: count for name, count in counts.items() if count > 14}
-    # These are not of one question: they set up an engine, and measurements.
-    assert set(many) <= {"characterize", "corun campaign"}
+    # It is not of one question: it sets up an engine.
+    assert set(many) <= {"characterize"}

@@ -13,12 +13,13 @@ from crosscast.data.corun import co_runs
 from crosscast.data.dataset import read_dataset
 from crosscast.data.isolated_runs import read_profile
 from crosscast.measure import opencl as describe
+from crosscast.measure.campaign import Outcome
 from crosscast.measure.corun import campaign as corun_campaign
 from crosscast.measure.opencl import devices
 
 Output = pytest.CaptureFixture[str]
 CPU = devices()[0]
-QUICK = ["--round-time", "0.01", "--window", "0.02", "--jobs", "1", "--sensor", "none"]
+QUICK = ["--round-time", "0.01", "--jobs", "1", "--sensor", "none"]
 LAUNCH = """
 source = "k.cl"
 kernel = "k"
@@ -86,18 +87,8 @@ def test_a_launch_file_can_be_profiled_and_its_file_is_named_after_it(
 
 @pytest.mark.usefixtures("little_memory")
 def test_a_campaign_fills_a_dataset_and_goes_on_where_it_was(tmp_path: Path, capfd: Output) -> None:
-    words = [
-        "corun",
-        "campaign",
-        "--suite",
-        "gem",
-        "--sizes",
-        "tiny",
-        "--device",
-        CPU.id,
-        "--no-instruction-mix",
-    ]
-    words += ["--rounds", "1", "--out", str(tmp_path / "set"), *QUICK]
+    words = f"corun campaign --suite gem --sizes tiny --device {CPU.id} --no-instruction-mix".split()
+    words += ["--out", str(tmp_path / "set"), *QUICK]
     assert main(words) == 0
     output = capfd.readouterr()
     assert "crosscast: applications at sizes: 1; mixes of 2: 1; 3 tasks, roughly 15 s\n" in output.err
@@ -152,7 +143,8 @@ def test_a_file_that_cannot_be_written_is_refused_before_anything_runs(
     [
         (["campaign", "--out", "set", "--bags", "2"], "it is --mixes now"),
         (["campaign", "--out", "set", "--no-mix"], "it is --no-instruction-mix now"),
-        (["neighbour", "low"], "crosscast corun neighbour is crosscast corun stressor now"),
+        (["campaign", "--out", "set", "--rounds", "2"], "it is --jobs now"),
+        (["neighbour", "low"], "crosscast corun neighbour is crosscast measure stressor now"),
         (["campaign", "--out", "set", "--jobs", "2.5"], "--jobs: expected a whole number, found '2.5'"),
         (["campaign", "--out", "set", "--mixes", "2.5"], "--mixes: expected numbers such as"),
     ],
@@ -164,23 +156,25 @@ def test_old_spellings_and_fractions_are_refused_in_a_sentence(
     assert message in capfd.readouterr().err
 
 
+@pytest.mark.parametrize(("most", "hinted"), [([], True), (["--most-mixes", "500"], False)])
+def test_of_very_many_mixes_people_are_told_how_to_measure_fewer(
+    most: list[str], hinted: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Output
+) -> None:
+    monkeypatch.setattr(corun_campaign, "run_corun_campaign", lambda plan, out, status: Outcome())
+    words = ["corun", "campaign", "--out", str(tmp_path), "--sizes", "tiny", "--mixes", "2,3", *most]
+    assert main(words) == 0
+    errors = capfd.readouterr().err.splitlines()
+    assert errors[0].startswith("crosscast: applications at sizes: 14; mixes of 2: 105; mixes of 3: 5")
+    assert errors[1:] == ["crosscast: --most-mixes 100 takes that many of each, by lot"] * hinted
+
+
 @pytest.mark.usefixtures("little_memory")
 def test_an_application_that_fails_alone_has_no_profile(
     tmp_path: Path, make_application: Callable[..., Path], capfd: Output
 ) -> None:
     own = make_application("wrong", check="raise CheckFailed('the sum is wrong')")
     out = tmp_path / "wrong.json"
-    words = [
-        "corun",
-        "profile",
-        str(own),
-        "--size",
-        "tiny",
-        "--out",
-        str(out),
-        "--no-instruction-mix",
-        *QUICK,
-    ]
-    assert main(words) == 1
+    words = ["corun", "profile", str(own), "--size", "tiny", "--out", str(out), "--no-instruction-mix"]
+    assert main([*words, *QUICK]) == 1
     assert "the sum is wrong" in capfd.readouterr().err
     assert not out.exists()

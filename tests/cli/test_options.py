@@ -103,7 +103,7 @@ def test_an_old_spelling_is_answered_with_the_new_one(
         ["colocate", "a.json", "--model", "m", "--group-size"],
         ["measure", "matmul.toml", "--min-runs"],
         ["dataset", "build", "--out", "d", "--seed"],
-        ["corun", "campaign", "--out", "d", "--rounds"],
+        ["corun", "campaign", "--out", "d", "--jobs"],
     ],
 )
 def test_whole_numbers_are_not_rounded(capsys: Output, words: list[str], value: str) -> None:

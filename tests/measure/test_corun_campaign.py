@@ -24,7 +24,7 @@ from crosscast.errors import CheckFailed, DeviceFault, InputError, MissingExtraE
 from crosscast.measure import campaign as engine
 from crosscast.measure import host_state
 from crosscast.measure.campaign import Outcome, State
-from crosscast.measure.corun import campaign
+from crosscast.measure.corun import campaign, profile
 from crosscast.measure.corun.campaign import (
     ALONE,
     CoRunPlan,
@@ -34,8 +34,7 @@ from crosscast.measure.corun.campaign import (
     run_corun_campaign,
     settled,
 )
-from crosscast.measure.corun.crew import Work
-from crosscast.measure.corun.mix_run import CoRunSettings, MixRun
+from crosscast.measure.corun.run import CoRunSettings, MixRun, Work
 from crosscast.measure.opencl import OpenCLDevice, devices, find, known_row
 from crosscast.measure.processes import DescribeJob, InstructionMixJob, Job
 from crosscast.suite.application import TYPICAL
@@ -80,7 +79,7 @@ class Machine:
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     found = Machine()
-    for module in (engine, campaign):
+    for module in (engine, profile):
         monkeypatch.setattr(module, "run_job", found.job)
     monkeypatch.setattr(host_state, "doubts", list)
     monkeypatch.setattr(campaign, "Crew", found.crew_of)

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from crosscast.errors import DeviceFault
-from crosscast.measure.corun.crew import Crew
-from crosscast.measure.corun.mix_run import CoRunSettings, MixRun
+from crosscast.measure.corun import profile
 from crosscast.measure.corun.profile import Calibration, Profiled, calibrate, device_power_w, profile_of
+from crosscast.measure.corun.run import CoRunSettings, Crew, MixRun
 from crosscast.measure.opencl import OpenCLDevice, devices, static_facts
 from crosscast.measure.subjects import Stressor, SuiteProblem
 from support.measuring import MadeCrew
@@ -109,7 +109,7 @@ def test_a_stressor_that_fails_is_a_fault_of_the_device() -> None:
 
 def test_on_this_machine_the_stressors_run_and_are_checked() -> None:
     device = devices()[0]
-    settings = CoRunSettings(round_s=0.005, window_s=0.01, jobs=1, rounds=1, warmups=1, sensor="none")
+    settings = CoRunSettings(round_s=0.005, jobs=1, warmups=1, sensor="none")
     with Crew(device, settings) as crew:
         found = calibrate(crew, device.id, {**static_facts(device), "memory_bytes": 200 * MIB})
     assert all(level.bandwidth_bytes_per_s > 0 and level.work.runs for level in found.levels)
@@ -171,8 +171,9 @@ def test_counters_become_features_except_those_that_stay_0() -> None:
     assert not {"branch_miss", "llc_miss", "l1_miss", "dtlb_miss"} & set(features)
 
 
-def test_shares_of_instructions_are_features() -> None:
-    features = profiled(MadeCrew({"kmeans": 0.01}), mix={"sse": 0.0, "mem": 0.25}).solo.features
+def test_shares_of_instructions_are_features(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(profile, "run_job", lambda job, timeout_s: {"mix": {"sse": 0.0, "mem": 0.25}})
+    features = profiled(MadeCrew({"kmeans": 0.01}), characterize=True).solo.features
     assert (features["mix_sse"], features["mix_mem"]) == (0.0, 0.25)
 
 

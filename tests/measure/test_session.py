@@ -253,6 +253,18 @@ def test_own_threads_are_not_others(tmp_path: Path) -> None:
     assert host_state.load(tmp_path) == 1.25
 
 
+@pytest.mark.parametrize(
+    ("load", "doubt"), [("0.49", ""), ("0.50", "0.5 threads"), ("3.21", "3.2 threads"), (None, "")]
+)
+def test_a_machine_that_other_programs_keep_busy_is_doubted(
+    tmp_path: Path, load: str | None, doubt: str
+) -> None:
+    if load is not None:
+        write(tmp_path, "proc/loadavg", f"{load} 9.00 9.00 5/91 28737\n")
+    found = host_state.doubts(tmp_path)
+    assert [each.partition(" of this machine wanted to run")[0] for each in found] == [doubt] * bool(doubt)
+
+
 def test_others_are_never_fewer_than_none(tmp_path: Path) -> None:
     write(tmp_path, "proc/loadavg", "0.00 0.00 0.00 0/91 28737\n")
     write(tmp_path, "proc/self/task/10/stat", "10 (python) R 1 10 10")

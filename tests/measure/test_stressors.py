@@ -47,7 +47,7 @@ def test_wrong_input_is_refused(level: str, nbytes: int, seconds: float, message
 
 
 def test_the_command_says_when_it_is_ready_and_what_it_moved(capfd: Output) -> None:
-    assert main(["corun", "stressor", "medium", "--seconds", "0", "--image", "64K", "--json"]) == 0
+    assert main(["measure", "stressor", "medium", "--seconds", "0", "--image", "64K", "--json"]) == 0
     output = capfd.readouterr()
     found = json.loads(output.out)
     assert (found["level"], found["runs"], found["image_bytes"]) == ("medium", 1, 65536)
@@ -55,7 +55,7 @@ def test_the_command_says_when_it_is_ready_and_what_it_moved(capfd: Output) -> N
 
 
 def test_the_command_refuses_what_it_cannot_be(capfd: Output) -> None:
-    assert main(["corun", "stressor", "none"]) == 2
+    assert main(["measure", "stressor", "none"]) == 2
     assert "LEVEL: expected one of low, medium, high, found 'none'" in capfd.readouterr().err
     assert main(["corun", "stressor", "low", "--seconds", "-3"]) == 2
     assert "--seconds: expected a number of seconds" in capfd.readouterr().err
@@ -65,7 +65,7 @@ def test_it_needs_no_opencl() -> None:
     code = (
         "import sys; sys.modules['pyopencl'] = None\n"
         "from crosscast.cli import main\n"
-        "sys.exit(main(['corun', 'stressor', 'low', '--seconds', '0', '--image', '64K']))"
+        "sys.exit(main(['measure', 'stressor', 'low', '--seconds', '0', '--image', '64K']))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -14,8 +14,8 @@ from msgspec import structs
 from crosscast.data.corun import Solo
 from crosscast.data.description import BagCount, CoRunContents, CoRunFailure, SoloCount
 from crosscast.decide.colocation import ColocationPlan, choose_colocation
-from crosscast.measure.corun.crew import Work
 from crosscast.measure.corun.profile import Calibration, Level
+from crosscast.measure.corun.run import Work
 from crosscast.measure.subjects import Stressor
 from crosscast.predict.corun.artefact import CoRunCard, TrainedCoRunModel
 from crosscast.predict.corun.forecast import Estimate, MixForecast

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from crosscast.configuration import Configuration
 from crosscast.errors import SensorFault
-from crosscast.measure.corun.crew import Work
-from crosscast.measure.corun.mix_run import CoRunnerRun, MixRun
+from crosscast.measure.corun.run import CoRunnerRun, MixRun, Work
 from crosscast.measure.regions.key import RegionKey, RegionRun
 from crosscast.measure.stressors import LEVELS
 from crosscast.measure.subjects import LaunchFile, Stressor, Subject

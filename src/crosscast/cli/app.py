@@ -41,7 +41,7 @@ COMMANDS = {
         "Evaluate models on held-out data, beside trivial baselines, with bootstrap intervals.",
     ),
     "measure": (
-        "crosscast.cli.measure:measure",
+        "crosscast.cli.measure:app",
         "Measure the kernels of WHAT on an OpenCL device, again and again.",
     ),
     "predict": (

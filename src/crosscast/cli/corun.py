@@ -1,4 +1,4 @@
-"""``crosscast corun``: profiles, campaigns and stressors of applications that share a device."""
+"""``crosscast corun``: profiles and campaigns of applications that share a device, and translated times."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from crosscast.cli.options import (
     names_in,
 )
 from crosscast.cli.running import CampaignStatus, LabelStatus, print_outcome
-from crosscast.units import format_bytes, format_bytes_per_second, format_seconds, parse_bytes
 
 if TYPE_CHECKING:
     from crosscast.measure.opencl import OpenCLDevice
@@ -43,9 +42,7 @@ def campaign(
     seed: Whole = 0,
     no_instruction_mix: Flag = False,
     round_time: float = 0.2,
-    window: float = 0.6,
     jobs: Whole = 3,
-    rounds: Whole = 3,
     threads: Whole | None = None,
     sensor: str = "auto",
     timeout: float = 60.0,
@@ -78,12 +75,9 @@ def campaign(
         Do not characterize the applications for their instruction mixes.
     round_time
         Seconds that a job takes alone at least.
-    window
-        Seconds that a mix runs together at least.
     jobs
-        Whole jobs of each co-runner in that time at least.
-    rounds
-        How often all co-runners start one job together.
+        Whole jobs of each co-runner, at least, that are timed while all run; then all start one together, as
+        often.
     threads
         Threads that each co-runner may use on a CPU device of PoCL; by default all cores.
     sensor
@@ -101,13 +95,12 @@ def campaign(
     expect_installed(applications)
     # Imported here, as they need what the line above found.
     from crosscast.measure.corun.campaign import CoRunPlan, run_corun_campaign
-    from crosscast.measure.corun.mix_run import CoRunSettings
+    from crosscast.measure.corun.run import CoRunSettings
     from crosscast.measure.opencl import devices, find
     from crosscast.suite.application import TYPICAL, working_set
 
     names = names_in("--sizes", sizes)
     target = devices()[0] if device is None else find(device)
-    cpu = next((other for other in devices() if other.type == "cpu"), None)
     for name in names:
         working_set(name)
     plan = CoRunPlan(
@@ -115,13 +108,11 @@ def campaign(
         sizes=tuple(names),
         device=target,
         caches=TYPICAL,
-        settings=CoRunSettings(
-            round_time, window, jobs, rounds, timeout_s=timeout, sensor=sensor, threads=threads
-        ),
+        settings=CoRunSettings(round_time, jobs, timeout_s=timeout, sensor=sensor, threads=threads),
         mixes=tuple(mixes or (2,)),
         most_mixes=most_mixes,
         seed=seed,
-        cpu=None if target.type == "cpu" else cpu,
+        cpu=_host("auto", target),
         characterize=not no_instruction_mix,
     )
     print(f"crosscast: {plan.text}", file=sys.stderr)
@@ -137,42 +128,6 @@ def campaign(
     return _FAILED if outcome.failures else 0
 
 
-_UNKNOWN_CACHE = 64 << 20
-
-
-def stressor(level: str, /, *, seconds: float = 10.0, image: str | None = None, json: Flag = False) -> None:
-    """Run a stressor, a microbenchmark that presses on memory, on one core of the CPU, without OpenCL.
-
-    For applications of which Crosscast starts nothing: run this beside them, one for each core that should be
-    busy, and divide their time beside it by their time alone.
-
-    Parameters
-    ----------
-    level
-        `low`, `medium` or `high`, by the misses of the last-level cache.
-    seconds
-        How long, from when it says that it is ready.
-    image
-        Bytes of each of its four images, such as `32MiB`; by default those of the last-level cache.
-    json
-        Print one JSON object.
-    """
-    # Imported here: `--help` needs no NumPy.
-    from crosscast.measure import host_state
-    from crosscast.measure.stressors import host_run
-
-    caches = host_state.caches()
-    nbytes = parse_bytes(image) if image else caches.l3 or caches.l2 or _UNKNOWN_CACHE
-    found = host_run(level, nbytes, seconds, lambda: print("ready", file=sys.stderr, flush=True))
-    if json:
-        print(json_format.dumps({**vars(found), "image_bytes": nbytes}, allow_nan=False))
-        return
-    print(
-        f"{found.level}: {format_bytes_per_second(found.bandwidth_bytes_per_s)} on one core for "
-        f"{format_seconds(found.elapsed_s)}; 4 images of {format_bytes(nbytes)}"
-    )
-
-
 def profile(
     what: str,
     /,
@@ -183,7 +138,6 @@ def profile(
     cpu: str = "auto",
     no_instruction_mix: Flag = False,
     round_time: float = 0.2,
-    window: float = 0.6,
     jobs: Whole = 3,
     sensor: str = "auto",
     timeout: float = 60.0,
@@ -212,10 +166,8 @@ def profile(
         Do not characterize the application for its instruction mix, which takes long for large problems.
     round_time
         Seconds that a job takes alone at least.
-    window
-        Seconds that a mix runs together at least.
     jobs
-        Whole jobs of each co-runner in that time at least.
+        Whole jobs of each co-runner, at least, that are timed while all run.
     sensor
         `auto`, `none`, `rapl`, `nvml` or `replay:PATH`.
     timeout
@@ -227,9 +179,8 @@ def profile(
     # Imported here: `--help` needs no OpenCL.
     from crosscast.data.isolated_runs import write_profile
     from crosscast.measure import host_state
-    from crosscast.measure.corun.crew import Crew
-    from crosscast.measure.corun.mix_run import CoRunSettings
     from crosscast.measure.corun.profile import calibrate, profile_of
+    from crosscast.measure.corun.run import CoRunSettings, Crew
     from crosscast.measure.opencl import devices, find, known_row, static_facts
     from crosscast.report.corun import CoRunProfile, corun_profile_report
 
@@ -238,12 +189,11 @@ def profile(
     path = out or Path(f"{name[0]}.json" if size is None else f"{name[0]}-{size}.json")
     check_file("--out", path)
     doubts = host_state.doubts()
-    settings = CoRunSettings(round_time, window, jobs, timeout_s=timeout, sensor=sensor)
+    settings = CoRunSettings(round_time, jobs, timeout_s=timeout, sensor=sensor)
     row = known_row(target)
     with LabelStatus() as status, ExitStack() as crews:
         crew = crews.enter_context(Crew(target, settings))
         host = _host(cpu, target)
-        mix, notes = ({}, []) if no_instruction_mix else _instruction_mix(subject, status)
         calibration = calibrate(crew, target.id, static_facts(target), status)
         found = profile_of(
             name,
@@ -251,14 +201,12 @@ def profile(
             target,
             crew,
             calibration,
-            mix=mix,
+            characterize=not no_instruction_mix,
             on_cpu=None if host is None else (host, crews.enter_context(Crew(host, settings))),
             note=status,
         )
     write_profile(found.solo, row, path)
-    done = CoRunProfile(
-        found.solo, target.id, target.name, calibration, [*doubts, *notes, *found.notes], path
-    )
+    done = CoRunProfile(found.solo, target.id, target.name, calibration, [*doubts, *found.notes], path)
     if json:
         print(json_format.dumps(done.to_dict(), allow_nan=False))
     else:
@@ -283,24 +231,6 @@ def _host(cpu: str, target: OpenCLDevice) -> OpenCLDevice | None:
     if cpu != "auto":
         return find(cpu)
     return next((device for device in devices() if device.type == "cpu"), None)
-
-
-def _instruction_mix(
-    subject: SuiteProblem | LaunchFile, status: LabelStatus
-) -> tuple[dict[str, float], list[str]]:
-    """Shares of the instructions, or why there are none."""
-    from crosscast.errors import CrosscastError, MissingExtraError
-    from crosscast.measure.processes import InstructionMixJob, run_job
-    from crosscast.measure.subjects import TIMEOUT_S
-
-    job = InstructionMixJob(subject, TIMEOUT_S)
-    status(f"characterize {job.label}")
-    try:
-        return dict(run_job(job, TIMEOUT_S)["mix"]), []
-    except MissingExtraError:
-        raise
-    except CrosscastError as error:
-        return {}, [f"no instruction mix: {error}"]
 
 
 def translate(
@@ -361,5 +291,6 @@ app = cyclopts.App(
 
 app.command(profile)
 app.command(campaign)
-app.command(stressor)
+# As it was called before.
+app.command("crosscast.cli.measure:stressor", show=False)
 app.command(translate)

@@ -1,4 +1,4 @@
-"""``crosscast measure`` and ``crosscast devices``, and what is measured as a person names it."""
+"""``crosscast measure`` with its stressors, ``crosscast devices``, and how people name what is measured."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+import cyclopts
+
 from crosscast.cli.options import Flag, Whole
 from crosscast.cli.running import StatusLine
 from crosscast.errors import InputError
-from crosscast.units import format_seconds
+from crosscast.units import format_bytes, format_bytes_per_second, format_seconds, parse_bytes
 
 if TYPE_CHECKING:
     from crosscast.measure.subjects import LaunchFile, Settings, SuiteProblem
@@ -138,6 +140,42 @@ class _Status(StatusLine):
             self.show(f"{self._what}: {done}, of at least {least} in {seconds}")
 
 
+_UNKNOWN_CACHE = 64 << 20
+
+
+def stressor(level: str, /, *, seconds: float = 10.0, image: str | None = None, json: Flag = False) -> None:
+    """Run a stressor, a microbenchmark that presses on memory, on one core of the CPU, without OpenCL.
+
+    For applications of which Crosscast starts nothing: run this beside them, one for each core that should be
+    busy, and divide their time beside it by their time alone.
+
+    Parameters
+    ----------
+    level
+        `low`, `medium` or `high`, by the misses of the last-level cache.
+    seconds
+        How long, from when it says that it is ready.
+    image
+        Bytes of each of its four images, such as `32MiB`; by default those of the last-level cache.
+    json
+        Print one JSON object.
+    """
+    # Imported here: `--help` needs no NumPy.
+    from crosscast.measure import host_state
+    from crosscast.measure.stressors import host_run
+
+    caches = host_state.caches()
+    nbytes = parse_bytes(image) if image else caches.l3 or caches.l2 or _UNKNOWN_CACHE
+    found = host_run(level, nbytes, seconds, lambda: print("ready", file=sys.stderr, flush=True))
+    if json:
+        print(json_format.dumps({**vars(found), "image_bytes": nbytes}, allow_nan=False))
+        return
+    print(
+        f"{found.level}: {format_bytes_per_second(found.bandwidth_bytes_per_s)} on one core for "
+        f"{format_seconds(found.elapsed_s)}; 4 images of {format_bytes(nbytes)}"
+    )
+
+
 def devices(*, json: Flag = False) -> None:
     """List the OpenCL devices of this machine, with what their drivers say and the sensors that work.
 
@@ -157,3 +195,8 @@ def devices(*, json: Flag = False) -> None:
         print(json_format.dumps([entry.to_dict() for entry in found], allow_nan=False))
     else:
         devices_report(found).print(sys.stdout)
+
+
+app = cyclopts.App(name="measure")
+app.default(measure)
+app.command(stressor)

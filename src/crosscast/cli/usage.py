@@ -44,7 +44,7 @@ _MOVED = {
     "corun pair": "crosscast colocate",
     "corun predict": "crosscast predict corun",
     "schedule": "crosscast simulate",
-    "corun neighbour": "crosscast corun stressor",
+    "corun neighbour": "crosscast measure stressor",
 }
 _RENAMED = {
     "--bags": "--mixes",
@@ -61,12 +61,14 @@ _RENAMED = {
     "--protocol": "--folds, or crosscast reproduce for published studies",
     "--queue": "--priority",
     "--queue-length": "--figures",
+    "--rounds": "--jobs",
     "--studies": "crosscast reproduce",
     "--swf-out": "--out",
     "--target": "a word after the command, such as crosscast train corun",
     "--timeline": "--figures",
     "--to": "--window",
     "--together": "--group",
+    "--window": "--jobs, each of --round-time",
     "--write-jobs": "crosscast evaluate jobs --out",
 }
 

@@ -15,12 +15,6 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from crosscast.characterization import frontend, run
-from crosscast.characterization.engine.arguments import lay_out
-from crosscast.characterization.instruction_mix import instruction_mix
-from crosscast.characterization.launchfiles.launches import read_launches
-from crosscast.characterization.options import Options
-from crosscast.data.profiles import to_row
 from crosscast.errors import InputError, MissingExtraError
 from crosscast.kernel import Argument, Launch, Program
 from crosscast.measure.stressors import LEVELS
@@ -45,28 +39,36 @@ def expect_installed(applications: Iterable[str]) -> None:
 class Settings:
     """How to measure one application on one device."""
 
-    min_runs: int = (
-        50  # Runs to record at least; 50 as in the published study (Johnston, Falzon and Milthorpe 2018)
-    )
-    min_time_s: float = 2.0  # Seconds that the recorded runs take at least; 2 as in the same study
+    # As in the published study (Johnston, Falzon and Milthorpe 2018): runs to record at least, and seconds
+    # that they take at least
+    min_runs: int = 50
+    min_time_s: float = 2.0
     warmups: int = 2  # Runs before, which are not recorded
     timeout_s: float = 600.0  # Seconds after which the process that measures is killed
     sensor: str = "auto"  # `auto`, `none`, or the name of a sensor of energy
     counters: bool = True  # Whether to count events of the CPU
 
     def __post_init__(self) -> None:
-        for name, least in (("min_runs", 1), ("warmups", 0)):
-            if getattr(self, name) < least:
-                raise InputError(f"{name}: expected at least {least}, found {getattr(self, name)}")
-        for name in ("min_time_s", "timeout_s"):
-            value = getattr(self, name)
-            if not math.isfinite(value) or value < 0 or (name == "timeout_s" and value == 0):
-                raise InputError(f"{name}: expected a number of seconds, found {value:g}")
-        if self.min_time_s >= self.timeout_s:
-            raise InputError(
-                f"min_time_s: expected less than the time limit of {self.timeout_s:g} s, "
-                f"found {self.min_time_s:g}"
-            )
+        check_counts(self, min_runs=1, warmups=0)
+        check_seconds(self, "min_time_s")
+
+
+def check_counts(settings: object, **least: int) -> None:
+    """Check that numbers of settings, where they are given, are not below the least."""
+    for name, smallest in least.items():
+        value = getattr(settings, name)
+        if value is not None and value < smallest:
+            raise InputError(f"{name}: expected at least {smallest}, found {value}")
+
+
+def check_seconds(settings: Any, name: str) -> None:
+    """Check a time of settings, and that it is within their limit."""
+    value, limit_s = getattr(settings, name), settings.timeout_s
+    for field, seconds in ((name, value), ("timeout_s", limit_s)):
+        if not math.isfinite(seconds) or seconds < 0 or (field == "timeout_s" and seconds == 0):
+            raise InputError(f"{field}: expected a number of seconds, found {seconds:g}")
+    if value >= limit_s:
+        raise InputError(f"{name}: expected less than the time limit of {limit_s:g} s, found {value:g}")
 
 
 GIVEN = "given"
@@ -189,6 +191,9 @@ class _Launches:
     """
 
     def __init__(self, path: Path) -> None:
+        # Imported here, as everywhere in this file: applications are measured without the characterization.
+        from crosscast.characterization.launchfiles.launches import read_launches
+
         launches = read_launches(path)
         programs = {launch.kernel.program for launch in launches}
         if len(programs) != 1:
@@ -218,6 +223,9 @@ class _Launches:
 
 def _arguments(launch: Launch) -> tuple[Argument, ...]:
     """Arguments with vectors and structures as bytes, so that every array left is a buffer."""
+    from crosscast.characterization import frontend
+    from crosscast.characterization.engine.arguments import lay_out
+
     parameters = frontend.parameters(launch.kernel.program, launch.kernel.name)
     # OpenCL looks at sizes alone; this checks number and types too.
     lay_out(launch, parameters, 0, is_accessed=lambda position: True)
@@ -233,6 +241,10 @@ TIMEOUT_S = 600.0
 
 def mix_here(subject: SuiteProblem | LaunchFile, timeout_s: float) -> dict[str, float]:
     """Share of each class of instructions in a run, characterized in this process."""
+    from crosscast.characterization import run
+    from crosscast.characterization.instruction_mix import instruction_mix
+    from crosscast.characterization.launchfiles.launches import read_launches
+
     options = run.Options(timeout_s=timeout_s)
     if isinstance(subject, LaunchFile):
         launches = read_launches(Path(subject.path))
@@ -247,6 +259,9 @@ def profile_rows(problem: SuiteProblem, timeout_s: float) -> list[dict[str, Any]
 
     They say nothing of how long that took or where the source lies, and name the problem instead.
     """
+    from crosscast.characterization.options import Options
+    from crosscast.data.profiles import to_row
+
     loaded = load(problem)
     application = loaded.application
     assert isinstance(application, Application)

@@ -26,7 +26,7 @@ def main() -> int:
         orders = Orders(sys.stdin.fileno())
         job = read_job(orders.line() or "")
         if isinstance(job, CoRunJob):
-            from crosscast.measure.corun.co_runner import CoRunner
+            from crosscast.measure.session import CoRunner
 
             CoRunner(job, orders, send).serve()
         else:

@@ -14,12 +14,15 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import ModuleType, TracebackType
+from typing import TYPE_CHECKING
 
-from crosscast.characterization import frontend, run
 from crosscast.errors import InputError
 from crosscast.kernel import Argument, Kernel, Launch, Program
 from crosscast.profile import Profile
 from crosscast.suite.application import Application, Array, check_result, expect_arguments
+
+if TYPE_CHECKING:
+    from crosscast.characterization import run
 
 _DRIVER = "driver.py"
 _FAILURES_TO_LOAD = (
@@ -185,6 +188,9 @@ def profiles_of(
     MissingExtraError
         If the library that the check compares with is not installed.
     """
+    # Imported here, as below: measuring needs nothing of it, and begins twice as fast without.
+    from crosscast.characterization import run
+
     queue = _Engine(application, size, options or run.Options(), launched)
     application.run(queue)
     check_result(application)
@@ -220,6 +226,8 @@ class _Engine:
         self, kernel: str, global_size: tuple[int, ...], local_size: tuple[int, ...], *args: Argument
     ) -> None:
         """Characterize a launch."""
+        from crosscast.characterization import frontend, run
+
         parameters = frontend.parameters(self._program, kernel)
         expect_arguments(kernel, args, self._arrays, len(parameters))
         launch = Launch(Kernel(self._program, kernel), global_size, local_size, args)

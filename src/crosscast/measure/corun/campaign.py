@@ -21,15 +21,13 @@ from crosscast.data.corun import Solo
 from crosscast.data.dataset import Dataset
 from crosscast.data.schema import BAGS, SOLOS, json_text
 from crosscast.data.table import notes_of, table_of
-from crosscast.errors import CrosscastError, InputError, MissingExtraError
+from crosscast.errors import CrosscastError, InputError
 from crosscast.measure import host_state
 from crosscast.measure.campaign import Outcome, PartFailure, Rows, Say, State, Task, describe_tasks, run
-from crosscast.measure.corun.crew import Crew, MixRunner, Work, sharing
-from crosscast.measure.corun.mix_run import CoRunSettings, MixRun
 from crosscast.measure.corun.profile import Calibration, calibrate, device_power_w, job_time_s, profile_of
+from crosscast.measure.corun.run import CoRunSettings, Crew, MixRun, MixRunner, Work, sharing
 from crosscast.measure.opencl import OpenCLDevice, static_facts
-from crosscast.measure.processes import InstructionMixJob, run_job
-from crosscast.measure.subjects import TIMEOUT_S, SuiteProblem, fitted, identity
+from crosscast.measure.subjects import SuiteProblem, fitted, identity
 from crosscast.suite.application import Application, Caches, working_set
 from crosscast.units import format_count, format_seconds
 
@@ -242,7 +240,7 @@ class _Measuring:
             plan.device,
             self._crew,
             self._calibration,
-            mix=self._instruction_mix(sized, say) if plan.characterize else None,
+            characterize=plan.characterize,
             on_cpu=self._cpu,
             note=say,
         )
@@ -278,17 +276,6 @@ class _Measuring:
         }
         row = {**known_by, "configuration": "{}", "environment": json.dumps(facts), **cells}
         return [Rows(SOLOS, f"{sized.application}-{sized.size}-{plan.device.key}", [row])]
-
-    def _instruction_mix(self, sized: Sized, say: Say) -> Mapping[str, float] | None:
-        say(f"characterize {sized.label}")
-        try:
-            answer = run_job(InstructionMixJob(self._plan.problem(sized), TIMEOUT_S), TIMEOUT_S)
-        except MissingExtraError:
-            raise
-        except CrosscastError as error:
-            self._notes.append(f"{sized.label}: no instruction mix: {error}")
-            return None
-        return dict(answer["mix"])
 
     def _measure_mix(self, name: str, mix: Sequence[Sized], say: Say) -> list[Rows]:
         failing = dict.fromkeys(sized.label for sized in mix if sized.key not in self._alone)

@@ -11,13 +11,13 @@ from typing import Any
 
 from crosscast.data.corun import Solo
 from crosscast.data.views import whole_of
-from crosscast.errors import DeviceFault
-from crosscast.measure.corun.crew import MixRunner, Work
-from crosscast.measure.corun.mix_run import CoRunnerRun, MixRun
+from crosscast.errors import CrosscastError, DeviceFault, MissingExtraError
+from crosscast.measure.corun.run import CoRunnerRun, MixRun, MixRunner, Work
 from crosscast.measure.cpu_counters import counter_shares
 from crosscast.measure.opencl import OpenCLDevice
+from crosscast.measure.processes import InstructionMixJob, run_job
 from crosscast.measure.stressors import LEVELS, VECTOR_BYTES, VGA_BYTES
-from crosscast.measure.subjects import Stressor, Subject
+from crosscast.measure.subjects import TIMEOUT_S, Stressor, Subject
 from crosscast.units import format_bytes, format_bytes_per_second
 
 _IMAGES = 4
@@ -202,7 +202,7 @@ def profile_of(
     crew: MixRunner,
     calibration: Calibration | None,
     *,
-    mix: Mapping[str, float] | None = None,
+    characterize: bool = False,
     on_cpu: tuple[OpenCLDevice, MixRunner] | None = None,
     note: Note = lambda text: None,
 ) -> Profiled:
@@ -217,7 +217,10 @@ def profile_of(
     (own,) = alone.co_runners
     time_s, runs = _expect_time(own, label), own.runs or 1
     notes = list(alone.notes)
-    features = {f"mix_{kind}": share for kind, share in (mix or {}).items()}
+    features: dict[str, float] = {}
+    if characterize:
+        note(f"characterize {label}")
+        features |= _instruction_mix(subject, notes)
     if device.type == "cpu":
         features |= _of_cpu(device, alone, time_s)
     elif on_cpu is not None:
@@ -236,6 +239,19 @@ def profile_of(
         features=dict(sorted(features.items())),
     )
     return Profiled(solo, notes)
+
+
+def _instruction_mix(subject: Subject, notes: list[str]) -> dict[str, float]:
+    """Shares of the instructions, or why there are none."""
+    assert not isinstance(subject, Stressor)
+    try:
+        answer = run_job(InstructionMixJob(subject, TIMEOUT_S), TIMEOUT_S)
+    except MissingExtraError:
+        raise
+    except CrosscastError as error:
+        notes.append(f"no instruction mix: {error}")
+        return {}
+    return {f"mix_{kind}": share for kind, share in answer["mix"].items()}
 
 
 def job_time_s(co_runner: CoRunnerRun) -> float | None:

@@ -1,4 +1,4 @@
-"""Bags on a real device, of applications that are well, and of some that are not."""
+"""Mixes: their arithmetic, and on a real device, of applications that are well and of some that are not."""
 
 from __future__ import annotations
 
@@ -7,21 +7,169 @@ import signal
 import socket
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import accumulate, pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from crosscast.errors import InputError, MissingExtraError, UnsupportedError
-from crosscast.measure.corun.crew import Crew, Work, mps_runs, sharing
-from crosscast.measure.corun.mix_run import CoRunSettings, MixRun
+from crosscast.measure.corun.run import (
+    CoRunSettings,
+    Crew,
+    MixRun,
+    Span,
+    Work,
+    inside,
+    mps_runs,
+    overlap,
+    powers,
+    sharing,
+    window,
+)
+from crosscast.measure.energy import Reading
 from crosscast.measure.opencl import devices
+from crosscast.measure.processes import Orders
 from crosscast.measure.sensors import ReplaySensor
-from crosscast.measure.subjects import SuiteProblem
+from crosscast.measure.subjects import LaunchFile, SuiteProblem
 from support.processes import NOTE, is_gone, noted
 
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"jobs": 0}, "jobs: expected at least 1, found 0"),
+        ({"warmups": -1}, "warmups: expected at least 0, found -1"),
+        ({"threads": 0}, "threads: expected at least 1, found 0"),
+        ({"round_s": -1.0}, "round_s: expected a number of seconds, found -1"),
+        ({"round_s": float("nan")}, "round_s: expected a number of seconds, found nan"),
+        ({"timeout_s": 0.0}, "timeout_s: expected a number of seconds, found 0"),
+        (
+            {"jobs": 40, "timeout_s": 8.0},
+            "jobs: expected fewer than fit into the time limit of 8 s",
+        ),
+        ({"round_s": 8.0, "timeout_s": 8.0}, "round_s: expected less than the time limit of 8 s, found 8"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        CoRunSettings(**given)
+
+
+def test_a_job_has_a_run_at_least() -> None:
+    with pytest.raises(InputError, match="runs: expected at least 1, found 0"):
+        Work(LaunchFile("launches.toml"), 0)
+
+
+STEPS = Reading("package-0", 4, (0.0, 1.0, 2.0, 3.0), (0.0, 10.0, 40.0, 50.0))
+"""10 W for a second, 30 W for one, and 10 W for one."""
+
+
+@pytest.mark.parametrize(
+    ("time", "watts"),
+    [
+        (Span(100.0, 103.0), 50 / 3),
+        (Span(101.0, 102.0), 30.0),
+        (Span(100.5, 101.5), 20.0),
+        (Span(90.0, 101.0), 10.0),
+        (Span(102.5, 200.0), 10.0),
+    ],
+)
+def test_power_is_energy_in_the_window_by_time(time: Span, watts: float) -> None:
+    assert powers([STEPS], 100.0, time) == {"package-0": pytest.approx(watts)}
+
+
+def test_what_was_not_watched_has_no_power() -> None:
+    assert powers([STEPS], 100.0, Span(0.0, 1.0)) == {}
+    assert powers([], 0.0, Span(0.0, 1.0)) == {}
+
+
+def test_the_window_is_from_the_last_first_start_to_the_first_last_end() -> None:
+    short = [Span(0.0, 1.0), Span(1.0, 2.0), Span(2.0, 3.0), Span(3.0, 4.0)]
+    long = [Span(0.5, 3.5)]
+    together = window([short, long])
+    assert together == Span(0.5, 3.5)
+    assert short[inside(short, together)] == [Span(1.0, 2.0), Span(2.0, 3.0)]
+    assert long[inside(long, together)] == long
+
+
+@pytest.mark.parametrize(
+    "jobs",
+    [[], [[Span(0.0, 1.0)], []], [[Span(0.0, 1.0)], [Span(1.0, 2.0)]], [[Span(2.0, 3.0)], [Span(0.0, 1.0)]]],
+)
+def test_there_is_no_window_where_not_all_run(jobs: list[list[Span]]) -> None:
+    assert window(jobs) is None
+
+
+@pytest.mark.parametrize(
+    ("round_", "share"),
+    [
+        ([Span(1.0, 2.0)], 1.0),
+        ([Span(0.0, 4.0), Span(0.0, 1.0)], 0.25),
+        ([Span(0.0, 2.0), Span(1.0, 4.0), Span(0.5, 3.0)], 0.25),
+        ([Span(0.0, 1.0), Span(2.0, 3.0)], 0.0),
+        ([Span(1.0, 1.0), Span(1.0, 1.0)], 1.0),
+    ],
+)
+def test_the_overlap_is_the_share_in_which_all_run(round_: list[Span], share: float) -> None:
+    assert overlap(round_) == share
+
+
+@st.composite
+def members(draw: st.DrawFn) -> list[Span]:
+    """Jobs one after another, with pauses of any length between them."""
+    steps = draw(st.lists(st.integers(0, 5), min_size=2, max_size=24))
+    times = list(accumulate(steps, initial=draw(st.integers(0, 10))))
+    return [Span(float(a), float(b)) for number, (a, b) in enumerate(pairwise(times)) if number % 2 == 0]
+
+
+@given(st.lists(members(), min_size=1, max_size=4))
+def test_jobs_inside_are_those_that_begin_and_end_in_the_window(jobs: list[list[Span]]) -> None:
+    together = window(jobs)
+    if together is None:
+        assert max(some[0].start_s for some in jobs) >= min(some[-1].end_s for some in jobs)
+        return
+    for some in jobs:
+        assert some[0].start_s <= together.start_s < together.end_s <= some[-1].end_s
+        within = [job for job in some if together.start_s <= job.start_s and job.end_s <= together.end_s]
+        assert some[inside(some, together)] == within
+
+
+@given(st.lists(members(), min_size=1, max_size=4), members())
+def test_another_member_never_lengthens_the_window(jobs: list[list[Span]], another: list[Span]) -> None:
+    before, after = window(jobs), window([*jobs, another])
+    assert after is None or (before is not None and after.length_s <= before.length_s)
+
+
+@given(st.lists(members().map(lambda jobs: jobs[0]), min_size=1, max_size=5))
+def test_the_overlap_is_a_share_whatever_the_order(round_: list[Span]) -> None:
+    assert 0.0 <= overlap(round_) <= 1.0
+    assert overlap(round_) == overlap(round_[::-1])
+
+
+def test_orders_come_one_by_one_however_they_were_written() -> None:
+    here, there = os.pipe()
+    orders = Orders(here)
+    assert not orders.waiting()
+    os.write(there, b'{"do": "a"}\n{"do": "b", "runs": 3}\n{"do":')
+    assert orders.waiting()
+    assert orders.next() == {"do": "a"}
+    assert orders.waiting()
+    assert orders.next() == {"do": "b", "runs": 3}
+    os.write(there, b' "c"}\n')
+    assert orders.next() == {"do": "c"}
+    assert not orders.waiting()
+    os.close(there)
+    assert orders.waiting(), "a loop must end when nobody is there to end it"
+    assert orders.next() is None
+    os.close(here)
+
+
 Folder = Callable[..., Path]
-QUICK = CoRunSettings(round_s=0.02, window_s=0.1, jobs=2, rounds=2)
+QUICK = CoRunSettings(round_s=0.05, jobs=2)
 FLAG = "if Path(__file__).with_name('flag').exists(): "
 
 
@@ -42,19 +190,19 @@ def crew(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crew]:
         yield crew
 
 
-def expect_whole(bag: MixRun, jobs: int = QUICK.jobs) -> None:
-    assert not bag.failed
-    assert bag.notes == []
+def expect_whole(mix: MixRun, jobs: int = QUICK.jobs) -> None:
+    assert not mix.failed
+    assert mix.notes == []
     # A recording is read by the clock, some microseconds after the time that the reading carries.
-    assert bag.powers_w == {"all": pytest.approx(10.0, rel=1e-3)}
-    assert len(bag.mix_times_s) == QUICK.rounds
-    assert bag.overlap is not None
-    assert 0 <= bag.overlap <= 1
-    for member in bag.co_runners:
-        assert member.memory_bytes == 8192
-        assert len(member.times_s) >= jobs
-        assert member.cpu_s is not None and min(member.cpu_s, *member.times_s) > 0
-        assert all(value >= 0 for value in member.counters.values())
+    assert mix.powers_w == {"all": pytest.approx(10.0, rel=1e-3)}
+    assert len(mix.mix_times_s) == QUICK.jobs
+    assert mix.overlap is not None
+    assert 0 <= mix.overlap <= 1
+    for each in mix.co_runners:
+        assert each.memory_bytes == 8192
+        assert len(each.times_s) >= jobs
+        assert each.cpu_s is not None and min(each.cpu_s, *each.times_s) > 0
+        assert all(value >= 0 for value in each.counters.values())
 
 
 def test_an_application_alone_and_twice_at_the_same_time(crew: Crew, make_application: Folder) -> None:
@@ -68,7 +216,7 @@ def test_an_application_alone_and_twice_at_the_same_time(crew: Crew, make_applic
     assert len(noted(folder)) == 1
     twice = crew.run([work(folder, None), work(folder, None)])
     expect_whole(twice)
-    assert [member.runs for member in twice.co_runners] == [alone.co_runners[0].runs] * 2
+    assert [each.runs for each in twice.co_runners] == [alone.co_runners[0].runs] * 2
     expect_whole(crew.run([work(folder, 7)]))
     assert len(noted(folder)) == 2, "one process for each, which stay"
 
@@ -81,50 +229,50 @@ def test_jobs_are_as_many_runs_as_asked_also_when_the_sensor_goes_away(
     monkeypatch.setattr(crew, "_sensor", ReplaySensor(short))
     count = "Path(__file__ + '.runs').write_text(str(self.count))"
     folder = make_application(check=count)
-    bag = crew.run([work(folder, 5)])
+    mix = crew.run([work(folder, 5)])
     runs = int((folder / "driver.py.runs").read_text())
-    (member,) = bag.co_runners
-    assert member.runs == 5
+    (each,) = mix.co_runners
+    assert each.runs == 5
     # A warm-up, the jobs of the loop, the last of which may have been stopped, and those of the rounds.
-    assert runs >= 1 + 5 * (len(member.times_s) + QUICK.rounds)
-    assert len(member.times_s) >= QUICK.jobs
-    assert (bag.powers_w, bag.notes) == ({}, [f"replay: {short} ends after 0.01 s"])
+    assert runs >= 1 + 5 * (len(each.times_s) + QUICK.jobs)
+    assert len(each.times_s) >= QUICK.jobs
+    assert (mix.powers_w, mix.notes) == ({}, [f"replay: {short} ends after 0.01 s"])
 
 
-def test_members_of_unequal_length_run_until_the_slowest_has_enough(
+def test_co_runners_of_unequal_length_run_until_the_slowest_has_enough(
     crew: Crew, make_application: Folder
 ) -> None:
     slow = make_application("slow", run="time.sleep(0.1)")
     # What it says fills a pipe that nobody empties.
     quick = make_application("quick", run="os.write(1, b'noise' * 4000)")
-    bag = crew.run([work(slow), work(quick)])
-    expect_whole(bag)
-    slow_s, quick_s = (member.times_s for member in bag.co_runners)
+    mix = crew.run([work(slow), work(quick)])
+    expect_whole(mix)
+    slow_s, quick_s = (each.times_s for each in mix.co_runners)
     assert len(quick_s) > len(slow_s)
     assert min(slow_s) > 0.1
-    assert bag.overlap is not None
-    assert bag.overlap < 0.5
-    assert min(bag.mix_times_s) > 0.1
+    assert mix.overlap is not None
+    assert mix.overlap < 0.5
+    assert min(mix.mix_times_s) > 0.1
 
 
-def test_a_member_that_crashes_leaves_the_others_what_they_have(
+def test_a_co_runner_that_crashes_leaves_the_others_what_they_have(
     crew: Crew, make_application: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     well = make_application("well")
     ill = make_application("ill", run="time.sleep(0.002)\n        if self.count > 200: os.abort()")
-    monkeypatch.setattr(crew, "settings", replace(crew.settings, window_s=50.0))
-    bag = crew.run([work(ill), work(well)])
-    first, second = bag.co_runners
+    monkeypatch.setattr(crew, "settings", replace(crew.settings, jobs=1000))
+    mix = crew.run([work(ill), work(well)])
+    first, second = mix.co_runners
     assert first.failure == "ill tiny: the process that measured was killed by SIGABRT"
     assert (first.times_s, first.runs, first.memory_bytes) == ([], 1, 8192)
     assert second.failure is None
     assert second.times_s
-    assert (bag.failed, bag.mix_times_s, bag.overlap) == (True, [], None)
+    assert (mix.failed, mix.mix_times_s, mix.overlap) == (True, [], None)
     monkeypatch.undo()
     expect_whole(crew.run([work(well)]))
 
 
-def test_members_that_do_not_start_are_marked_and_the_others_are_not(
+def test_co_runners_that_do_not_start_are_marked_and_the_others_are_not(
     crew: Crew, make_application: Folder
 ) -> None:
     works = [
@@ -133,30 +281,30 @@ def test_members_that_do_not_start_are_marked_and_the_others_are_not(
         work(make_application("unbuilt", source="kernel void twice(global int *a) { a[0] = oops; }"), None),
         work(make_application("raising", init="1 / 0")),
     ]
-    bag = crew.run(works)
-    failures = [member.failure or "" for member in bag.co_runners]
+    mix = crew.run(works)
+    failures = [each.failure or "" for each in mix.co_runners]
     assert failures[0] == ""
     assert "crashing tiny: the process that measured was killed by SIG" in failures[1]
     assert "refuses it" in failures[2]
     assert "raising tiny: the process that measured ended with code 1: ZeroDivisionError" in failures[3]
     assert not any("\n" in failure for failure in failures)
-    assert [member.runs for member in bag.co_runners] == [1, 1, None, 1]
-    assert [member.memory_bytes for member in bag.co_runners] == [8192, None, None, None]
-    assert not any(member.times_s for member in bag.co_runners)
-    assert (bag.mix_times_s, bag.overlap, bag.powers_w) == ([], None, {})
+    assert [each.runs for each in mix.co_runners] == [1, 1, None, 1]
+    assert [each.memory_bytes for each in mix.co_runners] == [8192, None, None, None]
+    assert not any(each.times_s for each in mix.co_runners)
+    assert (mix.mix_times_s, mix.overlap, mix.powers_w) == ([], None, {})
 
 
 def test_a_wrong_result_spoils_its_own_times_only(crew: Crew, make_application: Folder) -> None:
     wrong = make_application("wrong", check="if self.count > 1: raise CheckFailed('first at 3')")
-    bag = crew.run([work(wrong), work(make_application("well"))])
-    first, second = bag.co_runners
+    mix = crew.run([work(wrong), work(make_application("well"))])
+    first, second = mix.co_runners
     assert (first.failure, first.times_s) == ("first at 3", [])
     assert second.failure is None
     assert len(second.times_s) >= QUICK.jobs
-    assert bag.mix_times_s == []
+    assert mix.mix_times_s == []
 
 
-def test_a_member_that_hangs_is_given_up_and_replaced(
+def test_a_co_runner_that_hangs_is_given_up_and_replaced(
     crew: Crew, make_application: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hangs = make_application("hangs", init=NOTE, run=FLAG + "time.sleep(600)")
@@ -180,12 +328,12 @@ def test_too_little_time_is_a_note(
 ) -> None:
     slow = work(make_application(run="time.sleep(0.1)"))
     crew.run([slow])
-    monkeypatch.setattr(crew, "settings", replace(crew.settings, timeout_s=1.0, jobs=50))
-    bag = crew.run([slow])
-    assert not bag.failed
-    (note,) = bag.notes
-    assert note.startswith("own tiny: expected 50 whole jobs while all run, found ")
-    assert bag.co_runners[0].times_s
+    monkeypatch.setattr(crew, "settings", replace(crew.settings, timeout_s=0.6, jobs=11))
+    mix = crew.run([slow])
+    assert not mix.failed
+    (note,) = mix.notes
+    assert note.startswith("own tiny: expected 11 whole jobs while all run, found ")
+    assert mix.co_runners[0].times_s
 
 
 def test_a_process_that_died_while_it_waited_is_replaced_and_one_that_is_interrupted_too(
@@ -224,7 +372,7 @@ def test_what_this_machine_lacks_is_no_failure_of_a_member(crew: Crew, make_appl
         crew.run([work(folder)])
 
 
-def test_a_bag_has_members(crew: Crew) -> None:
+def test_a_mix_has_co_runners(crew: Crew) -> None:
     with pytest.raises(InputError, match="works: expected a co-runner at least, found none"):
         crew.run([])
 
@@ -235,9 +383,9 @@ def test_threads_are_limited_where_the_device_allows(make_application: Folder) -
         init="Path(__file__ + '.threads').write_text(os.environ['POCL_MAX_PTHREAD_COUNT'])"
     )
     with Crew(device, replace(QUICK, sensor="none", threads=1)) as crew:
-        bag = crew.run([work(folder)])
-    assert not bag.failed
-    assert (bag.sharing, bag.powers_w) == ({"threads": 1}, {})
+        mix = crew.run([work(folder)])
+    assert not mix.failed
+    assert (mix.sharing, mix.powers_w) == ({"threads": 1}, {})
     assert (folder / "driver.py.threads").read_text() == "1"
     with pytest.raises(InputError, match="threads: expected at most"):
         Crew(device, replace(QUICK, threads=device.compute_units + 1))
