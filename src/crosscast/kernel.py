@@ -6,6 +6,8 @@ Nothing here imports OpenCL or a compiler; these are plain descriptions.
 from __future__ import annotations
 
 import hashlib
+import itertools
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,9 +35,14 @@ __all__ = [
 MAX_WORK_GROUP_SIZE = 4096
 """Largest number of work-items of one work-group."""
 
-Form = Literal["opencl-c", "llvm-ir", "bitcode"]
+MAX_BLOCK_SIZE = 1024
+"""Largest number of threads of one block of a CUDA or HIP kernel."""
+
+Form = Literal["opencl-c", "cuda", "hip", "llvm-ir", "bitcode"]
 ParameterKind = Literal["global", "constant", "local", "value", "image", "sampler"]
-_STANDARDS = ("1.0", "1.1", "1.2", "2.0", "3.0")
+OPENCL_STANDARDS = ("1.0", "1.1", "1.2", "2.0", "3.0", "clc++1.0", "clc++2021")
+CPP_STANDARDS = ("c++14", "c++17", "c++20")
+_CUDA_SUFFIXES: dict[str, Form] = {".cu": "cuda", ".cuh": "cuda", ".hip": "hip", ".cpp": "hip"}
 
 
 @dataclass(frozen=True)
@@ -51,28 +58,33 @@ class Program:
     path
         Where it came from, for messages and for resolving ``#include``; ``None`` if from memory.
     options
-        Compiler options such as ``-DN=16`` or ``-cl-fast-relaxed-math`` (OpenCL C only).
+        Compiler options such as ``-DN=16`` or ``-cl-fast-relaxed-math`` (sources only).
     standard
-        OpenCL C version: ``"1.2"`` unless told otherwise; ``-cl-std=CL2.0`` among the options tells.
+        OpenCL C version, ``"1.2"`` unless told otherwise (``-cl-std=CL2.0`` among the options tells), or
+        ``"clc++2021"`` for C++ for OpenCL. For CUDA and HIP the version of C++, ``"c++17"`` unless told
+        otherwise (``-std=c++20`` among the options tells).
     """
 
     content: bytes
     form: Form = "opencl-c"
     path: Path | None = None
     options: tuple[str, ...] = ()
-    standard: str = "1.2"
+    standard: str = ""
 
     def __post_init__(self) -> None:
+        standard = self.standard or ("c++17" if self.is_cuda else "1.2")
+        kept = []
         for option in self.options:
             # Build options in the wild name the standard themselves; what they say counts.
-            if option.startswith("-cl-std=CL"):
-                object.__setattr__(self, "standard", option.removeprefix("-cl-std=CL"))
-        kept = tuple(option for option in self.options if not option.startswith("-cl-std=CL"))
-        object.__setattr__(self, "options", kept)
-        if self.standard not in _STANDARDS:
-            raise InputError(
-                f"OpenCL C standard must be one of {', '.join(_STANDARDS)}, found {self.standard!r}"
-            )
+            if match := re.fullmatch("-std=(.+)" if self.is_cuda else r"-cl-std=(?:CL(?=\d))?(.+)", option):
+                standard = match[1].lower()
+            else:
+                kept.append(option)
+        object.__setattr__(self, "standard", standard)
+        object.__setattr__(self, "options", tuple(kept))
+        language, standards = ("C++", CPP_STANDARDS) if self.is_cuda else ("OpenCL C", OPENCL_STANDARDS)
+        if standard not in standards:
+            raise InputError(f"{language} standard must be one of {', '.join(standards)}, found {standard!r}")
         if not self.content.strip():
             raise InputError(f"{self.label}: the program is empty")
 
@@ -82,13 +94,32 @@ class Program:
         return str(self.path) if self.path is not None else "<source>"
 
     @property
+    def is_cuda(self) -> bool:
+        """Whether it is a CUDA or HIP source, whose launches have grids and blocks."""
+        return self.form in ("cuda", "hip")
+
+    @property
+    def language(self) -> str:
+        """Language and version, such as ``OpenCL C 1.2``, ``CUDA (C++17)`` or ``LLVM IR``."""
+        if self.is_cuda:
+            return f"{'CUDA' if self.form == 'cuda' else 'HIP'} ({self.standard.upper()})"
+        if self.form != "opencl-c":
+            return "LLVM IR"
+        if self.standard.startswith("clc++"):
+            return f"C++ for OpenCL {self.standard.removeprefix('clc++')}"
+        return f"OpenCL C {self.standard}"
+
+    @property
     def sha256(self) -> str:
         """Hash of the content, in hexadecimal."""
         return hashlib.sha256(self.content).hexdigest()
 
     @classmethod
-    def from_file(cls, path: str | Path, *, options: Sequence[str] = (), standard: str = "1.2") -> Program:
+    def from_file(cls, path: str | Path, *, options: Sequence[str] = (), standard: str = "") -> Program:
         """Read a program; its form follows from its first bytes and its suffix.
+
+        ``.cu`` and ``.cuh`` are CUDA, ``.hip`` and ``.cpp`` HIP, ``.ll`` is LLVM IR text; other texts are
+        OpenCL C.
 
         Raises
         ------
@@ -106,13 +137,13 @@ class Program:
         elif path.suffix == ".ll":
             form = "llvm-ir"
         else:
-            form = "opencl-c"
+            form = _CUDA_SUFFIXES.get(path.suffix, "opencl-c")
         if form != "bitcode":
             try:
                 content.decode("utf-8")
             except UnicodeDecodeError as error:
                 raise InputError(
-                    f"{path}: expected OpenCL C, LLVM IR text or LLVM bitcode, "
+                    f"{path}: expected a source text, LLVM IR text or LLVM bitcode, "
                     f"found binary data (byte {error.start} is not text)"
                 ) from error
             if b"\0" in content:
@@ -131,7 +162,8 @@ class Kernel:
     program
         The program that defines it.
     name
-        Its name.
+        Its name; of a CUDA or HIP kernel as C++ writes it: ``saxpy``, ``saxpy<float>``,
+        ``ns::scale<int, 4>``, or with its parameters, ``scale(float*, int)``, where it is overloaded.
     """
 
     program: Program
@@ -139,10 +171,16 @@ class Kernel:
 
     @classmethod
     def from_source(
-        cls, source: str, name: str, *, options: Sequence[str] = (), standard: str = "1.2"
+        cls,
+        source: str,
+        name: str,
+        *,
+        options: Sequence[str] = (),
+        standard: str = "",
+        form: Literal["opencl-c", "cuda", "hip"] = "opencl-c",
     ) -> Kernel:
-        """Kernel `name` of an OpenCL C source text."""
-        return cls(Program(source.encode(), "opencl-c", None, tuple(options), standard), name)
+        """Kernel `name` of a source text: OpenCL C, CUDA or HIP."""
+        return cls(Program(source.encode(), form, None, tuple(options), standard), name)
 
     @classmethod
     def from_ir(cls, ir: str | bytes, name: str) -> Kernel:
@@ -153,9 +191,9 @@ class Kernel:
 
     @classmethod
     def from_file(
-        cls, path: str | Path, name: str, *, options: Sequence[str] = (), standard: str = "1.2"
+        cls, path: str | Path, name: str, *, options: Sequence[str] = (), standard: str = ""
     ) -> Kernel:
-        """Kernel `name` of a file with OpenCL C, LLVM IR text or bitcode."""
+        """Kernel `name` of a file with OpenCL C, CUDA, HIP, LLVM IR text or bitcode."""
         return cls(Program.from_file(path, options=options, standard=standard), name)
 
 
@@ -295,6 +333,8 @@ class Launch:
         Offset of the global ids; zeros if empty.
     read_only
         Indexes of buffer arguments that the kernel must not write (``.sim``'s ``ro``).
+    shared
+        Bytes of dynamic shared memory (``extern __shared__``) of a CUDA or HIP kernel.
     """
 
     kernel: Kernel
@@ -303,6 +343,36 @@ class Launch:
     args: tuple[Argument, ...] = ()
     global_offset: tuple[int, ...] = ()
     read_only: frozenset[int] = field(default=frozenset())
+    shared: int | None = None
+
+    @classmethod
+    def on_grid(
+        cls,
+        kernel: Kernel,
+        grid: int | Sequence[int],
+        block: int | Sequence[int],
+        args: Sequence[Argument] = (),
+        *,
+        shared: int | None = None,
+    ) -> Launch:
+        """Launch of a CUDA or HIP kernel: `grid` blocks of `block` threads, in 1 to 3 dimensions each.
+
+        Examples
+        --------
+        >>> kernel = Kernel.from_source("__global__ void k() {}", "k", form="cuda")
+        >>> Launch.on_grid(kernel, (4, 2), 128).global_size
+        (512, 2)
+        """
+        blocks = [grid] if isinstance(grid, int) else list(grid)
+        threads = [block] if isinstance(block, int) else list(block)
+        for label, sizes in (("grid", blocks), ("block", threads)):
+            if not 1 <= len(sizes) <= 3 or any(size < 1 for size in sizes):
+                raise LaunchError(
+                    f"{kernel.name}: {label} must be 1 to 3 numbers of at least 1, found {tuple(sizes)}"
+                )
+        pairs = list(itertools.zip_longest(blocks, threads, fillvalue=1))
+        extent = tuple(blocks * threads for blocks, threads in pairs)
+        return cls(kernel, extent, tuple(threads for _, threads in pairs), tuple(args), shared=shared)
 
     def __post_init__(self) -> None:
         name = self.kernel.name
@@ -328,15 +398,31 @@ class Launch:
         if any(offset < 0 for offset in self.global_offset):
             raise LaunchError(f"{name}: global offset must not be negative, found {self.global_offset}")
         group = int(np.prod(self.local_size, dtype=object))
+        if self.kernel.program.is_cuda:
+            self._check_grid(group)
+        elif self.shared is not None:
+            raise LaunchError(f"{name}: shared is for CUDA and HIP kernels; give local arguments instead")
         if group > MAX_WORK_GROUP_SIZE:
             raise LaunchError(
                 f"{name}: a work-group has at most {MAX_WORK_GROUP_SIZE} work-items, found "
                 f"{' x '.join(map(str, self.local_size))} = {group}"
             )
-        if self.kernel.program.standard.startswith("1"):
+        if self.kernel.program.standard.startswith("1") or self.kernel.program.is_cuda:
             for size, local in zip(self.global_size, self.local_size, strict=True):
                 if size % local:
                     raise LaunchError(
-                        f"{name}: the global size must be a multiple of the local size in OpenCL C "
-                        f"{self.kernel.program.standard}, found {size} and {local}"
+                        f"{name}: the global size must be a multiple of the local size in "
+                        f"{self.kernel.program.language}, found {size} and {local}"
                     )
+
+    def _check_grid(self, threads: int) -> None:
+        name = self.kernel.name
+        if threads > MAX_BLOCK_SIZE:
+            raise LaunchError(
+                f"{name}: a block has at most {MAX_BLOCK_SIZE} threads, found "
+                f"{' x '.join(map(str, self.local_size))} = {threads}"
+            )
+        if any(self.global_offset):
+            raise LaunchError(f"{name}: a grid has no offset, found {self.global_offset}")
+        if self.shared is not None and self.shared < 0:
+            raise LaunchError(f"{name}: shared must be at least 0 bytes, found {self.shared}")

@@ -5,11 +5,14 @@ from __future__ import annotations
 import functools
 import re
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import llvmlite.binding as llvm
 
 from crosscast.characterization import ir
+from crosscast.characterization.cuda import host_code
+from crosscast.characterization.cuda.compiler import compile_cuda
+from crosscast.characterization.cuda.kernels import CudaKernel, adapt_variables, read_kernels
 from crosscast.characterization.interruption import interruption_deferred
 from crosscast.characterization.toolchain import compile_opencl, compiler_version
 from crosscast.errors import CompileError, InputError
@@ -23,6 +26,8 @@ class Frontend:
     module: ir.Module  # Its IR
     compiler: str  # What made the IR: our compiler, or what the given IR names
     compile_s: float  # Seconds spent in the compiler and in reading its output
+    # Kernels of a CUDA or HIP program by their names in the IR
+    cuda_kernels: dict[str, CudaKernel] = field(default_factory=dict)
 
 
 @functools.cache
@@ -31,20 +36,39 @@ def _initialize() -> None:
     llvm.initialize_native_asmprinter()
 
 
+def load(program: Program, kernel: str = "") -> Frontend:
+    """Compile or parse a program; for `kernel`, where that is one of a template, as an instance of it."""
+    loaded = _load(program, "")
+    if program.is_cuda and "<" in kernel and not _called(loaded, kernel):
+        name = kernel.split("(")[0] if kernel.endswith(")") else kernel
+        return _load(program, name)
+    return loaded
+
+
 @functools.lru_cache(maxsize=32)
 @interruption_deferred()
-def load(program: Program) -> Frontend:
-    """Compile or parse a program."""
+def _load(program: Program, instance: str) -> Frontend:
     _initialize()
     start = time.perf_counter()
-    if program.form != "opencl-c":
-        module, compiler = _parse(program, program.content)
+    if program.is_cuda:
+        module, text = _parse(program, compile_cuda(program, instance))
+        adapt_variables(module)
+    elif program.form != "opencl-c":
+        module, text = _parse(program, program.content)
     else:
-        module, compiler = _parse(program, compile_opencl(program))
+        module, text = _parse(program, compile_opencl(program))
         if any(map(_may_be_inline, module.declared)):
-            module, compiler = _parse(program, compile_opencl(program, define_inline=True))
+            module, text = _parse(program, compile_opencl(program, define_inline=True))
     _use_kernel_bodies(module)
-    return Frontend(module, compiler, time.perf_counter() - start)
+    kernels = {k.symbol: k for k in read_kernels(text)} if program.is_cuda else {}
+    return Frontend(module, _compiler(program, text), time.perf_counter() - start, kernels)
+
+
+def _called(loaded: Frontend, kernel: str) -> list[str]:
+    """Names in the IR of the kernels that a spelling of CUDA's or HIP's may mean."""
+    found = [k for k in loaded.cuda_kernels.values() if k.is_called(kernel)]
+    exact = [k for k in found if "<" not in k.name or "<" in kernel]
+    return [k.symbol for k in exact or found]
 
 
 def _may_be_inline(undefined: str) -> bool:
@@ -53,7 +77,7 @@ def _may_be_inline(undefined: str) -> bool:
 
 
 def _parse(program: Program, content: bytes) -> tuple[ir.Module, str]:
-    """The IR of a program, and what made it."""
+    """The IR of a program, as data and as text."""
     try:
         if program.form == "llvm-ir":
             parsed = llvm.parse_assembly(content.decode())
@@ -66,16 +90,18 @@ def _parse(program: Program, content: bytes) -> tuple[ir.Module, str]:
             f"{program.label}: expected LLVM {'IR text' if program.form == 'llvm-ir' else 'bitcode'} "
             f"of LLVM 14 to 22, found something else ({reason})"
         ) from error
+    if program.is_cuda:
+        parsed.triple = "spir64-unknown-unknown"
     if not parsed.triple.startswith("spir64"):
         raise InputError(
             f"{program.label}: expected IR for the target spir64, found {parsed.triple or 'no target'}"
         )
     module = ir.read_module(parsed, llvm.create_target_data(parsed.data_layout))
-    return module, _compiler(program, str(parsed))
+    return module, str(parsed)
 
 
 def _compiler(program: Program, text: str) -> str:
-    if program.form == "opencl-c":
+    if program.form == "opencl-c" or program.is_cuda:
         return compiler_version()
     ident = re.search(r"^!llvm\.ident = !\{!(\d+)", text, re.MULTILINE)
     producer = re.search(rf'^!{ident[1]} = !\{{!"(.*)"\}}$', text, re.MULTILINE) if ident else None
@@ -95,17 +121,30 @@ def _use_kernel_bodies(module: ir.Module) -> None:
 
 
 def kernel_names(program: Program) -> tuple[str, ...]:
-    """Names of the kernels of a program."""
-    return tuple(load(program).module.kernels)
+    """Names of the kernels of a program, as its source has them; overloads with their parameters."""
+    loaded = load(program)
+    if not program.is_cuda:
+        return tuple(loaded.module.kernels)
+    kernels = loaded.cuda_kernels.values()
+    names = [k.name for k in kernels]
+    return tuple(k.name if names.count(k.name) == 1 else k.signature for k in kernels)
 
 
 def find_kernel(program: Program, kernel: str) -> ir.Function:
     """Return the function of a kernel."""
-    module = load(program).module
-    if kernel not in module.kernels:
-        there = ", ".join(module.kernels) or "none"
-        raise InputError(f"{program.label}: no kernel named {kernel!r}; the kernels there are: {there}")
-    return module.functions[kernel]
+    loaded = load(program, kernel)
+    module = loaded.module
+    symbols = _called(loaded, kernel) if program.is_cuda else [kernel] * (kernel in module.kernels)
+    if len(symbols) == 1:
+        return module.functions[symbols[0]]
+    if symbols:
+        found = ", ".join(loaded.cuda_kernels[symbol].signature for symbol in symbols)
+        raise InputError(f"{program.label}: {kernel!r} may be any of {found}; name one of them so")
+    there = ", ".join(kernel_names(program)) or "none"
+    message = f"{program.label}: no kernel named {kernel!r}; the kernels there are: {there}"
+    if program.is_cuda and (templates := host_code.templates(program.content.decode())):
+        message += f"; templates, which are named with their arguments: {', '.join(dict.fromkeys(templates))}"
+    raise InputError(message)
 
 
 def required_local_size(program: Program, kernel: str) -> tuple[int, int, int] | None:
@@ -120,10 +159,14 @@ def required_local_size(program: Program, kernel: str) -> tuple[int, int, int] |
 def parameters(program: Program, kernel: str) -> tuple[Parameter, ...]:
     """Formal parameters of a kernel."""
     function = find_kernel(program, kernel)
-    sizes = load(program).module.sizes
-    types = _strings(function, "kernel_arg_type")
-    found = []
+    loaded = load(program, kernel)
+    sizes = loaded.module.sizes
+    types = list(_strings(function, "kernel_arg_type"))
     names = parameter_names(function)
+    if function.name in loaded.cuda_kernels:
+        types = list(loaded.cuda_kernels[function.name].types)
+        names = list(loaded.cuda_kernels[function.name].names)
+    found = []
     for index, (name, parameter) in enumerate(zip(names, function.parameters, strict=True)):
         type_name = types[index] if index < len(types) else parameter.type
         kind, size = _kind(parameter, type_name, sizes)

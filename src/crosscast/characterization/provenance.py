@@ -13,10 +13,12 @@ from crosscast.kernel import Argument, Launch, Parameter, Program
 
 def describe_launch(launch: Launch, parameters: Sequence[Parameter], threads: int) -> dict[str, Any]:
     """Sizes and arguments of a launch."""
+    shared = {} if launch.shared is None else {"shared_bytes": launch.shared}
     return {
         "global_size": list(launch.global_size),
         "local_size": list(launch.local_size),
         "global_offset": list(launch.global_offset or (0,) * len(launch.global_size)),
+        **shared,
         "threads": threads,
         "arguments": [_describe(p, a) for p, a in zip(parameters, launch.args, strict=True)],
     }

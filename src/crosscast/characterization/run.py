@@ -13,6 +13,7 @@ import numpy as np
 from crosscast import environment
 from crosscast.characterization import frontend
 from crosscast.characterization.aiwc_compat import Row, published_metrics
+from crosscast.characterization.cuda.adapt import adapt_kernel
 from crosscast.characterization.engine import runtime_objects
 from crosscast.characterization.engine.arguments import (
     Memory,
@@ -53,8 +54,10 @@ class _Built:
 @functools.lru_cache(maxsize=64)
 def _build(kernel: Kernel, switches: Switches) -> _Built:
     start = time.perf_counter()
-    module = frontend.load(kernel.program).module
+    module = frontend.load(kernel.program, kernel.name).module
     flat = inline.flatten(module, frontend.find_kernel(kernel.program, kernel.name))
+    if kernel.program.is_cuda:
+        module = adapt_kernel(module, flat, switches.shared)
     made = instrument(module, flat, switches)
     library = build_library(module, flat, made, switches)
     return _Built(made, library, time.perf_counter() - start)
@@ -63,7 +66,7 @@ def _build(kernel: Kernel, switches: Switches) -> _Built:
 def characterize_launch(launch: Launch, *, invocation: int = 0, options: Options) -> Profile:
     """Run one launch and return its profile; arrays among the arguments hold the output afterwards."""
     runtime_objects.start()
-    program = frontend.load(launch.kernel.program)
+    program = frontend.load(launch.kernel.program, launch.kernel.name)
     ran = _run(launch, options)
     start, cpu = time.perf_counter(), time.thread_time()
     metrics = compute_metrics(ran.counts, math.prod(group_counts(launch)))
@@ -137,7 +140,7 @@ def _run(launch: Launch, options: Options) -> _Ran:
 
 
 def _published(launch: Launch, ran: _Ran, metrics: dict[str, MetricValue]) -> tuple[Row, ...]:
-    branches = frontend.load(launch.kernel.program).module.branches
+    branches = frontend.load(launch.kernel.program, launch.kernel.name).module.branches
     lines = [line for _, line in branches]
     return published_metrics(ran.counts, metrics, ran.built.made, lines, math.prod(launch.local_size))
 
@@ -151,6 +154,7 @@ def _switches(launch: Launch, options: Options) -> Switches:
         published=options.published,
         small_ids=_largest_id(launch) < 1 << 31,
         same=same_buffers(launch),
+        shared=launch.shared,
     )
 
 

@@ -49,6 +49,11 @@ def _zig() -> str:
     return str(path)
 
 
+def compiler_headers() -> Path:
+    """Folder of the headers that come with the compiler, such as ``stdint.h``."""
+    return Path(_zig()).parent / "lib" / "include"
+
+
 @functools.cache
 def compiler_version() -> str:
     """Name and version of the kernel compiler, such as ``clang 22.1.8 (ziglang 0.17.0)``."""
@@ -113,10 +118,10 @@ def _compile(program: Program, target: str, *more: str) -> bytes:
             )
     level = [o for o in program.options if o.startswith("-O")][-1:] or ["-Oz"]
     arguments = [
-        *("-x", "cl", f"-cl-std=CL{program.standard}", "-target", target),
+        *(*_language(program), "-target", target),
         *("-isystem", str(INCLUDE_DIR)),
         *(["-I", str(program.path.parent.absolute())] if program.path is not None else []),
-        *(_absolute(o) for o in program.options if not o.startswith("-O")),
+        *(absolute(o) for o in program.options if not o.startswith("-O")),
         *level,
         *more,
         "-c",
@@ -124,7 +129,13 @@ def _compile(program: Program, target: str, *more: str) -> bytes:
     return clang(arguments, program.content, program.label)
 
 
-def _absolute(option: str) -> str:
+def _language(program: Program) -> tuple[str, ...]:
+    if program.standard.startswith("clc++"):
+        return "-x", "clcpp", f"-cl-std={program.standard}"
+    return "-x", "cl", f"-cl-std=CL{program.standard}"
+
+
+def absolute(option: str) -> str:
     """Let a relative include folder be relative to the working directory of the user."""
     return f"-I{Path(option[2:].strip()).absolute()}" if option.startswith("-I") else option
 

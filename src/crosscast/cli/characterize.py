@@ -126,7 +126,7 @@ class Direct:
 
     Parameters
     ----------
-    kernel, global_size, local_size, offset, seed, standard
+    kernel, global_size, local_size, offset, grid, block, shared, seed, standard
         Value of the option; ``None`` if it was not given.
     args
         Each ``--arg``.
@@ -142,6 +142,9 @@ class Direct:
     seed: int | None = None
     options: tuple[str, ...] = ()  # Compiler options
     standard: str | None = None
+    grid: str | None = None
+    block: str | None = None
+    shared: int | None = None
 
     def refuse(self, path: Path, names: Sequence[str]) -> None:
         """Refuse options that the file itself decides."""
@@ -154,9 +157,12 @@ class Direct:
             "--seed": self.seed,
             "--option, -D and -I": self.options,
             "--std": self.standard,
+            "--grid": self.grid,
+            "--block": self.block,
+            "--shared": self.shared,
         }
         for flag in names:
-            if flags[flag]:
+            if flags[flag] not in (None, ()):
                 raise InputError(f"{flag}: {path} itself says this; leave the option out or edit the file")
 
 
@@ -176,7 +182,9 @@ class Inputs:
     simfile: simfile.SimFile | None = None  # The simulator file that holds the only launch, if it is one
 
 
-_IN_SIMFILE = ("--kernel", "--global", "--local", "--offset", "--arg", "--seed")
+_IN_SIMFILE = (
+    *("--kernel", "--global", "--local", "--offset", "--grid", "--block", "--shared", "--arg", "--seed"),
+)
 _IN_LAUNCHFILE = (*_IN_SIMFILE, "--option, -D and -I", "--std")
 
 
@@ -193,15 +201,21 @@ def read_inputs(path: Path, direct: Direct) -> Inputs:
         direct.refuse(path, _IN_SIMFILE)
         sim = simfile.read(path, options=direct.options, standard=direct.standard or "1.2")
         return Inputs([sim.launch], sim)
-    program = Program.from_file(path, options=direct.options, standard=direct.standard or "1.2")
+    program = Program.from_file(path, options=direct.options, standard=direct.standard or "")
     return Inputs([_launch(program, direct)])
 
 
 def _launch(program: Program, direct: Direct) -> Launch:
     """The launch that the command line describes."""
     from crosscast.characterization import default_local_size
+    from crosscast.characterization.launchfiles.launchfile import SIZE_NAMES, refuse_sizes
     from crosscast.kernel import Launch
 
+    sizes = (direct.global_size, direct.local_size, direct.offset, direct.grid, direct.block, direct.shared)
+    given = {name: size is not None for name, size in zip(SIZE_NAMES, sizes, strict=True)}
+    refuse_sizes(program, given, program.label, "--")
+    if program.is_cuda:
+        return _grid_launch(program, direct)
     if direct.global_size is None:
         raise InputError("--global is missing, expected the global size, such as --global 512,512")
     global_size = _sizes("--global", direct.global_size)
@@ -212,8 +226,24 @@ def _launch(program: Program, direct: Direct) -> Launch:
     kernel = _kernel(program, direct.kernel)
     # Sizes are checked before arrays are made.
     Launch(kernel, global_size, local_size, (), offset)
-    args = tuple(_argument(text, index, direct.seed or 0) for index, text in enumerate(direct.args))
-    return Launch(kernel, global_size, local_size, args, offset)
+    return Launch(kernel, global_size, local_size, _arguments(direct), offset)
+
+
+def _grid_launch(program: Program, direct: Direct) -> Launch:
+    """The launch of a CUDA or HIP kernel."""
+    from crosscast.kernel import Launch
+
+    if direct.grid is None or direct.block is None:
+        missing = "--grid" if direct.grid is None else "--block"
+        raise InputError(f"{missing} is missing, expected grid and block, such as --grid 4096 --block 256")
+    grid, block = _sizes("--grid", direct.grid), _sizes("--block", direct.block)
+    kernel = _kernel(program, direct.kernel)
+    Launch.on_grid(kernel, grid, block, shared=direct.shared)
+    return Launch.on_grid(kernel, grid, block, _arguments(direct), shared=direct.shared)
+
+
+def _arguments(direct: Direct) -> tuple[Argument, ...]:
+    return tuple(_argument(text, index, direct.seed or 0) for index, text in enumerate(direct.args))
 
 
 def _kernel(program: Program, name: str | None) -> Kernel:
@@ -228,6 +258,8 @@ def _kernel(program: Program, name: str | None) -> Kernel:
     names = frontend.kernel_names(program)
     if len(names) != 1:
         found = f"found {', '.join(names)}" if names else "found none"
+        if not names and program.is_cuda:
+            found = "found none but templates, which are named with their arguments: 'saxpy<float>'"
         raise InputError(f"--kernel is missing, expected one kernel in {program.label}, {found}")
     return Kernel(program, names[0])
 
@@ -339,6 +371,7 @@ class Outputs:
         print(csv_row(profile), flush=True)
 
 
+Standard = Literal["1.0", "1.1", "1.2", "2.0", "3.0", "clc++1.0", "clc++2021", "c++14", "c++17", "c++20"]
 _Repeated = Annotated[tuple[str, ...], Option(negative="", show_default=False, allow_leading_hyphen=True)]
 
 
@@ -350,6 +383,9 @@ def characterize(
     global_size: Annotated[str | None, Option(name="--global")] = None,
     local_size: Annotated[str | None, Option(name="--local")] = None,
     offset: str | None = None,
+    grid: str | None = None,
+    block: str | None = None,
+    shared: int | None = None,
     arg: _Repeated = (),
     seed: Whole | None = None,
     define: Annotated[tuple[str, ...], Option(name=["--define", "-D"], negative="", show_default=False)] = (),
@@ -357,7 +393,7 @@ def characterize(
         tuple[str, ...], Option(name=["--include", "-I"], negative="", show_default=False)
     ] = (),
     option: _Repeated = (),
-    std: Literal["1.0", "1.1", "1.2", "2.0", "3.0"] | None = None,
+    std: Standard | None = None,
     json: Flag = False,
     csv: Flag = False,
     parquet: Path | None = None,
@@ -372,7 +408,7 @@ def characterize(
     """Profile each kernel launch of FILE, independently of any device.
 
     FILE is a launch file (`.toml`), a simulator file of Oclgrind (`.sim`), or a program (OpenCL C,
-    LLVM IR text or bitcode) whose launch the options describe.
+    CUDA `.cu`, HIP `.hip`, LLVM IR text or bitcode) whose launch the options describe.
 
     `--arg`, once for each kernel parameter in order:
 
@@ -387,6 +423,9 @@ def characterize(
     Example: `crosscast characterize vecadd.cl --global 1048576 --arg float:1048576:uniform
     --arg float:1048576:uniform --arg float:1048576 --arg int=1048576`
 
+    A CUDA kernel: `crosscast characterize saxpy.cu --kernel 'saxpy<float>' --grid 4096 --block 256
+    --arg int=1048576 --arg float=2 --arg float:1048576:uniform --arg float:1048576`
+
     Parameters
     ----------
     file
@@ -394,13 +433,20 @@ def characterize(
     more
         Further files, whose launches follow.
     kernel
-        Kernel to launch; may be left out if the program has only one.
+        Kernel to launch, such as `vecadd`, `'saxpy<float>'` or `ns::scale`; may be left out if the program
+        has only one.
     global_size
         Work-items, such as `1024` or `512,512`.
     local_size
         Work-items of a work-group; by default a divisor of the global size, at most 64.
     offset
         Offset of the global ids.
+    grid
+        Blocks of a CUDA or HIP launch, such as `4096` or `64,64`.
+    block
+        Threads of each of them, such as `256` or `16,16`.
+    shared
+        Bytes of dynamic shared memory (`extern __shared__`) of a block.
     arg
         A kernel argument; see above.
     seed
@@ -412,7 +458,7 @@ def characterize(
     option
         Any other compiler option, such as `-cl-fast-relaxed-math`.
     std
-        Version of OpenCL C; 1.2 unless given.
+        Version of OpenCL C, 1.2 unless given, or C++ for OpenCL; of C++ for CUDA and HIP.
     json
         Print one JSON object a launch, each on a line.
     csv
@@ -462,7 +508,9 @@ def characterize(
         published=compat is not None,
     )
     compiler_options = (*(f"-D{name}" for name in define), *(f"-I{folder}" for folder in include), *option)
-    direct = Direct(kernel, global_size, local_size, offset, arg, seed, compiler_options, std)
+    direct = Direct(
+        *(kernel, global_size, local_size, offset, arg, seed, compiler_options, std, grid, block, shared)
+    )
     outputs.prepare()
     _run((file, *more), direct, outputs, options)
 

@@ -15,6 +15,8 @@ from crosscast.report.numbers import NONE
 from crosscast.units import format_bytes, format_count, format_seconds
 
 _SIDE_BY_SIDE = 5
+_LANGUAGES = {"cuda": "CUDA", "hip": "HIP"}
+"""Languages to be named beside OpenCL C, by the form of the program."""
 _TIME_NAMES = {"run_cpu": "CPU of the run", "metrics_cpu": "CPU of the metrics"}
 
 
@@ -38,6 +40,8 @@ def profile_facts(profile: Profile) -> list[tuple[str, str]]:
     if arguments:
         facts.append(("arguments", ", ".join(_argument_text(argument) for argument in arguments)))
     facts.append(("program", _program_text(profile.program)))
+    if language := _LANGUAGES.get(str(profile.program.get("form"))):
+        facts.append(("language", f"{language}, {profile.program.get('standard')}"))
     facts.append(("compiler", _compiler_text(profile.program)))
     times = {_TIME_NAMES.get(name, name): value for name, value in profile.timing_s.items()}
     spent = ", ".join(f"{name} {format_seconds(value)}" for name, value in times.items())

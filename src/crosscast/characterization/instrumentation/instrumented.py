@@ -24,6 +24,7 @@ class Switches:
     checked: bool = False  # Let counters of 4 bytes spill before they overflow
     small_ids: bool = True  # All global ids fit 31 bits, so that LLVM can see through conversions to `int`
     same: tuple[tuple[int, ...], ...] = ()  # Groups of positions of arguments that are the same buffer
+    shared: int | None = None  # Bytes of CUDA's dynamic shared memory
 
 
 @dataclass(frozen=True)

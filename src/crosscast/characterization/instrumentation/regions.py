@@ -170,7 +170,9 @@ def _split(block: ir.Block, cuts: Cuts) -> list[ir.Block]:
             continue
         ghost = ir.copy_instruction(instruction)
         ghost.text = ""
-        pieces[-1].instructions += [ghost, ir.Instruction("", "cut", counted=False)]
+        # What a collective is called with is used where the work-item leaves.
+        operands = "" if is_barrier(instruction) else instruction.text
+        pieces[-1].instructions += [ghost, ir.Instruction(operands, "cut", counted=False)]
         after = ir.Block(cuts.new_root(), [])
         cuts.crossings[pieces[-1].label] = after.label
         cuts.cutters[after.label] = instruction

@@ -243,7 +243,7 @@ class _Writer:
             if self._shared.barrier_before(target):
                 texts.append(f"store {self._shared.count_type} 1, ptr {barrier}")
             elif cutter is not None:
-                texts += collectives.hand_over(cutter, self._shared.names)
+                texts += collectives.hand_over(block.terminator, self._shared.names)
             texts.append(f"store i32 {target}, ptr {following}")
             if block.terminator.opcode != "unreachable":
                 jump = ir.Instruction("br label %cc.exit", "br", counted=False)

@@ -18,7 +18,27 @@ from crosscast.characterization.launchfiles.arguments import Parameters, build_a
 from crosscast.characterization.launchfiles.value_type import SCALAR_DTYPES, ValueType
 from crosscast.errors import InputError
 from crosscast.fields import Fields
-from crosscast.kernel import Argument, Kernel, Launch, Parameter, Program
+from crosscast.kernel import (
+    CPP_STANDARDS,
+    OPENCL_STANDARDS,
+    Argument,
+    Kernel,
+    Launch,
+    Parameter,
+    Program,
+)
+
+SIZE_NAMES = ("global", "local", "offset", "grid", "block", "shared")
+"""What says how many work-items a launch has, in OpenCL's words or in those of CUDA and HIP."""
+
+
+def refuse_sizes(program: Program, given: Mapping[str, object], where: str, flag: str = "") -> None:
+    """Refuse words of OpenCL's on launches of CUDA and HIP, and the reverse."""
+    known = SIZE_NAMES[3:] if program.is_cuda else SIZE_NAMES[:3]
+    for name in SIZE_NAMES:
+        if given[name] and name not in known:
+            expected = ", ".join(f"{flag}{other}" for other in known)
+            raise InputError(f"{where}: {flag}{name} is not for {program.language}, expected {expected}")
 
 
 def read(path: str | Path, *, parameters: Parameters | None = None) -> list[Launch]:
@@ -108,31 +128,36 @@ class _SharedArgument:
 
 @dataclass(frozen=True)
 class _Header:
-    """What a launch consists of beside its arguments."""
+    """What a launch consists of beside its arguments; of CUDA and HIP, sizes are those of grid and block."""
 
     program: Program
     kernel: str | None
     global_size: tuple[int, ...] | None
     local_size: tuple[int, ...] | None
     offset: tuple[int, ...]
+    shared: int | None = None
 
     @classmethod
     def read(cls, fields: Fields, base: Path) -> _Header:
         fields.require("source", "the path of the program")
         source = base / str(fields.text("source"))
         options = fields.texts("options")
-        standard = fields.choice("standard", ("1.0", "1.1", "1.2", "2.0", "3.0"), "1.2")
+        standard = fields.choice("standard", (*OPENCL_STANDARDS, *CPP_STANDARDS), "")
         program = Program.from_file(source, options=options, standard=standard)
-        return cls(
-            program,
-            fields.text("kernel"),
-            fields.sizes("global", 1),
-            fields.sizes("local", 1),
-            fields.sizes("offset", 0) or (),
-        )
+        return cls(program, fields.text("kernel"), None, None, ()).override(fields)
 
     def override(self, fields: Fields) -> _Header:
         """Copy with what a ``[[launch]]`` table says otherwise."""
+        shared = fields.integer("shared", 0)
+        refuse_sizes(self.program, {name: name in fields for name in SIZE_NAMES}, fields.where)
+        if self.program.is_cuda:
+            return replace(
+                self,
+                kernel=fields.text("kernel") or self.kernel,
+                global_size=fields.sizes("grid", 1) or self.global_size,
+                local_size=fields.sizes("block", 1) or self.local_size,
+                shared=self.shared if shared is None else shared,
+            )
         global_size = fields.sizes("global", 1)
         local_size = fields.sizes("local", 1)
         return replace(
@@ -155,12 +180,20 @@ class _Header:
         """Make the launch, after checking the names of its arguments against the kernel's."""
         if self.kernel is None:
             raise InputError(f"{where}: kernel is missing, expected the name of a kernel")
+        cuda = self.program.is_cuda
         if self.global_size is None:
-            raise InputError(f"{where}: global is missing, expected the global size")
+            name, meaning = ("grid", "the number of blocks") if cuda else ("global", "the global size")
+            raise InputError(f"{where}: {name} is missing, expected {meaning}")
+        if cuda and self.local_size is None:
+            raise InputError(f"{where}: block is missing, expected the number of threads of a block")
         if check_names:
             _check_names(self, arguments, parameters)
+        kernel = Kernel(self.program, self.kernel)
+        if cuda and self.local_size is not None:
+            values = [argument.value for argument in arguments]
+            return Launch.on_grid(kernel, self.global_size, self.local_size, values, shared=self.shared)
         return Launch(
-            Kernel(self.program, self.kernel),
+            kernel,
             self.global_size,
             self.local_size or default_local_size(self.global_size),
             tuple(argument.value for argument in arguments),

@@ -1,0 +1,118 @@
+"""CUDA kernels by name, on grids of blocks: on the command line, in launch files and in Python."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from crosscast.characterization import characterize
+from crosscast.characterization.frontend import kernel_names, parameters
+from crosscast.characterization.launchfiles import launchfile
+from crosscast.errors import CrosscastError
+from crosscast.kernel import Kernel, Launch
+
+SOURCE = """
+#include <vector>
+#include "not_here.h"
+template <class T> __global__ void saxpy(int n, T a, const T *__restrict__ x, T *y) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = a * x[i] + y[i];
+}
+namespace ns { template <class T, int N> __global__ void fill(T *x) { x[threadIdx.x] = (T)N; } }
+extern "C" __global__ void plain(unsigned int *x, const float *y) { x[threadIdx.x] = y[0]; }
+__global__ void twice(int *x) { x[0] *= 2; }
+__global__ void twice(float *x) { x[0] *= 2; }
+__global__ void reversed(float *x) {
+  extern __shared__ float tile[];
+  tile[threadIdx.x] = x[threadIdx.x];
+  __syncthreads();
+  x[threadIdx.x] = tile[blockDim.x - 1 - threadIdx.x];
+}
+int main(int argc, char **argv) {
+  std::vector<float> v(argc);
+  return helper(v);
+}
+"""
+
+
+def kernel(name: str, source: str = SOURCE) -> Kernel:
+    return Kernel.from_source(source, name, form="cuda")
+
+
+def test_kernels_have_the_names_of_the_source() -> None:
+    assert kernel_names(kernel("").program) == ("plain", "twice(int*)", "twice(float*)", "reversed")
+
+
+@pytest.mark.parametrize(
+    ("name", "types", "names"),
+    [
+        ("saxpy<float>", ["int", "float", "float*", "float*"], ["n", "a", "x", "y"]),
+        ("saxpy< unsigned char >", ["int", "uchar", "uchar*", "uchar*"], ["n", "a", "x", "y"]),
+        ("ns::fill<long long, 4>", ["long*"], ["x"]),
+        ("plain", ["uint*", "float*"], ["x", "y"]),
+        ("twice(float*)", ["float*"], ["x"]),
+        ("_Z5twicePi", ["int*"], ["x"]),
+    ],
+)
+def test_a_kernel_is_found_by_its_name(name: str, types: list[str], names: list[str]) -> None:
+    found = parameters(kernel(name).program, name)
+    assert [p.type_name for p in found] == types
+    assert [p.name for p in found] == names
+
+
+def test_a_template_runs_on_the_type_that_its_name_says() -> None:
+    x, y = np.arange(1000, dtype=np.float32), np.ones(1000, np.float32)
+    arguments = (np.int32(1000), np.float32(2), x, y)
+    profile = characterize(Launch.on_grid(kernel("saxpy<float>"), 4, 256, arguments))
+    assert np.array_equal(y, 2 * x + 1)
+    assert profile.kernel == "saxpy<float>"
+    assert profile.program["form"] == "cuda"
+    assert profile.metrics["work_groups"] == 4
+    assert profile.metrics["total_memory_footprint"] == 2000
+
+
+def test_dynamic_shared_memory_has_the_size_of_the_launch() -> None:
+    x = np.arange(64, dtype=np.float32)
+    profile = characterize(Launch.on_grid(kernel("reversed"), 1, 64, (x,), shared=256), check_bounds=True)
+    assert np.array_equal(x, np.arange(64)[::-1])
+    assert profile.metrics["total_barriers_hit"] == 64
+    assert profile.metrics["local_accesses"] == 128
+    assert profile.launch["shared_bytes"] == 256
+    with pytest.raises(CrosscastError, match=r"out-of-bounds write of 4 bytes by work-item 32 in line 14"):
+        characterize(Launch.on_grid(kernel("reversed"), 1, 64, (x,), shared=128), check_bounds=True)
+
+
+def test_a_launch_file_has_grid_block_and_shared(tmp_path: Path) -> None:
+    (tmp_path / "k.cu").write_text(SOURCE)
+    text = 'source = "k.cu"\nkernel = "reversed"\ngrid = [2, 3]\nblock = 32\nshared = 128\n'
+    (tmp_path / "k.toml").write_text(f"{text}[[arg]]\nlength = 32\n[[launch]]\n[[launch]]\ngrid = 4\n")
+    first, second = launchfile.read(tmp_path / "k.toml")
+    assert (first.global_size, first.local_size, first.shared) == ((64, 3), (32, 1), 128)
+    assert second.global_size == (128,)
+
+
+@pytest.mark.parametrize(
+    ("name", "grid", "block", "shared", "message"),
+    [
+        ("plain", 0, 1, None, "grid must be 1 to 3 numbers of at least 1, found (0,)"),
+        ("plain", 1, 0, None, "block must be 1 to 3 numbers of at least 1, found (0,)"),
+        ("plain", 1, (64, 32), None, "a block has at most 1024 threads, found 64 x 32 = 2048"),
+        ("reversed", 1, 1, -1, "shared must be at least 0 bytes, found -1"),
+        ("reversed", 1, 1, None, "line 14: the kernel uses dynamic shared memory"),
+        ("twice", 1, 1, None, "'twice' may be any of twice(int*), twice(float*)"),
+        ("saxpy", 1, 1, None, "templates, which are named with their arguments: saxpy, fill"),
+        ("saxpy<flot>", 1, 1, None, "the kernels there are: plain, twice(int*), twice(float*), reversed"),
+    ],
+)
+def test_bad_launches_are_refused(name: str, grid: int, block: int, shared: int | None, message: str) -> None:
+    with pytest.raises(CrosscastError) as caught:
+        characterize(Launch.on_grid(kernel(name), grid, block, (np.ones(1, np.float32),), shared=shared))
+    assert message in str(caught.value)
+
+
+def test_an_error_in_a_kernel_is_told_with_its_line() -> None:
+    broken = kernel(
+        "plain", "__global__ void plain(float *x) {\n  x[0] = missing;\n}\nint main() { no(); }\n"
+    )
+    with pytest.raises(CrosscastError, match=r"<source>:2:10: error: use of undeclared identifier 'missing'"):
+        parameters(broken.program, "plain")
