@@ -24,6 +24,7 @@ from crosscast.predict.corun.models import models_named as models_of_co_runs
 from crosscast.predict.relative.models import models_named
 from crosscast.predict.relative.observed import vectors_of
 from crosscast.predict.time.models import model_named
+from support.golden import assert_close
 from support.shared import DATA, shared_data
 
 
@@ -33,22 +34,6 @@ def golden(name: str) -> Any:
         pytest.skip(f"what evaluations printed is not in {path}")
     content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     return json.loads(content)
-
-
-def check(found: Any, expected: Any, where: str = "") -> None:
-    """The same keys and words, and numbers to a millionth."""
-    if isinstance(expected, dict):
-        assert set(found) == set(expected), where
-        for name, each in expected.items():
-            check(found[name], each, f"{where}.{name}")
-    elif isinstance(expected, list):
-        assert len(found) == len(expected), where
-        for place, each in enumerate(expected):
-            check(found[place], each, f"{where}[{place}]")
-    elif isinstance(expected, float):
-        assert found == pytest.approx(expected, rel=1e-6, abs=1e-12), where
-    else:
-        assert found == expected, where
 
 
 def test_choices_under_power_caps() -> None:
@@ -61,8 +46,8 @@ def test_choices_under_power_caps() -> None:
     for result in found.pop("results"):
         # The best baseline is another one among fewer.
         before = {**results[result["method"], result["protocol"]], "against_baseline": {}}
-        check({**result, "against_baseline": {}}, before, result["method"])
-    check(found, expected)
+        assert_close({**result, "against_baseline": {}}, before, result["method"])
+    assert_close(found, expected)
 
 
 TRIVIAL = [model_named(name) for name in ("device-mean", "nearest")]
@@ -75,8 +60,8 @@ def check_relative(dataset: Dataset, expected: Any) -> None:
     found = evaluate_relative(vectors, models, folds, label=expected["dataset"]).to_dict()
     before = {each["model"]: each for each in expected.pop("results")}
     for result in found.pop("results"):
-        check(result, before[result["model"]], result["model"])
-    check(found, expected)
+        assert_close(result, before[result["model"]], result["model"])
+    assert_close(found, expected)
 
 
 def test_relative_performance_of_the_bundled_data() -> None:
@@ -98,7 +83,7 @@ def test_times_of_the_bundled_dataset() -> None:
     # Printed by commit a80dc47: evaluate bundled --models device-mean --probes 0,1.
     expected = json.loads((Path(__file__).parent / "data" / "golden" / "time_bundled.json").read_text())
     found = evaluate_time(bundled_dataset(), TRIVIAL, probes=(0, 1)).to_dict()
-    check({**found, "dataset": "bundled"}, expected)
+    assert_close({**found, "dataset": "bundled"}, expected)
 
 
 def test_times_of_the_published_dataset() -> None:
@@ -108,9 +93,9 @@ def test_times_of_the_published_dataset() -> None:
     ).to_dict()
     results = {(each["model"], each["probes"]): each for each in expected.pop("results")}
     for result in found.pop("results"):
-        check(result, results[result["model"], result["probes"]], result["model"])
+        assert_close(result, results[result["model"], result["probes"]], result["model"])
     # Which runs are drawn for the noise floor depends on their order, which a written dataset changes.
-    check(found, {**expected, "dataset": found["dataset"], "noise_floor": found["noise_floor"]})
+    assert_close(found, {**expected, "dataset": found["dataset"], "noise_floor": found["noise_floor"]})
 
 
 def test_co_runs_of_the_bundled_dataset() -> None:
@@ -126,4 +111,4 @@ def test_co_runs_of_the_bundled_dataset() -> None:
             # Errors were in per cent.
             groups = {name: each / 100 for name, each in wanted["by_group"].items()}
             wanted = {**wanted, "mape": wanted["mape"] / 100, "by_group": groups}
-        check(result, wanted, result["model"])
+        assert_close(result, wanted, result["model"])

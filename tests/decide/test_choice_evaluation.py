@@ -5,18 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from crosscast.arrays import Flags
 from crosscast.configuration import Configuration
-from crosscast.decide.cases import Weighting
 from crosscast.decide.evaluation import (
     ALONE,
     TOGETHER,
-    ConfigurationEvaluation,
     duplicates,
     evaluate_configuration,
     evaluate_machine,
@@ -25,7 +22,6 @@ from crosscast.decide.evaluation import (
 from crosscast.decide.policies import FeedbackCapping, Fixed, Oracle, knob_methods
 from crosscast.decide.power_cap import Decisions, Method, Policy
 from crosscast.errors import InputError
-from crosscast.evaluation.loop import State
 from crosscast.predict.configuration.data import Observed, Space, Surfaces
 from support.choices import Wanderer, limited, random_surfaces
 from support.surfaces import made_surfaces
@@ -229,19 +225,6 @@ def test_programs_above_what_a_method_promised_are_named() -> None:
     assert high.to_dict()["programs_above"] == list(high.above)
 
 
-def same(one: ConfigurationEvaluation, other: ConfigurationEvaluation) -> bool:
-    return json.dumps(one.to_dict()) == json.dumps(other.to_dict())
-
-
-def test_several_processes_find_the_same() -> None:
-    machines = [made_surfaces(4, noise=0.01)]
-    one = evaluate_configuration(machines, methods)
-    states: list[State] = []
-    two = evaluate_configuration(machines, methods, jobs=2, progress=states.append)
-    assert same(one, two)
-    assert [(state.done, state.total) for state in states] == [(done, 24) for done in range(1, 25)]
-
-
 def test_the_object_for_programs_has_what_was_asked() -> None:
     found = evaluate_configuration([made_surfaces(noise=0.01)], methods).to_dict()
     asked = {
@@ -310,132 +293,8 @@ def test_programs_without_cases_do_not_count() -> None:
         )
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ({"budget": -1}, "budget: expected at least 0, found -1"),
-        ({"curve": (0, -2)}, "budget: expected at least 0, found -2"),
-        ({"seed": -1}, "seed: expected"),
-        ({"jobs": 0}, "jobs: expected at least 1"),
-        ({"samples": []}, "samples: expected at least one configuration, and each once, found none"),
-        ({"samples": [Configuration("node", {"cpu_cap_w": 61})]}, "configuration: expected one of the 12"),
-        ({"weighting": "cells"}, "weighting: expected one of time, equal"),
-    ],
-)
-def test_bad_arguments_are_refused(words: dict[str, object], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        evaluate_machine(made_surfaces(3), [FeedbackCapping()], **words)  # type: ignore[arg-type]
-
-
-def test_methods_must_differ_in_name_and_groups_name_programs() -> None:
-    with pytest.raises(
-        InputError, match="methods: expected at least one, and each once, found limiter, limiter"
-    ):
-        evaluate_machine(made_surfaces(3), [FeedbackCapping(), FeedbackCapping()])
+def test_groups_name_programs_of_at_least_one_machine() -> None:
     with pytest.raises(InputError, match="together: expected one of app0, app1, found 'app9'"):
         evaluate_configuration([made_surfaces(2)], methods, together=[("app0", "app9")])
     with pytest.raises(InputError, match="made up: expected at least one machine, found none"):
         evaluate_configuration([], methods, label="made up")
-
-
-SURFACES = made_surfaces(3, noise=0.01)
-
-
-class Counter:
-    """Counts fits, and interrupts one of them."""
-
-    def __init__(self, interrupted: int | None = None) -> None:
-        self.fits = 0
-        self.interrupted = interrupted
-
-    def __call__(self) -> None:
-        self.fits += 1
-        if self.fits == self.interrupted:
-            raise KeyboardInterrupt
-
-
-class Counted:
-    """A method that tells a counter of its fits; no dataclass, so known by its name."""
-
-    name = "counted"
-
-    def __init__(self, counter: Counter) -> None:
-        self.counter = counter
-
-    def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> Policy:
-        self.counter()
-        return Wanderer(1).fit(surfaces, samples, seed)
-
-
-def run(
-    folder: Path | None, counter: Counter, surfaces: Surfaces = SURFACES, **words: object
-) -> ConfigurationEvaluation:
-    return evaluate_configuration([surfaces], lambda space: [Counted(counter)], cache=folder, **words)  # type: ignore[arg-type]
-
-
-def test_an_interruption_loses_the_fold_in_progress_alone(tmp_path: Path) -> None:
-    with pytest.raises(KeyboardInterrupt):
-        run(tmp_path, Counter(interrupted=3))
-    again = Counter()
-    states: list[State] = []
-    resumed = run(tmp_path, again, progress=states.append)
-    assert again.fits == 1
-    assert [(state.done, state.total, state.label) for state in states] == [(1, 1, "counted, app2 held out")]
-    assert same(resumed, run(None, Counter()))
-    third = Counter()
-    assert same(run(tmp_path, third), resumed)
-    assert third.fits == 0
-
-
-@pytest.mark.parametrize("damage", ["half", "shape", "range", "kind", "name"])
-def test_damaged_files_are_as_good_as_none(tmp_path: Path, damage: str) -> None:
-    first = run(tmp_path, Counter())
-    for path in sorted(tmp_path.glob("*.npz")):
-        whole = path.read_bytes()
-        arrays = dict(np.load(path))
-        if damage == "half":
-            path.write_bytes(whole[: len(whole) // 2])
-        elif damage == "shape":
-            np.savez(path, **arrays | {"chosen": arrays["chosen"][:, :-1]})
-        elif damage == "range":
-            np.savez(path, **arrays | {"chosen": arrays["chosen"] + 12})
-        elif damage == "kind":
-            np.savez(path, **arrays | {"changes": arrays["changes"].astype(float)})
-        else:
-            np.savez(path, chosen=arrays["chosen"])
-    counter = Counter()
-    assert same(run(tmp_path, counter), first)
-    assert counter.fits == 3
-
-
-def other_samples(surfaces: Surfaces, seed: int) -> tuple[int, ...]:
-    return (5, 0)
-
-
-def test_what_choices_depend_on_is_in_their_names(tmp_path: Path) -> None:
-    weighting: Weighting = "equal"
-    kept = 0
-    for words in (
-        {},
-        {"seed": 1},
-        {"weighting": weighting},
-        {"budget": 3},
-        {"curve": (0, 1)},
-        {"samples": other_samples},
-        {"samples": SURFACES.space.configurations[:1]},
-    ):
-        run(tmp_path, Counter(), **words)
-        assert len(list(tmp_path.iterdir())) == kept + 3
-        kept += 3
-    for start in (1, 2):
-        evaluate_configuration([SURFACES], lambda space, start=start: [Wanderer(start)], cache=tmp_path)
-        assert len(list(tmp_path.iterdir())) == kept + 3
-        kept += 3
-
-
-def test_several_processes_keep_the_same(tmp_path: Path) -> None:
-    words = {"cache": tmp_path, "jobs": 2}
-    one = evaluate_configuration([SURFACES], lambda space: [Wanderer(1)])
-    two = evaluate_configuration([SURFACES], lambda space: [Wanderer(1)], **words)  # type: ignore[arg-type]
-    assert same(one, two)
-    assert len(list(tmp_path.iterdir())) == 3

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
 from crosscast.configuration import Configuration
 from crosscast.decide.cases import Cases, cases_of, joined
@@ -416,16 +415,6 @@ def scored(name: str, performance: list[float], extra: float = 1.0, *, baseline:
 
 
 SCORES = [0.9, 0.7, 0.95, 0.5, 0.8, 0.85, 0.6, 0.99]
-
-
-def test_intervals_are_those_of_scipy() -> None:
-    (found,) = confidences([scored("one", SCORES)], len(SCORES), BETTER, 0, draws=20_000)
-    reference = stats.bootstrap(
-        (SCORES,), np.mean, n_resamples=20_000, method="percentile", rng=np.random.default_rng(1)
-    ).confidence_interval
-    assert found.intervals["score"].low == pytest.approx(reference.low, rel=0.01)
-    assert found.intervals["score"].high == pytest.approx(reference.high, rel=0.01)
-    assert "over_power" not in found.intervals
 
 
 def test_differences_are_of_pairs_from_the_best_baseline() -> None:

@@ -32,7 +32,7 @@ GONE_S = 5.0
 """In which all processes are gone; about one second where nothing else runs."""
 
 DRIVER = """
-import os, sys, time
+import os, signal, sys, time
 from dataclasses import dataclass
 from pathlib import Path
 import numpy as np
@@ -51,6 +51,8 @@ class Sleep:
     def sound(self, data, ask, arrays):
         return True
 
+# As at a terminal, also where tests run in the background, which ignores interrupts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 run_tasks([Sleep(f"task {number}", (number,)) for number in range(4)], Path(sys.argv[1]), jobs=2)
 """
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +11,6 @@ import pytest
 from crosscast.data.corun import mixes_of
 from crosscast.data.sources import import_source
 from crosscast.errors import InputError
-from crosscast.evaluation.loop import State
 from crosscast.evaluation.partition import (
     MIX_SPLITS,
     PartitionEvaluation,
@@ -102,31 +100,11 @@ def test_copies_are_left_out_before_anything_is_split() -> None:
     assert overall(found.results)["mean"].to_dict() == once.to_dict()
 
 
-def test_several_processes_and_kept_predictions_give_the_same(tmp_path: Path) -> None:
-    told: list[State] = []
-
-    def results(jobs: int) -> list[object]:
-        found = evaluate_partition(
-            SMALL, ["mean", "partition"], "leave-bag-out", cache=tmp_path, jobs=jobs, progress=told.append
-        )
-        return [each.to_dict() for each in found.results]
-
-    plain = [each.to_dict() for each in study("leave-bag-out").results]
-    assert results(2) == plain
-    assert len(told) == 10
-    assert results(1) == plain
-    assert len(told) == 10
-
-
 def test_what_cannot_be_evaluated_is_refused() -> None:
     with pytest.raises(InputError, match="expected one of leave-benchmark-out, leave-bag-out of mixes"):
         folds_of_mixes(SMALL, "random-80-20", 0)
     with pytest.raises(InputError, match="expected at least 3 to leave one out, found 2"):
         folds_of_mixes(made_mixes(jobs=2, members=2), "leave-benchmark-out", 0)
-    with pytest.raises(InputError, match="level: expected a probability between 0 and 1, found 1"):
-        evaluate_partition(SMALL, ["mean"], "leave-bag-out", level=1.0)
-    with pytest.raises(InputError, match="models: expected one of"):
-        evaluate_partition(SMALL, ["magic"], "leave-bag-out")
 
 
 def test_the_published_mixes_are_predicted_as_well_as_asked_for() -> None:

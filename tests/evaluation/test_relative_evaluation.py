@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import exp, log
-from pathlib import Path
-from typing import Any
+from math import log
 
 import numpy as np
 import pytest
@@ -73,13 +71,6 @@ def test_two_devices_have_one_ratio_that_may_be_off() -> None:
     # The ratios 1/2 and 1/8 are predicted as 1 and 1/4: twice too much both times.
     assert found.typical_factor == pytest.approx(2)
     assert found.mae == pytest.approx((0.5 + 0.0 + 0.125 + 0.0) / 4)
-
-
-def test_the_typical_factor_of_two_devices_is_that_of_their_ratio() -> None:
-    times, predicted = np.array([[3.0, 2.0], [1.0, 5.0]]), np.array([[0.9, 0.8], [0.7, 0.6]])
-    off = np.log(predicted[:, 0] / predicted[:, 1]) - np.log(times[:, 0] / times[:, 1])
-    found = metrics_of(row_scores(times, predicted), np.ones(2))
-    assert found.typical_factor == pytest.approx(exp(np.abs(off).mean()))
 
 
 @pytest.mark.parametrize(
@@ -352,51 +343,6 @@ def test_a_new_source_is_of_known_work() -> None:
     assert found.repeated == 1
 
 
-def test_processes_and_a_cache_change_nothing(tmp_path: Path) -> None:
-    models: list[RelativeModel] = [QUICK, PublishedForest(trees=5), PublishedLinear()]
-    states: list[State] = []
-    runs = [
-        evaluate_relative(
-            VECTORS, models, "leave-application-out", cache=cache, jobs=jobs, progress=states.append, seed=5
-        )
-        for cache, jobs in ((None, 1), (tmp_path, 2), (tmp_path, 1))
-    ]
-    assert len(states) == 24
-    assert len(list(tmp_path.glob("*.npz"))) == 12
-    for run in runs[1:]:
-        for one, other in zip(runs[0].results, run.results, strict=True):
-            assert np.array_equal(one.predicted, other.predicted)
-            assert one.to_dict() == other.to_dict()
-
-
-def test_a_cache_knows_what_it_is_of(tmp_path: Path) -> None:
-    evaluate_relative(VECTORS, [PublishedMean()], "leave-application-out", cache=tmp_path)
-    times = VECTORS.times_s.copy()
-    times[0, 0] *= 2
-    changed = Vectors(VECTORS.observations, VECTORS.devices, times)
-    counters = replace(VECTORS.observations, counters=VECTORS.observations.counters * 2)
-    for vectors, model, seed in (
-        (changed, PublishedMean(), 0),
-        (Vectors(counters, VECTORS.devices, VECTORS.times_s), PublishedMean(), 0),
-        (VECTORS, LogMean(), 0),
-        (VECTORS, PublishedMean(), 1),
-    ):
-        before = len(list(tmp_path.glob("*.npz")))
-        evaluate_relative(vectors, [model], "leave-application-out", cache=tmp_path, seed=seed)
-        assert len(list(tmp_path.glob("*.npz"))) == before + 4
-
-
-@pytest.mark.parametrize("shape", [(3, 3), (12, 3)])
-def test_an_entry_of_a_cache_that_is_no_prediction_is_as_good_as_none(
-    tmp_path: Path, shape: tuple[int, int]
-) -> None:
-    whole = evaluate_relative(VECTORS, [PublishedMean()], "leave-application-out", cache=tmp_path)
-    for path in tmp_path.glob("*.npz"):
-        np.savez(path, predicted=np.full(shape, -1.0))
-    again = evaluate_relative(VECTORS, [PublishedMean()], "leave-application-out", cache=tmp_path)
-    assert np.array_equal(whole.results[0].predicted, again.results[0].predicted)
-
-
 def test_held_out_predictions_go_with_their_rows() -> None:
     found = held_out_predictions(VECTORS, PublishedMean(), "leave-application-out")
     assert found.vectors.observations.kernel == VECTORS.observations.kernel
@@ -440,25 +386,6 @@ def test_predictions_that_are_no_vectors_are_refused() -> None:
         InputError, match=r"^negative, app00 held out: predicted: expected numbers above 0, found -1"
     ):
         evaluate_relative(VECTORS, [Negative()], "leave-application-out")
-
-
-@pytest.mark.parametrize(
-    ("changed", "reason"),
-    [
-        ({"models": []}, "^models: expected at least one, and each once, found none"),
-        ({"models": [LogMean(), LogMean()]}, "each once, found log-mean, log-mean"),
-        ({"jobs": 0}, "^jobs: "),
-        ({"seed": -1}, "^seed: "),
-        ({"weighting": "none"}, "^weights: "),
-        (
-            {"vectors": replace(VECTORS, times_s=np.full_like(VECTORS.times_s, np.nan))},
-            "^vectors: expected numbers above 0, found nan",
-        ),
-    ],
-)
-def test_bad_arguments_are_refused(changed: dict[str, Any], reason: str) -> None:
-    with pytest.raises(InputError, match=reason):
-        evaluate_relative(**{"vectors": VECTORS, "models": [LogMean()], "folds": "published", **changed})
 
 
 SEEN: list[tuple[set[str], int]] = []

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from math import comb
-from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from crosscast.arrays import Reals
-from crosscast.device import Device
 from crosscast.errors import CrosscastError, InputError
 from crosscast.evaluation.keep import digest
-from crosscast.evaluation.time import FOLDS, MOST_SETS, TimeEvaluation, evaluate_time, folds_of, probe_sets
+from crosscast.evaluation.time import FOLDS, MOST_SETS, evaluate_time, folds_of, probe_sets
 from crosscast.predict.time.data import Grid
 from crosscast.predict.time.forecast import Model, TimeForecast
 from support.models import MeanModel, MeanPredictor, Oracle, make_grid, random_grid
@@ -25,22 +20,6 @@ from support.models import MeanModel, MeanPredictor, Oracle, make_grid, random_g
 
 def grid_of(applications: list[str], kernels: list[str]) -> Grid:
     return make_grid(np.zeros((len(applications), 3)), applications, kernels)
-
-
-@given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("xyz")), min_size=2, max_size=12))
-def test_no_group_is_on_both_sides(pairs: list[tuple[str, str]]) -> None:
-    grid = grid_of([pair[0] for pair in pairs], [pair[1] for pair in pairs])
-    keys: dict[str, Callable[[int], object]] = {
-        "leave-application-out": lambda row: pairs[row][0],
-        "leave-kernel-out": lambda row: pairs[row],
-        "leave-device-and-application-out": lambda row: pairs[row][0],
-    }
-    for split, key in keys.items():
-        if len({key(row) for row in range(len(pairs))}) < 2:
-            continue
-        for fold in folds_of(grid, split):
-            learned = {key(row) for row in fold.kernels.train.tolist()}
-            assert learned.isdisjoint({key(row) for row in fold.kernels.test.tolist()})
 
 
 @pytest.mark.parametrize("split", FOLDS)
@@ -244,55 +223,6 @@ def test_what_a_model_refuses_says_which_model_and_fold() -> None:
         evaluate_time(random_grid(), [MeanModel(when_fitted=refuse)])
 
 
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        ({"models": []}, "models: expected at least one"),
-        ({"models": [MeanModel(), MeanModel()]}, "each once, found device-mean, device-mean"),
-        ({"level": 1.0}, "level: expected a probability"),
-        ({"probes": (4,)}, "probes: expected 0 to 3 of 4 devices, found 4"),
-        ({"probes": (-1,)}, "probes: expected 0 to 3 of 4 devices, found -1"),
-        ({"folds": "leave-device-and-application-out", "probes": (1,)}, "probes: expected 0 with"),
-        ({"jobs": 0}, "jobs: expected at least 1"),
-        ({"seed": -1}, "seed: expected a number from 0 to 4294967295, found -1"),
-        ({"seed": 1 << 32}, "seed: expected"),
-        ({"folds": "rows"}, "folds: expected one of leave-application-out, .*found 'rows'"),
-    ],
-)
-def test_bad_arguments_are_refused(words: dict[str, object], sentence: str) -> None:
-    arguments = {"models": [MeanModel()], **words}
-    with pytest.raises(InputError, match=sentence):
-        evaluate_time(random_grid(), **arguments)  # type: ignore[arg-type]
-
-
-def same(one: TimeEvaluation, other: TimeEvaluation) -> bool:
-    return all(
-        np.array_equal(getattr(first, name), getattr(second, name))
-        for mine, yours in zip(one.results, other.results, strict=True)
-        for first, second in zip(mine.outcomes, yours.outcomes, strict=True)
-        for name in ("rows", "measured", "centre", "low", "high", "known", "scored")
-    )
-
-
-@pytest.mark.parametrize("damage", ["shape", "nan", "name"])
-def test_kept_answers_that_cannot_be_forecasts_are_as_good_as_none(tmp_path: Path, damage: str) -> None:
-    grid, fits = random_grid(), list[int]()
-    model = MeanModel(when_fitted=lambda *_: fits.append(1))
-    first = evaluate_time(grid, [model], probes=(0, 2), cache=tmp_path)
-    for path in tmp_path.glob("*.npz"):
-        arrays = dict(np.load(path))
-        if damage == "name":
-            np.savez(path, centre=arrays["centre"])
-        else:
-            changed = {
-                name: each[:, :-1] if damage == "shape" else each * np.nan for name, each in arrays.items()
-            }
-            np.savez(path, **changed)
-    assert same(evaluate_time(grid, [model], probes=(0, 2), cache=tmp_path), first)
-    evaluate_time(grid, [model], probes=(0, 2), cache=tmp_path)
-    assert len(fits) == 8
-
-
 def test_another_grid_is_another_digest() -> None:
     grid = random_grid()
     profiles, times = grid.profiles, grid.log_time.copy()
@@ -306,35 +236,6 @@ def test_another_grid_is_another_digest() -> None:
         replace(grid, profiles=replace(profiles, invocations=profiles.invocations * 2)),
     )
     assert len({digest(each) for each in (grid, random_grid(), *others)}) == 6
-
-
-def test_what_forecasts_depend_on_is_in_their_names(tmp_path: Path) -> None:
-    grid = random_grid()
-    evaluate_time(grid, [MeanModel()], cache=tmp_path)
-    kept = len(list(tmp_path.iterdir()))
-    assert kept == 4
-    for words in ({"seed": 1}, {"level": 0.5}, {"folds": "leave-kernel-out"}, {"probes": (1,)}):
-        evaluate_time(grid, [MeanModel()], cache=tmp_path, **words)
-        assert len(list(tmp_path.iterdir())) > kept
-        kept = len(list(tmp_path.iterdir()))
-    # Another parameter under the same name.
-    evaluate_time(grid, [MeanModel(shift=1.0)], cache=tmp_path)
-    assert len(list(tmp_path.iterdir())) == kept + 4
-
-
-def test_several_processes_find_the_same(tmp_path: Path) -> None:
-    grid = random_grid()
-    words = {"probes": (0, 2), "folds": "leave-application-out"}
-    one = evaluate_time(grid, [MeanModel()], **words)  # type: ignore[arg-type]
-    two = evaluate_time(grid, [MeanModel()], jobs=2, cache=tmp_path, **words)  # type: ignore[arg-type]
-    assert same(one, two)
-    assert len(list(tmp_path.iterdir())) == 8
-
-
-def test_a_device_is_known_by_all_that_describes_it() -> None:
-    grid = random_grid()
-    renamed = replace(grid, devices=(Device("d0", name="other", type="cpu"), *grid.devices[1:]))
-    assert digest(renamed) != digest(grid)
 
 
 def test_a_model_that_is_always_better_is_better_beyond_doubt() -> None:

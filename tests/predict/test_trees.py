@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,8 +15,6 @@ from threadpoolctl import threadpool_limits
 from crosscast.arrays import Reals
 from crosscast.errors import InputError
 from crosscast.predict.trees import Trees, constant, joined, trees_of_boosting, trees_of_forest
-
-State = dict[str, npt.NDArray[Any]]
 
 
 def sample(seed: int, n: int = 60, f: int = 4, o: int = 3) -> tuple[Reals, Reals]:
@@ -30,12 +27,6 @@ def sample(seed: int, n: int = 60, f: int = 4, o: int = 3) -> tuple[Reals, Reals
 def grown(seed: int = 0, trees: int = 7, o: int = 3) -> Trees:
     rows, wanted = sample(seed, o=o)
     return trees_of_forest(ExtraTreesRegressor(trees, random_state=seed).fit(rows, wanted))
-
-
-def refusal(state: State, features: int = 4) -> str:
-    with pytest.raises(InputError) as caught:
-        Trees.from_state(state).check_width(features)
-    return str(caught.value)
 
 
 def test_a_sum_is_that_of_the_trees_one_by_one() -> None:
@@ -114,49 +105,6 @@ def test_trees_can_be_moved_to_other_columns() -> None:
     wide = np.full((len(rows), 9), 5.0)
     wide[:, [7, 2, 4, 0]] = rows
     np.testing.assert_array_equal(trees.reading([7, 2, 4, 0]).sum(wide), trees.sum(rows))
-
-
-def test_they_come_back_from_their_state() -> None:
-    trees, rows = grown(), sample(2)[0]
-    state = trees.state()
-    again = Trees.from_state(state)
-    np.testing.assert_array_equal(again.sum(rows), trees.sum(rows))
-    assert all(np.array_equal(array, again.state()[name]) for name, array in state.items())
-
-
-@pytest.mark.parametrize("name", sorted(grown().state()))
-def test_a_state_that_lacks_an_array_is_refused_by_name(name: str) -> None:
-    state = {other: array for other, array in grown().state().items() if other != name}
-    assert refusal(state).startswith(f"model: {name}: expected ")
-
-
-@pytest.mark.parametrize(
-    ("name", "change", "sentence"),
-    [
-        ("split_feature", lambda a: a + 4, "split_feature: expected columns of 4 features, found"),
-        ("split_feature", lambda a: a[:-1], "model: split_threshold: expected 412 along axis s"),
-        ("split_feature", lambda a: a + 0.5, "model: split_feature: expected integers along 1 axis, found"),
-        ("split_left", lambda a: a + len(a), "model: split_left: expected less than 413"),
-        ("split_right", lambda a: a - 10**6, "model: split_right: expected numbers of nodes, at least -"),
-        ("split_left", lambda a: np.arange(len(a)), "model: split_left: expected children after"),
-        ("split_right", lambda a: np.zeros_like(a), "model: split_right: expected children after"),
-        (
-            "split_left",
-            lambda a: np.full_like(a, -1),
-            "model: expected one parent, or to be a root, of every",
-        ),
-        ("root", lambda a: a[:0], "model: root: expected at least 1 along axis t, found 0"),
-        ("root", lambda a: a[:1], "model: expected one parent, or to be a root, of every node, found 0 of"),
-        ("leaf_value", lambda a: a * np.nan, "model: leaf_value: expected finite numbers"),
-        ("leaf_value", lambda a: a[:, 0], "model: leaf_value: expected numbers along 2 axes, found"),
-        ("leaf_value", lambda a: a.astype(str), "model: leaf_value: expected numbers along 2 axes, found"),
-        ("split_threshold", lambda a: a * 1e300, "model: split_threshold: expected at most 3.4"),
-        ("split_threshold", lambda a: a * np.inf, "model: split_threshold: expected finite numbers"),
-    ],
-)
-def test_a_damaged_state_is_refused_in_one_sentence(name: str, change: Any, sentence: str) -> None:
-    state = grown().state()
-    assert refusal({**state, name: change(state[name])}).startswith(sentence)
 
 
 @given(st.data())

@@ -92,3 +92,10 @@ def with_members(co_runs: CoRuns, members: dict[str, Solo]) -> CoRuns:
         for bag in co_runs.bags
     )
     return CoRuns(co_runs.label, tuple(members.get(solo.application, solo) for solo in co_runs.solos), bags)
+
+
+def featureless(co_runs: CoRuns) -> CoRuns:
+    """The same as where only names, times and slowdowns were published."""
+    solos = {solo.application: replace(solo, features={}, power_w=None) for solo in co_runs.solos}
+    found = with_members(co_runs, solos)
+    return replace(found, bags=tuple(replace(bag, power_w=None) for bag in found.bags))

@@ -21,8 +21,9 @@ from crosscast.data.sources.runs import (
 )
 from crosscast.evaluation.relative import train_relative
 from crosscast.predict.relative.artefact import TrainedRelativeModel
-from crosscast.predict.relative.data import Observations, Vectors
+from crosscast.predict.relative.data import Observations, Vectors, profiles_seen
 from crosscast.predict.relative.models import BASELINES, models_named
+from support.grids import noisy_grid
 
 DEVICES = ("cpu", "fast", "gpu")
 COUNTERS = ("PAPI_TOT_INS", "PAPI_BR_INS", "PAPI_LD_INS", "PAPI_L2_LDM")
@@ -67,6 +68,14 @@ def made_vectors(
         times_s[rows, places],
     )
     return Vectors(observations, DEVICES, times_s)
+
+
+def made_profile_vectors() -> Vectors:
+    """Runs of profiles without a device, whose kernels were launched ever more often."""
+    grid = noisy_grid()
+    profiles = replace(grid.profiles, invocations=np.arange(1, len(grid.profiles) + 1))
+    keys = tuple(device.key for device in grid.devices)
+    return Vectors(profiles_seen(profiles), keys, np.exp(grid.log_time), grid.devices)
 
 
 def made_counted_dataset() -> Dataset:

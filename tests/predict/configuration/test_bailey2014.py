@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 import pytest
@@ -127,13 +126,6 @@ def test_it_is_concordant_less_discordant_pairs_over_all(first: list[int], secon
         assert found == pytest.approx(counted(first, second))
 
 
-@given(frontiers.filter(lambda each: len(each) > 1))
-def test_an_order_agrees_with_itself_and_is_opposite_to_itself_backwards(order: list[int]) -> None:
-    frontier = np.array(order, np.int64)
-    assert rank_correlation(frontier, frontier) == 1
-    assert rank_correlation(frontier, frontier[::-1]) == pytest.approx(-1)
-
-
 def test_the_matrix_has_each_pair_and_is_symmetric() -> None:
     orders = [np.array(each) for each in ([0, 1, 2, 3], [3, 2, 1, 0], [0, 2, 1], [9, 8])]
     found = rank_correlations(orders)
@@ -210,21 +202,6 @@ def test_one_cluster_or_no_feature_asks_nothing(names: tuple[str, ...]) -> None:
     tree = fit_classification_tree(names, np.empty((3, len(names))), kinds, depth=3, seed=0)
     assert (len(tree.nodes), depth_of(tree)) == (1, 0)
     assert tree.cluster_of(np.zeros(len(names))) == (0 if names else 1)
-
-
-@pytest.mark.parametrize(
-    ("name", "change"),
-    [
-        ("feature", lambda a: a + 3),
-        ("left", lambda a: np.zeros_like(a)),
-        ("right", lambda a: np.where(a > 0, 1, a)),
-        ("counts", lambda a: a[1:]),
-    ],
-)
-def test_arrays_that_are_no_tree_are_refused(name: str, change: Any) -> None:
-    state = grown().state()
-    with pytest.raises(InputError, match=f"model: ({name}|tree): expected .*, found"):
-        ClassificationTree.from_state({**state, name: change(state[name])})
 
 
 @given(st.data())
@@ -366,24 +343,6 @@ def test_pairs_without_an_order_are_something_to_cluster() -> None:
     assert Clusters.of(KERNELS[:2], np.array([0, 0]), np.ones((2, 2)), None).nothing_to_cluster
 
 
-@pytest.mark.parametrize(
-    ("changed", "sentence"),
-    [
-        ({"sizes": (3, 2, 2)}, "sizes: expected a sum of 4, found 7"),
-        ({"sizes": (2, 2, 0)}, "sizes: expected at least 1, found 0"),
-        ({"least_correlation": None}, "least_correlation: expected two numbers or none, found .None, 1.0"),
-        ({"undefined": -1}, "undefined: expected at least 0, found -1"),
-    ],
-)
-def test_what_are_no_clusters_is_refused(changed: dict[str, Any], sentence: str) -> None:
-    state = found().state()
-    state |= {name: np.array(value) for name, value in changed.items() if value is not None}
-    for name in (name for name, value in changed.items() if value is None):
-        del state[name]
-    with pytest.raises(InputError, match=f"model: {sentence}"):
-        Clusters.from_state(state)
-
-
 TRIED = (1, 2, 3, 4), (1, 2)
 
 
@@ -435,10 +394,6 @@ def same_frontiers() -> Surfaces:
         works / clocks,
         50 + works * clocks,
     )
-
-
-def predictor(model: PublishedModel | None = None) -> PublishedPredictor:
-    return (model or PublishedModel()).fit(made_surfaces(6, noise=0.02), SAMPLES)
 
 
 def test_names_say_what_is_set() -> None:
@@ -543,28 +498,10 @@ def test_configurations_that_some_kernels_lack_are_predicted_for_all() -> None:
     assert np.isfinite(found.power.centre).all()
 
 
-def test_no_sample_may_be_missing() -> None:
-    surfaces = made_surfaces(6)
-    with pytest.raises(InputError, match="expected a run at node: cpu_cap_w 60, gpu_cap_w 100, found none"):
-        predictor().forecast(surfaces.observed(0, (11,)))
-
-
 @pytest.mark.parametrize("count", [0, -3])
 def test_no_clusters_are_refused(count: int) -> None:
     with pytest.raises(InputError, match=f"clusters: expected at least 1, found {count}"):
         PublishedModel(count)
-
-
-@pytest.mark.parametrize("model", BOTH, ids=str)
-def test_it_comes_back_from_its_state_byte_by_byte(model: PublishedModel) -> None:
-    fitted = predictor(model)
-    state = fitted.fitted.state()
-    again = PublishedPredictor(fitted.space, fitted.samples, FittedClusters.from_state(state))
-    assert again.fitted.clusters == fitted.fitted.clusters
-    observed = made_surfaces(6).observed(3, SAMPLES)
-    one, other = fitted.forecast(observed), again.forecast(observed)
-    assert one.time.centre.tobytes() == other.time.centre.tobytes()
-    assert one.power.centre.tobytes() == other.power.centre.tobytes()
 
 
 def test_parts_that_do_not_belong_together_are_refused() -> None:
@@ -579,10 +516,3 @@ def test_parts_that_do_not_belong_together_are_refused() -> None:
         PublishedPredictor(linear_space(), SAMPLES, fitted.fitted)
     with pytest.raises(InputError, match="model: feature names: expected features of 1 samples, found '"):
         PublishedPredictor(made_surfaces(1).space, (11,), fitted.fitted)
-
-
-def test_the_same_seed_gives_the_same_bytes() -> None:
-    first, second = (predictor().fitted.state() for _ in range(2))
-    assert {name: array.tobytes() for name, array in first.items()} == {
-        name: array.tobytes() for name, array in second.items()
-    }

@@ -17,10 +17,8 @@ import crosscast
 from crosscast.errors import InputError
 from crosscast.predict.configuration.artefact import KINDS, TrainedConfigurationModel
 from crosscast.predict.configuration.choice import choice_of
-from crosscast.predict.configuration.data import Observed
 from crosscast.predict.configuration.models import MODELS, NearestKernels, model_named
-from crosscast.predict.format1 import FORMAT_1 as FORMATS
-from crosscast.predict.store import CARD, load_model, read
+from crosscast.predict.store import CARD, load_model
 from crosscast.predict.time import artefact as times
 from support.models import fitted_chooser, kept, kept_chooser, rewrite_card
 from support.surfaces import made_surfaces
@@ -165,45 +163,6 @@ def test_every_model_has_its_name_and_can_be_kept(name: str, tmp_path: Path) -> 
 def test_an_unknown_model_is_refused() -> None:
     with pytest.raises(InputError, match=r"model: expected one of model, published, .*, found 'magic'"):
         model_named("magic")
-
-
-FORMAT_1 = Path(__file__).parents[2] / "data" / "format1"
-
-
-@pytest.mark.parametrize("name", ["configuration-model", "configuration-published"])
-def test_a_model_of_format_1_forecasts_as_it_did_and_can_be_written_again(name: str, tmp_path: Path) -> None:
-    expected = json.loads((FORMAT_1 / name / "expected.json").read_text())
-    runs = expected["inputs"]
-    domains, counters = (
-        {of: np.array(values) for of, values in runs[what].items()} for what in ("domains", "counters")
-    )
-    numbers, time_s, power_w = (np.array(runs[each]) for each in ("numbers", "time_s", "power_w"))
-    old = load_model(FORMAT_1 / name)
-    old.save(tmp_path / "new")
-    assert read(tmp_path / "new").protocol == 2
-    for model in (old, load_model(tmp_path / "new")):
-        found = model.predictor.forecast(Observed(numbers, time_s, power_w, domains, counters))
-        assert found.measured.tolist() == expected["outputs"]["measured"]
-        for quantity, was in ((found.time, "time"), (found.power, "power")):
-            for part, stride in (("centre", 1), ("spread", 1), ("errors", 20)):
-                values = np.array(expected["outputs"][was][part], np.float64)
-                np.testing.assert_allclose(getattr(quantity, part)[::stride], values, rtol=1e-6)
-
-
-@pytest.mark.parametrize("name", ["configuration-model", "configuration-published"])
-def test_a_damaged_model_of_format_1_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    translation = FORMATS["configuration"]
-    monkeypatch.delitem(FORMATS, "configuration")
-    stored = read(FORMAT_1 / name)
-    arrays = stored.arrays
-    for lacking in arrays:
-        if lacking.removeprefix("plain:") in ("configuration_device", "configuration_settings", "samples"):
-            continue
-        rest = {each: values for each, values in arrays.items() if each != lacking}
-        with pytest.raises(InputError, match="model: "):
-            card, found = translation(stored.card, rest)
-            KINDS[card["kind"]][0].from_state(found)
-            pytest.fail(lacking)
 
 
 def measured(number: int, row: int = 2) -> dict[str, float]:

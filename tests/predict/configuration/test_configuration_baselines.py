@@ -15,6 +15,7 @@ from sklearn.neighbors import KNeighborsRegressor
 from crosscast.arrays import Reals
 from crosscast.configuration import Configuration
 from crosscast.errors import InputError
+from crosscast.predict.configuration.bailey2014 import PublishedModel
 from crosscast.predict.configuration.data import ConfigurationModel, KernelAt, Space, Surfaces, plain_forecast
 from crosscast.predict.configuration.features import TrainingRuns, design_of
 from crosscast.predict.configuration.models import (
@@ -24,6 +25,7 @@ from crosscast.predict.configuration.models import (
     NearestKernels,
     _principal,
 )
+from crosscast.predict.configuration.process import ProcessModel
 from support.grids import linear_samples, linear_surfaces
 from support.surfaces import made_space, made_surfaces
 
@@ -48,6 +50,11 @@ def test_quantiles_are_the_centre_and_probabilities_certain() -> None:
 
 MODELS: list[ConfigurationModel] = [NearestKernels(), GlobalRegression(), GaussianProcess()]
 every_baseline = pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
+every_model = pytest.mark.parametrize(
+    "model",
+    [*MODELS, PublishedModel(), PublishedModel(logarithms=True), ProcessModel()],
+    ids=lambda model: model.name,
+)
 
 
 class Changes(NamedTuple):
@@ -72,16 +79,7 @@ def test_a_configuration_is_scaled_from_the_sample_on_its_device() -> None:
     assert known.scaled_from.tolist() == [samples[number] for number in space.device_numbers]
 
 
-@every_baseline
-def test_measured_values_stand(model: ConfigurationModel) -> None:
-    surfaces = made_surfaces(3, noise=0.1)
-    observed = surfaces.observed(0, (5, 11, 0))
-    found = model.fit(surfaces.take(np.arange(2, 6)), (11, 0)).forecast(observed)
-    np.testing.assert_array_equal(found.time.centre[[5, 11, 0]], observed.time_s)
-    np.testing.assert_array_equal(found.power.centre[[5, 11, 0]], observed.power_w)
-
-
-@every_baseline
+@every_model
 def test_a_sample_that_is_missing_is_named(model: ConfigurationModel) -> None:
     surfaces = made_surfaces(3)
     fitted = model.fit(surfaces, (11, 0))
@@ -191,7 +189,7 @@ def test_it_predicts_a_new_kernel_better_than_the_mean_kernel(
             assert np.abs(np.log(centre / true)).mean() < 0.5 * np.abs(np.log(mean / true)).mean()
 
 
-def test_it_predicts_what_scikit_learn_does_gaussian_process(
+def test_the_gaussian_process_predicts_what_that_of_scikit_learn_does(
     monkeypatch: pytest.MonkeyPatch, surfaces: Surfaces
 ) -> None:
     covariance = ConstantKernel(0.2) * RBF(np.array([1.0, 2, 3, 2, 1, 0.5, 0.7])) + WhiteKernel(0.01)
@@ -222,7 +220,7 @@ def test_it_predicts_what_scikit_learn_does_gaussian_process(
     )
 
 
-@every_baseline
+@every_model
 def test_the_same_seed_gives_the_same_bytes(model: ConfigurationModel, surfaces: Surfaces) -> None:
     few = surfaces.take(np.arange(6))
     observed = surfaces.observed(7, SAMPLES)

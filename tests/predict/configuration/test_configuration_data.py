@@ -353,12 +353,6 @@ def test_runs_are_found_in_the_order_of_the_samples() -> None:
     assert sample_places(surfaces.space, (11, 0), surfaces.observed(0, [0, 5, 11])) == [2, 0]
 
 
-def test_a_sample_without_a_run_is_named() -> None:
-    surfaces = made_surfaces(2)
-    with pytest.raises(InputError, match="expected a run at node: cpu_cap_w 100, gpu_cap_w 250, found none"):
-        sample_places(surfaces.space, (0, 11), surfaces.observed(0, [0, 5]))
-
-
 @pytest.mark.parametrize("what", ["time", "power"])
 @pytest.mark.parametrize("value", [0.0, -1.0, np.nan, np.inf])
 def test_a_sample_of_no_positive_value_is_refused(what: str, value: float) -> None:
@@ -428,11 +422,3 @@ def test_it_is_that_found_by_comparing_all_with_all(points: list[tuple[float, fl
     assert sorted(found.tolist()) == expected
     assert (np.diff(power[found]) > 0).all()
     assert (np.diff(time[found]) < 0).all()
-
-
-def test_of_those_that_agree_in_both_the_first_is_taken() -> None:
-    assert pareto_frontier(np.array([2.0, 1.0, 1.0]), np.array([5.0, 6.0, 6.0])).tolist() == [0, 1]
-
-
-def test_without_any_finite_point_there_is_no_frontier() -> None:
-    assert pareto_frontier(np.array([np.nan, 1.0]), np.array([1.0, np.nan])).tolist() == []

@@ -218,12 +218,6 @@ def same(one: SurfaceForecast, other: SurfaceForecast, relative: float = 1e-9) -
     np.testing.assert_array_equal(one.measured, other.measured)
 
 
-def test_it_comes_back_from_its_arrays(fitted: ProcessPredictor) -> None:
-    back = ProcessPredictor(fitted.space, SAMPLES, FittedProcess.from_state(fitted.fitted.state()))
-    same(back.forecast(observed(5)), fitted.forecast(observed(5)), 0.0)
-    assert back.fitted.domains == ("cpu", "gpu")
-
-
 @pytest.mark.parametrize(
     ("name", "change", "sentence"),
     [
@@ -251,11 +245,6 @@ def test_logarithms_of_parts_are_not_numbers_where_they_are_not_told() -> None:
     found = logarithms(("time", "cpu", "gpu"), runs)
     assert found["cpu"].tolist() == [0, -np.inf]
     assert np.isnan(found["gpu"]).tolist() == [True, True]
-
-
-def test_a_sample_that_is_missing_is_named(fitted: ProcessPredictor) -> None:
-    with pytest.raises(InputError, match="expected a run at node: cpu_cap_w 60, gpu_cap_w 100, found none"):
-        fitted.forecast(SIX.observed(ROW, (11, 5)))
 
 
 def test_all_is_forecast_and_what_was_measured_is_exact(fitted: ProcessPredictor) -> None:

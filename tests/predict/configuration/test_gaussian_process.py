@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -15,12 +13,10 @@ from sklearn.gaussian_process.kernels import Matern
 from threadpoolctl import threadpool_limits
 
 from crosscast.arrays import Flags, Integers, Reals
-from crosscast.errors import InputError
 from crosscast.predict.configuration.gaussian_process import (
     Covariance,
     Marginals,
     Posterior,
-    SparseProcess,
     TrainingCovariances,
     _Likelihood,
     inducing_points,
@@ -69,13 +65,6 @@ def test_the_slope_is_that_of_the_correlation(squared: float) -> None:
         lambda x: float(matern(x)[0]), lambda x: matern_slope(x), np.array([squared]), epsilon=1e-7
     )
     assert error < 1e-5
-
-
-@given(st.lists(st.floats(0, 1e6), min_size=2, max_size=10, unique=True))
-def test_what_is_farther_is_less_alike(distances: list[float]) -> None:
-    found = matern(np.sort(np.array(distances)))
-    assert (np.diff(found) <= 1e-15).all()
-    assert (found >= 0).all()
 
 
 def fit_covariance(points: Reals, features: int, kernels: Integers, values: Reals) -> Covariance:
@@ -208,31 +197,11 @@ def test_runs_condition_as_a_joint_gaussian_does(at: list[int]) -> None:
     assert (found.variance >= COVARIANCE.noise).all()
 
 
-@given(st.permutations([0, 3, 5, 8]))
-def test_the_order_of_runs_does_not_matter(at: list[int]) -> None:
-    one, other = (POSTERIOR.condition_on(np.array(each), VALUES[each]) for each in (at, sorted(at)))
-    np.testing.assert_allclose(one.mean, other.mean, atol=1e-10)
-    np.testing.assert_allclose(one.variance, other.variance, atol=1e-10)
-
-
 def test_what_is_not_a_number_is_left_out() -> None:
     with_it = POSTERIOR.condition_on(np.array([2, 3, 6]), np.array([0.3, np.nan, -np.inf]))
     without = POSTERIOR.condition_on(np.array([2]), np.array([0.3]))
     np.testing.assert_array_equal(with_it.mean, without.mean)
     np.testing.assert_array_equal(with_it.variance, without.variance)
-
-
-def test_no_runs_change_nothing() -> None:
-    found = POSTERIOR.condition_on(np.empty(0, np.int64), np.empty(0))
-    np.testing.assert_array_equal(found.mean, POSTERIOR.mean)
-    np.testing.assert_allclose(found.variance, np.diag(EVERY) + COVARIANCE.noise, atol=1e-12)
-
-
-def test_more_runs_never_make_it_less_sure() -> None:
-    variances = [
-        POSTERIOR.condition_on(np.arange(count), VALUES[:count]).variance for count in range(COUNT + 1)
-    ]
-    assert (np.diff(variances, axis=0) < 1e-12).all()
 
 
 @pytest.mark.parametrize("rows", [0, 1, 3, 700])
@@ -368,26 +337,3 @@ def test_a_point_that_is_there_twice_is_inducing_once() -> None:
     assert sorted(found % 5) == [0, 1, 2, 3, 4]
     assert inducing_points(COVARIANCE_SPARSE, np.zeros((7, 4)), 5).tolist() == [0]
     assert inducing_points(COVARIANCE_SPARSE, POINTS[:3], 10).size == 3
-
-
-def state() -> dict[str, Any]:
-    used = np.ones(30, np.bool_)
-    fitted = TrainingCovariances.of(
-        COVARIANCE_SPARSE, POINTS, inducing_points(COVARIANCE_SPARSE, POINTS, 9)
-    ).condition_on(VALUES_SPARSE, used)
-    return {name: array.copy() for name, array in fitted.state().items()}
-
-
-@pytest.mark.parametrize("name", ["lengths", "own_lengths", "variance", "noise"])
-@pytest.mark.parametrize("value", [0.0, -1.0])
-def test_lengths_and_variances_must_be_above_zero(name: str, value: float) -> None:
-    damaged = state()
-    damaged[name] = np.full_like(damaged[name], value)
-    with pytest.raises(InputError, match=f"model: {name}: expected more than 0, found {value}"):
-        SparseProcess.from_state(damaged)
-
-
-def test_lengths_of_other_coordinates_are_refused() -> None:
-    damaged = state()
-    with pytest.raises(InputError, match=r"model: lengths: expected those of 4 coordinates, found \[3, 2\]"):
-        SparseProcess.from_state({**damaged, "lengths": damaged["lengths"][1:]})

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from crosscast.arrays import Reals
-from crosscast.errors import InputError
 from crosscast.predict.configuration.data import Surfaces, Values
 from crosscast.predict.configuration.features import SampleColumns, SampleFeatures, counts_in
 from support.surfaces import made_surfaces
@@ -159,10 +158,3 @@ def test_nothing_is_stranger_than_three_deviations() -> None:
     features, values = SampleFeatures.of(made_surfaces(4), SAMPLES)
     far = features.standardized(values + 1e6)
     assert np.abs(far).max() <= 3 * 3
-
-
-@pytest.mark.parametrize("name", ["x", "power", "power@x", "disk:a@0", "domain:@0"])
-def test_a_state_with_names_of_no_features_is_refused(name: str) -> None:
-    state = SampleFeatures.of(made_surfaces(4), SAMPLES)[0].state()
-    with pytest.raises(InputError, match=f"model: feature names: expected kind:name@sample, found '{name}'"):
-        SampleFeatures.from_state({**state, "names": np.array([name, *state["names"][1:]])})

@@ -21,7 +21,7 @@ from crosscast.predict.corun.forecast import CoRunPredictor
 from crosscast.predict.corun.moolchandani2022 import Published
 from crosscast.predict.corun.process import Process
 from crosscast.predict.intervals import Residuals
-from crosscast.predict.store import CARD, load_model
+from crosscast.predict.store import load_model
 from support.mixes import NAMES, made_co_runs, made_solo
 
 BOTH = made_co_runs(NAMES[:4], bags=(2, 3))
@@ -197,30 +197,6 @@ def test_limits_are_numbers_whatever_errors_were_kept(predictor: CoRunPredictor,
     assert found.time_s is not None
     assert found.time_s.high / found.time_s.value == pytest.approx(np.exp(100))
     json.dumps(found.to_dict(), allow_nan=False)
-
-
-def test_a_damaged_array_is_said_when_it_is_asked_for(predictor: CoRunPredictor, tmp_path: Path) -> None:
-    kept(tmp_path / "co", predictor)
-    (path,) = (tmp_path / "co").glob("*.npz")
-    content = bytearray(path.read_bytes())
-    middle = len(content) // 2
-    content[middle : middle + 200] = bytes(200)
-    path.write_bytes(bytes(content))
-    with pytest.raises(InputError, match=r"damaged|cannot read"):
-        load_model(tmp_path / "co", "corun").predict([(A, B)])
-
-
-def test_a_damaged_card_is_refused(predictor: CoRunPredictor, tmp_path: Path) -> None:
-    kept(tmp_path / "co", predictor)
-    path = tmp_path / "co" / CARD
-    path.write_text(path.read_text().replace('"seed": 0', '"seed": 1'))
-    with pytest.raises(InputError, match=r"the card is damaged"):
-        load_model(tmp_path / "co", "corun")
-
-
-def test_a_model_of_times_is_no_model_of_bags(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"expected a folder that crosscast train wrote"):
-        load_model(tmp_path, "corun")
 
 
 def test_mixes_may_be_named_by_isolated_runs_of_the_training(predictor: CoRunPredictor) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from crosscast.data.corun import Bag, CoRuns, Member, Solo
 from crosscast.errors import InputError
-from crosscast.predict.corun.models import FittedCoRunMean, FittedSum, Mean, Sum
+from crosscast.predict.corun.models import Mean, Sum
 
 A = Solo("a", "s", "d", 1.0, power_w=30.0)
 B = Solo("b", "s", "d", 3.0, power_w=50.0)
@@ -70,22 +70,3 @@ def test_members_that_take_turns_wait_for_all() -> None:
     assert said.time_s == pytest.approx([4.0, 5.0, np.nan], nan_ok=True)
     assert [each.tolist() for each in said.slowdown] == [[2.0] * 2, [3.0] * 3, [2.0] * 2]
     assert said.power_w == pytest.approx([(30 + 150) / 4, (60 + 150) / 5, np.nan], nan_ok=True)
-
-
-def test_both_are_kept_as_arrays() -> None:
-    mean = Mean().fit(runs(bag((A, 2.0), (B, 3.0), time_s=3.5)))
-    again = FittedCoRunMean.from_state(mean.state())
-    for bags in ([(A, B)], [(A, B, B), (B, A)]):
-        first, second = mean.predict(bags), again.predict(bags)
-        np.testing.assert_array_equal(np.concatenate(first.slowdown), np.concatenate(second.slowdown))
-        np.testing.assert_array_equal(first.time_s, second.time_s)
-        np.testing.assert_array_equal(first.power_w, second.power_w)
-    assert FittedSum.from_state(FittedSum().state()) == FittedSum()
-
-
-def test_damaged_arrays_are_refused() -> None:
-    state = Mean().fit(runs(bag((A, 2.0), (B, 3.0)))).state()
-    with pytest.raises(InputError, match=r"^model: means: expected 2 along axis s, found 1"):
-        FittedCoRunMean.from_state({**state, "means": np.zeros((1, 2))})
-    with pytest.raises(InputError, match=r"^model: sizes: expected 0 first, found 2"):
-        FittedCoRunMean.from_state({**state, "sizes": np.array([2, 0])})

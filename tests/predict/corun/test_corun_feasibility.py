@@ -11,7 +11,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import LogisticRegression
 
 from crosscast.data.corun import Bag, Member, Solo
-from crosscast.errors import InputError
 from crosscast.predict.corun.process import Feasibility, Power, fit_feasibility, fit_power
 from support.mixes import NAMES, made_bag, made_co_runs, made_solo
 
@@ -61,11 +60,6 @@ def test_odds_are_those_of_scikit_learn() -> None:
     found = feasibility(BAGS)
     assert_allclose([found.intercept, found.slope], peer.coef_[0], rtol=1e-4)
     assert_allclose(found.probability(PAIRS), peer.predict_proba(design)[:, 1], atol=1e-5)
-
-
-def test_the_order_of_members_does_not_matter() -> None:
-    found = feasibility(BAGS)
-    assert_allclose(found.probability([pair[::-1] for pair in PAIRS]), found.probability(PAIRS))
 
 
 def test_it_is_not_told_where_memory_is_not_known() -> None:
@@ -170,12 +164,3 @@ def test_too_few_powers_give_nothing(unknown: str) -> None:
             for bag in bags
         )
     assert fit_power(bags) is None
-
-
-def test_both_come_back_from_their_arrays() -> None:
-    fits, power = feasibility(BAGS), power_of(CO_RUNS.bags)
-    assert_array_equal(Feasibility.from_state(fits.state()).probability(PAIRS), fits.probability(PAIRS))
-    assert_array_equal(Power.from_state(power.state()).watts(PAIRS), power.watts(PAIRS))
-    for part, spread in ((fits, np.array(0.0)), (power, np.zeros(4))):
-        with pytest.raises(InputError, match=r"^model: spread: expected more than 0"):
-            type(part).from_state({**part.state(), "spread": spread})

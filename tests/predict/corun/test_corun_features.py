@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import permutations
 
 import numpy as np
 import pytest
@@ -12,7 +11,6 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from crosscast.data.corun import Solo
-from crosscast.errors import InputError
 from crosscast.predict.corun.features import CoRunnerRows, Traits, applications_of, leaves_memory_idle
 from crosscast.predict.corun.slowdowns import LINKS, Covariance, KernelSizes, Scale
 from support.mixes import NAMES, made_solo
@@ -85,27 +83,6 @@ def test_who_leaves_the_memory_system_idle_is_known_by_its_use() -> None:
     assert leaves_memory_idle(solos).tolist() == [True, False, False]
 
 
-def test_traits_come_back_from_their_arrays() -> None:
-    found = Traits.of(THREE)
-    again = Traits.from_state(found.state())
-    first, second = found.matrix(THREE), again.matrix(THREE)
-    for name in vars(first):
-        assert_array_equal(getattr(first, name), getattr(second, name))
-
-
-@pytest.mark.parametrize(
-    ("name", "array", "message"),
-    [
-        ("middle", np.zeros(7), r"middle: expected 2 along axis f, found 7"),
-        ("spread", np.array(0.0), r"spread: expected more than 0, found 0.0"),
-        ("load", np.array(["a", "b"]), r"load: expected a text, found"),
-    ],
-)
-def test_damaged_arrays_of_traits_are_refused(name: str, array: np.ndarray, message: str) -> None:
-    with pytest.raises(InputError, match=rf"^model: {message}"):
-        Traits.from_state({**Traits.of(THREE).state(), name: array})
-
-
 def test_rows_count_who_is_beside_whom() -> None:
     bags = [(THREE[0], THREE[2]), (THREE[1], THREE[1], THREE[0])]
     solos, places = applications_of(bags)
@@ -169,15 +146,6 @@ def test_its_slope_is_that_of_finite_differences(solos: list[Solo]) -> None:
         step[place] = 1e-5
         up, down = ((weights * asked.matrix(sizes.moved(sizes.vector + way * step))).sum() for way in (1, -1))
         assert found == pytest.approx((up - down) / 2e-5, rel=1e-5, abs=1e-5)
-
-
-def test_the_order_of_those_beside_does_not_matter() -> None:
-    bag = (WITH[0], WITH[3], WITH[5])
-    orders = [(bag[0], *others) for others in permutations(bag[1:])]
-    asked = training(orders)
-    covariance = asked.matrix(moved(asked, 0))
-    first = [0, 3]
-    assert_array_equal(covariance[np.ix_(first, first)], np.full((2, 2), covariance[0, 0]))
 
 
 def test_sizes_come_back_from_their_vector() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from random import Random
-from typing import Any
 
 import numpy as np
 import pytest
@@ -81,32 +80,6 @@ def test_asking_again_gives_the_same() -> None:
     errors.reach(0.5, 0.4)
     assert errors.reach(0.9, 0.4) == first
     assert made(slope=0.2).reach(0.9, 0.4) == first
-
-
-def test_errors_come_back_from_their_arrays() -> None:
-    for errors in (made(slope=0.2), made(values=False)):
-        again = Residuals.from_state(errors.state())
-        assert again.groups == errors.groups
-        assert_array_equal(again.log_error, errors.log_error)
-        assert again.reach(0.9, 0.7) == errors.reach(0.9, 0.7)
-        assert (again.log_value is None) == (errors.log_value is None)
-
-
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        ({"log_error": np.zeros(3)}, r"^model: "),
-        ({"log_error": np.full(480, np.nan)}, r"^model: log_error: expected finite numbers"),
-        ({"group": np.zeros(480, np.int64)}, r"^model: "),
-        ({"group": np.full(480, 8)}, r"^model: group: expected residuals of each of 8 groups"),
-        ({"groups": np.array([], dtype="U1")}, r"^model: "),
-        ({"mix": np.zeros(3, np.int64)}, r"^model: "),
-        ({"log_value": np.zeros(3)}, r"^model: "),
-    ],
-)
-def test_damaged_errors_are_refused(damage: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        Residuals.from_state({**made().state(), **damage})
 
 
 def test_absurd_errors_reach_as_far_as_there_are_numbers() -> None:

@@ -136,17 +136,6 @@ def test_bags_that_are_asked_together_get_what_they_get_alone(fitted: ProcessPre
         assert_allclose(many.time_s[place], alone.time_s[0], rtol=1e-10)
 
 
-@pytest.mark.parametrize("kind", ["traits", "alone", "no traits"])
-def test_what_was_kept_predicts_the_same_bits(fitted: ProcessPredictor, kind: str) -> None:
-    if kind == "traits":
-        predictor = fitted
-    else:
-        runs = BOTH if kind == "alone" else bare(BOTH)
-        predictor = Process(trees=False).fit(runs, 0)
-    again = ProcessPredictor.from_state(predictor.state())
-    assert_same(predictor.predict(ASKED), again.predict(ASKED))
-
-
 def test_the_same_seed_gives_the_same_bytes_and_another_one_other_trees(fitted: ProcessPredictor) -> None:
     again = Process().fit(BOTH, 0).state()
     for name, array in fitted.state().items():
@@ -310,24 +299,6 @@ def test_no_bags_are_predicted_as_nothing(fitted: ProcessPredictor) -> None:
     found = fitted.predict([])
     assert found.slowdown == ()
     assert found.time_s.shape == (0,)
-
-
-@pytest.mark.parametrize(
-    ("name", "array", "message"),
-    [
-        ("time_factor", np.array(0.0), r"time_factor: expected more than 0, found 0.0"),
-        ("slowdowns.alone", np.zeros(2), r"beside: expected 2 along axis s, found 6"),
-        ("slowdowns.scale.link", np.array("root"), r"link: expected one of speed, logarithm, found 'root'"),
-        ("slowdowns.lengths", np.ones((2, 3)), r"near and lengths: expected .* found \(6, 2, 3\)"),
-        ("slowdowns.variances", np.ones(2), r"variances: expected \d+, found 2"),
-        ("slowdowns.noise", np.array(np.nan), r"noise: expected finite numbers"),
-        ("slowdowns.beside", np.zeros(6), r"beside: expected numbers along 2 axes"),
-        ("slowdowns.trees.root", np.zeros(0, np.int32), r"root: expected at least 1"),
-    ],
-)
-def test_damaged_arrays_are_refused(fitted: ProcessPredictor, name: str, array: Reals, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        ProcessPredictor.from_state({**fitted.state(), name: array})
 
 
 def test_names_tell_both_forms_apart() -> None:

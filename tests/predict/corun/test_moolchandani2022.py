@@ -96,14 +96,6 @@ def test_each_predicts_what_scikit_learn_does(kind: str, quantity: str, features
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_each_is_kept_as_arrays(kind: str) -> None:
-    fitted = fitted_to_pairs(kind)
-    again = PublishedCoRunPredictor.from_state(fitted.state())
-    np.testing.assert_array_equal(flat(fitted.predict(TESTED)), flat(again.predict(TESTED)))
-    assert not any(array.dtype.hasobject for array in fitted.state().values())
-
-
-@pytest.mark.parametrize("kind", KINDS)
 def test_the_same_bags_and_seed_give_the_same_numbers(kind: str) -> None:
     first, second = (Published(kind).fit(TIMES, 5).state() for _ in range(2))
     assert all(np.array_equal(array, second[name]) for name, array in first.items())
@@ -123,7 +115,9 @@ def test_slowdowns_come_in_the_order_of_the_bag(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["decision-tree", "forest", "linear", "svr"])
 def test_a_bag_is_predicted_alone_as_among_many(kind: str) -> None:
     fitted = fitted_to_pairs(kind)
-    bags = [*TESTED, *TESTED]
+    # Medians, ranges and thresholds are those of the training mixes, whatever else is predicted.
+    odd = tuple(replace(solo, features=dict.fromkeys(solo.features, 1000000.0)) for solo in TESTED[0])
+    bags = [*TESTED, odd, *TESTED]
     together = fitted.predict(bags)
     for place in (0, 7, len(bags) - 1):
         alone = fitted.predict([bags[place]])
@@ -161,14 +155,6 @@ def test_what_is_held_out_does_not_matter(kind: str) -> None:
         for solos in (TIMES.solos, changed)
     ]
     np.testing.assert_array_equal(flat(said[0]), flat(said[1]))
-
-
-def test_what_is_asked_in_one_go_does_not_matter() -> None:
-    """Medians, ranges and thresholds are those of the training bags, whatever else is predicted."""
-    odd = tuple(replace(solo, features=dict.fromkeys(solo.features, 1000000.0)) for solo in TESTED[0])
-    alone = fitted_to_pairs("linear").predict(TESTED)
-    among = fitted_to_pairs("linear").predict([*TESTED, odd])
-    np.testing.assert_allclose(among.time_s[:-1], alone.time_s, rtol=1e-12)
 
 
 def test_bags_of_a_size_that_was_not_trained_for_are_refused() -> None:
@@ -299,30 +285,6 @@ def test_bags_of_five_are_learned_from_in_one_order() -> None:
     co_runs = made_co_runs((5,), applications=7)
     said = Published("decision-tree").fit(co_runs, 0).predict([bag.solos for bag in co_runs.bags])
     assert said.time_s == pytest.approx([bag.time_s for bag in co_runs.bags], rel=0.2)
-
-
-def test_damaged_arrays_are_refused() -> None:
-    states = {
-        kind: Published(kind).fit(PAIRS, 0).state() for kind in ("decision-tree", "linear", "mlp", "svr")
-    }
-    cases = (
-        ("linear", "sizes.count", np.array(0)),
-        ("linear", "sizes.0.members", np.array(3)),
-        ("linear", "sizes.0.time_s.regressor.slopes", np.zeros(3)),
-        ("linear", "sizes.0.time_s.regressor.kind", np.array("magic")),
-        ("linear", "sizes.0.time_s.regressor.level", np.array(np.nan)),
-        ("linear", "sizes.0.time_s.columns", np.array([99])),
-        ("linear", "sizes.0.time_s.least", np.zeros(2)),
-        ("mlp", "sizes.0.time_s.regressor.hidden", np.zeros((3, 100))),
-        ("mlp", "sizes.0.time_s.regressor.bias", np.zeros(3)),
-        ("svr", "sizes.0.time_s.regressor.vectors", np.zeros((2, 2))),
-        ("svr", "sizes.0.time_s.regressor.gamma", np.zeros(2)),
-        ("decision-tree", "sizes.0.time_s.regressor.leaf_value", np.zeros((3, 2))),
-    )
-    for kind, name, array in cases:
-        assert name in states[kind]
-        with pytest.raises(InputError, match=r"^model: "):
-            PublishedCoRunPredictor.from_state({**states[kind], name: array})
 
 
 def test_unknown_kinds_and_names_are_refused() -> None:

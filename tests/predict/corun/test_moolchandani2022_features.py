@@ -94,20 +94,6 @@ def test_fairness_follows_from_both_slowdowns_where_it_was_not_written_down() ->
     assert fairness_with(replace(known, features={**known.features, "fairness_low": 0.5}), "low") == 0.5
 
 
-def test_it_is_kept_as_arrays_and_damaged_ones_are_refused() -> None:
-    choice = FairnessChoice.fit(PAIRS)
-    state = choice.state()
-    again = FairnessChoice.from_state(state)
-    np.testing.assert_array_equal(again.fairness(PAIRS), choice.fairness(PAIRS))
-    for name, array in (
-        ("pressure", np.array("weather")),
-        ("pressure_thresholds", np.array([2.0, 1.0])),
-        ("pressure_usual", np.array(np.nan)),
-    ):
-        with pytest.raises(InputError, match=r"^model: pressure"):
-            FairnessChoice.from_state({**state, name: array})
-
-
 def test_table_7_has_twenty_different_ones_of_features_of_table_5() -> None:
     assert len({frozenset(each.features) for each in TABLE_7}) == 20
     known = {*INDIVIDUAL, *CONCURRENT, FAIRNESS}
@@ -231,18 +217,6 @@ def test_bags_of_which_nothing_is_known_are_refused() -> None:
 
 def test_each_member_comes_first_once() -> None:
     assert own_first(3).tolist() == [[0, 1, 2], [1, 0, 2], [2, 0, 1]]
-
-
-def test_damaged_columns_are_refused() -> None:
-    state = MixColumns.fit(NAMES, BAGS).state()
-    for name, array in (
-        ("span", np.zeros(4)),
-        ("usual", np.zeros(2)),
-        ("flagged", np.array([9])),
-        ("columns", np.array([], dtype=np.str_)),
-    ):
-        with pytest.raises(InputError, match=r"^model: "):
-            MixColumns.from_state({**state, name: array})
 
 
 def test_counters_of_the_bag_are_never_known_and_the_rest_is_where_a_member_has_it() -> None:

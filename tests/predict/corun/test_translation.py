@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from crosscast.data.corun import Solo
 from crosscast.errors import InputError
 from crosscast.evaluation.corun import of_one_device, train_corun
 from crosscast.evaluation.translation import shared_times, train_translation
@@ -229,24 +228,3 @@ def test_files_that_are_not_there_or_cannot_be_written_are_said(tmp_path: Path) 
         read_translation(tmp_path / "none.json")
     with pytest.raises(InputError, match="cannot write the card"):
         write_translation(made_card(), tmp_path / "none" / "card.json")
-
-
-def test_a_card_and_a_model_of_format_1_forecast_as_they_did() -> None:
-    """Reference: both files and the forecasts were written by commit a80dc47 (tests/data/format1)."""
-    folder = Path(__file__).parents[2] / "data" / "format1"
-    told = json.loads((folder / "translation" / "expected.json").read_text())
-    card = read_translation(folder / "translation" / "translation.json")
-    mixes = [tuple(Solo(**solo) for solo in mix) for mix in told["inputs"]["mixes"]]
-    model = load_model(folder / told["inputs"]["model"], "corun")
-    found = translated_forecasts(model, card, mixes, level=told["inputs"]["level"])
-    for forecast, wanted in zip(found, told["outputs"], strict=True):
-        output = forecast.to_dict()
-        assert output.pop("time_s") == pytest.approx(wanted.pop("time_s"), rel=1e-6)
-        assert output.pop("serial_s") == pytest.approx(wanted.pop("serial_s"), rel=1e-6)
-        slowdowns = wanted.pop("slowdown")
-        for name, slowdown in output.pop("slowdown").items():
-            assert slowdown == pytest.approx(slowdowns[name], rel=1e-6)
-        assert [solo.pop("time_s") for solo in output["bag"]] == pytest.approx(
-            [solo.pop("time_s") for solo in wanted["bag"]]
-        )
-        assert output == wanted

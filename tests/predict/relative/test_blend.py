@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from functools import cache
-from typing import Any
 
 import numpy as np
 import pytest
@@ -293,46 +292,6 @@ def test_a_kernel_that_alone_lacks_an_amount_does_not_spoil_the_mix() -> None:
     assert found.prices.prices[2].tolist() == [0, 0]
     assert 0 < found.share < 1
     assert found.share != 0.5
-
-
-@pytest.mark.parametrize("vectors", [WORK_BLEND, made_vectors(applications=4)], ids=["with sums", "without"])
-def test_the_blend_comes_back_from_its_arrays(vectors: Vectors) -> None:
-    found = few(vectors, 1)
-    again = BlendPredictor.from_state(found.state())
-    assert (again.share, again.anchored, again.trees.base) == (found.share, found.anchored, found.trees.base)
-    np.testing.assert_array_equal(again.predict(vectors.observations), found.predict(vectors.observations))
-
-
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
-        ({"share": np.array(1.5)}, "share: expected at most 1, found 1.5"),
-        ({"share": np.array([0.5, 0.5])}, "share: expected a number, found float64 of shape (2,)"),
-        ({"share": np.array(np.nan)}, "share: expected finite numbers, found nan"),
-        ({"anchored": np.array(2)}, "anchored: expected true or false, found int64"),
-        ({"base": np.array("bytes")}, "base: expected one of instructions, items, , found 'bytes'"),
-        ({"fill": np.array(False)}, "features.fill: expected features whose gaps are filled"),
-        ({"share": None}, "share: expected a number, found none among the arrays"),
-        ({"grown.leaf_value": None}, "grown.leaf_value: expected numbers along 2 axes, found none"),
-        ({"prices.prices": None}, "prices.prices: expected numbers along 2 axes, found none"),
-        ({"prices.prices": None, "prices.devices": None}, "prices: expected 2 devices, found 0"),
-        (
-            {"prices.prices": np.ones((4, 3)), "prices.devices": np.array(["a", "b", "c"])},
-            "prices: expected 2 devices, found 3",
-        ),
-        ({"grown.leaf_value": "wider"}, "leaf_value: expected outputs of number 2, found 3"),
-    ],
-)
-def test_a_damaged_blend_is_refused(changes: dict[str, Any], reason: str) -> None:
-    state = {name: array for name, array in fitted_blend().state().items() if name not in changes}
-    value = fitted_blend().trees.grown.leaf_value
-    wider = np.column_stack([value, value[:, 0]])
-    given = {name: array for name, array in changes.items() if array is not None}
-    state |= {name: wider if isinstance(array, str) else array for name, array in given.items()}
-    with pytest.raises(InputError) as caught:
-        BlendPredictor.from_state(state)
-    assert str(caught.value).startswith(f"model: {reason}")
-    assert "\n" not in str(caught.value)
 
 
 RUNS = 4

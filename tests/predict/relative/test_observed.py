@@ -17,7 +17,7 @@ from crosscast.configuration import Setting
 from crosscast.data.dataset import Dataset, validate
 from crosscast.data.sources import import_source
 from crosscast.errors import InputError
-from crosscast.predict.relative.data import NO_SOURCE, Vectors, relative_to_slowest
+from crosscast.predict.relative.data import NO_SOURCE, Vectors
 from crosscast.predict.relative.observed import (
     devices_left_out,
     full_devices,
@@ -348,33 +348,6 @@ def names(values: tuple[str, ...]) -> np.ndarray[tuple[int], np.dtype[np.str_]]:
     return np.array(values)
 
 
-def test_rajaperf_has_fifty_runs_of_sixty_kernels_on_both_clusters(raja: Dataset) -> None:
-    validate(raja)
-    vectors = vectors_of(raja)
-    seen = vectors.observations
-    assert vectors.devices == ("lassen", "quartz")
-    assert set(Counter(zip(seen.application, seen.kernel, strict=True)).values()) == {50}
-    assert (len(set(seen.kernel)), len(vectors)) == (60, 3000)
-    assert Counter(seen.application).keys() == {
-        *("Algorithm", "Apps", "Basic", "Lcals", "Polybench", "Stream")
-    }
-    assert (set(seen.size), set(seen.source)) == ({"8388608"}, {"quartz"})
-    assert len(seen.names) == 20
-    assert not np.isnan(seen.counters).any()
-    assert seen.configuration == ()
-
-
-def test_the_mean_ratio_of_other_groups_gives_the_known_figures(raja: Dataset) -> None:
-    vectors = vectors_of(raja)
-    log_ratio = np.log(vectors.times_s[:, 1] / vectors.times_s[:, 0])
-    group = names(vectors.observations.application)
-    predicted = np.array([log_ratio[group != each].mean() for each in group])
-    vector = relative_to_slowest(np.stack([np.ones_like(predicted), np.exp(predicted)], axis=1))
-    assert np.abs(vector - vectors.vector).mean() == pytest.approx(0.1354, abs=5e-5)
-    assert np.mean(np.sign(predicted) == np.sign(log_ratio)) == pytest.approx(0.870, abs=5e-4)
-    assert np.exp(np.abs(predicted - log_ratio).mean()) == pytest.approx(2.095, abs=5e-4)
-
-
 def test_times_of_the_raja_suite_are_of_one_repetition(raja: Dataset) -> None:
     vectors = vectors_of(raja)
     moved = vectors.observations.counters[:, vectors.observations.names.index("Bytes/Rep")]
@@ -422,12 +395,3 @@ def _left_out(vectors: Vectors) -> list[float]:
         for each in kernels
         for others in [np.mean([means[other] for other in kernels if other != each], axis=0)]
     ]
-
-
-def test_profiles_of_2018_are_observations_of_fifteen_devices() -> None:
-    vectors = vectors_of(import_source("aiwc2018", shared_data("aiwc2018")))
-    seen = vectors.observations
-    assert vectors.times_s.shape == (104, 15)
-    assert len(set(seen.application)) == 11
-    assert (set(seen.source), seen.configuration) == ({"none"}, ("invocations",))
-    assert vectors.vector.max(axis=1).tolist() == [1.0] * 104

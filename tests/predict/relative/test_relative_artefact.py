@@ -82,12 +82,6 @@ def test_the_card_says_the_direction_and_what_the_model_knows(folder: Path) -> N
     assert {"mae", "same_order", "regret"} <= set(card["errors"]["results"][0])
 
 
-def test_the_same_model_gives_the_same_bytes(tmp_path: Path) -> None:
-    one, other = kept_relative(tmp_path / "one"), kept_relative(tmp_path / "other")
-    assert (one / CARD).read_bytes() == (other / CARD).read_bytes()
-    assert arrays_path(one).read_bytes() == arrays_path(other).read_bytes()
-
-
 def test_forecasting_needs_neither_scikit_learn_nor_xgboost_nor_pyarrow(tmp_path: Path) -> None:
     predictor = models_named(["published-xgboost"])[0].fit(made_vectors(), 0)
     replace(trained(), predictor=predictor).save(tmp_path / "rpv")
@@ -294,24 +288,3 @@ def test_profiles_are_predicted_as_they_are() -> None:
     seen = observations_of(dataset)
     for asked in (profiles, ProfileBatch.of(profiles)):
         np.testing.assert_array_equal(model.predict(asked).centre, model.predict(seen).centre)
-
-
-FORMAT_1 = Path(__file__).parents[2] / "data" / "format1"
-
-
-@pytest.mark.parametrize("folder", sorted(FORMAT_1.glob("relative-*")), ids=lambda folder: folder.name)
-def test_models_of_format_1_forecast_as_they_did(folder: Path) -> None:
-    whole = json.loads((folder / "expected.json").read_text())
-    fields: dict[str, Any] = whole["inputs"]
-    level = fields.pop("level")
-    for name, values in fields.items():
-        is_array = name in ("counters", "settings", "time_s")
-        fields[name] = np.array(values, dtype=np.float64) if is_array else tuple(values)
-    model = load(folder)
-    seen = Observations(**fields)
-    found, expected = model.predict(seen, level=level), whole["outputs"]
-    np.testing.assert_allclose(model.vectors(seen), expected.pop("vectors"), rtol=1e-6)
-    assert list(found.devices) == expected.pop("devices")
-    assert [list(each) for each in found.warnings] == expected.pop("warnings")
-    for name, values in expected.items():
-        np.testing.assert_allclose(getattr(found, name), values, rtol=1e-6, atol=1e-12, err_msg=name)

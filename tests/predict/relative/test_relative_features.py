@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -147,32 +146,6 @@ def test_rows_that_do_not_differ_have_no_features() -> None:
 def test_a_constant_with_noise_in_its_last_digit_is_left_out() -> None:
     rows = runs_with({"a": 0.1 + 0.2, "b": 1.0}, {"a": 0.3, "b": 2.0})
     assert fit_features(rows).names == ("b",)
-
-
-@pytest.mark.parametrize("fill", [False, True])
-def test_what_is_kept_is_made_again(fill: bool) -> None:
-    fitted = fit_features(training(), fill=fill)
-    again = FittedFeatures.from_state(fitted.state())
-    assert again.names == fitted.names
-    np.testing.assert_array_equal(again.transform(training()), fitted.transform(training()))
-    assert again.unknown_counters(runs_with({"x": 1.0, "ipc": 1.0})) == ("x",)
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"keys": np.array(["a"])},
-        {"deviations": np.zeros(9)},
-        {"means": np.full(9, np.nan)},
-        {"origins": np.full(9, 9)},
-        {"origins": np.zeros(9, dtype=np.int64)},
-        {"fill": np.array([False, True])},
-        {"known": np.array([1.0])},
-    ],
-)
-def test_arrays_that_are_no_features_are_refused(changed: Mapping[str, Any]) -> None:
-    with pytest.raises(InputError, match=r"^model: "):
-        FittedFeatures.from_state({**fit_features(training()).state(), **changed})
 
 
 @given(

@@ -76,13 +76,11 @@ def again(fitted: Stored) -> Any:
 
 
 @each_model
-@pytest.mark.parametrize("vectors", [VECTORS, with_gaps()], ids=["whole", "gaps"])
-def test_a_model_is_the_same_after_it_was_stored(model: RelativeModel, vectors: Vectors) -> None:
-    fitted: Any = model.fit(vectors, 1)
-    before, after = (each.predict(vectors.observations) for each in (fitted, again(fitted)))
-    assert np.array_equal(before, after)
-    assert before.shape == vectors.times_s.shape
-    assert (before > 0).all()
+def test_counters_may_be_missing(model: RelativeModel) -> None:
+    vectors = with_gaps()
+    found = model.fit(vectors, 1).predict(vectors.observations)
+    assert found.shape == vectors.times_s.shape
+    assert (found > 0).all()
 
 
 @each_model
@@ -206,27 +204,6 @@ def test_nothing_is_predicted_below_what_was_learned_from() -> None:
     seen = VECTORS.observations
     far = replace(seen, counters=seen.counters * np.array([1, 1e-3, 1e3, 1e3]))
     assert PublishedLinear().fit(VECTORS).predict(far).min() == VECTORS.vector.min()
-
-
-@pytest.mark.parametrize(
-    ("model", "changes"),
-    [
-        (PublishedMean(), {"vector": np.array([0.5])}),
-        (PublishedMean(), {"vector": np.array([0.5, 0.0])}),
-        (PublishedLinear(), {"slopes": np.ones((2, 3))}),
-        (PublishedLinear(), {"least": np.array(0.0)}),
-        (PublishedXGBoost(rounds=2), {"gain": np.ones(1)}),
-        (PublishedXGBoost(rounds=2), {"gain": -np.ones(5)}),
-        (PublishedForest(trees=3), {"split_feature": np.full(3, 1000)}),
-        (PublishedForest(trees=3), {"leaf_value": np.zeros((1, 3))}),
-        (ExtraTrees(trees=3), {"base": np.array("metres")}),
-        (ExtraTrees(trees=3), {"fill": np.array(False)}),
-    ],
-)
-def test_damaged_arrays_are_refused(model: RelativeModel, changes: dict[str, Any]) -> None:
-    fitted: Any = model.fit(VECTORS, 0)
-    with pytest.raises(InputError, match=r"^model: [^\n]*expected [^\n]*, found [^\n]*$"):
-        type(fitted).from_state({**fitted.state(), **changes})
 
 
 def test_trees_predict_runs_of_known_kernels_well() -> None:

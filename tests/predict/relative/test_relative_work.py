@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crosscast.arrays import Reals
-from crosscast.errors import InputError
 from crosscast.predict.relative.counters import (
     BYTES,
     INSTRUCTIONS,
@@ -27,7 +26,7 @@ from crosscast.predict.relative.counters import (
 from crosscast.predict.relative.data import NO_SOURCE, Observations, centred
 from crosscast.predict.relative.models import WorkPrices, fit_prices, terms_of
 from support.vectors import runs_with
-from support.work import DEVICES, NAMES, PRICES, changed, made_work, reordered
+from support.work import DEVICES, PRICES, changed, made_work
 
 SASS = "smsp__sass_thread_inst_executed_op_"
 
@@ -174,13 +173,6 @@ def test_longer_runs_of_the_same_have_the_same_shares_and_rates(factor: float) -
 LOWER = ("bytes", "flops", "iterations", "kernels")
 
 
-@given(st.permutations(range(len(NAMES))))
-def test_the_order_of_counters_does_not_matter(order: list[int]) -> None:
-    one, other = intensities_of(WORK, ITEMS), intensities_of(reordered(WORK, order), ITEMS)
-    assert one.names == other.names
-    np.testing.assert_array_equal(one.counters, other.counters)
-
-
 @given(st.data())
 def test_a_run_has_the_same_intensities_alone_as_among_others(data: st.DataObject) -> None:
     gaps = data.draw(st.lists(st.booleans(), min_size=WORK.counters.size, max_size=WORK.counters.size))
@@ -320,23 +312,3 @@ def test_counters_of_launches_alone_make_no_sums(gone: float) -> None:
         )
         is None
     )
-
-
-@pytest.mark.parametrize(
-    ("name", "array"),
-    [
-        ("prices", np.ones((3, 2))),
-        ("prices", np.ones((4, 3))),
-        ("prices", -np.ones((4, 2))),
-        ("prices", np.array([[1.0, 0.0]] * 4)),
-        ("prices", np.full((4, 2), np.nan)),
-        ("prices", np.ones(8)),
-        ("devices", np.array(["cpu"])),
-        ("devices", np.array([1, 2])),
-    ],
-)
-def test_damaged_prices_are_refused(
-    name: str, array: np.ndarray[tuple[int, ...], np.dtype[np.float64]]
-) -> None:
-    with pytest.raises(InputError, match=r"^model: prices: expected [^\n]*, found [^\n]*$|^model: devices: "):
-        WorkPrices.from_state({**FITTED.state(), name: array})

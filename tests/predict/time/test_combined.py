@@ -113,15 +113,6 @@ def test_kernels_that_were_measured_nowhere_or_on_one_device_teach_nothing(profi
     np.testing.assert_array_equal(found(correction, profiles, np.full(errors.shape, 0.5)), 0)
 
 
-@pytest.mark.parametrize("name", ["by_launch", "by_work", "launch.points", "work.scale"])
-def test_arrays_that_do_not_fit_together_are_refused(profiles: ProfileBatch, name: str) -> None:
-    state = fitted(profiles, error_of_branches(profiles), np.ones((len(profiles), D))).state()
-    with pytest.raises(InputError, match=r"model: .*expected"):
-        Correction.from_state({**state, name: state[name][1:]})
-    with pytest.raises(InputError, match=rf"^model: {name}: expected .* found none among the arrays"):
-        Correction.from_state({key: array for key, array in state.items() if key != name})
-
-
 def test_many_kernels_are_corrected_as_each_alone(profiles: ProfileBatch) -> None:
     shares = np.random.default_rng(4).uniform(size=(len(profiles), D))
     correction = fitted(profiles, error_of_branches(profiles), shares)

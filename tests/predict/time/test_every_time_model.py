@@ -12,6 +12,7 @@ import pytest
 from crosscast.errors import InputError, MissingExtraError
 from crosscast.predict.time.data import Grid
 from crosscast.predict.time.gaussian import Gaussian
+from crosscast.predict.time.johnston2018 import PublishedForest
 from crosscast.predict.time.models import MODELS, Boosting, DeviceMean, ExtraTrees, Nearest, model_named
 from crosscast.profile import METRICS
 from support.grids import grid_of_times, rms, small_grid, small_profiles
@@ -37,19 +38,9 @@ def test_a_model_answers_for_kernels_it_never_saw(name: str, noisy: Grid, small:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_model_bears_cells_that_were_not_measured(name: str, small: Grid) -> None:
-    model = model_named(name)
-    gaps = small.log_time.copy()
-    gaps[::5, 1] = np.nan
-    grid = Grid(small.profiles, small.devices, gaps, small.spread, small.runs)
-    point = model.refit or model.point
-    assert np.isfinite(point.fit(grid, 0).log_time(small.profiles)).all()
-
-
-@pytest.mark.parametrize("name", MODELS)
 def test_a_model_gives_the_same_bytes_for_the_same_seed(name: str, small: Grid) -> None:
-    point: Any = model_named(name).refit or model_named(name).point
-    first, second = (bytes_of(point.fit(small, 4).state()) for _ in range(2))
+    light = Gaussian(model_named(name).refit or model_named(name).point)
+    first, second = (bytes_of(light.fit(small, 4).state()) for _ in range(2))
     assert first == second
 
 
@@ -58,11 +49,11 @@ def test_an_unknown_model_is_refused_with_those_that_are_known() -> None:
         model_named("magic")
 
 
-MODELS_POINT_MODELS: list[Any] = [DeviceMean(), Nearest(), ExtraTrees(trees=30), Boosting(rounds=40)]
-LOOKING = MODELS_POINT_MODELS[1:]
+POINT_MODELS: list[Any] = [DeviceMean(), Nearest(), ExtraTrees(trees=30), Boosting(rounds=40)]
+LOOKING = POINT_MODELS[1:]
 """Those that look at profiles."""
 
-by_name = pytest.mark.parametrize("model", MODELS_POINT_MODELS, ids=lambda model: model.name)
+by_name = pytest.mark.parametrize("model", POINT_MODELS, ids=lambda model: model.name)
 by_looking_name = pytest.mark.parametrize("model", LOOKING, ids=lambda model: model.name)
 
 
@@ -70,18 +61,12 @@ def bytes_of(state: dict[str, Any]) -> dict[str, bytes]:
     return {name: array.tobytes() for name, array in state.items()}
 
 
-def test_another_seed_gives_other_forests() -> None:
-    one, other = (ExtraTrees(trees=5).fit(small_grid(), seed).state() for seed in (0, 1))
+@pytest.mark.parametrize(
+    "model", [ExtraTrees(trees=5), PublishedForest(trees=5)], ids=lambda model: model.name
+)
+def test_another_seed_gives_other_forests(model: Any, small: Grid) -> None:
+    one, other = (model.fit(small, seed).state() for seed in (0, 1))
     assert bytes_of(one) != bytes_of(other)
-
-
-@by_name
-def test_a_state_that_lacks_an_array_is_refused_by_name(model: Any) -> None:
-    predictor = model.fit(small_grid(), 0)
-    state = predictor.state()
-    for name in state:
-        with pytest.raises(InputError, match=f"^model: {name}: expected "):
-            type(predictor).from_state({other: state[other] for other in state if other != name})
 
 
 @by_name
@@ -161,7 +146,7 @@ def test_the_order_of_the_training_kernels_does_not_matter_to_the_baselines() ->
         np.testing.assert_allclose(found, wanted, atol=1e-12)
 
 
-@pytest.mark.parametrize("model", MODELS_POINT_MODELS[2:], ids=lambda model: model.name)
+@pytest.mark.parametrize("model", POINT_MODELS[2:], ids=lambda model: model.name)
 def test_fitting_without_scikit_learn_names_the_extra(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "crosscast.predict.scikit", raising=False)
     monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)

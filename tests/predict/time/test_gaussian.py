@@ -178,18 +178,6 @@ def test_devices_are_told_in_the_order_asked(predictor: GaussianPredictor, held_
     np.testing.assert_array_equal(some.centre, everything.centre[:, [3, 0]])
 
 
-def test_the_same_seed_gives_the_same_forecast(noisy: Grid) -> None:
-    first, second = (Gaussian(Physical()).fit(noisy, 3).predict(noisy.profiles) for _ in range(2))
-    assert first.high.tobytes() == second.high.tobytes()
-
-
-def test_a_device_that_is_not_known_is_refused_with_those_that_are(
-    predictor: GaussianPredictor, held_out: Grid
-) -> None:
-    with pytest.raises(InputError, match=r"big, bigger, red, host.*found 'gtx'"):
-        predictor.predict(held_out.profiles, ["gtx"])
-
-
 @pytest.mark.parametrize("level", [0.0, 1.0, -1.0, 2.0])
 def test_a_level_that_is_no_probability_is_refused(
     predictor: GaussianPredictor, held_out: Grid, level: float

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from sklearn.ensemble import ExtraTreesRegressor
 
-from crosscast.errors import InputError
 from crosscast.predict.time.data import Grid
 from crosscast.predict.time.models import (
     LEVEL,
@@ -16,8 +15,6 @@ from crosscast.predict.time.models import (
     Boosting,
     DeviceMean,
     ExtraTrees,
-    FittedMean,
-    FittedNearest,
     Nearest,
     two_parts,
 )
@@ -67,17 +64,6 @@ def test_many_kernels_are_looked_up_as_one_by_one() -> None:
     found = predictor.log_time(many)
     some = np.arange(0, 5000, 500)
     np.testing.assert_array_equal(found[some], predictor.log_time(many.take(some)))
-
-
-def test_points_that_do_not_fit_the_features_are_refused() -> None:
-    state = Nearest().fit(small_grid(), 0).state()
-    with pytest.raises(InputError, match=r"^model: points: expected 3 along axis f, found 1"):
-        FittedNearest.from_state({**state, "points": state["points"][:, :1]})
-
-
-def test_means_that_are_not_numbers_are_refused() -> None:
-    with pytest.raises(InputError, match=r"^model: mean: expected finite numbers, found nan"):
-        FittedMean.from_state({"mean": np.array([1.0, np.nan])})
 
 
 def test_the_parts_add_up_to_the_times() -> None:

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from crosscast import load_model
 from crosscast.errors import InputError
-from crosscast.predict.store import CARD
 from crosscast.predict.time.artefact import TrainedTimeModel
-from crosscast.predict.time.data import ProfileBatch
 from crosscast.predict.time.gaussian import GaussianPredictor
 from crosscast.predict.time.johnston2018 import PublishedForest
 from crosscast.predict.time.models import MODELS, DeviceMean
-from crosscast.profile import METRICS
-from support.grids import DEVICES, lawful_grid
-from support.models import arrays_path, fitted, kept, rewrite_card
-
-FORMAT_1 = Path(__file__).parents[2] / "data" / "format1"
+from support.grids import DEVICES
+from support.models import fitted, kept, rewrite_card
 
 
 @pytest.fixture
@@ -57,12 +50,6 @@ def test_it_predicts_as_before_to_the_last_bit(folder: Path) -> None:
     assert (model.card, model.devices, model.folder) == (card, DEVICES, folder)
 
 
-def test_the_same_model_gives_the_same_bytes(folder: Path, tmp_path: Path) -> None:
-    other = kept(tmp_path / "other")
-    assert (folder / CARD).read_bytes() == (other / CARD).read_bytes()
-    assert arrays_path(folder).read_bytes() == arrays_path(other).read_bytes()
-
-
 @pytest.fixture(scope="module")
 def of_each_model(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, GaussianPredictor]]:
     known, predictor, card = fitted()
@@ -73,19 +60,6 @@ def of_each_model(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[P
         TrainedTimeModel(card, changed).save(folder)
         found[name] = folder, changed
     return found
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_every_model_can_be_kept(name: str, of_each_model: dict[str, tuple[Path, GaussianPredictor]]) -> None:
-    known, (folder, before) = lawful_grid(), of_each_model[name]
-    after: Any = loaded(folder).predictor
-    np.testing.assert_array_equal(after.predict(known.profiles).centre, before.predict(known.profiles).centre)
-    points: Any = (before.point, after.point)
-    state, again = (each.state() for each in points)
-    assert {array.dtype.kind for array in state.values()} <= set("iufUb")
-    assert {key: each.tobytes() for key, each in state.items()} == {
-        key: each.tobytes() for key, each in again.items()
-    }
 
 
 def test_predicting_needs_neither_scikit_learn_nor_scipy_nor_pyarrow(
@@ -133,19 +107,3 @@ def test_sound_checksums_of_wrong_contents_are_refused(tmp_path: Path) -> None:
     for reason, quantiles in (("at least 0", -predictor.quantiles), ("rise", predictor.quantiles[:, ::-1])):
         with pytest.raises(InputError, match=f"quantiles: expected .*{reason}"):
             replace(predictor, quantiles=quantiles).state()
-
-
-@pytest.mark.parametrize("folder", sorted(FORMAT_1.glob("time-*")), ids=lambda path: path.name)
-def test_a_model_of_format_1_forecasts_as_it_did(folder: Path) -> None:
-    model, expected = load_model(folder), json.loads((folder / "expected.json").read_text())
-    assert isinstance(model, TrainedTimeModel)
-    asked = expected["inputs"]
-    metrics = np.array([asked["metrics"][each.name] for each in METRICS], dtype=np.float64).T
-    application, kernel, size = (tuple(asked[name]) for name in ("application", "kernel", "size"))
-    batch = ProfileBatch(application, kernel, size, metrics)
-    for output in expected["outputs"]:
-        probes = None if output["probes"] is None else np.array(output["probes"], dtype=np.float64)
-        found = model.predictor.predict(batch, probes=probes, level=asked["level"])
-        assert list(found.devices) == output["devices"]
-        for name in ("centre", "low", "high"):
-            np.testing.assert_allclose(getattr(found, name), output[name], rtol=1e-6)

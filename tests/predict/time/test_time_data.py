@@ -72,12 +72,6 @@ def test_measured_cells_stay_as_they_are() -> None:
     np.testing.assert_array_equal(times[known], grid.log_time[known])
 
 
-def test_a_kernel_without_times_is_left_out() -> None:
-    grid = small_grid(n=6)
-    grid.log_time[2] = np.nan
-    assert impute(grid).profiles.kernel == ("k0", "k1", "k3", "k4", "k5")
-
-
 @given(st.integers(0, 2**32), st.floats(0, 0.8))
 @settings(max_examples=50, deadline=None)
 def test_sums_of_a_kernels_and_a_devices_effect_are_filled_exactly(seed: int, gaps: float) -> None:
@@ -99,12 +93,6 @@ def test_a_device_does_not_look_slow_for_having_had_long_kernels() -> None:
 def test_devices_that_share_no_kernel_do_not_disturb_each_other() -> None:
     log_time = np.array([[0.0, 2.0, np.nan, np.nan], [np.nan, np.nan, 7.0, 8.0]])
     np.testing.assert_allclose(device_effects(log_time), [-1.0, 1.0, -0.5, 0.5], atol=1e-12)
-
-
-def test_a_grid_without_times_is_refused() -> None:
-    grid = grid_of_times(small_profiles(2, {}), np.full((2, 2), np.nan))
-    with pytest.raises(InputError, match=r"^grid: expected kernels with times, found none$"):
-        impute(grid)
 
 
 def test_a_device_without_times_is_refused_by_name() -> None:

@@ -16,9 +16,8 @@ from crosscast.device import Device
 from crosscast.errors import InputError
 from crosscast.predict.time.combined import Neighbours
 from crosscast.predict.time.data import ProfileBatch
-from crosscast.predict.time.models import FEATURES, FittedTrees, choose_features, feature_matrix
+from crosscast.predict.time.models import FEATURES, choose_features, feature_matrix
 from crosscast.predict.time.unseen import NUMBERS, Descriptors, fit_similarity, similarity_weights
-from crosscast.predict.trees import constant
 from crosscast.profile import METRICS
 from support.grids import kin_devices, kin_grid, kin_times, small_profiles
 
@@ -106,12 +105,6 @@ def test_more_of_an_amount_never_lowers_the_features_of_amounts(name: str, facto
         "footprint_per_item",
     ):
         assert (column(more, feature) >= column(profiles, feature)).all()
-
-
-@pytest.mark.parametrize("names", [[], ["instructions", "luck"], ["footprint", "footprint"]])
-def test_a_state_without_the_names_of_features_is_refused(names: list[str]) -> None:
-    with pytest.raises(InputError, match=r"^model: features: expected (some of instructions|at least 1)"):
-        FittedTrees.from_state({"features": np.array(names, dtype=np.str_), **constant(np.ones(1)).state()})
 
 
 def features(seed: int = 0) -> Reals:
@@ -226,22 +219,6 @@ def test_distances_are_in_standard_deviations_of_the_known_devices() -> None:
     alike = [gpu("one", "", clock_hz=1e9), gpu("two", "", clock_hz=1e9)]
     pairs = Descriptors.of(alike).joined(gpu("new", "", clock_hz=1e9 * np.exp(0.1))).pairs(2)
     assert pairs.squares[0, 2] == pytest.approx(1)
-
-
-@pytest.mark.parametrize(
-    ("name", "array", "sentence"),
-    [
-        ("device_numbers", np.array(["clock_hz", "horses"]), "device_numbers: .*found horses$"),
-        ("device_logs", np.zeros((1, 2)), "device_logs: expected 2 along axis d, found 1$"),
-        ("device_types", np.array(["gpu"]), "device_vendors: expected 1 along axis d, found 2$"),
-        ("device_series", np.zeros(2), "device_series: expected texts"),
-    ],
-)
-def test_damaged_ones_are_refused(name: str, array: np.typing.NDArray[np.generic], sentence: str) -> None:
-    devices = [gpu("one", "Nvidia", clock_hz=1e9, tdp_w=200.0), gpu("two", "Nvidia", clock_hz=2e9)]
-    state = Descriptors.of(devices).state()
-    with pytest.raises(InputError, match=sentence):
-        Descriptors.from_state({**state, name: array})
 
 
 def test_weights_are_a_mean() -> None:

@@ -202,13 +202,6 @@ def test_it_is_kept_as_arrays_and_predicts_without_scipy(
     assert again.factor(0.9) == unseen.factor(0.9)
 
 
-def test_a_damaged_state_is_refused(unseen: UnseenDevices) -> None:
-    state = unseen.state()
-    for name, shape in (("similarity", (3, 2)), ("kriging", (3,)), ("unseen_quantiles", (0,))):
-        with pytest.raises(InputError, match=f"^model: {name}: "):
-            UnseenDevices.from_state({**state, name: np.zeros(shape)})
-
-
 @pytest.fixture(scope="module")
 def predictor(without_last: Grid) -> GaussianPredictor:
     return Gaussian(Physical()).fit(without_last, 0)

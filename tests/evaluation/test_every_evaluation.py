@@ -1,0 +1,244 @@
+"""Laws of the evaluations of all questions: how work is spread, what is kept of it, what is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from crosscast.configuration import Configuration
+from crosscast.decide.evaluation import evaluate_configuration
+from crosscast.errors import InputError
+from crosscast.evaluation.corun import evaluate_corun
+from crosscast.evaluation.loop import State
+from crosscast.evaluation.partition import evaluate_partition
+from crosscast.evaluation.relative import evaluate_relative
+from crosscast.evaluation.time import evaluate_time
+from crosscast.predict.configuration.data import Surfaces
+from crosscast.predict.corun.models import Mean
+from crosscast.predict.relative.nichols2024 import (
+    LogMean,
+    PublishedForest,
+    PublishedLinear,
+    PublishedMean,
+    PublishedXGBoost,
+)
+from support.choices import Wanderer
+from support.mixes import NAMES, made_co_runs, made_mixes
+from support.models import MeanModel, random_grid
+from support.surfaces import made_surfaces
+from support.vectors import made_vectors
+
+Changes = Mapping[str, Callable[[Any], Any]]
+SURFACES, VECTORS, MIXES = made_surfaces(3, noise=0.01), made_vectors(applications=4), made_co_runs(NAMES[:4])
+
+
+def other_samples(surfaces: Surfaces, seed: int) -> tuple[int, ...]:
+    return (5, 0)
+
+
+def on_machines(data: Any, models: Any, **words: Any) -> Any:
+    return evaluate_configuration([data], lambda space: models, **words)
+
+
+def slower(data: Any) -> Any:
+    """The same mixes, of which one is slowed down more."""
+    first = data.bags[0]
+    members = tuple(replace(each, slowdown=5.0) for each in first.members)
+    return replace(data, bags=(replace(first, members=members), *data.bags[1:]))
+
+
+def with_more_of(name: str, data: Any) -> Any:
+    return replace(data, **{name: 2 * getattr(data, name)})
+
+
+def with_more_counted(data: Any) -> Any:
+    return replace(data, observations=with_more_of("counters", data.observations))
+
+
+@dataclass(frozen=True)
+class Case:
+    """An evaluation that takes little time."""
+
+    evaluate: Callable[..., Any]
+    data: Any
+    models: Any
+    entries: int
+    """How many answers it keeps."""
+    depends: list[dict[str, Any]]
+    """Words on which all of these depend, as they do on data and models."""
+    others: list[Callable[[Any], Any]]
+    """Changes of the data."""
+    wrong: list[tuple[dict[str, Any], str]]
+    damages: Changes = field(default_factory=dict)
+    """Changes of each kept array that the evaluation can see to be none of its answers."""
+
+
+OF_RUN = [
+    ({"jobs": 0}, "^jobs: expected at least 1, found 0"),
+    ({"seed": -1}, "^seed: expected a number from 0 to"),
+]
+OF_LEVEL = [({"level": 1.0}, "^level: expected a probability between 0 and 1, found 1")]
+CASES = {
+    "time": Case(
+        partial(evaluate_time, probes=(0, 2)),
+        random_grid(),
+        [MeanModel()],
+        8,
+        [{"seed": 1}, {"level": 0.5}, {"folds": "leave-kernel-out"}, {"models": [MeanModel(shift=1.0)]}],
+        [partial(with_more_of, "log_time")],
+        [
+            ({"probes": (4,)}, "probes: expected 0 to 3 of 4 devices, found 4"),
+            ({"probes": (-1,)}, "probes: expected 0 to 3 of 4 devices, found -1"),
+            ({"folds": "leave-device-and-application-out", "probes": (1,)}, "probes: expected 0 with"),
+            ({"seed": 1 << 32}, "seed: expected"),
+            ({"folds": "rows"}, "folds: expected one of leave-application-out, .*found 'rows'"),
+            *OF_LEVEL,
+        ],
+        {"nan": lambda array: array * np.nan},
+    ),
+    "corun": Case(
+        evaluate_corun,
+        MIXES,
+        [Mean()],
+        4,
+        [{"seed": 1}, {"level": 0.5}, {"split": "leave-bag-out"}],
+        [slower],
+        [
+            ({"probes": (-1,)}, "^probes: expected 0 but where benchmarks are left out"),
+            ({"split": "random-80-20", "probes": (0, 2)}, "^probes: expected 0 but"),
+            *OF_LEVEL,
+        ],
+    ),
+    "relative": Case(
+        partial(evaluate_relative, folds="leave-application-out"),
+        VECTORS,
+        [PublishedXGBoost(rounds=5, depth=3), PublishedForest(trees=5), PublishedLinear()],
+        12,
+        [{"seed": 1}, {"models": [PublishedMean(), LogMean(), PublishedForest(trees=6)]}],
+        [partial(with_more_of, "times_s"), with_more_counted],
+        [
+            ({"weighting": "none"}, "^weights: "),
+            (
+                {"data": replace(VECTORS, times_s=VECTORS.times_s * np.nan)},
+                "^vectors: expected numbers above 0",
+            ),
+        ],
+        {"negative": lambda array: -array},
+    ),
+    "partition": Case(
+        partial(evaluate_partition, split="leave-bag-out"),
+        made_mixes(jobs=5, mixes=40, members=3),
+        ["mean"],
+        5,
+        [{"seed": 1}, {"level": 0.5}],
+        [lambda mixes: replace(mixes, alone=mixes.alone**2)],
+        [({"models": ["magic"]}, "models: expected one of"), *OF_LEVEL],
+    ),
+    "configuration": Case(
+        on_machines,
+        SURFACES,
+        [Wanderer(1)],
+        3,
+        [
+            {"seed": 1},
+            {"weighting": "equal"},
+            {"budget": 3},
+            {"curve": (0, 1)},
+            {"samples": other_samples},
+            {"samples": SURFACES.space.configurations[:1]},
+            {"models": [Wanderer(2)]},
+        ],
+        [partial(with_more_of, "time_s")],
+        [
+            ({"budget": -1}, "budget: expected at least 0, found -1"),
+            ({"curve": (0, -2)}, "budget: expected at least 0, found -2"),
+            ({"samples": []}, "samples: expected at least one configuration, and each once, found none"),
+            (
+                {"samples": [Configuration("node", {"cpu_cap_w": 61})]},
+                "configuration: expected one of the 12",
+            ),
+            ({"weighting": "cells"}, "weighting: expected one of time, equal"),
+        ],
+        {"range": lambda array: array + 12, "kind": lambda array: array.astype(np.float32)},
+    ),
+}
+each_question = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+
+
+def evaluated(case: Case, **words: Any) -> str:
+    """All that an evaluation says, as JSON."""
+    data, models = words.pop("data", case.data), words.pop("models", case.models)
+    return json.dumps(case.evaluate(data, models, **words).to_dict())
+
+
+def counted(states: list[State]) -> list[tuple[int, int]]:
+    return [(state.done, state.total) for state in states]
+
+
+@each_question
+def test_several_processes_and_what_was_kept_say_the_same(case: Case, tmp_path: Path) -> None:
+    first, again = list[State](), list[State]()
+    plain = evaluated(case)
+    assert evaluated(case, jobs=2, cache=tmp_path, progress=first.append) == plain
+    assert counted(first) == [(done, len(first)) for done in range(1, len(first) + 1)]
+    kept = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert len(kept) == case.entries
+    assert evaluated(case, cache=tmp_path, progress=again.append) == plain
+    assert not again
+    other = tmp_path / "other"
+    evaluated(case, cache=other)
+    assert {path.name: path.read_bytes() for path in other.iterdir()} == kept
+
+
+@each_question
+def test_kept_answers_that_cannot_be_ones_are_worked_out_again(case: Case, tmp_path: Path) -> None:
+    states = list[State]()
+    plain = evaluated(case, cache=tmp_path, progress=states.append)
+    damages: dict[str, Any] = {"shape": lambda array: array[..., :-1], "half": np.array, "name": np.array}
+    for damage, change in {**damages, **case.damages}.items():
+        for path in tmp_path.iterdir():
+            arrays = dict(np.load(path))
+            if damage == "name":
+                del arrays[next(iter(arrays))]
+            np.savez(path, **{name: change(array) for name, array in arrays.items()})
+            if damage == "half":
+                path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+        again = list[State]()
+        assert evaluated(case, cache=tmp_path, progress=again.append) == plain
+        assert counted(again) == counted(states), damage
+
+
+@each_question
+def test_what_answers_depend_on_is_in_their_names(case: Case, tmp_path: Path) -> None:
+    evaluated(case, cache=tmp_path)
+    for words in (*case.depends, *({"data": change(case.data)} for change in case.others)):
+        kept = len(list(tmp_path.iterdir()))
+        evaluated(case, cache=tmp_path, **words)
+        assert len(list(tmp_path.iterdir())) > kept, words
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "sentence"),
+    [(name, *each) for name, case in CASES.items() for each in (*case.wrong, *OF_RUN)],
+)
+def test_wrong_arguments_are_refused(name: str, words: dict[str, Any], sentence: str) -> None:
+    case = CASES[name]
+    with pytest.raises(InputError, match=sentence):
+        evaluated(case, **words)
+
+
+@pytest.mark.parametrize("name", sorted(CASES.keys() - {"partition"}))
+def test_models_are_at_least_one_and_each_once(name: str) -> None:
+    case = CASES[name]
+    for models in ([], [case.models[0]] * 2):
+        with pytest.raises(
+            InputError, match=r"^(models|methods): expected at least one, and each once, found"
+        ):
+            evaluated(case, models=models)

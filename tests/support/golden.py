@@ -1,0 +1,26 @@
+"""What was printed or forecast before, compared with what is now."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+
+def assert_close(found: Any, expected: Any, where: str = "") -> None:
+    """The same keys and words, and numbers to a millionth; what is no number is null in JSON."""
+    if isinstance(found, np.ndarray):
+        found = found.tolist()
+    if isinstance(expected, dict):
+        assert set(found) == set(expected), where
+        for name, each in expected.items():
+            assert_close(found[name], each, f"{where}.{name}")
+    elif isinstance(expected, list):
+        assert len(found) == len(expected), where
+        for place, each in enumerate(expected):
+            assert_close(found[place], each, f"{where}[{place}]")
+    elif isinstance(expected, float):
+        assert found == pytest.approx(expected, rel=1e-6, abs=1e-12), where
+    else:
+        assert found == expected or (expected is None and np.isnan(found)), where
