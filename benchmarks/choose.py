@@ -25,7 +25,7 @@ from crosscast.measure.regions.key import RegionKey, RegionRun
 from crosscast.predict.configuration.artefact import TrainedConfigurationModel
 from crosscast.predict.configuration.choice import select
 from crosscast.predict.configuration.data import Observed, SurfaceForecast
-from crosscast.predict.store import load_model
+from crosscast.predict.named_models import load_model
 
 _SELECTION_S = 0.001
 _REPEATS = 300

@@ -41,7 +41,7 @@ from crosscast.evaluation.loop import one_thread
 from crosscast.predict.corun.artefact import KNOWN, CoRunCard, TrainedCoRunModel
 from crosscast.predict.corun.forecast import CoRunModel
 from crosscast.predict.corun.models import DEFAULT_MODEL, MODELS, models_named
-from crosscast.predict.store import load_model
+from crosscast.predict.named_models import load_model
 
 _ASKED = {
     ("known", EQUAL): 0.50,

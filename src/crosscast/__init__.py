@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from crosscast.kernel import Image, Kernel, Launch, Local, Parameter, Program, Sampler
     from crosscast.measure.regions.file import read_history
     from crosscast.measure.regions.recorder import ProfiledQueue, profiled
+    from crosscast.predict.named_models import load_model
     from crosscast.predict.relative.observed import observations_of as read_runs
-    from crosscast.predict.store import load_model
     from crosscast.profile import METRICS, Profile
     from crosscast.questions import QUESTIONS, evaluate, train
     from crosscast.report.page import write_report
@@ -116,7 +116,7 @@ _HOMES = {
     "evaluate": "crosscast.questions:evaluate",
     "expect_close": "crosscast.suite.application:expect_close",
     "join": "crosscast.data.views:join",
-    "load_model": "crosscast.predict.store:load_model",
+    "load_model": "crosscast.predict.named_models:load_model",
     "profiled": "crosscast.measure.regions.recorder:profiled",
     "profiles_of": "crosscast.suite.registry:profiles_of",
     "read_corun_profile": "crosscast.data.isolated_runs:read_profile",

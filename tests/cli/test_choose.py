@@ -15,7 +15,7 @@ from crosscast.data.dataset import write_dataset
 from crosscast.measure.regions.key import RegionKey, RegionRun
 from crosscast.predict.configuration.artefact import TrainedConfigurationModel
 from crosscast.predict.configuration.process import ProcessModel
-from crosscast.predict.store import load_model
+from crosscast.predict.named_models import load_model
 from support.models import fitted_chooser, kept, kept_chooser
 from support.surfaces import configured_dataset, made_surfaces
 

@@ -19,7 +19,7 @@ from crosscast.decide.colocation import ColocationPlan, best_groups, choose_colo
 from crosscast.decide.colocation_gains import ColocationJobs, Group, MixJudge
 from crosscast.errors import InputError
 from crosscast.predict.corun.artefact import TrainedCoRunModel
-from crosscast.predict.store import load_model
+from crosscast.predict.named_models import load_model
 from support.corun_models import MEMORY, constant, made_jobs, trained
 
 

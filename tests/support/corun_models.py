@@ -13,7 +13,7 @@ from crosscast.predict.corun.forecast import CoRunPredictor
 from crosscast.predict.corun.models import FittedCoRunMean, Mean
 from crosscast.predict.corun.moolchandani2022 import Published
 from crosscast.predict.intervals import Residuals
-from crosscast.predict.store import load_model
+from crosscast.predict.named_models import load_model
 from support.mixes import NAMES, made_co_runs, made_solo
 
 MEMORY = 16 << 20

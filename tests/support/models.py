@@ -24,7 +24,8 @@ from crosscast.predict.configuration.artefact import (
 )
 from crosscast.predict.configuration.bailey2014 import PublishedModel, PublishedPredictor
 from crosscast.predict.configuration.data import power_totals
-from crosscast.predict.store import CARD, load_model
+from crosscast.predict.named_models import load_model
+from crosscast.predict.store import CARD
 from crosscast.predict.time.artefact import Range, TimeCard, TrainedTimeModel, metric_ranges
 from crosscast.predict.time.data import Grid, ProfileBatch, Toolchain
 from crosscast.predict.time.forecast import TimeForecast

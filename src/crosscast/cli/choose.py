@@ -51,7 +51,7 @@ def sample(*, model: ModelFolder, template: Path | None = None, json: JsonFlag =
         Write a CSV file to be filled in with the runs.
     """
     from crosscast.decide.samples import template_columns, write_template
-    from crosscast.predict.store import load_model
+    from crosscast.predict.named_models import load_model
     from crosscast.report.configuration import samples_report
 
     card = load_model(model, "configuration").card
@@ -100,7 +100,7 @@ def configuration(
         Figure (`.png`, `.svg`, `.pdf`) of all configurations, the predicted frontier and the choices.
     """
     # Imported here: `--help` needs no NumPy.
-    from crosscast.predict.store import load_model
+    from crosscast.predict.named_models import load_model
     from crosscast.report.configuration import chosen_report
 
     if plot is not None:

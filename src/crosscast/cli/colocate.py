@@ -55,7 +55,7 @@ def colocate(
     """
     # Imported here: `--help` needs no NumPy.
     from crosscast.decide.colocation import choose_colocation
-    from crosscast.predict.store import load_model
+    from crosscast.predict.named_models import load_model
     from crosscast.report.corun import colocation_report
 
     trained = load_model(model, "corun")

@@ -85,7 +85,7 @@ def time(
         How often a kernel is launched in a run; by default as often as in FILE.
     """
     # Imported here: `--help` needs no NumPy.
-    from crosscast.predict.store import load_model
+    from crosscast.predict.named_models import load_model
 
     trained = load_model(model, "time")
     known = [device.key for device in trained.devices]
@@ -140,8 +140,8 @@ def relative(
     """
     # Imported here: `--help` needs no NumPy.
     from crosscast.cli.files import Wanted, read_observations
+    from crosscast.predict.named_models import load_model
     from crosscast.predict.relative.data import NO_SOURCE
-    from crosscast.predict.store import load_model
     from crosscast.report.relative import relative_forecasts_report
 
     trained = load_model(model, "relative")
@@ -205,7 +205,7 @@ def corun(
     """
     # Imported here: `--help` needs no NumPy.
     from crosscast.predict.corun.translation import read_translation, translated_forecasts
-    from crosscast.predict.store import load_model
+    from crosscast.predict.named_models import load_model
     from crosscast.report.corun import corun_forecast_report
 
     trained = load_model(model, "corun")

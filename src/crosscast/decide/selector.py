@@ -26,7 +26,7 @@ from crosscast.predict.configuration.choice import (
     within_cap,
 )
 from crosscast.predict.configuration.data import ConfigurationPredictor, SurfaceForecast, Totals, total_power
-from crosscast.predict.store import load_model
+from crosscast.predict.named_models import load_model
 
 _MOST_KEYS = 10_000
 

@@ -8,7 +8,6 @@ in NumPy's ``.npz`` form; nothing is unpickled, and nothing larger than the card
 from __future__ import annotations
 
 import hashlib
-import importlib
 import json
 import re
 import zipfile
@@ -44,7 +43,6 @@ It stays when a field is added that earlier versions of Crosscast may pass over.
 but a ``target``, with ``time`` for none.
 """
 
-_QUESTIONS = ("time", "relative", "configuration", "corun")
 _MOST_CARD_BYTES = 16 << 20
 _MOST_BYTES = 1 << 30
 """Size of all arrays together that is read; no model is nearly as large."""
@@ -209,38 +207,6 @@ def _opened(path: Path) -> zipfile.ZipFile:
         raise InputError(f"{path}: expected the arrays of the model, found no such file") from error
     except DAMAGE as error:
         raise InputError(f"{path}: cannot read the arrays of the model ({error})") from error
-
-
-def load_model(folder: str | Path, question: str | None = None) -> Any:
-    """Read a model that ``crosscast train`` or `crosscast.train` wrote.
-
-    The card is read and checked now, most arrays when the first prediction is made; nothing is run.
-
-    Parameters
-    ----------
-    folder
-        Folder of the model.
-    question
-        What it must answer; by default any question.
-
-    Returns
-    -------
-    TrainedTimeModel, TrainedRelativeModel, TrainedConfigurationModel or TrainedCoRunModel
-        As its card says. All have `card`, `folder`, `predict` and `save`:
-
-        - ``time``: ``predict(profiles, devices=None, probes=None, level=0.9)``, seconds on each device;
-        - ``relative``: ``predict(runs, relative_to=None, level=0.9)``, ratios of times between devices;
-        - ``configuration``: ``predict(runs)``, seconds and watts at each configuration, and ``choose``;
-        - ``corun``: ``predict(mixes, level=0.9)``, slowdowns, seconds and watts of mixes.
-
-    Raises
-    ------
-    InputError
-        If the folder holds no model, a damaged one, one of a newer format, or one of another question.
-    """
-    stored = read(folder, _QUESTIONS if question is None else question)
-    # Each needs a part of the package that the others do not.
-    return importlib.import_module(f"crosscast.predict.{stored.question}.artefact").open_model(stored)
 
 
 def read(folder: str | Path, question: str | tuple[str, ...] | None = None) -> StoredModel:

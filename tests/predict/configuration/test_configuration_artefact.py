@@ -18,7 +18,8 @@ from crosscast.errors import InputError
 from crosscast.predict.configuration.artefact import KINDS, TrainedConfigurationModel
 from crosscast.predict.configuration.choice import choice_of
 from crosscast.predict.configuration.models import MODELS, NearestKernels, model_named
-from crosscast.predict.store import CARD, load_model
+from crosscast.predict.named_models import load_model
+from crosscast.predict.store import CARD
 from crosscast.predict.time import artefact as times
 from support.models import fitted_chooser, kept, kept_chooser, rewrite_card
 from support.surfaces import made_surfaces

@@ -21,7 +21,7 @@ from crosscast.predict.corun.forecast import CoRunPredictor
 from crosscast.predict.corun.moolchandani2022 import Published
 from crosscast.predict.corun.process import Process
 from crosscast.predict.intervals import Residuals
-from crosscast.predict.store import load_model
+from crosscast.predict.named_models import load_model
 from support.mixes import NAMES, made_co_runs, made_solo
 
 BOTH = made_co_runs(NAMES[:4], bags=(2, 3))

@@ -29,7 +29,7 @@ from crosscast.predict.corun.translation import (
     translated_forecasts,
     write_translation,
 )
-from crosscast.predict.store import load_model
+from crosscast.predict.named_models import load_model
 from support.mixes import EXPONENT, bag_elsewhere, counted_co_runs, other_time
 
 TIMES = st.lists(st.floats(1e-4, 1e3), min_size=3, max_size=20, unique=True).map(np.array)

@@ -43,7 +43,7 @@ def with_counts(counts: list[int]) -> Vectors:
 
 @given(st.lists(st.integers(1, 400), min_size=1, max_size=4))
 def test_kernels_have_no_more_than_so_many_rows(counts: list[int]) -> None:
-    rows = spread_rows(with_counts(counts)).observations
+    rows = spread_rows(with_counts(counts), MOST).observations
     taken = Counter(rows.kernel)
     assert [taken[f"kernel{place}"] for place in range(len(counts))] == [min(count, MOST) for count in counts]
     # None is taken twice.
@@ -54,7 +54,7 @@ def test_kernels_have_no_more_than_so_many_rows(counts: list[int]) -> None:
 def test_rows_are_spread_evenly_from_the_shortest_to_the_longest(count: int) -> None:
     vectors = with_counts([count])
     length = np.log(vectors.times_s).mean(axis=1)
-    rows = spread_rows(vectors)
+    rows = spread_rows(vectors, MOST)
     ranks = np.sort(np.searchsorted(np.sort(length), np.log(rows.times_s).mean(axis=1)))
     assert (len(ranks), ranks[0], ranks[-1]) == (MOST, 0, count - 1)
     steps = np.diff(ranks)

@@ -65,11 +65,15 @@ def _check_filled(features: FittedFeatures) -> None:
         raise InputError.of(field="features.fill", expected="features whose gaps are filled", found="others")
 
 
-def _random_trees(count: int, rows: Reals, vectors: Vectors, seed: int, max_features: float = 1.0) -> Trees:
+def _random_trees(
+    count: int, rows: Reals, vectors: Vectors, seed: int, max_features: float = 1.0, leaf: int = 1
+) -> Trees:
     """Extremely randomized trees of centred logarithms of times, to which kernels weigh the same."""
     with importing("train", "fitting a model"):
         from sklearn.ensemble import ExtraTreesRegressor
-    forest = ExtraTreesRegressor(count, max_features=max_features, random_state=seed, n_jobs=1)
+    forest = ExtraTreesRegressor(
+        count, max_features=max_features, min_samples_leaf=leaf, random_state=seed, n_jobs=1
+    )
     target, weights = centred(np.log(vectors.times_s)), kernel_weights(vectors.observations)
     forest.fit(within_singles(rows), target, sample_weight=weights)
     return trees_of_forest(forest)
@@ -112,11 +116,7 @@ class ExtraTreesPredictor(Stored, kind="relative-extra-trees"):
         return unknown_counters(observations, self.base, self.features.known)
 
 
-# Rows of a kernel: more of one that was run at a thousand sizes tell hardly more, and cost time
-_MOST_ROWS = 120
-
-
-def spread_rows(vectors: Vectors) -> Vectors:
+def spread_rows(vectors: Vectors, most: int) -> Vectors:
     """At most so many rows of each kernel, spread evenly from its shortest to its longest runs."""
     length = np.log(vectors.times_s).mean(axis=1)
     kernels: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
@@ -125,23 +125,30 @@ def spread_rows(vectors: Vectors) -> Vectors:
     chosen = []
     for rows in map(np.array, kernels.values()):
         ordered = rows[np.argsort(length[rows], kind="stable")]
-        places = np.linspace(0, len(rows) - 1, min(len(rows), _MOST_ROWS)).round().astype(np.int64)
+        places = np.linspace(0, len(rows) - 1, min(len(rows), most)).round().astype(np.int64)
         chosen.append(np.sort(ordered[places]))
     return vectors.rows(np.concatenate(chosen))
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How many trees are grown, and how many rounds boosted at which rate."""
+    """How many trees are grown, how many rounds boosted at which rate, and from how many rows of a kernel.
+
+    More rows of a kernel that was run at a thousand sizes tell hardly more, and cost time and space.
+    """
 
     trees: int
     rounds: int
     rate: float
+    rows: int = 120
+    leaf: int = 1  # Least rows in a leaf of the trees that are grown
 
 
 FULL = Effort(trees=300, rounds=100, rate=0.1)
 # For trees that only tell how well trees do, and are fitted many times
 BRIEF = Effort(trees=80, rounds=40, rate=0.25)
+# For a model of a few 100 KB
+COMPACT = Effort(trees=60, rounds=100, rate=0.1, rows=30, leaf=2)
 _SHARE_OF_FEATURES = 0.15  # Tried at a split: with few kernels to learn from, trees should differ
 
 
@@ -176,7 +183,8 @@ def fit_trees(vectors: Vectors, seed: int, effort: Effort = FULL) -> MixedTrees:
     weights = kernel_weights(vectors.observations)
     boosting = VectorBoosting(effort.rounds, effort.rate)
     boosted = boosting.boost(features, rows, vectors.vector, seed, weights / weights.mean())
-    return MixedTrees(boosted, _random_trees(effort.trees, rows, vectors, seed, _SHARE_OF_FEATURES), base)
+    random = _random_trees(effort.trees, rows, vectors, seed, _SHARE_OF_FEATURES, effort.leaf)
+    return MixedTrees(boosted, random, base)
 
 
 # Error of a logarithm from which on the loss grows with the error, and no longer with its square
@@ -300,7 +308,7 @@ def fit_blend(vectors: Vectors, seed: int, effort: Effort = FULL, brief: Effort 
     That also finds whether the priced work takes a run's own time. The brief effort is for each part of the
     kernels that is left out.
     """
-    rows = spread_rows(vectors)
+    rows = spread_rows(vectors, effort.rows)
     trees, prices = _parts(rows, seed, effort)
     share, anchored = (0.0, False) if prices is None else _best_mix(rows, seed, brief)
     return BlendPredictor(trees, prices, share, anchored)
@@ -403,17 +411,26 @@ class CombinedRelative:
     """The model of times for profiles of described devices, the blend for counters."""
 
     name = "combined"
+    effort = FULL
 
     def fit(self, vectors: Vectors, seed: int) -> RelativePredictor:
         """Fit the one for what the rows are."""
         check_runs(self.name, vectors)
         if not (vectors.described and are_profiles(vectors.observations)):
-            return fit_blend(vectors, seed)
+            return fit_blend(vectors, seed, self.effort)
         log_time, profiles = np.log(vectors.times_s), profiles_of(vectors.observations)
         spread, runs = np.full_like(log_time, np.nan), np.ones(log_time.shape, dtype=np.int64)
         return ByTimesPredictor(
             Combined().fit(Grid(profiles, vectors.described, log_time, spread, runs), seed)
         )
+
+
+@dataclass(frozen=True)
+class CompactRelative(CombinedRelative):
+    """The same with fewer and smaller trees, for a model of a few 100 KB."""
+
+    name = "compact"
+    effort = COMPACT
 
 
 DEFAULT_MODEL = "combined"
@@ -422,7 +439,7 @@ BASELINES = ("published-mean", "log-mean")  # Those that look at no counter: any
 
 _MODELS: tuple[Callable[[], RelativeModel], ...] = (
     *(PublishedMean, LogMean, PublishedLinear, PublishedForest, PublishedXGBoost),
-    *(ExtraTrees, CombinedRelative),
+    *(ExtraTrees, CompactRelative, CombinedRelative),
 )
 MODELS = {make().name: make for make in _MODELS}  # What makes each model, from the trivial to the strong
 
