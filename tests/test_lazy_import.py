@@ -63,7 +63,13 @@ def test_a_launch_needs_no_compiler() -> None:
     assert modules_after(code).isdisjoint(set(HEAVY) - {"numpy"})
 
 
-@pytest.mark.parametrize("words", [["--help"], *([*name.split(), "--help"] for name in COMMANDS)])
+@pytest.mark.parametrize("words", [[], ["--help"], ["--version"]])
+def test_the_list_of_commands_needs_no_parser(words: list[str]) -> None:
+    loaded = modules_after(f"from crosscast.cli import main\nassert main({words!r}) == 0")
+    assert loaded.isdisjoint(HEAVY)
+
+
+@pytest.mark.parametrize("words", [[*name.split(), "--help"] for name in COMMANDS])
 def test_help_brings_no_engine(words: list[str]) -> None:
     loaded = modules_after(f"from crosscast.cli import main\nmain({words!r})")
     assert loaded.isdisjoint(set(HEAVY) - {"rich", "cyclopts"})

@@ -285,7 +285,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def train(*words: object) -> int:
-    return main(["train", "configuration", *map(str, words), "--jobs", "1", "--no-cache"])
+    return main(["train", "configuration", *map(str, words), "--jobs", "1", "--cache", "none"])
 
 
 def test_a_model_is_trained_and_asked_from_end_to_end(capsys: Output, dataset: Path, tmp_path: Path) -> None:

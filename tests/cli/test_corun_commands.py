@@ -21,7 +21,7 @@ from support.models import kept
 
 Output = pytest.CaptureFixture[str]
 
-QUICK = ("--model", "process-alone", "--jobs", "1", "--no-cache")
+QUICK = ("--model", "process-alone", "--jobs", "1", "--cache", "none")
 SOLOS = [made_solo(name) for name in NAMES[:5]]
 
 
@@ -189,7 +189,7 @@ def test_a_model_of_bags_is_told_from_one_of_times(
 
 
 def test_evaluating_prints_one_json_object_with_what_a_check_reads(capsys: Output, dataset: str) -> None:
-    words = ("--models", "process-alone", "--jobs", "1", "--no-cache", "--probes", "0,1")
+    words = ("--models", "process-alone", "--jobs", "1", "--cache", "none", "--probes", "0,1")
     found = answer(capsys, "evaluate", "corun", dataset, "--folds", "leave-benchmark-out", *words)
     keys = {"model", "split", "bag_size", "quantity", "mape", "coverage", "auc"}
     assert all(keys <= set(each) for each in found["results"])
@@ -202,7 +202,7 @@ def test_evaluating_prints_one_json_object_with_what_a_check_reads(capsys: Outpu
 
 @pytest.mark.parametrize("protocol", ["random-80-20", "leave-mix-out"])
 def test_a_person_sees_how_good_models_are(capsys: Output, dataset: str, protocol: str) -> None:
-    words = ("--models", "process-alone", "--jobs", "1", "--no-cache")
+    words = ("--models", "process-alone", "--jobs", "1", "--cache", "none")
     assert main(["evaluate", "corun", dataset, "--folds", protocol, *words]) == 0
     shown = capsys.readouterr().out
     for words_ in (
@@ -220,7 +220,7 @@ def test_wrong_options_are_one_sentence(capsys: Output, dataset: str, tmp_path: 
     write_dataset(measured_mixes(NAMES[:1]), few)
     none = tmp_path / "none"
     write_dataset(rows.dataset(), none)
-    quick = ("--jobs", "1", "--no-cache")
+    quick = ("--jobs", "1", "--cache", "none")
     for words, message in (
         (("train", "corun", dataset, *quick, "--model", "root", *out), "--model: expected one of mean, sum"),
         (
@@ -237,11 +237,14 @@ def test_wrong_options_are_one_sentence(capsys: Output, dataset: str, tmp_path: 
             ("evaluate", "corun", dataset, "--folds", "leave-kernel-out"),
             "leave-kernel-out",
         ),
-        (("evaluate", "corun", dataset, "--no-cache", "--level", "1.5"), "level: expected a probability"),
-        (("evaluate", "corun", dataset, "--device", "a"), "expected mixes on a, found those on cpu"),
-        (("evaluate", "corun", str(few), "--no-cache"), "at least 3 to leave one out, found 1"),
         (
-            ("evaluate", "corun", dataset, "--no-cache", "--folds", "leave-mix-out", "--probes", "1"),
+            ("evaluate", "corun", dataset, "--cache", "none", "--level", "1.5"),
+            "level: expected a probability",
+        ),
+        (("evaluate", "corun", dataset, "--device", "a"), "expected mixes on a, found those on cpu"),
+        (("evaluate", "corun", str(few), "--cache", "none"), "at least 3 to leave one out, found 1"),
+        (
+            ("evaluate", "corun", dataset, "--cache", "none", "--folds", "leave-mix-out", "--probes", "1"),
             "probes: expected 0 but where benchmarks are left out",
         ),
     ):

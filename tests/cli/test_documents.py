@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import doctest
-import inspect
 import re
 import shlex
 from pathlib import Path
@@ -11,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from crosscast.cli.app import app_for
-from crosscast.cli.simulate import placements, policies
 from crosscast.cluster.jobs import ORDERS
 from crosscast.cluster.placements import PLACEMENTS
 
@@ -86,13 +84,14 @@ def scheduling() -> str:
 
 
 def test_every_option_is_there_and_no_other(scheduling: str) -> None:
-    options = [
+    simulate = app_for(["simulate"])["simulate"]
+    names = {
         name
-        for command in (policies, placements)
-        for name, each in inspect.signature(command).parameters.items()
-        if each.kind is each.KEYWORD_ONLY
-    ]
-    names = {f"--{name.replace('_', '-')}" for name in options}
+        for command in ("policies", "placements")
+        for each in simulate[command].assemble_argument_collection()
+        for name in each.names
+        if name.startswith("--")
+    }
     assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", scheduling)) == names
 
 

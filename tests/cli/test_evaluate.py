@@ -174,7 +174,7 @@ class TestTime:
         kept = list((tmp_path / "cache" / "crosscast" / "evaluate").iterdir())
         assert len(kept) == 2 * 14
         assert run("time", small, "--json") == 0
-        assert run("time", small, "--json", "--no-cache") == 0
+        assert run("time", small, "--json", "--cache", "none") == 0
         assert capsys.readouterr().out == 2 * first
 
     def test_bundled_is_the_dataset_that_comes_along(self, capsys: Output) -> None:
@@ -183,7 +183,7 @@ class TestTime:
         assert (found["dataset"], found["kernels_at_a_size"]) == ("bundled", 132)
 
     def test_no_cache_keeps_nothing(self, small: str, tmp_path: Path) -> None:
-        assert run("time", small, "--json", "--no-cache") == 0
+        assert run("time", small, "--json", "--cache", "none") == 0
         assert not (tmp_path / "cache").exists()
 
     def test_figures_are_written_where_they_are_wanted(
@@ -279,7 +279,7 @@ class TestConfiguration:
         # Six programs, and two of them together.
         assert len(kept) == 2 * 7
         assert run("configuration", *words) == 0
-        assert run("configuration", *words, "--no-cache") == 0
+        assert run("configuration", *words, "--cache", "none") == 0
         assert capsys.readouterr().out == 2 * first
 
     def test_options_reach_the_evaluation(self, capsys: Output, node: str) -> None:
@@ -417,7 +417,7 @@ class TestPartition:
         assert message in capsys.readouterr().err
 
     def test_no_model_of_bags_is_trained_on_mixes(self, mixes: str, tmp_path: Path, capsys: Output) -> None:
-        assert main(["train", "corun", mixes, "--out", str(tmp_path / "co"), "--no-cache"]) == 2
+        assert main(["train", "corun", mixes, "--out", str(tmp_path / "co"), "--cache", "none"]) == 2
         assert "expected mixes with slowdowns, found mixes on parts" in capsys.readouterr().err
         assert not (tmp_path / "co").exists()
 

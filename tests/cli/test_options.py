@@ -39,11 +39,10 @@ def commands(app: cyclopts.App, *before: str) -> Iterator[tuple[str, cyclopts.Ap
             yield from commands(command, *before, name)
 
 
-COMMANDS = {
-    name: command
-    for name, command in commands(listed.app_for([*listed.COMMANDS]))
-    if name.split()[0] in ("train", "predict", "choose", "colocate", "evaluate", "reproduce", "report")
-}
+EVERY = dict(commands(listed.app_for([*listed.COMMANDS])))
+OF_QUESTIONS = ("train", "predict", "choose", "colocate", "evaluate", "reproduce", "report")
+COMMANDS = {name: command for name, command in EVERY.items() if name.split()[0] in OF_QUESTIONS}
+WITHOUT_TABLES = {"characterize", "embed", "evaluate jobs", "report", "corun campaign", "corun stressor"}
 
 
 def options_of(command: cyclopts.App) -> set[str]:
@@ -66,6 +65,11 @@ def test_no_command_has_too_many_options_and_each_prints_json(name: str) -> None
     options = options_of(COMMANDS[name])
     assert len(options) <= MOST_OPTIONS
     assert "--json" in options
+
+
+@pytest.mark.parametrize("name", [name for name in EVERY if not name.startswith("dataset import")])
+def test_each_command_that_prints_tables_writes_them_as_a_page(name: str) -> None:
+    assert ("--html" in options_of(EVERY[name])) == (name not in WITHOUT_TABLES)
 
 
 @pytest.mark.parametrize(
@@ -139,20 +143,20 @@ def test_a_folder_below_a_folder_that_is_there_can_be_made(tmp_path: Path) -> No
 
 def test_a_folder_below_a_file_cannot(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(InputError, match=r"--out: cannot write into the folder .* \(.*file is no folder\)"):
+    with pytest.raises(InputError, match=r"--out: cannot write into .* \(.*file is not a folder\)"):
         check_place("--out", tmp_path / "file" / "a")
 
 
 def test_a_protected_folder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Nothing is protected from root, who may run this.
     monkeypatch.setattr("os.access", lambda path, mode: not mode)
-    with pytest.raises(InputError, match=r"--out: cannot write into the folder .* is not to be written"):
+    with pytest.raises(InputError, match=r"--out: cannot write into the folder .* is not writable"):
         check_place("--out", tmp_path)
 
 
-def test_the_named_cache_goes_before_the_users_and_none_before_both(tmp_path: Path) -> None:
-    assert cache_folder(tmp_path, none=False) == tmp_path
-    assert cache_folder(tmp_path, none=True) is None
+def test_a_named_cache_goes_before_the_users_and_none_is_no_cache(tmp_path: Path) -> None:
+    assert cache_folder(tmp_path) == tmp_path
+    assert cache_folder(Path("none")) is None
 
 
 def test_a_cache_of_the_users_that_cannot_be_names_the_ways_out(
@@ -160,8 +164,8 @@ def test_a_cache_of_the_users_that_cannot_be_names_the_ways_out(
 ) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    with pytest.raises(InputError, match=r"^cannot keep forecasts in .*XDG_CACHE_HOME.*--no-cache$"):
-        cache_folder(None, none=False)
+    with pytest.raises(InputError, match=r"^cannot write the cache in .*XDG_CACHE_HOME.*--cache none$"):
+        cache_folder(None)
 
 
 def test_a_user_without_a_home_folder_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,5 +174,5 @@ def test_a_user_without_a_home_folder_is_told_so(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr(Path, "home", unknown)
-    with pytest.raises(InputError, match="no home folder to keep forecasts in"):
-        cache_folder(None, none=False)
+    with pytest.raises(InputError, match="no home folder for a cache"):
+        cache_folder(None)

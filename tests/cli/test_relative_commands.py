@@ -18,7 +18,7 @@ from support.vectors import made_counted_dataset
 Output = pytest.CaptureFixture[str]
 
 PREDICT = ("predict", "relative")
-LINEAR = ("--model", "published-linear", "--jobs", "1", "--no-cache")
+LINEAR = ("--model", "published-linear", "--jobs", "1", "--cache", "none")
 PERF = """{"counter-value" : "1000000000.0", "event" : "PAPI_TOT_INS"}
 {"counter-value" : "100000000.0", "event" : "PAPI_BR_INS"}
 {"counter-value" : "1500000000.0", "unit" : "ns", "event" : "duration_time"}
@@ -219,7 +219,7 @@ def test_a_model_of_configurations_is_not_for_predict(capsys: Output, perf: str,
 
 
 def test_what_cannot_be_trained_is_refused(capsys: Output, dataset: str, tmp_path: Path) -> None:
-    out = ("--out", str(tmp_path / "rpv"), "--jobs", "1", "--no-cache")
+    out = ("--out", str(tmp_path / "rpv"), "--jobs", "1", "--cache", "none")
     assert "--model: expected one of published-mean" in refusal(
         capsys, "train", "relative", dataset, *out, "--model", "magic"
     )
@@ -235,7 +235,7 @@ def test_profiles_of_no_device_are_learned_from_and_predicted(capsys: Output, tm
     """A dataset of AIWC profiles: vectors of its devices, by its metrics; a time may be told."""
     folder = tmp_path / "small"
     write_dataset(made_up(), folder)
-    words = ("--model", "published-mean", "--jobs", "1", "--no-cache")
+    words = ("--model", "published-mean", "--jobs", "1", "--cache", "none")
     assert main(["train", "relative", str(folder), *words, "--out", str(tmp_path / "rpv")]) == 0
     assert "with architecture-independent profiles" in capsys.readouterr().out
     device = open_model(read(tmp_path / "rpv")).devices[0]

@@ -256,9 +256,9 @@ def test_names_of_machines_are_printed_as_they_are(capsys: Output, table: str, m
 def test_seeds_give_intervals_and_the_first_is_that_of_one_seed(
     capsys: Output, table: str, machines: str
 ) -> None:
-    words = (table, "--machines", machines, "--placement", "user", "--jobs", "100", "--seed", "3")
-    (alone,) = listed(capsys, *words)["results"]
-    (several,) = listed(capsys, *words, "--seeds", "4")["results"]
+    words = (table, "--machines", machines, "--placement", "user", "--jobs", "100")
+    (alone,) = listed(capsys, *words, "--seed", "3")["results"]
+    (several,) = listed(capsys, *words, "--seed", "3:6")["results"]
     assert [each["seed"] for each in several["runs"]] == [3, 4, 5, 6]
     assert several["runs"][0]["makespan_s"] == alone["makespan_s"]
     low, high = several["makespan_interval"]
@@ -266,7 +266,7 @@ def test_seeds_give_intervals_and_the_first_is_that_of_one_seed(
 
 
 def test_the_table_of_placements_says_why_one_is_better(capsys: Output, table: str, machines: str) -> None:
-    assert run(table, "--machines", machines, "--jobs", "200", "--seeds", "2", "--load", "0.8") == 0
+    assert run(table, "--machines", machines, "--jobs", "200", "--seed", "0:1", "--load", "0.8") == 0
     out = capsys.readouterr().out
     assert "200 jobs drawn with replacement from 8 types (seeds 0 to 1), submitted" in out
     assert "apart on average (Poisson)" in out
@@ -336,18 +336,17 @@ def test_a_trace_of_gavel_is_placed_without_predictions(
         ),
         (["--estimates", "predicted"], 'Invalid value "predicted" for --estimates. Choose from: "requested"'),
         (
-            ["--procs", "4"],
+            ["--machines", "4"],
             "job 5: expected at most 4 processors, as small has, found 5 (too wide: 1 of 5 jobs)",
         ),
-        (["--procs", "0"], 'Invalid value "0" for --procs. Must be >= 1.'),
-        (["--procs", "2.5"], "--procs: expected a whole number, found '2.5'"),
-        (["--procs", "5", "--machines", "m.toml"], "Mutually exclusive arguments: {--machines, --procs}"),
+        (["--machines", "0"], "--machines: expected at least 1 processor, found 0"),
+        (["--machines", "2.5"], "2.5: cannot read the machines"),
         (["--placement", "random"], "--placement: nothing to choose with one machine; leave the option out"),
         (["--placement", "user"], 'Invalid value "user" for --placement. Choose from: '),
         (["--jobs", "5"], "Unknown option: --jobs"),
         (["--load", "0.5"], "Unknown option: --load"),
         (["--kill"], "Unknown option: --kill: it is --enforce-walltime now, see crosscast simulate --help"),
-        (["--window", "5:"], "--window: nothing to show without --figures; leave the option out"),
+        (["--window", "5:"], "--window: nothing to draw without --figures or --html; leave it out"),
         (
             ["--figures", "f", "--window", "5"],
             "--window: expected times with a colon between",
@@ -386,9 +385,10 @@ def test_what_a_trace_cannot_have_is_refused(
             ["--policy", "fcfs", "--backfill", "widest"],
             "--backfill: expected policy easy, as with fcfs",
         ),
-        (["--seed", "-1"], 'Invalid value "-1" for --seed. Must be >= 0.'),
-        (["--seeds", "0"], 'Invalid value "0" for --seeds. Must be >= 1.'),
-        (["--seeds", "10001"], 'Invalid value "10001" for --seeds. Must be <= 10000.'),
+        (["--seed", "-1"], "--seed: expected a seed or a range such as 1:10, found '-1'"),
+        (["--seed", "1:0"], "--seed: expected the last from the first on, at most 10,000 seeds, found '1:0'"),
+        (["--seed", "0:10000"], "--seed: expected the last from the first on, at most 10,000 seeds"),
+        (["--seeds", "2"], "Unknown option: --seeds: it is --seed 1:10 now"),
         (["--load", "0"], "--load: expected a number above 0, found 0"),
         (["--load", "nan"], "--load: expected a number above 0, found nan"),
         (["--interarrival", "-1"], "--interarrival: expected a time of at least 0 s, found -1"),
@@ -398,7 +398,7 @@ def test_what_a_trace_cannot_have_is_refused(
         (["--procs", "5"], "Unknown option: --procs"),
         (["--out", "s.csv"], f"--out: expected one schedule to write, found {len(PLACEMENTS)}"),
         (
-            ["--placement", "user", "--seeds", "2", "--out", "s.csv"],
+            ["--placement", "user", "--seed", "0:1", "--out", "s.csv"],
             "--out: expected one schedule to write, found 2",
         ),
         (["--plot", "p.png"], "Unknown option: --plot: it is --figures now, see crosscast simulate --help"),
@@ -434,7 +434,7 @@ def test_a_table_with_times_is_not_drawn_from_unless_asked_for(
     capsys: Output, machines: str, tmp_path: Path
 ) -> None:
     timed = write_table(tmp_path / "timed.parquet", submit_s=np.arange(8.0))
-    for option, value in (("--load", "0.5"), ("--interarrival", "1"), ("--seeds", "2")):
+    for option, value in (("--load", "0.5"), ("--interarrival", "1"), ("--seed", "0:1")):
         sentence = refusal(capsys, timed, "--machines", machines, option, value)
         assert sentence.startswith(f"{option}: ")
         assert "or draw --jobs" in sentence
@@ -444,15 +444,17 @@ def test_a_table_with_times_is_not_drawn_from_unless_asked_for(
 def test_a_header_without_processors_needs_a_number(capsys: Output, trace: str) -> None:
     path = Path(trace)
     path.write_text(path.read_text().replace("; MaxProcs: 5\n", ""))
-    assert refusal(capsys, trace).startswith("--procs is missing: the header of small does not say how many")
-    assert listed(capsys, trace, "--procs", "7")["trace"]["machines"] == [{"machine": "small", "procs": 7}]
+    assert refusal(capsys, trace).startswith(
+        "--machines is missing: the header of small does not say how many"
+    )
+    assert listed(capsys, trace, "--machines", "7")["trace"]["machines"] == [{"machine": "small", "procs": 7}]
 
 
 def test_other_processors_than_the_header_says_are_told_of(capsys: Output, trace: str) -> None:
-    assert listed(capsys, trace, "--procs", "7")["trace"]["notes"][-1] == (
+    assert listed(capsys, trace, "--machines", "7")["trace"]["notes"][-1] == (
         "the header says 5 processors: 7 are simulated"
     )
-    assert len(listed(capsys, trace, "--procs", "5")["trace"]["notes"]) == 1
+    assert len(listed(capsys, trace, "--machines", "5")["trace"]["notes"]) == 1
 
 
 def test_users_that_nobody_knows_are_refused(capsys: Output, trace: str) -> None:

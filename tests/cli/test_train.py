@@ -40,7 +40,7 @@ def train(*words: str | Path) -> int:
 @pytest.fixture(scope="module")
 def model(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("trained") / "model"
-    assert train(dataset, "--out", folder, "--seed", "5", "--no-cache") == 0
+    assert train(dataset, "--out", folder, "--seed", "5", "--cache", "none") == 0
     return folder
 
 
@@ -135,7 +135,7 @@ def test_what_cannot_be_is_refused_before_the_work(dataset: Path, tmp_path: Path
     (tmp_path / "taken" / "mine.txt").write_text("mine")
     assert "found other files" in refusal(capsys, dataset, "--out", tmp_path / "taken")
     (tmp_path / "file").touch()
-    assert "file is no folder" in refusal(capsys, dataset, "--out", tmp_path / "file" / "model")
+    assert "file is not a folder" in refusal(capsys, dataset, "--out", tmp_path / "file" / "model")
     assert "--model: expected one of" in refusal(
         capsys, dataset, "--out", tmp_path / "model", "--model", "magic"
     )
@@ -156,7 +156,7 @@ def test_an_application_left_out_is_unknown_to_the_model_and_can_be_compared(
     tmp_path: Path, bundled: Grid, capsys: Output
 ) -> None:
     out = tmp_path / "model"
-    assert train("bundled", "--out", out, "--without", "kmeans, crc", "--no-cache") == 0
+    assert train("bundled", "--out", out, "--without", "kmeans, crc", "--cache", "none") == 0
     names = sorted(set(bundled.profiles.application) - {"kmeans", "crc"})
     assert time_model(out).card.training["names"] == names
     capsys.readouterr()

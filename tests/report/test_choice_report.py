@@ -21,8 +21,6 @@ from crosscast.predict.configuration.artefact import entries
 from crosscast.predict.configuration.bailey2014 import TreeNode
 from crosscast.predict.configuration.choice import Choice, choice_of, within_cap
 from crosscast.predict.configuration.data import Quantity, Space, SurfaceForecast, pareto_frontier
-from crosscast.report import configuration_figures
-from crosscast.report import figures as canvas
 from crosscast.report.configuration import (
     chosen_report,
     evaluation_report,
@@ -35,7 +33,9 @@ from crosscast.report.configuration import (
 )
 from crosscast.report.configuration_figures import (
     alone,
+    choice_figure,
     curve_figure,
+    evaluation_figures,
     frontier_figure,
     hardest_figure,
     hardest_kernel,
@@ -44,9 +44,9 @@ from crosscast.report.configuration_figures import (
     programs_figure,
     repeats_figure,
     tree_figure,
-    write_choice_figure,
-    write_evaluation_figures,
+    write_frontiers,
 )
+from crosscast.report.figures import save_figure, save_figures
 from support.choices import chosen_study, named_surfaces
 from support.models import fitted_chooser
 from support.surfaces import made_surfaces
@@ -108,22 +108,9 @@ def forecast(*, sure: bool = True, power_w: Any = None) -> SurfaceForecast:
     )
 
 
-def drawn(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, made: SurfaceForecast, space: Space, *caps: float
-) -> Any:
-    """Axes of the picture that is written."""
-    figures: list[Any] = []
-    new_figure = canvas.new_figure
-
-    def noted(width: float, height: float) -> Any:
-        figures.append(new_figure(width, height))
-        return figures[-1]
-
-    monkeypatch.setattr(configuration_figures, "new_figure", noted)
-    choices = [choice_of(made, space, cap) for cap in caps]
-    path = write_choice_figure("a kernel", made, space, choices, tmp_path / "f.png")
-    assert path.read_bytes().startswith(b"\x89PNG")
-    (axes,) = figures[0].axes
+def drawn(made: SurfaceForecast, space: Space, *caps: float) -> Any:
+    """Axes of the figure."""
+    (axes,) = choice_figure("a kernel", made, space, [choice_of(made, space, cap) for cap in caps]).axes
     return axes
 
 
@@ -131,11 +118,9 @@ def labels(axes: Any) -> list[str]:
     return list(axes.get_legend_handles_labels()[1])
 
 
-def test_it_shows_configurations_frontier_intervals_runs_cap_and_choice(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_it_shows_configurations_frontier_intervals_runs_cap_and_choice() -> None:
     made = forecast()
-    axes = drawn(monkeypatch, tmp_path, made, SURFACES.space, 250.0)
+    axes = drawn(made, SURFACES.space, 250.0)
     assert labels(axes) == [
         "node",
         "predicted frontier",
@@ -153,12 +138,10 @@ def test_it_shows_configurations_frontier_intervals_runs_cap_and_choice(
     np.testing.assert_allclose(star.get_offsets(), [[chosen.power_w, chosen.time_s]])
 
 
-def test_each_device_has_a_colour_and_far_powers_a_logarithmic_axis(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_each_device_has_a_colour_and_far_powers_a_logarithmic_axis() -> None:
     space = Space(tuple(Configuration(f"d{number % 3}", {"x": number}) for number in range(12)))
     made = forecast(power_w=np.geomspace(1, 500, 12))
-    axes = drawn(monkeypatch, tmp_path, made, space, 20.0, 100.0)
+    axes = drawn(made, space, 20.0, 100.0)
     assert labels(axes)[:3] == ["d0", "d1", "d2"]
     colours = {tuple(each.get_facecolor()[0][:3]) for each in axes.collections[:3]}
     assert len(colours) == 3
@@ -166,10 +149,8 @@ def test_each_device_has_a_colour_and_far_powers_a_logarithmic_axis(
     assert axes.get_title(loc="left") == "a kernel under 20, 100 W"
 
 
-def test_without_sureness_or_choice_there_is_less_to_show(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    axes = drawn(monkeypatch, tmp_path, forecast(sure=False), SURFACES.space, 20.0)
+def test_without_errors_or_a_choice_there_is_less_to_show() -> None:
+    axes = drawn(forecast(sure=False), SURFACES.space, 20.0)
     assert labels(axes) == ["node", "predicted frontier", "measured", "power cap"]
     assert axes.get_title(loc="left") == "a kernel under 20 W: nothing is chosen"
 
@@ -177,8 +158,9 @@ def test_without_sureness_or_choice_there_is_less_to_show(
 def test_a_picture_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     made = forecast()
     choices: list[Choice] = [choice_of(made, SURFACES.space, 250.0)]
+    figure = choice_figure("a", made, SURFACES.space, choices)
     with pytest.raises(InputError, match="cannot write"):
-        write_choice_figure("a", made, SURFACES.space, choices, tmp_path / "no" / "f.png")
+        save_figure(figure, tmp_path / "no" / "f.png")
 
 
 def page(*, both: bool = False, programs: bool = False) -> str:
@@ -533,30 +515,30 @@ def texts(figure: Any) -> list[str]:
 
 def test_every_picture_and_table_is_written(tmp_path: Path) -> None:
     study = chosen_study()
-    paths = write_evaluation_figures(study, tmp_path)
+    paths = save_figures(evaluation_figures(study), tmp_path) + write_frontiers(study, tmp_path)
     assert {path.stem for path in paths if path.suffix == ".png"} == PICTURES
     assert {path.name for path in paths if path.suffix != ".png"} == {"frontier.csv", "frontier.md"}
     assert sorted(paths) == sorted(tmp_path.iterdir())
     assert all(path.stat().st_size > (5_000 if path.suffix == ".png" else 100) for path in paths)
 
 
-def test_each_of_several_machines_has_a_folder_and_no_tree_without_clusters(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_of_several_machines_has_a_folder_and_no_tree_without_clusters(tmp_path: Path) -> None:
     study = chosen_study(both=True)
-    # That pictures are written is tested above; writing takes seconds.
-    monkeypatch.setattr(configuration_figures, "save_figure", lambda figure, path: path)
-    paths = write_evaluation_figures(study, tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["lonely", "node"]
-    of_lonely = {path.stem for path in paths if path.parent.name == "lonely" and path.suffix == ".png"}
-    assert of_lonely == PICTURES - {"tree"}
+    figures = evaluation_figures(study)
+    assert set(figures) == {f"node/{name}" for name in PICTURES} | {
+        f"lonely/{name}" for name in PICTURES - {"tree"}
+    }
+    kept = {name: figure for name, figure in figures.items() if name.endswith("/frontier")}
+    paths = save_figures(kept, tmp_path) + write_frontiers(study, tmp_path)
+    assert {path.parent.name for path in paths} == {"lonely", "node"}
+    assert len(set(paths)) == 6
 
 
 def test_a_place_that_is_no_folder_is_refused(tmp_path: Path) -> None:
     study = chosen_study()
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="figures: cannot make the folder"):
-        write_evaluation_figures(study, tmp_path / "file")
+        save_figures(evaluation_figures(study), tmp_path / "file")
 
 
 def test_the_frontier_has_a_point_for_each_configuration() -> None:

@@ -10,8 +10,8 @@ import pytest
 from crosscast.errors import InputError
 from crosscast.evaluation.time import TimeEvaluation, evaluate_time
 from crosscast.predict.time.forecast import Model
-from crosscast.report.figures import new_figure, save_figure
-from crosscast.report.time import evaluation_report, write_figures
+from crosscast.report.figures import new_figure, save_figure, save_figures
+from crosscast.report.time import evaluation_figures, evaluation_report
 from support.models import MeanModel, Oracle, random_grid
 
 GRID = random_grid()
@@ -123,7 +123,9 @@ def test_the_best_model_is_no_baseline_if_there_is_another() -> None:
 @pytest.mark.parametrize("split", ["leave-application-out", "leave-device-out"])
 def test_pictures_are_drawn_for_each_number_of_probes(tmp_path: Path, split: str) -> None:
     probes = (0, 2) if split == "leave-application-out" else (3,)
-    paths = write_figures(study_of("device-mean", "worse", split=split, probes=probes), tmp_path)
+    paths = save_figures(
+        evaluation_figures(study_of("device-mean", "worse", split=split, probes=probes)), tmp_path
+    )
     assert [path.name for path in paths] == [
         f"{split}-{count}-probes-{name}.png"
         for count in probes

@@ -15,12 +15,13 @@ from crosscast.errors import InputError
 from crosscast.predict.relative.artefact import RelativeCard
 from crosscast.predict.relative.nichols2024 import LogMean, PublishedLinear, PublishedMean
 from crosscast.report.document import Report
+from crosscast.report.figures import save_figures
 from crosscast.report.relative import (
     relative_errors_text,
     relative_evaluation_report,
+    relative_figures,
     relative_forecasts_report,
     relative_training_report,
-    write_relative_figures,
 )
 from crosscast.studies.nichols2024 import RelativeStudy, study_relative
 from support.vectors import made_vectors, trained
@@ -84,7 +85,7 @@ def test_studies_are_printed_with_their_caution(whole: RelativeStudy) -> None:
 
 
 def test_every_study_has_a_picture(whole: RelativeStudy, tmp_path: Path) -> None:
-    paths = write_relative_figures(whole, tmp_path / "new")
+    paths = save_figures(relative_figures(whole), tmp_path / "new")
     names = "models sources-mae sources-same-order scales applications importances selection"
     assert {path.stem for path in paths} == set(names.split())
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in paths)
@@ -92,14 +93,14 @@ def test_every_study_has_a_picture(whole: RelativeStudy, tmp_path: Path) -> None
 
 def test_without_studies_there_is_one_picture(tmp_path: Path) -> None:
     found = study_relative(VECTORS, [PublishedMean()], "leave-kernel-out")
-    assert [path.name for path in write_relative_figures(found, tmp_path)] == ["models.png"]
+    assert list(relative_figures(found)) == ["models"]
 
 
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     found = study_relative(VECTORS, [PublishedMean()], "leave-kernel-out")
     with pytest.raises(InputError, match=r"^figures: cannot make the folder"):
-        write_relative_figures(found, tmp_path / "file" / "below")
+        save_figures(relative_figures(found), tmp_path / "file" / "below")
 
 
 def shown(count: int, relative_to: str | None = None) -> list[str]:

@@ -14,7 +14,8 @@ from crosscast.cluster.metrics import Steps, queue_length
 from crosscast.cluster.placements import Workload
 from crosscast.errors import InputError
 from crosscast.report import schedule_figures as timeline
-from crosscast.report.schedule_figures import gantt, placement_figure, queue_figure, write_gantt
+from crosscast.report.figures import save_figure
+from crosscast.report.schedule_figures import gantt, placement_figure, queue_figure
 from support.schedules import schedule_of
 
 ROWS = [(100.0, 100.0, 140.0, 2), (100.0, 100.0, 160.0, 1), (110.0, 160.0, 200.0, 4)]
@@ -90,7 +91,7 @@ def test_long_timelines_have_longer_units_of_time() -> None:
 
 
 def test_a_timeline_is_written_whole(tmp_path: Path) -> None:
-    path = write_gantt(schedule_of(ROWS), tmp_path / "t.png", "made up", to_s=100.0)
+    path = save_figure(gantt(schedule_of(ROWS), "made up", to_s=100.0), tmp_path / "t.png")
     assert path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
     assert [each.name for each in tmp_path.iterdir()] == ["t.png"]
 
@@ -103,7 +104,7 @@ def test_names_with_signs_of_formulas_and_markup_are_shown_as_they_are(tmp_path:
         jobs=replace(schedule.jobs, users=("$a_{$", "b$", "c")),
     )
     for colour in ("wait", "user"):
-        write_gantt(named, tmp_path / "t.png", "$x_{$", colour=colour, to_s=100.0)
+        save_figure(gantt(named, "$x_{$", colour=colour, to_s=100.0), tmp_path / "t.png")
     assert (tmp_path / "t.png").stat().st_size > 5000
 
 

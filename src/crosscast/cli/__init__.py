@@ -18,6 +18,7 @@ INTERRUPTED = 130
 TERMINATED = 143
 BAD_USAGE = 2
 _OF_ONE_THREAD = (["choose"], ["colocate"], ["predict"])
+_SHOWN: tuple[list[str], ...] = ([], ["--help"], ["-h"], ["--version"])
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -39,27 +40,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         0 if all went well, 2 for wrong input, 1 if this machine cannot do it or a part of the work
         failed, 130 after Ctrl-C, 143 after SIGTERM.
     """
-    # Imported here so that `import crosscast.cli` stays as quick as `import crosscast`.
-    import cyclopts
-
-    from crosscast.cli.app import app_for
-    from crosscast.cli.usage import in_options, misuse
-
     words = list(sys.argv[1:] if argv is None else argv)
-    app = app_for(words)
     if words[:1] in _OF_ONE_THREAD:
         # To start threads of linear algebra takes longer than what they do here.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         with _raising_terminated():
-            code = app(words, exit_on_error=False, print_error=False, result_action="return_value")
+            code = _shown(words) if words in _SHOWN else _run(words)
         # Now, so that what goes wrong is said here and not by Python at exit.
         sys.stdout.flush()
-        return code if isinstance(code, int) else 0
-    except cyclopts.CycloptsError as error:
-        return _fail(misuse(error, words), BAD_USAGE)
-    except InputError as error:
-        return _fail(in_options(error, app, words), 1 if _is_full(error) else error.exit_code)
+        return code
     except CrosscastError as error:
         return _fail(str(error), error.exit_code)
     except MemoryError:
@@ -77,6 +67,33 @@ def main(argv: Sequence[str] | None = None) -> int:
         _drop_output()
         return _fail(f"cannot write what was found ({error.strerror})", 1)
     return 0
+
+
+def _shown(words: Sequence[str]) -> int:
+    """Print the list of commands, or the version, for which nothing needs to be parsed."""
+    import crosscast
+    from crosscast.cli.app import listed
+
+    print(crosscast.__version__ if "--version" in words else listed())
+    return 0
+
+
+def _run(words: Sequence[str]) -> int:
+    """Parse a command and run it."""
+    # Imported here so that `import crosscast.cli` stays as quick as `import crosscast`.
+    import cyclopts
+
+    from crosscast.cli.app import app_for
+    from crosscast.cli.usage import in_options, misuse
+
+    app = app_for(words)
+    try:
+        code = app(words, exit_on_error=False, print_error=False, result_action="return_value")
+    except cyclopts.CycloptsError as error:
+        return _fail(misuse(error, words), BAD_USAGE)
+    except InputError as error:
+        return _fail(in_options(error, app, words), 1 if _is_full(error) else error.exit_code)
+    return code if isinstance(code, int) else 0
 
 
 @contextmanager

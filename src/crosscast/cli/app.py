@@ -1,19 +1,53 @@
-"""The commands of ``crosscast``; each is imported when it is typed."""
+"""The commands of ``crosscast``; each is imported when it is typed, and the list of them imports nothing."""
 
 from __future__ import annotations
 
+import shutil
+import textwrap
 from collections.abc import Sequence
-
-import cyclopts
+from typing import TYPE_CHECKING
 
 import crosscast
 
-__all__ = ["COMMANDS", "app_for"]
+if TYPE_CHECKING:
+    import cyclopts
+
+__all__ = ["COMMANDS", "app_for", "listed"]
+
+_ABOUT = "Predict run time and power on devices and configurations you have not measured."
 
 COMMANDS = {
     "characterize": (
         "crosscast.cli.characterize:characterize",
         "Profile each kernel launch of FILE, independently of any device.",
+    ),
+    "embed": (
+        "crosscast.cli.embed:embed",
+        "Write the profiles of a kernel's launches into its source as a comment, and into a SPIR-V module.",
+    ),
+    "devices": (
+        "crosscast.cli.measure:devices",
+        "List the OpenCL devices of this machine, with what their drivers say and the sensors that work.",
+    ),
+    "measure": (
+        "crosscast.cli.measure:app",
+        "Measure the kernels of WHAT on an OpenCL device, again and again.",
+    ),
+    "corun": (
+        "crosscast.cli.corun:app",
+        "Profile applications, measure mixes that share a device, and translate times.",
+    ),
+    "dataset": (
+        "crosscast.cli.dataset:app",
+        "Import, build, merge and describe datasets.",
+    ),
+    "train": (
+        "crosscast.cli.train:app",
+        "Train a model, cross-validate it by application, and save it with a card of its errors.",
+    ),
+    "predict": (
+        "crosscast.cli.predict:app",
+        "Predict run time, relative time, or slowdowns of co-runners, with prediction intervals.",
     ),
     "choose": (
         "crosscast.cli.choose:app",
@@ -23,59 +57,50 @@ COMMANDS = {
         "crosscast.cli.colocate:colocate",
         "Recommend which jobs to co-locate on a device, for the least total time (docs/corun-pairing.md).",
     ),
-    "corun": (
-        "crosscast.cli.corun:app",
-        "Profile applications, measure mixes that share a device, and translate times.",
-    ),
-    "dataset": ("crosscast.cli.dataset:app", "Import, build, merge and describe datasets."),
-    "devices": (
-        "crosscast.cli.measure:devices",
-        "List the OpenCL devices of this machine, with what their drivers say and the sensors that work.",
-    ),
-    "embed": (
-        "crosscast.cli.embed:embed",
-        "Write the profiles of a kernel's launches into its source as a comment, and into a SPIR-V module.",
-    ),
     "evaluate": (
         "crosscast.cli.evaluate:app",
         "Evaluate models on held-out data, beside trivial baselines, with bootstrap intervals.",
-    ),
-    "measure": (
-        "crosscast.cli.measure:app",
-        "Measure the kernels of WHAT on an OpenCL device, again and again.",
-    ),
-    "predict": (
-        "crosscast.cli.predict:app",
-        "Predict run time, relative time, or slowdowns of co-runners, with prediction intervals.",
-    ),
-    "report": (
-        "crosscast.cli.report:report",
-        "Write a page about a dataset, and how well the times of its kernels are predicted.",
     ),
     "reproduce": (
         "crosscast.cli.reproduce:app",
         "Reproduce the tables and figures of a published study, beside our models where they apply.",
     ),
+    "report": (
+        "crosscast.cli.report:report",
+        "Write a page about a dataset, and how well the times of its kernels are predicted.",
+    ),
     "simulate": (
         "crosscast.cli.simulate:app",
         "Simulate how a cluster works off jobs: scheduling policies on a trace, or placements on machines.",
     ),
-    "train": (
-        "crosscast.cli.train:app",
-        "Train a model, cross-validate it by application, and save it with a card of its errors.",
-    ),
 }
-"""Where each command is, and the first sentence of its help: the list of commands imports none of them."""
+"""Where each command is, and the first sentence of its help, in the order of a project's work."""
+
+
+def listed() -> str:
+    """The help of ``crosscast`` itself: what parses command lines takes longer to import than this to say."""
+    width, first = shutil.get_terminal_size().columns, max(map(len, COMMANDS)) + 4
+    lines = ["Usage: crosscast COMMAND [OPTIONS]", "", *textwrap.wrap(_ABOUT, width), "", "Commands:"]
+    for name, (_, text) in COMMANDS.items():
+        lines += textwrap.wrap(
+            text,
+            max(width, 2 * first),
+            initial_indent=f"  {name}".ljust(first),
+            subsequent_indent=" " * first,
+        )
+    ends = "crosscast COMMAND --help shows the options of a command, crosscast --version the version."
+    return "\n".join([*lines, "", *textwrap.wrap(ends, width)])
 
 
 def app_for(words: Sequence[str]) -> cyclopts.App:
     """The command line, of which only the command that is typed is imported."""
+    import cyclopts
+
     app = cyclopts.App(
         name="crosscast",
-        help="Predict run time and power on devices and configurations you have not measured.",
+        help=_ABOUT,
         version=crosscast.__version__,
-        # The list alone has no markup, and needs no parser of it.
-        help_format="markdown" if any(word in COMMANDS for word in words) else "plaintext",
+        help_format="markdown",
         # `main` says it in its own words, with its own exit code.
         suppress_keyboard_interrupt=False,
     )

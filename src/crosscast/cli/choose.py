@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_format
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import cyclopts
 from cyclopts import Parameter
 
-from crosscast.cli.options import HtmlFile, JsonFlag, Level, ModelFolder, check_file, check_picture, emit
+from crosscast.cli.options import OUTPUT, Level, ModelFolder, Output, check_file, check_picture, tell
 from crosscast.cli.predict import model_facts
 from crosscast.errors import InputError
 
@@ -42,7 +40,7 @@ class _Chosen:
 
 
 @app.command
-def sample(*, model: ModelFolder, template: Path | None = None, json: JsonFlag = False) -> None:
+def sample(*, model: ModelFolder, template: Path | None = None, output: Output = OUTPUT) -> None:
     """Say at which configurations a new kernel has to be run, and what to write down (docs/choosing.md).
 
     Parameters
@@ -57,12 +55,15 @@ def sample(*, model: ModelFolder, template: Path | None = None, json: JsonFlag =
     card = load_model(model, "configuration").card
     if template is not None:
         write_template(template, card)
-        print(f"wrote {template}", file=sys.stderr)
-    if json:
-        listed = [each.to_dict() for each in card.sample_configurations]
-        print(json_format.dumps({"samples": listed, "columns": list(template_columns(card))}))
-    elif template is None:
-        samples_report(card, template_columns(card)).print(sys.stdout)
+        tell(f"wrote {template}")
+    columns = template_columns(card)
+    output.show(
+        lambda: {
+            "samples": [each.to_dict() for each in card.sample_configurations],
+            "columns": list(columns),
+        },
+        lambda: samples_report(card, columns),
+    )
 
 
 @app.command
@@ -79,8 +80,7 @@ def configuration(
         str | None, Parameter(help="Choose for this kernel alone, where the file has several.")
     ] = None,
     plot: Path | None = None,
-    html: HtmlFile = None,
-    json: JsonFlag = False,
+    output: Output = OUTPUT,
 ) -> None:
     """Choose the best configuration under a power cap (docs/choosing.md).
 
@@ -103,6 +103,7 @@ def configuration(
     from crosscast.predict.named_models import load_model
     from crosscast.report.configuration import chosen_report
 
+    output.check()
     if plot is not None:
         check_picture("--plot", plot)
         check_file("--plot", plot)
@@ -110,14 +111,13 @@ def configuration(
     caps = _caps(power_cap)
     found = _chosen(trained, samples, kernel, caps, objective, cap_probability, level)
     if plot is not None:
-        _draw(found, trained, plot)
+        _write_plot(found, trained, plot)
     impossible = [each.reason for one in found for each in one.choices if each.recommended is None]
     if len(impossible) < len(found) * len(caps) or len(impossible) > 1:
-        emit(
-            json,
+        output.show(
             lambda: _answer(found, trained),
             lambda: chosen_report([(one.kernel, one.choices) for one in found], trained.card),
-            html,
+            lambda: {one.kernel.name: _drawn(one, trained) for one in found},
         )
     if impossible:
         raise InputError(_joined(impossible))
@@ -153,7 +153,7 @@ def _chosen(
 
     read = read_samples(samples, trained.card)
     for note in read.notes:
-        print(f"crosscast: note: {note}", file=sys.stderr)
+        tell(f"crosscast: note: {note}")
     found = []
     for kernel in _named(read.kernels, name):
         forecast = trained.predictor.forecast(kernel.observed)
@@ -182,15 +182,19 @@ def _named(kernels: Sequence[SampledKernel], name: str | None) -> list[SampledKe
     return found
 
 
-def _draw(found: Sequence[_Chosen], trained: TrainedConfigurationModel, plot: Path) -> None:
-    from crosscast.report.configuration_figures import write_choice_figure
+def _drawn(one: _Chosen, trained: TrainedConfigurationModel) -> Any:
+    from crosscast.report.configuration_figures import choice_figure
+
+    return choice_figure(one.kernel.name, one.forecast, trained.predictor.space, one.choices)
+
+
+def _write_plot(found: Sequence[_Chosen], trained: TrainedConfigurationModel, plot: Path) -> None:
+    from crosscast.report.figures import save_figure
 
     if len(found) > 1:
         names = ", ".join(one.kernel.name for one in found)
         raise InputError(f"--plot: expected one kernel, found {names}: say which with --kernel")
-    (one,) = found
-    write_choice_figure(one.kernel.name, one.forecast, trained.predictor.space, one.choices, plot)
-    print(f"wrote {plot}", file=sys.stderr)
+    tell(f"wrote {save_figure(_drawn(found[0], trained), plot)}")
 
 
 def _answer(found: Sequence[_Chosen], trained: TrainedConfigurationModel) -> dict[str, Any]:

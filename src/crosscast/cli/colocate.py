@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from crosscast.cli.options import Flag, HtmlFile, JsonFlag, Level, ModelFolder, Whole, emit
+from crosscast.cli.options import OUTPUT, Flag, Level, ModelFolder, Output, Whole
 from crosscast.cli.predict import isolated_runs, model_facts, warn_of
 from crosscast.errors import InputError
 from crosscast.units import parse_bytes
@@ -25,8 +25,7 @@ def colocate(
     group_size: Whole = 2,
     level: Level = 0.9,
     seed: Whole = 0,
-    html: HtmlFile = None,
-    json: JsonFlag = False,
+    output: Output = OUTPUT,
 ) -> None:
     """Recommend which jobs to co-locate on a device, for the least total time (docs/corun-pairing.md).
 
@@ -58,6 +57,7 @@ def colocate(
     from crosscast.predict.named_models import load_model
     from crosscast.report.corun import colocation_report
 
+    output.check()
     trained = load_model(model, "corun")
     files = (profile, *more)
     solos = isolated_runs(files)
@@ -75,11 +75,9 @@ def colocate(
         seed=seed,
     )
     warn_of(plan.shared)
-    emit(
-        json,
+    output.show(
         lambda: {**plan.to_dict([str(each) for each in files]), "model": model_facts(trained.card)},
         lambda: colocation_report(plan, _numbered([solo.name for solo in solos]), trained.card),
-        html,
     )
 
 

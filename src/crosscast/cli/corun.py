@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json as json_format
-import sys
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -13,12 +12,16 @@ from cyclopts import Parameter
 
 from crosscast.cli.measure import subject_of
 from crosscast.cli.options import (
+    OUTPUT,
     Flag,
+    JsonFlag,
     Numbers,
+    Output,
     Whole,
     check_file,
     dataset_named,
     names_in,
+    tell,
 )
 from crosscast.cli.running import CampaignStatus, LabelStatus, print_outcome
 
@@ -46,7 +49,7 @@ def campaign(
     threads: Whole | None = None,
     sensor: str = "auto",
     timeout: float = 60.0,
-    json: Flag = False,
+    json: JsonFlag = False,
 ) -> int:
     """Measure applications in isolation, beside stressors, and in mixes, into a dataset.
 
@@ -84,8 +87,6 @@ def campaign(
         `auto`, `none`, `rapl`, `nvml` or `replay:PATH`.
     timeout
         Seconds after which an application that does not answer is given up.
-    json
-        Print what was done as JSON.
     """
     # Imported here: `--help` needs no OpenCL and no pyarrow.
     from crosscast.measure.subjects import expect_installed
@@ -115,9 +116,9 @@ def campaign(
         cpu=_host("auto", target),
         characterize=not no_instruction_mix,
     )
-    print(f"crosscast: {plan.text}", file=sys.stderr)
+    tell(f"crosscast: {plan.text}")
     if max(wanted for wanted, _ in plan.mix_counts.values()) > _MANY_MIXES:
-        print(f"crosscast: --most-mixes {_FEWER_MIXES} takes that many of each, by lot", file=sys.stderr)
+        tell(f"crosscast: --most-mixes {_FEWER_MIXES} samples at most {_FEWER_MIXES} of each number")
     with CampaignStatus() as status:
         outcome = run_corun_campaign(plan, out, status)
     print_outcome(outcome)
@@ -141,7 +142,7 @@ def profile(
     jobs: Whole = 3,
     sensor: str = "auto",
     timeout: float = 60.0,
-    json: Flag = False,
+    output: Output = OUTPUT,
 ) -> None:
     """Profile an application on a device: alone, and beside each of three stressors.
 
@@ -172,9 +173,8 @@ def profile(
         `auto`, `none`, `rapl`, `nvml` or `replay:PATH`.
     timeout
         Seconds after which an application that does not answer is given up.
-    json
-        Print one JSON object.
     """
+    output.check()
     subject = subject_of(what, size)
     # Imported here: `--help` needs no OpenCL.
     from crosscast.data.isolated_runs import write_profile
@@ -207,11 +207,8 @@ def profile(
         )
     write_profile(found.solo, row, path)
     done = CoRunProfile(found.solo, target.id, target.name, calibration, [*doubts, *found.notes], path)
-    if json:
-        print(json_format.dumps(done.to_dict(), allow_nan=False))
-    else:
-        corun_profile_report(done).print(sys.stdout)
-    print(f"wrote {path}", file=sys.stderr)
+    output.show(done.to_dict, lambda: corun_profile_report(done))
+    tell(f"wrote {path}")
 
 
 def _name(subject: SuiteProblem | LaunchFile) -> tuple[str, str]:
@@ -240,7 +237,7 @@ def translate(
     from_: Annotated[str, Parameter(name="--from")],
     to: str,
     out: Path,
-    json: Flag = False,
+    output: Output = OUTPUT,
 ) -> None:
     """Make a card that translates times on a device to times on another.
 
@@ -260,8 +257,6 @@ def translate(
         Device whose times are wanted.
     out
         File for the card, JSON.
-    json
-        Print one JSON object.
     """
     # Imported here: `--help` needs no NumPy.
     from crosscast.data.corun import CoRuns, co_runs
@@ -277,11 +272,8 @@ def translate(
     )
     card = train_translation(shared_times(together, from_, to))
     write_translation(card, out)
-    if json:
-        print(json_format.dumps(card.to_dict(), allow_nan=False))
-    else:
-        translation_report(card).print(sys.stdout)
-        print(f"wrote {out}", file=sys.stderr)
+    output.show(card.to_dict, lambda: translation_report(card))
+    tell(f"wrote {out}")
 
 
 app = cyclopts.App(

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json as json_format
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import cyclopts
 
 from crosscast.cli.dataset_import import app as imports
-from crosscast.cli.options import Flag, HtmlFile, Whole, check_place, dataset_named, emit, names_in
+from crosscast.cli.options import OUTPUT, Output, Whole, check_place, dataset_named, names_in, tell
 from crosscast.cli.running import CampaignStatus, print_outcome
 from crosscast.errors import InputError
 
@@ -35,7 +33,7 @@ def build(
     seed: Whole = 0,
     sensor: str = "auto",
     timeout: float = 600.0,
-    json: Flag = False,
+    output: Output = OUTPUT,
 ) -> int:
     """Characterize and measure applications of the suite, into a dataset.
 
@@ -71,9 +69,8 @@ def build(
         `auto`, `none`, `rapl`, `nvml` or `replay:PATH`.
     timeout
         Longest time of a process, in seconds.
-    json
-        Print what the dataset holds as JSON.
     """
+    output.check()
     # Imported here: `--help` needs no OpenCL and no pyarrow.
     from crosscast.measure.subjects import expect_installed
     from crosscast.suite.registry import selected
@@ -106,10 +103,7 @@ def build(
         outcome = build_dataset(plan, out, status)
     print_outcome(outcome)
     description = describe(read_dataset(out))
-    if json:
-        print(json_format.dumps(description.to_dict(), allow_nan=False))
-    else:
-        description_report(description).print(sys.stdout)
+    output.show(description.to_dict, lambda: description_report(description))
     return _FAILED if outcome.failures else 0
 
 
@@ -125,7 +119,7 @@ def _caches(fit: str) -> Caches:
     return caches_of(there[fit])
 
 
-def merge(folder: Path, /, *more: Path, out: Path, json: Flag = False) -> None:
+def merge(folder: Path, /, *more: Path, out: Path, output: Output = OUTPUT) -> None:
     """Join datasets that were built on several machines, or piece by piece, into one.
 
     Devices that are equal become one, and sessions of it from several hosts stand side by side. What is there
@@ -139,8 +133,6 @@ def merge(folder: Path, /, *more: Path, out: Path, json: Flag = False) -> None:
         Folders of others.
     out
         Folder of the whole; it must not hold a dataset yet.
-    json
-        Print what the dataset holds as JSON.
     """
     # Imported here: `--help` needs no pyarrow.
     from crosscast.data.dataset import read_dataset, write_dataset
@@ -149,6 +141,7 @@ def merge(folder: Path, /, *more: Path, out: Path, json: Flag = False) -> None:
     from crosscast.data.merge import hosts_of, merged
     from crosscast.report.dataset import description_report
 
+    output.check()
     check_place("--out", out)
     if out.is_dir() and any(out.iterdir()):
         raise InputError(f"--out: expected a new or empty folder, found {out} with files")
@@ -157,15 +150,12 @@ def merge(folder: Path, /, *more: Path, out: Path, json: Flag = False) -> None:
         write_dataset(found, out)
     for device, hosts in hosts_of(found.sessions.to_pylist()).items():
         if len(hosts) > 1:
-            print(f"crosscast: note: {device} was measured on {', '.join(hosts)}", file=sys.stderr)
+            tell(f"crosscast: note: {device} was measured on {', '.join(hosts)}")
     description = describe(found)
-    if json:
-        print(json_format.dumps(description.to_dict(), allow_nan=False))
-    else:
-        description_report(description).print(sys.stdout)
+    output.show(description.to_dict, lambda: description_report(description))
 
 
-def describe(folder: Path, /, *, html: HtmlFile = None, json: Flag = False) -> None:
+def describe(folder: Path, /, *, output: Output = OUTPUT) -> None:
     """Say what a dataset holds, what is missing, how noisy it is, and what to be careful with.
 
     A build need not be finished.
@@ -174,15 +164,13 @@ def describe(folder: Path, /, *, html: HtmlFile = None, json: Flag = False) -> N
     ----------
     folder
         Folder of the dataset, or `bundled` or `bundled-corun` for those that come with Crosscast.
-    json
-        Print everything as one JSON object.
     """
     # Imported here: `--help` needs no pyarrow.
     from crosscast.data import description
     from crosscast.report.dataset import description_report
 
     found = description.describe(dataset_named(folder))
-    emit(json, found.to_dict, lambda: description_report(found), html)
+    output.show(found.to_dict, lambda: description_report(found))
 
 
 app = cyclopts.App(name="dataset", help="Import, build, merge and describe datasets.")

@@ -3,41 +3,36 @@
 from __future__ import annotations
 
 import json as json_format
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import cyclopts
 from cyclopts import Parameter
 
 from crosscast.cli.options import (
-    EVALUATION,
     FIGURES,
-    PAGE,
+    OUTPUT,
     RUN,
     DatasetFolder,
     Device,
     Devices,
-    EvaluationOptions,
-    FigureOptions,
+    FigureOutput,
     Flag,
+    JsonFlag,
     Level,
     Models,
     Names,
     Numbers,
-    PageOptions,
+    Output,
     RunOptions,
     Whole,
     check_file,
     dataset_named,
-    emit,
+    tell,
     warn,
 )
 from crosscast.errors import InputError
 from crosscast.questions import CoRunFolds, PartitionFolds, QuestionName, RelativeFolds, TimeFolds
-
-if TYPE_CHECKING:
-    from crosscast.report.document import Report
 
 __all__ = ["app"]
 
@@ -61,7 +56,8 @@ def time(
     models: Models = None,
     probes: Numbers | None = None,
     level: Level = 0.9,
-    run: EvaluationOptions = EVALUATION,
+    run: RunOptions = RUN,
+    output: FigureOutput = FIGURES,
 ) -> None:
     """Evaluate models of kernels' times on devices (docs/evaluation.md).
 
@@ -73,20 +69,10 @@ def time(
     """
     if probes is not None and folds == "leave-device-out":
         raise InputError(f"--probes: with {folds} all other devices are measured; leave the option out")
-    found = _evaluate(dataset, "time", models, folds, run, probes=probes or [0], level=level)
+    found = _evaluate(dataset, "time", models, folds, run, output, probes=probes or [0], level=level)
+    from crosscast.report.time import evaluation_figures, evaluation_report
 
-    def show() -> Report:
-        from crosscast.report.time import evaluation_report
-
-        return evaluation_report(found)
-
-    def draw(folder: Path) -> list[Path]:
-        from crosscast.report.time import write_figures
-
-        return write_figures(found, folder)
-
-    run.draw(draw)
-    emit(run.json, found.to_dict, show, run.html)
+    output.show(found.to_dict, lambda: evaluation_report(found), lambda: evaluation_figures(found))
 
 
 @app.command
@@ -99,7 +85,8 @@ def relative(
     devices: Devices = None,
     sources: Sources = None,
     weights: Weights | None = None,
-    run: EvaluationOptions = EVALUATION,
+    run: RunOptions = RUN,
+    output: FigureOutput = FIGURES,
 ) -> None:
     """Evaluate models of times on devices relative to each other (docs/relative-evaluation.md).
 
@@ -116,12 +103,13 @@ def relative(
         models,
         folds,
         run,
+        output,
         devices=devices,
         sources=sources,
         weights=weights,
         note=warn,
     )
-    show_relative(found, run)
+    show_relative(found, output)
 
 
 @app.command
@@ -137,7 +125,8 @@ def configuration(
     max_retunes: Whole | None = None,
     cap_probability: float | None = None,
     programs: Flag = False,
-    run: FigureOptions = FIGURES,
+    run: RunOptions = RUN,
+    output: FigureOutput = FIGURES,
 ) -> None:
     """Evaluate methods that choose a configuration under a power cap (docs/choosing-evaluation.md).
 
@@ -168,6 +157,7 @@ def configuration(
         methods,
         None,
         run,
+        output,
         samples=samples,
         groups=_groups(group),
         devices=devices,
@@ -175,7 +165,7 @@ def configuration(
         max_retunes=max_retunes,
         cap_probability=cap_probability,
     )
-    show_configuration(found, run, programs=programs)
+    show_configuration(found, output, programs=programs)
 
 
 @app.command
@@ -188,7 +178,8 @@ def corun(
     device: Device = None,
     probes: Numbers | None = None,
     level: Level = 0.9,
-    run: EvaluationOptions = EVALUATION,
+    run: RunOptions = RUN,
+    output: FigureOutput = FIGURES,
 ) -> None:
     """Evaluate models of applications that share a device (docs/corun-evaluation.md).
 
@@ -198,8 +189,10 @@ def corun(
         How many mixes with the held-out application are measured before the others are predicted, such as
         `0,3`; by default 0.
     """
-    found = _evaluate(dataset, "corun", models, folds, run, device=device, probes=probes or [0], level=level)
-    show_corun(found, run)
+    found = _evaluate(
+        dataset, "corun", models, folds, run, output, device=device, probes=probes or [0], level=level
+    )
+    show_corun(found, output)
 
 
 @app.command
@@ -211,17 +204,14 @@ def partition(
     models: Annotated[Names | None, Parameter(help="Models, separated by commas; by default all.")] = None,
     device: Device = None,
     level: Level = 0.9,
-    run: PageOptions = PAGE,
+    run: RunOptions = RUN,
+    output: Output = OUTPUT,
 ) -> None:
     """Evaluate models of jobs on parts of a GPU, from mixes at levels of MPS (docs/corun-evaluation.md)."""
-    found = _evaluate(dataset, "partition", models, folds, run, device=device, level=level)
+    found = _evaluate(dataset, "partition", models, folds, run, output, device=device, level=level)
+    from crosscast.report.corun import partition_evaluation_report
 
-    def show() -> Report:
-        from crosscast.report.corun import partition_evaluation_report
-
-        return partition_evaluation_report(found)
-
-    emit(run.json, found.to_dict, show, run.html)
+    output.show(found.to_dict, lambda: partition_evaluation_report(found))
 
 
 @app.command
@@ -239,6 +229,7 @@ def jobs(
     job_source: str | None = None,
     gpu_applications: Names | None = None,
     run: RunOptions = RUN,
+    json: JsonFlag = False,
 ) -> None:
     """Write held-out work as job types for `crosscast simulate placements` (docs/scheduling-experiment.md).
 
@@ -272,7 +263,7 @@ def jobs(
     shape = JobShape(
         job_procs=job_procs, job_s=job_seconds, gpu_applications=gpu_applications, job_source=job_source
     )
-    run.check_cache()
+    run.check()
     with run.fitting() as how:
         held_out = questions.held_out_work(
             dataset_named(dataset),
@@ -286,10 +277,10 @@ def jobs(
         )
     types = held_out_jobs(held_out, shape)
     write_job_types(types, out)
-    if run.json:
+    if json:
         print(json_format.dumps({"out": str(out), "types": len(types), "model": held_out.model}))
     else:
-        print(f"wrote {out} ({len(types):,} types of jobs, predicted by {held_out.model})", file=sys.stderr)
+        tell(f"wrote {out} ({len(types):,} types of jobs, predicted by {held_out.model})")
 
 
 def _evaluate(
@@ -298,13 +289,13 @@ def _evaluate(
     models: list[str] | None,
     folds: str | None,
     run: RunOptions,
+    output: Output,
     **options: Any,
 ) -> Any:
     from crosscast import questions
 
-    if isinstance(run, FigureOptions):
-        run.check_figures()
-    run.check_cache()
+    output.check()
+    run.check()
     dataset = dataset_named(folder)
     with run.fitting() as how:
         return questions.evaluate(dataset, question, models, folds, **how, **options)
@@ -321,52 +312,30 @@ def _groups(text: str | None) -> list[list[str]]:
     return groups
 
 
-def show_relative(found: Any, run: EvaluationOptions) -> None:
+def show_relative(found: Any, output: FigureOutput) -> None:
     """Print and draw an evaluation of relative times."""
+    from crosscast.report.relative import relative_evaluation_report, relative_figures
 
-    def show() -> Report:
-        from crosscast.report.relative import relative_evaluation_report
-
-        return relative_evaluation_report(found)
-
-    def draw(folder: Path) -> list[Path]:
-        from crosscast.report.relative import write_relative_figures
-
-        return write_relative_figures(found, folder)
-
-    run.draw(draw)
-    emit(run.json, found.to_dict, show, run.html)
+    output.show(found.to_dict, lambda: relative_evaluation_report(found), lambda: relative_figures(found))
 
 
-def show_configuration(found: Any, run: FigureOptions, *, programs: bool, html: Path | None = None) -> None:
-    """Print and draw an evaluation of methods that choose."""
+def show_configuration(found: Any, output: FigureOutput, *, programs: bool = False) -> None:
+    """Print and draw an evaluation of methods that choose, and write the longest frontiers."""
+    from crosscast.report.configuration import evaluation_report
+    from crosscast.report.configuration_figures import evaluation_figures, write_frontiers
 
-    def show() -> Report:
-        from crosscast.report.configuration import evaluation_report
-
-        return evaluation_report(found, programs=programs)
-
-    def draw(folder: Path) -> list[Path]:
-        from crosscast.report.configuration_figures import write_evaluation_figures
-
-        return write_evaluation_figures(found, folder)
-
-    run.draw(draw)
-    emit(run.json, found.to_dict, show, html)
+    output.show(
+        found.to_dict,
+        lambda: evaluation_report(found, programs=programs),
+        lambda: evaluation_figures(found),
+    )
+    for path in [] if output.figures is None else write_frontiers(found, output.figures):
+        tell(f"wrote {path}")
 
 
-def show_corun(found: Any, run: EvaluationOptions) -> None:
+def show_corun(found: Any, output: FigureOutput) -> None:
     """Print and draw an evaluation of co-runs."""
+    from crosscast.report.corun import corun_evaluation_report
+    from crosscast.report.corun_figures import corun_figures
 
-    def show() -> Report:
-        from crosscast.report.corun import corun_evaluation_report
-
-        return corun_evaluation_report(found)
-
-    def draw(folder: Path) -> list[Path]:
-        from crosscast.report.corun_figures import write_corun_figures
-
-        return write_corun_figures(found, folder)
-
-    run.draw(draw)
-    emit(run.json, found.to_dict, show, run.html)
+    output.show(found.to_dict, lambda: corun_evaluation_report(found), lambda: corun_figures(found))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import cyclopts
 
-from crosscast.cli.options import Flag, Whole
+from crosscast.cli.options import OUTPUT, JsonFlag, Output, Whole, tell
 from crosscast.cli.running import StatusLine
 from crosscast.errors import InputError
 from crosscast.units import format_bytes, format_bytes_per_second, format_seconds, parse_bytes
@@ -70,7 +70,7 @@ def measure(
     repeats: Whole = 1,
     sensor: str = "auto",
     timeout: float = 600.0,
-    json: Flag = False,
+    output: Output = OUTPUT,
 ) -> None:
     """Measure the kernels of WHAT on an OpenCL device, again and again.
 
@@ -99,9 +99,8 @@ def measure(
         `auto`, `none`, `rapl`, `nvml` or `replay:PATH`.
     timeout
         Longest time of a process, in seconds.
-    json
-        Print one JSON object, with every recorded time.
     """
+    output.check()
     subject = subject_of(what, size)
     # Imported here: `--help` needs no OpenCL.
     from crosscast.measure.opencl import devices, find
@@ -118,10 +117,7 @@ def measure(
         with _Status(what, settings) as status:
             answers.append(run_job(SessionJob(subject, target.id, settings, repeat), timeout, status))
     measurement = Measurement.of(target.id, target.name, answers, sensor)
-    if json:
-        print(json_format.dumps(measurement.to_dict(), allow_nan=False))
-    else:
-        measurement_report(measurement).print(sys.stdout)
+    output.show(measurement.to_dict, lambda: measurement_report(measurement))
 
 
 class _Status(StatusLine):
@@ -143,7 +139,9 @@ class _Status(StatusLine):
 _UNKNOWN_CACHE = 64 << 20
 
 
-def stressor(level: str, /, *, seconds: float = 10.0, image: str | None = None, json: Flag = False) -> None:
+def stressor(
+    level: str, /, *, seconds: float = 10.0, image: str | None = None, json: JsonFlag = False
+) -> None:
     """Run a stressor, a microbenchmark that presses on memory, on one core of the CPU, without OpenCL.
 
     For applications of which Crosscast starts nothing: run this beside them, one for each core that should be
@@ -157,8 +155,6 @@ def stressor(level: str, /, *, seconds: float = 10.0, image: str | None = None, 
         How long, from when it says that it is ready.
     image
         Bytes of each of its four images, such as `32MiB`; by default those of the last-level cache.
-    json
-        Print one JSON object.
     """
     # Imported here: `--help` needs no NumPy.
     from crosscast.measure import host_state
@@ -166,7 +162,7 @@ def stressor(level: str, /, *, seconds: float = 10.0, image: str | None = None, 
 
     caches = host_state.caches()
     nbytes = parse_bytes(image) if image else caches.l3 or caches.l2 or _UNKNOWN_CACHE
-    found = host_run(level, nbytes, seconds, lambda: print("ready", file=sys.stderr, flush=True))
+    found = host_run(level, nbytes, seconds, lambda: tell("ready"))
     if json:
         print(json_format.dumps({**vars(found), "image_bytes": nbytes}, allow_nan=False))
         return
@@ -176,25 +172,17 @@ def stressor(level: str, /, *, seconds: float = 10.0, image: str | None = None, 
     )
 
 
-def devices(*, json: Flag = False) -> None:
+def devices(*, output: Output = OUTPUT) -> None:
     """List the OpenCL devices of this machine, with what their drivers say and the sensors that work.
 
     Of a CPU, 1, 2, 4, ... compute units are devices of their own: `pocl:0/1` is one core of `pocl:0`.
-
-    Parameters
-    ----------
-    json
-        Print a JSON list, one object a device.
     """
     # Imported here: `--help` needs no OpenCL.
     from crosscast.measure.inventory import inventory
     from crosscast.report.dataset import devices_report
 
     found = inventory()
-    if json:
-        print(json_format.dumps([entry.to_dict() for entry in found], allow_nan=False))
-    else:
-        devices_report(found).print(sys.stdout)
+    output.show(lambda: [entry.to_dict() for entry in found], lambda: devices_report(found))
 
 
 app = cyclopts.App(name="measure")

@@ -1,4 +1,4 @@
-"""Where results go, looked at before the work that makes them."""
+"""Groups of options that commands share: how models are fitted, and where results go."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from crosscast.report.document import Report
 
 
-_INSTEAD = "set XDG_CACHE_HOME to another folder, or give --no-cache"
+_INSTEAD = "set XDG_CACHE_HOME to another folder, or give --cache none"
 
 
 def check_place(option: str, folder: Path) -> None:
@@ -60,18 +60,18 @@ def check_picture(option: str, path: Path) -> None:
     check_suffix(option, path)
 
 
-def cache_folder(named: Path | None, none: bool) -> Path | None:
-    """Folder of the cache: the named one, or by default one of the user's; or none."""
-    if none or named is not None:
-        return None if none else named
+def cache_folder(named: Path | None) -> Path | None:
+    """Folder of the cache: the named one, or by default one of the user's; ``None`` for the word none."""
+    if named is not None:
+        return None if str(named) == "none" else named
     try:
         folder = cache_home() / "evaluate"
     except RuntimeError as error:
         # What `Path.home` raises where the user is not known, as in some containers.
-        raise InputError(f"this user has no home folder to keep forecasts in: {_INSTEAD}") from error
+        raise InputError(f"this user has no home folder for a cache: {_INSTEAD}") from error
     obstacle = _obstacle(folder)
     if obstacle:
-        raise InputError(f"cannot keep forecasts in {folder} ({obstacle}): {_INSTEAD}")
+        raise InputError(f"cannot write the cache in {folder} ({obstacle}): {_INSTEAD}")
     return folder
 
 
@@ -81,8 +81,8 @@ def _obstacle(folder: Path) -> str:
     while not os.access(there, os.F_OK) and there != there.parent:
         there = there.parent
     if not there.is_dir():
-        return f"{there} is no folder"
-    return "" if os.access(there, os.W_OK | os.X_OK) else f"{there} is not to be written into"
+        return f"{there} is not a folder"
+    return "" if os.access(there, os.W_OK | os.X_OK) else f"{there} is not writable"
 
 
 def names_in(option: str, text: str) -> list[str]:
@@ -155,8 +155,8 @@ Probes = Annotated[Numbers | None, Parameter(show_default=False)]
 Level = Annotated[float, Parameter(help="Coverage of the prediction intervals.")]
 Kernel = Annotated[str | None, Parameter(help="Predict this kernel alone.")]
 Application = Annotated[str | None, Parameter(help="Predict the kernels of this application alone.")]
-HtmlFile = Annotated[Path | None, Parameter(help="Write the tables as a page, too.")]
 JsonFlag = Annotated[bool, Parameter(negative="", show_default=False, help="Print one JSON object.")]
+Figures = Annotated[Path | None, Parameter(help="Folder for figures.")]
 
 
 @Parameter(name="*")
@@ -170,83 +170,98 @@ class RunOptions:
     ] = None
     cache: Annotated[
         Path | None,
-        Parameter(help="Folder for the cache, from which an interrupted run resumes; by default the user's."),
+        Parameter(
+            help="Folder for the cache, from which an interrupted run resumes, or `none`; by default the "
+            "user's cache folder."
+        ),
     ] = None
-    no_cache: Annotated[bool, Parameter(negative="", show_default=False, help="Disable the cache.")] = False
-    json: JsonFlag = False
 
-    def check_cache(self) -> None:
+    def check(self) -> None:
         """Refuse a cache that cannot be, before anything is read."""
-        cache_folder(self.cache, self.no_cache)
+        cache_folder(self.cache)
 
     @contextmanager
     def fitting(self, noun: str = "fits") -> Iterator[dict[str, Any]]:
         """The keyword arguments of fits, whose progress shows on standard error meanwhile."""
         from crosscast.cli.running import FitStatus
 
-        cache = cache_folder(self.cache, self.no_cache)
+        cache = cache_folder(self.cache)
         with FitStatus(noun) as status:
             yield {"seed": self.seed, "jobs": self.jobs, "cache": cache, "progress": status}
 
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class PageOptions(RunOptions):
-    """The same for commands that print tables."""
+class Output:
+    """Where a result goes; the options of every command that prints tables."""
 
-    html: HtmlFile = None
+    html: Annotated[
+        Path | None, Parameter(help="Also write the tables, and figures if there are any, as one HTML page.")
+    ] = None
+    json: JsonFlag = False
 
-    def check_cache(self) -> None:
-        """Refuse a page that cannot be written, too, before a long run rather than after it."""
-        super().check_cache()
+    def check(self) -> None:
+        """Refuse a page that cannot be made or written, before a long run rather than after it."""
         if self.html is not None:
+            from crosscast.report.document import require_jinja2
+
+            require_jinja2()
             check_file("--html", self.html)
 
+    def show(
+        self,
+        to_dict: Callable[[], Any],
+        report: Callable[[], Report],
+        figures: Callable[[], Mapping[str, Any]] = dict,
+    ) -> None:
+        """Print a result as JSON, or as a report for people; and write the page with the figures."""
+        if self.html is not None:
+            check_file("--html", self.html)
+            tell(f"wrote {report().with_figures(figures()).write_html(self.html)}")
+        if self.json:
+            print(json_format.dumps(to_dict(), allow_nan=False))
+        else:
+            report().print(sys.stdout)
+
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class FigureOptions(RunOptions):
-    """The same for commands that draw figures."""
+class FigureOutput(Output):
+    """The same of commands that draw figures."""
 
-    figures: Annotated[Path | None, Parameter(help="Folder for figures.")] = None
+    figures: Figures = None
 
-    def check_figures(self) -> None:
-        """Refuse figures that cannot be drawn or written, before a long run rather than after it."""
+    def check(self) -> None:
+        """Refuse figures that cannot be drawn or written, too."""
+        super().check()
+        if self.figures is not None or self.html is not None:
+            from crosscast.report.figures import require_matplotlib
+
+            require_matplotlib()
         check_folder("--figures", self.figures)
 
-    def draw(self, write: Callable[[Path], Sequence[Path]]) -> None:
-        """Write the figures, if they are wanted, and name them on standard error."""
+    def show(
+        self,
+        to_dict: Callable[[], Any],
+        report: Callable[[], Report],
+        figures: Callable[[], Mapping[str, Any]] = dict,
+    ) -> None:
+        """Print a result, and write its figures into the folder, the page, or both."""
+        drawn = figures() if self.figures is not None or self.html is not None else {}
         if self.figures is not None:
-            for path in write(self.figures):
-                print(f"wrote {path}", file=sys.stderr)
+            from crosscast.report.figures import save_figures
+
+            for path in save_figures(drawn, self.figures):
+                tell(f"wrote {path}")
+        super().show(to_dict, report, lambda: drawn)
 
 
-@Parameter(name="*")
-@dataclass(frozen=True)
-class EvaluationOptions(FigureOptions, PageOptions):
-    """How models are evaluated."""
+RUN, OUTPUT, FIGURES = RunOptions(), Output(), FigureOutput()
 
 
-RUN = RunOptions()
-FIGURES = FigureOptions()
-PAGE = PageOptions()
-EVALUATION = EvaluationOptions()
-
-
-def emit(
-    json: bool,
-    to_dict: Callable[[], Mapping[str, Any]],
-    report: Callable[[], Report],
-    html: Path | None = None,
-) -> None:
-    """Print a result as one JSON object, or for people; and write it as a page if one is wanted."""
-    if html is not None:
-        check_file("--html", html)
-        print(f"wrote {report().write_html(html)}", file=sys.stderr)
-    if json:
-        print(json_format.dumps(to_dict(), allow_nan=False))
-    else:
-        report().print(sys.stdout)
+def tell(text: str) -> None:
+    """Say on standard error what is done, such as a file that was written."""
+    print(text, file=sys.stderr, flush=True)
 
 
 def warn(text: str) -> None:

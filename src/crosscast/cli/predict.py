@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 import cyclopts
 
 from crosscast.cli.options import (
+    OUTPUT,
     Application,
-    HtmlFile,
-    JsonFlag,
     Kernel,
     Level,
     ModelFolder,
     Names,
+    Output,
     Repeated,
     Whole,
-    emit,
     warn,
 )
 from crosscast.errors import InputError
@@ -56,8 +55,7 @@ def time(
     application: Application = None,
     level: Level = 0.9,
     invocations: Whole | None = None,
-    html: HtmlFile = None,
-    json: JsonFlag = False,
+    output: Output = OUTPUT,
 ) -> None:
     """Predict how long kernels take on each device, and recommend a device (docs/predicting.md).
 
@@ -87,6 +85,7 @@ def time(
     # Imported here: `--help` needs no NumPy.
     from crosscast.predict.named_models import load_model
 
+    output.check()
     trained = load_model(model, "time")
     known = [device.key for device in trained.devices]
     probes = _probes(probe, known)
@@ -96,11 +95,9 @@ def time(
     _warn_about(zip(found.labels, found.warnings, strict=True))
     from crosscast.report.prediction import predictions_report
 
-    emit(
-        json,
+    output.show(
         lambda: _all("kernels", found.to_dict()["kernels"], trained.card),
         lambda: predictions_report(found, trained.card, len(probes)),
-        html,
     )
 
 
@@ -116,8 +113,7 @@ def relative(
     kernel: Kernel = None,
     application: Application = None,
     level: Level = 0.9,
-    html: HtmlFile = None,
-    json: JsonFlag = False,
+    output: Output = OUTPUT,
 ) -> None:
     """Predict how long a run takes on each device relative to the others (docs/relative.md).
 
@@ -144,6 +140,7 @@ def relative(
     from crosscast.predict.relative.data import NO_SOURCE
     from crosscast.report.relative import relative_forecasts_report
 
+    output.check()
     trained = load_model(model, "relative")
     _check_device("--relative-to", relative_to, trained.devices)
     known = dict.fromkeys((*trained.card.sources, *trained.devices))
@@ -169,11 +166,9 @@ def relative(
     ]
     found = [run for forecast in forecasts for run in forecast]
     warn_of(found)
-    emit(
-        json,
+    output.show(
         lambda: _all("runs", [each.to_dict() for each in found], trained.card),
         lambda: relative_forecasts_report(forecasts, trained.card),
-        html,
     )
 
 
@@ -185,8 +180,7 @@ def corun(
     model: ModelFolder,
     level: Level = 0.9,
     translate: Path | None = None,
-    html: HtmlFile = None,
-    json: JsonFlag = False,
+    output: Output = OUTPUT,
 ) -> None:
     """Predict a mix: applications that start together on one device (docs/corun.md).
 
@@ -208,6 +202,7 @@ def corun(
     from crosscast.predict.named_models import load_model
     from crosscast.report.corun import corun_forecast_report
 
+    output.check()
     trained = load_model(model, "corun")
     mix = tuple(isolated_runs((profile, *more)))
     if len(mix) < 2:
@@ -221,7 +216,7 @@ def corun(
     told = {**found.to_dict(), "model": model_facts(trained.card)}
     if card is not None:
         told["translation"] = {"from": card.source, "to": card.target, "line": card.to_dict()["line"]}
-    emit(json, lambda: told, lambda: corun_forecast_report(found, trained.card, card), html)
+    output.show(lambda: told, lambda: corun_forecast_report(found, trained.card, card))
 
 
 class _Warned(Protocol):

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json as json_format
-import sys
 from pathlib import Path
 
-from crosscast.cli.options import RUN, Names, RunOptions, check_place, dataset_named
-from crosscast.errors import InputError
+from crosscast.cli.options import RUN, JsonFlag, Names, RunOptions, check_file, dataset_named, tell
 
 __all__ = ["report"]
 
@@ -21,6 +19,7 @@ def report(
     application: str | None = None,
     title: str | None = None,
     run: RunOptions = RUN,
+    json: JsonFlag = False,
 ) -> None:
     """Write a page about a dataset, and how well the times of its kernels are predicted.
 
@@ -43,24 +42,14 @@ def report(
         Title of the page.
     """
     # Imported here: `--help` needs no pyarrow.
+    from crosscast.report.figures import require_matplotlib
     from crosscast.report.page import headline, write_report
 
-    _check(out)
-    run.check_cache()
+    require_matplotlib()
+    check_file("--out", out)
+    run.check()
     dataset = dataset_named(folder)
     with run.fitting() as how:
         subject = write_report(dataset, out, models, application=application, title=title, **how)
-    print(f"wrote {out}", file=sys.stderr)
-    print(json_format.dumps(subject.to_dict(), allow_nan=False) if run.json else headline(subject))
-
-
-def _check(out: Path) -> None:
-    """Refuse a page that cannot be drawn or written, before a long run rather than after it."""
-    from crosscast.report.figures import require_matplotlib
-
-    require_matplotlib()
-    if out.is_dir():
-        raise InputError(f"--out: expected a file, found the folder {out}")
-    if not out.absolute().parent.is_dir():
-        raise InputError(f"--out: the folder {out.absolute().parent} does not exist")
-    check_place("--out", out.absolute().parent)
+    tell(f"wrote {out}")
+    print(json_format.dumps(subject.to_dict(), allow_nan=False) if json else headline(subject))

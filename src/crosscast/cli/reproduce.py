@@ -10,19 +10,19 @@ import cyclopts
 
 from crosscast.cli.evaluate import Sources, show_configuration, show_corun, show_relative
 from crosscast.cli.options import (
-    EVALUATION,
+    FIGURES,
+    RUN,
     DatasetFolder,
     Device,
     Devices,
-    EvaluationOptions,
+    FigureOutput,
+    RunOptions,
     dataset_named,
-    emit,
     warn,
 )
 
 if TYPE_CHECKING:
     from crosscast.data.dataset import Dataset
-    from crosscast.report.document import Report
 
 __all__ = ["app"]
 
@@ -38,7 +38,8 @@ def johnston2018(
     /,
     *,
     preset: Literal["quick", "default", "paper"] = "default",
-    run: EvaluationOptions = EVALUATION,
+    run: RunOptions = RUN,
+    output: FigureOutput = FIGURES,
 ) -> None:
     """Predict times with the random forest of Johnston, Falzon and Milthorpe (docs/reproduction.md).
 
@@ -51,20 +52,10 @@ def johnston2018(
     """
     from crosscast.questions import johnston2018 as study
 
-    found = _fitted(dataset, run, lambda data, how: study(data, preset=preset, **how), "parts")
+    found = _fitted(dataset, run, output, lambda data, how: study(data, preset=preset, **how), "parts")
+    from crosscast.report.johnston2018 import study_figures, study_report
 
-    def show() -> Report:
-        from crosscast.report.johnston2018 import study_report
-
-        return study_report(found)
-
-    def draw(folder: Path) -> list[Path]:
-        from crosscast.report.johnston2018 import write_figures
-
-        return write_figures(found, folder)
-
-    run.draw(draw)
-    emit(run.json, found.to_dict, show, run.html)
+    output.show(found.to_dict, lambda: study_report(found), lambda: study_figures(found))
 
 
 @app.command
@@ -74,7 +65,8 @@ def bailey2014(
     *,
     devices: Devices = None,
     power_domain: str | None = None,
-    run: EvaluationOptions = EVALUATION,
+    run: RunOptions = RUN,
+    output: FigureOutput = FIGURES,
 ) -> None:
     """Choose configurations under power caps with the model and policies of Bailey et al. 2014.
 
@@ -91,9 +83,10 @@ def bailey2014(
     found = _fitted(
         dataset,
         run,
+        output,
         lambda data, how: study(data, devices=devices, power_domain=power_domain, **how),
     )
-    show_configuration(found, run, programs=False, html=run.html)
+    show_configuration(found, output)
 
 
 @app.command
@@ -103,7 +96,8 @@ def nichols2024(
     *,
     devices: Devices = None,
     sources: Sources = None,
-    run: EvaluationOptions = EVALUATION,
+    run: RunOptions = RUN,
+    output: FigureOutput = FIGURES,
 ) -> None:
     """Predict relative performance with the models and the random split of Nichols et al. 2024.
 
@@ -120,14 +114,20 @@ def nichols2024(
     found = _fitted(
         dataset,
         run,
+        output,
         lambda data, how: study(data, devices=devices, sources=sources, note=warn, **how),
     )
-    show_relative(found, run)
+    show_relative(found, output)
 
 
 @app.command
 def moolchandani2022(
-    dataset: DatasetFolder, /, *, device: Device = None, run: EvaluationOptions = EVALUATION
+    dataset: DatasetFolder,
+    /,
+    *,
+    device: Device = None,
+    run: RunOptions = RUN,
+    output: FigureOutput = FIGURES,
 ) -> None:
     """Predict co-runs with the models of Moolchandani et al. 2022, and repeat its studies.
 
@@ -136,18 +136,19 @@ def moolchandani2022(
     """
     from crosscast.questions import moolchandani2022 as study
 
-    found = _fitted(dataset, run, lambda data, how: study(data, device=device, **how))
-    show_corun(found, run)
+    found = _fitted(dataset, run, output, lambda data, how: study(data, device=device, **how))
+    show_corun(found, output)
 
 
 def _fitted(
     folder: Path,
-    run: EvaluationOptions,
+    run: RunOptions,
+    output: FigureOutput,
     study: Callable[[Dataset, dict[str, Any]], Any],
     noun: str = "fits",
 ) -> Any:
-    run.check_figures()
-    run.check_cache()
+    output.check()
+    run.check()
     dataset = dataset_named(folder)
     with run.fitting(noun) as how:
         return study(dataset, how)

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-import json as json_format
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import cyclopts
 from cyclopts import Group, Parameter
 from cyclopts.validators import Number, mutually_exclusive
 
-from crosscast.cli.options import Flag, JsonFlag, Names, Repeated, Whole, check_file, check_folder, warn
+from crosscast.cli.options import (
+    FIGURES,
+    FigureOutput,
+    Flag,
+    Names,
+    Repeated,
+    Whole,
+    check_file,
+    tell,
+    warn,
+)
 from crosscast.cli.running import LabelStatus
 from crosscast.errors import InputError
 
@@ -22,6 +30,7 @@ if TYPE_CHECKING:
     from crosscast.cluster.jobs import Jobs, Machine, Placement, Policy, Schedule
     from crosscast.cluster.metrics import Steps
     from crosscast.cluster.swf import Trace
+    from crosscast.report.document import Report
 
 __all__ = ["app"]
 
@@ -69,8 +78,6 @@ Window = Annotated[
         "by default all."
     ),
 ]
-Seed = Annotated[Whole, Parameter(validator=Number(gte=0))]
-_MACHINES = Group(validator=mutually_exclusive)
 _ARRIVALS = Group(validator=mutually_exclusive)
 
 
@@ -83,16 +90,14 @@ def policies(
     priority: Priority = None,
     backfill: Backfill = None,
     estimates: Literal["requested", "exact"] = "requested",
-    machines: Annotated[Path | None, Parameter(group=_MACHINES)] = None,
-    procs: Annotated[Whole | None, Parameter(group=_MACHINES, validator=Number(gte=1))] = None,
+    machines: str | None = None,
     placement: Literal["round-robin", "random", "completion"] | None = None,
-    seed: Seed = 0,
+    seed: Annotated[Whole, Parameter(validator=Number(gte=0))] = 0,
     enforce_walltime: Flag = False,
     users: Flag = False,
     out: Out = None,
-    figures: Path | None = None,
     window: Window = None,
-    json: JsonFlag = False,
+    output: FigureOutput = FIGURES,
 ) -> None:
     """Compare scheduling policies on a trace of a cluster (docs/scheduling.md).
 
@@ -106,9 +111,8 @@ def policies(
     estimates
         Run times that the scheduler expects: those that users requested, or exact ones.
     machines
-        TOML file with the machines; by default one, with as many processors as the trace's header says.
-    procs
-        Number of processors of the only machine.
+        TOML file with the machines, or the number of processors of a single one; by default the number in the
+        trace's header.
     placement
         Machine that each job goes to, where there are several.
     seed
@@ -117,19 +121,20 @@ def policies(
         End jobs when the time that they requested is over, whatever the header says.
     users
         Also list each user's jobs and waits; the timeline's colours are users instead of waits.
-    figures
+    output.figures
         Folder for figures: jobs that wait over time, and the timeline of the schedule, if it is one.
     """
     chosen = _policies(policy, priority, backfill)
-    files = _Files(out or [], figures, window, users=users)
+    files = _Files(out or [], output, window, users=users)
     files.check(len(chosen))
+    output.check()
     from crosscast.cluster.metrics import compare_policies, policy_label, trace_facts
     from crosscast.cluster.simulate import load_simulator
     from crosscast.cluster.swf import read_swf
 
-    load_simulator(_tell)
+    load_simulator(tell)
     read = read_swf(trace)
-    clusters = _machines(read, machines, procs)
+    clusters = _machines(read, machines)
     found = read.jobs(estimates, "kill" if enforce_walltime else "header")
     _check_width(found.jobs, clusters)
     if users and found.jobs.user is None:
@@ -147,14 +152,19 @@ def policies(
             progress=status,
             keep=lambda each, schedule: files.keep(policy_label(each), schedule),
         )
-    files.write(label)
-    if json:
-        listed = [result.to_dict(users=users) for result in results]
-        print(json_format.dumps({"results": listed, "trace": facts}, allow_nan=False))
-        return
-    from crosscast.report.schedule import policies_report
+    drawn = files.drawn(label)
 
-    policies_report(results, facts, users=users).print(sys.stdout)
+    def report() -> Report:
+        from crosscast.report.schedule import policies_report
+
+        return policies_report(results, facts, users=users)
+
+    files.write()
+    output.show(
+        lambda: {"results": [result.to_dict(users=users) for result in results], "trace": facts},
+        report,
+        lambda: drawn,
+    )
 
 
 @app.command
@@ -166,8 +176,7 @@ def placements(
     machines: Path,
     placement: Names | None = None,
     jobs: Whole | None = None,
-    seed: Seed = 0,
-    seeds: Annotated[Whole | None, Parameter(validator=Number(gte=1, lte=_MOST_SEEDS))] = None,
+    seed: str = "0",
     interarrival: Annotated[float | None, Parameter(group=_ARRIVALS)] = None,
     load: Annotated[float | None, Parameter(group=_ARRIVALS)] = None,
     estimates: Literal["exact", "predicted"] = "exact",
@@ -175,8 +184,7 @@ def placements(
     priority: str | None = None,
     backfill: str | None = None,
     out: Out = None,
-    figures: Path | None = None,
-    json: JsonFlag = False,
+    output: FigureOutput = FIGURES,
 ) -> None:
     """Compare placements of jobs whose times on several machines are known (docs/scheduling.md).
 
@@ -197,9 +205,7 @@ def placements(
         Number of jobs drawn, with replacement; by default 50,000, or the rows themselves where the file says
         when they are submitted.
     seed
-        Random seed.
-    seeds
-        Number of workloads that are drawn, with seeds from there on; by default 1.
+        Random seed, or the first and the last one, such as `1:10`, to draw a workload with each.
     interarrival
         Mean seconds between submissions, a Poisson process; by default all jobs are submitted at once.
     load
@@ -213,18 +219,19 @@ def placements(
         Order of the queue: fcfs, lcfs, shortest, longest, narrowest, widest, smallest-area or largest-area.
     backfill
         Order in which jobs are tried for backfilling, one of the same.
-    figures
+    output.figures
         Folder for figures: makespans and slowdowns, jobs that wait over time, and the timeline of the
         schedule, if it is one.
     """
     (chosen,) = _policies([policy], priority and [priority], backfill and [backfill])
-    files = _Files(out or [], figures)
-    several = range(seed, seed + (seeds or 1))
+    files = _Files(out or [], output)
+    several = _seeds(seed)
     from crosscast.cluster.placements import check_placements
 
     if placement is not None:
         check_placements(placement)
     files.check(len(several) * len(placement or ()))
+    output.check()
     from crosscast.cluster.experiment import (
         PUBLISHED_JOBS,
         Setup,
@@ -236,7 +243,7 @@ def placements(
     from crosscast.cluster.jobs import read_machines
     from crosscast.cluster.simulate import load_simulator
 
-    load_simulator(_tell)
+    load_simulator(tell)
     table = read_job_table(
         jobs_file, read_machines(machines), speeds, placement, predicted=estimates == "predicted"
     )
@@ -245,7 +252,8 @@ def placements(
     if jobs is None and table.submit_s is None:
         jobs = PUBLISHED_JOBS
     if jobs is None:
-        for option, value in (("--interarrival", interarrival), ("--load", load), ("--seeds", seeds)):
+        drawn = (("--interarrival", interarrival), ("--load", load), ("--seed", several[1:] or None))
+        for option, value in drawn:
             if value is not None:
                 raise InputError(
                     f"{option}: {table.label} says when jobs are submitted; leave the option out, or draw "
@@ -264,20 +272,24 @@ def placements(
                 name if len(several) == 1 else f"{name}, seed {each}", schedule
             ),
         )
-    files.write(table.label)
-    if figures is not None:
-        from crosscast.report.schedule_figures import write_placement_figure
+    figures = files.drawn(table.label)
+    if files.draws:
+        from crosscast.report.schedule_figures import placement_figure
 
-        title = f"{table.label}: {found.results[0].jobs:,} jobs"
-        _tell(f"wrote {write_placement_figure(found, figures / 'placements.png', title)}")
+        figures["placements"] = placement_figure(found, f"{table.label}: {found.results[0].jobs:,} jobs")
     facts = experiment_facts(found, table.label, table.types, table.left_out)
-    if json:
-        results = [each.to_dict() for each in found.results]
-        print(json_format.dumps({"results": results, "workload": facts}, allow_nan=False))
-        return
-    from crosscast.report.schedule import experiment_report
 
-    experiment_report(found, facts).print(sys.stdout)
+    def report() -> Report:
+        from crosscast.report.schedule import experiment_report
+
+        return experiment_report(found, facts)
+
+    files.write()
+    output.show(
+        lambda: {"results": [each.to_dict() for each in found.results], "workload": facts},
+        report,
+        lambda: figures,
+    )
 
 
 def _policies(
@@ -296,16 +308,34 @@ def _policies(
     return list(dict.fromkeys(found))
 
 
-def _machines(trace: Trace, path: Path | None, procs: int | None) -> Sequence[Machine]:
+def _seeds(text: str) -> range:
+    """A seed, or the first and the last of several."""
+    words = text.split(":")
+    if len(words) > 2 or not all(map(str.isdecimal, words)):
+        raise InputError(f"--seed: expected a seed or a range such as 1:10, found {text!r}")
+    first, last = int(words[0]), int(words[-1])
+    if not first <= last < first + _MOST_SEEDS:
+        raise InputError(
+            f"--seed: expected the last from the first on, at most {_MOST_SEEDS:,} seeds, found {text!r}"
+        )
+    return range(first, last + 1)
+
+
+def _machines(trace: Trace, text: str | None) -> Sequence[Machine]:
     """Those of the file, or one with as many processors as were typed, or as the trace says."""
     from crosscast.cluster.jobs import Machine, read_machines
 
-    if path is not None:
-        return read_machines(path)
-    count = trace.header.procs if procs is None else procs
+    count = trace.header.procs
+    if text is not None:
+        try:
+            count = int(text)
+        except ValueError:
+            return read_machines(Path(text))
+        if count < 1:
+            raise InputError(f"--machines: expected at least 1 processor, found {count}")
     if count is None:
         raise InputError(
-            f"--procs is missing: the header of {trace.label} does not say how many processors there are"
+            f"--machines is missing: the header of {trace.label} does not say how many processors there are"
         )
     if count < 1:
         raise InputError(f"{trace.label}: MaxProcs: expected at least 1, found {count}")
@@ -321,7 +351,7 @@ def _check_width(jobs: Jobs, machines: Sequence[Machine]) -> None:
         raise InputError(
             f"job {jobs.number[row]}: expected at most {widest.procs:,} processors, as {widest.name} has, "
             f"found {jobs.procs[row]:,} (too wide: {wide.sum():,} of {len(jobs):,} jobs): "
-            "give more with --procs or --machines"
+            "give more with --machines"
         )
 
 
@@ -344,16 +374,12 @@ def _placed(jobs: Jobs, machines: Sequence[Machine], name: str | None, seed: int
     return PLACEMENTS[name](workload, np.random.default_rng(seed))
 
 
-def _tell(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
 @dataclass
 class _Files:
     """Takes each schedule as it comes, and writes what was asked for at the end."""
 
     out: Sequence[Path]
-    figures: Path | None
+    output: FigureOutput
     window: str | None = None
     users: bool = False
     _from_s: float = field(default=0.0, init=False)
@@ -374,59 +400,62 @@ class _Files:
             if path.suffix not in _WRITERS:
                 raise InputError(f"--out: expected a file name with .csv or .swf, found {path.name!r}")
         if self.window is not None:
-            if self.figures is None:
-                raise InputError("--window: nothing to show without --figures; leave the option out")
+            if not self.draws:
+                raise InputError("--window: nothing to draw without --figures or --html; leave it out")
             self._from_s, self._to_s = _window(self.window)
-        check_folder("--figures", self.figures)
+
+    @property
+    def draws(self) -> bool:
+        """Whether figures are wanted."""
+        return self.output.figures is not None or self.output.html is not None
 
     def keep(self, label: str, schedule: Schedule) -> None:
         """Take a schedule, of which only what will be written is kept."""
-        if self.figures is not None:
+        if self.draws:
             from crosscast.cluster.metrics import queue_length
 
             self._queues[label] = queue_length(schedule)
-        if self._schedules == 1 and (self.out or self.figures):
+        if self._schedules == 1 and (self.out or self.draws):
             self._last = label, schedule
         self._origin_s = float(schedule.jobs.submit_s[0])
         self._end_s = max(self._end_s, float(schedule.end_s.max()) - self._origin_s)
 
-    def write(self, title: str) -> None:
-        """Write the files, and say so on standard error."""
-        if self.figures is not None:
-            # Figures first: if there is nothing to draw, no file is written.
-            self._draw(self.figures, title)
-        for path in self.out:
-            from importlib import import_module
+    def write(self) -> None:
+        """Write the schedule."""
+        from importlib import import_module
 
+        for path in self.out:
             module, _, name = _WRITERS[path.suffix].partition(":")
             if self._last is not None:
                 getattr(import_module(module), name)(self._last[1], path)
-                _tell(f"wrote {path}")
+                tell(f"wrote {path}")
 
-    def _draw(self, folder: Path, title: str) -> None:
-        from crosscast.report.schedule_figures import write_gantt, write_queue_figure
+    def drawn(self, title: str) -> dict[str, Any]:
+        """The figures that are wanted; if there is nothing to draw, that is said before a file is written."""
+        if not self.draws:
+            return {}
+        from crosscast.report.schedule_figures import gantt, queue_figure
 
         to_s = min(self._to_s, self._end_s)
         if self._from_s and self._from_s >= to_s:
             raise InputError(
                 f"--window: expected a start before the last end, {to_s:g} s, found {self._from_s:g} s"
             )
+        part = {"from_s": self._from_s, "to_s": to_s}
+        figures = {}
         if self._last is not None:
             label, schedule = self._last
             about = f"{title}: {len(schedule.jobs):,} jobs, {label}"
             colour: Literal["user", "wait"] = "user" if self.users else "wait"
-            path = folder / "timeline.png"
             try:
-                write_gantt(schedule, path, about, colour=colour, from_s=self._from_s, to_s=to_s)
-                _tell(f"wrote {path}")
+                figures["timeline"] = gantt(schedule, about, colour=colour, **part)
             except InputError as error:
                 if error.field != "jobs":
                     raise
                 warn(str(error))
-        path = folder / "queue-length.png"
         about = f"{title}: jobs that wait"
-        write_queue_figure(self._queues, path, about, origin_s=self._origin_s, from_s=self._from_s, to_s=to_s)
-        _tell(f"wrote {path}")
+        figures["queue-length"] = queue_figure(self._queues, about, origin_s=self._origin_s, **part)
+        return figures
 
 
 def _window(text: str) -> tuple[float, float]:

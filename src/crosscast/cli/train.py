@@ -9,22 +9,21 @@ import cyclopts
 from cyclopts import Parameter
 
 from crosscast.cli.options import (
-    PAGE,
+    OUTPUT,
+    RUN,
     DatasetFolder,
     Device,
     Devices,
     Names,
-    PageOptions,
+    Output,
     RunOptions,
     check_place,
     dataset_named,
-    emit,
     warn,
 )
 
 if TYPE_CHECKING:
     from crosscast.questions import QuestionName
-    from crosscast.report.document import Report
 
 __all__ = ["app"]
 
@@ -50,17 +49,15 @@ def time(
     out: Out,
     model: Model = None,
     without: Without = None,
-    run: PageOptions = PAGE,
+    run: RunOptions = RUN,
+    output: Output = OUTPUT,
 ) -> None:
     """Train a model of kernels' times on devices, for `crosscast predict time` (docs/predicting.md)."""
-    trained = _train(dataset, "time", out, model, without, run)
+    trained = _train(dataset, "time", out, model, without, run, output)
 
-    def show() -> Report:
-        from crosscast.report.time import training_report
+    from crosscast.report.time import training_report
 
-        return training_report(trained.card, out)
-
-    emit(run.json, trained.card.to_dict, show, run.html)
+    output.show(trained.card.to_dict, lambda: training_report(trained.card, out))
 
 
 @app.command
@@ -75,22 +72,20 @@ def relative(
     sources: Annotated[
         Names | None, Parameter(help="Devices whose counters are learned from; all by default.")
     ] = None,
-    run: PageOptions = PAGE,
+    run: RunOptions = RUN,
+    output: Output = OUTPUT,
 ) -> None:
     """Train a model of times on devices relative to each other, for `crosscast predict relative`.
 
     It predicts from what was counted in one run on one device, or from a profile (docs/relative.md).
     """
     trained = _train(
-        dataset, "relative", out, model, without, run, devices=devices, sources=sources, note=warn
+        dataset, "relative", out, model, without, run, output, devices=devices, sources=sources, note=warn
     )
 
-    def show() -> Report:
-        from crosscast.report.relative import relative_training_report
+    from crosscast.report.relative import relative_training_report
 
-        return relative_training_report(trained.card, out)
-
-    emit(run.json, trained.card.to_dict, show, run.html)
+    output.show(trained.card.to_dict, lambda: relative_training_report(trained.card, out))
 
 
 @app.command
@@ -104,7 +99,8 @@ def configuration(
     samples: str | None = None,
     devices: Devices = None,
     power_domain: str | None = None,
-    run: PageOptions = PAGE,
+    run: RunOptions = RUN,
+    output: Output = OUTPUT,
 ) -> None:
     """Train a model of time and power at configurations, for `crosscast choose` (docs/choosing.md).
 
@@ -123,21 +119,18 @@ def configuration(
         model,
         without,
         run,
+        output,
         samples=samples,
         devices=devices,
         power_domain=power_domain,
     )
+    from crosscast.predict.configuration.bailey2014 import PublishedPredictor
+    from crosscast.report.configuration import training_report
 
-    def show() -> Report:
-        from crosscast.predict.configuration.bailey2014 import PublishedPredictor
-        from crosscast.report.configuration import training_report
-
-        found, tree = trained.predictor, None
-        if isinstance(found, PublishedPredictor):
-            tree = (found.fitted.clusters.note, found.fitted.tree.text())
-        return training_report(trained.card, out, tree)
-
-    emit(run.json, trained.card.to_dict, show, run.html)
+    found, tree = trained.predictor, None
+    if isinstance(found, PublishedPredictor):
+        tree = (found.fitted.clusters.note, found.fitted.tree.text())
+    output.show(trained.card.to_dict, lambda: training_report(trained.card, out, tree))
 
 
 @app.command
@@ -149,20 +142,18 @@ def corun(
     model: Model = None,
     without: Without = None,
     device: Device = None,
-    run: PageOptions = PAGE,
+    run: RunOptions = RUN,
+    output: Output = OUTPUT,
 ) -> None:
     """Train a model of applications that share a device, for `crosscast predict corun` and `colocate`.
 
     It predicts slowdowns, times and power of mixes (docs/corun.md).
     """
-    trained = _train(dataset, "corun", out, model, without, run, device=device)
+    trained = _train(dataset, "corun", out, model, without, run, output, device=device)
 
-    def show() -> Report:
-        from crosscast.report.corun import corun_training_report
+    from crosscast.report.corun import corun_training_report
 
-        return corun_training_report(trained.card, out)
-
-    emit(run.json, trained.card.to_dict, show, run.html)
+    output.show(trained.card.to_dict, lambda: corun_training_report(trained.card, out))
 
 
 def _train(
@@ -172,6 +163,7 @@ def _train(
     model: str | None,
     without: list[str] | None,
     run: RunOptions,
+    output: Output,
     **options: Any,
 ) -> Any:
     # Imported here: `--help` needs no pyarrow.
@@ -182,7 +174,8 @@ def _train(
     # What cannot be written is refused before the work.
     check_folder(out)
     check_place("--out", out)
-    run.check_cache()
+    output.check()
+    run.check()
     dataset = without_applications(dataset_named(folder), without or [])
     with run.fitting() as how:
         trained = questions.train(dataset, question, model, **how, **options)

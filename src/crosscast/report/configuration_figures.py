@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,8 +41,6 @@ from crosscast.report.figures import (
     new_figure,
     panels,
     points,
-    save_figure,
-    save_figures,
     spread_axis,
     steps,
     style_axes,
@@ -50,10 +48,8 @@ from crosscast.report.figures import (
 from crosscast.report.numbers import configuration_text, level_percent, plural, setting_heading, setting_scale
 
 
-def write_choice_figure(
-    name: str, forecast: SurfaceForecast, space: Space, choices: Sequence[Choice], path: Path
-) -> Path:
-    """Draw time over power of one kernel."""
+def choice_figure(name: str, forecast: SurfaceForecast, space: Space, choices: Sequence[Choice]) -> Any:
+    """Time over power of one kernel."""
     figure = new_figure(8.4, 5.2)
     axes = figure.subplots()
     power, time = forecast.power.centre, forecast.time.centre
@@ -77,7 +73,7 @@ def write_choice_figure(
     axes.set_title(_title(name, choices), fontsize=10.5, loc="left")
     style_axes(axes)
     figure.legend(loc="outside right upper", frameon=False, fontsize=9)
-    return save_figure(figure, path)
+    return figure
 
 
 def _draw_intervals(axes: Any, forecast: SurfaceForecast, frontier: Integers, level: float) -> None:
@@ -153,18 +149,33 @@ _BY_PROGRAM = (
 )
 
 
-def write_evaluation_figures(study: ConfigurationEvaluation, folder: Path) -> list[Path]:
-    """Draw Figures 2 to 9 of Bailey et al. 2014 and those of repeats and extra runs, and write Table I.
+def evaluation_figures(study: ConfigurationEvaluation) -> dict[str, Any]:
+    """Figures 2 to 9 of Bailey et al. 2014 and those of repeats and extra runs, by name.
 
-    Where there is nothing to cluster there is no tree, and without repeats no figure of them.
+    Where there is nothing to cluster there is no tree, and without repeats no figure of them. The names begin
+    with a folder for each machine where there are several.
     """
-    paths: list[Path] = []
+    return {
+        f"{place}{name}": figure
+        for machine, place in _placed(study)
+        for name, figure in _figures(machine, machine.machine).items()
+    }
+
+
+def write_frontiers(study: ConfigurationEvaluation, folder: Path) -> list[Path]:
+    """Write Table I of Bailey et al. 2014, the longest frontier of each machine, beside its figures."""
+    return [
+        path
+        for machine, place in _placed(study)
+        for path in write_frontier(longest_frontier(machine), folder / place)
+    ]
+
+
+def _placed(study: ConfigurationEvaluation) -> Iterator[tuple[MachineChoices, str]]:
+    """Each machine with the beginning of the names of its files."""
     names = machine_folders([machine.machine for machine in study.machines])
     for machine, name in zip(study.machines, names, strict=True):
-        place = folder / name if len(study.machines) > 1 else folder
-        paths += save_figures(_figures(machine, machine.machine), place)
-        paths += write_frontier(longest_frontier(machine), place)
-    return paths
+        yield machine, f"{name}/" if len(study.machines) > 1 else ""
 
 
 def machine_folders(machines: Sequence[str]) -> list[str]:

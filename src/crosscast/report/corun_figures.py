@@ -31,7 +31,6 @@ from crosscast.report.figures import (
     panels,
     points,
     robust_limits,
-    save_figures,
     style_axes,
 )
 from crosscast.report.numbers import percent
@@ -62,14 +61,14 @@ _HEAT_KINDS = ("forest", "decision-tree", "boosting", "svr")
 _TREE = "decision-tree"
 
 
-def write_corun_figures(study: CoRunStudy, folder: Path) -> list[Path]:
-    """Draw what was left out, and the figures of each study that was made."""
+def corun_figures(study: CoRunStudy) -> dict[str, Any]:
+    """Figures of what was left out, and of each study that was made, by name."""
     first = study.evaluation.co_runs.bags[0]
     about = f"{Path(study.evaluation.co_runs.label).name}, {first.device}"
     figures = _left_out(study, about)
     if study.studies is not None:
         figures |= _of_studies(study.studies, about)
-    return save_figures(figures, folder)
+    return figures
 
 
 def _left_out(study: CoRunStudy, about: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, TextIO, TypeVar
@@ -90,7 +90,7 @@ class Figure:
 
     svg: Callable[[], bytes]
     alternative: str
-    caption: str
+    caption: str = ""
 
 
 Part = str | Heading | Text | Table | Figure
@@ -152,12 +152,21 @@ class Report:
         """The report as an object for JSON: values of tables as they are, where JSON has them."""
         return {"title": self.title, "parts": [_to_dict(part) for part in self.parts if part != ""]}
 
+    def with_figures(self, figures: Mapping[str, Any]) -> Report:
+        """The report with figures of matplotlib in a section at its end, described by their headings."""
+        if not figures:
+            return self
+        from crosscast.report.figures import as_svg, heading_of
+
+        drawn = [
+            Figure(lambda figure=figure: as_svg(lambda: figure), heading_of(figure) or name)  # type: ignore[misc]
+            for name, figure in figures.items()
+        ]
+        return replace(self, parts=[*self.parts, Heading("Figures", 2), *drawn])
+
     def to_html(self) -> str:
         """The report as one page that loads and runs nothing."""
-        try:
-            import jinja2
-        except ImportError as error:
-            raise MissingExtraError("report", "a page") from error
+        jinja2 = require_jinja2()
         environment = jinja2.Environment(
             autoescape=True,
             finalize=lambda value: visible(value) if type(value) is str else value,
@@ -181,6 +190,15 @@ class Report:
         except OSError as error:
             raise InputError(f"page: cannot write {path} ({error.strerror or error})") from error
         return path
+
+
+def require_jinja2() -> Any:
+    """Module ``jinja2``."""
+    try:
+        import jinja2
+    except ImportError as error:
+        raise MissingExtraError("report", "a page") from error
+    return jinja2
 
 
 def _to_dict(part: Part) -> dict[str, Any]:

@@ -89,11 +89,14 @@ def save_figure(figure: Any, path: Path) -> Path:
 
 
 def save_figures(figures: Mapping[str, Any], folder: Path, suffix: str = ".png") -> list[Path]:
-    """Write figures into a folder, which is made, by their names."""
+    """Write figures into a folder, which is made, by their names, which may begin with folders in it."""
     if suffix not in FORMATS:
         raise InputError(f"figures: expected one of {', '.join(FORMATS)}, found {suffix!r}")
     made(folder, "figures")
-    return [save_figure(figure, folder / f"{name}{suffix}") for name, figure in figures.items()]
+    paths = [folder / f"{name}{suffix}" for name in figures]
+    for place in {path.parent for path in paths}:
+        made(place, "figures")
+    return [save_figure(figure, path) for path, figure in zip(paths, figures.values(), strict=True)]
 
 
 def as_svg(draw: Callable[[], Any], **style: Any) -> bytes:
@@ -154,6 +157,12 @@ def heading(figure: Any, *sentences: str) -> None:
     width = int(_LETTERS_PER_INCH * figure.get_figwidth())
     lines = [line for sentence in sentences for line in wrap(sentence, width)]
     figure.suptitle("\n".join(lines), x=0.02, ha="left", fontsize=10.5)
+
+
+def heading_of(figure: Any) -> str:
+    """The sentences above a figure, as words for those who do not see it."""
+    title = figure.get_suptitle() or next((axes.get_title(loc="left") for axes in figure.axes), "")
+    return " ".join(str(title).split()).replace(r"\$", "$")
 
 
 def legend_below(figure: Any, columns: int, lines: Mapping[str, Any] | None = None) -> None:

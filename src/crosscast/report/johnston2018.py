@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,6 @@ from crosscast.report.figures import (
     new_figure,
     panels,
     points,
-    save_figures,
     style_axes,
 )
 from crosscast.report.numbers import percent
@@ -279,14 +277,11 @@ _PAPER_KERNELS = ("kmeansPoint", "lud_diagonal")
 """Those of Figure 6 that the paper's text names."""
 
 
-def write_figures(study: Johnston2018, folder: Path, suffix: str = ".png") -> list[Path]:
-    """Draw ``figure-1.png`` and so on, of figures 1 to 6; figure 5 both as published and in real time.
-
-    The suffix is ``.png``, ``.svg`` or ``.pdf``; the folder is made if it is not there.
-    """
+def study_figures(study: Johnston2018) -> dict[str, Any]:
+    """Figures 1 to 6 by name, such as ``figure-1``; figure 5 both as published and in real time."""
     predicted, logs = _array(study.headline.predicted), _array(study.headline.measured)
     measured_s, predicted_s = _known(study)
-    figures = {
+    return {
         "figure-1": _node_sizes(study),
         "figure-2": _heat_and_search(study),
         "figure-3": _learning_figure(study),
@@ -303,7 +298,6 @@ def write_figures(study: Johnston2018, folder: Path, suffix: str = ".png") -> li
         ),
         "figure-6": _kernels(study),
     }
-    return save_figures(figures, folder, suffix)
 
 
 def _node_sizes(study: Johnston2018) -> Any:

@@ -24,7 +24,6 @@ from crosscast.report.figures import (
     legend_below,
     new_figure,
     robust_limits,
-    save_figures,
     style_axes,
 )
 from crosscast.report.numbers import (
@@ -372,8 +371,8 @@ def _advice(forecast: RelativeForecast, row: int) -> tuple[str, ...]:
 _MOST_BARS = 25
 
 
-def write_relative_figures(study: RelativeStudy, folder: Path) -> list[Path]:
-    """Draw the models side by side, and a figure for each study (Nichols et al. 2024, Figures 2 to 8)."""
+def relative_figures(study: RelativeStudy) -> dict[str, Any]:
+    """Figures of the models, and of each study (Nichols et al. 2024, Figures 2 to 8), by name."""
     label, split = study.evaluation.label, study.evaluation.split.name
     figures = {"models": _models_figure(study.evaluation.results, f"{label}: {split}")}
     studies = study.studies
@@ -392,7 +391,7 @@ def write_relative_figures(study: RelativeStudy, folder: Path) -> list[Path]:
         figures["importances"] = _importances_figure(studies.importances, about)
         about = f"{label}: XGBoost with fewer features, {studies.selection.split}"
         figures["selection"] = _selection_figure(studies.selection, about)
-    return save_figures(figures, folder)
+    return figures
 
 
 def _models_figure(results: Sequence[RelativeResult], title: str) -> Any:

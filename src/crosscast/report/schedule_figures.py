@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -25,7 +24,6 @@ from crosscast.report.figures import (
     legend_below,
     new_figure,
     plain_text,
-    save_figure,
     steps,
     style_axes,
 )
@@ -54,13 +52,6 @@ _TICKS = {
     604_800.0: "1 week",
     2_592_000.0: "30 d",
 }
-
-
-def write_gantt(
-    schedule: Schedule, path: Path, title: str, *, colour: Colour = "wait", from_s: float = 0.0, to_s: float
-) -> Path:
-    """Draw a timeline and write it; see `gantt`."""
-    return save_figure(gantt(schedule, title, colour=colour, from_s=from_s, to_s=to_s), path)
 
 
 def gantt(
@@ -175,13 +166,6 @@ _DENSE = 4000
 """Parts into which long lines are cut; each keeps its least and its greatest value."""
 
 
-def write_queue_figure(
-    lengths: Mapping[str, Steps], path: Path, title: str, *, origin_s: float, from_s: float, to_s: float
-) -> Path:
-    """Draw queues and write the picture; see `queue_figure`."""
-    return save_figure(queue_figure(lengths, title, origin_s=origin_s, from_s=from_s, to_s=to_s), path)
-
-
 def queue_figure(
     lengths: Mapping[str, Steps], title: str, *, origin_s: float, from_s: float, to_s: float
 ) -> Any:
@@ -233,11 +217,6 @@ def _cut(length: Steps, from_s: float, to_s: float) -> tuple[Reals, Reals]:
     middle = (time_s[cuts] + ends) / 2
     both_s = np.stack((time_s[cuts], middle), axis=1).ravel()
     return np.append(both_s, to_s), np.append(np.stack((least, most), axis=1).ravel(), count[-1])
-
-
-def write_placement_figure(found: Experiment, path: Path, title: str) -> Path:
-    """Draw an experiment and write the figure; see `placement_figure`."""
-    return save_figure(placement_figure(found, title), path)
 
 
 def placement_figure(found: Experiment, title: str) -> Any:

@@ -30,7 +30,6 @@ from crosscast.report.figures import (
     new_figure,
     panels,
     points,
-    save_figures,
     style_axes,
 )
 from crosscast.report.numbers import MARK, Score, factor, level_percent, named, percent
@@ -254,8 +253,8 @@ _PANELS = (
 )
 
 
-def write_figures(study: TimeEvaluation, folder: Path) -> list[Path]:
-    """Draw all models beside each other, and predictions, errors and coverage of the best one."""
+def evaluation_figures(study: TimeEvaluation) -> dict[str, Any]:
+    """All models beside each other, and predictions, errors and coverage of the best one, by name."""
     figures = {}
     for probes in dict.fromkeys(result.probes for result in study.results):
         name = f"{study.folds}-{probes}-probes"
@@ -265,7 +264,7 @@ def write_figures(study: TimeEvaluation, folder: Path) -> list[Path]:
             figures[f"{name}-predicted"] = _predicted(best, study.grid)
             figures[f"{name}-errors"] = _errors(best, study.grid)
             figures[f"{name}-coverage"] = _coverage(best)
-    return save_figures(figures, folder)
+    return figures
 
 
 def _title(result: Result, what: str) -> str:
