@@ -165,7 +165,10 @@ def test_of_very_many_mixes_people_are_told_how_to_measure_fewer(
     assert main(words) == 0
     errors = capfd.readouterr().err.splitlines()
     assert errors[0].startswith("crosscast: applications at sizes: 14; mixes of 2: 105; mixes of 3: 5")
-    assert errors[1:] == ["crosscast: --most-mixes 100 takes that many of each, by lot"] * hinted
+    assert (
+        errors[1:]
+        == ["crosscast: --most-mixes 100 measures a random sample of so many of each size"] * hinted
+    )
 
 
 @pytest.mark.usefixtures("little_memory")

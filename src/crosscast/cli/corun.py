@@ -118,7 +118,7 @@ def campaign(
     )
     tell(f"crosscast: {plan.text}")
     if max(wanted for wanted, _ in plan.mix_counts.values()) > _MANY_MIXES:
-        tell(f"crosscast: --most-mixes {_FEWER_MIXES} samples at most {_FEWER_MIXES} of each number")
+        tell(f"crosscast: --most-mixes {_FEWER_MIXES} measures a random sample of so many of each size")
     with CampaignStatus() as status:
         outcome = run_corun_campaign(plan, out, status)
     print_outcome(outcome)
