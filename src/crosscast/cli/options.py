@@ -217,7 +217,12 @@ class Output:
         """Print a result as JSON, or as a report for people; and write the page with the figures."""
         if self.html is not None:
             check_file("--html", self.html)
-            tell(f"wrote {report().with_figures(figures()).write_html(self.html)}")
+            page, drawn = report(), figures()
+            if drawn:
+                from crosscast.report.figures import with_figures
+
+                page = with_figures(page, drawn)
+            tell(f"wrote {page.write_html(self.html)}")
         if self.json:
             print(json_format.dumps(to_dict(), allow_nan=False))
         else:

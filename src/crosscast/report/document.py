@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, TextIO, TypeVar
@@ -151,18 +151,6 @@ class Report:
     def to_dict(self) -> dict[str, Any]:
         """The report as an object for JSON: values of tables as they are, where JSON has them."""
         return {"title": self.title, "parts": [_to_dict(part) for part in self.parts if part != ""]}
-
-    def with_figures(self, figures: Mapping[str, Any]) -> Report:
-        """The report with figures of matplotlib in a section at its end, described by their headings."""
-        if not figures:
-            return self
-        from crosscast.report.figures import as_svg, heading_of
-
-        drawn = [
-            Figure(lambda figure=figure: as_svg(lambda: figure), heading_of(figure) or name)  # type: ignore[misc]
-            for name, figure in figures.items()
-        ]
-        return replace(self, parts=[*self.parts, Heading("Figures", 2), *drawn])
 
     def to_html(self) -> str:
         """The report as one page that loads and runs nothing."""

@@ -7,7 +7,8 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from textwrap import wrap
 from typing import Any, Literal
@@ -17,7 +18,7 @@ import numpy as np
 from crosscast.arrays import Reals
 from crosscast.data.files import made, whole_file
 from crosscast.errors import InputError, MissingExtraError
-from crosscast.report.document import visible
+from crosscast.report.document import Figure, Heading, Report, visible
 from crosscast.units import elapsed_unit, format_seconds
 
 # Okabe and Ito's palette, for people who do not see all colours; without its yellow, too light for lines.
@@ -110,6 +111,21 @@ def as_svg(draw: Callable[[], Any], **style: Any) -> bytes:
         with _settings(**style):
             draw().savefig(buffer, format="svg")
     return _METADATA.sub(b"", buffer.getvalue())
+
+
+def with_figures(report: Report, figures: Mapping[str, Any]) -> Report:
+    """A report with figures in a section at its end, each described by its heading."""
+    if not figures:
+        return report
+    drawn = [
+        Figure(partial(as_svg, partial(_same, figure)), heading_of(figure) or name)
+        for name, figure in figures.items()
+    ]
+    return replace(report, parts=[*report.parts, Heading("Figures", 2), *drawn])
+
+
+def _same(figure: Any) -> Any:
+    return figure
 
 
 @dataclass(frozen=True)
