@@ -384,7 +384,7 @@ def _children() -> list[int]:
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-            if parent == os.getpid() and b"worker.py" in (entry / "cmdline").read_bytes():
+            if parent == os.getpid() and b"/worker.py" in (entry / "cmdline").read_bytes():
                 found.append(int(entry.name))
         except (OSError, IndexError):  # it has ended meanwhile
             continue

@@ -7,12 +7,11 @@ import re
 import time
 from dataclasses import dataclass, field
 
-import llvmlite.binding as llvm
-
 from crosscast.characterization import ir
 from crosscast.characterization.cuda import host_code
 from crosscast.characterization.cuda.compiler import compile_cuda
 from crosscast.characterization.cuda.kernels import CudaKernel, adapt_variables, read_kernels
+from crosscast.characterization.engine import llvm
 from crosscast.characterization.interruption import interruption_deferred
 from crosscast.characterization.toolchain import compile_opencl, compiler_version
 from crosscast.errors import CompileError, InputError
@@ -30,12 +29,6 @@ class Frontend:
     cuda_kernels: dict[str, CudaKernel] = field(default_factory=dict)
 
 
-@functools.cache
-def _initialize() -> None:
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-
-
 def load(program: Program, kernel: str = "") -> Frontend:
     """Compile or parse a program; for `kernel`, where that is one of a template, as an instance of it."""
     loaded = _load(program, "")
@@ -48,7 +41,6 @@ def load(program: Program, kernel: str = "") -> Frontend:
 @functools.lru_cache(maxsize=32)
 @interruption_deferred()
 def _load(program: Program, instance: str) -> Frontend:
-    _initialize()
     start = time.perf_counter()
     if program.is_cuda:
         module, text = _parse(program, compile_cuda(program, instance))
@@ -78,26 +70,20 @@ def _may_be_inline(undefined: str) -> bool:
 
 def _parse(program: Program, content: bytes) -> tuple[ir.Module, str]:
     """The IR of a program, as data and as text."""
+    triple = "spir64-unknown-unknown" if program.is_cuda else ""
     try:
-        if program.form == "llvm-ir":
-            parsed = llvm.parse_assembly(content.decode())
-        else:
-            parsed = llvm.parse_bitcode(content)
-        parsed.verify()
-    except RuntimeError as error:
-        reason = " ".join(str(error).replace("<string>", program.label).split())
+        parsed = llvm.parse(content, is_text=program.form == "llvm-ir", triple=triple)
+    except llvm.LLVMRefusedError as error:
+        reason = str(error).replace("<string>", program.label)
         raise CompileError(
             f"{program.label}: expected LLVM {'IR text' if program.form == 'llvm-ir' else 'bitcode'} "
             f"of LLVM 14 to 22, found something else ({reason})"
         ) from error
-    if program.is_cuda:
-        parsed.triple = "spir64-unknown-unknown"
     if not parsed.triple.startswith("spir64"):
         raise InputError(
             f"{program.label}: expected IR for the target spir64, found {parsed.triple or 'no target'}"
         )
-    module = ir.read_module(parsed, llvm.create_target_data(parsed.data_layout))
-    return module, str(parsed)
+    return ir.read_module(parsed), parsed.text
 
 
 def _compiler(program: Program, text: str) -> str:

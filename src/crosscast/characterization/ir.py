@@ -1,8 +1,8 @@
 """LLVM IR of a program as data that can be rewritten: functions, blocks, instructions as text.
 
-llvmlite parses and checks the IR and prints it in one canonical form, but cannot insert
-instructions; so the canonical text is read here, in step with llvmlite's own walk, which gives the
-opcode and the type of every instruction. All instrumentation works on these classes.
+LLVM parses and checks the IR and prints it in one canonical form (in a child process, see `engine/llvm.py`),
+but llvmlite cannot insert instructions; so the canonical text is read here, in step with a walk by LLVM,
+which gives the opcode and the type of every instruction. All instrumentation works on these classes.
 """
 
 from __future__ import annotations
@@ -214,16 +214,30 @@ def _named(text: str) -> str:
     return _NUMBERED.sub(r"%.\1", text)
 
 
+@dataclass(frozen=True)
+class Parsed:
+    """What LLVM says of a module that it parsed and verified."""
+
+    text: str  # The module in LLVM's canonical form
+    triple: str  # What target it is for
+    # Types of the parameters, and (opcode, type) of the instructions of each block, by name of the function
+    functions: dict[str, tuple[list[str], list[list[tuple[str, str]]]]]
+    sizes: dict[str, tuple[int, int]]  # Size and alignment in bytes of those types and the named structures
+    variables: dict[str, int]  # Sizes in bytes by name
+
+    @classmethod
+    def from_json(cls, text: str, found: dict[str, Any]) -> Parsed:
+        """Read what `llvm_worker.py` wrote."""
+        sizes = {name: (size, alignment) for name, (size, alignment) in found["sizes"].items()}
+        for name, (size, alignment) in found["structures"].items():
+            sizes[f"%{name}"] = sizes[f'%"{name}"'] = (size, alignment)
+        return cls(text, found["triple"], found["functions"], sizes, found["variables"])
+
+
 class _Reader:
-    def __init__(self, parsed: Any, layout: Any) -> None:
-        self.parsed, self.layout = parsed, layout
-        self.text = str(parsed)
-        self.sizes: dict[str, tuple[int, int]] = {}
+    def __init__(self, parsed: Parsed) -> None:
+        self.parsed, self.text = parsed, parsed.text
         self.branches: list[tuple[str, int]] = []
-        for struct in parsed.struct_types:
-            if not struct.is_opaque_struct:
-                size = (layout.get_abi_size(struct), layout.get_abi_alignment(struct))
-                self.sizes[f"%{struct.name}"] = self.sizes[f'%"{struct.name}"'] = size
         self.lines = {
             number: int(line[1])
             for number, body in _LOCATION.findall(self.text)
@@ -236,13 +250,12 @@ class _Reader:
         declared: dict[str, str] = {}
         types: list[str] = []
         rows = self.text.splitlines()
-        walk = {f.name: f for f in self.parsed.functions}
         position = 0
         while position < len(rows):
             row = rows[position]
             if row.startswith("define "):
                 end = rows.index("}", position)
-                function = self._function(row, rows[position + 1 : end], walk)
+                function = self._function(row, rows[position + 1 : end])
                 functions[function.name] = function
                 position = end
             elif row.startswith("declare ") and (match := _FUNCTION_NAME.search(row)):
@@ -250,35 +263,27 @@ class _Reader:
             elif row.startswith("%") and " = type " in row:
                 types.append(row)
             position += 1
-        return Module(functions, declared, self._globals(rows), types, self.sizes, self.branches)
+        return Module(functions, declared, self._globals(rows), types, self.parsed.sizes, self.branches)
 
     def _globals(self, rows: list[str]) -> dict[str, GlobalVariable]:
         definitions = {r.split(" = ", 1)[0]: r for r in rows if r.startswith("@")}
         found = {}
-        for variable in self.parsed.global_variables:
-            name = next(n for n in (f"@{variable.name}", f'@"{variable.name}"') if n in definitions)
+        for bare, size in self.parsed.variables.items():
+            name = next(n for n in (f"@{bare}", f'@"{bare}"') if n in definitions)
             text = _ATTACHMENT.sub("", definitions[name])
             space = re.search(r"addrspace\((\d+)\)", text.split(" global ")[0].split(" constant ")[0])
-            size = self.layout.get_abi_size(variable.global_value_type)
             found[name] = GlobalVariable(name, int(space[1]) if space else 0, text, size)
         return found
 
-    def _note_size(self, type_: Any) -> str:
-        text = str(type_)
-        if text not in self.sizes and text not in ("void", "label", "metadata", "token"):
-            self.sizes[text] = (self.layout.get_abi_size(type_), self.layout.get_abi_alignment(type_))
-        return text
-
-    def _function(self, header: str, rows: list[str], walk: dict[str, Any]) -> Function:
+    def _function(self, header: str, rows: list[str]) -> Function:
         match = _FUNCTION_NAME.search(header)
         assert match is not None
         name = match[1].strip('"')
-        value = walk[name]
+        types, blocks = self.parsed.functions[name]
         arguments, rest = bracketed(header, match.end() - 1)
         unnamed = 0
         parameters = []
-        for text, argument in zip(split_top_level(arguments), value.arguments, strict=True):
-            type_ = self._note_size(argument.type)
+        for text, type_ in zip(split_top_level(arguments), types, strict=True):
             words = split_top_level(text, " ")
             is_named = words[-1].startswith("%") and text != type_
             local = _named(words.pop()) if is_named else f"%.{unnamed}"
@@ -294,16 +299,18 @@ class _Reader:
             name,
             _result_type(header[: match.start()]),
             parameters,
-            self._blocks(name, rows, value, f".{unnamed}"),
+            self._blocks(name, rows, blocks, f".{unnamed}"),
             "spir_kernel" in before,
             self.lines.get(dbg[1], 0) if dbg else 0,
             metadata,
         )
 
-    def _blocks(self, function: str, rows: list[str], value: Any, entry: str) -> dict[str, Block]:
+    def _blocks(
+        self, function: str, rows: list[str], parsed: list[list[tuple[str, str]]], entry: str
+    ) -> dict[str, Block]:
         pending = _statements(rows)
         blocks: dict[str, Block] = {}
-        for index, parsed_block in enumerate(value.blocks):
+        for index, parsed_block in enumerate(parsed):
             statement = next(pending)
             if label := _LABEL.match(statement):
                 name = label[1] if not label[1].isdigit() else f".{label[1]}"
@@ -312,23 +319,22 @@ class _Reader:
                 assert index == 0
                 name = entry
             block = Block(f"%{name}", [])
-            for position, parsed in enumerate(parsed_block.instructions):
+            for position, (opcode, type_) in enumerate(parsed_block):
                 if position:
                     statement = next(pending)
-                block.instructions.append(self._instruction(function, statement, parsed))
+                block.instructions.append(self._instruction(function, statement, opcode, type_))
             blocks[block.label] = block
         return blocks
 
-    def _instruction(self, function: str, statement: str, parsed: Any) -> Instruction:
+    def _instruction(self, function: str, statement: str, opcode: str, type_: str) -> Instruction:
         dbg = _DBG.search(statement)
         line = self.lines.get(dbg[1], 0) if dbg else 0
         text = _named(_ATTACHMENT.sub("", statement).strip())
         result = None
         if text.startswith("%"):
             result, text = text.split(" = ", 1)
-        type_ = self._note_size(parsed.type)
         width = re.match(r"<(?:vscale x )?(\d+) x ", type_)
-        made = Instruction(text, parsed.opcode, type_, result, int(width[1]) if width else 1, line)
+        made = Instruction(text, opcode, type_, result, int(width[1]) if width else 1, line)
         if made.opcode == "call":
             made.text = re.sub(r" #\d+(?=$| \[)", "", made.text)
             made.counted = not _MARKERS.search(made.text)
@@ -384,9 +390,9 @@ def _statements(rows: list[str]) -> Iterator[str]:
         yield bare
 
 
-def read_module(parsed: Any, layout: Any) -> Module:
-    """Read a module that llvmlite parsed and verified."""
-    return _Reader(parsed, layout).read()
+def read_module(parsed: Parsed) -> Module:
+    """Read a module that LLVM parsed and verified."""
+    return _Reader(parsed).read()
 
 
 def copy_instruction(instruction: Instruction) -> Instruction:

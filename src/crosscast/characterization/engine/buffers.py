@@ -5,7 +5,8 @@ from __future__ import annotations
 import mmap
 import os
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,3 +71,18 @@ def shared_buffer(array: npt.NDArray[Any]) -> tuple[SharedBuffer, bool]:
     buffer, _ = _create(array.nbytes)
     buffer.data.view(array.dtype).reshape(array.shape)[...] = array
     return buffer, False
+
+
+@contextmanager
+def memory_file(name: str, content: bytes = b"", nbytes: int = 0) -> Iterator[int]:
+    """Descriptor of a file without a place, that holds `content` or so many zeros."""
+    fd = os.memfd_create(name, os.MFD_CLOEXEC)
+    try:
+        if nbytes:
+            os.truncate(fd, nbytes)
+        view = memoryview(content)
+        while view:
+            view = view[os.write(fd, view) :]
+        yield fd
+    finally:
+        os.close(fd)

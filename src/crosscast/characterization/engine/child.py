@@ -9,11 +9,9 @@ from __future__ import annotations
 import base64
 import math
 import mmap
-import os
 import signal
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +21,7 @@ import numpy.typing as npt
 
 from crosscast.characterization.engine import workers
 from crosscast.characterization.engine.arguments import ARGUMENTS_ADDRESS, Memory, Placed
+from crosscast.characterization.engine.buffers import memory_file
 from crosscast.characterization.engine.printing import printed
 from crosscast.characterization.instrumentation.instrumented import Instrumented
 from crosscast.characterization.options import MOST_THREADS, Options, Progress
@@ -267,11 +266,11 @@ def run_in_child(
 ) -> RunResult:
     """Run a launch."""
     with (
-        _memory_file("crosscast-kernel", library) as library_fd,
-        _memory_file("crosscast-status", nbytes=_STATUS_BYTES) as status_fd,
-        _memory_file("crosscast-result") as result_fd,
-        _memory_file("crosscast-printf") as print_fd,
-        _memory_file("crosscast-stderr") as stderr_fd,
+        memory_file("crosscast-kernel", library) as library_fd,
+        memory_file("crosscast-status", nbytes=_STATUS_BYTES) as status_fd,
+        memory_file("crosscast-result") as result_fd,
+        memory_file("crosscast-printf") as print_fd,
+        memory_file("crosscast-stderr") as stderr_fd,
         mmap.mmap(status_fd, _STATUS_BYTES) as status,
     ):
         job = describe_job(launch, memory, made, threads)
@@ -296,20 +295,6 @@ def run_in_child(
             printed=printed(Path(f"/proc/self/fd/{print_fd}").read_bytes(), made.lowering.print_calls),
             overflow=bool(words[_OVERFLOW]),
         )
-
-
-@contextmanager
-def _memory_file(name: str, content: bytes = b"", nbytes: int = 0) -> Iterator[int]:
-    fd = os.memfd_create(name, os.MFD_CLOEXEC)
-    try:
-        if nbytes:
-            os.truncate(fd, nbytes)
-        view = memoryview(content)
-        while view:
-            view = view[os.write(fd, view) :]
-        yield fd
-    finally:
-        os.close(fd)
 
 
 def _read_status(status: mmap.mmap, count: int) -> list[int]:
@@ -350,7 +335,7 @@ class _Watch:
 
 def _execute(job: dict[str, Any], descriptors: list[int], watch: _Watch) -> int:
     """Run a job in a child, and return its exit code."""
-    worker = workers.take()
+    worker = workers.take("kernel")
     code = None
     try:
         worker.run(job, descriptors)

@@ -5,14 +5,12 @@ from __future__ import annotations
 import functools
 import re
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
-
-import llvmlite.binding as llvm
 
 from crosscast.characterization import ir, toolchain
 from crosscast.characterization.builtins import library
-from crosscast.characterization.engine import runtime_objects
+from crosscast.characterization.engine import llvm, runtime_objects
 from crosscast.characterization.instrumentation.builtin_calls import declarations
 from crosscast.characterization.instrumentation.driver import group_function
 from crosscast.characterization.instrumentation.instrumented import Instrumented, Switches
@@ -42,17 +40,6 @@ def host_ir(text: str) -> str:
     text = _CONVENTION.sub("", text)
     text = _OVERLOAD.sub(lambda m: re.sub(r"\.p\d+", ".p0", m[1]), text)
     return text.replace("addrspacecast", "bitcast")
-
-
-@functools.cache
-def _target_machine() -> Any:
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    target = llvm.Target.from_default_triple()
-    features = llvm.get_host_cpu_features().flatten()
-    return target.create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=features, opt=3, reloc="pic", codemodel="default"
-    )
 
 
 def _library_ir(symbols: frozenset[str]) -> str:
@@ -130,62 +117,30 @@ def _refuse_variable(variable: ir.GlobalVariable) -> None:
 def build_library(module: ir.Module, kernel: ir.Function, made: Instrumented, switches: Switches) -> bytes:
     """Compile an instrumented kernel to a shared library."""
     toolchain.host_machine()
-    machine = _target_machine()
-    header = f'target datalayout = "{machine.target_data}"\ntarget triple = "{machine.triple}"\n'
     own = kernel_ir(module, kernel, made, switches)
-    try:
-        parsed = llvm.parse_assembly(header + own)
-        exported = _link_builtins(parsed, header, own, made.lowering.library_symbols)
-        parsed.verify()
-    except RuntimeError as error:
-        reason = " ".join(str(error).split())
-        raise UnsupportedError(
-            f"the program's IR uses something that cannot be rewritten for this machine ({reason})"
-        ) from error
-    _set_linkage(parsed, exported, others="internal")
-    _optimize(parsed, machine)
-    _refuse_unresolved(parsed)
-    with tempfile.TemporaryDirectory(prefix="crosscast-") as folder:
-        object_file, output = Path(folder) / "kernel.o", Path(folder) / "kernel.so"
-        object_file.write_bytes(machine.emit_object(parsed))
-        toolchain.link_shared([object_file, *runtime_objects.objects()], output)
-        return output.read_bytes()
-
-
-def _link_builtins(parsed: Any, header: str, own: str, called: set[str]) -> set[str]:
-    """Link the library functions that a kernel calls; return the names that stay visible."""
-    symbols = frozenset(called)
-    exported = {"cc_group"}
+    symbols, exported = frozenset(made.lowering.library_symbols), {"cc_group"}
     if " half" in own or any("Dh" in symbol for symbol in symbols):
         # The backend calls these by name, whether or not the IR does.
         symbols |= library.HALF_RUNTIME
         exported |= library.HALF_RUNTIME
-    if symbols:
-        text = _without_module_lines(host_ir(_library_ir(symbols)))
-        linked = llvm.parse_assembly(header + text)
-        # What the backend alone calls is not called yet, and linkonce would leave it behind.
-        _set_linkage(linked, exported, others="linkonce_odr")
-        parsed.link_in(linked)
-    return exported
+    builtins = _without_module_lines(host_ir(_library_ir(symbols))) if symbols else ""
+    try:
+        content, undefined = llvm.build(own, builtins, sorted(exported))
+    except llvm.LLVMRefusedError as error:
+        raise UnsupportedError(
+            f"the program's IR uses something that cannot be rewritten for this machine ({error})"
+        ) from error
+    _refuse_unresolved(undefined)
+    with tempfile.TemporaryDirectory(prefix="crosscast-") as folder:
+        object_file, output = Path(folder) / "kernel.o", Path(folder) / "kernel.so"
+        object_file.write_bytes(content)
+        toolchain.link_shared([object_file, *runtime_objects.objects()], output)
+        return output.read_bytes()
 
 
-def _set_linkage(parsed: Any, exported: set[str], *, others: str) -> None:
-    for function in parsed.functions:
-        if not function.is_declaration:
-            function.linkage = "external" if function.name in exported else others
-
-
-def _optimize(parsed: Any, machine: Any) -> None:
-    options = llvm.create_pipeline_tuning_options(speed_level=3)
-    options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = True
-    builder = llvm.create_pass_builder(machine, options)
-    builder.getModulePassManager().run(parsed, builder)
-
-
-def _refuse_unresolved(parsed: Any) -> None:
-    for function in parsed.functions:
-        name = function.name
-        if not function.is_declaration or name.startswith(("llvm.", "cc_")):
+def _refuse_unresolved(undefined: Sequence[str]) -> None:
+    for name in undefined:
+        if name.startswith(("llvm.", "cc_")):
             continue
         if name not in library.LIBM and name not in ("memcpy", "memset", "memmove"):
             raise UnsupportedError(

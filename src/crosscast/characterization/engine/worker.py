@@ -16,6 +16,7 @@ import signal
 import socket
 import struct
 import sys
+from collections.abc import Callable
 from typing import Any
 
 _PROT_RW = 3
@@ -74,12 +75,16 @@ def _variables(library: Any, variables: list[tuple[str, list[int]]]) -> list[lis
     return found
 
 
-def main() -> None:
-    """Fork a child for each job that comes, one after another, until the other end of the socket closes."""
+Handler = Callable[[dict[str, Any], dict[int, int]], int]
+
+
+def main(handle: Handler) -> None:
+    """Fork a child for each job that comes, one after another, until the other end of the socket closes.
+
+    The child ends with what `handle` returns for the job and its descriptors.
+    """
     parent = socket.socket(fileno=0)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    for name in ("libm.so.6", "libc.so.6"):
-        ctypes.CDLL(name, mode=ctypes.RTLD_GLOBAL)
     while head := parent.recv(16, socket.MSG_WAITALL):
         nbytes, count = struct.unpack("<QQ", head)
         given: list[int] = []
@@ -90,7 +95,7 @@ def main() -> None:
         child = os.fork()
         if not child:
             parent.close()
-            os._exit(_child(job, given))
+            os._exit(_child(handle, job, given))
         os.close(end)
         for fd in given:
             os.close(fd)
@@ -107,13 +112,13 @@ def _wait(parent: socket.socket, alive: int, child: int) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def _child(job: dict[str, Any], given: list[int]) -> int:
+def _child(handle: Handler, job: dict[str, Any], given: list[int]) -> int:
     """Run a job in a process of its own; what goes wrong is told on the job's standard error."""
     libc.prctl(_PR_SET_PDEATHSIG, 9, 0, 0, 0)
     own = dict(zip(job["descriptors"], given, strict=True))
     os.dup2(own[job["stderr_fd"]], 2)
     try:
-        return _run(job, own)
+        return handle(job, own)
     except (OSError, ValueError, KeyError) as error:
         os.write(2, f"{type(error).__name__}: {error}".encode())
         return _FAILED
@@ -197,4 +202,6 @@ def _limit_memory(job: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    for name in ("libm.so.6", "libc.so.6"):
+        ctypes.CDLL(name, mode=ctypes.RTLD_GLOBAL)
+    main(_run)

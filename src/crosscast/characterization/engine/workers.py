@@ -18,13 +18,20 @@ import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from crosscast.errors import EnvironmentFault
 
 __all__ = ["Worker", "prestart", "release", "take"]
 
-_SCRIPT = Path(__file__).with_name("worker.py")
+Kind = Literal["kernel", "llvm"]
+
+_FOLDER = Path(__file__).parent
+_COMMANDS: dict[Kind, list[str]] = {
+    "kernel": ["-I", "-S", str(_FOLDER / "worker.py")],
+    "llvm": ["-P", str(_FOLDER / "llvm_worker.py")],
+}
+_USE: dict[Kind, str] = {"kernel": "running kernels", "llvm": "compiling kernels"}
 _MOST_DESCRIPTORS = 200  # in one message; Linux takes 253
 _KILLED = -9
 _ANSWER = struct.Struct("<q")
@@ -33,16 +40,17 @@ _ANSWER = struct.Struct("<q")
 class Worker:
     """One worker process, and the run that it was given last."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: Kind) -> None:
+        self.kind = kind
         self._socket, theirs = socket.socketpair()
         with theirs:
             self.process: subprocess.Popen[bytes] = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(_SCRIPT)],
+                [sys.executable, *_COMMANDS[kind]],
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
-                env={},
+                env={} if kind == "kernel" else None,  # LLVM is found as this process found it
             )
 
     def run(self, job: dict[str, Any], descriptors: Sequence[int]) -> None:
@@ -68,25 +76,25 @@ class Worker:
         self.process.wait()
 
 
-_idle: list[Worker] = []
-_started: threading.Thread | None = None
+_idle: dict[Kind, list[Worker]] = {kind: [] for kind in _COMMANDS}
+_started: dict[Kind, threading.Thread] = {}
 
 
 def prestart() -> None:
-    """Start a first worker in the background."""
-    global _started
-    if _started is None:
-        _started = threading.Thread(target=_start_first, daemon=True)
-        _started.start()
+    """Start a first worker of each kind in the background."""
+    for kind in _COMMANDS:
+        if kind not in _started:
+            _started[kind] = threading.Thread(target=_start_first, args=(kind,), daemon=True)
+            _started[kind].start()
 
 
-def _start_first() -> None:
+def _start_first(kind: Kind) -> None:
     # What fails here fails again where a worker is taken.
     with contextlib.suppress(OSError):
-        _idle.append(Worker())
+        _idle[kind].append(Worker(kind))
 
 
-def take() -> Worker:
+def take(kind: Kind) -> Worker:
     """Return an idle worker, or a new one; `release` gives it back.
 
     Raises
@@ -94,38 +102,43 @@ def take() -> Worker:
     EnvironmentFault
         If no process can be started.
     """
-    if _started is not None:
-        _started.join()
+    if kind in _started:
+        _started[kind].join()
     with contextlib.suppress(IndexError):
-        return _idle.pop()
+        while True:
+            worker = _idle[kind].pop()
+            if worker.process.poll() is None:
+                return worker
+            worker.close()
     try:
-        return Worker()
+        return Worker(kind)
     except OSError as error:
-        raise EnvironmentFault(f"the process that runs kernels does not start: {error}") from error
+        raise EnvironmentFault(f"a process for {_USE[kind]} does not start: {error}") from error
 
 
 def release(worker: Worker) -> None:
     """Keep a worker whose run has ended, for the next one."""
     if worker.process.poll() is None:
-        _idle.append(worker)
+        _idle[worker.kind].append(worker)
     else:
         worker.close()
 
 
 @atexit.register
 def _end() -> None:
-    while _idle:
-        _idle.pop().close()
+    for idle in _idle.values():
+        while idle:
+            idle.pop().close()
 
 
 def _forget() -> None:
     """A forked process has no part in its parent's workers."""
-    global _started
-    _started = None
-    while _idle:
-        worker = _idle.pop()
-        worker._socket.close()
-        worker.process.returncode = 0
+    _started.clear()
+    for idle in _idle.values():
+        while idle:
+            worker = idle.pop()
+            worker._socket.close()
+            worker.process.returncode = 0
 
 
 os.register_at_fork(after_in_child=_forget)

@@ -1,0 +1,96 @@
+"""LLVM's work on a program: reading its IR, and compiling what was made of it. Both in a child process."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from crosscast.characterization import ir
+from crosscast.characterization.engine import workers
+from crosscast.characterization.engine.buffers import memory_file
+from crosscast.errors import EnvironmentFault, InputError
+
+__all__ = ["LLVMRefusedError", "build", "parse"]
+
+_LIMIT_S = 120
+_REFUSED = 3
+
+
+class LLVMRefusedError(InputError):
+    """LLVM refused its input, crashed on it, or took too long; the message is only the reason."""
+
+
+def parse(content: bytes, *, is_text: bool, triple: str = "") -> ir.Parsed:
+    """Read and verify a module, given as text or bitcode; `triple` replaces its own.
+
+    Raises
+    ------
+    LLVMRefusedError
+        If LLVM does not accept it.
+    """
+    text, found = _do("parse", {"is_text": is_text, "triple": triple}, [content], results=2)
+    return ir.Parsed.from_json(text.decode(errors="replace"), json.loads(found))
+
+
+def build(own: str, library: str, exported: Sequence[str]) -> tuple[bytes, list[str]]:
+    """Compile host IR, linked with what it calls of a library; only the names `exported` stay visible.
+
+    Returns
+    -------
+    tuple
+        The object file, and the names of functions that are still undefined.
+
+    Raises
+    ------
+    LLVMRefusedError
+        If LLVM does not accept it.
+    """
+    given = [own.encode(), library.encode()]
+    content, undefined = _do("build", {"exported": list(exported)}, given, results=2)
+    names: list[str] = json.loads(undefined)
+    return content, names
+
+
+def _do(task: str, facts: dict[str, object], given: Sequence[bytes], *, results: int) -> list[bytes]:
+    with ExitStack() as stack:
+        inputs = [stack.enter_context(memory_file(f"crosscast-{task}", content)) for content in given]
+        outputs = [stack.enter_context(memory_file(f"crosscast-{task}-result")) for _ in range(results)]
+        errors = stack.enter_context(memory_file("crosscast-stderr"))
+        job = {"task": task, **facts, "given": inputs, "made": outputs, "stderr_fd": errors}
+        code = _execute(job, [*inputs, *outputs, errors])
+        if code:
+            said = Path(f"/proc/self/fd/{errors}").read_text(errors="replace").split()
+            raise LLVMRefusedError(_reason(code, " ".join(said)))
+        return [Path(f"/proc/self/fd/{fd}").read_bytes() for fd in outputs]
+
+
+def _execute(job: dict[str, object], descriptors: list[int]) -> int:
+    worker = workers.take("llvm")
+    code = None
+    try:
+        worker.run(job, descriptors)
+        code = worker.wait(_LIMIT_S)
+    except OSError as error:
+        raise EnvironmentFault(f"the process that LLVM runs in is gone ({error})") from error
+    finally:
+        if code is None:
+            worker.close()
+        else:
+            workers.release(worker)
+    if code is None:
+        raise LLVMRefusedError(f"LLVM did not end within {_LIMIT_S} s")
+    return code
+
+
+def _reason(code: int, said: str) -> str:
+    if code == _REFUSED:
+        return said
+    if code > 0:
+        return f"LLVM's process ended with code {code}{f': {said[:300]}' if said else ''}"
+    name = signal.Signals(-code).name
+    # What LLVM says of itself comes first, and a trace of the stack after it.
+    reason = said.split(" PLEASE submit")[0].split(" Stack dump")[0].split(" #0 ")[0][:300]
+    return f"LLVM was stopped by {name}{f': {reason}' if reason else ''}"

@@ -1,0 +1,135 @@
+"""The worker process in which LLVM runs, and the children that it forks: each does one job and ends.
+
+LLVM aborts on some input that it cannot read or compile, and takes very long for some. Neither is
+this package's to mend, so all of LLVM stands in processes that may crash or be killed.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import resource
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import llvmlite.binding as llvm
+
+_REFUSED = 3
+"""Exit code of a child whose input LLVM refused; the reason is on standard error."""
+_MEMORY_BYTES = 8 << 30
+_UNSIZED = ("void", "label", "metadata", "token")
+# LLVM takes much more than twice as long for twice the code: what is larger is optimized less.
+_WHOLE_OPTIMIZATION, _ANY_OPTIMIZATION = 50_000, 150_000
+
+
+def _handle(job: dict[str, Any], own: dict[int, int]) -> int:
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
+    given = [_file(own[number]).read_bytes() for number in job["given"]]
+    try:
+        made = _TASKS[job["task"]](job, *given)
+    except (RuntimeError, UnicodeDecodeError) as error:
+        os.write(2, str(error).encode())
+        return _REFUSED
+    for number, content in zip(job["made"], made, strict=True):
+        _file(own[number]).write_bytes(content)
+    return 0
+
+
+def _file(descriptor: int) -> Path:
+    """The file of a descriptor, from its start wherever the other process stands in it."""
+    return Path(f"/proc/self/fd/{descriptor}")
+
+
+def _parse(job: dict[str, Any], content: bytes) -> tuple[bytes, bytes]:
+    """A module's canonical text, and what is in it (see `ir.Parsed`)."""
+    parsed = llvm.parse_assembly(content.decode()) if job["is_text"] else llvm.parse_bitcode(content)
+    parsed.verify()
+    parsed.triple = job["triple"] or parsed.triple
+    layout = llvm.create_target_data(parsed.data_layout)
+    sizes: dict[str, tuple[int, int]] = {}
+
+    def sized(type_: Any) -> str:
+        name = str(type_)
+        if name not in sizes and name not in _UNSIZED:
+            sizes[name] = layout.get_abi_size(type_), layout.get_abi_alignment(type_)
+        return name
+
+    structures = {
+        struct.name: (layout.get_abi_size(struct), layout.get_abi_alignment(struct))
+        for struct in parsed.struct_types
+        if not struct.is_opaque_struct
+    }
+    functions = {
+        function.name: (
+            [sized(argument.type) for argument in function.arguments],
+            [[(i.opcode, sized(i.type)) for i in block.instructions] for block in function.blocks],
+        )
+        for function in parsed.functions
+        if not function.is_declaration
+    }
+    variables = {v.name: layout.get_abi_size(v.global_value_type) for v in parsed.global_variables}
+    found = {
+        "triple": parsed.triple,
+        "functions": functions,
+        "sizes": sizes,
+        "structures": structures,
+        "variables": variables,
+    }
+    return str(parsed).encode(), json.dumps(found).encode()
+
+
+def _build(job: dict[str, Any], own: bytes, library: bytes) -> tuple[bytes, bytes]:
+    """Object code of a module and what it calls of a library; and the functions that are still undefined."""
+    large = own.count(b"\n") > _ANY_OPTIMIZATION
+    machine = _target_machine(0 if large else 3)
+    header = f'target datalayout = "{machine.target_data}"\ntarget triple = "{machine.triple}"\n'
+    exported = set(job["exported"])
+    parsed = llvm.parse_assembly(header + own.decode())
+    if library:
+        linked = llvm.parse_assembly(header + library.decode())
+        # What the backend alone calls is not called yet, and linkonce would leave it behind.
+        _set_linkage(linked, exported, others="linkonce_odr")
+        parsed.link_in(linked)
+    parsed.verify()
+    _set_linkage(parsed, exported, others="internal")
+    if not large:
+        _optimize(parsed, machine, 3 if own.count(b"\n") <= _WHOLE_OPTIMIZATION else 1)
+    undefined = [f.name for f in parsed.functions if f.is_declaration]
+    return machine.emit_object(parsed), json.dumps(undefined).encode()
+
+
+def _target_machine(level: int) -> Any:
+    target = llvm.Target.from_default_triple()
+    features = llvm.get_host_cpu_features().flatten()
+    return target.create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=features, opt=level, reloc="pic", codemodel="default"
+    )
+
+
+def _set_linkage(parsed: Any, exported: set[str], *, others: str) -> None:
+    for function in parsed.functions:
+        if not function.is_declaration:
+            function.linkage = "external" if function.name in exported else others
+
+
+def _optimize(parsed: Any, machine: Any, level: int) -> None:
+    options = llvm.create_pipeline_tuning_options(speed_level=level)
+    options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = level == 3
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(parsed, builder)
+
+
+_TASKS: dict[str, Callable[..., tuple[bytes, ...]]] = {"parse": _parse, "build": _build}
+
+if __name__ == "__main__":
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    # By its place, so that this process imports nothing else of the package.
+    spec = importlib.util.spec_from_file_location("worker", Path(__file__).with_name("worker.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    worker = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(worker)
+    worker.main(_handle)
