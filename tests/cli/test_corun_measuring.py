@@ -12,7 +12,7 @@ from crosscast.cli import main
 from crosscast.data.corun import co_runs
 from crosscast.data.dataset import read_dataset
 from crosscast.data.isolated_runs import read_profile
-from crosscast.measure import opencl as describe
+from crosscast.measure import inventory as describe
 from crosscast.measure.campaign import Outcome
 from crosscast.measure.corun import campaign as corun_campaign
 from crosscast.measure.opencl import devices

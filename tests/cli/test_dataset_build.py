@@ -19,7 +19,8 @@ from crosscast.data.description import describe
 from crosscast.data.files import locked
 from crosscast.data.schema import DEVICES
 from crosscast.data.table import table_of
-from crosscast.measure.opencl import devices, known_row
+from crosscast.measure.inventory import known_row
+from crosscast.measure.opencl import devices
 from crosscast.suite.registry import names
 from support.processes import NOTE, is_gone, noted, wait_until
 

@@ -20,11 +20,10 @@ from crosscast.data.profiles import PROFILES
 from crosscast.data.schema import DEVICES, SESSIONS
 from crosscast.data.table import table_of
 from crosscast.errors import CheckFailed, DeviceFault, EnvironmentFault, InputError, MissingExtraError
-from crosscast.measure import build as suite_build
 from crosscast.measure import campaign
-from crosscast.measure.build import Plan, build, tasks
-from crosscast.measure.campaign import Outcome, State, Task, _left_s
-from crosscast.measure.opencl import devices, find, known_row
+from crosscast.measure.campaign import Outcome, Plan, State, Task, _left_s, build, tasks
+from crosscast.measure.inventory import known_row
+from crosscast.measure.opencl import devices, find
 from crosscast.measure.processes import (
     CharacterizeJob,
     DescribeJob,
@@ -97,8 +96,7 @@ class Machine:
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     found = Machine()
-    for module in (campaign, suite_build):
-        monkeypatch.setattr(module, "run_job", found)
+    monkeypatch.setattr(campaign, "run_job", found)
     return found
 
 
@@ -333,8 +331,7 @@ def test_failures_of_real_processes_are_recorded_with_their_reasons(
     def run(job: Job, timeout_s: float) -> Answer:
         return described if isinstance(job, DescribeJob) else run_job(job, timeout_s)
 
-    for module in (campaign, suite_build):
-        monkeypatch.setattr(module, "run_job", run)
+    monkeypatch.setattr(campaign, "run_job", run)
     names = [
         make_application("wrong", check="raise CheckFailed('sum: expected 3, found 4')"),
         make_application("raises", init="1 / 0"),

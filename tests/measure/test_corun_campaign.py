@@ -35,7 +35,8 @@ from crosscast.measure.corun.campaign import (
     settled,
 )
 from crosscast.measure.corun.run import CoRunSettings, MixRun, Work
-from crosscast.measure.opencl import OpenCLDevice, devices, find, known_row
+from crosscast.measure.inventory import known_row
+from crosscast.measure.opencl import OpenCLDevice, devices, find
 from crosscast.measure.processes import DescribeJob, InstructionMixJob, Job
 from crosscast.suite.application import TYPICAL
 from crosscast.suite.registry import selected

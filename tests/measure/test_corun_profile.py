@@ -10,7 +10,8 @@ from crosscast.errors import DeviceFault
 from crosscast.measure.corun import profile
 from crosscast.measure.corun.profile import Calibration, Profiled, calibrate, device_power_w, profile_of
 from crosscast.measure.corun.run import CoRunSettings, Crew, MixRun
-from crosscast.measure.opencl import OpenCLDevice, devices, static_facts
+from crosscast.measure.inventory import static_facts
+from crosscast.measure.opencl import OpenCLDevice, devices
 from crosscast.measure.subjects import Stressor, SuiteProblem
 from support.measuring import MadeCrew
 

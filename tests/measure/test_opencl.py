@@ -1,14 +1,12 @@
-"""What describes a device."""
+"""Devices as they are found and named, and kernels that are built, run and timed on them."""
 
 from __future__ import annotations
 
 import ctypes
-import json
 import os
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,8 +15,6 @@ import numpy as np
 import pyopencl as cl
 import pytest
 
-from crosscast.data.schema import DEVICES
-from crosscast.data.table import check, table_of
 from crosscast.errors import (
     CompileError,
     CrosscastError,
@@ -29,79 +25,10 @@ from crosscast.errors import (
     UnsupportedError,
 )
 from crosscast.kernel import Argument, Image, Local, Program
-from crosscast.measure import host_state
 from crosscast.measure import opencl as module
-from crosscast.measure.opencl import (
-    OpenCLDevice,
-    OpenCLQueue,
-    caches_of,
-    describe,
-    devices,
-    find,
-    known_row,
-    opencl_faults,
-    selected,
-)
-from crosscast.suite.application import Array, Caches
+from crosscast.measure.opencl import OpenCLDevice, OpenCLQueue, devices, find, opencl_faults, selected
+from crosscast.suite.application import Array
 from support.measuring import cl_error
-
-
-@pytest.fixture
-def device(monkeypatch: pytest.MonkeyPatch) -> OpenCLDevice:
-    """A device that is described in a moment."""
-    monkeypatch.setattr(module, "_ENOUGH_S", 0.01)
-    return devices()[0]
-
-
-def test_a_description_is_a_row_of_the_table(device: OpenCLDevice) -> None:
-    row = describe(device)
-    check(DEVICES, table_of(DEVICES, [row]), "described")
-    assert (row["device"], row["type"]) == (device.key, device.type)
-    assert row["compute_units"] == device.compute_units
-    for name in ("bandwidth_bytes_per_s", "peak_flop_per_s", "launch_overhead_s", "timer_resolution_s"):
-        assert row[name] > 0
-
-
-def test_every_number_has_its_source(device: OpenCLDevice) -> None:
-    row = describe(device)
-    numbers = {name for name, value in row.items() if isinstance(value, int | float)}
-    sources = json.loads(row["sources"])
-    assert numbers <= set(sources)
-    assert sources["peak_flop_per_s"].startswith("measured")
-
-
-def test_what_is_known_without_measuring_is_a_row_too(device: OpenCLDevice) -> None:
-    row = known_row(device)
-    check(DEVICES, table_of(DEVICES, [row]), "known")
-    assert row.keys() < describe(device).keys()
-
-
-def test_a_device_that_fails_is_a_fault(device: OpenCLDevice, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*args: object) -> float:
-        raise cl_error(-2)
-
-    monkeypatch.setattr(module, "_bandwidth", fail)
-    with pytest.raises(DeviceFault, match=f"describing it on {device.id}: the device failed or was lost"):
-        describe(device)
-
-
-def test_caches_of_a_cpu_are_those_of_the_host(device: OpenCLDevice, monkeypatch: pytest.MonkeyPatch) -> None:
-    if device.type != "cpu":
-        pytest.skip("the first device is no CPU")
-    monkeypatch.setattr(host_state, "caches", lambda: host_state.Caches(1 << 15, 1 << 20, 1 << 25))
-    assert caches_of(device) == Caches(1 << 15, 1 << 20, 1 << 25)
-
-
-def test_a_gpu_has_its_local_memory_and_one_cache(device: OpenCLDevice) -> None:
-    row = known_row(device)
-    cache = int(device.handle.global_mem_cache_size)
-    assert caches_of(replace(device, type="gpu")) == Caches(row["local_memory_bytes"], cache, cache)
-
-
-def test_a_device_that_hides_its_caches_cannot_be_fitted(device: OpenCLDevice) -> None:
-    with pytest.raises(InputError, match=f"{device.id}: expected a device that tells its cache sizes"):
-        caches_of(replace(device, type="accelerator"))
-
 
 BUSY = b"""
 kernel void busy(global float *out) {
@@ -299,17 +226,17 @@ kernel void ask(global int *missing, global int *out) { out[0] = missing == 0; }
 
 
 @pytest.fixture(scope="module")
-def device_queue() -> OpenCLDevice:
+def device() -> OpenCLDevice:
     return devices()[0]
 
 
-def queue_of(device_queue: OpenCLDevice, *arrays: Array) -> OpenCLQueue:
-    return OpenCLQueue(device_queue, Program(SOURCE), arrays)
+def queue_of(device: OpenCLDevice, *arrays: Array) -> OpenCLQueue:
+    return OpenCLQueue(device, Program(SOURCE), arrays)
 
 
-def test_buffers_keep_what_was_written(device_queue: OpenCLDevice) -> None:
+def test_buffers_keep_what_was_written(device: OpenCLDevice) -> None:
     ints = np.arange(64, dtype=np.int32)
-    queue = queue_of(device_queue, ints)
+    queue = queue_of(device, ints)
     queue.write(ints)
     ints[:] = 0
     queue.launch("add", (64,), (16,), ints, np.int32(5))
@@ -317,14 +244,14 @@ def test_buffers_keep_what_was_written(device_queue: OpenCLDevice) -> None:
     assert ints.tolist() == list(range(5, 69))
 
 
-def test_arguments_of_every_kind_arrive(device_queue: OpenCLDevice) -> None:
+def test_arguments_of_every_kind_arrive(device: OpenCLDevice) -> None:
     ints, sums, reals, flag = (
         np.ones(64, np.int32),
         np.zeros(4, np.int32),
         np.zeros(2, np.float32),
         np.zeros(1, np.int32),
     )
-    queue = queue_of(device_queue, ints, sums, reals, flag)
+    queue = queue_of(device, ints, sums, reals, flag)
     queue.write(ints, sums)
     queue.launch("sums", (64,), (16,), ints, sums, Local(64))
     queue.launch("spread", (1,), (1,), reals, np.int32(3).tobytes() + np.float32(0.5).tobytes())
@@ -333,7 +260,7 @@ def test_arguments_of_every_kind_arrive(device_queue: OpenCLDevice) -> None:
     assert (sums.tolist(), reals.tolist(), flag.tolist()) == ([16] * 4, [3, 0.5], [1])
 
 
-def test_every_invocation_is_timed_by_kernel(device_queue: OpenCLDevice) -> None:
+def test_every_invocation_is_timed_by_kernel(device: OpenCLDevice) -> None:
     ints, sums = np.zeros(1 << 16, np.int32), np.zeros(1 << 12, np.int32)
 
     def run(queue: OpenCLQueue) -> None:
@@ -343,7 +270,7 @@ def test_every_invocation_is_timed_by_kernel(device_queue: OpenCLDevice) -> None
         queue.launch("sums", ints.shape, (16,), ints, sums, Local(64))
         queue.read(sums)
 
-    queue = queue_of(device_queue, ints, sums)
+    queue = queue_of(device, ints, sums)
     for _ in range(2):
         times = queue.timed(run)
         assert {name: len(found) for name, found in times.kernels_s.items()} == {"add": 3, "sums": 1}
@@ -355,35 +282,33 @@ def test_every_invocation_is_timed_by_kernel(device_queue: OpenCLDevice) -> None
 
 
 def test_a_compiler_that_refuses_is_quoted_and_leaves_no_file(
-    device_queue: OpenCLDevice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    device: OpenCLDevice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with pytest.raises(
-        CompileError, match=rf"<source>: the compiler of {device_queue.id} refuses it: .*oops"
-    ):
-        OpenCLQueue(device_queue, Program(b"kernel void k(global int *a) { a[0] = oops; }"), [])
+    with pytest.raises(CompileError, match=rf"<source>: the compiler of {device.id} refuses it: .*oops"):
+        OpenCLQueue(device, Program(b"kernel void k(global int *a) { a[0] = oops; }"), [])
     assert not list(tmp_path.iterdir())
 
 
-def test_files_beside_the_source_can_be_included(device_queue: OpenCLDevice, tmp_path: Path) -> None:
+def test_files_beside_the_source_can_be_included(device: OpenCLDevice, tmp_path: Path) -> None:
     (tmp_path / "two.h").write_text("#define TWO 2\n")
     (tmp_path / "k.cl").write_text('#include "two.h"\nkernel void k(global int *a) { a[0] = TWO; }\n')
     out = np.zeros(1, np.int32)
-    queue = OpenCLQueue(device_queue, Program.from_file(tmp_path / "k.cl"), [out])
+    queue = OpenCLQueue(device, Program.from_file(tmp_path / "k.cl"), [out])
     queue.launch("k", (1,), (1,), out)
     queue.read(out)
     assert out[0] == 2
 
 
-def test_a_kernel_that_is_not_there_is_refused_with_those_there_are(device_queue: OpenCLDevice) -> None:
+def test_a_kernel_that_is_not_there_is_refused_with_those_there_are(device: OpenCLDevice) -> None:
     with pytest.raises(LaunchError, match=r"kernel 'minus': expected one of .*add"):
-        queue_of(device_queue).launch("minus", (1,), (1,))
+        queue_of(device).launch("minus", (1,), (1,))
 
 
-def test_sizes_that_do_not_fit_are_refused(device_queue: OpenCLDevice) -> None:
+def test_sizes_that_do_not_fit_are_refused(device: OpenCLDevice) -> None:
     ints = np.zeros(64, np.int32)
-    with pytest.raises(LaunchError, match="does not fit"), opencl_faults(device_queue.id, "add"):
-        queue_of(device_queue, ints).launch("add", (64,), (1 << 20,), ints, np.int32(1))
+    with pytest.raises(LaunchError, match="does not fit"), opencl_faults(device.id, "add"):
+        queue_of(device, ints).launch("add", (64,), (1 << 20,), ints, np.int32(1))
 
 
 @pytest.mark.parametrize(
@@ -394,10 +319,10 @@ def test_sizes_that_do_not_fit_are_refused(device_queue: OpenCLDevice) -> None:
     ],
 )
 def test_arguments_that_cannot_be_passed_are_refused(
-    device_queue: OpenCLDevice, argument: Argument, kind: type[CrosscastError], message: str
+    device: OpenCLDevice, argument: Argument, kind: type[CrosscastError], message: str
 ) -> None:
     with pytest.raises(kind, match=message):
-        queue_of(device_queue).launch("add", (64,), (16,), argument, np.int32(1))
+        queue_of(device).launch("add", (64,), (16,), argument, np.int32(1))
 
 
 @pytest.mark.parametrize(
@@ -412,23 +337,23 @@ def test_arguments_that_cannot_be_passed_are_refused(
     ],
 )
 def test_a_wrong_argument_is_named_by_kernel_and_number(
-    device_queue: OpenCLDevice, rest: tuple[Any, ...], message: str
+    device: OpenCLDevice, rest: tuple[Any, ...], message: str
 ) -> None:
     ints = np.zeros(64, np.int32)
     with pytest.raises(LaunchError, match=message):
-        queue_of(device_queue, ints).launch("add", (64,), (16,), ints, *rest)
+        queue_of(device, ints).launch("add", (64,), (16,), ints, *rest)
 
 
-def test_copies_of_an_array_without_buffer_are_refused(device_queue: OpenCLDevice) -> None:
-    queue, ints = queue_of(device_queue), np.zeros(4, np.int32)
+def test_copies_of_an_array_without_buffer_are_refused(device: OpenCLDevice) -> None:
+    queue, ints = queue_of(device), np.zeros(4, np.int32)
     for copy in (queue.write, queue.read):
         with pytest.raises(LaunchError, match="expected one of the application's arrays"):
             copy(ints)
 
 
-def test_other_forms_of_programs_are_refused(device_queue: OpenCLDevice) -> None:
+def test_other_forms_of_programs_are_refused(device: OpenCLDevice) -> None:
     with pytest.raises(UnsupportedError, match="measuring needs OpenCL C"):
-        OpenCLQueue(device_queue, Program(b"BC\xc0\xde", form="bitcode"), [])
+        OpenCLQueue(device, Program(b"BC\xc0\xde", form="bitcode"), [])
 
 
 @pytest.mark.parametrize(("found", "left"), [(b"generic", False), (b"znver3", True)])

@@ -97,11 +97,11 @@ def campaign(
     # Imported here, as they need what the line above found.
     from crosscast.measure.corun.campaign import CoRunPlan, run_corun_campaign
     from crosscast.measure.corun.run import CoRunSettings
-    from crosscast.measure.opencl import devices, find
+    from crosscast.measure.opencl import find
     from crosscast.suite.application import TYPICAL, working_set
 
     names = names_in("--sizes", sizes)
-    target = devices()[0] if device is None else find(device)
+    target = find(device)
     for name in names:
         working_set(name)
     plan = CoRunPlan(
@@ -181,10 +181,11 @@ def profile(
     from crosscast.measure import host_state
     from crosscast.measure.corun.profile import calibrate, profile_of
     from crosscast.measure.corun.run import CoRunSettings, Crew
-    from crosscast.measure.opencl import devices, find, known_row, static_facts
+    from crosscast.measure.inventory import known_row, static_facts
+    from crosscast.measure.opencl import find
     from crosscast.report.corun import CoRunProfile, corun_profile_report
 
-    target = devices()[0] if device is None else find(device)
+    target = find(device)
     name = _name(subject)
     path = out or Path(f"{name[0]}.json" if size is None else f"{name[0]}-{size}.json")
     check_file("--out", path)

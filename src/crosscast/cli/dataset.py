@@ -80,8 +80,8 @@ def build(
     # Imported here, as they need what the line above found.
     from crosscast.data.dataset import read_dataset
     from crosscast.data.description import describe
-    from crosscast.measure.build import Plan
-    from crosscast.measure.build import build as build_dataset
+    from crosscast.measure.campaign import Plan
+    from crosscast.measure.campaign import build as build_dataset
     from crosscast.measure.opencl import selected as selected_devices
     from crosscast.measure.subjects import Settings
     from crosscast.report.dataset import description_report
@@ -108,7 +108,8 @@ def build(
 
 
 def _caches(fit: str) -> Caches:
-    from crosscast.measure.opencl import caches_of, devices
+    from crosscast.measure.inventory import caches_of
+    from crosscast.measure.opencl import devices
     from crosscast.suite.application import TYPICAL
 
     if fit == "typical":

@@ -103,7 +103,7 @@ def measure(
     output.check()
     subject = subject_of(what, size)
     # Imported here: `--help` needs no OpenCL.
-    from crosscast.measure.opencl import devices, find
+    from crosscast.measure.opencl import find
     from crosscast.measure.processes import SessionJob, run_job
     from crosscast.measure.subjects import Settings
     from crosscast.report.dataset import Measurement, measurement_report
@@ -111,7 +111,7 @@ def measure(
     if repeats < 1:
         raise InputError(f"--repeats: expected at least 1, found {repeats}")
     settings = Settings(min_runs, min_time, warmups, timeout, sensor)
-    target = devices()[0] if device is None else find(device)
+    target = find(device)
     answers = []
     for repeat in range(repeats):
         with _Status(what, settings) as status:

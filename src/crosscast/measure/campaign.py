@@ -1,10 +1,12 @@
-"""Campaigns: tasks that fill a dataset, of which those that are done are not done again."""
+"""Campaigns: tasks that fill a dataset, none of them twice; and that of ``crosscast dataset build``."""
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +20,18 @@ from crosscast.data.dataset import (
     write_part,
 )
 from crosscast.data.files import locked
-from crosscast.data.schema import DEVICES, Schema
+from crosscast.data.profiles import PROFILES
+from crosscast.data.schema import DEVICES, ENERGY, RECORDS, SESSIONS, Schema
 from crosscast.data.table import table_of
 from crosscast.errors import CrosscastError, InputError, MissingExtraError
-from crosscast.measure.opencl import OpenCLDevice, known_row
-from crosscast.measure.processes import DescribeJob, run_job
+from crosscast.measure.inventory import known_row
+from crosscast.measure.opencl import OpenCLDevice
+from crosscast.measure.processes import CharacterizeJob, DescribeJob, SessionJob, run_job
+from crosscast.measure.sensors import open_sensor
+from crosscast.measure.session import session_row
+from crosscast.measure.subjects import Identity, Settings, SuiteProblem, fitted, identity
+from crosscast.suite.application import Application, Caches, working_set
+from crosscast.units import format_count
 
 Say = Callable[[str], None]
 """Told what is being done, for people."""
@@ -162,13 +171,19 @@ def describe_tasks(devices: Iterable[OpenCLDevice], dataset: Dataset, timeout_s:
     for device in devices:
         row = rows.get(device.key)
         for what, now in (("driver", device.driver), ("platform", device.platform)):
-            if row is not None and row[what] != now:
-                raise InputError(
-                    f"{dataset.label}: {device.key} was measured with the OpenCL {what} {row[what]!r}, and "
-                    f"now has {now!r}: choose another folder for it"
-                )
+            if row is not None:
+                expect_same(dataset, device.key, f"the OpenCL {what} ", repr(row[what]), repr(now))
         tasks.append(_describe_task(device, row is not None and row[_MEASURED] is not None, timeout_s))
     return tasks
+
+
+def expect_same(dataset: Dataset, subject: str, what: str, before: str, now: str) -> None:
+    """Refuse to add to a dataset what was measured otherwise before."""
+    if before != now:
+        raise InputError(
+            f"{dataset.label}: {subject} was measured with {what}{before}, and now has {now}: choose another "
+            "folder for it"
+        )
 
 
 def _describe_task(device: OpenCLDevice, is_done: bool, timeout_s: float) -> Task:
@@ -187,3 +202,178 @@ def _describe_task(device: OpenCLDevice, is_done: bool, timeout_s: float) -> Tas
         # Without a row, the records of the device would belong to none.
         lambda error: rows(known),
     )
+
+
+_SEEDS = 1 << 63
+"""What a column of the tables holds."""
+_CHARACTERIZE_S, _MEASURE_S = 3.0, 2.0
+"""Seconds of a task before one was done; of a measurement, beside its loop."""
+
+_Cell = tuple[str, str]
+"""Application and size."""
+
+_Origin = dict[str, Any]
+"""Parameters and seed of a problem, and hash of its source."""
+
+
+def origin_of(subject: Identity) -> dict[str, Any]:
+    """What tells a problem from another one of the same name and size."""
+    return {
+        "parameters": dict(subject.parameters),
+        "seed": subject.seed,
+        "source_sha256": subject.source_sha256,
+    }
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The grid of a campaign, and how to fill it."""
+
+    applications: Mapping[str, type[Application]]  # Applications by the name or path that they are found by
+    sizes: tuple[str, ...]  # Names of the sizes
+    devices: tuple[OpenCLDevice, ...]  # Where to measure
+    caches: Caches  # What the sizes must fit
+    settings: Settings  # How to measure
+    repeats: int = 1  # Processes that measure the same
+    seed: int = 0  # Start of the problems' random numbers
+
+    def __post_init__(self) -> None:
+        if self.repeats < 1:
+            raise InputError(f"repeats: expected at least 1, found {self.repeats}")
+        if not 0 <= self.seed < _SEEDS:
+            raise InputError(f"seed: expected a number from 0 to {_SEEDS - 1}, found {self.seed}")
+
+    def problem(self, name: str, size: str) -> SuiteProblem:
+        """An application, by the name or path that it is found by, at a size."""
+        nbytes = working_set(size, self.caches)
+        return SuiteProblem(name, size, fitted(self.applications[name], nbytes), self.seed, nbytes)
+
+
+def build(plan: Plan, folder: Path, report: Callable[[State], None] = lambda state: None) -> Outcome:
+    """Do all that a dataset lacks of a plan."""
+    for device in plan.devices:
+        # One that does not work would fail in every process.
+        open_sensor(plan.settings.sensor, device.type, device.pci_bus_id)
+    return run(lambda dataset, outcome: tasks(plan, dataset, outcome), folder, report)
+
+
+def tasks(plan: Plan, dataset: Dataset, outcome: Outcome) -> list[Task]:
+    """All tasks of a plan, in the order in which they are done; what failed before is tried again.
+
+    Profiles of another source or other parameters are made again, if no measurement goes with them.
+    """
+    found = describe_tasks(plan.devices, dataset, plan.settings.timeout_s)
+    problems = {
+        (name, size): plan.problem(name, size) for size, name in product(plan.sizes, plan.applications)
+    }
+    known = [identity(problem) for problem in problems.values()]
+    origins = {(subject.name, subject.size): origin_of(subject) for subject in known}
+    _refuse_unlike_sessions(dataset, origins)
+    profiled = _profiled(dataset, origins)
+    sessions = {
+        (row["application"], row["size"], row["device"], row["repeat"]): row
+        for row in dataset.sessions.to_pylist()
+    }
+    kept_with_less = 0
+    for (name, size), problem in problems.items():
+        application = plan.applications[name].name
+        found.append(_characterize(plan, application, problem, (application, size) in profiled))
+    for (name, size), device, repeat in product(problems, plan.devices, range(plan.repeats)):
+        application = plan.applications[name].name
+        row = sessions.get((application, size, device.key, repeat))
+        kept_with_less += row is not None and _has_less(row, plan.settings)
+        is_done = row is not None and row["failure"] is None
+        found.append(_measure(plan, problems[name, size], application, device, repeat, is_done, outcome))
+    if kept_with_less:
+        many = f"{format_count(kept_with_less)} sessions kept that have"
+        outcome.notes.append(
+            f"{'1 session kept that has' if kept_with_less == 1 else many} fewer than "
+            f"{plan.settings.min_runs} runs or less than {plan.settings.min_time_s:g} s; measure them again "
+            "in another folder"
+        )
+    return found
+
+
+def _characterize(plan: Plan, application: str, problem: SuiteProblem, is_done: bool) -> Task:
+    timeout_s = plan.settings.timeout_s
+    label = f"{application} {problem.size}"
+
+    def characterized(say: object) -> list[Rows]:
+        answer = run_job(CharacterizeJob(problem, timeout_s), timeout_s)
+        return [Rows(PROFILES, f"{application}-{problem.size}", answer["profiles"])]
+
+    return Task("characterize", f"characterize {label}", _CHARACTERIZE_S, is_done, characterized)
+
+
+def _measure(
+    plan: Plan,
+    problem: SuiteProblem,
+    application: str,
+    device: OpenCLDevice,
+    repeat: int,
+    is_done: bool,
+    outcome: Outcome,
+) -> Task:
+    label = f"measure {application} {problem.size} on {device.id}"
+    settings = plan.settings
+
+    def rows(session: Mapping[str, Any], records: Any = (), energy: Any = ()) -> list[Rows]:
+        """Parts of a session, empty ones too: they replace those of an earlier try that was killed.
+
+        The session is last: it tells that the others are whole.
+        """
+        name = f"{application}-{problem.size}-{device.key}-{repeat}"
+        tables = ((RECORDS, records), (ENERGY, energy), (SESSIONS, [dict(session)]))
+        return [Rows(schema, name, list(cells)) for schema, cells in tables]
+
+    def measured(say: object) -> list[Rows]:
+        answer = run_job(SessionJob(problem, device.id, settings, repeat), settings.timeout_s)
+        outcome.notes.extend(f"{label}: {note}" for note in answer["notes"])
+        return rows(answer["session"], answer["records"], answer["energy"])
+
+    def failed(error: Exception) -> list[Rows]:
+        session = session_row(identity(problem), device, settings, repeat)
+        return rows(session | {"failure": str(error)})
+
+    return Task("measure", label, _MEASURE_S + settings.min_time_s, is_done, measured, failed)
+
+
+def _has_less(session: Mapping[str, Any], settings: Settings) -> bool:
+    """Whether a session has fewer runs or less time than is wanted now."""
+    runs, loop_s = session["runs"], session["loop_s"]
+    return None not in (runs, loop_s) and (runs < settings.min_runs or loop_s < settings.min_time_s)
+
+
+def _profiled(dataset: Dataset, origins: Mapping[_Cell, _Origin]) -> set[_Cell]:
+    """Cells whose profiles are those that would be made now."""
+    there: dict[_Cell, list[_Origin | None]] = {}
+    for row in dataset.profiles.select(("application", "size", "launch", "program")).to_pylist():
+        problem = json.loads(row["launch"] or "{}").get("problem")
+        program = json.loads(row["program"] or "{}").get("sha256")
+        origin = problem and {"source_sha256": program, **problem}
+        there.setdefault((row["application"], row["size"]), []).append(origin)
+    for (application, size), found in there.items():
+        if None in found and (application, size) in origins:
+            raise InputError(
+                f"{dataset.label}: the profiles of {application} {size} come from elsewhere: choose another "
+                "folder for those of this build"
+            )
+    return {cell for cell, found in there.items() if all(origin == origins.get(cell) for origin in found)}
+
+
+_WORDS = {"parameters": "the parameters", "seed": "the seed", "source_sha256": "the source of hash"}
+
+
+def _refuse_unlike_sessions(dataset: Dataset, origins: Mapping[_Cell, _Origin]) -> None:
+    for row in dataset.sessions.to_pylist():
+        now = origins.get((row["application"], row["size"]))
+        if now is None or row["failure"] is not None:
+            continue
+        before = {**row, "parameters": json.loads(row["parameters"] or "null")}
+        for name, new in now.items():
+            subject = f"{row['application']} {row['size']}"
+            expect_same(dataset, subject, f"{_WORDS[name]} ", _text(before[name]), _text(new))
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)

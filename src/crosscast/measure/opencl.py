@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-import json
 import os
 import re
-import statistics
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -33,7 +31,7 @@ from crosscast.errors import (
 )
 from crosscast.kernel import Argument, Image, Local, Program, Sampler
 from crosscast.measure import host_state
-from crosscast.suite.application import NO_BUFFER, Caches, expect_arguments
+from crosscast.suite.application import NO_BUFFER, expect_arguments
 
 try:
     import pyopencl as cl
@@ -103,9 +101,11 @@ class OpenCLDevice:
     def pci_bus_id(self) -> str | None:
         """Bus id such as ``0000:3b:00.0``, where the driver tells it."""
         try:
-            return _pci_bus_id(self.handle)
+            bus, slot = int(self.handle.pci_bus_id_nv), int(self.handle.pci_slot_id_nv)
         except (cl.Error, AttributeError):
             return None
+        domain = int(getattr(self.handle, "pci_domain_id_nv", 0))
+        return f"{domain:04x}:{bus:02x}:{slot >> 3:02x}.{slot & 7:x}"
 
 
 def devices() -> list[OpenCLDevice]:
@@ -126,12 +126,12 @@ def devices() -> list[OpenCLDevice]:
     return list(_with_distinct_keys(found))
 
 
-def find(name: str) -> OpenCLDevice:
-    """The device of an id."""
+def find(name: str | None = None) -> OpenCLDevice:
+    """The device of an id, or the first one."""
     there = {device.id: device for device in devices()}
-    if name not in there:
+    if name is not None and name not in there:
         raise InputError(f"device {name!r}: expected one of {', '.join(there)}")
-    return there[name]
+    return there[name or next(iter(there))]
 
 
 def selected(names: list[str]) -> list[OpenCLDevice]:
@@ -257,27 +257,13 @@ def _slug(text: str) -> str:
     return re.sub(r"[^a-z0-9.]+", "-", text).strip("-")
 
 
-def _pci_bus_id(handle: Any) -> str:
-    """Bus id by NVIDIA's device attributes."""
-    bus, slot = int(handle.pci_bus_id_nv), int(handle.pci_slot_id_nv)
-    domain = int(getattr(handle, "pci_domain_id_nv", 0))
-    return f"{domain:04x}:{bus:02x}:{slot >> 3:02x}.{slot & 7:x}"
-
-
 _STATUS = cl.status_code
 _LAUNCH = frozenset(
-    {
-        _STATUS.INVALID_KERNEL_ARGS,
-        _STATUS.INVALID_ARG_INDEX,
-        _STATUS.INVALID_ARG_VALUE,
-        _STATUS.INVALID_ARG_SIZE,
-        _STATUS.INVALID_WORK_DIMENSION,
-        _STATUS.INVALID_WORK_GROUP_SIZE,
-        _STATUS.INVALID_WORK_ITEM_SIZE,
-        _STATUS.INVALID_GLOBAL_WORK_SIZE,
-        _STATUS.INVALID_GLOBAL_OFFSET,
-        _STATUS.INVALID_KERNEL_NAME,
-    }
+    getattr(_STATUS, f"INVALID_{what}")
+    for what in (
+        *("KERNEL_ARGS", "ARG_INDEX", "ARG_VALUE", "ARG_SIZE", "KERNEL_NAME"),
+        *("WORK_DIMENSION", "WORK_GROUP_SIZE", "WORK_ITEM_SIZE", "GLOBAL_WORK_SIZE", "GLOBAL_OFFSET"),
+    )
 )
 _MEMORY = frozenset(
     {
@@ -295,16 +281,13 @@ def opencl_faults(device: str, what: str) -> Iterator[None]:
     try:
         yield
     except cl.Error as error:
-        raise _translated(error, device, what) from error
-
-
-def _translated(error: cl.Error, device: str, what: str) -> CrosscastError:
-    reason = " ".join(str(error).split())
-    if error.code in _LAUNCH:
-        return LaunchError(f"{what} on {device}: the launch does not fit the kernel or the device ({reason})")
-    if error.code in _MEMORY:
-        return DeviceFault(f"{what} on {device}: the device has not enough memory or resources ({reason})")
-    return DeviceFault(f"{what} on {device}: the device failed or was lost ({reason})")
+        kind: type[CrosscastError] = DeviceFault
+        reason = "the device failed or was lost"
+        if error.code in _LAUNCH:
+            kind, reason = LaunchError, "the launch does not fit the kernel or the device"
+        elif error.code in _MEMORY:
+            reason = "the device has not enough memory or resources"
+        raise kind(f"{what} on {device}: {reason} ({' '.join(str(error).split())})") from error
 
 
 _NS_PER_S = 1e9
@@ -332,8 +315,7 @@ class OpenCLQueue:
         self._arrays = list(arrays)
         with opencl_faults(device.id, program.label):
             self._context = cl.Context([device.handle])
-            profiling = cl.command_queue_properties.PROFILING_ENABLE
-            self._queue = cl.CommandQueue(self._context, device.handle, properties=profiling)
+            self._queue = cl.CommandQueue(self._context, device.handle, properties=TIMES_COMMANDS)
             self._program = _built(self._context, device, program)
             self._buffers = _Buffers({id(array): self._buffer(array) for array in arrays})
         self._kernels: dict[str, Any] = {}
@@ -469,146 +451,3 @@ def duration_s(event: Any) -> float:
     # Not through event.profile, which takes longer: this is in the measuring loop.
     ask = event.get_profiling_info
     return float((ask(_END) - ask(_START)) / _NS_PER_S)
-
-
-_SOURCE = Path(__file__).with_name("probes.cl")
-_STEPS = 1024
-_CHAINS = 10
-_GROUP = 64
-_WIDTHS = (1, 4, 8, 16)
-_ENOUGH_S = 0.3
-"""Each kernel is repeated for this long: the best of several is what the device can do."""
-_LEAST_REPEATS = 5
-_TIMES_LAST_CACHE = 2
-_LEAST_TRIAD_BYTES = 32 << 20
-_MOST_OF_MEMORY = 8
-_HZ_PER_MHZ = 1e6
-
-
-def describe(device: OpenCLDevice) -> dict[str, Any]:
-    """Row of the table of devices, in this process.
-
-    Bandwidth is that of ``a[i] = b[i] + s * c[i]`` on arrays that no cache holds, 3 times 4 bytes an
-    element (the triad of the STREAM benchmark); the peak rate that of independent chains of
-    single-precision multiply-adds, two operations each; the launch overhead the median time on the
-    host from enqueuing an empty kernel to its end.
-    """
-    row = known_row(device)
-    program = Program(_SOURCE.read_bytes(), path=_SOURCE, options=(f"-DSTEPS={_STEPS}",))
-    with opencl_faults(device.id, "describing it"):
-        measured = {
-            "bandwidth_bytes_per_s": _bandwidth(device, program, row),
-            "peak_flop_per_s": _peak(device, program),
-            "launch_overhead_s": _overhead(device, program),
-        }
-    sources = {
-        **json.loads(row["sources"]),
-        "bandwidth_bytes_per_s": "measured: triad kernel, best of several",
-        "peak_flop_per_s": "measured: multiply-add kernel, best of several",
-        "launch_overhead_s": "measured: empty kernel, median",
-    }
-    return {**row, **measured, "sources": json.dumps(sources)}
-
-
-def known_row(device: OpenCLDevice) -> dict[str, Any]:
-    """Row of the table of devices without what has to be measured."""
-    with opencl_faults(device.id, "describing it"):
-        facts = static_facts(device)
-    sources = {name: "OpenCL driver" for name, value in facts.items() if isinstance(value, int | float)}
-    sources |= dict.fromkeys(_host_facts(device), "operating system")
-    return {**facts, "sources": json.dumps(sources)}
-
-
-def static_facts(device: OpenCLDevice) -> dict[str, Any]:
-    """What the driver and the operating system say of a device; ``None`` where they do not."""
-    handle = device.handle
-    return {
-        "device": device.key,
-        "name": device.name,
-        "vendor": str(handle.vendor),
-        "type": device.type,
-        "compute_units": device.compute_units,
-        "clock_hz": handle.max_clock_frequency * _HZ_PER_MHZ or None,
-        "memory_bytes": int(handle.global_mem_size),
-        "local_memory_bytes": int(handle.local_mem_size),
-        "l2_bytes": int(handle.global_mem_cache_size) or None,
-        "timer_resolution_s": device.timer_resolution_s,
-        "max_work_group_size": int(handle.max_work_group_size),
-        "platform": device.platform,
-        "driver": device.driver,
-        **_host_facts(device),
-    }
-
-
-def caches_of(device: OpenCLDevice) -> Caches:
-    """Caches that problem sizes can fit.
-
-    A GPU has two levels that matter here: the local memory of a compute unit, and the cache that all
-    share, which then stands for the last two.
-    """
-    facts = static_facts(device)
-    l1 = facts.get("l1_bytes") or (facts["local_memory_bytes"] if device.type == "gpu" else None)
-    l2 = facts["l2_bytes"]
-    l3 = facts.get("l3_bytes") or (l2 if device.type == "gpu" else None)
-    if not (l1 and l2 and l3):
-        raise InputError(
-            f"{device.id}: expected a device that tells its cache sizes, found one that does not"
-        )
-    return Caches(l1, l2, l3)
-
-
-def _host_facts(device: OpenCLDevice) -> dict[str, Any]:
-    """Caches of a CPU, of which OpenCL tells only the last."""
-    if device.type != "cpu":
-        return {}
-    caches = host_state.caches()
-    return {"l1_bytes": caches.l1d, "l2_bytes": caches.l2, "l3_bytes": caches.l3}
-
-
-def _bandwidth(device: OpenCLDevice, program: Program, facts: dict[str, Any]) -> float:
-    last_cache = max(facts.get(name) or 0 for name in ("l2_bytes", "l3_bytes"))
-    nbytes = max(_TIMES_LAST_CACHE * last_cache, _LEAST_TRIAD_BYTES)
-    nbytes = min(nbytes, facts["memory_bytes"] // _MOST_OF_MEMORY)
-    count = nbytes // 4 // 256 * 256
-    arrays = [np.ones(count, np.float32) for _ in range(3)]
-    queue = OpenCLQueue(device, program, arrays)
-    queue.write(*arrays)
-    scale = np.float32(3)
-
-    def run(queue: OpenCLQueue) -> None:
-        queue.launch("triad", (count,), (256,), *arrays, scale)
-
-    return float(3 * 4 * count / _best(queue, run, "triad"))
-
-
-def _peak(device: OpenCLDevice, program: Program) -> float:
-    items = _GROUP * 16 * device.compute_units
-    out = np.zeros(items * max(_WIDTHS), np.float32)
-    queue = OpenCLQueue(device, program, [out])
-    x, y = np.float32(0.5), np.float32(1)
-    rates = []
-    for width in _WIDTHS:
-        name = f"fma{width}"
-
-        def run(queue: OpenCLQueue, name: str = name) -> None:
-            queue.launch(name, (items,), (_GROUP,), out, x, y)
-
-        rates.append(2 * _CHAINS * _STEPS * width * items / _best(queue, run, name))
-    return max(rates)
-
-
-def _overhead(device: OpenCLDevice, program: Program) -> float:
-    queue = OpenCLQueue(device, program, [])
-    end = time.perf_counter() + _ENOUGH_S
-    times: list[float] = []
-    while len(times) < _LEAST_REPEATS or time.perf_counter() < end:
-        times.append(queue.timed(lambda queue: queue.launch("empty", (1,), (1,))).host_s)
-    return statistics.median(times)
-
-
-def _best(queue: OpenCLQueue, run: Any, kernel: str) -> float:
-    end = time.perf_counter() + _ENOUGH_S
-    times: list[float] = []
-    while len(times) < _LEAST_REPEATS or time.perf_counter() < end:
-        times.extend(queue.timed(run).kernels_s[kernel])
-    return min(times)

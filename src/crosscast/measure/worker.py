@@ -44,7 +44,8 @@ def _answer(job: Job, send: Send) -> dict[str, Any]:
         if isinstance(job, InstructionMixJob):
             return {"mix": mix_here(job.subject, job.timeout_s)}
         return {"profiles": profile_rows(job.subject, job.timeout_s)}
-    from crosscast.measure.opencl import describe, find
+    from crosscast.measure.inventory import describe
+    from crosscast.measure.opencl import find
     from crosscast.measure.sensors import open_sensor
     from crosscast.measure.session import measure_here
     from crosscast.measure.subjects import load

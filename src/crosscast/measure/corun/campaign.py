@@ -23,10 +23,22 @@ from crosscast.data.schema import BAGS, SOLOS, json_text
 from crosscast.data.table import notes_of, table_of
 from crosscast.errors import CrosscastError, InputError
 from crosscast.measure import host_state
-from crosscast.measure.campaign import Outcome, PartFailure, Rows, Say, State, Task, describe_tasks, run
+from crosscast.measure.campaign import (
+    Outcome,
+    PartFailure,
+    Rows,
+    Say,
+    State,
+    Task,
+    describe_tasks,
+    expect_same,
+    origin_of,
+    run,
+)
 from crosscast.measure.corun.profile import Calibration, calibrate, device_power_w, job_time_s, profile_of
 from crosscast.measure.corun.run import CoRunSettings, Crew, MixRun, MixRunner, Work, sharing
-from crosscast.measure.opencl import OpenCLDevice, static_facts
+from crosscast.measure.inventory import static_facts
+from crosscast.measure.opencl import OpenCLDevice
 from crosscast.measure.subjects import SuiteProblem, fitted, identity
 from crosscast.suite.application import Application, Caches, working_set
 from crosscast.units import format_count, format_seconds
@@ -178,16 +190,6 @@ def run_corun_campaign(
         return run(measuring.tasks, folder, report, measuring.tell_of_drift, settled)
 
 
-def origin_of(problem: SuiteProblem) -> dict[str, Any]:
-    """What tells a problem from another one of the same name and size."""
-    subject = identity(problem)
-    return {
-        "parameters": dict(subject.parameters),
-        "seed": subject.seed,
-        "source_sha256": subject.source_sha256,
-    }
-
-
 class _Measuring:
     """The tasks, and the isolated runs that mixes are compared with."""
 
@@ -211,7 +213,7 @@ class _Measuring:
         wanted = {sized.key: sized for sized in plan.sized}
         for key, (_, known) in alone.items():
             if key in wanted:
-                _refuse_unlike(plan, wanted[key], known, dataset.label)
+                _refuse_unlike(plan, wanted[key], known, dataset)
         for sized in plan.sized:
             label = f"{sized.label} on {plan.device.id}"
             profile, failed = partial(self._profile, sized), partial(self._not_profiled, sized)
@@ -270,7 +272,7 @@ class _Measuring:
             "host": host_state.name(),
             "opencl_platform": plan.device.platform,
             "opencl_driver": plan.device.driver,
-            "problem": origin_of(plan.problem(sized)),
+            "problem": origin_of(identity(plan.problem(sized))),
             "threads": plan.settings.threads,
             "microbenchmarks": self._calibration and self._calibration.to_dict(),
         }
@@ -340,19 +342,15 @@ def _alone(plan: CoRunPlan, dataset: Dataset) -> dict[tuple[str, str], tuple[Sol
     }
 
 
-def _refuse_unlike(plan: CoRunPlan, sized: Sized, environment: str, label: str) -> None:
+def _refuse_unlike(plan: CoRunPlan, sized: Sized, environment: str, dataset: Dataset) -> None:
     """Check that an isolated run is of the problem and the threads that the plan has."""
     facts = json.loads(environment)
     known = facts if isinstance(facts, dict) else {}
     for before, now in (
-        (json_text(known.get("problem")), json_text(origin_of(plan.problem(sized)))),
+        (json_text(known.get("problem")), json_text(origin_of(identity(plan.problem(sized))))),
         (_threads(known.get("threads")), _threads(plan.settings.threads)),
     ):
-        if before != now:
-            raise InputError(
-                f"{label}: {sized.label} was measured with {before}, and now has {now}: choose another "
-                "folder for it"
-            )
+        expect_same(dataset, sized.label, "", before, now)
 
 
 def _threads(limit: object) -> str:
