@@ -37,7 +37,7 @@ from crosscast.measure.corun.campaign import (
 from crosscast.measure.corun.run import CoRunSettings, MixRun, Work
 from crosscast.measure.inventory import known_row
 from crosscast.measure.opencl import OpenCLDevice, devices, find
-from crosscast.measure.processes import DescribeJob, InstructionMixJob, Job
+from crosscast.measure.processes import DescribeJob, InstructionMixJob, Job, label_of
 from crosscast.suite.application import TYPICAL
 from crosscast.suite.registry import selected
 from support.measuring import MadeCrew
@@ -62,7 +62,7 @@ class Machine:
                 raise self.failing["describe"]
             return known_row(find(job.device)) | {"launch_overhead_s": 1e-5}
         assert isinstance(job, InstructionMixJob)
-        self.characterized.append(job.label)
+        self.characterized.append(label_of(job))
         if "mix" in self.failing:
             raise self.failing["mix"]
         return {"mix": {"mem": 0.25, "alu": 0.5}}

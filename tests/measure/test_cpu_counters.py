@@ -19,7 +19,7 @@ Answer = Callable[[int, int], Count]
 """Tells what a counter of an event (its number) and a thread holds."""
 
 
-class FakePerf:
+class FakePerf(LinuxPerf):
     """Counters that hold what the test says, and note what is asked of them."""
 
     def __init__(self, answer: Answer, refused: dict[tuple[int, int], int] | None = None) -> None:

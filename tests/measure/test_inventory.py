@@ -1,4 +1,4 @@
-"""What this machine has: what describes devices, the state of the host, sensors and counters, and summaries."""
+"""What this machine has: what describes devices, the state of the host, sensors, counters and summaries."""
 
 from __future__ import annotations
 

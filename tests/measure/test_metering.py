@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from crosscast.errors import InputError
-from crosscast.measure.cpu_counters import EVENTS, Count
+from crosscast.measure.cpu_counters import EVENTS, Count, LinuxPerf
 from crosscast.measure.regions.metering import (
     Background,
     Counting,
@@ -120,7 +120,7 @@ def test_where_no_thread_can_be_started_that_is_told(monkeypatch: pytest.MonkeyP
     assert not background.runs
 
 
-class SteppingPerf:
+class SteppingPerf(LinuxPerf):
     """Counters that go on by a step at each reading; cache events are not there."""
 
     def __init__(self) -> None:

@@ -24,6 +24,7 @@ from crosscast.measure.processes import (
     Job,
     SessionJob,
     heard,
+    label_of,
     read_job,
     render_job,
     run_job,
@@ -268,7 +269,7 @@ PROBLEM = SuiteProblem("crc", "tiny", {"bytes": 31740}, 7)
 )
 def test_a_job_comes_out_as_it_went_in(job: Job | CoRunJob) -> None:
     assert read_job(render_job(job)) == job
-    assert job.subject.label if isinstance(job, CoRunJob) else job.label
+    assert isinstance(job, CoRunJob) or label_of(job)
 
 
 def worker(job: str, parent: int) -> subprocess.CompletedProcess[str]:

@@ -282,7 +282,7 @@ def test_the_mix_of_an_application_comes_from_a_process_of_its_own(
 
 
 def test_launch_files_have_one_too(launch_file: LaunchFile) -> None:
-    assert InstructionMixJob(launch_file, 1.0).label == "k"
+    assert launch_file.label == "k"
     mix = mix_here(launch_file, 60.0)
     # Of a work-item: its number, an address, a load, a multiplication, a store, and the return.
     assert mix["shift"] == mix["control"] == mix["mem"] / 2 > 0

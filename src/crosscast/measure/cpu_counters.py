@@ -1,4 +1,4 @@
-"""The system calls of Linux's perf events that count for one thread, with no library in between."""
+"""Counters of the CPU: what Linux's perf events count for the threads of this process, and ratios of it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple, Protocol, Self
+from typing import NamedTuple, Self
 
 _SYSCALL = {"x86_64": 298, "aarch64": 241}
 """Number of perf_event_open, by machine."""
@@ -40,7 +40,7 @@ class Count(NamedTuple):
 
 
 class LinuxPerf:
-    """Counters of this machine. Every method raises `OSError` with the kernel's reason."""
+    """System calls, with no library in between. Every method raises `OSError` with the kernel's reason."""
 
     def open(self, kind: int, config: int, thread: int, leader: int, kernel_too: bool) -> int:
         """Open a counter for a thread and those that it will start, and give its file descriptor."""
@@ -133,26 +133,7 @@ _FILES_KEPT_FREE = 64
 """Files that the code between may open while the counters are open."""
 
 
-class Perf(Protocol):
-    """The system calls that `Counters` makes, as `LinuxPerf` describes them; tests put their own in place."""
-
-    def open(self, kind: int, config: int, thread: int, leader: int, kernel_too: bool) -> int:
-        """Open a counter."""
-
-    def enable(self, descriptor: int) -> None:
-        """Begin to count."""
-
-    def disable(self, descriptor: int) -> None:
-        """Stop counting."""
-
-    def read(self, descriptor: int) -> Count:
-        """Read what was counted."""
-
-    def close(self, descriptor: int) -> None:
-        """Give the counter back."""
-
-
-def available(perf: Perf | None = None) -> dict[str, str | None]:
+def available(perf: LinuxPerf | None = None) -> dict[str, str | None]:
     """Tell of each event why it cannot be counted here; none if it can."""
     with Counters(perf=perf, threads=[os.getpid()]) as counters:
         pass
@@ -170,7 +151,7 @@ class Counters:
         self,
         enabled: bool = True,
         *,
-        perf: Perf | None = None,
+        perf: LinuxPerf | None = None,
         threads: list[int] | None = None,
         events: Collection[str] | None = None,
     ) -> None:
@@ -203,8 +184,12 @@ class Counters:
         try:
             for descriptor in self._descriptors():
                 self._perf.disable(descriptor)
-            for name, opened in self._opened.items():
-                self._add_up(name, [self._perf.read(descriptor) for descriptor in opened.values()])
+            for name, counts in self.so_far().items():
+                value = added_up(name, counts)
+                if value is None:
+                    self.absent[name] = "the processor's counters were all taken"
+                else:
+                    self.values[name] = value
         finally:
             self._close()
 
@@ -236,13 +221,6 @@ class Counters:
                 self.absent[name] = _REASONS.get(error.errno or 0, str(error))
                 self._close(name)
                 return
-
-    def _add_up(self, name: str, counts: list[Count]) -> None:
-        value = added_up(name, counts)
-        if value is None:
-            self.absent[name] = "the processor's counters were all taken"
-        else:
-            self.values[name] = value
 
     def _close(self, *names: str) -> None:
         for name in names or tuple(self._opened):

@@ -36,11 +36,6 @@ class SessionJob(msgspec.Struct, frozen=True, tag=True):
     settings: Settings  # How
     repeat: int = 0  # Number of this process among those that measure the same
 
-    @property
-    def label(self) -> str:
-        """What it is about, for messages."""
-        return self.device
-
 
 class CoRunJob(msgspec.Struct, frozen=True, tag=True):
     """Get something ready, then run it as orders say (`crosscast.measure.worker.CoRunner`)."""
@@ -56,22 +51,12 @@ class DescribeJob(msgspec.Struct, frozen=True, tag=True):
 
     device: str  # Id of the device
 
-    @property
-    def label(self) -> str:
-        """What it is about, for messages."""
-        return self.device
-
 
 class CharacterizeJob(msgspec.Struct, frozen=True, tag=True):
     """Characterize an application of the suite."""
 
     subject: SuiteProblem  # Which one, and how large
     timeout_s: float  # Longest time of a launch, in seconds
-
-    @property
-    def label(self) -> str:
-        """What it is about, for messages."""
-        return self.subject.label
 
 
 class InstructionMixJob(msgspec.Struct, frozen=True, tag=True):
@@ -80,14 +65,14 @@ class InstructionMixJob(msgspec.Struct, frozen=True, tag=True):
     subject: SuiteProblem | LaunchFile  # An application, or a launch file
     timeout_s: float  # Longest time of a launch, in seconds
 
-    @property
-    def label(self) -> str:
-        """What it is about, for messages."""
-        return self.subject.label
-
 
 Job = SessionJob | DescribeJob | CharacterizeJob | InstructionMixJob
 """What is answered once."""
+
+
+def label_of(job: Job) -> str:
+    """What a job is about, for messages."""
+    return job.device if isinstance(job, SessionJob | DescribeJob) else job.subject.label
 
 
 def render_job(job: Job | CoRunJob) -> str:
@@ -346,11 +331,11 @@ def run_job(job: Job, timeout_s: float, report: Report = lambda runs, elapsed_s:
         child.hang_up()
         for _, line in heard([child], time.monotonic() + timeout_s):
             if line is None:
-                raise child.crash(job.label, OUT_OF_BOUNDS if isinstance(job, SessionJob) else "")
+                raise child.crash(label_of(job), OUT_OF_BOUNDS if isinstance(job, SessionJob) else "")
             found = said(line)
             if "answer" in found:
                 return dict(found["answer"])
             report(found["runs"], found["elapsed_s"])
-        raise DeviceFault(f"{job.label}: did not end within {timeout_s:g} s (the time limit)")
+        raise DeviceFault(f"{label_of(job)}: did not end within {timeout_s:g} s (the time limit)")
     finally:
         child.end()

@@ -14,8 +14,9 @@ from abc import abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from crosscast.data.files import csv_rows, whole_file
 from crosscast.errors import EnvironmentFault, InputError, MissingExtraError, SensorFault
@@ -86,38 +87,17 @@ MICRO = 1e-6
 """Joules in a microjoule."""
 
 
-@dataclass(frozen=True)
-class Zone:
+class _Zone(NamedTuple):
     """A counter: its domain, its file, and its largest value in microjoules if that is known."""
 
     domain: str
     file: Path
     range_uj: int | None
 
-    def read_uj(self) -> int:
-        """Read the counter, in microjoules."""
-        try:
-            return int(self.file.read_text())
-        except (OSError, ValueError) as error:
-            raise self.fault(error) from error
-
     def fault(self, error: Exception) -> SensorFault:
         """Say that the counter could not be read, and why."""
         why = (error.strerror if isinstance(error, OSError) else None) or str(error)
         return SensorFault(f"rapl: reading {self.file} failed: {why}")
-
-    def wrapped_uj(self, before: int, after: int, seconds: float) -> int:
-        """By how much a counter moved that went back, in microjoules.
-
-        The counter starts again at 0 after its largest value. A count that went back without that being
-        possible in the time was set to 0 by something else, such as a suspend.
-        """
-        step_uj = after - before + (self.range_uj or 0)
-        if not 0 <= step_uj * MICRO <= _POWER_BOUND_W * (seconds + _COUNTING_STEP_S):
-            raise SensorFault(
-                f"rapl: {self.file} went back from {before} to {after}, which is no wrap-around"
-            )
-        return step_uj
 
 
 def _zone_number(folder: Path) -> tuple[int, ...]:
@@ -131,17 +111,17 @@ def _text(file: Path) -> str | None:
         return None
 
 
-def _zone(folder: Path) -> Zone:
+def _zone(folder: Path) -> _Zone:
     names = [_text(folder / "name") or folder.name]
     if len(_zone_number(folder)) == 2:
         package = folder.parent / folder.name.rpartition(":")[0]
         names.insert(0, _text(package / "name") or package.name)
     largest = _text(folder / "max_energy_range_uj")
     range_uj = int(largest) if largest is not None and largest.isdecimal() and int(largest) > 0 else None
-    return Zone("/".join(names), folder / "energy_uj", range_uj)
+    return _Zone("/".join(names), folder / "energy_uj", range_uj)
 
 
-def working_zones(root: Path) -> tuple[Zone, ...]:
+def _working_zones(root: Path) -> list[_Zone]:
     """Zones that can be read."""
     folders = [f for f in root.glob("intel-rapl:*") if re.fullmatch(r"intel-rapl:\d+(:\d+)?", f.name)]
     if not folders:
@@ -149,25 +129,16 @@ def working_zones(root: Path) -> tuple[Zone, ...]:
     working, reasons = [], []
     for zone in map(_zone, sorted(folders, key=_zone_number)):
         try:
-            zone.read_uj()
-        except SensorFault as fault:
-            denied = isinstance(fault.__cause__, PermissionError)
-            reasons.append(f"rapl: {zone.file} may be read by root only" if denied else str(fault))
+            int(zone.file.read_text())
+        except PermissionError:
+            reasons.append(f"rapl: {zone.file} may be read by root only")
+        except (OSError, ValueError) as error:
+            reasons.append(str(zone.fault(error)))
         else:
             working.append(zone)
     if not working:
         raise EnvironmentFault(reasons[0])
-    return tuple(working)
-
-
-def safe_interval_s(zones: tuple[Zone, ...]) -> float:
-    """Time between readings in which no counter passes more than half of its range, in seconds.
-
-    A wrap-around is seen by a count that went back, which is certain only if less than one range went by.
-    Half of it leaves time for a thread that wakes late.
-    """
-    ranges_j = [zone.range_uj * MICRO for zone in zones if zone.range_uj is not None]
-    return min([_LONGEST_INTERVAL_S, *(range_j / 2 / _POWER_BOUND_W for range_j in ranges_j)])
+    return working
 
 
 class RaplSensor(Counting):
@@ -181,12 +152,14 @@ class RaplSensor(Counting):
     unit_j = MICRO
 
     def __init__(self, root: Path = ROOT, clock: Clock = time.monotonic) -> None:
-        zones = working_zones(root)
+        self._zones = zones = _working_zones(root)
         # Opening the files each time would take longer than reading them.
         self._files = [os.open(zone.file, os.O_RDONLY | os.O_CLOEXEC) for zone in zones]
         weakref.finalize(self, _close, self._files)
-        self._zones = zones
-        self.interval_s = safe_interval_s(zones)
+        # A wrap-around is seen by a count that went back, which is certain only if less than one range went
+        # by. Half of it leaves time for a thread that wakes late.
+        ranges_j = [zone.range_uj * MICRO for zone in zones if zone.range_uj is not None]
+        self.interval_s = min([_LONGEST_INTERVAL_S, *(range_j / 2 / _POWER_BOUND_W for range_j in ranges_j)])
         super().__init__(tuple(zone.domain for zone in zones), clock)
 
     def begin(self) -> None:
@@ -204,7 +177,20 @@ class RaplSensor(Counting):
         return found
 
     def _step(self, domain: int, before: int, after: int, seconds: float) -> float:
-        return after - before if after >= before else self._zones[domain].wrapped_uj(before, after, seconds)
+        """By how much a counter moved, which starts again at 0 after its largest value.
+
+        One that went back without that being possible in the time was set to 0 by something else, such as a
+        suspend.
+        """
+        if after >= before:
+            return after - before
+        zone = self._zones[domain]
+        step_uj = after - before + (zone.range_uj or 0)
+        if not 0 <= step_uj * MICRO <= _POWER_BOUND_W * (seconds + _COUNTING_STEP_S):
+            raise SensorFault(
+                f"rapl: {zone.file} went back from {before} to {after}, which is no wrap-around"
+            )
+        return step_uj
 
 
 def _close(files: list[int]) -> None:
@@ -436,14 +422,19 @@ class Availability:
 
 def sensors(device_type: str, pci_bus_id: str | None = None, root: Path = ROOT) -> list[Availability]:
     """Tell which sensors a device may have, and whether they work."""
-    found = []
+    tried = _tried(device_type, pci_bus_id, root)
+    reasons = {name: found if isinstance(found, str) else None for name, found in tried.items()}
+    return [Availability(name, works=reason is None, reason=reason) for name, reason in reasons.items()]
+
+
+def _tried(device_type: str | None, pci_bus_id: str | None, root: Path) -> dict[str, list[Sensor] | str]:
+    """Each kind of sensor that a device or the machine may have: opened, or why it does not work."""
+    found: dict[str, list[Sensor] | str] = {}
     for name in _OF_TYPE.get(device_type, ()):
         try:
-            open_sensors(name, device_type, pci_bus_id, root)
+            found[name] = open_sensors(name, device_type, pci_bus_id, root)[0]
         except (EnvironmentFault, MissingExtraError) as error:
-            found.append(Availability(name, works=False, reason=str(error)))
-        else:
-            found.append(Availability(name, works=True, reason=None))
+            found[name] = str(error)
     return found
 
 
@@ -471,14 +462,9 @@ def open_sensors(
     if spec != "auto":
         known = f"auto, rapl, nvml, {_NVML}UUID, {_REPLAY}PATH, none"
         raise InputError.of(where="sensor", expected=f"one of {known}", found=repr(spec))
-    found: list[Sensor] = []
-    reasons = []
-    for name in _OF_TYPE.get(device_type, ()):
-        try:
-            found += open_sensors(name, device_type, pci_bus_id, root)[0]
-        except (EnvironmentFault, MissingExtraError) as error:
-            reasons.append(str(error))
-    return found, reasons
+    tried = list(_tried(device_type, pci_bus_id, root).values())
+    opened = chain.from_iterable(found for found in tried if not isinstance(found, str))
+    return list(opened), [found for found in tried if isinstance(found, str)]
 
 
 def _gpu_sensors(device_type: str | None, pci_bus_id: str | None) -> list[Sensor]:

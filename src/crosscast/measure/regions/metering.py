@@ -9,7 +9,7 @@ from contextlib import suppress
 from weakref import WeakSet
 
 from crosscast.errors import InputError, SensorFault
-from crosscast.measure.cpu_counters import EVENTS, Count, Counters, Perf, added_up
+from crosscast.measure.cpu_counters import EVENTS, Count, Counters, LinuxPerf, added_up
 from crosscast.measure.energy import Meter, Sensor
 from crosscast.measure.regions.key import NOTHING, say_once
 from crosscast.measure.sensors import open_sensors
@@ -304,7 +304,7 @@ Counted = Mapping[str, Sequence[Count]]
 class Counting:
     """Counters of all threads that there are when it is made, and of those that they start."""
 
-    def __init__(self, events: Sequence[str], perf: Perf | None = None) -> None:
+    def __init__(self, events: Sequence[str], perf: LinuxPerf | None = None) -> None:
         self._counters = Counters(perf=perf, events=events)
         self._counters.__enter__()
         self._works = True
