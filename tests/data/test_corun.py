@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crosscast.data.corun import DUMMY, Bag, CoRuns, Member, Solo, co_runs, has_mixes, mixes_of
-from crosscast.data.dataset import check_corun_rows
+from crosscast.data.dataset import Dataset, validate
 from crosscast.data.description import BagCount, CoRunContents, CoRunFailure, SoloCount, contents_of
-from crosscast.data.schema import BAGS, SOLOS
+from crosscast.data.schema import BAGS, DEVICES, SOLOS
 from crosscast.data.sources import import_source
 from crosscast.data.table import table_of
 from crosscast.errors import InputError
@@ -166,7 +166,7 @@ def test_rows_that_make_no_mixes_are_refused() -> None:
         [row for row in rows if (row["bag"], row["position"]) != ("mix 0000", 2)]
     )
     rows[3]["application"] = "another"
-    assert "bag 'mix 0000', position 0: expected the same application" in refusal(rows)
+    assert "mix 'mix 0000', position 0: expected the same application" in refusal(rows)
     rows = few()
     next(row for row in rows if "mig" in row["configuration"])["slowdown"] = 1.5
     assert "relative times of at most 1 on parts" in refusal(rows)
@@ -266,7 +266,8 @@ def test_what_a_folder_holds_gives_the_same_view(tmp_path: Path) -> None:
 
 
 def check(solos: list[rows.Row], bags: list[rows.Row]) -> None:
-    check_corun_rows(table_of(SOLOS, solos), table_of(BAGS, bags), "made up")
+    devices = table_of(DEVICES, [rows.device(key) for key in ("cpu", "gpu")])
+    validate(Dataset("made up", devices=devices, solos=table_of(SOLOS, solos), bags=table_of(BAGS, bags)))
 
 
 def refusal_corun_rows(solos: list[rows.Row], bags: list[rows.Row]) -> str:
@@ -291,18 +292,18 @@ def test_bags_of_any_size_of_which_all_or_nothing_is_known_are_good() -> None:
         ({"failure": ""}, "column 'failure', row 4: expected why it failed, or an empty cell, found a text"),
         ({"fits": 2}, "column 'fits', row 4: expected at most 1, found 2"),
         ({"overlap": 1.5}, "column 'overlap', row 4: expected at most 1, found 1.5"),
-        ({"position": 2}, "column 'position', row 4: expected less than the 2 rows of its bag, found 2"),
-        ({"fits": 0}, "column 'fits', row 4: expected 1, as in row 2 of the same bag, found 0"),
-        ({"fits": None}, "column 'fits', row 4: expected 1, as in row 2 of the same bag, found nothing"),
+        ({"position": 2}, "column 'position', row 4: expected less than the 2 rows of its mix, found 2"),
+        ({"fits": 0}, "column 'fits', row 4: expected 1, as in row 2 of the same mix, found 0"),
+        ({"fits": None}, "column 'fits', row 4: expected 1, as in row 2 of the same mix, found nothing"),
         (
             {"overlap": 0.5},
-            "column 'overlap', row 4: expected nothing, as in row 2 of the same bag, found 0.5",
+            "column 'overlap', row 4: expected nothing, as in row 2 of the same mix, found 0.5",
         ),
         (
             {"bag_time_s": 3.0},
-            "column 'bag_time_s', row 4: expected 2.0, as in row 2 of the same bag, found 3.0",
+            "column 'bag_time_s', row 4: expected 2.0, as in row 2 of the same mix, found 3.0",
         ),
-        ({"power_w": 9.0}, "column 'power_w', row 4: expected 5.0, as in row 2 of the same bag, found 9.0"),
+        ({"power_w": 9.0}, "column 'power_w', row 4: expected 5.0, as in row 2 of the same mix, found 9.0"),
     ],
     ids=str,
 )
@@ -329,4 +330,4 @@ def test_positions_are_from_0_without_a_gap(places: set[int]) -> None:
     if places == set(range(len(places))):
         check([], bag)
     else:
-        assert f"expected less than the {len(places)} rows of its bag" in refusal_corun_rows([], bag)
+        assert f"expected less than the {len(places)} rows of its mix" in refusal_corun_rows([], bag)

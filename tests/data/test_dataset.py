@@ -130,16 +130,16 @@ def test_equal_contents_are_equal_bytes_and_notes_stay(tmp_path: Path) -> None:
     [
         (
             rows.dataset(records=[rows.record(), rows.record(1, device="gpu")]),
-            "records: column 'device', row 2: expected a device of the table of devices, found 'gpu'",
+            "records: column 'device', row 2: expected a device of the table of devices, found gpu",
         ),
         (
             rows.dataset(sessions=[rows.session(device="gpu")]),
-            "sessions: column 'device', row 1: expected a device of the table of devices, found 'gpu'",
+            "sessions: column 'device', row 1: expected a device of the table of devices, found gpu",
         ),
         *(
             (
                 rows.dataset(**{table: cells}),
-                f"{table}: column 'device', row 1: expected a device of the table of devices, found 'gpu'",
+                f"{table}: column 'device', row 1: expected a device of the table of devices, found gpu",
             )
             for table, cells in (
                 ("solos", [rows.solo(device="gpu")]),

@@ -93,38 +93,37 @@ def test_any_isolated_run_comes_back_and_has_one_file(
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"application": ...}, "application is missing, expected a name"),
+        ({"application": ...}, "application: expected a value, found none"),
         ({"application": 3}, "application: expected a text, found 3"),
-        ({"size": ""}, "size: expected a text, found ''"),
-        ({"size": "x" * 201}, "size: expected 200 characters at most, found more"),
-        ({"device": ...}, "device is missing, expected a description of the device"),
-        ({"device": "cpu"}, "device: expected a table, found 'cpu'"),
-        ({"device": {"name": "x"}}, "device: device is missing, expected the key of the device"),
-        (
-            {"device": {"device": "x", "cores": 0}},
-            "device: cores: expected a whole number of at least 1, found 0",
-        ),
-        (
-            {"device": {"device": "x", "tdp_w": -1}},
-            "device: tdp_w: expected a number of at least 0, found -1",
-        ),
-        ({"configuration": ...}, "configuration is missing, expected settings by name"),
+        ({"size": ""}, 'size: expected a text of length >= 1, found ""'),
+        ({"size": "x" * 201}, 'size: expected a text of length <= 200, found "xxx'),
+        ({"device": ...}, "device: expected a value, found none"),
+        ({"device": "cpu"}, 'device: expected an object, found "cpu"'),
+        ({"device": {"name": "x"}}, "device.device: expected a value, found none"),
+        ({"device": {"device": "x", "cores": 0}}, "device.cores: expected a whole number >= 1, found 0"),
+        ({"device": {"device": "x", "tdp_w": -1}}, "device.tdp_w: expected a number >= 0.0, found -1"),
+        ({"device": {"device": "x", "colour": "red"}}, "device.colour: expected no such field, found"),
+        ({"configuration": ...}, "configuration: expected a value, found none"),
         (
             {"configuration": {"cores": [2]}},
-            "configuration: configuration: cores: expected a finite number or a word, found [2]",
+            "configuration: cores: expected a finite number or a word, found",
         ),
-        ({"runs": 0}, "runs: expected a whole number of at least 1, found 0"),
-        ({"time_s": 0}, "time_s: expected a number above 0, found 0"),
-        ({"time_s": "1"}, "time_s: expected a number, found '1'"),
-        ({"power_w": -1.0}, "power_w: expected a number of at least 0, found -1.0"),
-        ({"memory_bytes": 1.5}, "memory_bytes: expected a whole number of at least 0, found 1.5"),
-        ({"features": ...}, "features is missing, expected numbers by name"),
-        ({"features": {"ipc": None}}, "features: ipc: expected a number, found None"),
-        ({"features": {"ipc": True}}, "features: ipc: expected a number, found True"),
-        ({"features": {str(n): n for n in range(513)}}, "features: expected at most 512 numbers, found 513"),
-        ({"features": {"x" * 201: 1}}, "features: expected names of 200 characters at most"),
-        ({"version": ...}, "version is missing, expected 1"),
-        ({"version": 0}, "version: expected a whole number of at least 1, found 0"),
+        ({"runs": 0}, "runs: expected a whole number >= 1, found 0"),
+        ({"time_s": 0}, "time_s: expected a number > 0.0, found 0"),
+        ({"time_s": "1"}, 'time_s: expected a number or null, found "1"'),
+        ({"times": [1]}, "times: expected no such field, found [1]"),
+        ({"power_w": -1.0}, "power_w: expected a number >= 0.0, found -1.0"),
+        ({"memory_bytes": 1.5}, "memory_bytes: expected a whole number or null, found 1.5"),
+        ({"features": ...}, "features: expected a value, found none"),
+        ({"features": {"ipc": None}}, "features.ipc: expected a number, found null"),
+        ({"features": {"ipc": True}}, "features.ipc: expected a number, found true"),
+        (
+            {"features": {str(n): n for n in range(513)}},
+            "features: expected an object of length <= 512, found",
+        ),
+        ({"features": {"x" * 201: 1}}, "features: expected a text of length <= 200, found"),
+        ({"version": ...}, "version: expected a value, found none"),
+        ({"version": 0}, "version: expected a whole number >= 1, found 0"),
         (
             {"version": 2},
             "expected an isolated run of version 1 or older, found version 2: a newer Crosscast wrote it",
@@ -137,15 +136,7 @@ def test_any_isolated_run_comes_back_and_has_one_file(
     ids=str,
 )
 def test_what_must_not_be_there_is_named(tmp_path: Path, fields: dict[str, Any], message: str) -> None:
-    assert refusal(written(tmp_path, **fields)) == message
-
-
-def test_a_field_that_nobody_knows_is_refused(tmp_path: Path) -> None:
-    assert refusal(written(tmp_path, times=[1])).startswith("unknown key 'times', expected one of format,")
-    wrong = {"device": {"device": "x", "colour": "red"}}
-    assert refusal(written(tmp_path, **wrong)).startswith(
-        "device: unknown key 'colour', expected one of device,"
-    )
+    assert refusal(written(tmp_path, **fields)).startswith(message)
 
 
 @pytest.mark.parametrize(
@@ -178,7 +169,7 @@ def test_a_number_beyond_all_others_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     write_profile(SOLO, DEVICE, path)
     path.write_text(path.read_text().replace("0.25", "1e999"))
-    assert "a number, found inf" in refusal(path)
+    assert "features.mix_mem: expected a number <= 1.79" in refusal(path)
 
 
 def test_a_folder_no_file_and_a_file_of_any_length_are_refused(tmp_path: Path) -> None:
@@ -192,11 +183,11 @@ def test_a_folder_no_file_and_a_file_of_any_length_are_refused(tmp_path: Path) -
     ("solo", "device", "message"),
     [
         (Solo("sums", "tiny", "gpu", 1.0), DEVICE, "device: expected 'gpu', found 'cpu'"),
-        (Solo("sums", "tiny", "cpu", math.nan), DEVICE, "time_s: expected a number, found nan"),
+        (Solo("sums", "tiny", "cpu", math.nan), DEVICE, "time_s: expected a number > 0.0, found NaN"),
         (
             Solo("sums", "tiny", "cpu", 1.0, features={"ipc": math.inf}),
             {},
-            "features: ipc: expected a number",
+            "features.ipc: expected a number",
         ),
         (Solo("sums", "tiny", "cpu", 1.0, "[]"), {}, "configuration: expected an object of settings"),
     ],

@@ -99,7 +99,9 @@ def test_the_command_joins_folders_into_a_new_one(tmp_path: Path, capfd: pytest.
     assert main([*words, "--json"]) == 0
     output = capfd.readouterr()
     assert "crosscast: note: cpu-2cu was measured on a, b" in output.err
-    assert json.loads(output.out)
+    assert json.loads(output.out)["hosts"] == {"cpu-2cu": ["a", "b"]}
+    assert main(["dataset", "describe", str(tmp_path / "c")]) == 0
+    assert "cpu-2cu was measured on a, b" in capfd.readouterr().out
     assert read_dataset(tmp_path / "c").sessions.num_rows == 2
     assert main(words) == 2
     assert "--out: expected a new or empty folder" in capfd.readouterr().err

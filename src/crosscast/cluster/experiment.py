@@ -66,9 +66,7 @@ def draw_types(types: int, count: int, generator: np.random.Generator) -> Intege
 
 
 def submissions(count: int, interarrival_s: float, generator: np.random.Generator) -> Reals:
-    """When jobs are submitted: the first at 0 s, the next ones after exponential times (a Poisson
-    process).
-    """
+    """When jobs are submitted: the first at 0 s, the next after exponential times (a Poisson process)."""
     if not (interarrival_s >= 0 and np.isfinite(interarrival_s)):
         raise InputError(f"interarrival: expected a time of at least 0 s, found {interarrival_s}")
     between = generator.exponential(interarrival_s, size=count)
@@ -239,18 +237,18 @@ def summaries(outcomes: Sequence[Outcome]) -> list[PlacementSummary]:
 
 def _summary(name: str, own: list[Outcome], by_name: dict[str, list[Outcome]]) -> PlacementSummary:
     metrics = [outcome.metrics for outcome in own]
+    of_metrics = ("mean_wait_s", "median_wait_s", "wait_p95_s", "utilisation")
+    means: dict[str, Any] = {name: _mean([getattr(each, name) for each in metrics]) for name in of_metrics}
+    means |= {
+        name: _mean([getattr(each, name) for each in own])
+        for name in ("on_fastest", "work_over_least", "simulation_s")
+    }
     return PlacementSummary(
         placement=name,
         jobs=metrics[0].jobs,
         makespan_s=mean_of([each.makespan_s for each in metrics]),
         average_bounded_slowdown=mean_of([each.average_bounded_slowdown for each in metrics]),
-        mean_wait_s=float(np.mean([each.mean_wait_s for each in metrics])),
-        median_wait_s=float(np.mean([each.median_wait_s for each in metrics])),
-        wait_p95_s=float(np.mean([each.wait_p95_s for each in metrics])),
-        utilisation=_mean([each.utilisation for each in metrics]),
-        on_fastest=float(np.mean([each.on_fastest for each in own])),
-        work_over_least=_mean([each.work_over_least for each in own]),
-        simulation_s=float(np.mean([each.simulation_s for each in own])),
+        **means,
         machines=[
             _machine([outcome.machines[place] for outcome in own]) for place in range(len(own[0].machines))
         ],
@@ -262,25 +260,20 @@ def _summary(name: str, own: list[Outcome], by_name: dict[str, list[Outcome]]) -
                 ]
             )
             for reference in REFERENCES
-            if reference in by_name and reference != name and all(_spans(by_name[reference]))
+            if reference in by_name
+            and reference != name
+            and all(each.metrics.makespan_s > 0 for each in by_name[reference])
         },
         outcomes=own,
     )
 
 
-def _spans(outcomes: list[Outcome]) -> list[bool]:
-    return [outcome.metrics.makespan_s > 0 for outcome in outcomes]
-
-
 def _machine(own: list[MachineMetrics]) -> MachineMetrics:
-    return MachineMetrics(
-        machine=own[0].machine,
-        procs=own[0].procs,
-        jobs=round(np.mean([each.jobs for each in own])),
-        utilisation=_mean([each.utilisation for each in own]),
-        mean_wait_s=_mean([each.mean_wait_s for each in own]),
-        average_bounded_slowdown=_mean([each.average_bounded_slowdown for each in own]),
-    )
+    means: dict[str, Any] = {
+        name: _mean([getattr(each, name) for each in own])
+        for name in ("utilisation", "mean_wait_s", "average_bounded_slowdown")
+    }
+    return replace(own[0], jobs=round(np.mean([each.jobs for each in own])), **means)
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

@@ -15,15 +15,9 @@ from crosscast.cluster.experiment import drawn
 from crosscast.cluster.job_types import read_job_types
 from crosscast.cluster.jobs import Jobs, Machine
 from crosscast.cluster.placements import NEEDS, PLACEMENTS, Needs, Workload, type_workload
-from crosscast.data.files import csv_rows
+from crosscast.data.sources.corun import GAVEL_ALONE, GAVEL_SPEEDS, GAVEL_SPREAD
+from crosscast.data.sources.source import read_file
 from crosscast.errors import InputError
-
-_COLUMNS = ("file", "gpu", "job", "gpus", "steps_per_s")
-_FILE = "simulation_throughputs"
-"""Of the two that Gavel has: the other, of its physical cluster, contradicts itself."""
-_APART = "_unconsolidated"
-"""End of the name of GPUs that are not in one server."""
-_MOST_BYTES = 16 << 20
 
 
 @dataclass(frozen=True)
@@ -37,31 +31,20 @@ class GavelSpeeds:
 
 
 def read_speeds(path: str | Path) -> GavelSpeeds:
-    """Read speeds."""
-    path = Path(path)
-    where, header, rows = csv_rows(path, "speeds", " and ".join(_COLUMNS), _MOST_BYTES)
-    for name in _COLUMNS:
-        if name not in header:
-            raise InputError(f"{where}: expected a column {name}, found {', '.join(header)[:200]}")
-    speeds: dict[tuple[str, int], dict[str, float]] = {}
-    kinds: dict[str, None] = {}
-    for place, row in rows:
-        kind = row["gpu"]
-        if row["file"] != _FILE or kind.endswith(_APART):
-            continue
-        gpus = _number(place, "gpus", row["gpus"], least=1, is_whole=True)
-        speed = _number(place, "steps_per_s", row["steps_per_s"])
-        known = speeds.setdefault((row["job"], int(gpus)), {})
-        if kind in known:
-            raise InputError(
-                f"{place}: expected each speed once, found {row['job']} on {int(gpus)} {kind} again"
-            )
-        known[kind] = speed
-        kinds[kind] = None
-    if not speeds:
-        raise InputError(f"{path}: expected rows of {_FILE}, found none")
-    by_job = {job: tuple(known.get(kind, 0.0) for kind in kinds) for job, known in speeds.items()}
-    return GavelSpeeds(tuple(kinds), frozenset(name for name, _ in by_job), by_job)
+    """Read speeds, of GPUs in one server."""
+    rows = [
+        row
+        for row in read_file(GAVEL_ALONE, Path(path)).rows
+        if row["file"] == GAVEL_SPEEDS and not row["gpu"].endswith(GAVEL_SPREAD)
+    ]
+    if not rows:
+        raise InputError(f"{path}: expected rows of {GAVEL_SPEEDS}, found none")
+    kinds = tuple(dict.fromkeys(row["gpu"] for row in rows))
+    by_job = {(row["job"], row["gpus"]): [0.0] * len(kinds) for row in rows}
+    for row in rows:
+        by_job[row["job"], row["gpus"]][kinds.index(row["gpu"])] = row["steps_per_s"]
+    speeds = {job: tuple(known) for job, known in by_job.items()}
+    return GavelSpeeds(kinds, frozenset(name for name, _ in speeds), speeds)
 
 
 _LAYOUTS = {
@@ -172,14 +155,14 @@ def _job(where: str, line: bytes, speeds: GavelSpeeds, speeds_path: Path) -> _Li
     return _Line(kind, steps, int(gpus), arrival)
 
 
-def _number(where: str, name: str, text: str, *, least: int = 0, is_whole: bool = False) -> float:
+def _number(where: str, name: str, text: str, *, is_whole: bool = False) -> float:
     try:
         value = float(text)
     except ValueError:
         value = math.nan
-    if not least <= value <= 1e15 or (is_whole and not value.is_integer()):
+    if not 0 <= value <= 1e15 or (is_whole and not value.is_integer()):
         kind = "a whole number" if is_whole else "a number"
-        raise InputError(f"{where}: {name}: expected {kind} of at least {least}, found {text[:60]!r}")
+        raise InputError(f"{where}: {name}: expected {kind} of at least 0, found {text[:60]!r}")
     return value
 
 

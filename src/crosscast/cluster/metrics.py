@@ -224,9 +224,7 @@ class MachineMetrics:
 
 def per_machine(schedule: Schedule) -> list[MachineMetrics]:
     """Metrics of each machine, in their order."""
-    count = len(schedule.machines)
-    jobs, waits = group_means(schedule.machine, schedule.wait_s, count)
-    _, slowdowns = group_means(schedule.machine, bounded_slowdown(schedule.wait_s, schedule.ran_s), count)
+    jobs, waits, slowdowns = _by_group(schedule, schedule.machine, len(schedule.machines))
     makespan_s = float(schedule.end_s.max() - schedule.jobs.submit_s[0]) if len(schedule.jobs) else 0.0
     used = processor_seconds(schedule).tolist()
     return [
@@ -240,6 +238,14 @@ def per_machine(schedule: Schedule) -> list[MachineMetrics]:
         )
         for place, machine in enumerate(schedule.machines)
     ]
+
+
+def _by_group(
+    schedule: Schedule, group: Integers, groups: int
+) -> tuple[list[int], list[float | None], list[float | None]]:
+    """Number, mean wait and average bounded slowdown of the jobs of each group."""
+    jobs, waits = group_means(group, schedule.wait_s, groups)
+    return jobs, waits, group_means(group, bounded_slowdown(schedule.wait_s, schedule.ran_s), groups)[1]
 
 
 @dataclass(frozen=True)
@@ -257,8 +263,7 @@ def per_user(schedule: Schedule) -> list[UserMetrics]:
     user, users = schedule.jobs.user, schedule.jobs.users
     if user is None:
         return []
-    jobs, waits = group_means(user, schedule.wait_s, len(users))
-    _, slowdowns = group_means(user, bounded_slowdown(schedule.wait_s, schedule.ran_s), len(users))
+    jobs, waits, slowdowns = _by_group(schedule, user, len(users))
     return [
         UserMetrics(name, jobs[place], wait_s, slowdown)
         for place, (name, wait_s, slowdown) in enumerate(zip(users, waits, slowdowns, strict=True))

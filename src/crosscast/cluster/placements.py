@@ -62,46 +62,15 @@ class Workload:
         return fits & np.isfinite(self.jobs.run_s)
 
 
-def completion(workload: Workload) -> Completion:
-    """Weigh the predicted wait on each machine against the predicted time there."""
-    if workload.predicted_s is None:
-        raise InputError("placement: completion: expected jobs with predicted times, found none")
-    return Completion(np.where(workload.runs_on, workload.predicted_s, np.inf))
-
-
-def oracle_completion(workload: Workload) -> Completion:
-    """The same with the times that jobs really run: what a model that is never wrong would do."""
-    return Completion(np.where(workload.runs_on, workload.jobs.run_s, np.inf))
-
-
 NEAR = 2.0
 """Jobs wait rather than run so many times as long as on their fastest machine."""
 
 
-def model_order(workload: Workload) -> Preferred:
-    """List machines by the predicted vector, least first: Algorithm 2 of Nichols et al. 2024.
-
-    There a vector's entry is a speed, and the greatest comes first; here it is a time.
-    """
-    return by_time(workload, _vector_of(workload, "model"))
-
-
-def model_near_order(workload: Workload) -> Preferred:
-    """The same, without machines on which a job should take more than `NEAR` times its least time.
-
-    Algorithm 2 fills whichever machine is free, however slow it is for the job at the head of the queue.
-    """
-    return by_time(workload, _vector_of(workload, "model-near"), within=NEAR)
-
-
-def _vector_of(workload: Workload, name: str) -> Reals:
-    if workload.vector is None:
-        raise InputError(f"placement: {name}: expected jobs with predicted vectors, found none")
-    return workload.vector
-
-
 def by_time(workload: Workload, time: Reals, *, within: float | None = None) -> Preferred:
-    """List the machines on which each job runs, the one with the least time first."""
+    """List the machines on which each job runs, the one with the least time first.
+
+    With `within`, those on which it takes more than so many times its least time are left out.
+    """
     known = np.where(workload.runs_on, time, np.inf)
     order = np.argsort(known, axis=1, kind="stable")
     taken = workload.runs_on
@@ -111,14 +80,18 @@ def by_time(workload: Workload, time: Reals, *, within: float | None = None) -> 
     return Preferred(np.where(listed, order, -1))
 
 
-def oracle_order(workload: Workload) -> Preferred:
-    """List machines by the times that jobs really run, least first."""
-    return by_time(workload, workload.jobs.run_s)
+def _completion(workload: Workload, time_s: Reals) -> Completion:
+    return Completion(np.where(workload.runs_on, time_s, np.inf))
 
 
-def oracle_near_order(workload: Workload) -> Preferred:
-    """The same, without machines on which a job runs more than `NEAR` times its least time."""
-    return by_time(workload, workload.jobs.run_s, within=NEAR)
+def _predicted(workload: Workload, name: str) -> Reals:
+    """What a placement goes by."""
+    values, what = workload.vector, "vectors"
+    if NEEDS[name] == "seconds":
+        values, what = workload.predicted_s, "times"
+    if values is None:
+        raise InputError(f"placement: {name}: expected jobs with predicted {what}, found none")
+    return values
 
 
 def random_machine(workload: Workload, generator: np.random.Generator) -> Bound:
@@ -196,18 +169,25 @@ Place = Callable[[Workload, np.random.Generator], Placement]
 
 PLACEMENTS: Mapping[str, Place] = MappingProxyType(
     {
-        "round-robin": lambda workload, _: round_robin(workload),
+        "round-robin": lambda jobs, _: round_robin(jobs),
         "random": random_machine,
-        "user": lambda workload, _: user_round_robin(workload),
-        "model": lambda workload, _: model_order(workload),
-        "oracle": lambda workload, _: oracle_order(workload),
-        "model-near": lambda workload, _: model_near_order(workload),
-        "oracle-near": lambda workload, _: oracle_near_order(workload),
-        "completion": lambda workload, _: completion(workload),
-        "oracle-completion": lambda workload, _: oracle_completion(workload),
+        "user": lambda jobs, _: user_round_robin(jobs),
+        # Algorithm 2 of Nichols et al. 2024. There a vector's entry is a speed, and the greatest comes first;
+        # here it is a time.
+        "model": lambda jobs, _: by_time(jobs, _predicted(jobs, "model")),
+        "oracle": lambda jobs, _: by_time(jobs, jobs.jobs.run_s),
+        # That algorithm fills whichever machine is free, however slow it is for the job at the queue's head.
+        "model-near": lambda jobs, _: by_time(jobs, _predicted(jobs, "model-near"), within=NEAR),
+        "oracle-near": lambda jobs, _: by_time(jobs, jobs.jobs.run_s, within=NEAR),
+        # Weighs the predicted wait on each machine against the predicted time there.
+        "completion": lambda jobs, _: _completion(jobs, _predicted(jobs, "completion")),
+        "oracle-completion": lambda jobs, _: _completion(jobs, jobs.jobs.run_s),
     }
 )
-"""Each places a workload, with a generator for what is left to chance."""
+"""Each places a workload, with a generator for what is left to chance.
+
+Oracles know the times that jobs really run: what a model that is never wrong would do.
+"""
 
 NEEDS: Mapping[str, str] = MappingProxyType(
     {"model": "vector", "model-near": "vector", "completion": "seconds"}

@@ -5,9 +5,9 @@ from __future__ import annotations
 import gzip
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import starmap
+from itertools import islice, starmap
 from pathlib import Path
 from typing import BinaryIO, Literal, cast, get_args
 
@@ -16,7 +16,7 @@ import numpy as np
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.cluster.jobs import Jobs, Schedule, texts_of
 from crosscast.data.files import whole_file
-from crosscast.errors import InputError, importing
+from crosscast.errors import InputError
 
 Kind = Literal["time", "procs", "amount", "number"]
 """Seconds, processors, anything else that is measured, and numbers that stand for something.
@@ -191,78 +191,6 @@ class CleanedJobs:
         return notes
 
 
-def cleaned(
-    label: str, header: SwfHeader, columns: Mapping[str, Reals], estimates: Estimates, overruns: Overruns
-) -> CleanedJobs:
-    """Take the jobs out of the columns of a trace; see `crosscast.cluster.swf.Trace.jobs`.
-
-    A job has the processors that it was allocated, else those that it requested, and runs for its run time,
-    which may be 0 s (less than half a second). Lines that are no such job are left out, each for the first
-    reason that holds: parts of a job that has a line of its own; cancelled before the start; no submit time;
-    no processors; no run time.
-    """
-    for name, value, known in (
-        ("estimates", estimates, get_args(Estimates)),
-        ("overruns", overruns, get_args(Overruns)),
-    ):
-        if value not in known:
-            raise InputError(f"{name}: expected one of {', '.join(known)}, found {value!r}")
-    run, status = columns["run_s"], columns["status"]
-    procs = np.where(columns["procs"] > 0, columns["procs"], columns["requested_procs"])
-    reasons: dict[str, Flags] = {
-        "parts of a job that has a line of its own": _parts(columns["job"], status),
-        "cancelled before the start": (status == CANCELLED) & ~(run > 0),
-        "no submit time": np.isnan(columns["submit_s"]),
-        "no processors": ~(procs > 0),
-        "no run time": np.isnan(run),
-    }
-    kept = np.ones(len(run), dtype=np.bool_)
-    left_out = {}
-    for reason, wrong in reasons.items():
-        wrong &= kept
-        if count := int(np.count_nonzero(wrong)):
-            left_out[reason] = count
-            kept &= ~wrong
-    if not kept.any():
-        found = ", ".join(f"{count} {reason}" for reason, count in left_out.items())
-        raise InputError(f"trace {label}: expected jobs that ran, found none ({found})")
-
-    rows = np.flatnonzero(kept)
-
-    def taken(column: Reals) -> Reals:
-        # Nothing is copied where nothing is left out.
-        return np.ascontiguousarray(column) if len(rows) == len(column) else column[rows]
-
-    number, run, procs = taken(columns["job"]), taken(run), taken(procs)
-    requested = taken(columns["requested_s"])
-    requested = np.where(requested > 0, requested, np.nan)
-    overran = run > requested
-    killed = overruns == "kill" or (overruns == "header" and header.allow_overuse is False)
-    if killed:
-        run = np.fmin(run, requested)
-    estimate = run if estimates == "exact" else np.where(np.isnan(requested), run, requested)
-    user, users = _users(taken(columns["user"]))
-    most = header.max_procs
-    jobs = Jobs(
-        number=np.where(np.isnan(number), rows + 1.0, number).astype(np.int64),
-        submit_s=taken(columns["submit_s"]),
-        procs=procs.astype(np.int64),
-        run_s=run[:, None],
-        estimate_s=estimate[:, None],
-        user=user,
-        users=users,
-    )
-    return CleanedJobs(
-        jobs,
-        rows,
-        left_out,
-        without_request=int(np.count_nonzero(np.isnan(requested))),
-        overran=int(np.count_nonzero(overran)),
-        killed=killed,
-        too_wide=None if most is None else int(np.count_nonzero(jobs.procs > most)),
-    )
-
-
 def _parts(job: Reals, status: Reals) -> Flags:
     """Lines of parts of jobs of which another line tells as a whole."""
     is_part = np.isin(status, _PARTS)
@@ -309,8 +237,75 @@ class Trace:
         return len(self.columns[NAMES[0]])
 
     def jobs(self, estimates: Estimates = "requested", overruns: Overruns = "header") -> CleanedJobs:
-        """The jobs that a simulation can run, and what became of the others."""
-        return cleaned(self.label, self.header, self.columns, estimates, overruns)
+        """The jobs that a simulation can run, and what became of the others.
+
+        A job has the processors that it was allocated, else those that it requested, and runs for its run
+        time, which may be 0 s (less than half a second). Lines that are no such job are left out, each for
+        the first reason that holds: parts of a job that has a line of its own; cancelled before the start; no
+        submit time; no processors; no run time.
+        """
+        for name, value, known in (
+            ("estimates", estimates, get_args(Estimates)),
+            ("overruns", overruns, get_args(Overruns)),
+        ):
+            if value not in known:
+                raise InputError(f"{name}: expected one of {', '.join(known)}, found {value!r}")
+        columns, header = self.columns, self.header
+        procs = np.where(columns["procs"] > 0, columns["procs"], columns["requested_procs"])
+        rows, left_out = self._kept(procs)
+
+        def taken(column: Reals) -> Reals:
+            # Nothing is copied where nothing is left out.
+            return np.ascontiguousarray(column) if len(rows) == len(column) else column[rows]
+
+        number, run, requested = (taken(columns[name]) for name in ("job", "run_s", "requested_s"))
+        requested = np.where(requested > 0, requested, np.nan)
+        overran = run > requested
+        killed = overruns == "kill" or (overruns == "header" and header.allow_overuse is False)
+        if killed:
+            run = np.fmin(run, requested)
+        estimate = run if estimates == "exact" else np.where(np.isnan(requested), run, requested)
+        user, users = _users(taken(columns["user"]))
+        jobs = Jobs(
+            number=np.where(np.isnan(number), rows + 1.0, number).astype(np.int64),
+            submit_s=taken(columns["submit_s"]),
+            procs=taken(procs).astype(np.int64),
+            run_s=run[:, None],
+            estimate_s=estimate[:, None],
+            user=user,
+            users=users,
+        )
+        most = header.max_procs
+        return CleanedJobs(
+            jobs,
+            rows,
+            left_out,
+            without_request=int(np.count_nonzero(np.isnan(requested))),
+            overran=int(np.count_nonzero(overran)),
+            killed=killed,
+            too_wide=None if most is None else int(np.count_nonzero(jobs.procs > most)),
+        )
+
+    def _kept(self, procs: Reals) -> tuple[Integers, dict[str, int]]:
+        """Rows of the lines that are jobs, and how many of the others there are by the reason."""
+        run, status = self.columns["run_s"], self.columns["status"]
+        reasons: dict[str, Flags] = {
+            "parts of a job that has a line of its own": _parts(self.columns["job"], status),
+            "cancelled before the start": (status == CANCELLED) & ~(run > 0),
+            "no submit time": np.isnan(self.columns["submit_s"]),
+            "no processors": ~(procs > 0),
+            "no run time": np.isnan(run),
+        }
+        kept = np.ones(len(run), dtype=np.bool_)
+        left_out = {}
+        for reason, wrong in reasons.items():
+            if count := int(np.count_nonzero(wrong & kept)):
+                left_out[reason] = count
+                kept &= ~wrong
+        if not kept.any():
+            found = ", ".join(f"{count} {reason}" for reason, count in left_out.items())
+            raise InputError(f"trace {self.label}: expected jobs that ran, found none ({found})")
+        return np.flatnonzero(kept), left_out
 
 
 _BLOCK = 1 << 20
@@ -320,12 +315,16 @@ _MOST_BYTES = 4 << 30
 _MOST_COMMENTS = 4 << 20
 _MOST_JOBS = 1 << 24
 _GZIP = b"\x1f\x8b"
+_NO_JOB = re.compile(rb"^[ \t\r]*(;.*)?\n", re.MULTILINE)
+"""A comment, or a line with nothing in it."""
+_OF_NO_NUMBER = re.compile(rb"[^0-9eE.+\- \t\r\n]")
 _NUMBER_WORD = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _SPACES = re.compile(rb"[ \t\r]+")
 _EXACT = 2.0**53
 """Beyond it, numbers are not whole any more."""
-_WHOLE = [place for place, field in enumerate(FIELDS) if field.kind in ("procs", "number")]
+_WHOLE = np.array([field.kind in ("procs", "number") for field in FIELDS])
 _STRICT = np.array([field.kind in ("time", "procs") for field in FIELDS])
+_UNITS = np.array([field.unit for field in FIELDS], dtype=np.float64)
 
 
 def read_swf(path: str | Path) -> Trace:
@@ -347,28 +346,30 @@ def read_swf(path: str | Path) -> Trace:
         If the file cannot be read, has no jobs or too many, a line is not 18 numbers, a time or a number of
         processors is negative but not −1, or a job is submitted before one of a line above. Names the line
         and the field.
-    MissingExtraError
-        If pyarrow is not installed.
     """
     path = Path(path)
     comments: list[str] = []
-    columns = [_Column() for _ in FIELDS]
+    columns: list[list[Reals]] = [[] for _ in FIELDS]
     count, passed, last_submit = 0, 0, -np.inf
-    for first, block in _blocks(path):
-        lines, rows, others = _lines_of(path, block, first, comments)
-        count, passed = count + len(rows), passed + others
+    for first, text in _blocks(path):
+        comments += [_decoded(found[1].strip()) for found in _NO_JOB.finditer(text) if found[1]]
+        block = _Block(path, first, text, _NO_JOB.sub(b"", text))
+        passed += len(text) - len(block.jobs)
         if passed > _MOST_COMMENTS:
             raise InputError(f"{path}: expected a line for each job, found {passed} bytes of other lines")
+        if not block.jobs:
+            continue
+        numbers = block.checked(block.numbers(), last_submit)
+        last_submit = np.fmax.reduce(numbers[:, 1], initial=last_submit)
+        count += len(numbers)
         if count > _MOST_JOBS:
             raise InputError(f"{path}: expected at most {_MOST_JOBS} jobs, found more")
-        if rows:
-            numbers = _checked(path, lines, _numbers(path, lines, rows), last_submit)
-            last_submit = np.fmax.reduce(numbers[:, 1], initial=last_submit)
-            for column, cells, field in zip(columns, numbers.T, FIELDS, strict=True):
-                column.add(cells * field.unit)
+        for column, cells in zip(columns, (numbers * _UNITS).T, strict=True):
+            column.append(_lean(cells))
     if not count:
         raise InputError(f"{path}: expected a line for each job, found none")
-    whole = {name: column.whole() for name, column in zip(NAMES, columns, strict=True)}
+    # One column after the other, as all parts and all columns would be the trace in memory twice.
+    whole = {name: _joined(columns.pop(0)) for name in NAMES}
     return Trace(path.name.removesuffix(".gz").removesuffix(".swf"), header_of(comments), whole)
 
 
@@ -388,46 +389,22 @@ def _blocks(path: Path) -> Iterator[tuple[int, bytes]]:
                     raise InputError(
                         f"{path}: expected a trace of at most {_MOST_BYTES >> 30} GiB, found more"
                     )
-                text = rest + piece
-                end = text.rfind(b"\n") + 1
-                text, rest = text[:end], text[end:]
+                whole, end, rest = (rest + piece).rpartition(b"\n")
                 if len(rest) > _LONGEST_LINE:
                     # Refused here: all of such a file would be one line in memory.
-                    place = line + text.count(b"\n")
+                    place = line + whole.count(b"\n") + len(end)
                     raise InputError(
                         f"{path}: line {place}: expected {len(FIELDS)} numbers, found more than "
                         f"{_LONGEST_LINE >> 10} KiB without an end of line"
                     )
-                if text:
-                    yield line, text
-                    line += text.count(b"\n")
+                if end:
+                    yield line, whole + end
+                    line += whole.count(b"\n") + 1
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"{path}: cannot read the trace ({reason})") from error
     if rest:
         yield line, rest + b"\n"
-
-
-def _lines_of(
-    path: Path, block: bytes, first: int, comments: list[str]
-) -> tuple[list[int], list[list[bytes]], int]:
-    """Numbers and words of the lines that are jobs, and bytes of the others; comments are added."""
-    lines, rows, others = [], [], 0
-    # Python takes these two for spaces; the format does not.
-    odd = b"\f" in block or b"\v" in block
-    for line, text in enumerate(block.split(b"\n")[:-1], start=first):
-        words = [word for word in _SPACES.split(text) if word] if odd else text.split()
-        if not words or words[0].startswith(b";"):
-            others += len(text) + 1
-            if words:
-                comments.append(_decoded(text.strip()))
-            continue
-        if len(words) != len(FIELDS):
-            _check_words(path, line, words[: len(FIELDS)])
-            raise InputError(f"{path}: line {line}: expected {len(FIELDS)} fields, found {len(words)}")
-        lines.append(line)
-        rows.append(words)
-    return lines, rows, others
 
 
 def _decoded(comment: bytes) -> str:
@@ -438,93 +415,81 @@ def _decoded(comment: bytes) -> str:
         return comment.decode("latin-1")
 
 
-def _numbers(path: Path, lines: list[int], rows: list[list[bytes]]) -> Reals:
-    """Numbers of the words, of shape ``(k, 18)``."""
-    with importing("cluster", "reading a trace"):
-        import pyarrow as pa
-        from pyarrow import csv
-    text = b"\n".join(map(b" ".join, rows)) + b"\n"
-    types = dict.fromkeys(NAMES, pa.float64())
-    try:
-        table = csv.read_csv(
-            pa.BufferReader(text),
-            csv.ReadOptions(column_names=list(NAMES), use_threads=False, block_size=2 * len(text)),
-            csv.ParseOptions(delimiter=" ", quote_char=False),
-            csv.ConvertOptions(column_types=types, null_values=[]),
+@dataclass(frozen=True)
+class _Block:
+    """Some lines of a trace; which of them is wrong is looked for when one is."""
+
+    path: Path
+    first: int  # Number of the first line
+    text: bytes
+    jobs: bytes  # The lines that are no comments
+
+    def numbers(self) -> Reals:
+        """Numbers of all jobs, of shape ``(k, 18)``."""
+        # NumPy takes more for spaces and numbers than the format does.
+        if not _OF_NO_NUMBER.search(self.jobs):
+            try:
+                numbers: Reals = np.loadtxt(self.jobs.decode("ascii").splitlines(), comments=None, ndmin=2)
+                if numbers.shape[1] == len(FIELDS):
+                    return numbers
+            except ValueError:
+                pass
+        return np.array([[float(word) for word in words] for _, words in self._lines()])
+
+    def _lines(self) -> Iterator[tuple[int, list[bytes]]]:
+        """Number and words of each job, of which the first that is wrong is refused."""
+        for line, text in enumerate(self.text.split(b"\n")[:-1], start=self.first):
+            words = [word for word in _SPACES.split(text) if word]
+            if not words or words[0].startswith(b";"):
+                continue
+            for place, word in enumerate(words[: len(FIELDS)]):
+                if not _NUMBER_WORD.fullmatch(word):
+                    found = repr(word[:40].decode("utf-8", errors="replace"))
+                    raise self._error(line, place, "a number", found)
+            if len(words) != len(FIELDS):
+                raise InputError(
+                    f"{self.path}: line {line}: expected {len(FIELDS)} fields, found {len(words)}"
+                )
+            yield line, words
+
+    def checked(self, numbers: Reals, last_submit: float) -> Reals:
+        """Check numbers and take what is missing out of them."""
+        negative = numbers < 0
+        self._refuse(
+            numbers, negative & (numbers != -1) & _STRICT, "at least 0, or -1 where nothing is known"
         )
-        numbers = np.stack([table.column(name).to_numpy() for name in NAMES], axis=1)
-        if np.isfinite(numbers).all():
-            return numbers
-    except pa.ArrowInvalid:
-        pass
-    for line, words in zip(lines, rows, strict=True):
-        _check_words(path, line, words)
-    # Numbers that Arrow does not know: with a plus sign, or too large.
-    return np.array([[float(word) for word in words] for words in rows])
+        self._refuse(numbers, ~(np.abs(numbers) <= _EXACT), "a number of at most 2^53")
+        self._refuse(numbers, (numbers != np.floor(numbers)) & _WHOLE & ~negative, "a whole number")
+        numbers[negative] = np.nan
+        # Only the first of the parts of a job that was stopped in between has a submit time.
+        submits = np.fmax.accumulate(np.concatenate(([last_submit], numbers[:, 1])))
+        early = numbers[:, 1] < submits[:-1]
+        if early.any():
+            row = int(np.argmax(early))
+            self._refuse(numbers, early[:, None], f"at least {submits[row]:.15g}, as in a line before", 1)
+        return numbers
 
-
-def _check_words(path: Path, line: int, words: Sequence[bytes]) -> None:
-    for place, word in enumerate(words):
-        if not _NUMBER_WORD.fullmatch(word):
-            raise _error(path, line, place, "a number", repr(word[:40].decode("utf-8", errors="replace")))
-
-
-def _checked(path: Path, lines: list[int], numbers: Reals, last_submit: float) -> Reals:
-    """Check numbers and take what is missing out of them."""
-
-    def refuse(wrong: Flags, expected: str) -> None:
+    def _refuse(self, numbers: Reals, wrong: Flags, expected: str, place: int = 0) -> None:
         if wrong.any():
-            row, place = (int(index) for index in np.unravel_index(np.argmax(wrong), wrong.shape))
-            raise _error(path, lines[row], place, expected, f"{numbers[row, place]:.15g}")
+            row, column = (int(index) for index in np.unravel_index(np.argmax(wrong), wrong.shape))
+            line, _ = next(islice(self._lines(), row, None))
+            raise self._error(line, place + column, expected, f"{numbers[row, place + column]:.15g}")
 
-    negative = numbers < 0
-    refuse(negative & (numbers != -1) & _STRICT, "at least 0, or -1 where nothing is known")
-    refuse(~(np.abs(numbers) <= _EXACT), "a number of at most 2^53")
-    fractions = np.zeros(numbers.shape, dtype=np.bool_)
-    fractions[:, _WHOLE] = numbers[:, _WHOLE] != np.floor(numbers[:, _WHOLE])
-    refuse(fractions & ~negative, "a whole number")
-    numbers[negative] = np.nan
-    # Only the first of the parts of a job that was stopped in between has a submit time.
-    submits = np.fmax.accumulate(np.concatenate(([last_submit], numbers[:, 1])))
-    early = numbers[:, 1] < submits[:-1]
-    if early.any():
-        row = int(np.argmax(early))
-        latest = f"at least {submits[row]:.15g}, as in a line before"
-        raise _error(path, lines[row], 1, latest, f"{numbers[row, 1]:.15g}")
-    return numbers
+    def _error(self, line: int, place: int, expected: str, found: str) -> InputError:
+        field = f"field {place + 1} ({FIELDS[place].title})"
+        return InputError.of(where=f"{self.path}: line {line}", field=field, expected=expected, found=found)
 
 
-def _error(path: Path, line: int, place: int, expected: str, found: str) -> InputError:
-    field = f"field {place + 1} ({FIELDS[place].title})"
-    return InputError.of(where=f"{path}: line {line}", field=field, expected=expected, found=found)
+def _lean(cells: Reals) -> Reals:
+    """A part of a column, which takes no memory where it is one number (or none) all along."""
+    is_one = (np.isnan(cells) if np.isnan(cells[0]) else cells == cells[0]).all()
+    return np.broadcast_to(np.float64(cells[0]), len(cells)) if is_one else cells.copy()
 
 
-class _Column:
-    """A column that grows, and takes no memory as long as it has one number only (or none at all)."""
-
-    def __init__(self) -> None:
-        self._count = 0
-        self._first = np.nan
-        self._cells: Reals | None = None
-
-    def add(self, cells: Reals) -> None:
-        if not self._count:
-            self._first = cells[0]
-        before, self._count = self._count, self._count + len(cells)
-        if self._cells is None:
-            if (np.isnan(cells) if np.isnan(self._first) else cells == self._first).all():
-                return
-            self._cells = np.full(self._count, self._first)
-        if self._count > len(self._cells):
-            # In place: a list of parts would be in memory a second time when they are put together.
-            self._cells.resize(self._count + self._count // 8, refcheck=False)
-        self._cells[before : self._count] = cells
-
-    def whole(self) -> Reals:
-        if self._cells is None:
-            return np.broadcast_to(np.float64(self._first), self._count)
-        self._cells.resize(self._count, refcheck=False)
-        return self._cells
+def _joined(parts: list[Reals]) -> Reals:
+    if all(part.strides == (0,) and np.array_equal(part[:1], parts[0][:1], equal_nan=True) for part in parts):
+        return np.broadcast_to(np.float64(parts[0][0]), sum(map(len, parts)))
+    return np.concatenate(parts)
 
 
 _LINES = 1 << 15

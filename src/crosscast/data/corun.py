@@ -48,10 +48,10 @@ class Solo:
 
 @dataclass(frozen=True)
 class Member:
-    """An application of a bag."""
+    """An application of a mix."""
 
     solo: Solo  # The application alone on the same device
-    # Time of a job while the whole bag runs over its time alone; `None` where it is not known
+    # Time of a job while the whole mix runs over its time alone; `None` where it is not known
     slowdown: float | None = None
     failure: str | None = None  # Why it failed; `None` if it did not
 
@@ -64,7 +64,7 @@ class Bag:
     device: str  # Key of the device
     members: tuple[Member, ...]  # The applications; one may be there twice
     configuration: str = "{}"  # Settings of the device, and how it is shared, as JSON
-    repeat: int = 0  # Number of the measurement among those of the same bag
+    repeat: int = 0  # Number of the measurement among those of the same mix
     fits: bool | None = None  # Whether all fit on the device together; `None` where it is not known
     # Time from the common start of a job of each to the end of the last, in seconds
     time_s: float | None = None
@@ -94,24 +94,24 @@ _Columns = Mapping[str, list[Any]]
 
 @dataclass(frozen=True, eq=False)
 class CoRuns:
-    """Solo runs and bags."""
+    """Isolated runs and mixes."""
 
     label: str  # Where they are from, for messages
     solos: tuple[Solo, ...]  # Applications alone, in the order of their keys; those that failed are left out
-    bags: tuple[Bag, ...]  # Bags, in the order of their keys, those with a member that failed too
+    bags: tuple[Bag, ...]  # Mixes, in the order of their keys, those with a member that failed too
 
     @property
     def applications(self) -> tuple[str, ...]:
-        """Names of the applications of the bags, sorted."""
+        """Names of the applications of the mixes, sorted."""
         return tuple(sorted({name for bag in self.bags for name in bag.applications}))
 
 
 def co_runs(dataset: Dataset) -> CoRuns:
-    """The solo runs and bags of a dataset.
+    """The isolated runs and mixes of a dataset.
 
-    A member's solo run is that of its configuration, or of the defaults where there is none, as a way of
-    sharing a device is nothing that an application alone has. A member without one gets a solo run of which
-    nothing is known.
+    A co-runner's isolated run is that of its configuration, or of the defaults where there is none, as a way
+    of sharing a device is nothing that an application alone has. A co-runner without one gets an isolated run
+    of which nothing is known.
     """
     solos: dict[_Key, Solo] = {}
     for number, row in enumerate(dataset.solos.to_pylist(), start=1):
@@ -172,7 +172,7 @@ def _bag(columns: _Columns, rows: Sequence[int], members: _Members) -> Bag:
 
 
 class _Members:
-    """Members of bags by their rows, with one solo run for all that have the same."""
+    """Members of mixes by their rows, with one isolated run for all that have the same."""
 
     def __init__(self, columns: _Columns, solos: dict[_Key, Solo]) -> None:
         self._columns = columns
@@ -244,7 +244,7 @@ class Mixes:
 
 
 def has_mixes(bags: Table) -> bool:
-    """Whether bags were run at levels of MPS and their members on parts of the GPU."""
+    """Whether mixes were run at levels of MPS and their members on parts of the GPU."""
     return {_LEVEL, _PART} <= {name for name, _ in _settings(bags).values()}
 
 
@@ -265,7 +265,7 @@ def mixes_of(dataset: Dataset, device: str | None = None) -> Mixes:
     ]
     if not all(wanted):
         raise InputError(
-            f"{place}: expected bags at levels of MPS (mps_percent) and on parts (mig_gpcs) of {device}, "
+            f"{place}: expected mixes at levels of MPS (mps_percent) and on parts (mig_gpcs) of {device}, "
             f"found {', '.join(sorted(settings))}"
         )
     if len(settings) > _MOST_SIZES:
@@ -278,7 +278,7 @@ def mixes_of(dataset: Dataset, device: str | None = None) -> Mixes:
     levels = len(wanted[0])
     whole: Flags = np.asarray(np.isfinite(values).all(axis=(1, 2)))
     if not whole.any():
-        raise InputError(f"{place}: expected bags with a number at each level and part, found none")
+        raise InputError(f"{place}: expected mixes with a number at each level and part, found none")
     found = Mixes(
         dataset.label, device, tuple(wanted[0]), tuple(wanted[1]), jobs, job,
         values[..., :levels], values[..., levels:],
@@ -299,7 +299,7 @@ def _placed(table: Table, places: Mapping[str, int], place: str) -> tuple[tuple[
     np.maximum.at(last, mix, position)
     if k > _MOST_MEMBERS or (last < k - 1).any():
         raise InputError(
-            f"{place}: expected bags of one number of members, at most {_MOST_MEMBERS}, found "
+            f"{place}: expected mixes of one number of members, at most {_MOST_MEMBERS}, found "
             f"{last.min() + 1} to {k}"
         )
     configuration, at = _codes(table, "configuration")
@@ -315,7 +315,7 @@ def _placed(table: Table, places: Mapping[str, int], place: str) -> tuple[tuple[
     if len(other):
         bag = table.column("bag")[int(other[0])].as_py()
         raise InputError(
-            f"{place}: bag {bag!r}, position {position[other[0]]}: expected the same application at all "
+            f"{place}: mix {bag!r}, position {position[other[0]]}: expected the same application at all "
             "levels and parts, found others"
         )
     return tuple(jobs), job, values
@@ -342,8 +342,8 @@ def _device(table: Table, device: str | None, place: str) -> str:
     found: dict[str, int] = {each["values"]: each["counts"] for each in counts}
     if not found or (device is not None and device not in found):
         raise InputError(
-            f"{place}: expected bags at levels of MPS and on parts on {device or 'a device'}, found those on "
-            f"{', '.join(sorted(found)) or 'none'}"
+            f"{place}: expected mixes at levels of MPS and on parts on {device or 'a device'}, found "
+            f"those on {', '.join(sorted(found)) or 'none'}"
         )
     return device if device is not None else max(sorted(found), key=lambda name: found[name])
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from urllib.parse import quote, unquote
 
@@ -33,55 +34,6 @@ from crosscast.data.table import (
     write_tables,
 )
 from crosscast.errors import InputError
-
-_OF_THE_BAG = ("fits", "bag_time_s", "overlap", "power_w")
-
-
-def check_corun_rows(solos: Table, bags: Table, label: str) -> None:
-    """Check two tables that follow their schemas."""
-    for schema, table in ((SOLOS, solos), (BAGS, bags)):
-        reason = "expected why it failed, or an empty cell"
-        _refuse(label, schema, "failure", table, pc.equal(table.column("failure"), ""), reason)
-    if bags.num_rows:
-        (numbers,) = key_numbers([bags], BAGS.key[:-1])
-        _check_positions(bags, numbers, label)
-        _check_agreement(bags, numbers, label)
-
-
-def _check_positions(bags: Table, numbers: Integers, label: str) -> None:
-    # No two rows of a bag have the same position, so that only the last can be wrong.
-    sizes = np.bincount(numbers)[numbers]
-    wrong = pa.array(bags.column("position").to_numpy() >= sizes)
-    row = pc.index(wrong, True).as_py()
-    if row >= 0:
-        reason = f"expected less than the {sizes[row]} rows of its bag"
-        _refuse(label, BAGS, "position", bags, wrong, reason)
-
-
-def _check_agreement(bags: Table, numbers: Integers, label: str) -> None:
-    first = np.unique(numbers, return_index=True)[1][numbers]
-    for name in _OF_THE_BAG:
-        cells = bags.column(name).cast(pa.float64()).to_numpy()
-        wrong = pa.array((cells != cells[first]) & ~(np.isnan(cells) & np.isnan(cells[first])))
-        row = pc.index(wrong, True).as_py()
-        if row >= 0:
-            there = first[row]
-            told = _shown(bags.column(name)[there].as_py())
-            _refuse(label, BAGS, name, bags, wrong, f"expected {told}, as in row {there + 1} of the same bag")
-
-
-def _refuse(label: str, schema: Schema, name: str, table: Table, wrong: pa.Array, reason: str) -> None:
-    row = pc.index(pc.fill_null(wrong, False), True).as_py()
-    if row >= 0:
-        found = _shown(table.column(name)[row].as_py())
-        raise InputError(f"{label}: {schema.table}: column {name!r}, row {row + 1}: {reason}, found {found}")
-
-
-def _shown(cell: object) -> str:
-    if cell is None:
-        return "nothing"
-    return str(cell) or "a text without a letter"
-
 
 TABLES: tuple[Schema, ...] = (DEVICES, PROFILES, RECORDS, ENERGY, SESSIONS, SOLOS, BAGS)
 """The tables, in the order in which a build should write their parts: a session is the last word."""
@@ -159,67 +111,98 @@ def validate(dataset: Dataset) -> None:
     known = dataset.devices.column("device").combine_chunks()
     for schema in (RECORDS, ENERGY, SESSIONS, SOLOS, BAGS):
         devices = dataset.table(schema).column("device")
-        row = _first(pc.invert(pc.is_in(devices, value_set=known)))
-        if row is not None:
-            raise InputError(
-                f"{dataset.label}: {schema.table}: column 'device', row {row + 1}: expected a device of the "
-                f"table of devices, found {devices[row].as_py()!r}"
-            )
-    _check_times(dataset)
-    _check_readings(dataset)
-    _check_sessions(dataset)
-    check_corun_rows(dataset.solos, dataset.bags, dataset.label)
+        wrong = pc.invert(pc.is_in(devices, value_set=known))
+        _refuse(dataset, schema, "device", wrong, lambda row: "a device of the table of devices")
+    times, invocations = _lengths(dataset.records, "time_s"), dataset.records.column("invocations")
+    _refuse(
+        dataset,
+        RECORDS,
+        "time_s",
+        pc.and_(pc.not_equal(times, 1), pc.not_equal(times, invocations)),
+        lambda row: f"a time for each of {invocations[row].as_py()} invocations, or one",
+        times,
+    )
+    times, energies = _lengths(dataset.energy, "times_s"), _lengths(dataset.energy, "energies_j")
+    _refuse(
+        dataset,
+        ENERGY,
+        "energies_j",
+        pc.not_equal(times, energies),
+        lambda row: f"an energy for each of {times[row].as_py()} times",
+        energies,
+    )
+    kernels = dataset.sessions.column("kernels")
+    wrong = pa.array([not _are_names(text) for text in kernels.to_pylist()], pa.bool_())
+    _refuse(dataset, SESSIONS, "kernels", wrong, lambda row: "a list of names")
+    for schema in (SESSIONS, SOLOS, BAGS):
+        wrong = pc.equal(dataset.table(schema).column("failure"), "")
+        _refuse(dataset, schema, "failure", wrong, lambda row: "why it failed, or an empty cell")
+    if dataset.bags.num_rows:
+        _check_mixes(dataset)
 
 
-def _check_times(dataset: Dataset) -> None:
-    times = pc.list_value_length(dataset.records.column("time_s"))
-    invocations = dataset.records.column("invocations")
-    row = _first(pc.and_(pc.not_equal(times, 1), pc.not_equal(times, invocations)))
-    if row is not None:
+_OF_THE_MIX = ("fits", "bag_time_s", "overlap", "power_w")
+
+
+def _check_mixes(dataset: Dataset) -> None:
+    bags = dataset.bags
+    (numbers,) = key_numbers([bags], BAGS.key[:-1])
+    # No two rows of a mix have the same position, so that only the last can be wrong.
+    sizes = np.bincount(numbers)[numbers]
+    wrong = pa.array(bags.column("position").to_numpy() >= sizes)
+    _refuse(dataset, BAGS, "position", wrong, lambda row: f"less than the {sizes[row]} rows of its mix")
+    first = np.unique(numbers, return_index=True)[1][numbers]
+    for name in _OF_THE_MIX:
+        column = bags.column(name)
+        cells = column.cast(pa.float64()).to_numpy()
+        wrong = pa.array((cells != cells[first]) & ~(np.isnan(cells) & np.isnan(cells[first])))
+        _refuse(dataset, BAGS, name, wrong, partial(_as_first, column, first))
+
+
+def _as_first(cells: pa.ChunkedArray, first: Integers, row: int) -> str:
+    there = int(first[row])
+    return f"{_shown(cells[there].as_py())}, as in row {there + 1} of the same mix"
+
+
+def _lengths(table: Table, name: str) -> pa.ChunkedArray:
+    return pc.fill_null(pc.list_value_length(table.column(name)), 0)
+
+
+def _are_names(text: str) -> bool:
+    names = json.loads(text)
+    return isinstance(names, list) and all(isinstance(name, str) for name in names)
+
+
+def _refuse(
+    dataset: Dataset,
+    schema: Schema,
+    name: str,
+    wrong: pa.Array,
+    expected: Callable[[int], str],
+    found: pa.ChunkedArray | None = None,
+) -> None:
+    """Refuse the first row that is wrong, with what is there (or what is found of it)."""
+    row = pc.index(pc.fill_null(wrong, False), True).as_py()
+    if row >= 0:
+        cells = dataset.table(schema).column(name) if found is None else found
         raise InputError(
-            f"{dataset.label}: records: column 'time_s', row {row + 1}: expected a time for each of "
-            f"{invocations[row].as_py()} invocations, or one, found {times[row].as_py()}"
+            f"{dataset.label}: {schema.table}: column {name!r}, row {row + 1}: expected {expected(row)}, "
+            f"found {_shown(cells[row].as_py())}"
         )
 
 
-def _check_readings(dataset: Dataset) -> None:
-    times = pc.fill_null(pc.list_value_length(dataset.energy.column("times_s")), 0)
-    energies = pc.fill_null(pc.list_value_length(dataset.energy.column("energies_j")), 0)
-    row = _first(pc.not_equal(times, energies))
-    if row is not None:
-        raise InputError(
-            f"{dataset.label}: energy: column 'energies_j', row {row + 1}: expected an energy for each of "
-            f"{times[row].as_py()} times, found {energies[row].as_py()}"
-        )
-
-
-def _check_sessions(dataset: Dataset) -> None:
-    for row, text in enumerate(dataset.sessions.column("kernels").to_pylist(), start=1):
-        names = json.loads(text)
-        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise InputError(
-                f"{dataset.label}: sessions: column 'kernels', row {row}: expected a list of names, "
-                f"found {text}"
-            )
-    place = _first(pc.equal(dataset.sessions.column("failure"), ""))
-    if place is not None:
-        raise InputError(
-            f"{dataset.label}: sessions: column 'failure', row {place + 1}: expected why it failed, or an "
-            "empty cell, found a text without a letter"
-        )
-
-
-def _first(wrong: pa.ChunkedArray) -> int | None:
-    place: int = pc.index(pc.fill_null(wrong, False), True).as_py()
-    return None if place < 0 else place
+def _shown(cell: object) -> str:
+    if cell is None:
+        return "nothing"
+    return str(cell) or "a text without a letter"
 
 
 def read_dataset(folder: str | Path) -> Dataset:
     """Read the tables of a folder, and the parts of an unfinished build.
 
     Where a part and a table hold rows of the same piece of work (a device; the profiles of an
-    application at a size; the session, records and energy of a process that measured; a solo run; a
-    measurement of a bag), those of the table are left out.
+    application at a size; the session, records and energy of a process that measured; an isolated run; a
+    measurement of a mix), those of the table are left out.
 
     Parameters
     ----------
@@ -434,7 +417,7 @@ BUNDLED = "bundled"
 """Word that stands for the suite where a folder is expected."""
 
 BUNDLED_CORUN = "bundled-corun"
-"""Word that stands for bags of the suite."""
+"""Word that stands for mixes of the suite."""
 
 _FOLDERS = {BUNDLED: "suite", BUNDLED_CORUN: "corun"}
 

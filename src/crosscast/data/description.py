@@ -14,6 +14,7 @@ from crosscast.arrays import Reals
 from crosscast.configuration import Configuration, Setting
 from crosscast.data.dataset import TABLES, Dataset
 from crosscast.data.library import pa, pc
+from crosscast.data.merge import hosts_of
 from crosscast.data.schema import BAGS, SESSIONS, SIZES, SOLOS, size_order
 from crosscast.data.table import Table, distinct, key_numbers, notes_of
 from crosscast.data.views import cells_of, least_times, sound
@@ -240,10 +241,10 @@ class SoloCount:
 
 @dataclass(frozen=True)
 class BagCount:
-    """How many bags of a number of applications were run on a device."""
+    """How many mixes of a number of applications were run on a device."""
 
     device: str  # Key of the device
-    members: int  # Applications of each of these bags
+    members: int  # Applications of each of these mixes
     bags: int  # How many there are, repeats and other configurations counted too
     configurations: int  # Configurations of the device that they have
     not_fitting: int  # How many do not fit on the device
@@ -252,7 +253,7 @@ class BagCount:
 
 @dataclass(frozen=True)
 class CoRunFailure:
-    """An application that failed, in a bag or alone (``bag`` is ``None``): where, and why."""
+    """An application that failed, in a mix or alone (``bag`` is ``None``): where, and why."""
 
     application: str
     size: str
@@ -267,8 +268,8 @@ class CoRunFailure:
 class CoRunContents:
     """What a dataset holds of co-running; empty where it holds none."""
 
-    solos: tuple[SoloCount, ...]  # Solo runs by device
-    bags: tuple[BagCount, ...]  # Bags by device and number of applications
+    solos: tuple[SoloCount, ...]  # Isolated runs by device
+    bags: tuple[BagCount, ...]  # Mixes by device and number of applications
     failed: tuple[CoRunFailure, ...]  # Applications that failed, alone first
 
 
@@ -386,6 +387,7 @@ class Description:
     kernels: tuple[str, ...]
     sizes: tuple[str, ...]
     devices: tuple[str, ...]
+    hosts: Mapping[str, tuple[str, ...]]  # Machines on which each device was measured, where sessions say
     # Sizes at which there may be profiles and records of each kernel: those of `SIZES` that any kernel has,
     # and its own; another kernel's input says nothing about it
     kernel_sizes: Mapping[str, tuple[str, ...]]
@@ -396,7 +398,7 @@ class Description:
     energy: int
     sessions: int
     configurations: tuple[DeviceConfigurations, ...]  # What each device that has records was set to
-    corun: CoRunContents  # Solo runs and bags, and what failed of them
+    corun: CoRunContents  # Isolated runs and mixes, and what failed of them
     failed: tuple[Failure, ...]  # Sessions that failed
     missing: tuple[Missing, ...]  # What is lacking of kernels at their sizes, on all devices
     warnings: tuple[RecordWarning, ...]  # What makes times doubtful
@@ -430,6 +432,7 @@ def describe(dataset: Dataset) -> Description:
         kernels=tuple(map(_label, sizes)),
         sizes=tuple(sorted(_names(dataset, "size"), key=size_order)),
         devices=devices,
+        hosts={device: tuple(hosts) for device, hosts in hosts_of(dataset.sessions.to_pylist()).items()},
         kernel_sizes={_label(kernel): own for kernel, own in sizes.items()},
         repeats=_repeats(dataset),
         cells=len(noise),

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
 
 from crosscast.configuration import Configuration
 from crosscast.data.corun import Solo
 from crosscast.data.files import read_bytes, whole_file
-from crosscast.data.schema import DEVICES, json_text
+from crosscast.data.schema import DEVICES, Column, json_text
 from crosscast.errors import InputError
-from crosscast.fields import STRICT_JSON, Fields
+from crosscast.fields import STRICT_JSON, decode
 
 FORMAT = "crosscast solo profile"
 """What the field ``format`` of these files says."""
@@ -23,9 +27,41 @@ VERSION = 1
 
 _WHAT = "isolated run"
 _MOST_BYTES = 1 << 20
-_MOST_NUMBERS = 512
-_MOST_CHARACTERS = 200
 _FACTS = {column.name: column for column in DEVICES.columns if column.name not in ("device", "sources")}
+
+_Name = Annotated[str, Meta(min_length=1, max_length=200)]
+_Real = Annotated[float, Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
+_AtLeast0 = Annotated[float, Meta(ge=0, le=sys.float_info.max)]
+
+
+def _kind(column: Column) -> Any:
+    if column.type == "text":
+        return _Name | None
+    return (
+        Annotated[int, Meta(ge=int(column.ge or 0))] | None if column.type == "integer" else _AtLeast0 | None
+    )
+
+
+_Device: Any = msgspec.defstruct(
+    "_Device",
+    [("device", _Name), *((name, _kind(column), None) for name, column in _FACTS.items())],
+    forbid_unknown_fields=True,
+)
+"""What may be known of a device: the columns of its table."""
+
+
+class _File(msgspec.Struct, forbid_unknown_fields=True):
+    format: str
+    version: Annotated[int, Meta(ge=VERSION, le=VERSION)]
+    application: _Name
+    size: _Name
+    device: _Device
+    configuration: Annotated[dict[_Name, Any], Meta(max_length=512)]
+    features: Annotated[dict[_Name, _Real], Meta(max_length=512)]
+    runs: Annotated[int, Meta(ge=1)] | None = None
+    time_s: Annotated[float, Meta(gt=0, le=sys.float_info.max)] | None = None
+    power_w: _AtLeast0 | None = None
+    memory_bytes: Annotated[int, Meta(ge=0)] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +78,7 @@ def write_profile(solo: Solo, device: Mapping[str, Any], path: str | Path) -> No
     """Write an isolated run to a file, in the place of what is there; the same run gives the same bytes."""
     path = Path(path)
     content = _content(solo, device, path)
-    _profile(Fields(content, str(path)))
+    _profile(content, str(path))
     text = json.dumps(content, indent=1, sort_keys=True, allow_nan=False)
     if len(text) >= _MOST_BYTES:
         raise InputError(f"{path}: expected a file of at most {_MOST_BYTES >> 20} MiB, found a larger one")
@@ -114,79 +150,25 @@ def read_profile(path: str | Path) -> SoloProfile:
             f"{path}: expected an isolated run of version {VERSION} or older, found version {version}: a "
             "newer Crosscast wrote it"
         )
-    return _profile(Fields(found, str(path)))
+    return _profile(found, str(path))
 
 
-def _profile(fields: Fields) -> SoloProfile:
-    fields.choice("format", (FORMAT,), FORMAT)
-    fields.require("version", str(VERSION))
-    fields.integer("version", VERSION)
-    device = _device(_table(fields, "device", "a description of the device"))
-    solo = Solo(
-        _text(fields, "application", "a name"),
-        _text(fields, "size", "the name of a problem size"),
-        device["device"],
-        _real(fields.number("time_s", gt=0)),
-        _configuration(_table(fields, "configuration", "settings by name"), device["device"]),
-        fields.integer("runs", 1) or 1,
-        _real(fields.number("power_w", ge=0)),
-        fields.integer("memory_bytes", 0),
-        _features(_table(fields, "features", "numbers by name")),
-    )
-    fields.finish()
-    return SoloProfile(solo, MappingProxyType(device))
-
-
-def _table(fields: Fields, name: str, expected: str) -> Fields:
-    fields.require(name, expected)
-    table = fields.table(name)
-    assert table is not None
-    return table
-
-
-def _text(fields: Fields, name: str, expected: str) -> str:
-    fields.require(name, expected)
-    return str(fields.text(name, _MOST_CHARACTERS))
-
-
-def _real(value: float | None) -> float | None:
-    return None if value is None else float(value)
-
-
-def _device(fields: Fields) -> dict[str, Any]:
-    row: dict[str, Any] = {"device": _text(fields, "device", "the key of the device")}
-    for name, column in _FACTS.items():
-        if column.type == "text":
-            row[name] = fields.text(name, _MOST_CHARACTERS)
-        elif column.type == "integer":
-            row[name] = fields.integer(name, int(column.ge or 0))
-        else:
-            row[name] = _real(fields.number(name, ge=0))
-    fields.finish()
-    return {name: cell for name, cell in row.items() if cell is not None}
-
-
-def _configuration(fields: Fields, device: str) -> str:
-    settings = dict(fields.items())
-    _check_bounds(fields, settings)
+def _profile(content: Mapping[str, Any], where: str) -> SoloProfile:
+    told = decode(_File, content, where)
+    device = {name: cell for name, cell in msgspec.structs.asdict(told.device).items() if cell is not None}
     try:
-        Configuration(device, settings)
+        Configuration(device["device"], told.configuration)
     except InputError as error:
-        raise InputError(f"{fields.where}: {error}") from error
-    return json_text(settings)
-
-
-def _features(fields: Fields) -> dict[str, float]:
-    found = dict(fields.items())
-    _check_bounds(fields, found)
-    for name, value in found.items():
-        if value is None:
-            raise fields.fail(name, "a number")
-    return {name: float(fields.number(name) or 0) for name in sorted(found)}
-
-
-def _check_bounds(fields: Fields, found: Mapping[str, Any]) -> None:
-    if len(found) > _MOST_NUMBERS:
-        raise InputError(f"{fields.where}: expected at most {_MOST_NUMBERS} numbers, found {len(found)}")
-    if any(len(name) > _MOST_CHARACTERS for name in found):
-        raise InputError(f"{fields.where}: expected names of {_MOST_CHARACTERS} characters at most")
+        raise InputError(f"{where}: {error}") from error
+    solo = Solo(
+        told.application,
+        told.size,
+        device["device"],
+        told.time_s,
+        json_text(told.configuration),
+        told.runs or 1,
+        told.power_w,
+        told.memory_bytes,
+        dict(sorted(told.features.items())),
+    )
+    return SoloProfile(solo, MappingProxyType(device))

@@ -241,7 +241,7 @@ BAGS = Schema(
     ),
     key=("bag", "device", "configuration", "repeat", "position"),
 )
-"""Version 1. The rows of a bag agree in what is of the whole bag: fits, bag time, overlap and power."""
+"""Version 1. The rows of a mix agree in what is of the whole mix: fits, its time, overlap and power."""
 
 
 def counters_of(session: Mapping[str, Any], label: str) -> dict[str, float]:

@@ -239,11 +239,16 @@ def _devices(description: Description) -> list[Part]:
     for cell in description.noise:
         noise[cell.device].append(cell)
     rows = [_device_cells(device, noise[device]) for device in description.devices]
+    hosts = [
+        f"{device} was measured on {', '.join(names)}"
+        for device, names in sorted(description.hosts.items())
+        if len(names) > 1
+    ]
     headings = ["device", "cells", "median spread", "largest", "which is that of"]
     if all(cell.relative_sd is None for cell in description.noise):
-        return [Table(headings[:2], [row[:2] for row in rows])]
+        return [Table(headings[:2], [row[:2] for row in rows]), *hosts]
     legend = "spread: standard deviation of a cell's run means over their mean"
-    return [Table(headings, rows, words=(0, 4)), legend]
+    return [Table(headings, rows, words=(0, 4)), legend, *hosts]
 
 
 def _device_cells(device: str, cells: Sequence[CellNoise]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Problem sizes: how many bytes of working set each stands for."""
+"""What an application of the suite is: its sizes, what its driver may do with a device, and its check."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Caches:
 
 
 TYPICAL = Caches(32 << 10, 256 << 10, 8 << 20)
-"""Caches of the published study's Core i7-6700K (paper 000, table II), which fix the default sizes."""
+"""Caches of the Core i7-6700K of Johnston and Milthorpe 2018 (table II), which fix the default sizes."""
 
 
 def working_set(size: str, caches: Caches = TYPICAL) -> int:

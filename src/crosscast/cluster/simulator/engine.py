@@ -1,4 +1,4 @@
-"""Orders of jobs as numbers: the less, the earlier; of equal ones the job that was submitted first."""
+"""The simulator: orders of jobs, machines that they may go to, and points in time one after the other."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ from crosscast.errors import InputError
 def keys_of(order: Order, jobs: Jobs, estimate_s: Reals) -> Reals:
     """Key of each job in an order, of the shape of the estimates, of which there is a column a machine.
 
-    Where the order takes no notice of estimates, there is one column only.
+    The less, the earlier; of equal ones the job that was submitted first. Where the order takes no notice of
+    estimates, there is one column only.
     """
     submit_s = jobs.submit_s[:, None]
     procs = jobs.procs[:, None]

@@ -1,4 +1,4 @@
-"""Compiling the engine, and keeping what was compiled for the next run."""
+"""What the engine is made of: compiled functions, heaps, what runs, and trees of what waits."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _cache_folder() -> Iterator[None]:
 
 
 class Heap(NamedTuple):
-    """A heap."""
+    """A binary heap of items with keys; of equal keys the least item comes first."""
 
     keys: Reals  # Its entries; the first is `items[0]`
     items: Integers
@@ -217,7 +217,7 @@ def reservation(running: Running, machine: int, procs: int, now: float) -> tuple
 
 
 class Trees(NamedTuple):
-    """Trees of ``n`` jobs."""
+    """Waiting jobs in the order R2: search trees (treaps by a hash of the job) of ``n`` jobs."""
 
     # Key of each job in the order R2: the less, the earlier; of equal ones the job that was submitted first.
     # Of shape `(n,)`

@@ -1,1 +1,1 @@
-"""Counters."""
+"""Readers of what counter tools write."""

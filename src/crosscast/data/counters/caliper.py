@@ -1,4 +1,4 @@
-"""Rows of a profile of Caliper, and the counters of the whole program or of one of its regions."""
+"""Profiles of Caliper, records or a table: counters of the whole program, or of one of its regions."""
 
 from __future__ import annotations
 

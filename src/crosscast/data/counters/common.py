@@ -1,4 +1,4 @@
-"""Numbers as counter tools print them, with separators or without."""
+"""What readers of counters share: numbers, units, and what a tool and a person tell of a run."""
 
 from __future__ import annotations
 

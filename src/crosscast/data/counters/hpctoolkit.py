@@ -1,4 +1,4 @@
-"""What a database of HPCToolkit says of a thread."""
+"""Databases of HPCToolkit, new and old: the counters of a run."""
 
 from __future__ import annotations
 
@@ -295,7 +295,9 @@ def is_hpctoolkit(folder: Path) -> bool:
 
 
 def read_hpctoolkit(folder: Path) -> CountedRun:
-    """Read the counters of a run: sums over the threads of a process, means over the processes (section V-B).
+    """Read the counters of a run: sums over the threads of a process, means over the processes.
+
+    So do Nichols et al. 2024 (section V-B).
 
     The time is that of the thread that took longest: all of its time if that was measured (``REALTIME``),
     else its time on a CPU (``CPUTIME``).

@@ -1,4 +1,4 @@
-"""Published co-running: solo runs and bags of others' files, put into a dataset."""
+"""Published co-running: isolated runs and mixes of others' files, put into a dataset."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class Job:
 
     @property
     def name(self) -> str:
-        """Both, for names of bags."""
+        """Both, for the names of mixes."""
         return f"{self.application} {self.size}"
 
 
 def bag_rows(jobs: Sequence[Job], slowdowns: Sequence[float | None], **cells: Any) -> list[dict[str, Any]]:
-    """Rows of a bag that is named after its jobs."""
+    """Rows of a mix that is named after its jobs."""
     shared = {"bag": " + ".join(job.name for job in jobs), "configuration": "{}", "repeat": 0, **cells}
     return [
         {**shared, "position": place, "application": job.application, "size": job.size, "slowdown": slowdown}
@@ -60,12 +60,14 @@ def _corun_dataset(
     )
 
 
-_MEASURED = "simulation_throughputs"
-_SPREAD = "_unconsolidated"
+GAVEL_SPEEDS = "simulation_throughputs"
+"""Of the two files that Gavel has: the other, of its physical cluster, contradicts itself."""
+GAVEL_SPREAD = "_unconsolidated"
+"""End of the name of GPUs that are not in one server."""
 _NAMES = {"k80": "Tesla K80", "p100": "Tesla P100", "v100": "Tesla V100"}
 _JOB = re.compile(r"(?P<application>.+) \((?P<size>batch size (?P<batch>[0-9]{1,9}))\)")
 
-_ALONE = File(
+GAVEL_ALONE = File(
     ("gavel_standalone.csv",),
     (
         *required("text", "file", "gpu", "job"),
@@ -90,11 +92,11 @@ _Alone = tuple[str, str, int]
 
 def _gavel_pairs(found: Found) -> Dataset:
     """Jobs alone, and pairs."""
-    (alone,), (pairs,) = found.files[_ALONE], found.files[_PAIRS]
+    (alone,), (pairs,) = found.files[GAVEL_ALONE], found.files[_PAIRS]
     speeds = {
         (row["gpu"], row["job"], row["gpus"]): float(row["steps_per_s"])
         for row in alone.rows
-        if row["file"] == _MEASURED
+        if row["file"] == GAVEL_SPEEDS
     }
     solos, bags = list(_solos(speeds)), list(_bags(pairs, speeds))
     keys = sorted({row["device"] for row in (*solos, *bags)})
@@ -103,7 +105,7 @@ def _gavel_pairs(found: Found) -> Dataset:
 
 
 def _device(key: str, origin: str) -> dict[str, Any]:
-    base = key.removesuffix(_SPREAD)
+    base = key.removesuffix(GAVEL_SPREAD)
     name = _NAMES.get(base, base)
     return device_row(key, origin, name=name if key == base else f"{name}, spread", type="gpu")
 
@@ -119,7 +121,7 @@ def _settings(gpus: int) -> str:
 
 def _solos(speeds: Mapping[_Alone, float]) -> Iterator[dict[str, Any]]:
     for (gpu, name, gpus), speed in speeds.items():
-        if _is_copy(gpu, speed, speeds.get((gpu.removesuffix(_SPREAD), name, gpus))):
+        if _is_copy(gpu, speed, speeds.get((gpu.removesuffix(GAVEL_SPREAD), name, gpus))):
             continue
         job, batch = _job(name), _JOB.fullmatch(name)
         known = {f"{key}_steps_per_s": speeds.get((key, name, gpus), 0.0) for key in _NAMES}
@@ -138,13 +140,13 @@ def _solos(speeds: Mapping[_Alone, float]) -> Iterator[dict[str, Any]]:
 
 def _is_copy(gpu: str, found: object, there: object) -> bool:
     """Whether numbers of spread GPUs are those of GPUs in one machine once more."""
-    return gpu.endswith(_SPREAD) and found == there
+    return gpu.endswith(GAVEL_SPREAD) and found == there
 
 
 def _bags(file: FoundFile, speeds: Mapping[_Alone, float]) -> Iterator[dict[str, Any]]:
-    rows = {n: row for n, row in enumerate(file.rows, start=1) if row["file"] == _MEASURED}
+    rows = {n: row for n, row in enumerate(file.rows, start=1) if row["file"] == GAVEL_SPEEDS}
     if not rows:
-        raise InputError.of(where=file.path, expected=f"rows whose file is {_MEASURED}", found="none")
+        raise InputError.of(where=file.path, expected=f"rows whose file is {GAVEL_SPEEDS}", found="none")
     for number, row in rows.items():
         if row["gpus2"] != row["gpus1"]:
             raise file.refused(number, f"{row['gpus1']} as gpus1", row["gpus2"], "gpus2")
@@ -157,7 +159,7 @@ def _bags(file: FoundFile, speeds: Mapping[_Alone, float]) -> Iterator[dict[str,
         gpu, *names, gpus = key
         if gpus > 1 and not any(together):
             continue
-        if _is_copy(gpu, together, pairs.get((gpu.removesuffix(_SPREAD), names[0], names[1], gpus))):
+        if _is_copy(gpu, together, pairs.get((gpu.removesuffix(GAVEL_SPREAD), names[0], names[1], gpus))):
             continue
         mirrored = (gpu, names[1], names[0], gpus)
         if mirrored in done and pairs[mirrored] == together[::-1]:
@@ -166,10 +168,10 @@ def _bags(file: FoundFile, speeds: Mapping[_Alone, float]) -> Iterator[dict[str,
         alone = [speeds.get((gpu, name, gpus), 0.0) for name in names]
         for name, speed in zip(names, alone, strict=True):
             if speed <= 0:
-                expected = f"jobs with a speed in {_ALONE.names[0]} on the same GPUs"
+                expected = f"jobs with a speed in {GAVEL_ALONE.names[0]} on the same GPUs"
                 raise file.refused(number, expected, f"{name!r} on {gpus} {gpu}")
         fits = all(together)
-        # In the order of the first, else the same bag would have two names.
+        # In the order of the first, else the same mix would have two names.
         again = mirrored in done and names[0] != names[1]
         order = (1, 0) if again else (0, 1)
         yield from bag_rows(
@@ -182,7 +184,7 @@ def _bags(file: FoundFile, speeds: Mapping[_Alone, float]) -> Iterator[dict[str,
         )
 
 
-GAVEL_PAIRS = Source("gavel_pairs", (_ALONE, _PAIRS), _gavel_pairs)
+GAVEL_PAIRS = Source("gavel_pairs", (GAVEL_ALONE, _PAIRS), _gavel_pairs)
 
 _GPU = "lucid-gpu"
 _SHARES = {"gpu_util": "utilisation", "gmem_util": "memory_utilisation"}
@@ -276,10 +278,10 @@ _MOST_JOBS = 16
 
 
 def _miso(found: Found) -> Dataset:
-    """Mixes: each is a bag, at three levels of MPS and on three sizes of parts of the GPU.
+    """Mixes, each at three levels of MPS and on three sizes of parts of the GPU.
 
     Mixes that differ in the order of their jobs alone are one, and mixes of the same jobs with other numbers
-    are repeats of a bag.
+    are repeats of a mix.
     """
     file = found.only().path
     arrays = _read(file)

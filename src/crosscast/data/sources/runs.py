@@ -388,7 +388,7 @@ def read_run_table(path: Path, settings: Sequence[str] | None = None) -> FoundRu
 
     Columns: ``application``; if wanted ``kernel``, ``size`` and ``device``; ``time_s`` in seconds;
     ``power_w``, or the powers ``<domain>_w`` that sum to it, or both, in watts; settings and counters, as
-    `crosscast.data.sources.runs.roles_of` tells them apart. An empty cell is something that the
+    `roles_of` tells them apart. An empty cell is something that the
     run does not have.
     """
     where, header, lines = csv_rows(path, "runs", f"{KERNEL[0]}, {TIME} and {POWER}", _MOST_BYTES)

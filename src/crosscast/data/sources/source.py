@@ -95,7 +95,7 @@ class Source:
         """Make a dataset of the source's file, or of a folder with its files."""
         path = Path(path)
         files = {
-            file: [self._read(file, at, word) for at, word in found] for file, found in self._at(path).items()
+            file: [read_file(file, at, word) for at, word in found] for file, found in self._at(path).items()
         }
         notes, devices = facts_of(self.name)
         return self.to_tables(Found(str(path), files, notes, devices), **options)
@@ -122,31 +122,33 @@ class Source:
                     raise InputError.of(where=path, expected=f"one file of {word}", found=both)
         return found
 
-    def _read(self, file: File, path: Path, word: str) -> FoundFile:
-        if not file.columns:
-            return FoundFile(path, word, [], ())
-        what = file.names[0].partition(".")[0]
-        table = _table(path, what)
-        columns = file.columns
-        others: tuple[str, ...] = ()
-        if file.passed_over is not None:
-            known = {*(column.name for column in columns), *file.passed_over}
-            # The index of pandas is a column, and none of the source.
-            others = tuple(
-                name
-                for name in dict.fromkeys(table.column_names)
-                if name not in known and not name.startswith("__")
-            )
-            columns = (*columns, *(Column(name, "real") for name in others))
-        for column in columns:
-            if table.column_names.count(column.name) == 1:
-                _expect_readable(path, column, table.column(column.name))
-        schema = Schema(what, 1, columns, file.key)
-        table = cast(schema, table, str(path))
-        check(schema, table, str(path))
-        if not table.num_rows:
-            raise InputError.of(where=path, expected=f"rows of the table of {what}", found="none")
-        return FoundFile(path, word, table.to_pylist(), others)
+
+def read_file(file: File, path: Path, word: str = "") -> FoundFile:
+    """Read the columns of a file, and check them."""
+    if not file.columns:
+        return FoundFile(path, word, [], ())
+    what = file.names[0].partition(".")[0]
+    table = _table(path, what)
+    columns = file.columns
+    others: tuple[str, ...] = ()
+    if file.passed_over is not None:
+        known = {*(column.name for column in columns), *file.passed_over}
+        # The index of pandas is a column, and none of the source.
+        others = tuple(
+            name
+            for name in dict.fromkeys(table.column_names)
+            if name not in known and not name.startswith("__")
+        )
+        columns = (*columns, *(Column(name, "real") for name in others))
+    for column in columns:
+        if table.column_names.count(column.name) == 1:
+            _expect_readable(path, column, table.column(column.name))
+    schema = Schema(what, 1, columns, file.key)
+    table = cast(schema, table, str(path))
+    check(schema, table, str(path))
+    if not table.num_rows:
+        raise InputError.of(where=path, expected=f"rows of the table of {what}", found="none")
+    return FoundFile(path, word, table.to_pylist(), others)
 
 
 def facts_of(name: str) -> tuple[dict[str, dict[str, str]], dict[str, dict[str, Any]]]:
