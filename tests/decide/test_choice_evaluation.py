@@ -56,30 +56,21 @@ def test_a_short_common_beginning_is_not_enough(names: tuple[str, str]) -> None:
     assert duplicates(names) == expected
 
 
-def test_case_does_not_matter() -> None:
+def test_named_groups_of_this_machine_join_those_found_in_any_case() -> None:
     assert duplicates(["MatMulShared", "matmulGlobal"]) == (("MatMulShared", "matmulGlobal"),)
-
-
-def test_named_groups_join_those_found() -> None:
     assert duplicates(ALTIS, [("bfs", "cfd"), ("nw", "kmeans")]) == (
         ("bfs", "cfd", "cfd_double"),
         ("busspeeddownload", "busspeedreadback"),
         ("kmeans", "nw"),
     )
-
-
-def test_programs_of_other_machines_do_not_matter() -> None:
     assert duplicates(["bfs", "nw"], [("bfs", "elsewhere")]) == ()
 
 
-def test_each_program_is_left_out_once() -> None:
+def test_each_program_is_left_out_once_and_some_stay_to_learn_from() -> None:
     folds = folds_together(ALTIS, duplicates(ALTIS))
     assert sorted(name for fold in folds for name in fold) == ALTIS
     assert ("cfd", "cfd_double") in folds
     assert ("nw",) in folds
-
-
-def test_something_must_be_left_to_learn_from() -> None:
     with pytest.raises(
         InputError, match=r"together: expected programs left to learn from, found all in a\+b"
     ):
@@ -273,14 +264,11 @@ def test_a_configuration_at_which_the_kernel_did_not_run_is_refused() -> None:
         evaluate_machine(lacking, [Watcher(number=4)])
 
 
-def test_one_program_is_refused() -> None:
+def test_one_program_with_cases_is_refused() -> None:
     with pytest.raises(
         InputError, match="made up: expected at least 2 programs to leave one out, found app0"
     ):
         evaluate_machine(made_surfaces(1), [FeedbackCapping()])
-
-
-def test_programs_without_cases_do_not_count() -> None:
     surfaces = made_surfaces(2)
     time_s, power_w = surfaces.time_s.copy(), surfaces.power_w.copy()
     time_s[:2, 0] = power_w[:2, 0] = np.nan

@@ -70,12 +70,9 @@ def test_the_limiter_takes_the_first_on_its_way_that_keeps_to_the_cap() -> None:
             assert (name, changes) == (str(SURFACES.space.configurations[way[expected]]), expected)
 
 
-def test_the_limiter_ends_at_the_lowest_if_nothing_keeps_to_the_cap() -> None:
+def test_the_limiter_ends_at_the_lowest_and_one_of_a_knob_leaves_the_others() -> None:
     assert settled(FeedbackCapping(), 1.0) == ("node: cpu_cap_w 60, gpu_cap_w 100", 5)
     assert settled(FeedbackCapping(), 1.0, budget=2) == ("node: cpu_cap_w 60, gpu_cap_w 250", 2)
-
-
-def test_a_limiter_of_a_knob_leaves_the_others_at_their_maximum() -> None:
     cpu, gpu = knob_methods(SURFACES.space)
     assert (cpu.name, gpu.name) == ("cpu+fl", "gpu+fl")
     assert settled(cpu, 1.0) == ("node: cpu_cap_w 60, gpu_cap_w 250", 2)
@@ -176,7 +173,7 @@ def test_with_one_change_left_it_returns_to_what_it_knows_where_that_is_wanted()
     assert path(returns, EVEN, 45) == path(limited(Wanderer(5)), EVEN, 45)
 
 
-def test_it_steps_down_while_over_and_returns_to_the_best_measured() -> None:
+def test_it_returns_to_the_best_measured_under_the_cap_and_stays_there() -> None:
     fl = limited(Wanderer(5))
     assert path(fl, EVEN, 50) == [5]
     assert path(fl, EVEN, 45) == [5, 2]
@@ -184,9 +181,6 @@ def test_it_steps_down_while_over_and_returns_to_the_best_measured() -> None:
     assert path(fl, EVEN, 5) == [5, 2, 1, 0]
     # The sample at 4 keeps to the cap too and is faster than 2, where the steps end.
     assert path(fl, EVEN, 45, samples=(4, 0)) == [5, 2, 4]
-
-
-def test_without_ups_it_stays_under_the_cap_once_there() -> None:
     assert path(limited(Wanderer(0)), EVEN, 100) == [0]
 
 
@@ -498,14 +492,11 @@ def test_of_what_is_certain_the_best_within_the_cap_is_taken_and_kept(
     assert next_number(seen, cap, np.ones(len(time), np.bool_), current=number, left=left) == number
 
 
-def test_of_those_that_are_as_good_the_first_is_taken_and_none_is_tried() -> None:
+def test_equals_and_small_gains_are_not_tried() -> None:
     three = np.ones(3, np.bool_)
     assert next_number(forecast([1, 1, 1], [90, 90, 90]), 100.0, three, current=None, left=3) == 0
     seen = forecast([1, 1, 1], [90, 90, 90], [False, True, False])
     assert next_number(seen, 100.0, three, current=1, left=3) == 1
-
-
-def test_a_gain_below_what_a_change_is_worth_is_left() -> None:
     two = np.ones(2, np.bool_)
     seen = forecast([1.0, 0.98], [90, 90], [True, False])
     assert next_number(seen, 100.0, two, current=0, left=3) == 0
@@ -579,12 +570,9 @@ def test_each_method_has_the_name_by_which_it_is_known() -> None:
     assert len(set(names)) == len(names)
 
 
-def test_a_machine_has_the_limiters_of_its_knobs() -> None:
+def test_a_machine_has_the_limiters_of_its_knobs_in_the_order_of_tables() -> None:
     assert [each.name for each in methods_of(SPACE)] == ["fixed", "cpu+fl", "gpu+fl", *MAIN[1:]]
     assert [each.name for each in methods_of(OTHER)] == ["fixed", "clock+fl", *MAIN[1:]]
-
-
-def test_methods_come_in_the_order_of_tables_and_only_where_they_are_known() -> None:
     assert [each.name for each in methods_of(OTHER, ["oracle", "cpu+fl", "clock+fl"])] == [
         "clock+fl",
         "oracle",
@@ -612,14 +600,11 @@ def test_the_model_of_a_correction_is_that_of_what_it_corrects(name: str) -> Non
     assert model_of(method) == (model_of(methods_of(SPACE, [inner])[0]) if inner else None)
 
 
-def test_names_that_no_machine_has_are_refused() -> None:
+def test_unknown_methods_and_confidences_are_refused() -> None:
     check_method_names(["cpu+fl", "clock+fl"], [SPACE, OTHER])
     with pytest.raises(InputError, match=r"methods: expected all or some of fixed, .*, found 'clock\+fl'"):
         check_method_names(["clock+fl"], [SPACE])
     with pytest.raises(InputError, match="methods: expected each once, found fixed twice"):
         check_method_names(["fixed", "fixed"], [SPACE])
-
-
-def test_a_confidence_is_a_probability() -> None:
     with pytest.raises(InputError, match="confidence: expected a probability between 0 and 1, found 90"):
         methods_of(SPACE, confidence=90)

@@ -52,12 +52,9 @@ def test_caps_are_the_powers_on_the_frontier() -> None:
     assert cases.programs == ("p", "q")
 
 
-def test_kernels_weigh_by_their_time_and_sizes_equally() -> None:
+def test_kernels_weigh_by_their_time_and_sizes_equally_unless_all_kernels_do() -> None:
     share = cases_of(small(), (2, 0)).share
     assert share.tolist() == pytest.approx([3 / 24] * 3 + [1 / 24] * 3 + [1 / 4] * 2 + [1 / 2] * 2)
-
-
-def test_all_kernels_at_a_size_may_weigh_equally() -> None:
     share = cases_of(small(), (2, 0), weighting="equal").share
     assert share.tolist() == pytest.approx([1 / 9] * 6 + [1 / 6] * 2 + [1 / 2] * 2)
 
@@ -338,12 +335,13 @@ def test_noise_is_that_of_single_cells() -> None:
     assert np.median(noise.power) == pytest.approx(0.005, rel=0.05)
 
 
-def test_no_noise_is_found_where_a_knob_is_without_effect() -> None:
+def test_noise_is_none_where_a_knob_is_without_effect_and_unknown_of_two_settings() -> None:
     surfaces = flat(0.0, 0.0)
     bent = np.sin(surfaces.space.matrix[:, 1] * 7) + surfaces.time_s
     noise = repeat_noise(replace(surfaces, time_s=bent))
     assert noise is not None
     assert noise.time == pytest.approx(0, abs=1e-12)
+    assert repeat_noise(random_surfaces(0, knobs=(2, 2), missing=0)) is None
 
 
 def test_a_kernel_with_few_runs_is_as_noisy_as_the_median() -> None:
@@ -353,10 +351,6 @@ def test_a_kernel_with_few_runs_is_as_noisy_as_the_median() -> None:
     noise = repeat_noise(replace(surfaces, time_s=time_s, power_w=power_w))
     assert noise is not None
     assert noise.time[0] == np.median(noise.time[1:])
-
-
-def test_without_three_settings_of_a_knob_nothing_is_known() -> None:
-    assert repeat_noise(random_surfaces(0, knobs=(2, 2), missing=0)) is None
 
 
 def test_the_split_half_oracle_fails_by_noise_alone() -> None:
@@ -385,7 +379,7 @@ def test_the_guard_is_a_tolerance_of_1_percent() -> None:
     assert metrics.under_limit_share == pytest.approx(0.5, abs=0.05)
 
 
-def test_repeats_differ_from_each_other_as_from_what_was_measured() -> None:
+def test_repeats_differ_as_from_what_was_measured_and_follow_the_seed() -> None:
     surfaces = flat(0.0, 0.0)
     count = len(surfaces.kernels)
     repeats = simulated_repeats(surfaces, RepeatNoise(np.full(count, 0.02), np.full(count, 0.005)), 0)
@@ -393,14 +387,11 @@ def test_repeats_differ_from_each_other_as_from_what_was_measured() -> None:
     for values, measured, noise in pairs:
         for one, other in ((values[0], measured), (values[1], measured), (values[0], values[1])):
             assert np.log(one / other).std() == pytest.approx(np.sqrt(2) * noise, rel=0.02)
-
-
-def test_repeats_are_the_same_from_the_same_seed() -> None:
     surfaces = made_surfaces()
-    noise = RepeatNoise(np.full(12, 0.01), np.full(12, 0.01))
-    one, other = (simulated_repeats(surfaces, noise, seed) for seed in (4, 4))
+    small = RepeatNoise(np.full(12, 0.01), np.full(12, 0.01))
+    one, other = (simulated_repeats(surfaces, small, seed) for seed in (4, 4))
     assert np.array_equal(one.power_w, other.power_w)
-    assert not np.array_equal(one.power_w, simulated_repeats(surfaces, noise, 5).power_w)
+    assert not np.array_equal(one.power_w, simulated_repeats(surfaces, small, 5).power_w)
     assert not np.array_equal(one.power_w[0], one.power_w[1])
 
 
@@ -435,11 +426,8 @@ def test_differences_are_of_pairs_from_the_best_baseline() -> None:
     assert "under_power" not in own.differences
 
 
-def test_percentiles_are_weighted() -> None:
+def test_percentiles_of_regret_are_weighted_and_none_without_a_case() -> None:
     regret = np.array([0.5, 0.0, 0.1, 0.2])
     assert Regret.of(regret, np.array([1.0, 50, 41, 8])) == Regret(0.0, 0.1, 0.2)
     assert Regret.of(regret, np.array([11.0, 49, 30, 10])) == Regret(0.1, 0.5, 0.5)
-
-
-def test_nothing_under_the_limit_has_no_regret() -> None:
     assert Regret.of(np.zeros(0), np.zeros(0)) is None

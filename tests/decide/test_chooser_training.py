@@ -175,7 +175,7 @@ def test_a_single_configuration_leaves_nothing_to_choose() -> None:
         machine_of(configured_dataset(lone))
 
 
-def test_the_published_model_of_all_programs_is_told_with_clusters_and_tree() -> None:
+def test_the_published_model_is_told_with_clusters_and_tree_where_there_is_something_to_cluster() -> None:
     machine = chosen_study().machines[0]
     fitted = PublishedModel().fit(named_surfaces(), (11, 0))
     assert machine.published.samples == (11, 0)
@@ -185,9 +185,6 @@ def test_the_published_model_of_all_programs_is_told_with_clusters_and_tree() ->
     listed = sorted(name for group in found["clusters"] for name in group)
     assert listed == sorted(str(kernel) for kernel in named_surfaces().kernels)
     assert found["tree"] == fitted.fitted.tree.text()
-
-
-def test_where_there_is_nothing_to_cluster_there_are_no_clusters() -> None:
     found = chosen_study(both=True).machines[1].to_dict()["published_model"]
     assert found["nothing_to_cluster"]
     assert found["note"].startswith("nothing to cluster: Kendall's tau is 1 for every pair of kernels")

@@ -146,12 +146,9 @@ def test_the_same_seed_gives_the_same_plan(model_pairs: TrainedCoRunModel) -> No
     )
 
 
-def test_jobs_that_hardly_disturb_each_other_all_share(tmp_path: Path) -> None:
+def test_jobs_that_hardly_disturb_each_other_share_the_long_with_the_long(tmp_path: Path) -> None:
     plan = choose_colocation(made_jobs(6), constant(tmp_path / "m", 1.2))
     assert len(plan.shared) == 3 and not plan.alone
-
-
-def test_of_unequal_jobs_the_long_run_with_the_long(tmp_path: Path) -> None:
     plan = choose_colocation(made_jobs(4), constant(tmp_path / "m", 1.2), lengths=[1.0, 9.0, 1.0, 9.0])
     assert [bag.jobs for bag in plan.shared] == [(0, 2), (1, 3)]
     assert plan.gain_s.value == pytest.approx(2 * (1 - 0.6) + 18 * (1 - 0.6))
@@ -164,12 +161,9 @@ def test_jobs_that_take_turns_run_alone_as_nothing_is_gained(tmp_path: Path) -> 
     assert dict(plan.alone[0].reasons) == {"gain": 3}
 
 
-def test_bags_that_hardly_ever_fit_are_not_proposed(tmp_path: Path) -> None:
+def test_a_gain_counts_by_the_probability_that_the_mix_fits_if_more_likely_than_not(tmp_path: Path) -> None:
     plan = choose_colocation(made_jobs(2), constant(tmp_path / "m", 1.2, fits=0.4))
     assert plan.alone[0].reason == "with the only other job it is more likely not to fit than to fit"
-
-
-def test_a_gain_counts_by_the_probability_that_the_bag_fits(tmp_path: Path) -> None:
     plan = choose_colocation(made_jobs(2), constant(tmp_path / "m", 1.2, fits=0.6))
     assert plan.gain_s.value == pytest.approx(0.6 * plan.shared[0].gain_s.value)
     assert plan.gain_s.low == pytest.approx(0.6 * plan.shared[0].gain_s.low)

@@ -32,13 +32,10 @@ def test_both_members_of_a_pair_are_treated_alike(lengths: np.ndarray, slowdowns
     assert pair_gain(lengths, slowdowns).tolist() == pair_gain(lengths[:, ::-1], slowdowns[:, ::-1]).tolist()
 
 
-def test_a_pair_gains_what_is_counted_by_hand() -> None:
+def test_pairs_gain_what_is_counted_by_hand_and_losses_are_cut_off() -> None:
     # Jobs that do not disturb each other save the shorter; those that take longer together lose.
     assert pair_gain(np.array([2.0, 3.0]), np.ones(2)).tolist() == 2.0
     assert pair_gain(np.ones(2), np.array([3.0, 3.0])) == pytest.approx(-1.0)
-
-
-def test_losses_are_cut_off_before_the_mean_and_bags_that_do_not_fit_gain_nothing() -> None:
     gains = np.array([[3.0, 3.0, 3.0], [-1.0, -1.0, -1.0]])
     assert expected_gain(gains, np.array([1.0, 0.5, np.nan])).tolist() == [1.5, 0.75, 1.5]
 
@@ -53,30 +50,21 @@ ERRORS = Residuals(
 PAIRS = [{0.1, 0.2}, {0.3, 0.4}, {0.3, 0.5}, {0.4, 0.5}, {-1.0, -2.0}]
 
 
-def test_members_of_a_pair_get_the_errors_of_one_mix_in_both_orders() -> None:
+def test_errors_of_mixes_are_drawn_together_with_a_seed_and_again_for_larger_ones() -> None:
     drawn = JointErrors.of(ERRORS).sample(2, 200, seed=0).tolist()
     assert len(drawn) == 400
     assert {frozenset(row) for row in drawn} == {frozenset(pair) for pair in PAIRS}
     assert sorted(drawn) == sorted(row[::-1] for row in drawn)
-
-
-def test_the_same_seed_draws_the_same() -> None:
     first, again, other = (JointErrors.of(ERRORS).sample(3, 9, seed).tolist() for seed in (4, 4, 5))
     assert first == again != other
-
-
-def test_larger_bags_take_errors_of_a_smaller_one_again() -> None:
     for row in JointErrors.of(ERRORS).sample(5, 100, seed=0).tolist():
         assert set(row) in ({0.1, 0.2}, {0.3, 0.4, 0.5}, {-1.0, -2.0})
 
 
-def test_errors_whose_bags_are_not_known_are_drawn_one_by_one() -> None:
+def test_errors_are_relative_to_their_slowdown_and_alone_where_mixes_are_not_known() -> None:
     alone = Residuals(ERRORS.log_error, ERRORS.group, ERRORS.groups)
     drawn = JointErrors.of(alone).sample(2, 100, seed=0)
     assert (drawn[:, 0] == drawn[:, 1]).all()
-
-
-def test_errors_are_relative_to_what_they_are_at_their_slowdown() -> None:
     values = np.log(np.array([1.0, 1.0, 2.0, 2.0]))
     errors = np.array([0.1, -0.1, 0.3, -0.3])
     spread = Residuals(errors, np.array([0, 0, 1, 1]), ("a", "b"), np.array([0, 0, 1, 1]), values)

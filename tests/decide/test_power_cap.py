@@ -31,15 +31,12 @@ from support.models import fitted_chooser
 from support.surfaces import made_space, made_surfaces
 
 
-def test_a_cap_that_was_scaled_and_back_is_kept() -> None:
+def test_a_cap_that_was_scaled_and_back_is_kept_and_none_by_what_is_not_known() -> None:
     power = 93.69114981347391
     assert within_cap(power, power / 3 * 3 * (1 - 1e-15))
     assert not within_cap(power * 1.000001, power)
     assert within_cap(power * 1.0099, power, 0.01)
     assert not within_cap(power * 1.0101, power, 0.01)
-
-
-def test_what_is_not_known_keeps_to_no_cap() -> None:
     assert within_cap(np.array([1.0, np.nan, 3.0]), 2.0).tolist() == [True, False, False]
 
 
@@ -111,15 +108,12 @@ def test_no_step_leaves_the_device_or_changes_a_word() -> None:
     assert step_up(space, gpu, everything, space.knobs) is None
 
 
-def test_the_highest_may_not_be_there() -> None:
+def test_the_highest_and_a_device_may_not_be_there() -> None:
     available = ALL.copy()
     available[at(100, 250)] = False
     assert highest(SPACE, available) == at(100, 200)
     available[at(60, 100)] = False
     assert lowest(SPACE, available) == at(60, 150)
-
-
-def test_a_device_that_may_not_be_taken_is_replaced() -> None:
     space = several()
     available = space.device_numbers == 1
     assert space.configurations[highest(space, available, "cpu")].device == "gpu"
@@ -212,10 +206,11 @@ def test_what_was_measured_is_taken_at_its_word() -> None:
     time = Quantity(np.array([1.0, 2.0]), np.array([0.0, 0.1]), ERRORS)
     power = Quantity(np.array([101.0, 101.0]), np.array([0.0, 0.0]), ERRORS)
     forecast = SurfaceForecast(time, power, np.array([True, False]))
-    # The tolerance is for predictions alone.
+    # The tolerance is for predictions alone, and for choices without a confidence.
     assert probability_under(forecast, 100.0, np.ones(2, np.bool_), tolerance=0.02).tolist() == [0, 1]
     assert select(forecast, 100.0, tolerance=0.02) == 1
     assert select(forecast, 100.0) is None
+    assert select(forecast, 100.0, tolerance=0.02, confidence=0.6) is None
     assert select(forecast, 100.0, tolerance=0.0) is None
     assert select(forecast, 101.0 / (1 + 5e-10)) == 0
 

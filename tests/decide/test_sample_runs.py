@@ -38,16 +38,13 @@ from support.models import fitted_chooser
 from support.surfaces import made_space, made_surfaces
 
 
-def test_times_are_averaged_and_powers_are_energy_over_time() -> None:
+def test_runs_are_averaged_by_time_and_powers_by_energy() -> None:
     aggregate = Aggregate()
     aggregate.add(1.0, 100.0, {"cpu": 60.0}, {"stalls": 1.0})
     aggregate.add(3.0, 200.0, {}, {"stalls": 2.0})
     assert (aggregate.runs, aggregate.time_s) == (2, 2.0)
     assert aggregate.power_w == (100 * 1 + 200 * 3) / 4
     assert (aggregate.powers["cpu"], aggregate.counters["stalls"]) == (60.0, 1.5)
-
-
-def test_a_run_without_power_counts_in_the_time_alone() -> None:
     aggregate = Aggregate()
     aggregate.add(1.0, None, {}, {})
     before = aggregate.power_w
@@ -93,11 +90,8 @@ def test_the_cells_of_a_configuration_lead_back_to_it(columns: SettingColumns) -
         assert columns.number(columns.cells(number), "x") == number
 
 
-def test_numbers_may_be_written_in_any_way() -> None:
+def test_settings_are_read_however_numbers_are_written_and_constants_are_what_they_are() -> None:
     assert [NODE.number({"cap_w": cap}, "x") for cap in ("6e1", "60.0", "80.50000001", 80.5)] == [0, 0, 1, 1]
-
-
-def test_a_constant_may_be_said_but_not_be_another() -> None:
     assert NODE.number({"cap_w": "60", "governor": "fast"}, "x") == 0
     with pytest.raises(
         InputError, match=r"line 2: expected one of the 2 configurations of node.*governor slow"
@@ -161,11 +155,8 @@ def several(seed: int = 0, devices: str = "abc") -> Surfaces:
     )
 
 
-def test_on_one_device_they_are_all_and_the_least() -> None:
+def test_corners_on_one_device_are_samples_where_most_kernels_ran() -> None:
     assert named(ONE) == ["node: cpu_cap_w 100, gpu_cap_w 250", "node: cpu_cap_w 60, gpu_cap_w 100"]
-
-
-def test_a_corner_that_few_kernels_ran_at_is_no_sample() -> None:
     assert named(holes(ONE, [0, 1], [11]))[0] == "node: cpu_cap_w 100, gpu_cap_w 200"
 
 
@@ -175,18 +166,12 @@ def test_of_two_devices_one_is_taken_of_each() -> None:
     assert sorted(surfaces.space.device_numbers[list(found)]) == [0, 1]
 
 
-def test_of_several_devices_those_are_taken_that_tell_most() -> None:
+def test_of_several_devices_those_are_taken_that_tell_most_where_kernels_ran() -> None:
     surfaces = several()
     assert [surfaces.space.configurations[each].device for each in two_samples(surfaces)] == ["b", "c"]
-
-
-def test_pairs_at_which_few_kernels_ran_are_not_compared() -> None:
     # On c only two kernels ran, so that they would be told best by any of them.
     surfaces = holes(several(), [0, 1, 2, 3, 4, 5], [6, 7, 8])
     assert [surfaces.space.configurations[each].device for each in two_samples(surfaces)] == ["a", "b"]
-
-
-def test_a_device_with_a_single_configuration_has_one_corner() -> None:
     surfaces = several()
     single = holes(surfaces, list(range(8)), [0, 1, 2, 3, 4, 6, 7])
     assert two_samples(single) == (5, 8)
@@ -487,7 +472,7 @@ def test_a_file_that_is_not_there_or_too_large_is_refused(
     assert "cannot read the samples (No such file or directory)" in refusal(path)
     written(path, {**HIGH, **RUN}, {**LOW, **RUN})
     monkeypatch.setattr("crosscast.decide.samples._MOST_BYTES", 20)
-    assert "expected samples of at most 0 MiB, found more" in refusal(path)
+    assert "expected a file of at most 0 MiB, found a larger one" in refusal(path)
 
 
 def filled(path: Path) -> SampleFile:

@@ -231,15 +231,12 @@ def test_a_cap_that_nothing_keeps_leaves_the_default_with_one_warning(
     assert machine.iterate() == expected(250.0)
 
 
-def test_a_run_that_failed_or_was_by_default_teaches_nothing(model: Path) -> None:
+def test_what_cannot_be_learned_from_is_passed_over_or_refused(model: Path) -> None:
     selector = Selector(model, 250.0)
     machine = Machine(selector)
     assert machine.iterate(failure="ValueError") == SAMPLES[0]
     selector.observed(KEY, RegionRun(KEY, None, 0.0, 1.0, 1.0, {"cpu": 1.0}, {"cpu": 1.0}, 1.0))
     assert [machine.iterate() for _ in range(3)] == [*SAMPLES, expected(250.0)]
-
-
-def test_a_run_somewhere_unknown_is_refused(model: Path) -> None:
     selector = Selector(model, 250.0)
     elsewhere = Configuration("node", {"cpu_cap_w": 1})
     with pytest.raises(InputError, match="configuration: expected one of the 12 that are known"):

@@ -98,12 +98,9 @@ def test_repeats_and_reorderings_of_a_bag_are_held_out_together(split: str) -> N
         assert not tested & {names_of(twice[place]) for place in fold.train}
 
 
-def test_each_bag_is_tested_once_where_bags_are_left_out() -> None:
+def test_each_mix_is_tested_once_or_a_fifth_at_random() -> None:
     tested = np.concatenate([fold.test for fold in folds_of(BAGS, "leave-bag-out", 0)])
     assert sorted(tested.tolist()) == list(range(len(BAGS)))
-
-
-def test_a_fifth_is_held_out_at_random() -> None:
     (fold,) = folds_of(BAGS, "random-80-20", 0)
     assert len(fold.test) == len(BAGS) // 5
 
@@ -254,14 +251,11 @@ def test_widths_come_from_bags_that_are_not_known(probes: int) -> None:
     assert counts == [len(NAMES) - probes] * len(NAMES)
 
 
-def test_known_bags_are_not_scored_and_so_many_may_be_asked_for_that_none_is_left() -> None:
+def test_known_mixes_are_not_scored_nor_are_their_repeats() -> None:
     found = evaluate_corun(PAIRS, [Mean()], OUT, probes=(0, 1, 1, 99), level=None)
     rows = {each.probes: each.rows for each in found.results if each.quantity == "time"}
     # Of each application all pairs with others are known then, and that with itself is left.
     assert rows == {0: 6 * 6, 1: 6 * 5, 99: 6}
-
-
-def test_a_probe_that_was_measured_again_is_neither_scored_nor_a_measure_of_widths() -> None:
     again = (made_bag(bag.solos[::-1], repeat=1) for bag in PAIRS.bags)
     twice = replace(PAIRS, bags=(*PAIRS.bags, *again))
     found = evaluate_corun(twice, [Mean()], OUT, probes=(1,), level=None)
@@ -356,7 +350,7 @@ def test_a_study_tells_everything_as_json() -> None:
     assert {each["quantity"] for each in told["results"]} == {"slowdown", "speed", "time", "power"}
 
 
-def test_each_bag_that_is_left_out_has_a_number_and_all_its_members() -> None:
+def test_mixes_are_left_out_whole_and_those_that_are_known_in_part_stay_together() -> None:
     runs = made_co_runs(bags=(2, 3))
     errors = out_of_fold_errors(runs, Mean(), "leave-benchmark-out", 0)
     slowdown = errors["slowdown"].mix
@@ -370,13 +364,11 @@ def test_each_bag_that_is_left_out_has_a_number_and_all_its_members() -> None:
     )
     time = errors["time"].mix
     assert time is not None and sorted(time.tolist()) == numbers.tolist()
-
-
-def test_members_of_bags_of_which_one_is_not_known_stay_with_their_bag() -> None:
+    # One co-runner of which nothing is known leaves the others with their mix.
     runs = made_co_runs()
     first, *rest = runs.bags
     half = replace(first, members=(replace(first.members[0], slowdown=None), first.members[1]))
-    errors = out_of_fold_errors(replace(runs, bags=(half, *rest)), Mean(), "leave-bag-out", 0)["slowdown"]
-    assert errors.mix is not None
-    counts = np.unique(errors.mix, return_counts=True)[1].tolist()
-    assert sorted(counts) == [1] + [2] * len(rest)
+    mix = out_of_fold_errors(replace(runs, bags=(half, *rest)), Mean(), "leave-bag-out", 0)["slowdown"].mix
+    assert mix is not None
+    _, counts = np.unique(mix, return_counts=True)
+    assert sorted(counts.tolist()) == [1] + [2] * len(rest)

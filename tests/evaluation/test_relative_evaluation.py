@@ -101,9 +101,11 @@ def test_means_and_the_median_heed_weights() -> None:
     assert heavy.median_regret == 0
 
 
-def test_a_row_without_weight_does_not_count() -> None:
+def test_rows_without_weight_do_not_count_and_no_rows_have_no_metrics() -> None:
     scores = scored([[1.0, 2.0], [1.0, 4.0]], [[0.5, 1.0], [1.0, 0.5]])
     assert metrics_of(scores, np.array([1.0, 0.0])).mae == 0
+    with pytest.raises(InputError, match="at least one row"):
+        metrics_of(scored([[1.0, 2.0]], [[0.5, 1.0]]), np.zeros(1))
 
 
 @given(TIMES)
@@ -175,11 +177,6 @@ def test_what_is_no_vector_is_refused(times: list[list[float]], predicted: list[
         scored(times, predicted)
 
 
-def test_nothing_has_no_metrics() -> None:
-    with pytest.raises(InputError, match="at least one row"):
-        metrics_of(scored([[1.0, 2.0]], [[0.5, 1.0]]), np.zeros(1))
-
-
 ROWS = made_vectors(applications=5, repeats=2).observations
 WHOLE = sorted(set(SPLITS) - {PUBLISHED})
 
@@ -197,22 +194,16 @@ def test_no_group_is_on_both_sides_and_each_row_is_tested_once(name: str, seed: 
     assert sorted(np.concatenate([fold.test for fold in folds])) == list(range(len(ROWS)))
 
 
-def test_a_fold_is_named_after_the_group_that_it_holds_out() -> None:
+def test_a_fold_is_a_group_with_its_runs_on_all_sources() -> None:
     folds = split_named("leave-kernel-out").folds_of(ROWS, 0)
     for fold in folds:
         application, kernel = fold.held_out.split("/")
         assert {ROWS.application[row] for row in fold.test} == {application}
         assert {ROWS.kernel[row] for row in fold.test} == {kernel}
     assert len(folds) == 15
-
-
-def test_a_kernel_at_a_size_keeps_its_runs_on_all_sources_together() -> None:
     folds = split_named("leave-configuration-out").folds_of(ROWS, 0)
     assert len(folds) == FOLDS
     assert {len({ROWS.source[row] for row in fold.test}) for fold in folds} == {2}
-
-
-def test_fewer_groups_than_folds_have_a_fold_each() -> None:
     few = ROWS.rows(np.flatnonzero([name == "app00" for name in ROWS.application]))
     few = few.rows(np.flatnonzero([name != "kernel2" for name in few.kernel]))
     assert len(split_named("leave-configuration-out").folds_of(few, 0)) == 4
@@ -249,9 +240,11 @@ def test_one_source_is_named() -> None:
     )
 
 
-def test_an_unknown_split_is_refused() -> None:
+def test_unknown_splits_and_weightings_are_refused() -> None:
     with pytest.raises(InputError, match=r"^split: expected one of published, .*, found 'leave-town'"):
         split_named("leave-town")
+    with pytest.raises(InputError, match=r"^weights: expected one of rows, kernels, applications"):
+        row_weights(ROWS, "sizes")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -267,11 +260,6 @@ def test_weights_are_as_by_hand(weighting: Weighting, expected: list[float]) -> 
         ROWS.rows(np.arange(4)), application=("a", "a", "a", "b"), kernel=("sum", "sum", "scan", "sum")
     )
     assert row_weights(rows, weighting).tolist() == pytest.approx(expected)
-
-
-def test_an_unknown_weighting_is_refused() -> None:
-    with pytest.raises(InputError, match=r"^weights: expected one of rows, kernels, applications"):
-        row_weights(ROWS, "sizes")  # type: ignore[arg-type]
 
 
 VECTORS = made_vectors(applications=4)
@@ -418,14 +406,11 @@ def test_each_application_is_left_out_once_and_the_model_itself_sees_all() -> No
     assert [(each.done, each.total) for each in told] == [(1, 4), (2, 4), (3, 4), (4, 4)]
 
 
-def test_of_few_applications_kernels_are_left_out_instead() -> None:
+def test_few_applications_leave_kernels_out_and_too_few_are_refused() -> None:
     found = train_relative(few(2, kernels=3), PublishedMean())
     assert found.card.errors["protocol"] == "leave-kernel-out"
     assert len(found.residuals.groups) == 6
     assert left_out_split(few(3), "it").name == "leave-application-out"
-
-
-def test_too_few_kernels_are_refused() -> None:
     with pytest.raises(InputError) as caught:
         train_relative(few(1), PublishedMean(), label="small")
     assert str(caught.value) == (

@@ -86,10 +86,15 @@ def test_a_seed_says_the_draws() -> None:
     assert confidences(result, 9, BETTER, 1, draws=50) != confidences(result, 9, BETTER, 2, draws=50)
 
 
-def test_too_few_groups_say_nothing_and_a_bootstrap_without_draws_is_refused() -> None:
+def test_too_few_groups_or_draws_say_nothing_and_groups_without_a_value_do_not_count() -> None:
     assert confidences([scored("mean", np.ones(1))], 1, BETTER, 0, fewest=2) == (Confidence({}),)
     with pytest.raises(InputError, match="draws: expected at least 1, found 0"):
         confidences([], 3, BETTER, 0, draws=0)
+    of_groups = np.array([np.nan, 4.0, 2.0])
+    weights = np.array([[5.0, 1.0, 1.0], [5.0, 1.0, 0.0], [1.0, 0, 0]])
+    assert average(of_groups, weights).tolist()[:2] == [3.0, 4.0]
+    assert least(of_groups, weights).tolist()[:2] == [2.0, 4.0]
+    assert np.isnan([average(of_groups, weights)[2], least(of_groups, weights)[2]]).all()
 
 
 def test_an_interval_leaves_a_fortieth_on_either_side_and_what_is_not_finite() -> None:
@@ -135,11 +140,3 @@ def test_weighting_groups_is_repeating_their_values(pairs: list[tuple[float, int
     else:
         assert np.isnan(grouped.mean(weights)[0])
         assert np.isnan(grouped.median(weights)[0])
-
-
-def test_groups_without_a_value_do_not_count() -> None:
-    of_groups = np.array([np.nan, 4.0, 2.0])
-    weights = np.array([[5.0, 1.0, 1.0], [5.0, 1.0, 0.0], [1.0, 0, 0]])
-    assert average(of_groups, weights).tolist()[:2] == [3.0, 4.0]
-    assert least(of_groups, weights).tolist()[:2] == [2.0, 4.0]
-    assert np.isnan([average(of_groups, weights)[2], least(of_groups, weights)[2]]).all()

@@ -139,7 +139,7 @@ def test_an_oracle_is_perfect(name: str) -> None:
     assert (found.slowdown_mean, found.top1, found.coverage) == (1, 1, 1)
 
 
-def test_probes_are_all_pairs_and_never_scored() -> None:
+def test_probes_are_all_pairs_never_scored_and_all_others_of_a_new_device() -> None:
     grid = random_grid(d=5)
     without, with_two = evaluate_time(grid, [MeanModel()], probes=(0, 2)).results
     assert (without.probes, len(without.outcomes)) == (0, 1)
@@ -149,9 +149,6 @@ def test_probes_are_all_pairs_and_never_scored() -> None:
     for outcome in with_two.outcomes:
         assert not (outcome.known & outcome.scored).any()
         assert (outcome.known | outcome.scored).all()
-
-
-def test_a_left_out_device_is_asked_about_with_the_others_known() -> None:
     grid = random_grid(d=4)
     (result,) = evaluate_time(grid, [MeanModel()], "leave-device-out").results
     (outcome,) = result.outcomes

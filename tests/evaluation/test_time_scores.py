@@ -170,12 +170,15 @@ def test_known_times_are_used_to_choose_and_are_not_scored() -> None:
     assert found.rmse_log == pytest.approx(math.sqrt(0.25 / 2))
 
 
-def test_where_nothing_defines_a_score_there_is_none() -> None:
+def test_no_score_is_told_where_nothing_defines_one_or_a_forecast_is_beyond_numbers() -> None:
     single = scores([outcome_of(np.zeros((2, 1)), np.ones((2, 1)))], LEVEL)
     assert single.slowdown_mean is single.top1 is single.kendall_tau is None
     assert single.rmse_log == 1
     nothing = scores([outcome_of(np.full((1, 2), np.nan), np.ones((1, 2)))], LEVEL)
     assert nothing == Scores()
+    found = scores([outcome_of(np.zeros((1, 2)), np.array([[0.0, 1e4]]))], LEVEL)
+    assert found.mape is None
+    assert found.rmse_log == pytest.approx(1e4 / math.sqrt(2))
 
 
 def test_scores_are_means_over_what_was_told() -> None:
@@ -194,19 +197,13 @@ def test_the_worst_application_is_one_application() -> None:
     assert scores([first, second], LEVEL).coverage_worst_application == 0.5
 
 
-def test_a_forecast_beyond_all_numbers_is_no_score() -> None:
-    found = scores([outcome_of(np.zeros((1, 2)), np.array([[0.0, 1e4]]))], LEVEL)
-    assert found.mape is None
-    assert found.rmse_log == pytest.approx(1e4 / math.sqrt(2))
-
-
 @pytest.fixture(scope="module")
 def bundled() -> Any:
     dataset = bundled_dataset()
     return dataset, grid_of(dataset)
 
 
-def test_the_floor_is_the_spread_of_single_runs(bundled: Any) -> None:
+def test_the_noise_floor_is_the_spread_of_single_runs_by_seed_and_level(bundled: Any) -> None:
     dataset, grid = bundled
     found = noise_floor(dataset, grid, seed=0).scores
     # About the median instead of the mean, so a little more than the standard deviation.
@@ -215,9 +212,6 @@ def test_the_floor_is_the_spread_of_single_runs(bundled: Any) -> None:
     assert found.coverage == pytest.approx(0.9, abs=0.02)
     assert found.slowdown_mean is not None
     assert found.slowdown_mean > 1
-
-
-def test_the_floor_follows_the_seed_and_the_level(bundled: Any) -> None:
     dataset, grid = bundled
     wide, again, other, narrow = (
         noise_floor(dataset, grid, seed, level).scores

@@ -49,8 +49,10 @@ def test_intervals_hold_a_new_group_as_often_as_they_say(level: float, groups: i
     assert level - slack <= share <= level + 1 / (groups + 1) + slack
 
 
-def test_beyond_what_groups_allow_the_largest_error_is_all_there_is() -> None:
+def test_few_groups_have_the_largest_error_and_one_has_the_quantile_of_its_errors() -> None:
     assert group_reach(np.array([[0.1], [0.2], [0.3]]), np.arange(3), 0.99).tolist() == [0.3]
+    errors = np.arange(1.0, 11.0)
+    assert group_quantile(errors, np.zeros(10, np.int64), 0.9) == 9.0
 
 
 @given(GROUPED, st.floats(0.05, 0.95), st.integers(0, 100))
@@ -72,8 +74,3 @@ def test_quantiles_hold_of_new_groups_about_as_often_as_they_say() -> None:
         found = group_quantile(errors[1:].ravel(), np.repeat(np.arange(7), 30), 0.8)
         held.append((errors[0] <= found).mean())
     assert 0.77 < np.mean(held) < 0.85
-
-
-def test_the_quantile_of_one_group_is_that_of_its_errors() -> None:
-    errors = np.arange(1.0, 11.0)
-    assert group_quantile(errors, np.zeros(10, np.int64), 0.9) == 9.0

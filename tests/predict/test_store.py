@@ -321,9 +321,7 @@ class Section(msgspec.Struct):
         ({"seed": 1, "flag": None}, "card: flag: expected true or false, found null"),
     ],
 )
-def test_a_section_that_does_not_fit_is_told_with_its_place_and_what_is_there(
-    value: Any, message: str
-) -> None:
+def test_a_section_is_told_with_its_place_or_is_a_structure(value: Any, message: str) -> None:
     with pytest.raises(InputError) as caught:
         decode(Section, value, "card")
     assert str(caught.value) == message

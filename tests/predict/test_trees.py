@@ -79,22 +79,16 @@ def test_a_row_has_the_same_sum_alone_and_among_many() -> None:
     np.testing.assert_array_equal(trees.sum(rows)[::100], alone)
 
 
-def test_no_rows_have_no_sums() -> None:
+def test_no_rows_have_no_sums_and_a_constant_is_the_same_for_all_rows() -> None:
     assert grown().sum(np.empty((0, 4))).shape == (0, 3)
-
-
-def test_a_constant_is_the_same_for_all_rows() -> None:
     assert constant(np.array([1.0, 2.0])).sum(np.zeros((3, 0))).tolist() == [[1.0, 2.0]] * 3
 
 
-def test_joined_trees_add_up() -> None:
+def test_joined_trees_add_up_and_projected_ones_sum_to_projected_sums() -> None:
     one, other, rows = grown(0), grown(1), sample(2)[0]
     middle = np.array([1.0, 2.0, 3.0])
     both = joined([one, constant(middle), other])
     np.testing.assert_allclose(both.sum(rows), one.sum(rows) + middle + other.sum(rows), atol=1e-12)
-
-
-def test_projected_trees_sum_to_the_projected_sums() -> None:
     trees, rows = grown(), sample(2)[0]
     directions = np.random.default_rng(0).normal(size=(3, 5))
     np.testing.assert_allclose(trees.onto(directions).sum(rows), trees.sum(rows) @ directions, atol=1e-12)

@@ -81,19 +81,16 @@ def row_of(runs: Runs, kernel: str, size: str) -> int:
     return list(zip(runs.grid.profiles.kernel, runs.grid.profiles.size, strict=True)).index((kernel, size))
 
 
-def test_each_record_is_a_row(exact: Runs) -> None:
+def test_each_record_is_a_row_of_the_logarithm_of_microseconds_of_its_cell(exact: Runs) -> None:
     assert len(exact) == CELLS * RUNS
     assert np.bincount(exact.cell).tolist() == [RUNS] * CELLS
-
-
-def test_times_are_logarithms_of_microseconds_of_their_cell(exact: Runs) -> None:
     place = row_of(exact, "add", "large")
     device = [each.key for each in exact.grid.devices].index("gpu")
     own = exact.log_us[exact.cell == place * len(SPEEDS) + device]
     np.testing.assert_allclose(own, np.log(64 * 10_000 / 2e10 * 1e6))
 
 
-def test_features_are_those_of_the_first_invocation_by_the_published_definitions(exact: Runs) -> None:
+def test_features_are_those_published_with_the_device_as_the_last(exact: Runs) -> None:
     names = dict(zip(exact.columns, exact.features.T, strict=True))
     own = {"opcode", "total_instruction_count", "work_items", "granularity", "global_memory_address_entropy"}
     assert set(names) == {*own, "operand_sum"}
@@ -101,9 +98,6 @@ def test_features_are_those_of_the_first_invocation_by_the_published_definitions
     assert names["total_instruction_count"][place] == 10_000
     assert names["operand_sum"][place] == 20_000
     assert names["granularity"][place] == 0.5
-
-
-def test_a_forest_sees_the_device_as_its_last_feature(exact: Runs) -> None:
     rows = exact.rows()
     assert rows.features.shape == (CELLS, len(exact.columns) + 1)
     keys = [device.key for device in exact.grid.devices]

@@ -198,20 +198,10 @@ def test_without_counters_other_features_stand_in_and_are_named() -> None:
     assert found.features == ("fairness", "slowdown of High, summed", "bandwidth in bytes/s, summed")
 
 
-def test_bags_that_were_measured_twice_count_once_and_those_that_failed_not_at_all() -> None:
+def test_mixes_count_once_and_only_where_more_than_slowdowns_is_known() -> None:
     first, second = BLOBS[:2]
     broken = replace(first, members=(replace(first.members[0], failure="crashed"), first.members[1]))
     assert len(clustered([*BLOBS, replace(second, repeat=1), broken]).values) == len(BLOBS)
-
-
-@pytest.mark.parametrize("count", [0, 8])
-def test_too_few_bags_are_said(count: int) -> None:
-    found = cluster_mixes([blob(0.5, place) for place in range(count)], 0)
-    assert isinstance(found, str)
-    assert "more than 8 different bags" in found
-
-
-def test_bags_of_which_nothing_but_slowdowns_is_known_are_not_clustered() -> None:
     bags = [
         replace(
             bag, members=tuple(replace(each, solo=replace(each.solo, features={})) for each in bag.members)
@@ -221,3 +211,10 @@ def test_bags_of_which_nothing_but_slowdowns_is_known_are_not_clustered() -> Non
     found = cluster_mixes(bags, 0)
     assert isinstance(found, str)
     assert "none is known" in found
+
+
+@pytest.mark.parametrize("count", [0, 8])
+def test_too_few_bags_are_said(count: int) -> None:
+    found = cluster_mixes([blob(0.5, place) for place in range(count)], 0)
+    assert isinstance(found, str)
+    assert "more than 8 different bags" in found

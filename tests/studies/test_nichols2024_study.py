@@ -9,7 +9,6 @@ import pytest
 
 from crosscast.errors import InputError
 from crosscast.evaluation.relative import evaluate_relative
-from crosscast.predict.relative.data import Vectors
 from crosscast.predict.relative.features import fit_features
 from crosscast.predict.relative.nichols2024 import PublishedMean, PublishedXGBoost
 from crosscast.studies.nichols2024 import RelativeStudy, by_source, importances, selection, study_relative
@@ -79,7 +78,7 @@ def test_a_study_is_an_object_of_json(study: RelativeStudy) -> None:
     assert [each["features"] for each in found["studies"]["selection"]["results"]][:2] == [1, 2]
 
 
-def test_what_there_is_one_of_is_not_studied() -> None:
+def test_what_there_is_one_of_is_not_studied_nor_left_out() -> None:
     rows = VECTORS.observations
     texts = zip(rows.source, rows.size, rows.application, strict=True)
     one = VECTORS.rows(np.array([each == ("cpu", "size0", "app00") for each in texts]))
@@ -87,9 +86,6 @@ def test_what_there_is_one_of_is_not_studied() -> None:
     assert studies is not None
     assert (studies.by_source, studies.by_scale, studies.by_application) == (None, None, None)
     assert studies.to_dict()["by_source"] is None
-
-
-def test_a_single_application_cannot_be_left_out() -> None:
-    one: Vectors = VECTORS.rows(np.array([name == "app00" for name in VECTORS.observations.application]))
+    one = VECTORS.rows(np.array([name == "app00" for name in VECTORS.observations.application]))
     with pytest.raises(InputError, match=r"^leave-application-out: expected at least 2 applications"):
         study_relative(one, [PublishedMean()], HONEST)

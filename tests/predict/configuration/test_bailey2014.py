@@ -64,25 +64,19 @@ def test_there_is_one_for_each_number_up_to_the_most_or_the_kernels(seed: int, n
         assert first == sorted(first)
 
 
-def test_groups_of_equal_dissimilarities_are_as_many_as_asked() -> None:
+def test_groups_of_equals_are_as_many_as_asked_but_the_same_kernels_are_one() -> None:
     apart = 0.5 * (1 - np.eye(5))
     assert [len(set(labels.tolist())) for labels in groupings(apart, 9)] == [1, 2, 3, 4, 5]
-
-
-def test_kernels_that_are_all_the_same_are_one_group() -> None:
     assert [labels.tolist() for labels in groupings(np.zeros((4, 4)), 5)] == [[0, 0, 0, 0]]
 
 
-def test_each_device_has_its_own_variables_and_products() -> None:
+def test_variables_are_the_settings_of_each_device_with_products_and_words() -> None:
     design = design_of(linear_space())
     assert design.names == ("cpu: clock_hz", "cpu: threads", "cpu: clock_hz * threads", "gpu: clock_hz")
     row = linear_space().number_of(Configuration("cpu", {"clock_hz": 2e9, "threads": 2}))
     np.testing.assert_allclose(design.matrix[row], [2 / 3, 2 / 4, 4 / 12, 0])
     np.testing.assert_allclose(design.matrix[-1], [0, 0, 0, 1])
     np.testing.assert_array_equal(design.with_constants[[0, -1], 4:], np.eye(2))
-
-
-def test_a_word_has_a_variable_for_each_value_and_none_with_itself() -> None:
     space = Space(
         tuple(Configuration("d", {"mode": mode, "n": n}) for mode in ("fast", "slow") for n in (1, 2))
     )
@@ -95,14 +89,11 @@ def test_a_word_has_a_variable_for_each_value_and_none_with_itself() -> None:
     )
 
 
-def test_a_device_on_which_nothing_varies_has_a_constant() -> None:
+def test_what_does_not_vary_is_a_constant_and_what_is_lacking_counts_as_none() -> None:
     space = Space((Configuration("a", {"n": 1}), Configuration("a", {"n": 2}), Configuration("b", {"n": 5})))
     design = design_of(space)
     assert design.names == ("a: n", "b: 1")
     assert design.matrix.tolist() == [[0.5, 0], [1, 0], [0, 1]]
-
-
-def test_a_setting_that_a_configuration_lacks_counts_as_none() -> None:
     space = Space((Configuration("a", {}), Configuration("a", {"n": 2}), Configuration("a", {"n": 4})))
     assert design_of(space).matrix[:, 0].tolist() == [0, 0.5, 1]
 
@@ -126,7 +117,7 @@ def test_it_is_concordant_less_discordant_pairs_over_all(first: list[int], secon
         assert found == pytest.approx(counted(first, second))
 
 
-def test_the_matrix_has_each_pair_and_is_symmetric() -> None:
+def test_correlations_of_all_pairs_become_dissimilarities() -> None:
     orders = [np.array(each) for each in ([0, 1, 2, 3], [3, 2, 1, 0], [0, 2, 1], [9, 8])]
     found = rank_correlations(orders)
     np.testing.assert_array_equal(found, found.T)
@@ -134,9 +125,6 @@ def test_the_matrix_has_each_pair_and_is_symmetric() -> None:
     assert found[0, 1] == -1
     assert found[0, 2] == pytest.approx(1 / 3)
     assert np.isnan(found[3, :3]).all()
-
-
-def test_dissimilarity_is_none_for_equal_orders_and_a_half_where_there_is_no_order() -> None:
     assert dissimilarities(np.array([1.0, 0.0, -1.0, np.nan])).tolist() == [0, 0.5, 1, 0.5]
 
 
@@ -361,11 +349,8 @@ def test_kinds_that_the_tree_cannot_tell_apart_do_not_pay() -> None:
     assert choose_amounts(blind, *TRIED, logarithms=False, seed=0).clusters == 1
 
 
-def test_what_is_not_asked_for_is_not_chosen() -> None:
+def test_amounts_are_chosen_of_those_asked_for_and_the_largest_without_a_test() -> None:
     assert choose_amounts(linear_training(), (3,), (1, 2), logarithms=True, seed=0).clusters == 3
-
-
-def test_with_one_application_the_largest_are_taken() -> None:
     surfaces = made_surfaces(1)
     training = Training.of(TrainingRuns.of(surfaces, (11, 0)))
     assert choose_amounts(training, *TRIED, logarithms=False, seed=0) == Amounts(4, 2)
@@ -470,7 +455,7 @@ def test_where_all_orders_agree_there_is_nothing_to_cluster_and_it_says_so() -> 
         assert clusters.note.startswith("nothing to cluster: Kendall's tau is 1")
 
 
-def test_fewer_kernels_than_clusters_make_as_many_clusters_as_kernels() -> None:
+def test_few_kernels_are_as_many_clusters() -> None:
     surfaces = made_surfaces(2)
     few = surfaces.take(np.array([0, 2, 3]))
     clusters = PublishedModel(5).fit(few, SAMPLES).fitted.clusters
@@ -478,9 +463,6 @@ def test_fewer_kernels_than_clusters_make_as_many_clusters_as_kernels() -> None:
     assert clusters.note == (
         "3 clusters of 1, 1, 1 kernels instead of the 5 asked for, as there are no more kernels"
     )
-
-
-def test_one_kernel_alone_is_a_cluster() -> None:
     surfaces = made_surfaces(1).take(np.array([0]))
     fitted = PublishedModel().fit(surfaces, SAMPLES)
     assert fitted.fitted.clusters.sizes == (1,)

@@ -156,11 +156,8 @@ def test_one_application_is_enough(model: ConfigurationModel) -> None:
     assert np.isfinite(found.power.centre).all()
 
 
-def test_names_say_how_many() -> None:
+def test_names_say_how_many_kernels_of_at_least_one() -> None:
     assert [NearestKernels(count).name for count in (3, 1)] == ["nearest", "nearest-1"]
-
-
-def test_none_are_refused() -> None:
     with pytest.raises(InputError, match="nearest: expected at least 1 kernel, found 0"):
         NearestKernels(0)
 

@@ -62,16 +62,13 @@ def test_a_knob_that_a_device_lacks_is_not_a_number() -> None:
     )
 
 
-def test_what_is_the_same_on_each_device_is_no_knob() -> None:
+def test_only_knobs_that_vary_on_a_device_are_knobs() -> None:
     space = Space(
         (Configuration("a", {"cores": 4, "mode": "x"}), Configuration("b", {"cores": 8, "mode": "y"}))
     )
     assert space.knobs == ()
     assert space.words == ()
     assert space.matrix.shape == (2, 0)
-
-
-def test_a_knob_that_some_configurations_of_a_device_lack_varies() -> None:
     space = Space((Configuration("a", {"cores": 4}), Configuration("a", {})))
     assert [str(each) for each in space.configurations] == ["a", "a: cores 4"]
     assert space.knobs == ("cores",)
@@ -112,7 +109,7 @@ def table(*rows: dict[str, Any]) -> Table:
     return table_of(CONFIGURED, [{**each, "powers": None, "counters": None} for each in rows])
 
 
-def test_devices_that_share_a_kernel_are_one_machine() -> None:
+def test_devices_that_share_a_kernel_at_a_size_are_one_machine() -> None:
     runs = table(row("a", "x"), row("b", "x"), row("b", "y"), row("c", "y"), row("d", "z"))
     machines = machines_of(runs, "made up")
     # a and c share none, but each shares one with b.
@@ -121,14 +118,8 @@ def test_devices_that_share_a_kernel_are_one_machine() -> None:
     assert machines[0].known.tolist() == [[True, True, False], [False, True, True]]
     assert machines[0].applications == ("x", "y")
     assert machines[0].rows_of(["y", "q"]).tolist() == [False, True]
-
-
-def test_two_groups_that_a_later_device_joins_are_one_machine() -> None:
     runs = table(row("a", "x"), row("b", "y"), row("c", "x"), row("c", "y"))
     assert [machine.space.devices for machine in machines_of(runs, "made up")] == [("a", "b", "c")]
-
-
-def test_a_kernel_at_another_size_is_another_one() -> None:
     runs = table(row("a", "x"), row("b", "x", size="small"))
     assert len(machines_of(runs, "made up")) == 2
 
@@ -219,14 +210,11 @@ def runs(numbers: list[int], power_w: float, **domains: float) -> Observed:
     )
 
 
-def test_a_run_replaces_that_at_its_configuration() -> None:
+def test_a_run_replaces_that_at_its_configuration_and_lacks_domains_of_its_own() -> None:
     found = runs([7, 3, 5], 100.0).and_run(runs([3], 90.0))
     assert found.numbers.tolist() == [7, 5, 3]
     assert found.time_s.tolist() == [1, 3, 1]
     assert found.power_w.tolist() == [100, 100, 90]
-
-
-def test_a_domain_that_one_side_lacks_is_not_a_number_there() -> None:
     none = np.nan
     found = runs([7, 3], 100.0, cpu=60.0).and_run(runs([3, 4], 90.0, gpu=40.0))
     assert sorted(found.domains) == ["cpu", "gpu"]
@@ -284,24 +272,18 @@ def test_all_is_certain_beyond_the_errors() -> None:
     assert at == pytest.approx([0, 0.25, 0.75, 1])
 
 
-def test_what_was_measured_is_certain() -> None:
+def test_what_was_measured_is_certain_and_one_error_is_a_step() -> None:
     found = quantity(np.array([-1.0, 0.0, 1.0]), spread=0.0)
     assert found.quantile(0.9)[0] == found.quantile(0.1)[0] == 100
     assert found.probability_within(100.0)[0] == 1
     assert found.probability_within(99.999)[0] == 0
-
-
-def test_without_errors_the_centre_is_all_there_is() -> None:
-    found = Quantity(np.array([100.0, 200.0]), np.array([np.nan, 0.0]), NONE)
-    assert found.quantile(0.9).tolist() == [100, 200]
-    assert found.probability_within(150.0).tolist() == [1, 0]
-
-
-def test_one_error_is_a_step() -> None:
     found = quantity(np.array([0.5]))
     edge = 100 * np.exp(0.05)
     assert found.probability_within(edge * 0.999)[0] == 0
     assert found.probability_within(edge * 1.001)[0] == 1
+    found = Quantity(np.array([100.0, 200.0]), np.array([np.nan, 0.0]), NONE)
+    assert found.quantile(0.9).tolist() == [100, 200]
+    assert found.probability_within(150.0).tolist() == [1, 0]
 
 
 @pytest.mark.parametrize("spread", [0.1, 0.0, np.nan])
@@ -362,32 +344,23 @@ def test_a_sample_of_no_positive_value_is_refused(what: str, value: float) -> No
         sample_places(made_surfaces(2).space, (3,), Observed(np.array([3]), time, power))
 
 
-def test_kernels_that_lack_a_sample_are_left_out() -> None:
+def test_kernels_lacking_a_sample_are_left_out_and_none_at_all_is_refused() -> None:
     surfaces = made_surfaces(2)
     surfaces.time_s[1, 11] = surfaces.power_w[1, 11] = np.nan
     assert sampled(surfaces, (0, 11)).kernels == (surfaces.kernels[0], *surfaces.kernels[2:])
-
-
-def test_no_kernel_with_all_samples_is_refused() -> None:
     surfaces = made_surfaces(2)
     surfaces.time_s[:, 11] = np.nan
     with pytest.raises(InputError, match="made up: expected a kernel that ran at all samples"):
         sampled(surfaces, (0, 11))
-
-
-def test_no_samples_are_refused() -> None:
     with pytest.raises(InputError, match="samples: expected at least one"):
         sampled(made_surfaces(2), ())
 
 
-def test_the_first_sample_on_the_same_device_counts() -> None:
+def test_a_device_is_scaled_from_the_first_sample_on_it_or_the_first_of_all() -> None:
     space = linear_space()
     found = reference_samples(space, (10, 3, 4))
     assert set(found[space.device_numbers == 0]) == {1}
     assert set(found[space.device_numbers == 1]) == {0}
-
-
-def test_a_device_without_a_sample_is_scaled_from_the_first() -> None:
     space = linear_space()
     assert set(reference_samples(space, (4, 3))) == {0}
 

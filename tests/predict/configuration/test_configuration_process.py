@@ -63,16 +63,13 @@ def test_domains_that_do_not_add_up_are_not() -> None:
     assert power_parts(replace(SURFACES, power_w=cpu, domains={"cpu": cpu, "gpu": 0 * gpu})) == (TOTAL,)
 
 
-def test_a_cell_that_did_not_run_needs_no_domains() -> None:
+def test_parts_are_told_where_runs_are_and_none_is_called_time() -> None:
     lacking = np.where(np.arange(12) == 5, np.nan, 1.0)
     domains = {name: values * lacking for name, values in SURFACES.domains.items()}
     there = replace(
         SURFACES, time_s=SURFACES.time_s * lacking, power_w=SURFACES.power_w * lacking, domains=domains
     )
     assert power_parts(there) == ("cpu", "gpu")
-
-
-def test_a_part_called_time_would_be_taken_for_the_time() -> None:
     domains = {"time": SURFACES.domains["cpu"], "gpu": SURFACES.domains["gpu"]}
     assert power_parts(replace(SURFACES, domains=domains)) == (TOTAL,)
 
@@ -109,15 +106,12 @@ def test_caps_are_known_by_their_names() -> None:
     assert cap_domains(space, [])["cpu_cap_w"] == ""
 
 
-def test_knobs_act_by_ratios() -> None:
+def test_knobs_act_by_ratios_but_where_they_can_be_zero() -> None:
     space = Space(tuple(one({"clock_hz": clock}) for clock in (1e9, 2e9, 4e9)))
     inputs = SettingInputs.of(space, (0,), ())
     assert width(inputs) == 1
     assert np.diff(inputs.fixed[:, 0])[0] == pytest.approx(np.diff(inputs.fixed[:, 0])[1])
     np.testing.assert_allclose([inputs.fixed.mean(), inputs.fixed.std()], [0, 1], atol=1e-12)
-
-
-def test_a_knob_that_can_be_zero_is_taken_as_it_is() -> None:
     space = Space(tuple(one({"offset": value}) for value in (-1.0, 0.0, 1.0)))
     assert SettingInputs.of(space, (0,), ()).fixed[:, 0] == pytest.approx([-(1.5**0.5), 0, 1.5**0.5])
 
@@ -163,13 +157,10 @@ def test_each_device_is_seen_from_its_own_sample() -> None:
     assert found == pytest.approx(np.clip(np.array([np.log(0.5), 0, 0, np.log(2)]) / 0.3, -9, 1))
 
 
-def test_a_device_without_a_cap_is_not_limited() -> None:
+def test_what_has_no_cap_is_not_limited_and_one_configuration_has_no_coordinates() -> None:
     space = Space((one({"cap_w": 50.0}), one({"cap_w": 100.0}), one({"cores": 1.0}, device="b")))
     found = seen(SettingInputs.of(space, (1,), ()), run(100.0), [0])[:, -1]
     assert found[2] == 0
-
-
-def test_one_configuration_has_no_coordinates() -> None:
     inputs = SettingInputs.of(Space((one({"cores": 2}),)), (0,), ())
     assert seen(inputs, run(100.0), [0]).shape == (1, 0)
 

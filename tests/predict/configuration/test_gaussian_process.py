@@ -48,14 +48,11 @@ def test_squares_are_those_of_distances_and_the_points_stay_as_they_are() -> Non
     np.testing.assert_array_equal(others, before[1])
 
 
-def test_a_point_is_at_no_distance_from_itself() -> None:
+def test_points_coincide_with_themselves_and_without_coordinates_all_do() -> None:
     far = 1e3 * made_points()[0]
     found = squares(far, far)
     assert found.min() >= 0
     assert np.diag(matern(found)) == pytest.approx(1, abs=1e-8)
-
-
-def test_without_coordinates_all_points_are_alike() -> None:
     assert matern(squares(np.empty((2, 0)), np.empty((3, 0)))).tolist() == [[1, 1, 1], [1, 1, 1]]
 
 

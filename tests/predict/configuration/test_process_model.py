@@ -132,25 +132,19 @@ def test_a_sample_may_not_be_there_twice() -> None:
         ProcessModel().fit(SURFACES, (3, 3))
 
 
-def test_one_sample_is_enough() -> None:
+def test_one_sample_and_missing_cells_are_enough() -> None:
     check(ProcessModel().fit(SURFACES, (11,)), SURFACES, 2)
-
-
-def test_missing_cells_are_forecast_too() -> None:
     surfaces = lacking(SURFACES, 0.3)
     check(ProcessModel().fit(surfaces, SAMPLES), surfaces, 0)
 
 
-def test_two_devices_are_forecast_each_from_its_sample() -> None:
+def test_a_device_with_or_without_a_sample_is_forecast() -> None:
     surfaces = linear_surfaces(6)
     fitted = ProcessModel().fit(surfaces, linear_samples(surfaces.space))
     assert list(fitted.fitted.names) == ["time", "power"]
     found = fitted.forecast(surfaces.observed(2, fitted.samples))
     np.testing.assert_allclose(found.time.centre, surfaces.time_s[2], rtol=0.1)
     np.testing.assert_allclose(found.power.centre, surfaces.power_w[2], rtol=0.1)
-
-
-def test_a_device_without_a_sample_is_scaled_from_the_first() -> None:
     surfaces = linear_surfaces(6)
     fitted = ProcessModel().fit(surfaces, linear_samples(surfaces.space)[:1])
     check(fitted, surfaces, 2)

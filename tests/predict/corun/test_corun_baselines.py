@@ -43,15 +43,12 @@ def test_a_size_without_bags_gets_the_mean_of_all() -> None:
     assert np.isnan([said.power_w[0], said.fits[0]]).all()
 
 
-def test_times_keep_their_place_between_the_longest_and_the_sum() -> None:
+def test_times_keep_their_place_between_the_longest_and_the_sum_or_follow_from_slowdowns() -> None:
     """3.25 s of 3 to 4 s is a quarter: 6.5 s of 6 to 8."""
     double = Solo("d", "s", "d", 2.0), Solo("e", "s", "d", 6.0)
     said = Mean().fit(runs(bag((A, None), (B, None), time_s=3.25))).predict([double])
     assert said.time_s == pytest.approx([6.5])
     assert np.isnan(said.slowdown[0]).all()
-
-
-def test_times_follow_from_slowdowns_where_no_time_is_known() -> None:
     said = Mean().fit(runs(bag((A, 2.0), (B, 2.0)))).predict([(A, B), (A, UNKNOWN)])
     assert said.time_s == pytest.approx([2.0 + 2.0, np.nan], nan_ok=True)
 

@@ -53,16 +53,13 @@ def test_traits_that_are_all_the_same_tell_nothing_and_break_nothing() -> None:
     assert_array_equal(found.load, np.zeros(3))
 
 
-def test_without_traits_the_load_is_the_lowest_rate_alone() -> None:
+def test_without_traits_the_load_is_the_lowest_rate_or_else_the_time_alone() -> None:
     solos = [bare("a", k80_steps_per_s=1.0, v100_steps_per_s=2.0), bare("b", k80_steps_per_s=2.0)]
     both = [replace(solo, features={"v100_steps_per_s": 4.0, **solo.features}) for solo in solos]
     assert Traits.of(both).load == "k80_steps_per_s"
     # Slower is more load.
     load = Traits.of(both).matrix(both).load
     assert load[0] > load[1]
-
-
-def test_without_rates_the_load_is_the_time_alone_and_what_is_not_known_is_in_the_middle() -> None:
     solos = [bare("a"), replace(bare("b"), time_s=np.e**2), replace(bare("c"), time_s=None)]
     found = Traits.of(solos)
     assert found.load == "time_s"

@@ -124,11 +124,8 @@ def test_those_that_are_left_are_named_by_their_places() -> None:
     assert asked == [(0, 1, 2), (0, 2)]
 
 
-def test_one_alone_takes_its_time() -> None:
+def test_a_mix_of_one_ends_with_it_and_one_of_equals_at_once() -> None:
     assert mix_time([2.5], by_number({})) == 2.5
-
-
-def test_equal_members_end_together() -> None:
     assert mix_time([0.1, 0.1, 0.1], by_number({3: 2.7})) == pytest.approx(0.27)
 
 
@@ -205,9 +202,6 @@ def test_an_even_slowdown_is_found_again_from_the_time(times: list[float], slowd
     assert found == pytest.approx([slowdown], rel=1e-6, abs=1e-6)
 
 
-def test_a_bag_that_takes_no_longer_than_its_longest_slows_nobody_down() -> None:
+def test_an_even_slowdown_is_never_below_1_and_ends_there() -> None:
     assert even_slowdown(np.array([[1.0, 2.0]]), np.array([1.9])).tolist() == [1.0]
-
-
-def test_a_slowdown_with_fewer_ends_at_1() -> None:
     assert [float(with_fewer(np.array(2.0), 3, left)) for left in (1, 2, 3)] == [1.0, 1.5, 2.0]

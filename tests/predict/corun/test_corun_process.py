@@ -342,22 +342,16 @@ def test_what_is_said_without_some_rows_is_what_a_fit_without_them_says(seed: in
     )
 
 
-def test_inverse_and_determinant_are_those_of_numpy() -> None:
+def test_an_inverse_and_its_determinant_are_those_of_numpy_also_where_rows_are_alike() -> None:
     covariance = covariance_of(5)
     noisy = covariance + 0.2 * np.eye(15)
     inverse, log_determinant = inverse_of(covariance, 0.2)
     assert_allclose(inverse, np.linalg.inv(noisy), rtol=1e-10, atol=1e-10)
     assert log_determinant == pytest.approx(np.linalg.slogdet(noisy)[1], rel=1e-12)
-
-
-def test_rows_that_are_all_alike_have_an_inverse() -> None:
     """The least noise that is fitted, beside the largest variance."""
     inverse, _ = inverse_of(np.full((400, 400), 40.0), 2.5e-4)
     noisy = np.full((400, 400), 40.0) + 2.5e-4 * np.eye(400)
     assert_allclose(inverse @ noisy, np.eye(400), atol=1e-5)
-
-
-def test_what_is_no_covariance_is_refused() -> None:
     with pytest.raises(InputError, match=r"^mixes: expected slowdowns and features of usual size"):
         inverse_of(-np.eye(3), 0.1)
 

@@ -242,7 +242,7 @@ def test_a_combination_that_needs_a_run_of_the_bag_is_refused() -> None:
         Published("forest", power=TABLE_7[16])
 
 
-def test_other_features_are_taken_where_there_are_none_of_the_paper() -> None:
+def test_other_features_are_taken_where_there_are_none_of_the_paper_or_they_are_asked_for() -> None:
     """As of data that tell batch sizes, and nothing else."""
     solos = [Solo(f"a{n}", "s", "gpu", None, features={"batch_size": float(n)}) for n in range(8)]
     rich = {f"app{n}": solo for n, solo in enumerate(solos)}
@@ -250,9 +250,6 @@ def test_other_features_are_taken_where_there_are_none_of_the_paper() -> None:
     fitted = Published("decision-tree").fit(co_runs, 0)
     assert fitted.of_size(2).columns.columns == ("batch_size",)
     assert np.isnan(fitted.predict([(solos[0], solos[1])]).time_s).all()
-
-
-def test_other_features_are_taken_where_they_are_asked_for() -> None:
     more = {
         solo.application: replace(solo, features={**solo.features, "batch_size": 8.0}) for solo in PAIRS.solos
     }

@@ -135,12 +135,15 @@ def test_a_new_job_between_others_is_predicted() -> None:
     assert wrong[:, 0].mean() < 0.04
 
 
-def test_the_same_seed_gives_the_same_model() -> None:
+def test_a_seed_makes_a_model_and_few_rows_are_all_taken() -> None:
     once, again, other = (PartitionModel("partition", "known jobs").fit(NEW, seed) for seed in (0, 0, 1))
     np.testing.assert_array_equal(once.errors, again.errors)
     first, second = (each.predict(NEW.shared, NEW.judged).centre for each in (once, again))
     np.testing.assert_array_equal(first, second)
     assert not np.array_equal(other.errors, once.errors)
+    given = rows()
+    assert sample(given, 80, 0) is given
+    assert [len(each) for each in sample(given, 79, 0)] == [79, 79]
 
 
 def test_intervals_hold_as_often_as_asked_for_and_grow_with_it() -> None:
@@ -196,12 +199,6 @@ def test_a_blend_is_the_weighted_mean_of_both_in_each_way() -> None:
         expected = (1 - weight) * trees + weight * fit_ridge(given, FEW, 3, gamma)(asked)
         np.testing.assert_allclose(each, expected, atol=1e-12)
     np.testing.assert_allclose(fit_mean(given)(asked)[0], np.tile(given[1].mean(axis=0), (80, 1)))
-
-
-def test_few_rows_are_all_taken() -> None:
-    given = rows()
-    assert sample(given, 80, 0) is given
-    assert [len(each) for each in sample(given, 79, 0)] == [79, 79]
 
 
 def test_mixes_at_other_levels_and_unknown_models_are_refused() -> None:

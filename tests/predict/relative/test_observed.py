@@ -64,15 +64,14 @@ def test_nothing_that_failed_counts() -> None:
     assert work_times(dataset_of_runs([run("cpu", 5.0, failure="wrong")])) == {}
 
 
-def test_counters_over_all_runs_are_divided_by_them() -> None:
+def test_counters_are_those_of_a_run_of_each_kernel_of_a_session() -> None:
     seen = observations_of(dataset_of_runs([run("cpu", 1.0, runs=4, counters={"loads": 20, "stores": 2})]))
     assert (seen.names, seen.counters.tolist()) == (("loads", "stores"), [[5, 0.5]])
-
-
-def test_kernels_of_a_session_share_its_counters() -> None:
     seen = observations_of(dataset_of_runs([run("cpu", 1.0, kernels=["sum", "scan"], counters={"loads": 2})]))
     assert (seen.kernel, seen.counters.tolist()) == (("sum", "scan"), [[2], [2]])
     np.testing.assert_array_equal(seen.time_s, [1, np.nan])
+    runs = [run("a", 1.0, counters={"loads": None, "ipc": 1}), run("b", 1.0, counters={"loads": 3})]
+    np.testing.assert_array_equal(observations_of(dataset_of_runs(runs)).counters, [[1, np.nan], [np.nan, 3]])
 
 
 def test_settings_that_are_numbers_are_the_configuration() -> None:
@@ -86,26 +85,18 @@ def test_settings_that_are_numbers_are_the_configuration() -> None:
     assert seen.scale == ("4 cores", "2")
 
 
-def test_an_empty_counter_is_missing() -> None:
-    runs = [run("a", 1.0, counters={"loads": None, "ipc": 1}), run("b", 1.0, counters={"loads": 3})]
-    np.testing.assert_array_equal(observations_of(dataset_of_runs(runs)).counters, [[1, np.nan], [np.nan, 3]])
-
-
 def test_a_failed_session_has_no_counters() -> None:
     dataset = dataset_of_runs([run("cpu", 1.0, failure="wrong", counters={"loads": 1})])
     with pytest.raises(InputError, match="made up: expected sessions with counters, found none"):
         observations_of(dataset, counters="sessions")
 
 
-def test_counters_that_are_no_numbers_are_refused() -> None:
+def test_counters_and_settings_that_are_none_are_refused() -> None:
     dataset = dataset_of_runs([run("cpu", 1.0, counters={"loads": "many"})])
     with pytest.raises(
         InputError, match=r"sessions: column 'counters' of sums, big, cpu, .* expected an object of numbers"
     ):
         observations_of(dataset)
-
-
-def test_settings_that_are_no_settings_are_refused() -> None:
     dataset = dataset_of_runs([run("cpu", 1.0, settings={"cores": [1]}, counters={"loads": 1})])  # type: ignore[dict-item]
     with pytest.raises(InputError, match="configuration: cores: expected a finite number or a word"):
         observations_of(dataset)
@@ -145,11 +136,8 @@ def test_of_nested_gaps_no_other_devices_make_a_larger_table(rows: list[int], or
     assert times(known, chosen) == best if chosen else best == 0
 
 
-def test_of_equal_tables_that_of_more_devices_is_taken() -> None:
+def test_of_equal_tables_that_of_more_devices_is_taken_if_there_are_two() -> None:
     assert full_devices(nested([3, 3, 2], 3)) == [0, 1, 2]
-
-
-def test_one_device_is_nothing_to_compare() -> None:
     assert full_devices(np.ones((3, 1), dtype=np.bool_)) == []
     assert full_devices(np.zeros((0, 3), dtype=np.bool_)) == []
 
@@ -225,15 +213,12 @@ def test_a_device_with_gaps_is_left_out_and_can_be_asked_for() -> None:
     assert devices_left_out(dataset, asked) == ()
 
 
-def test_counters_of_a_device_that_is_not_compared_can_be_asked_for() -> None:
+def test_counters_of_a_device_that_is_not_compared_are_taken_if_asked_for_or_alone() -> None:
     runs = [run("a", 1.0, **COUNTED), run("b", 2.0), run("c", 3.0, **COUNTED)]
     vectors = vectors_of(dataset_of_runs(runs), devices=["a", "b"], sources=["c"])
     assert vectors.observations.source == ("c",)
     assert vectors.observations.time_s.tolist() == [3]
     assert vectors.times_s.tolist() == [[1, 2]]
-
-
-def test_devices_that_did_not_count_are_compared_by_the_counters_of_others() -> None:
     runs = [run("a", 1.0), run("b", 2.0), run("c", 3.0, **COUNTED)]
     assert vectors_of(dataset_of_runs(runs), devices=["a", "b"]).observations.source == ("c",)
 
@@ -295,7 +280,7 @@ def test_fewer_than_two_devices_are_refused() -> None:
     assert refusal(dataset, devices=[]) == "devices: expected two or more, each once, found none"
 
 
-def test_devices_and_sources_that_are_not_there_are_named() -> None:
+def test_devices_sources_and_work_that_are_not_there_are_named() -> None:
     dataset = dataset_of_runs([run("a", 1.0, **COUNTED), run("b", 1.0)])
     assert refusal(dataset, devices=["a", "x"]) == (
         "devices: expected some of those with times in made up (a, b), found 'x'"
@@ -303,9 +288,6 @@ def test_devices_and_sources_that_are_not_there_are_named() -> None:
     assert refusal(dataset, sources=["b"]) == (
         "sources: expected some of those with counters in made up (a), found 'b'"
     )
-
-
-def test_work_that_no_two_devices_share_is_refused() -> None:
     runs = [run(device, 1.0, size=device, **COUNTED) for device in "ab"]
     assert refusal(dataset_of_runs(runs), devices=["a", "b"]) == (
         "made up: expected work counted with times on all of a, b, found none"
@@ -356,7 +338,9 @@ def test_times_of_the_raja_suite_are_of_one_repetition(raja: Dataset) -> None:
     np.testing.assert_allclose((moved / vectors.times_s[:, 0])[memset] / 1e9, 854, rtol=0.01)
 
 
-def test_seven_gpus_have_all_launches_of_rodinia(rodinia: Dataset, launches: Vectors) -> None:
+def test_seven_gpus_have_all_launches_of_rodinia_and_nine_those_of_five_kernels(
+    rodinia: Dataset, launches: Vectors
+) -> None:
     validate(rodinia)
     seen = launches.observations
     assert launches.times_s.shape == (7 * 1094, 7)
@@ -372,9 +356,6 @@ def test_seven_gpus_have_all_launches_of_rodinia(rodinia: Dataset, launches: Vec
     }
     assert len(seen.names) == 72
     assert not np.isnan(seen.counters).any()
-
-
-def test_nine_gpus_have_the_launches_of_five_kernels(rodinia: Dataset) -> None:
     devices = sorted(rodinia.devices.column("device").to_pylist())
     vectors = vectors_of(rodinia, devices=devices)
     assert vectors.times_s.shape == (9 * 251, 9)

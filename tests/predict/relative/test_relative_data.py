@@ -33,7 +33,15 @@ def observations() -> Observations:
     )
 
 
-def test_what_rows_did_is_told_without_the_device_that_counted() -> None:
+def test_kernels_of_one_name_in_two_applications_are_two() -> None:
+    assert observations().counts == {"applications": 2, "kernels": 3, "kernels_at_a_size": 4}
+    assert observations().rows(np.array([0, 1])).counts == {
+        "applications": 1,
+        "kernels": 1,
+        "kernels_at_a_size": 2,
+    }
+    seen = made_vectors(applications=2, kernels=1, sizes=1).observations
+    assert kernel_weights(seen).sum() == 2
     assert observations().works == [
         ("a", "k", "1", "one"),
         ("a", "k", "2", "one"),
@@ -42,26 +50,12 @@ def test_what_rows_did_is_told_without_the_device_that_counted() -> None:
     ]
 
 
-def test_kernels_of_one_name_in_two_applications_are_two() -> None:
-    assert observations().counts == {"applications": 2, "kernels": 3, "kernels_at_a_size": 4}
-    assert observations().rows(np.array([0, 1])).counts == {
-        "applications": 1,
-        "kernels": 1,
-        "kernels_at_a_size": 2,
-    }
-
-
 def test_kernels_weigh_the_same_however_often_they_were_run() -> None:
     seen = made_vectors(applications=3, kernels=2).observations
     seen = seen.rows(np.array([0, 1, 2, 3, 4, 4, 4, 5, 9]))
     weights = kernel_weights(seen)
     kernels = np.array([f"{one} {two}" for one, two in zip(seen.application, seen.kernel, strict=True)])
     assert {weights[kernels == kernel].sum().round(12) for kernel in kernels} == {1.0}
-
-
-def test_kernels_of_one_name_in_two_applications_are_two_kernel_weights() -> None:
-    seen = made_vectors(applications=2, kernels=1, sizes=1).observations
-    assert kernel_weights(seen).sum() == 2
 
 
 def test_metrics_that_some_have_are_counters_by_their_names() -> None:

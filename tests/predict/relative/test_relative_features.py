@@ -83,41 +83,32 @@ def test_counted_columns_have_mean_0_and_deviation_1_and_devices_stay_0_or_1() -
     assert column(fitted, training(), "source ruby") == [0, 1, 1]
 
 
-def test_what_is_missing_stays_missing_or_is_filled_and_told() -> None:
+def test_gaps_stay_or_are_filled_and_told_if_training_had_them() -> None:
     assert np.isnan(column(fit_features(training()), training(), "ipc")[2])
     filled = fit_features(training(), fill=True)
     assert np.isfinite(filled.transform(training())).all()
     assert column(filled, training(), "ipc")[2] == 0
     assert column(filled, training(), "ipc is missing") == [0, 0, 1]
     assert "heat is missing" not in filled.names
-
-
-def test_a_gap_that_training_had_not_is_filled_with_its_mean() -> None:
     filled = fit_features(training(), fill=True)
     assert column(filled, runs_with({"ipc": 0.3}), "heat") == [0.0]
 
 
-def test_an_unknown_device_has_0_in_all_columns_of_devices() -> None:
+def test_features_of_devices_are_0_for_others_and_absent_of_profiles() -> None:
     fitted = fit_features(training())
     asked = runs_with({"PAPI_TOT_INS": 5.0, "PAPI_BR_INS": 1.0}, sources=["corona"])
     assert column(fitted, asked, "source quartz") == column(fitted, asked, "source ruby") == [0.0]
-
-
-def test_profiles_of_no_device_have_no_columns_of_devices() -> None:
     rows = runs_with({"a": 1.0}, {"a": 5.0}, sources=[NO_SOURCE, NO_SOURCE])
     assert fit_features(rows).names == ("a",)
 
 
-def test_counters_of_another_tool_serve_where_they_give_the_same_features() -> None:
+def test_counters_of_another_tool_serve_and_unknown_ones_change_nothing() -> None:
     fitted = fit_features(training())
     papi = runs_with({"PAPI_TOT_INS": 10.0, "PAPI_BR_INS": 4.0})
     perf = runs_with({"instructions:u": 10.0, "branches:u": 4.0, "page-faults": 3.0})
     assert column(fitted, perf, "branch intensity") == column(fitted, papi, "branch intensity")
     assert set(fitted.unknown_counters(perf)) == {"instructions:u", "page-faults"}
     assert fitted.unknown_counters(papi) == ()
-
-
-def test_unknown_counters_change_nothing() -> None:
     fitted = fit_features(training())
     plain = {"PAPI_TOT_INS": 10.0, "PAPI_BR_INS": 4.0}
     np.testing.assert_array_equal(
@@ -138,12 +129,9 @@ def test_a_run_without_any_counter_has_features_that_are_missing() -> None:
     assert np.isnan(rows[0, :-2]).all()
 
 
-def test_rows_that_do_not_differ_have_no_features() -> None:
+def test_what_does_not_differ_but_in_its_last_digit_is_no_feature() -> None:
     with pytest.raises(InputError, match="expected some that differ between 2 runs, found none among a"):
         fit_features(runs_with({"a": 1.0}, {"a": 1.0}))
-
-
-def test_a_constant_with_noise_in_its_last_digit_is_left_out() -> None:
     rows = runs_with({"a": 0.1 + 0.2, "b": 1.0}, {"a": 0.3, "b": 2.0})
     assert fit_features(rows).names == ("b",)
 

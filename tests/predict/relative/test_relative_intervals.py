@@ -40,15 +40,12 @@ def test_errors_of_ratios_are_differences() -> None:
     np.testing.assert_allclose(found.reach(0.5, 1), [0.2, 0])
 
 
-def test_errors_of_a_source_are_those_of_its_runs_alone() -> None:
+def test_errors_may_be_of_one_source_or_without_a_group() -> None:
     found = residuals(np.array([1.0, 2.0, 3.0, 4.0]), [0, 0, 1, 2], [0, 1, 1, 0])
     own = found.of_source("s1")
     assert own.log_error[:, 0].tolist() == [2, 3]
     assert (own.groups, own.group.tolist(), own.sources) == (("g0", "g1"), [0, 1], ("s1",))
     assert found.of_source("another") is found
-
-
-def test_without_a_group_the_others_are_left() -> None:
     whole = residuals(np.array([1.0, 2.0, 3.0, 4.0]), [0, 0, 1, 2])
     found = whole.rows(whole.group != 1)
     assert (found.log_error[:, 0].tolist(), found.group.tolist()) == ([1, 2, 4], [0, 0, 1])
@@ -192,13 +189,15 @@ def _ties(case: Case) -> bool:
     return bool((np.diff(np.sort(truths, axis=2), axis=2)[:, :, 0] < 1e-9).any())
 
 
-def test_without_errors_everything_is_sure() -> None:
+def test_without_errors_all_is_sure_and_a_tie_is_shared() -> None:
     case = Case(np.array([[0.4, 0.1, 0.2, 0.3]]), errors_of(np.zeros((9, 4)), 9), ("x",))
     found = case.forecast("a")
     assert found.in_order(0) == ("b", "c", "d", "a")
     np.testing.assert_allclose(found.centre, [[1, 0.25, 0.5, 0.75]])
     np.testing.assert_array_equal(found.low, found.high)
     assert (found.fastest.tolist(), found.same_order.tolist()) == ([[0, 1, 0, 0]], [1])
+    case = Case(np.array([[0.5, 0.5, 1.0, 1.0]]), errors_of(np.zeros((4, 4)), 4), ("x",))
+    assert case.forecast().fastest.tolist() == [[0.5, 0.5, 0, 0]]
 
 
 def test_a_probability_is_the_share_of_errors_that_make_a_device_the_fastest() -> None:
@@ -211,11 +210,6 @@ def test_a_probability_is_the_share_of_errors_that_make_a_device_the_fastest() -
     found = case.forecast()
     np.testing.assert_allclose(found.fastest, [[1 / 6, 5 / 6, 0, 0]])
     np.testing.assert_allclose(found.same_order, [5 / 6])
-
-
-def test_a_tie_for_the_fastest_is_shared() -> None:
-    case = Case(np.array([[0.5, 0.5, 1.0, 1.0]]), errors_of(np.zeros((4, 4)), 4), ("x",))
-    assert case.forecast().fastest.tolist() == [[0.5, 0.5, 0, 0]]
 
 
 def test_a_source_that_is_known_better_has_narrower_intervals() -> None:

@@ -119,13 +119,10 @@ def of_times(times: list[list[float]]) -> Vectors:
     return Vectors(VECTORS.observations.rows(np.arange(len(times))), ("a", "b"), np.array(times))
 
 
-def test_the_mean_is_that_of_the_vectors() -> None:
+def test_means_are_of_vectors_or_of_logarithms() -> None:
     vectors = of_times([[1.0, 2.0], [3.0, 3.0], [4.0, 1.0]])
     predicted = PublishedMean().fit(vectors).predict(vectors.observations)
     assert predicted.tolist() == [[2.5 / 3, 2.25 / 3]] * 3
-
-
-def test_the_mean_of_logarithms_is_the_same_whichever_device_is_divided_by() -> None:
     assert LogMean().fit(of_times([[1.0, 2.0], [1.0, 8.0]])).vector.tolist() == pytest.approx([0.25, 1])
     assert LogMean().fit(of_times([[2.0, 1.0], [8.0, 1.0]])).vector.tolist() == pytest.approx([1, 0.25])
 

@@ -128,30 +128,21 @@ def test_totals_are_divided_by_what_most_runs_tell() -> None:
     assert base_of(runs_with({"loads": 3.0})) == ""
 
 
-def test_a_run_without_the_base_has_no_shares_whatever_else_it_tells() -> None:
+def test_without_a_base_there_are_no_shares_or_totals_stay() -> None:
     found = columns(
         runs_with({"inst_executed": 10.0, "loads": 5.0}, {"Iterations/Rep": 5.0, "loads": 5.0}), INSTRUCTIONS
     )
     np.testing.assert_array_equal(found["loads a unit"], [0.5, np.nan])
-
-
-def test_where_nothing_tells_how_much_was_done_totals_stay() -> None:
     seen = runs_with({"loads": 20.0, "ipc": 3.0})
     found = columns(seen, base_of(seen))
     assert {name: values.tolist() for name, values in found.items() if "time" not in name} == {
         "ipc": [3],
         "loads": [20],
     }
-
-
-def test_runs_that_tell_nothing_have_no_intensities() -> None:
     seen = replace(
         runs_with({"loads": np.nan}), names=(), counters=np.empty((1, 0)), time_s=np.array([np.nan])
     )
     assert intensities_of(seen, ITEMS).counters.shape == (1, 0)
-
-
-def test_an_amount_of_nothing_divides_nothing() -> None:
     found = columns(runs_with({"inst_executed": 0.0, "loads": 5.0}), INSTRUCTIONS)
     assert np.isnan(found["loads a unit"]).all()
     assert found["log instructions"].tolist() == [0]

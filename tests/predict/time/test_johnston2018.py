@@ -38,10 +38,13 @@ def test_a_tree_on_cells_is_the_tree_on_rows(seed: int) -> None:
     np.testing.assert_allclose(drawn.predictions([1])[0][there], expected)
 
 
-def test_what_is_drawn_is_as_many_rows_as_there_are() -> None:
+def test_as_many_rows_are_drawn_as_there_are_and_no_more_features_tried() -> None:
     data = rows()
     for drawn in draw_trees(data, 3, tried=2, seed=0):
         assert drawn.times.sum() == len(data.response)
+    data = rows()
+    (many,), (all_,) = (list(draw_trees(data, 1, tried=tried, seed=0)) for tried in (30, 5))
+    np.testing.assert_array_equal(many.tree.value, all_.tree.value)
 
 
 @pytest.mark.parametrize("node_size", [1, 9, 30])
@@ -100,12 +103,6 @@ def test_errors_out_of_the_bag_are_those_of_a_forest_on_the_rows() -> None:
     forest.fit(data.features[data.cell], data.response)
     expected = np.mean((forest.oob_prediction_ - data.response) ** 2)
     assert error == pytest.approx(expected, rel=0.03)
-
-
-def test_more_tried_features_than_there_are_means_all() -> None:
-    data = rows()
-    (many,), (all_,) = (list(draw_trees(data, 1, tried=tried, seed=0)) for tried in (30, 5))
-    np.testing.assert_array_equal(many.tree.value, all_.tree.value)
 
 
 @pytest.mark.parametrize(("trees", "tried"), [(0, 1), (1, 0)])

@@ -141,15 +141,12 @@ def test_a_device_that_is_only_described_is_predicted_without_a_probability_that
     assert model.predict(one(), devices=["big", device]).recommended[0].probability_faster is None
 
 
-def test_a_metric_beyond_the_training_is_named(model: TrainedTimeModel) -> None:
+def test_times_and_metrics_beyond_the_training_are_named(model: TrainedTimeModel) -> None:
     (warning,) = model.predict(one(opcode=99.0)).warnings[0]
     # Those that the model does not look at may be anything.
     assert not model.predict(one(unique_branches=1e9, total_reads=np.nan)).warnings[0]
     assert not model.predict(one()).warnings[0]
     assert warning.startswith("outside of what the model was trained on: opcode 99 (trained on 6 to 1")
-
-
-def test_a_time_beyond_the_training_is_named(model: TrainedTimeModel) -> None:
     warnings = model.predict(one(total_instruction_count=1e13)).warnings[0]
     assert any("is outside of the times that the model was trained on" in each for each in warnings)
 
@@ -199,12 +196,9 @@ def test_a_probe_that_no_kernel_takes_is_refused(model: TrainedTimeModel, second
         model.predict(one(), probes={"host": seconds})
 
 
-def test_a_probe_on_an_unknown_device_names_the_known_ones(model: TrainedTimeModel) -> None:
+def test_a_probe_is_of_one_kernel_on_a_known_device(model: TrainedTimeModel) -> None:
     with pytest.raises(InputError, match=r"probe: expected a device that the model knows .*big, bigger"):
         model.predict(one(), probes={"none": 1e-3})
-
-
-def test_a_probe_of_several_kernels_is_refused(model: TrainedTimeModel) -> None:
     with pytest.raises(InputError, match="probe: expected one kernel to predict, found 2"):
         model.predict(told(OWN.take(np.array([3, 4]))), probes={"host": 1e-3})
 

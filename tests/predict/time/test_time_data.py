@@ -85,12 +85,9 @@ def test_sums_of_a_kernels_and_a_devices_effect_are_filled_exactly(seed: int, ga
     )
 
 
-def test_a_device_does_not_look_slow_for_having_had_long_kernels() -> None:
+def test_effects_of_devices_do_not_depend_on_which_kernels_they_ran() -> None:
     log_time = np.array([[0.0, np.nan], [1.0, 1.0], [5.0, 5.0], [np.nan, 9.0]])
     np.testing.assert_allclose(device_effects(log_time), [0.0, 0.0], atol=1e-12)
-
-
-def test_devices_that_share_no_kernel_do_not_disturb_each_other() -> None:
     log_time = np.array([[0.0, 2.0, np.nan, np.nan], [np.nan, np.nan, 7.0, 8.0]])
     np.testing.assert_allclose(device_effects(log_time), [-1.0, 1.0, -0.5, 0.5], atol=1e-12)
 
@@ -105,15 +102,12 @@ def test_a_device_without_times_is_refused_by_name() -> None:
 Maker = Callable[..., Profile]
 
 
-def test_launches_of_a_kernel_are_averaged_and_counted(make_profile: Maker) -> None:
+def test_launches_of_a_kernel_are_averaged_where_metrics_are_defined(make_profile: Maker) -> None:
     launches = [make_profile("k", number, opcode=4 + 2 * number) for number in range(2)]
     asked = ProfileBatch.of([*launches, make_profile("l")])
     assert asked.kernel == ("k", "l")
     assert asked.invocations.tolist() == [2, 1]
     assert asked.metric("opcode").tolist() == [5, 7]
-
-
-def test_what_is_not_defined_in_a_launch_does_not_count_there(make_profile: Maker) -> None:
     launches = [make_profile("k", 0, reread_ratio=None), make_profile("k", 1, reread_ratio=0.25)]
     asked = ProfileBatch.of(
         [replace(each, metrics=dict(each.metrics) | {"opcode": None}) for each in launches]
@@ -132,9 +126,6 @@ def test_kernels_of_other_programs_sizes_and_applications_are_others(make_profil
     assert len(ProfileBatch.of([one, *others, one])) == 4
     with pytest.raises(InputError, match="expected at least one, found none"):
         ProfileBatch.of([])
-
-
-def test_a_number_of_invocations_replaces_the_count(make_profile: Maker) -> None:
     assert ProfileBatch.of([make_profile()], invocations=9).invocations.tolist() == [9]
     with pytest.raises(InputError, match="invocations: expected at least 1, found 0"):
         ProfileBatch.of([make_profile()], invocations=0)

@@ -132,16 +132,13 @@ def test_units_do_not_matter(factor: float, added: float) -> None:
     )
 
 
-def test_what_is_far_beyond_all_known_is_no_stranger_than_what_is_beyond() -> None:
+def test_similarity_ends_where_kernels_are_unlike_all_and_passes_over_constant_features() -> None:
     known = Neighbours.of(features())
     far, further = (known.similarity(np.full((1, 3), value)) for value in (1e3, 1e9))
     np.testing.assert_array_equal(far, further)
-
-
-def test_a_feature_that_all_known_kernels_share_makes_none_of_them_stranger() -> None:
-    known = features()
-    known[:, 2] = 7.0
-    found = Neighbours.of(known).similarity(known[:2])
+    same = features()
+    same[:, 2] = 7.0
+    found = Neighbours.of(same).similarity(same[:2])
     np.testing.assert_allclose(np.diag(found[:, :2]), 1, atol=1e-6)
 
 
@@ -233,7 +230,7 @@ def test_weights_are_a_mean() -> None:
     assert weights[own].sum() > 0.9
 
 
-def test_a_way_says_how_light_devices_are() -> None:
+def test_ways_weigh_devices_and_bring_times_to_the_rate_of_the_new_one() -> None:
     devices = kin_devices(2)
     pairs = Descriptors.of(devices).pairs(len(devices))
     # Lighter by e for another type; else alike. Two of the five others are of another type.
@@ -241,9 +238,6 @@ def test_a_way_says_how_light_devices_are() -> None:
     share = 1 / (1 + 4 * np.exp(-1))
     assert weights == pytest.approx([share * np.exp(-1)] * 4 + [share])
     assert added == 0
-
-
-def test_times_are_brought_to_the_rate_of_the_new_device() -> None:
     devices = kin_devices(2)
     pairs = Descriptors.of(devices).pairs(len(devices))
     weights, added = similarity_weights(np.array([[0.0, 0, 0, 0, 0, 0.5]]), pairs)

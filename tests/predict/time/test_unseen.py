@@ -243,13 +243,12 @@ def test_a_device_that_is_known_is_told_by_its_own_times(kin: Grid, predictor: G
     assert np.array_equal(by_key.centre, described.centre)
 
 
-def test_a_model_of_two_devices_tells_no_other(bundled: Grid) -> None:
-    predictor = Gaussian(Physical()).fit(bundled, 0)
+def test_only_a_described_device_may_be_unknown_and_only_to_a_model_of_enough(
+    bundled: Grid, kin: Grid, predictor: GaussianPredictor
+) -> None:
+    of_two = Gaussian(Physical()).fit(bundled, 0)
     with pytest.raises(InputError, match=r"^device: expected one that the model knows .* found 'new'$"):
-        predictor.predict(bundled.profiles, [Device("new", type="gpu")])
-
-
-def test_a_key_alone_describes_nothing(kin: Grid, predictor: GaussianPredictor) -> None:
+        of_two.predict(bundled.profiles, [Device("new", type="gpu")])
     with pytest.raises(
         InputError, match=r"knows \(nvidia0, .*\), or the description of another, found 'new'$"
     ):
