@@ -1,4 +1,4 @@
-"""Runs on configurations out of a history: contexts stay apart, and powers stay what they are."""
+"""Datasets of runs out of histories: contexts stay apart, and powers stay what they are."""
 
 from __future__ import annotations
 
@@ -34,28 +34,21 @@ def good(key: RegionKey = KEY, **rest: object) -> RegionRun:
 
 
 def test_a_run_has_the_name_of_its_region_and_the_size_of_its_arguments_and_place(tmp_path: Path) -> None:
-    (run,) = own_runs_of(written(tmp_path, good())).runs
+    run, fill = own_runs_of(written(tmp_path, good(), good(RegionKey("fill")))).runs
+    assert (fill.application, fill.size) == ("fill", "default")
     assert (run.application, run.kernel) == ("stencil", "stencil")
     assert run.size == "float64[8x8], 64 at model.step:12"
     assert (run.configuration, run.time_s, run.power_w) == (ONE, 0.5, 40.0)
 
 
-def test_a_region_without_arguments_and_place_has_the_default_size(tmp_path: Path) -> None:
-    (run,) = own_runs_of(written(tmp_path, good(RegionKey("fill")))).runs
-    assert run.size == "default"
-
-
 def test_powers_and_counters_are_those_of_the_history(tmp_path: Path) -> None:
     parts = {"package-0": 40.0, "package-0/dram": 3.0}
     pooled = good(powers_w=parts, counters={"cycles": 5.0}, metered_s=0.6)
-    first, second = own_runs_of(written(tmp_path, good(power_w=None), pooled)).runs
+    part = good(power_w=None, powers_w={"gpu": 3.0})
+    first, second, third = own_runs_of(written(tmp_path, good(power_w=None), pooled, part)).runs
+    assert not third.has_power, "one of its domains is missing"
     assert (first.power_w, first.domains_w) == (None, {})
     assert (second.power_w, second.domains_w, second.counters) == (40.0, parts, {"cycles": 5.0})
-
-
-def test_domains_are_no_power_where_one_of_them_is_missing(tmp_path: Path) -> None:
-    (run,) = own_runs_of(written(tmp_path, good(power_w=None, powers_w={"gpu": 3.0}))).runs
-    assert not run.has_power
 
 
 def test_runs_that_tell_nothing_are_counted_and_left_out(tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ def test_a_stack_of_contexts_is_not_the_place() -> None:
     assert run.key.site[0].startswith(f"{__name__}.test_a_stack")
 
 
-def test_a_decorated_function_is_a_region_a_call() -> None:
+def test_each_call_of_a_decorated_function_is_a_run_and_a_wrong_one_is_none() -> None:
     history = History()
 
     @crosscast.profiled("scale", history=history)
@@ -115,6 +115,9 @@ def test_a_decorated_function_is_a_region_a_call() -> None:
     assert scale.__doc__ == "Multiply."
     for _ in range(3):
         assert scale(np.ones(2)).tolist() == [2, 2]
+    call: Callable[..., Any] = scale
+    with pytest.raises(TypeError, match=r"scale\(\) missing 1 required positional argument"):
+        call()
     scale(np.ones(2), factor=2)
     scale(np.ones(2), 3)
     scale(np.ones(3))
@@ -126,18 +129,6 @@ def test_a_decorated_function_is_a_region_a_call() -> None:
         ("float64[2]", "3", "x"): 1,
         ("float64[3]", "2", "x"): 1,
     }
-
-
-def test_a_wrong_call_is_the_functions_own_error_and_no_run() -> None:
-    history = History()
-
-    @crosscast.profiled("none", history=history)
-    def none() -> None: ...
-
-    call: Callable[..., None] = none
-    with pytest.raises(TypeError, match=r"none\(\) takes 0 positional arguments but 1 was given"):
-        call(1)
-    assert len(history) == 0
 
 
 def test_methods_of_every_kind_may_be_decorated() -> None:
@@ -328,23 +319,15 @@ def test_a_selector_is_asked_at_entry_and_told_at_exit() -> None:
     assert chooser.asked[0].arguments == ("3",)
 
 
-def test_a_configuration_is_applied_when_it_is_another_one() -> None:
+@pytest.mark.parametrize("anew", [False, True], ids=["one function", "one that a loop makes anew"])
+def test_a_configuration_is_applied_when_it_is_another_one_and_the_default_once(anew: bool) -> None:
     applied: list[Configuration | None] = []
     chooser = ListChooser(None, SLOW, SLOW, FAST, None, None)
-    metering = Metering([SteadyMeter(1.0)])
     for _ in range(6):
-        with crosscast.profiled("a", selector=chooser, apply=applied.append, sensors=metering):
+        apply: Any = (lambda c: applied.append(c)) if anew else applied.append
+        with crosscast.profiled("a", selector=chooser, apply=apply, sensors="none"):
             pass
-    assert applied == [SLOW, FAST, None]
-
-
-def test_a_function_that_a_loop_makes_anew_goes_back_to_the_default() -> None:
-    applied: list[Configuration | None] = []
-    chooser = ListChooser(None, SLOW, None, None, FAST, None)
-    for _ in range(6):
-        with crosscast.profiled("a", selector=chooser, apply=lambda c: applied.append(c), sensors="none"):
-            pass
-    assert applied == [SLOW, None, FAST, None]
+    assert applied == ([SLOW, SLOW, FAST, None] if anew else [SLOW, FAST, None])
 
 
 def enter(name: str, configuration: Configuration | None, apply: Callable[..., object]) -> None:
@@ -375,21 +358,28 @@ def test_regions_that_share_a_function_share_what_it_sets() -> None:
     assert (clock, cap) == ([SLOW, None, SLOW], [FAST])
 
 
-def test_going_back_that_fails_is_tried_again() -> None:
+@pytest.mark.parametrize("given", [(SLOW, None, None, None, None), (SLOW, SLOW, SLOW, SLOW, SLOW)])
+def test_what_cannot_be_applied_or_undone_is_tried_again_and_no_run(
+    given: tuple[Configuration | None, ...],
+) -> None:
     tries: list[Configuration | None] = []
+    history = History()
 
     def apply(configuration: Configuration | None) -> None:
         tries.append(configuration)
+        # The first one may have set something before it failed.
         if len(tries) < 4:
             raise PermissionError("only root may")
 
-    # The first one may have set something before it failed.
-    for configuration in (SLOW, None, None):
-        with pytest.raises(PermissionError):
-            enter("a", configuration, apply)
-    enter("a", None, apply)
-    enter("a", None, apply)
-    assert tries == [SLOW, None, None, None]
+    for number, configuration in enumerate(given):
+        with ExitStack() as stack:
+            if number < 3:
+                stack.enter_context(pytest.raises(PermissionError))
+            region = crosscast.profiled("a", configuration=configuration, apply=apply, history=history)
+            with region:
+                pass
+        assert len(history) == max(number - 2, 0)
+    assert tuple(tries) == given[:4]
 
 
 def test_no_more_than_the_last_thousand_regions_that_left_the_default_are_known() -> None:
@@ -419,26 +409,6 @@ def test_threads_apply_configurations_one_after_another() -> None:
         list(pool.map(work, range(4)))
     assert len(set(applied)) == len(applied) == 20
     assert applying._applied == (apply, applied[-1])
-
-
-def test_a_configuration_that_cannot_be_applied_is_tried_again() -> None:
-    tries: list[Configuration | None] = []
-
-    def apply(configuration: Configuration | None) -> None:
-        tries.append(configuration)
-        if len(tries) == 1:
-            raise PermissionError("only root may")
-
-    history = History()
-    with (
-        pytest.raises(PermissionError),
-        crosscast.profiled("a", configuration=SLOW, apply=apply, history=history),
-    ):
-        pass
-    assert len(history) == 0
-    with crosscast.profiled("a", configuration=SLOW, apply=apply, history=history):
-        pass
-    assert tries == [SLOW, SLOW]
 
 
 def test_a_program_may_say_itself_what_it_runs_on() -> None:
@@ -498,12 +468,10 @@ def test_a_selector_without_any_sensor_is_warned_of_once(caplog: pytest.LogCaptu
         "rapl: this machine shows no energy counters"
     ]
     assert [run.power_w for run in chooser.told] == [None] * 3
-
-
-def test_no_sensor_is_no_matter_without_a_selector(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING, "crosscast"), crosscast.profiled("a", sensors=Metering([])):
+    caplog.clear()
+    with crosscast.profiled("a", sensors=Metering([])):
         pass
-    assert not caplog.records
+    assert not caplog.records, "without a selector, no sensor is no matter"
 
 
 def test_nested_regions_have_the_energy_of_what_is_inside() -> None:
@@ -556,17 +524,11 @@ def test_a_region_that_a_fork_doubles_is_recorded_once(tmp_path: Path) -> None:
             "expected a selector or a configuration, found both",
         ),
         ({"counters": "cycles"}, "counters: expected a list of names, found 'cycles'"),
+        # These at entry.
+        ({"sensors": "watts"}, "found 'watts'"),
+        ({"counters": ["flops"]}, "found 'flops'"),
     ],
 )
 def test_a_wrong_argument_is_named(words: dict[str, Any], complaint: str) -> None:
-    with pytest.raises(InputError, match=complaint):
-        crosscast.profiled(**({"name": "a"} | words))
-
-
-@pytest.mark.parametrize(
-    ("words", "complaint"),
-    [({"sensors": "watts"}, "found 'watts'"), ({"counters": ["flops"]}, "found 'flops'")],
-)
-def test_a_wrong_name_is_told_at_entry(words: dict[str, Any], complaint: str) -> None:
-    with pytest.raises(InputError, match=complaint), crosscast.profiled("a", **words):
+    with pytest.raises(InputError, match=complaint), crosscast.profiled(**({"name": "a"} | words)):
         pass

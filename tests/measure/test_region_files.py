@@ -1,4 +1,4 @@
-"""Appending to a file that others append to."""
+"""Histories as files that many append to, as runs by key, and as samples."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ from crosscast.measure.regions.samples import samples_of, write_samples
 from support.measuring import RUNS, run_of
 
 KEY = RegionKey("a")
-LINE = to_line(run_of(KEY)).encode()
+TEXT = to_line(run_of(KEY))
+LINE = TEXT.encode()
 
 
 def test_lines_are_appended(tmp_path: Path) -> None:
@@ -44,47 +45,29 @@ def test_lines_are_appended(tmp_path: Path) -> None:
     assert path.read_bytes() == LINE * 3
 
 
-@pytest.mark.parametrize("end", [1, 20, len(LINE) - 2])
-def test_what_was_torn_off_is_removed(end: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("end", "kept"),
+    [
+        *((LINE[:end], b"") for end in (1, 20, len(LINE) - 2)),
+        # Whole, without its end; and what nobody here has written.
+        (LINE.rstrip(b"\n"), LINE),
+        (b"notes of mine", b"notes of mine\n"),
+    ],
+)
+def test_what_was_torn_off_is_removed_and_nothing_else(end: bytes, kept: bytes, tmp_path: Path) -> None:
     path = tmp_path / "runs.jsonl"
-    path.write_bytes(LINE + LINE[:end])
+    path.write_bytes(LINE + end)
     append(path, LINE)
-    assert path.read_bytes() == LINE * 2
+    assert path.read_bytes() == LINE + kept + LINE
 
 
-def test_what_nobody_here_has_written_is_kept(tmp_path: Path) -> None:
-    path = tmp_path / "runs.jsonl"
-    path.write_bytes(LINE + b"notes of mine")
-    append(path, LINE)
-    assert path.read_bytes() == LINE + b"notes of mine\n" + LINE
-
-
-def test_a_whole_line_without_its_end_is_kept(tmp_path: Path) -> None:
-    path = tmp_path / "runs.jsonl"
-    path.write_bytes(LINE.rstrip(b"\n"))
-    append(path, LINE)
-    assert path.read_bytes() == LINE * 2
-
-
-def test_a_full_disk_leaves_no_half_of_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("lines", "left"), [(1, 0), (5, 2)])
+def test_a_full_disk_keeps_the_whole_lines_that_fit(
+    lines: int, left: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "runs.jsonl"
     append(path, LINE)
-    write = os.write
-
-    def full(file: int, data: bytes) -> int:
-        if len(data) < len(LINE):
-            raise OSError(errno.ENOSPC, "No space left on device")
-        return write(file, data[:7])
-
-    monkeypatch.setattr(os, "write", full)
-    with pytest.raises(OSError, match="No space left"):
-        append(path, LINE)
-    assert path.read_bytes() == LINE
-
-
-def test_a_full_disk_keeps_the_whole_lines_that_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "runs.jsonl"
-    room, write = [2 * len(LINE) + 7], os.write
+    room, write = [left * len(LINE) + 7], os.write
 
     def full(file: int, data: bytes) -> int:
         if not room[0]:
@@ -95,8 +78,8 @@ def test_a_full_disk_keeps_the_whole_lines_that_fit(tmp_path: Path, monkeypatch:
 
     monkeypatch.setattr(os, "write", full)
     with pytest.raises(OSError, match="No space left"):
-        append(path, LINE * 5)
-    assert path.read_bytes() == LINE * 2
+        append(path, LINE * lines)
+    assert path.read_bytes() == LINE * (1 + left)
 
 
 def test_long_places_are_read_as_they_were_written() -> None:
@@ -243,9 +226,6 @@ def test_a_number_too_large_is_no_number() -> None:
         from_line(b'{"version":1,"region":"a","started_s":1,"duration_s":1e999}', "here")
 
 
-LINE_READING = to_line(run_of(RegionKey("a")))
-
-
 @given(st.lists(RUNS, min_size=1, max_size=4), st.data())
 @settings(deadline=None)
 def test_cut_anywhere_a_file_loses_its_last_line_only(runs: list[RegionRun], data: st.DataObject) -> None:
@@ -269,14 +249,14 @@ def test_cut_anywhere_a_file_loses_its_last_line_only(runs: list[RegionRun], dat
 
 def test_a_broken_line_in_between_is_named(tmp_path: Path) -> None:
     path = tmp_path / "runs.jsonl"
-    path.write_text(LINE_READING + LINE_READING[:20] + "\n" + LINE_READING)
+    path.write_text(TEXT + TEXT[:20] + "\n" + TEXT)
     with pytest.raises(InputError, match=r"runs.jsonl, line 2: expected a JSON object, found"):
         read_history(path)
 
 
 def test_a_last_line_that_is_none_of_ours_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "thesis.txt"
-    path.write_text(LINE_READING + "It was a dark night")
+    path.write_text(TEXT + "It was a dark night")
     with pytest.raises(InputError, match=r"thesis.txt, line 2: expected a JSON object, found 'It was"):
         read_history(path)
 
@@ -313,7 +293,7 @@ def test_nothing_is_appended_to_what_is_no_history(text: str, tmp_path: Path) ->
         check_history(path)
 
 
-@pytest.mark.parametrize("text", ["", LINE_READING, LINE_READING[:10], LINE_READING * 2])
+@pytest.mark.parametrize("text", ["", TEXT, TEXT[:10], TEXT * 2])
 def test_histories_may_be_appended_to(text: str, tmp_path: Path) -> None:
     path = tmp_path / "runs.jsonl"
     check_history(path)
@@ -321,7 +301,7 @@ def test_histories_may_be_appended_to(text: str, tmp_path: Path) -> None:
     check_history(path)
 
 
-A, B = RegionKey("a"), RegionKey("b", ("3",))
+A, B, SAMPLED = RegionKey("a"), RegionKey("b", ("3",)), RegionKey("a", ("3",))
 SLOW, FAST = Configuration("node", {"core_clock_hz": 1e9}), Configuration("node", {"core_clock_hz": 2e9})
 
 
@@ -353,11 +333,7 @@ def test_means_are_over_what_is_known() -> None:
     assert runs.mean_time_s(A) == 2.0
     assert runs.mean_power_w(A) == pytest.approx(40)
     assert (runs.mean_time_s(A, FAST), runs.mean_power_w(A, FAST)) == (2.0, None)
-
-
-def test_a_key_without_runs_has_no_means() -> None:
-    runs = Runs()
-    assert (runs.runs(A), runs.last(A), runs.mean_time_s(A), runs.mean_power_w(A)) == ((), None, None, None)
+    assert (runs.runs(B), runs.last(B), runs.mean_time_s(B), runs.mean_power_w(B)) == ((), None, None, None)
 
 
 def test_only_the_last_runs_and_keys_are_kept_if_so_asked() -> None:
@@ -370,7 +346,6 @@ def test_only_the_last_runs_and_keys_are_kept_if_so_asked() -> None:
     assert runs.keys() == (B, RegionKey("c"))
 
 
-KEY_REGION_SAMPLES = RegionKey("a", ("3",))
 NODE = Configuration("node", {"cpu_cap_w": 65, "governor": "fast"})
 CARD = Configuration("card", {"core_clock_hz": 1e9})
 
@@ -380,7 +355,7 @@ def test_a_sample_has_a_column_for_everything_known() -> None:
     powers_w = {"package-0": 30.0, "package-0/dram": 5.0}
     runs.add(
         run_of(
-            KEY_REGION_SAMPLES,
+            SAMPLED,
             2.0,
             configuration=NODE,
             power_w=30.0,
@@ -388,10 +363,10 @@ def test_a_sample_has_a_column_for_everything_known() -> None:
             counters={"cycles": 7},
         )
     )
-    runs.add(run_of(KEY_REGION_SAMPLES, 9.0, configuration=NODE, failure="ValueError"))
-    runs.add(run_of(KEY_REGION_SAMPLES, 9.0))
+    runs.add(run_of(SAMPLED, 9.0, configuration=NODE, failure="ValueError"))
+    runs.add(run_of(SAMPLED, 9.0))
     runs.add(run_of(RegionKey("b"), 9.0, configuration=NODE))
-    assert samples_of(runs, KEY_REGION_SAMPLES) == [
+    assert samples_of(runs, SAMPLED) == [
         {
             "device": "node",
             "cpu_cap_w": 65.0,
@@ -408,9 +383,9 @@ def test_a_sample_has_a_column_for_everything_known() -> None:
 def test_samples_are_written_as_csv_with_nothing_where_nothing_is_known(tmp_path: Path) -> None:
     path = tmp_path / "runs.csv"
     runs = [
-        run_of(KEY_REGION_SAMPLES, 0.1, configuration=NODE, power_w=30.0),
-        run_of(KEY_REGION_SAMPLES, 9.0, configuration=NODE, failure="ValueError"),
-        run_of(KEY_REGION_SAMPLES, 0.25, configuration=CARD),
+        run_of(SAMPLED, 0.1, configuration=NODE, power_w=30.0),
+        run_of(SAMPLED, 9.0, configuration=NODE, failure="ValueError"),
+        run_of(SAMPLED, 0.25, configuration=CARD),
     ]
     write_samples(runs, path)
     with path.open(newline="") as file:
@@ -424,15 +399,15 @@ def test_samples_are_written_as_csv_with_nothing_where_nothing_is_known(tmp_path
 def test_nothing_to_write_or_several_keys_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "runs.csv"
     with pytest.raises(InputError, match=r"runs.csv: expected runs with a configuration .*, found none"):
-        write_samples([run_of(KEY_REGION_SAMPLES)], path)
+        write_samples([run_of(SAMPLED)], path)
     other = run_of(RegionKey("b"), configuration=NODE)
     with pytest.raises(InputError, match=r"expected runs of one key, found a\(3\) and b\(\)"):
-        write_samples([run_of(KEY_REGION_SAMPLES, configuration=NODE), other], path)
+        write_samples([run_of(SAMPLED, configuration=NODE), other], path)
     assert not path.exists()
 
 
 def test_two_columns_of_one_name_are_refused() -> None:
     runs = Runs()
-    runs.add(run_of(KEY_REGION_SAMPLES, configuration=Configuration("node", {"time_s": 1})))
+    runs.add(run_of(SAMPLED, configuration=Configuration("node", {"time_s": 1})))
     with pytest.raises(InputError, match=r"a\(3\): two columns of its samples would be time_s"):
-        samples_of(runs, KEY_REGION_SAMPLES)
+        samples_of(runs, SAMPLED)
