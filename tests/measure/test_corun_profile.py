@@ -112,7 +112,7 @@ def test_on_this_machine_the_stressors_run_and_are_checked() -> None:
     device = devices()[0]
     settings = CoRunSettings(round_s=0.005, jobs=1, warmups=1, sensor="none")
     with Crew(device, settings) as crew:
-        found = calibrate(crew, device.id, {**static_facts(device), "memory_bytes": 200 * MIB})
+        found = calibrate(crew, device.id, {**static_facts(device), "memory_bytes": 60 * MIB})
     assert all(level.bandwidth_bytes_per_s > 0 and level.work.runs for level in found.levels)
     assert found.to_dict()["levels"]["low"]["time_s"] == found.levels[0].time_s
 

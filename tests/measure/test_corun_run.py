@@ -370,9 +370,6 @@ def test_what_this_machine_lacks_is_no_failure_of_a_member(crew: Crew, make_appl
     folder = make_application(init="raise MissingExtraError('suite', 'checking')")
     with pytest.raises(MissingExtraError, match=r"pip install 'crosscast\[suite\]'"):
         crew.run([work(folder)])
-
-
-def test_a_mix_has_co_runners(crew: Crew) -> None:
     with pytest.raises(InputError, match="works: expected a co-runner at least, found none"):
         crew.run([])
 
@@ -408,9 +405,7 @@ def listening(path: Path, kind: socket.SocketKind) -> socket.socket:
 
 
 @pytest.mark.parametrize("kind", [socket.SOCK_STREAM, socket.SOCK_SEQPACKET])
-def test_a_daemon_that_listens_runs_and_one_that_ended_does_not(
-    folder: Path, kind: socket.SocketKind
-) -> None:
+def test_a_daemon_runs_while_it_listens(folder: Path, kind: socket.SocketKind) -> None:
     with listening(folder / "control", kind):
         assert mps_runs(folder)
     # The socket outlives it.
@@ -418,7 +413,9 @@ def test_a_daemon_that_listens_runs_and_one_that_ended_does_not(
     assert not mps_runs(folder)
 
 
-def test_a_pipe_that_is_read_is_a_daemon_and_one_that_is_not_is_none(folder: Path) -> None:
+def test_a_pipe_is_a_daemon_while_it_is_read_and_another_file_is_none(folder: Path) -> None:
+    assert not mps_runs(folder / "missing")
+    assert not mps_runs(folder)
     os.mkfifo(folder / "control")
     assert not mps_runs(folder)
     reader = os.open(folder / "control", os.O_RDONLY | os.O_NONBLOCK)
@@ -426,25 +423,17 @@ def test_a_pipe_that_is_read_is_a_daemon_and_one_that_is_not_is_none(folder: Pat
         assert mps_runs(folder)
     finally:
         os.close(reader)
-
-
-def test_other_files_are_no_daemon(folder: Path) -> None:
-    assert not mps_runs(folder)
+    (folder / "control").unlink()
     (folder / "control").write_text("")
     assert not mps_runs(folder)
-    assert not mps_runs(folder / "missing")
 
 
-def test_only_nvidia_has_more_than_one_way(folder: Path) -> None:
+def test_only_nvidia_has_more_than_one_way_of_which_a_limit_of_threads_is_part(folder: Path) -> None:
     there = {"CUDA_MPS_PIPE_DIRECTORY": str(folder)}
     assert sharing("pocl:0", environment=there) == sharing("amd:0", environment=there) == {}
     assert sharing("nvidia:0", environment=there) == {"sharing": "time-slicing"}
+    assert sharing("pocl:0", 2) == {"threads": 2}
+    assert sharing("nvidia:0", 1, there) == {"sharing": "time-slicing", "threads": 1}
     with listening(folder / "control", socket.SOCK_STREAM):
         assert sharing("nvidia:1", environment=there) == {"sharing": "mps"}
         assert sharing("pocl:0", environment=there) == {}
-
-
-def test_a_limit_of_threads_is_part_of_the_way(folder: Path) -> None:
-    there = {"CUDA_MPS_PIPE_DIRECTORY": str(folder)}
-    assert sharing("pocl:0", 2) == {"threads": 2}
-    assert sharing("nvidia:0", 1, there) == {"sharing": "time-slicing", "threads": 1}

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from mmap import mmap
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -78,33 +79,32 @@ def test_counts_are_summed_over_threads() -> None:
     assert isinstance(counters.values["cycles"], int)
 
 
-def test_what_was_counted_part_of_the_time_is_scaled_to_all_of_it() -> None:
-    perf = FakePerf(lambda event, thread: {1: Count(100, 1000, 250), 2: Count(7, 500, 500)}[thread])
-    with Counters(perf=perf, threads=[1, 2]) as counters:
+def values(answer: Answer, threads: list[int], **options: Any) -> Counters:
+    with Counters(perf=FakePerf(answer, **options), threads=threads) as counters:
         pass
-    assert counters.values["cycles"] == pytest.approx(407)
+    return counters
 
 
-def test_threads_that_were_never_counted_are_like_the_others() -> None:
-    perf = FakePerf(lambda event, thread: {1: Count(300, 600, 600), 2: Count(0, 300, 0)}[thread])
-    with Counters(perf=perf, threads=[1, 2]) as counters:
-        pass
-    assert counters.values["cycles"] == pytest.approx(450)
+@pytest.mark.parametrize(
+    ("counts", "cycles"),
+    [
+        # Counted part of the time, it is scaled to all of it.
+        ([Count(100, 1000, 250), Count(7, 500, 500)], pytest.approx(407)),
+        # Threads that were never counted are like the others.
+        ([Count(300, 600, 600), Count(0, 300, 0)], pytest.approx(450)),
+        # Threads that did not run count nothing.
+        ([Count(0, 0, 0), Count(0, 0, 0)], 0),
+    ],
+)
+def test_what_was_not_counted_all_the_time_is_scaled(counts: list[Count], cycles: object) -> None:
+    assert values(lambda event, thread: counts[thread - 1], [1, 2]).values["cycles"] == cycles
 
 
 def test_what_was_never_counted_is_absent_and_not_zero() -> None:
-    perf = FakePerf(lambda event, thread: Count(0, 600, 0) if event == 0 else full_time(5))
-    with Counters(perf=perf, threads=[1]) as counters:
-        pass
-    assert "cycles" not in counters.values
-    assert counters.absent == {"cycles": "the processor's counters were all taken"}
-    assert counters.values["instructions"] == 5
-
-
-def test_threads_that_did_not_run_count_nothing() -> None:
-    with Counters(perf=FakePerf(lambda event, thread: Count(0, 0, 0)), threads=[1, 2]) as counters:
-        pass
-    assert set(counters.values.values()) == {0}
+    found = values(lambda event, thread: Count(0, 600, 0) if event == 0 else full_time(5), [1])
+    assert "cycles" not in found.values
+    assert found.absent == {"cycles": "the processor's counters were all taken"}
+    assert found.values["instructions"] == 5
 
 
 @pytest.mark.parametrize(

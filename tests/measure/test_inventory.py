@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -82,33 +83,76 @@ def write(root: Path, path: str, text: str) -> None:
     file.write_text(text)
 
 
-def test_the_clock_is_that_of_the_fastest_cpu(tmp_path: Path) -> None:
-    write(tmp_path, "sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq", "800000\n")
-    write(tmp_path, "sys/devices/system/cpu/cpu11/cpufreq/scaling_cur_freq", "3600123\n")
-    write(tmp_path, "sys/devices/system/cpu/cpu2/cpufreq/scaling_cur_freq", "<unknown>\n")
-    write(tmp_path, "proc/cpuinfo", "cpu MHz\t\t: 2000.000\n")
-    assert host_state.clock_hz(tmp_path) == pytest.approx(3.600123e9)
+CPUS = "sys/devices/system/cpu"
+HOSTS: dict[str, dict[str, str]] = {
+    "clocks": {
+        f"{CPUS}/cpu0/cpufreq/scaling_cur_freq": "800000\n",
+        f"{CPUS}/cpu11/cpufreq/scaling_cur_freq": "3600123\n",
+        f"{CPUS}/cpu2/cpufreq/scaling_cur_freq": "<unknown>\n",
+        "proc/cpuinfo": "cpu MHz\t\t: 2000.000\n",
+    },
+    "no cpufreq": {"proc/cpuinfo": "processor\t: 0\ncpu MHz\t\t: 2000.5\n\ncpu MHz\t\t: 2600.144\n"},
+    "governors": {
+        f"{CPUS}/cpu{number}/cpufreq/scaling_governor": f"{name}\n"
+        for number, name in enumerate(("powersave", "performance", "powersave"))
+    },
+    "load": {
+        "proc/loadavg": "1.25 0.33 0.62 5/91 28737\n",
+        "proc/self/task/10/stat": "10 (python) R 1 10 10",
+        "proc/self/task/11/stat": "11 (a) R (b) S 1 10 10",
+        "proc/self/task/12/stat": "12 (pocl) R 1 10 10",
+    },
+    "idle": {"proc/loadavg": "0.00 0.00 0.00 0/91 1\n", "proc/self/task/1/stat": "1 (python) R 1 10 10"},
+    "memory": {"proc/meminfo": "MemTotal:       24684092 kB\nMemFree:        1 kB\n"},
+    "caches": {
+        f"{CPUS}/cpu0/cache/index{number}/{name}": f"{text}\n"
+        for number, cache in enumerate(
+            [
+                ("1", "Instruction", "64K"),
+                ("1", "Data", "48K"),
+                ("2", "Unified", "1280K"),
+                ("3", "Unified", "32M"),
+            ]
+        )
+        for name, text in zip(("level", "type", "size"), cache, strict=True)
+    },
+    # As some virtual machines show it.
+    "a cache of no size": {
+        f"{CPUS}/cpu0/cache/index2/level": "2",
+        f"{CPUS}/cpu0/cache/index2/type": "Unified",
+        f"{CPUS}/cpu0/cache/index2/size": "0K",
+    },
+    "nothing": {},
+}
 
 
-def test_without_cpufreq_the_clock_is_that_of_cpuinfo(tmp_path: Path) -> None:
-    write(tmp_path, "proc/cpuinfo", "processor\t: 0\ncpu MHz\t\t: 2000.5\n\ncpu MHz\t\t: 2600.144\n")
-    assert host_state.clock_hz(tmp_path) == pytest.approx(2.600144e9)
-
-
-def test_several_governors_are_all_named(tmp_path: Path) -> None:
-    write(tmp_path, "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "powersave\n")
-    write(tmp_path, "sys/devices/system/cpu/cpu1/cpufreq/scaling_governor", "performance\n")
-    write(tmp_path, "sys/devices/system/cpu/cpu2/cpufreq/scaling_governor", "powersave\n")
-    assert host_state.governor(tmp_path) == "performance,powersave"
-
-
-def test_own_threads_are_not_others(tmp_path: Path) -> None:
-    write(tmp_path, "proc/loadavg", "1.25 0.33 0.62 5/91 28737\n")
-    write(tmp_path, "proc/self/task/10/stat", "10 (python) R 1 10 10")
-    write(tmp_path, "proc/self/task/11/stat", "11 (a) R (b) S 1 10 10")
-    write(tmp_path, "proc/self/task/12/stat", "12 (pocl) R 1 10 10")
-    assert host_state.others_running(tmp_path) == 3
-    assert host_state.load(tmp_path) == 1.25
+@pytest.mark.parametrize(
+    ("host", "asked", "told"),
+    [
+        # That of the fastest CPU.
+        ("clocks", host_state.clock_hz, pytest.approx(3.600123e9)),
+        ("no cpufreq", host_state.clock_hz, pytest.approx(2.600144e9)),
+        ("governors", host_state.governor, "performance,powersave"),
+        # Own threads are not others, which are never fewer than none.
+        ("load", host_state.others_running, 3),
+        ("load", host_state.load, 1.25),
+        ("idle", host_state.others_running, 0),
+        ("caches", host_state.caches, (48 << 10, 1280 << 10, 32 << 20)),
+        ("a cache of no size", host_state.caches, (None, None, None)),
+        ("memory", host_state.memory_bytes, 24684092 * 1024),
+        ("nothing", host_state.clock_hz, None),
+        ("nothing", host_state.governor, None),
+        ("nothing", host_state.load, None),
+        ("nothing", host_state.others_running, None),
+        ("nothing", host_state.memory_bytes, None),
+    ],
+)
+def test_the_host_tells_what_its_files_say(
+    host: str, asked: Callable[[Path], object], told: object, tmp_path: Path
+) -> None:
+    for path, text in HOSTS[host].items():
+        write(tmp_path, path, text)
+    assert asked(tmp_path) == told
 
 
 @pytest.mark.parametrize(
@@ -121,44 +165,6 @@ def test_a_machine_that_other_programs_keep_busy_is_doubted(
         write(tmp_path, "proc/loadavg", f"{load} 9.00 9.00 5/91 28737\n")
     found = host_state.doubts(tmp_path)
     assert [each.partition(" of this machine wanted to run")[0] for each in found] == [doubt] * bool(doubt)
-
-
-def test_others_are_never_fewer_than_none(tmp_path: Path) -> None:
-    write(tmp_path, "proc/loadavg", "0.00 0.00 0.00 0/91 28737\n")
-    write(tmp_path, "proc/self/task/10/stat", "10 (python) R 1 10 10")
-    assert host_state.others_running(tmp_path) == 0
-
-
-def test_caches_are_those_that_hold_data(tmp_path: Path) -> None:
-    caches = [
-        ("1", "Instruction", "64K"),
-        ("1", "Data", "48K"),
-        ("2", "Unified", "1280K"),
-        ("3", "Unified", "32M"),
-    ]
-    for i, (level, kind, size) in enumerate(caches):
-        for name, text in (("level", level), ("type", kind), ("size", size)):
-            write(tmp_path, f"sys/devices/system/cpu/cpu0/cache/index{i}/{name}", f"{text}\n")
-    assert host_state.caches(tmp_path) == (48 << 10, 1280 << 10, 32 << 20)
-
-
-def test_a_cache_without_size_is_none(tmp_path: Path) -> None:
-    for name, text in (("level", "2"), ("type", "Unified"), ("size", "0K")):
-        write(tmp_path, f"sys/devices/system/cpu/cpu0/cache/index2/{name}", text)
-    assert host_state.caches(tmp_path) == (None, None, None)
-
-
-def test_memory_is_in_bytes(tmp_path: Path) -> None:
-    write(tmp_path, "proc/meminfo", "MemTotal:       24684092 kB\nMemFree:        1 kB\n")
-    assert host_state.memory_bytes(tmp_path) == 24684092 * 1024
-
-
-def test_what_the_system_does_not_tell_is_none(tmp_path: Path) -> None:
-    assert host_state.clock_hz(tmp_path) is None
-    assert host_state.governor(tmp_path) is None
-    assert host_state.load(tmp_path) is None
-    assert host_state.others_running(tmp_path) is None
-    assert host_state.memory_bytes(tmp_path) is None
 
 
 def test_this_machine_tells_its_memory() -> None:
@@ -206,15 +212,10 @@ def test_statistics_are_over_runs_of_the_mean_of_their_invocations() -> None:
     assert found.spread == pytest.approx(3**0.5 / 3)
 
 
-def test_one_run_has_no_spread() -> None:
-    (found,) = summaries(records({"k": [[1.0]]}))
-    assert (found.sd_s, found.spread) == (None, None)
-    assert found.to_dict()["sd_s"] is None
-
-
-def test_times_of_zero_have_no_spread() -> None:
-    (found,) = summaries(records({"k": [[0.0], [0.0]]}))
-    assert (found.sd_s, found.spread) == (0.0, None)
+@pytest.mark.parametrize(("runs", "sd_s"), [([[1.0]], None), ([[0.0], [0.0]], 0.0)])
+def test_one_run_and_times_of_zero_have_no_spread(runs: list[list[float]], sd_s: float | None) -> None:
+    (found,) = summaries(records({"k": runs}))
+    assert (found.sd_s, found.spread, found.to_dict()["sd_s"]) == (sd_s, None, sd_s)
 
 
 def test_each_kernel_has_its_own_summary() -> None:

@@ -179,8 +179,10 @@ def test_a_global_offset_is_refused(launches: Path) -> None:
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"none.toml: cannot read the launch file"):
-        load(LaunchFile(str(tmp_path / "none.toml")))
+    none = LaunchFile(str(tmp_path / "none.toml"))
+    for use in (load, lambda subject: mix_here(subject, 60.0)):
+        with pytest.raises(InputError, match=r"none.toml: cannot read the launch file"):
+            use(none)
 
 
 ROOT = Path(__file__).parents[2]
@@ -269,7 +271,7 @@ def launch_file(tmp_path: Path) -> LaunchFile:
 
 
 def test_the_mix_of_an_application_comes_from_a_process_of_its_own(
-    make_application: Callable[..., Path],
+    make_application: Folder,
 ) -> None:
     problem = SuiteProblem(str(make_application()), "tiny", {"items": 1024}, 0)
     job = InstructionMixJob(problem, 60.0)
@@ -288,12 +290,7 @@ def test_launch_files_have_one_too(launch_file: LaunchFile) -> None:
     assert mix["shift"] == mix["control"] == mix["mem"] / 2 > 0
 
 
-def test_a_wrong_result_has_no_mix(make_application: Callable[..., Path]) -> None:
+def test_a_wrong_result_has_no_mix(make_application: Folder) -> None:
     wrong = make_application("wrong", check="raise CheckFailed('it is wrong')")
     with pytest.raises(CheckFailed, match="it is wrong"):
         mix_here(SuiteProblem(str(wrong), "tiny", {"items": 1024}, 0), 60.0)
-
-
-def test_a_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"gone\.toml"):
-        mix_here(LaunchFile(str(tmp_path / "gone.toml")), 60.0)
