@@ -45,6 +45,10 @@ COMMANDS = {
         "crosscast.cli.train:app",
         "Train a model, cross-validate it by application, and save it with a card of its errors.",
     ),
+    "models": (
+        "crosscast.cli.models:models",
+        "List the models that come with Crosscast and your own, or say all about one.",
+    ),
     "predict": (
         "crosscast.cli.predict:app",
         "Predict run time, relative time, or slowdowns of co-runners, with prediction intervals.",

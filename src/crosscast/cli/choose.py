@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import cyclopts
 from cyclopts import Parameter
 
-from crosscast.cli.options import OUTPUT, Level, ModelFolder, Output, check_file, check_picture, tell
-from crosscast.cli.predict import model_facts
+from crosscast.cli.options import OUTPUT, Level, Model, Output, check_file, check_picture, tell
+from crosscast.cli.predict import first_fit, model_facts, models_for
 from crosscast.errors import InputError
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class _Chosen:
 
 
 @app.command
-def sample(*, model: ModelFolder, template: Path | None = None, output: Output = OUTPUT) -> None:
+def sample(*, model: Model = None, template: Path | None = None, output: Output = OUTPUT) -> None:
     """Say at which configurations a new kernel has to be run, and what to write down (docs/choosing.md).
 
     Parameters
@@ -49,10 +49,9 @@ def sample(*, model: ModelFolder, template: Path | None = None, output: Output =
         Write a CSV file to be filled in with the runs.
     """
     from crosscast.decide.samples import template_columns, write_template
-    from crosscast.predict.named_models import load_model
     from crosscast.report.configuration import samples_report
 
-    card = load_model(model, "configuration").card
+    card = first_fit(models_for(model, "configuration"), lambda trained: trained)[0].card
     if template is not None:
         write_template(template, card)
         tell(f"wrote {template}")
@@ -71,7 +70,7 @@ def configuration(
     samples: Path,
     /,
     *,
-    model: ModelFolder,
+    model: Model = None,
     power_cap: str,
     objective: Objective = "performance",
     cap_probability: float | None = None,
@@ -100,16 +99,17 @@ def configuration(
         Figure (`.png`, `.svg`, `.pdf`) of all configurations, the predicted frontier and the choices.
     """
     # Imported here: `--help` needs no NumPy.
-    from crosscast.predict.named_models import load_model
     from crosscast.report.configuration import chosen_report
 
     output.check()
     if plot is not None:
         check_picture("--plot", plot)
         check_file("--plot", plot)
-    trained = load_model(model, "configuration")
     caps = _caps(power_cap)
-    found = _chosen(trained, samples, kernel, caps, objective, cap_probability, level)
+    trained, found = first_fit(
+        models_for(model, "configuration"),
+        lambda trained: _chosen(trained, samples, kernel, caps, objective, cap_probability, level),
+    )
     if plot is not None:
         _write_plot(found, trained, plot)
     impossible = [each.reason for one in found for each in one.choices if each.recommended is None]

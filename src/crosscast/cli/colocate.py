@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from crosscast.cli.options import OUTPUT, Flag, Level, ModelFolder, Output, Whole
-from crosscast.cli.predict import isolated_runs, model_facts, warn_of
+from crosscast.cli.options import OUTPUT, Flag, Level, Model, Output, Whole
+from crosscast.cli.predict import first_fit, isolated_runs, model_facts, models_for, warn_of
 from crosscast.errors import InputError
 from crosscast.units import parse_bytes
+
+if TYPE_CHECKING:
+    from crosscast.decide.colocation import ColocationPlan
+    from crosscast.predict.corun.artefact import TrainedCoRunModel
 
 __all__ = ["colocate"]
 
@@ -17,7 +22,7 @@ def colocate(
     profile: Path,
     /,
     *more: Path,
-    model: ModelFolder,
+    model: Model = None,
     max_slowdown: float | None = None,
     sure: Flag = False,
     memory: str | None = None,
@@ -54,26 +59,31 @@ def colocate(
     """
     # Imported here: `--help` needs no NumPy.
     from crosscast.decide.colocation import choose_colocation
-    from crosscast.predict.named_models import load_model
     from crosscast.report.corun import colocation_report
 
     output.check()
-    trained = load_model(model, "corun")
+    models = models_for(model, "corun")
     files = (profile, *more)
     solos = isolated_runs(files)
     if seed < 0:
         raise InputError(f"--seed: expected a number of at least 0, found {seed}")
-    plan = choose_colocation(
-        solos,
-        trained,
-        lengths=None if lengths is None else _numbers(lengths),
-        max_slowdown=max_slowdown,
-        sure=sure,
-        memory_bytes=None if memory is None else parse_bytes(memory),
-        group_size=group_size,
-        level=level,
-        seed=seed,
-    )
+    own_lengths = None if lengths is None else _numbers(lengths)
+    memory_bytes = None if memory is None else parse_bytes(memory)
+
+    def planned(trained: TrainedCoRunModel) -> ColocationPlan:
+        return choose_colocation(
+            solos,
+            trained,
+            lengths=own_lengths,
+            max_slowdown=max_slowdown,
+            sure=sure,
+            memory_bytes=memory_bytes,
+            group_size=group_size,
+            level=level,
+            seed=seed,
+        )
+
+    trained, plan = first_fit(models, planned)
     warn_of(plan.shared)
     output.show(
         lambda: {**plan.to_dict([str(each) for each in files]), "model": model_facts(trained.card)},

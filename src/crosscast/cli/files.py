@@ -20,6 +20,7 @@ from crosscast.fields import Fields
 from crosscast.profile import Profile
 
 if TYPE_CHECKING:
+    from crosscast.cli.characterize import Direct
     from crosscast.predict.relative.data import Observations
 
 
@@ -27,8 +28,13 @@ Recorded = dict[tuple[str, str, str], dict[str, float]]
 """Median times in seconds by application, kernel and size, and by device."""
 
 
-def read_profiles(path: Path) -> tuple[list[Profile], Recorded]:
-    """Read the profiles of a file or dataset, or make those of a launch file's launches."""
+def read_profiles(path: Path, direct: Direct | None = None) -> tuple[list[Profile], Recorded]:
+    """Read the profiles of a file or dataset, or make those of a launch file's launches.
+
+    A program is launched as the command line says, if it does; else it is read for embedded profiles.
+    """
+    if direct is not None:
+        return _characterized(path, direct), {}
     if path.is_dir() or str(path) == "bundled":
         return _of_dataset(path)
     if path.suffix in (".parquet", ".csv"):
@@ -41,7 +47,14 @@ def read_profiles(path: Path) -> tuple[list[Profile], Recorded]:
     # Imported here: stored profiles need none of it.
     from crosscast.characterization.launchfiles.launches import LAUNCH_FILES
 
-    return (_characterized(path) if path.suffix in LAUNCH_FILES else list(read_embedded(path))), {}
+    if path.suffix in LAUNCH_FILES:
+        return _characterized(path), {}
+    try:
+        return list(read_embedded(path)), {}
+    except InputError as error:
+        raise InputError(
+            f"{error}; to characterize it now, say its launch (--global 1024 --arg ...)"
+        ) from error
 
 
 def _of_dataset(folder: Path) -> tuple[list[Profile], Recorded]:
@@ -53,16 +66,17 @@ def _of_dataset(folder: Path) -> tuple[list[Profile], Recorded]:
     return [from_row(row) for row in dataset.profiles.to_pylist()], recorded_times(dataset)
 
 
-def _characterized(path: Path) -> list[Profile]:
+def _characterized(path: Path, direct: Direct | None = None) -> list[Profile]:
     # Imported here: the engine brings the compiler.
     from crosscast.characterization.engine import runtime_objects
 
     runtime_objects.start()
     from crosscast.characterization.launchfiles.launches import read_launches
     from crosscast.characterization.run import Options
+    from crosscast.cli.characterize import read_inputs
     from crosscast.cli.running import run_launch
 
-    launches = read_launches(path)
+    launches = read_launches(path) if direct is None else read_inputs(path, direct).launches
     return [run_launch(launch, number, Options()) for number, launch in enumerate(launches)]
 
 

@@ -142,7 +142,13 @@ Repeated = Parameter(negative="", show_default=False)
 DatasetFolder = Annotated[
     Path, Parameter(help="Folder of the dataset, or `bundled` or `bundled-corun`, which come with Crosscast.")
 ]
-ModelFolder = Annotated[Path, Parameter(help="Folder of the model, written by `crosscast train`.")]
+Model = Annotated[
+    str | None,
+    Parameter(
+        help="Folder of the model, written by `crosscast train`, or a name that `crosscast models` lists; by "
+        "default the first of these that fits."
+    ),
+]
 Models = Annotated[
     Names | None,
     Parameter(help="Models, separated by commas, or `all`; by default the one that `crosscast train` takes."),

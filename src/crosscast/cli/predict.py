@@ -2,35 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar
 
 import cyclopts
+from cyclopts import Parameter
 
 from crosscast.cli.options import (
     OUTPUT,
     Application,
     Kernel,
     Level,
-    ModelFolder,
+    Model,
     Names,
     Output,
     Repeated,
     Whole,
+    tell,
     warn,
 )
 from crosscast.errors import InputError
 
 if TYPE_CHECKING:
+    from crosscast.cli.characterize import Direct
     from crosscast.cli.files import Recorded
     from crosscast.data.corun import Solo
     from crosscast.device import Device
+    from crosscast.predict.corun.artefact import TrainedCoRunModel
+    from crosscast.predict.corun.forecast import MixForecast
+    from crosscast.predict.named_models import NamedModel, Question
+    from crosscast.predict.relative.artefact import RelativeForecast, TrainedRelativeModel
     from crosscast.predict.relative.data import Observations
+    from crosscast.predict.time.artefact import TrainedTimeModel
     from crosscast.predict.time.data import ProfileBatch
+    from crosscast.predict.time.forecast import TimeForecast
     from crosscast.profile import Profile
 
-__all__ = ["app", "isolated_runs", "warn_of"]
+__all__ = ["app", "first_fit", "isolated_runs", "models_for", "warn_of"]
+
+Thing = TypeVar("Thing")
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class LaunchWords:
+    """The launch of a program; `crosscast characterize` has more of these options, and a launch file all."""
+
+    global_size: Annotated[
+        str | None, Parameter("--global", help="Work-items of an OpenCL launch, such as 512,512.")
+    ] = None
+    local_size: Annotated[
+        str | None, Parameter("--local", help="Work-items of a work-group, such as 8,8.")
+    ] = None
+    grid: Annotated[str | None, Parameter(help="Blocks of a CUDA or HIP launch, such as 64,64.")] = None
+    block: Annotated[str | None, Parameter(help="Threads of a block, such as 8,8.")] = None
+    arg: Annotated[
+        tuple[str, ...],
+        Parameter(
+            negative="",
+            show_default=False,
+            help="A kernel argument, such as int=512 or float:1048576:uniform.",
+        ),
+    ] = ()
+
+    def direct(self, kernel: str | None) -> Direct | None:
+        """The launch as the command line says it; none if it does not."""
+        from crosscast.cli.characterize import Direct
+
+        said = Direct(
+            kernel, self.global_size, self.local_size, args=self.arg, grid=self.grid, block=self.block
+        )
+        return None if self == LAUNCH else said
+
+
+LAUNCH = LaunchWords()
 
 app = cyclopts.App(
     name="predict",
@@ -42,12 +89,13 @@ _HOW_TO_ADD = (
 )
 
 
+@app.default
 @app.command
 def time(
     file: Path,
     /,
     *more: Path,
-    model: ModelFolder,
+    model: Model = None,
     probe: Annotated[tuple[str, ...], Repeated] = (),
     devices: Names | None = None,
     device_file: Annotated[tuple[Path, ...], Repeated] = (),
@@ -55,14 +103,16 @@ def time(
     application: Application = None,
     level: Level = 0.9,
     invocations: Whole | None = None,
+    launch: LaunchWords = LAUNCH,
     output: Output = OUTPUT,
 ) -> None:
     """Predict how long kernels take on each device, and recommend a device (docs/predicting.md).
 
-    FILE is a launch file (`.toml`, `.sim`), whose launches are characterized now; a source or module that
-    `crosscast embed` has put profiles into (`.cl`, `.spv`); or profiles that `crosscast characterize` wrote
-    (`.parquet`, `.csv`, or `.json` for what `--json` prints). From profiles, nothing is compiled or run.
-    Or it is the folder of a dataset, whose recorded times are then shown beside the predicted ones.
+    FILE is a launch file (`.toml`, `.sim`), or a program whose launch the options describe as for
+    `crosscast characterize`: these launches are characterized now. Or it has profiles: those that
+    `crosscast characterize` wrote (`.parquet`, `.csv`, or `.json` for what `--json` prints), or a source or
+    module that `crosscast embed` has put some into (`.cl`, `.spv`); then nothing is compiled or run. Or it is
+    the folder of a dataset, whose recorded times are shown beside the predicted ones.
 
     Several launches of a kernel are taken as invocations in one run; the times are those of one of them.
 
@@ -82,22 +132,24 @@ def time(
     invocations
         How often a kernel is launched in a run; by default as often as in FILE.
     """
-    # Imported here: `--help` needs no NumPy.
-    from crosscast.predict.named_models import load_model
-
     output.check()
-    trained = load_model(model, "time")
-    known = [device.key for device in trained.devices]
-    probes = _probes(probe, known)
-    chosen = _chosen(devices, device_file, known)
-    batch, recorded = _batch((file, *more), application, kernel, invocations)
-    found = trained.predict(batch, chosen, probes=probes, level=level).with_recorded(recorded)
+    models = models_for(model, "time")
+    batch, recorded = _batch((file, *more), launch, application, kernel, invocations)
+
+    def predicted(trained: TrainedTimeModel) -> TimeForecast:
+        known = [device.key for device in trained.devices]
+        chosen = _chosen(devices, device_file, known)
+        return trained.predict(batch, chosen, probes=_probes(probe, known), level=level)
+
+    trained, found = first_fit(models, predicted)
+    found = found.with_recorded(recorded)
     _warn_about(zip(found.labels, found.warnings, strict=True))
+    # Imported here: `--help` needs no NumPy.
     from crosscast.report.prediction import predictions_report
 
     output.show(
         lambda: _all("kernels", found.to_dict()["kernels"], trained.card),
-        lambda: predictions_report(found, trained.card, len(probes)),
+        lambda: predictions_report(found, trained.card, len(probe)),
     )
 
 
@@ -106,7 +158,7 @@ def relative(
     file: Path,
     /,
     *more: Path,
-    model: ModelFolder,
+    model: Model = None,
     relative_to: str | None = None,
     source: str | None = None,
     time: float | None = None,
@@ -134,38 +186,33 @@ def relative(
     time
         How long the run took on that device, in seconds, to predict seconds.
     """
-    # Imported here: `--help` needs no NumPy.
-    from crosscast.cli.files import Wanted, read_observations
-    from crosscast.predict.named_models import load_model
-    from crosscast.predict.relative.data import NO_SOURCE
-    from crosscast.report.relative import relative_forecasts_report
-
     output.check()
-    trained = load_model(model, "relative")
-    _check_device("--relative-to", relative_to, trained.devices)
-    known = dict.fromkeys((*trained.card.sources, *trained.devices))
-    _check_device("--source", source, [each for each in known if each != NO_SOURCE])
     if time is not None and not time > 0:
         raise InputError(f"--time: expected seconds above 0, found {time:g}")
-    of_profiles = trained.card.sources == (NO_SOURCE,)
-    if of_profiles and source is not None and time is None:
-        raise InputError("--source: expected with --time, as profiles are of no device, found it alone")
-    wanted = Wanted(application, kernel, source, of_profiles)
-    asked = [read_observations(each, wanted) for each in (file, *more)]
-    if time is not None:
-        _check_timed(asked, trained.devices, source)
-    forecasts = [
-        trained.predict(
-            runs,
-            relative_to=relative_to,
-            level=level,
-            timed_on=source if source in trained.devices else None,
-            time_s=time,
-        )
-        for runs in asked
-    ]
+    for each in (file, *more):
+        if not each.exists() and str(each) != "bundled":
+            raise InputError(f"{each}: expected a file or the folder of a dataset, found none")
+
+    def predicted(trained: TrainedRelativeModel) -> list[RelativeForecast]:
+        asked = _observations(trained, (file, *more), application, kernel, source, time)
+        _check_device("--relative-to", relative_to, trained.devices)
+        return [
+            trained.predict(
+                runs,
+                relative_to=relative_to,
+                level=level,
+                timed_on=source if source in trained.devices else None,
+                time_s=time,
+            )
+            for runs in asked
+        ]
+
+    trained, forecasts = first_fit(models_for(model, "relative"), predicted)
     found = [run for forecast in forecasts for run in forecast]
     warn_of(found)
+    # Imported here: `--help` needs no NumPy.
+    from crosscast.report.relative import relative_forecasts_report
+
     output.show(
         lambda: _all("runs", [each.to_dict() for each in found], trained.card),
         lambda: relative_forecasts_report(forecasts, trained.card),
@@ -177,7 +224,7 @@ def corun(
     profile: Path,
     /,
     *more: Path,
-    model: ModelFolder,
+    model: Model = None,
     level: Level = 0.9,
     translate: Path | None = None,
     output: Output = OUTPUT,
@@ -199,24 +246,64 @@ def corun(
     """
     # Imported here: `--help` needs no NumPy.
     from crosscast.predict.corun.translation import read_translation, translated_forecasts
-    from crosscast.predict.named_models import load_model
     from crosscast.report.corun import corun_forecast_report
 
     output.check()
-    trained = load_model(model, "corun")
+    models = models_for(model, "corun")
     mix = tuple(isolated_runs((profile, *more)))
     if len(mix) < 2:
         raise InputError(f"{profile}: expected the profiles of at least 2 applications, found 1")
     card = None if translate is None else read_translation(translate)
-    if card is None:
-        (found,) = trained.predict([mix], level=level)
-    else:
-        (found,) = translated_forecasts(trained, card, [mix], level=level)
+
+    def predicted(trained: TrainedCoRunModel) -> MixForecast:
+        if card is None:
+            (found,) = trained.predict([mix], level=level)
+        else:
+            (found,) = translated_forecasts(trained, card, [mix], level=level)
+        return found
+
+    trained, found = first_fit(models, predicted)
     warn_of([found])
     told = {**found.to_dict(), "model": model_facts(trained.card)}
     if card is not None:
         told["translation"] = {"from": card.source, "to": card.target, "line": card.to_dict()["line"]}
     output.show(lambda: told, lambda: corun_forecast_report(found, trained.card, card))
+
+
+Loaded = list[tuple["NamedModel | None", Any]]
+
+
+def models_for(model: str | None, question: Question) -> Loaded:
+    """Load the model that is named, or else all of the question that have a name, in order of preference."""
+    # Imported here: `--help` needs no NumPy.
+    from crosscast.predict.named_models import load_model, named_models
+
+    if model is not None:
+        return [(None, load_model(model, question))]
+    return [(each, load_model(each.folder, question)) for each in named_models(question)]
+
+
+def first_fit(models: Loaded, use: Callable[[Any], Thing]) -> tuple[Any, Thing]:
+    """The first model that can be used, which is said if nobody named it, and what the use of it gives.
+
+    A model cannot be used if that raises `InputError`: it is of other devices, or of other counters.
+    """
+    refusals = {}
+    for named, trained in models:
+        try:
+            found = use(trained)
+        except InputError as error:
+            if named is None:
+                raise
+            refusals[named.name] = error
+        else:
+            if named is not None:
+                tell(f"crosscast: model {named.name}: {named.about} (crosscast models lists all)")
+            return trained, found
+    if len({str(error) for error in refusals.values()}) == 1:
+        raise next(iter(refusals.values()))
+    reasons = "; ".join(f"{name}: {error}" for name, error in refusals.items())
+    raise InputError(f"--model: none of the models that have a name fits ({reasons})")
 
 
 class _Warned(Protocol):
@@ -262,7 +349,11 @@ def _all(noun: str, found: Sequence[Mapping[str, Any]], card: Any) -> dict[str, 
 
 
 def _batch(
-    files: Sequence[Path], application: str | None, kernel: str | None, invocations: int | None
+    files: Sequence[Path],
+    launch: LaunchWords,
+    application: str | None,
+    kernel: str | None,
+    invocations: int | None,
 ) -> tuple[ProfileBatch, Recorded]:
     from crosscast.cli.files import read_profiles
     from crosscast.predict.time.data import ProfileBatch
@@ -270,7 +361,7 @@ def _batch(
     profiles: list[Profile] = []
     recorded: Recorded = {}
     for file in files:
-        found, times = read_profiles(file)
+        found, times = read_profiles(file, launch.direct(kernel))
         profiles += found
         recorded.update(times)
     profiles = _only("--application", application, profiles, [each.application or "" for each in profiles])
@@ -332,6 +423,30 @@ def _chosen(
 def _check_device(option: str, device: str | None, known: Sequence[str]) -> None:
     if device is not None and device not in known:
         raise InputError(f"{option}: expected one of {', '.join(known)}, found {device!r}")
+
+
+def _observations(
+    trained: TrainedRelativeModel,
+    files: Sequence[Path],
+    application: str | None,
+    kernel: str | None,
+    source: str | None,
+    time: float | None,
+) -> list[Observations]:
+    """What is asked of a model, as it knows counters or profiles."""
+    from crosscast.cli.files import Wanted, read_observations
+    from crosscast.predict.relative.data import NO_SOURCE
+
+    known = dict.fromkeys((*trained.card.sources, *trained.devices))
+    _check_device("--source", source, [each for each in known if each != NO_SOURCE])
+    of_profiles = trained.card.sources == (NO_SOURCE,)
+    if of_profiles and source is not None and time is None:
+        raise InputError("--source: expected with --time, as profiles are of no device, found it alone")
+    wanted = Wanted(application, kernel, source, of_profiles)
+    asked = [read_observations(each, wanted) for each in files]
+    if time is not None:
+        _check_timed(asked, trained.devices, source)
+    return asked
 
 
 def _check_timed(read: Sequence[Observations], devices: Sequence[str], source: str | None) -> None:

@@ -34,7 +34,6 @@ _UNIT = re.compile(r"_(s|w|bytes)$")
 
 _QUESTIONS = {
     "train": "time, relative, configuration or corun",
-    "predict": "time, relative or corun",
     "choose": "sample or configuration",
     "evaluate": "time, relative, configuration, corun, partition or jobs",
     "simulate": "policies or placements",

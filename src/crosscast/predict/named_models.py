@@ -33,6 +33,17 @@ class NamedModel(msgspec.Struct, frozen=True, kw_only=True):
     citation: str  # What to cite
     own: bool = False  # Whether the user made it here
 
+    @property
+    def command(self) -> str:
+        """The command that uses it."""
+        return {"configuration": "choose", "corun": "predict corun, colocate"}.get(
+            self.question, f"predict {self.question}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it, for JSON."""
+        return {**msgspec.structs.asdict(self), "folder": str(self.folder)}
+
 
 class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a model that comes with Crosscast is made, and what is said of it."""

@@ -69,7 +69,7 @@ def corun_training_report(card: CoRunCard, folder: Path) -> Report:
     results = [each for each in card.errors.get("results", ()) if each["quantity"] in _SHOWN]
     return Report(
         [
-            f"{folder}: {card.model}, {_trained_on(card)}",
+            f"{folder}: {card.model}, {trained_on_mixes(card)}",
             "",
             _error_table([each for each in results if each["bag_size"] is None]),
             "Each application was left out in turn with all mixes that it is in, and these were predicted by "
@@ -81,7 +81,7 @@ def corun_training_report(card: CoRunCard, folder: Path) -> Report:
     )
 
 
-def _trained_on(card: CoRunCard) -> str:
+def trained_on_mixes(card: CoRunCard) -> str:
     """What a model was trained on, as a sentence without its subject."""
     facts = card.training
     sizes = " and ".join(map(str, card.sizes))
@@ -146,7 +146,7 @@ def corun_forecast_report(
         f"{forecast.label} on {forecast.mix[0].device}",
         {"alone": format_seconds, "in the mix": format_seconds},
     )
-    about = [f"{card.model}, {_trained_on(card)}", *held_out_corun_errors(card)]
+    about = [f"{card.model}, {trained_on_mixes(card)}", *held_out_corun_errors(card)]
     about += [] if translation is None else [_translated_by(translation)]
     return Report([table, *_of_mix(forecast, card), "", *about])
 
@@ -626,7 +626,7 @@ def colocation_report(plan: ColocationPlan, names: Sequence[str], card: CoRunCar
     if plan.alone:
         parts.append(Heading(f"alone on {card.device}", 3))
         parts += [f"{names[each.job]} ({format_seconds(each.time_s)}): {each.reason}" for each in plan.alone]
-    about = [f"{card.model}, {_trained_on(card)}", *held_out_corun_errors(card)]
+    about = [f"{card.model}, {trained_on_mixes(card)}", *held_out_corun_errors(card)]
     return Report([*parts, "", *_totals(plan), "", *about])
 
 

@@ -212,7 +212,7 @@ def relative_training_report(card: RelativeCard, folder: Path) -> Report:
     own = [place for place, each in enumerate(results) if each["model"] == card.model]
     return Report(
         [
-            f"{folder}: {card.model}, {_trained_on(card)}",
+            f"{folder}: {card.model}, {trained_on_runs(card)}",
             f"Counters: {format_names(card.counters, _MOST_NAMED)}.",
             "",
             Table(["model", *(each.heading for each in scores)], rows, bold=own),
@@ -233,7 +233,7 @@ def _left_out(card: RelativeCard) -> str:
     return names.get(str(card.errors.get("protocol")), "group")
 
 
-def _trained_on(card: RelativeCard) -> str:
+def trained_on_runs(card: RelativeCard) -> str:
     """What a model was trained on, as a sentence without its subject."""
     facts = card.training
     sources = [each for each in card.sources if each != NO_SOURCE]
@@ -294,7 +294,7 @@ def relative_forecasts_report(forecasts: Sequence[RelativeForecast], card: Relat
     else:
         for forecast, row in runs:
             parts += [_devices(forecast, row), *_advice(forecast, row), ""]
-    return Report([*parts, f"{card.model}, {_trained_on(card)}", *relative_errors_text(card)])
+    return Report([*parts, f"{card.model}, {trained_on_runs(card)}", *relative_errors_text(card)])
 
 
 def _run(forecast: RelativeForecast, row: int) -> str:

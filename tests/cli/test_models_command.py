@@ -1,0 +1,80 @@
+"""Models that have a name: listed, described, and taken where none is named."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from crosscast.cli import main
+from crosscast.predict.named_models import load_model, models_home, recipes
+
+Output = pytest.CaptureFixture[str]
+ROOT = Path(__file__).parents[2]
+VECADD = ["--global", "1024", *["--arg", "float:1024"] * 3, "--arg", "int=1024"]
+
+
+def printed(capsys: Output, *words: str) -> str:
+    assert main(words) == 0
+    return capsys.readouterr().out
+
+
+def test_every_model_is_listed_with_its_licence(capsys: Output) -> None:
+    table = printed(capsys, "models")
+    listed = json.loads(printed(capsys, "models", "--json"))["models"]
+    assert [each["name"] for each in listed] == list(recipes())
+    for each in listed:
+        assert each["name"] in table and each["about"] in table and each["licence"] in table
+
+
+@pytest.mark.parametrize("name", recipes())
+def test_a_model_is_described_with_its_errors_and_what_to_cite(capsys: Output, name: str) -> None:
+    text = printed(capsys, "models", name)
+    assert "held-out" in text and recipes()[name].citation in text
+    card = json.loads(json.dumps(load_model(name).card.to_dict()))
+    assert json.loads(printed(capsys, "models", name, "--json"))["card"] == card
+
+
+def test_an_unknown_model_is_refused_with_the_known_ones(capsys: Output) -> None:
+    assert main(["models", "gpus"]) == 2
+    assert f"expected one of {', '.join(recipes())}, found 'gpus'" in capsys.readouterr().err
+
+
+def test_a_kernel_is_predicted_without_a_model_or_a_launch_file(capsys: Output) -> None:
+    source = str(ROOT / "examples" / "vecadd.cl")
+    assert main(["predict", source, *VECADD, "--json"]) == 0
+    captured = capsys.readouterr()
+    assert "crosscast: model opencl-15-devices: " in captured.err
+    found = json.loads(captured.out)
+    assert len(found["kernels"][0]["devices"]) == 15
+    assert main(["predict", "time", source, *VECADD, "--model", "opencl-15-devices", "--json"]) == 0
+    captured = capsys.readouterr()
+    assert "crosscast: model" not in captured.err
+    assert json.loads(captured.out) == found
+
+
+def test_a_source_without_profiles_says_how_to_describe_its_launch(capsys: Output) -> None:
+    assert main(["predict", str(ROOT / "examples" / "vecadd.cl")]) == 2
+    assert "found none; to characterize it now, say its launch (--global" in capsys.readouterr().err
+
+
+def test_ones_own_model_is_taken_where_it_knows_what_is_asked(
+    capsys: Output, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    load_model("opencl-15-devices").save(models_home() / "mine")
+    assert main(["predict", str(ROOT / "examples" / "vecadd.cl"), *VECADD]) == 0
+    assert "crosscast: model mine: " in capsys.readouterr().err
+
+
+def test_relative_times_come_from_the_model_that_knows_the_counters(capsys: Output, tmp_path: Path) -> None:
+    assert main(["predict", "relative", str(ROOT / "examples" / "vecadd.toml")]) == 0
+    assert "model opencl-15-devices-relative: " in capsys.readouterr().err
+    assert main(["predict", "relative", str(tmp_path / "run.cali")]) == 2
+    assert "expected a file or the folder of a dataset, found none" in capsys.readouterr().err
+
+
+def test_samples_are_for_the_model_that_is_said(capsys: Output) -> None:
+    assert main(["choose", "sample"]) == 0
+    captured = capsys.readouterr()
+    assert "model multicore-boards: " in captured.err
+    assert "A new kernel must be run once at" in captured.out
