@@ -285,5 +285,4 @@ app = cyclopts.App(
 app.command(profile)
 app.command(campaign)
 # As it was called before.
-app.command("crosscast.cli.measure:stressor", show=False)
 app.command(translate)

@@ -44,6 +44,7 @@ _MOVED = {
     "corun predict": "crosscast predict corun",
     "schedule": "crosscast simulate",
     "corun neighbour": "crosscast measure stressor",
+    "corun stressor": "crosscast measure stressor",
 }
 _RENAMED = {
     "--bags": "--mixes",
