@@ -720,15 +720,9 @@ define spir_kernel void @k(ptr addrspace(1) %out) {
         ),
         (
             "sub-group",
-            4,
-            "uint get_sub_group_size(void);\n\n"
-            "kernel void k(global int *a) {\n a[0] = get_sub_group_size(); }",
-        ),
-        (
-            "sub-group",
             3,
-            "int __attribute__((overloadable)) sub_group_reduce_add(int x);\n"
-            "kernel void k(global int *a) {\n a[0] = sub_group_reduce_add(a[1]); }",
+            "uint4 __attribute__((overloadable)) sub_group_ballot(int x);\n"
+            "kernel void k(global int *a) {\n a[0] = sub_group_ballot(a[1]).x; }",
         ),
     ],
 )

@@ -14,6 +14,7 @@ from crosscast import environment
 from crosscast.characterization import frontend
 from crosscast.characterization.aiwc_compat import Row, published_metrics
 from crosscast.characterization.cuda.adapt import adapt_kernel
+from crosscast.characterization.cuda.compiler import wave_size
 from crosscast.characterization.engine import runtime_objects
 from crosscast.characterization.engine.arguments import (
     Memory,
@@ -154,7 +155,9 @@ def _switches(launch: Launch, options: Options) -> Switches:
         published=options.published,
         small_ids=_largest_id(launch) < 1 << 31,
         same=same_buffers(launch),
+        cuda=launch.kernel.program.is_cuda,
         shared=launch.shared,
+        warp=wave_size(launch.kernel.program),
     )
 
 

@@ -107,7 +107,7 @@ def _regions(launch: Launch, memory: Memory, made: Instrumented) -> list[list[in
     return [*found, *made.local_regions()]
 
 
-_SIGNAL, _BOUNDS, _DIVERGED, _STACK, _NO_MEMORY = range(1, 6)
+_SIGNAL, _BOUNDS, _DIVERGED, _STACK, _NO_MEMORY, _LANES_MISSING, _ASSERTION = range(1, 8)
 _NEAR = 1 << 21
 _FAR = 1 << 40
 _NO_ADDRESS = 1 << 63
@@ -144,6 +144,15 @@ def explain(fault: Fault, launch: Launch, memory: Memory, made: Instrumented) ->
         return (
             f"{name}: a barrier was not reached by all work-items of work-group {group}{_barrier_lines(made)}"
         )
+    if fault.kind == _LANES_MISSING:
+        after = made.segments[fault.details[0]].after
+        return (
+            f"{name}: {after.where if after else ''}a warp operation was not reached by all lanes that its "
+            f"mask names, in work-group {group}"
+        )
+    if fault.kind == _ASSERTION:
+        item = _tuple(_global_id(fault, launch))
+        return f"{name}: an assertion in line {made.sites[fault.site]} failed in work-item {item}"
     if fault.kind == _STACK:
         return f"{name}: work-group {group} needs more private memory than the stack of 256 MiB"
     if fault.kind == _NO_MEMORY:

@@ -31,6 +31,7 @@ _LEVELS = {
     "histories": "-O2",
     "groups": "-O2",
     "spills": "-O2",
+    "warps": "-O2",
     # On these no time depends but that of compiling them.
     "threads": "-O0",
     "faults": "-O0",

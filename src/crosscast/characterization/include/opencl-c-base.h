@@ -46,6 +46,9 @@
 #undef __opencl_c_pipes
 #endif
 
+/* Sub-groups are there for those who use them; who asks whether they are finds what stood here before them. */
+#define __opencl_subgroup_builtins 1
+
 /* Without generic pointers, each address space has builtins of its own. */
 #ifndef __opencl_c_generic_address_space
 #define __opencl_c_named_address_space_builtins 1

@@ -41,7 +41,11 @@ class BranchPlan:
 
 
 def plan_branches(
-    segments: Sequence[Segment], loops: Sequence[dict[str, graph.Loop]], uniform: Uniformity
+    segments: Sequence[Segment],
+    loops: Sequence[dict[str, graph.Loop]],
+    uniform: Uniformity,
+    *,
+    by_turns: bool = False,
 ) -> list[dict[str, BranchPlan]]:
     """Choose the recording of every branch, by segment and block label.
 
@@ -59,6 +63,8 @@ def plan_branches(
                 continue
             copies[branch] += 1
             way: Way = "cell" if uniform.decides_for_all(block) else "row"
+            if by_turns:
+                way = "each"  # a row is of all work-items
             here[label] = _plan(block.terminator.successors, inner.get(label), way)
             if segment.once:
                 here[label] = BranchPlan("lead")

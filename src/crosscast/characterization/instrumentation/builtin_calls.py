@@ -22,6 +22,7 @@ from crosscast.characterization.instrumentation.accesses import async_element
 from crosscast.characterization.instrumentation.context import Names
 from crosscast.characterization.instrumentation.inline import Call, builtin_name, parse_call
 from crosscast.characterization.instrumentation.pointers import PointerClasses, address_space
+from crosscast.characterization.instrumentation.warps import query
 from crosscast.errors import UnsupportedError
 
 _LOCAL = 3
@@ -139,12 +140,12 @@ _REFUSED = (
         "device-side enqueue",
     ),
     (re.compile(r"__(read|write|reserve|commit|sub_group|work_group|get)_?.*pipe|^.*_pipe"), "a pipe"),
-    (
-        re.compile(
-            r"^(sub_group_|get_sub_group|get_num_sub_groups|get_max_sub_group|get_enqueued_num_sub|intel_sub)"
-        ),
-        "a sub-group function",
-    ),
+    (re.compile(r"^(sub_group_|intel_sub)"), "a sub-group function"),
+    (re.compile(r"^cc_refused_clock"), "reading a clock"),
+    (re.compile(r"^cc_refused_texture"), "a texture"),
+    (re.compile(r"^cc_refused_surface"), "a surface"),
+    (re.compile(r"^cc_refused_grid"), "synchronization of a whole grid"),
+    (re.compile(r"^cc_refused_matrix"), "a matrix operation of tensor cores"),
     (re.compile(r"^(work_group_(reserve|commit))"), "a pipe"),
 )
 _FUSED = re.compile(r"llvm\.fmuladd\.")
@@ -166,9 +167,12 @@ class Lowering:
         *,
         small_ids: bool,
         check_bounds: bool,
+        warp: int,
+        items: int,
     ) -> None:
         self._names, self._is_used, self._sites = names, is_used, sites
         self._small_ids, self._check_bounds = small_ids, check_bounds
+        self._warp, self._items = warp, items
         self.library_symbols: set[str] = set()
         """Functions of the library that are called."""
         self.print_calls: list[list[str]] = []
@@ -197,6 +201,13 @@ class Lowering:
             return self._print(instruction, call)
         if name in _ASYNC_COPIES:
             return self._async_copy(instruction, call, name)
+        if name == "cc_assertion_failed":
+            self._sites.append(instruction.line)
+            text = f"call void @cc_assertion(ptr %cc.ctx, i32 {len(self._sites) - 1}, i64 %cc.wi)"
+            return [ir.added(text), self._empty(instruction)]
+        if steps := query(name, self._names.unique("q"), self._warp, self._items):
+            result = steps[-1].split(" = ")[0]
+            return [*map(ir.added, steps), self._value(instruction, f"trunc i64 {result} to i32")]
         if text := self._expression(call, name):
             return [self._value(instruction, text)]
         if not call.name.startswith("_Z") or parse(call.name) is None:

@@ -40,6 +40,7 @@ _SLOTS = (
     "exchange",  # values of a work-group collective
     "order",  # per work-item state of the published tool's freedom-to-reorder
     "scratch",  # arguments of a printf call
+    "warps",  # arguments and results of warp operations, and where each work-item stands
 )
 
 INVARIANTS = tuple(name for name in _SLOTS if name not in ("items",))

@@ -8,10 +8,16 @@ from crosscast.characterization.instrumentation.instrumented import Instrumented
 from crosscast.characterization.instrumentation.memory_layout import UNIFORM_STEP
 from crosscast.characterization.instrumentation.prelude import WORK_ITEM_LOOP
 from crosscast.characterization.instrumentation.regions import is_barrier
+from crosscast.characterization.instrumentation.turns import turn_functions
 
 
 def group_function(function: ir.Function, made: Instrumented, switches: Switches) -> str:
     """IR of ``cc_group(ptr context)``."""
+    if made.cut_codes:
+        prologue = _invariants(switches)
+        for position, parameter in enumerate(function.parameters):
+            prologue += _argument(position, parameter)
+        return turn_functions(function.parameters, made, prologue, switches.warp)
     count = "i32" if made.narrow else "i64"
     rows = ["define void @cc_group(ptr %cc.ctx) nounwind {", "cc.start:"]
     rows += _invariants(switches)

@@ -249,3 +249,11 @@ def _postorder(graph: Graph, roots: Sequence[str]) -> list[str]:
                 order.append(node)
                 work.pop()
     return order
+
+
+def in_order(graph: Graph, entry: str) -> list[str]:
+    """Blocks as a program runs them: each behind those that lead to it, a loop before what follows it."""
+    depth = {label: loop.depth for label, loop in innermost(find_loops(graph)).items()}
+    # What is visited first ends up last: the ways out of loops.
+    sorted_ = {u: sorted(after, key=lambda v: depth.get(v, 0)) for u, after in graph.items()}
+    return _postorder(sorted_, [entry])[::-1]

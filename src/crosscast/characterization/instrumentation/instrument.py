@@ -6,6 +6,7 @@ work-items of a group. Counters are stack slots that LLVM keeps in registers acr
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 
@@ -25,9 +26,16 @@ from crosscast.characterization.instrumentation.memory_layout import (
 )
 from crosscast.characterization.instrumentation.pointers import PointerClasses, address_space
 from crosscast.characterization.instrumentation.prelude import Scopes
-from crosscast.characterization.instrumentation.regions import Segment, Segments, cut, is_barrier
+from crosscast.characterization.instrumentation.regions import (
+    Segment,
+    Segments,
+    cut,
+    is_barrier,
+    is_collective,
+)
 from crosscast.characterization.instrumentation.segment_code import SegmentPlan, write_segment
 from crosscast.characterization.instrumentation.shared import Shared
+from crosscast.characterization.instrumentation.warps import cut_codes
 
 
 def instrument(module: ir.Module, function: ir.Function, switches: Switches) -> Instrumented:
@@ -39,7 +47,7 @@ def instrument(module: ir.Module, function: ir.Function, switches: Switches) -> 
     sharing = find_sharing(function, classes, is_used)
     names, scopes, sites = Names(), Scopes(), list[int]()
     local = LocalVariables(function, module.globals, names)
-    segments = cut(function, module.sizes)
+    segments = cut(function, module.sizes, may_end_early=switches.cuda)
     counters = Counters(len(segments.segments))
     plans = _plan(segments, counters)
     edge_counters = counters.count
@@ -47,7 +55,8 @@ def instrument(module: ir.Module, function: ir.Function, switches: Switches) -> 
         parameters=function.parameters,
         sizes=module.sizes,
         switches=switches,
-        narrow=_is_narrow(plans),
+        narrow=_is_narrow(plans) and not segments.turns,
+        by_turns=bool(segments.turns),
         segments=segments.segments,
         names=names,
         scopes=scopes,
@@ -55,7 +64,11 @@ def instrument(module: ir.Module, function: ir.Function, switches: Switches) -> 
         sites=sites,
         classes=classes,
         lowering=Lowering(
-            *(names, is_used, sites), small_ids=switches.small_ids, check_bounds=switches.check_bounds
+            *(names, is_used, sites),
+            small_ids=switches.small_ids,
+            check_bounds=switches.check_bounds,
+            warp=switches.warp,
+            items=math.prod(switches.local_size),
         ),
         local=local,
         private=PrivateArrays(segments.segments, module.sizes),
@@ -67,17 +80,19 @@ def instrument(module: ir.Module, function: ir.Function, switches: Switches) -> 
         way: [_recorded(plan, way) for plan in plans] for way in ("lead", "cell", "row", "run")
     }
     written = [write_segment(plan, shared, lines) for plan in plans]
+    collective_codes = {
+        segment.number: collective_code(segment.after)
+        for segment in segments.segments
+        if segment.after is not None and is_collective(segment.after)
+    }
     return Instrumented(
         functions="\n".join(code.text for code in written),
         segments=segments.segments,
         counters=counters.count,
         edge_counters=edge_counters,
         counters_of=[range(plan.first, plan.first + len(plan.placement.counted)) for plan in plans],
-        collective_codes={
-            segment.number: collective_code(segment.after)
-            for segment in segments.segments
-            if segment.after is not None and not is_barrier(segment.after)
-        },
+        collective_codes=collective_codes,
+        cut_codes=cut_codes([s.after for s in segments.segments], collective_codes, segments.turns),
         blocks=[cost for code in written for cost in code.costs],
         rows=recorded["row"],
         cells=recorded["cell"],
@@ -128,7 +143,7 @@ def _plan(segments: Segments, counters: Counters) -> list[SegmentPlan]:
     flows = [segment.successors() for segment in segments.segments]
     loops = [graph.find_loops(flow) for flow in flows]
     inner = [graph.innermost(found) for found in loops]
-    branches = plan_branches(segments.segments, inner, segments.uniform)
+    branches = plan_branches(segments.segments, inner, segments.uniform, by_turns=bool(segments.turns))
     plans = []
     for number, segment in enumerate(segments.segments):
         depth = {label: loop.depth for label, loop in inner[number].items()}

@@ -24,7 +24,9 @@ class Switches:
     checked: bool = False  # Let counters of 4 bytes spill before they overflow
     small_ids: bool = True  # All global ids fit 31 bits, so that LLVM can see through conversions to `int`
     same: tuple[tuple[int, ...], ...] = ()  # Groups of positions of arguments that are the same buffer
+    cuda: bool = False  # A kernel of CUDA or HIP: who has ended is not waited for at barriers
     shared: int | None = None  # Bytes of CUDA's dynamic shared memory
+    warp: int = 32  # Lanes of a warp, or work-items of a sub-group
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,8 @@ class Instrumented:
     counters_of: list[range]  # Numbers of the edge counters of each segment
     # What the runtime has to do before a segment that follows a collective, and the type
     collective_codes: dict[int, tuple[int, int]]
+    # What stands before each segment of a kernel that runs by turns, as the runtime numbers it; else empty
+    cut_codes: list[tuple[int, int, int, int]]
     blocks: list[BlockCosts]  # Costs of every block of every segment
     rows: list[list[int]]  # Branches of each segment whose outcomes go to rows
     cells: list[list[int]]  # Branches of each segment that have one outcome for all work-items

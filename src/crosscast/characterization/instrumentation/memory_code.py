@@ -294,7 +294,9 @@ class CountingCode:
 
     def __init__(self, segment: Segment, loops: list[graph.Loop], shared: Shared, memory: MemoryCode) -> None:
         self._segment, self._shared, self._memory = segment, shared, memory
-        self._found = [] if loops or shared.switches.check_bounds else self._find()
+        # In a loop of their own they would be counted for all work-items at once.
+        in_place = loops or shared.switches.check_bounds or shared.by_turns
+        self._found = [] if in_place else self._find()
 
     @property
     def apart(self) -> set[int]:

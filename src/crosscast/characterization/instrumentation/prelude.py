@@ -182,6 +182,7 @@ declare void @cc_fold_piece64(ptr, i64, i64)
 declare void @cc_fold32(ptr, ptr, i64)
 declare void @cc_fold64(ptr, ptr, i64)
 declare void @cc_diverged(ptr, i32, i32) noreturn cold
+declare void @cc_assertion(ptr, i32, i64) cold
 declare void @cc_collective(ptr, i32, i32, i64)
 declare void @cc_async_copy(ptr, ptr, ptr, i64, i64, i64, i64, i32, i32)
 declare void @cc_printf(ptr, i32, ptr, i64)

@@ -31,6 +31,7 @@ from crosscast.characterization.instrumentation.uniformity import (
     recomputable,
     sources,
 )
+from crosscast.characterization.instrumentation.warps import is_warp_operation
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,9 @@ class Segments:
     segments: list[Segment]
     carried: list[Carried]
     uniform: Uniformity
+    # Numbers of the segments as the program runs them, where work-items do not all stand at the same cut (see
+    # `warps`); else empty
+    turns: list[int] = field(default_factory=list)
 
 
 def slot_name(name: str, load: int | None = None) -> str:
@@ -165,7 +169,7 @@ def _split(block: ir.Block, cuts: Cuts) -> list[ir.Block]:
     pieces = [block]
     instructions, block.instructions = block.instructions, []
     for instruction in instructions:
-        if not (is_barrier(instruction) or is_collective(instruction)):
+        if not (is_barrier(instruction) or is_collective(instruction) or is_warp_operation(instruction)):
             pieces[-1].instructions.append(instruction)
             continue
         ghost = ir.copy_instruction(instruction)
@@ -328,14 +332,20 @@ def _phis_first(instructions: list[ir.Instruction]) -> list[ir.Instruction]:
 Definitions = dict[str, ir.Instruction]
 
 
-def cut(function: ir.Function, sizes: dict[str, tuple[int, int]]) -> Segments:
-    """Cut a flattened kernel into segments."""
+def cut(function: ir.Function, sizes: dict[str, tuple[int, int]], *, may_end_early: bool = False) -> Segments:
+    """Cut a flattened kernel into segments.
+
+    Work-items that `may_end_early` are not waited for at barriers.
+    """
     cuts = split_at_barriers(function)
     once: set[str] = set()
-    if len(cuts.roots) > 1:
+    by_turns = any(map(is_warp_operation, cuts.cutters.values()))
+    if len(cuts.roots) > 1 and not by_turns:
         uniform, definitions, cheap = _analyse(function, cuts)
-        once = cut_leads(function, cuts, uniform, cheap)
-    uniform, definitions, cheap = _analyse(function, cuts)
+        by_turns = may_end_early and not uniform.parted.isdisjoint(cuts.crossings)
+        if not by_turns:
+            once = cut_leads(function, cuts, uniform, cheap)
+    uniform, definitions, cheap = _analyse(function, cuts, by_turns=by_turns)
     across = _find_across(function, cuts, cheap, definitions)
     carried = {
         name: Carried(name, definitions[name].type, sizes[definitions[name].type][0], name in uniform.values)
@@ -350,13 +360,22 @@ def cut(function: ir.Function, sizes: dict[str, tuple[int, int]]) -> Segments:
         _let_leave(segment, cuts, across, carried)
         resolve_redefinitions(segment)
         segments.append(segment)
-    return Segments(segments, list(carried.values()), uniform)
+    turns: list[int] = []
+    if by_turns:
+        order = graph.in_order(cuts.flow(function), function.entry.label)
+        turns = sorted(range(len(cuts.roots)), key=lambda number: order.index(cuts.roots[number]))
+    return Segments(segments, list(carried.values()), uniform, turns)
 
 
-def _analyse(function: ir.Function, cuts: Cuts) -> tuple[Uniformity, Definitions, Definitions]:
+def _analyse(
+    function: ir.Function, cuts: Cuts, *, by_turns: bool = False
+) -> tuple[Uniformity, Definitions, Definitions]:
     """What is uniform, what defines each value, and which values to compute again."""
     names = [p.name for p in function.parameters]
-    uniform = find_uniform(function.blocks, cuts.flow(function), names)
+    if by_turns:  # work-items are not in step, so that nothing is but what the launch gives
+        uniform = Uniformity(set(names), set(function.blocks))
+    else:
+        uniform = find_uniform(function.blocks, cuts.flow(function), names)
     definitions = {i.result: i for i in [*function.instructions(), *cuts.cutters.values()] if i.result}
     return uniform, definitions, recomputable(definitions, set(names), uniform.values)
 

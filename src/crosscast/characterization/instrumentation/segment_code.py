@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from crosscast.characterization import ir
 from crosscast.characterization.instrumentation import builtin_calls as collectives
-from crosscast.characterization.instrumentation import graph
+from crosscast.characterization.instrumentation import graph, warps
 from crosscast.characterization.instrumentation.block_costs import BlockCosts, costs_of
 from crosscast.characterization.instrumentation.branch_code import BranchCode, BranchPlan, SegmentEditor
 from crosscast.characterization.instrumentation.graph import Placement
@@ -243,7 +243,8 @@ class _Writer:
             if self._shared.barrier_before(target):
                 texts.append(f"store {self._shared.count_type} 1, ptr {barrier}")
             elif cutter is not None:
-                texts += collectives.hand_over(block.terminator, self._shared.names)
+                hand_over = warps.hand_over if warps.is_warp_operation(cutter) else collectives.hand_over
+                texts += hand_over(block.terminator, self._shared.names)
             texts.append(f"store i32 {target}, ptr {following}")
             if block.terminator.opcode != "unreachable":
                 jump = ir.Instruction("br label %cc.exit", "br", counted=False)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from crosscast.characterization import ir
 from crosscast.characterization.instrumentation import builtin_calls as collectives
-from crosscast.characterization.instrumentation import signature
+from crosscast.characterization.instrumentation import signature, warps
 from crosscast.characterization.instrumentation.accesses import MemoryAccess
 from crosscast.characterization.instrumentation.builtin_calls import Lowering
 from crosscast.characterization.instrumentation.context import Counters, Names
@@ -25,6 +25,7 @@ class Shared:
     sizes: dict[str, tuple[int, int]]  # Size and alignment of each type
     switches: Switches  # What to instrument
     narrow: bool  # What one run of a segment counts fits 32 bits
+    by_turns: bool  # Work-items do not all stand at the same cut
     segments: list[Segment]  # The segments
     names: Names  # Where new names come from
     scopes: Scopes  # Alias scopes
@@ -83,7 +84,8 @@ class Frame:
             texts += self._recompute(original)
         if segment.after is not None and segment.after.result:
             result = segment.entering(segment.after.result)
-            texts += collectives.take(segment.after, result, shared.names)
+            take = warps.take if warps.is_warp_operation(segment.after) else collectives.take
+            texts += take(segment.after, result, shared.names)
         slots = []
         for name, type_ in segment.slots.items():
             slots.append(f"{slot_name(name)} = alloca {type_}")

@@ -1,4 +1,4 @@
-/* Threads, blocks and barriers. */
+/* Threads, blocks, barriers and fences. */
 #ifndef CROSSCAST_IDS_H
 #define CROSSCAST_IDS_H
 
@@ -6,33 +6,23 @@ CC_PURE size_t get_local_id(unsigned);
 CC_PURE size_t get_group_id(unsigned);
 CC_PURE size_t get_local_size(unsigned);
 CC_PURE size_t get_num_groups(unsigned);
-__device__ __attribute__((convergent, nothrow)) void barrier(unsigned);
-__device__ __attribute__((convergent, nothrow)) int work_group_reduce_add(int);
-__device__ __attribute__((convergent, nothrow)) int work_group_all(int);
-__device__ __attribute__((convergent, nothrow)) int work_group_any(int);
+CC_CONVERGENT void barrier(unsigned);
+CC_CONVERGENT int work_group_reduce_add(int);
+CC_CONVERGENT int work_group_all(int);
+CC_CONVERGENT int work_group_any(int);
+CC_CONVERGENT void mem_fence(unsigned);
 
-struct uint3 {
-  unsigned x, y, z;
-};
-
-struct dim3 {
-  unsigned x, y, z;
-  CC_INLINE_MEMBER constexpr dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
-  CC_INLINE_MEMBER constexpr dim3(uint3 v) : x(v.x), y(v.y), z(v.z) {}
-  CC_INLINE_MEMBER constexpr operator uint3() const { return {x, y, z}; }
-};
-
-#define CC_INDEX(NAME, BUILTIN)                                                              \
-  struct NAME##_t {                                                                          \
-    __declspec(property(get = get_x)) unsigned x;                                            \
-    __declspec(property(get = get_y)) unsigned y;                                            \
-    __declspec(property(get = get_z)) unsigned z;                                            \
-    CC_INLINE_MEMBER static unsigned get_x() { return (unsigned)BUILTIN(0); }                \
-    CC_INLINE_MEMBER static unsigned get_y() { return (unsigned)BUILTIN(1); }                \
-    CC_INLINE_MEMBER static unsigned get_z() { return (unsigned)BUILTIN(2); }                \
-    CC_INLINE_MEMBER operator uint3() const { return {get_x(), get_y(), get_z()}; }          \
-    CC_INLINE_MEMBER operator dim3() const { return dim3(get_x(), get_y(), get_z()); }       \
-  };                                                                                         \
+#define CC_INDEX(NAME, BUILTIN)                                                        \
+  struct NAME##_t {                                                                    \
+    __declspec(property(get = get_x)) unsigned x;                                      \
+    __declspec(property(get = get_y)) unsigned y;                                      \
+    __declspec(property(get = get_z)) unsigned z;                                      \
+    CC_MEMBER static unsigned get_x() { return (unsigned)BUILTIN(0); }                 \
+    CC_MEMBER static unsigned get_y() { return (unsigned)BUILTIN(1); }                 \
+    CC_MEMBER static unsigned get_z() { return (unsigned)BUILTIN(2); }                 \
+    CC_MEMBER operator uint3() const { return {get_x(), get_y(), get_z()}; }           \
+    CC_MEMBER operator dim3() const { return dim3(get_x(), get_y(), get_z()); }        \
+  };                                                                                   \
   static const __device__ NAME##_t NAME = {};
 CC_INDEX(threadIdx, get_local_id)
 CC_INDEX(blockIdx, get_group_id)
@@ -68,5 +58,15 @@ CC_DEVICE int __syncthreads_or(int predicate) {
   barrier(1);
   return work_group_any(predicate);
 }
+CC_DEVICE void __threadfence() { mem_fence(3); }
+CC_DEVICE void __threadfence_block() { mem_fence(3); }
+CC_DEVICE void __threadfence_system() { mem_fence(3); }
+
+/* What reads a clock depends on the device. */
+CC_REFUSED long long cc_refused_clock();
+CC_DEVICE long clock() { return (long)cc_refused_clock(); }
+CC_DEVICE long long clock64() { return cc_refused_clock(); }
+CC_DEVICE long long wall_clock64() { return cc_refused_clock(); }
+CC_DEVICE void __nanosleep(unsigned) { cc_refused_clock(); }
 
 #endif

@@ -28,6 +28,8 @@ void *cc_map(struct context *c, u64 bytes) {
 
 void cc_diverged(struct context *c, u32 all, u32 any) { cc_fail(c, DIVERGED, 0, 0, 0, 0, all, any); }
 
+void cc_assertion(struct context *c, u32 site, u64 item) { cc_fail(c, ASSERTION, 0, 0, site, item, 0, 0); }
+
 static void on_signal(int number, siginfo_t *info, void *unused) {
   (void)unused;
   struct context *c = cc_self;

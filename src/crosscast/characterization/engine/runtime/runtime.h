@@ -15,7 +15,7 @@ enum { PAGE = 4096, MAX_ITEMS = 4096, GUARD = 1 << 20 };
 enum { TABLE = 1 << 18 };             /* counts of one history's outcomes */
 enum { MOST_LEFT_BY_SWEEP = 1 << 20 }; /* what a counter of 4 bytes may hold after a sweep */
 enum place { BUFFER, VARIABLE, LOCAL, IMAGE };
-enum fault { NO_FAULT, SIGNAL, BOUNDS, DIVERGED, STACK, NO_MEMORY };
+enum fault { NO_FAULT, SIGNAL, BOUNDS, DIVERGED, STACK, NO_MEMORY, LANES_MISSING, ASSERTION };
 
 struct region {
   u64 start, size, granule, place, constant, read_only, commutes;
@@ -47,7 +47,7 @@ struct context {
   u8 *args;
   struct log *pieces_log, *totals_log;
   u64 *dynamic, *exchange, *order;
-  u8 *scratch;
+  u8 *scratch, *warps;
   /* from here on the runtime's own */
   struct job *job;
   u64 number;
@@ -94,6 +94,7 @@ void cc_group(struct context *); /* the kernel */
 _Noreturn void cc_fail(struct context *, enum fault, u64 signal_, u64 address, u64 site, u64 item, u64 a, u64 b);
 void *cc_map(struct context *, u64 bytes);
 void cc_diverged(struct context *, u32 all, u32 any);
+void cc_assertion(struct context *, u32 site, u64 item);
 void cc_catch_signals(void);
 void cc_use_signal_stack(struct context *);
 

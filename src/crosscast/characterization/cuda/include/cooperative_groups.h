@@ -1,0 +1,99 @@
+/* Groups of threads: blocks, tiles of warps, and the lanes that are together. */
+#ifndef CROSSCAST_COOPERATIVE_GROUPS_H
+#define CROSSCAST_COOPERATIVE_GROUPS_H
+
+CC_REFUSED void cc_refused_grid();
+
+namespace cooperative_groups {
+
+struct thread_block {
+  CC_MEMBER static void sync() { __syncthreads(); }
+  CC_MEMBER static unsigned thread_rank() { return cc_thread_rank(); }
+  CC_MEMBER static unsigned size() { return blockDim.x * blockDim.y * blockDim.z; }
+  CC_MEMBER static unsigned num_threads() { return size(); }
+  CC_MEMBER static dim3 group_index() { return dim3(blockIdx.x, blockIdx.y, blockIdx.z); }
+  CC_MEMBER static dim3 thread_index() { return dim3(threadIdx.x, threadIdx.y, threadIdx.z); }
+  CC_MEMBER static dim3 group_dim() { return blockDim; }
+  CC_MEMBER static dim3 dim_threads() { return blockDim; }
+};
+CC_DEVICE thread_block this_thread_block() { return {}; }
+
+template <unsigned N, class Parent = thread_block> struct thread_block_tile {
+  static_assert(N <= CROSSCAST_WARP_SIZE && (N & (N - 1)) == 0, "a tile is a part of a warp: a power of two");
+  CC_MEMBER static unsigned thread_rank() { return cc_thread_rank() % N; }
+  CC_MEMBER static constexpr unsigned size() { return N; }
+  CC_MEMBER static constexpr unsigned num_threads() { return N; }
+  CC_MEMBER static unsigned meta_group_rank() { return cc_thread_rank() / N; }
+  CC_MEMBER static unsigned meta_group_size() { return (thread_block::size() + N - 1) / N; }
+  __device__ static void sync() { cc_tile_sync(N); }
+  __device__ static int all(int predicate) { return cc_tile_all(predicate, N); }
+  __device__ static int any(int predicate) { return cc_tile_any(predicate, N); }
+  __device__ static cc_lanes ballot(int predicate) { return cc_tile_ballot(predicate, N); }
+  template <class T> __device__ static T shfl(T x, int lane) { return cc_tile_shfl(x, lane, N); }
+  template <class T> __device__ static T shfl_up(T x, unsigned n) { return cc_tile_shfl_up(x, n, N); }
+  template <class T> __device__ static T shfl_down(T x, unsigned n) { return cc_tile_shfl_down(x, n, N); }
+  template <class T> __device__ static T shfl_xor(T x, unsigned n) { return cc_tile_shfl_xor(x, n, N); }
+  template <class T> __device__ static cc_lanes match_any(T x) { return cc_tile_match_any(x, N); }
+};
+template <unsigned N, class Parent> CC_DEVICE thread_block_tile<N, Parent> tiled_partition(const Parent &) {
+  return {};
+}
+
+/* The lanes that are active together. */
+struct coalesced_group {
+  cc_lanes mask;
+  CC_MEMBER unsigned size() const { return (unsigned)popcount(mask); }
+  CC_MEMBER unsigned num_threads() const { return size(); }
+  CC_MEMBER unsigned thread_rank() const {
+    return (unsigned)popcount(mask & (((cc_lanes)1 << cc_thread_rank() % CROSSCAST_WARP_SIZE) - 1));
+  }
+  __device__ void sync() const { __syncwarp(mask); }
+  __device__ int all(int predicate) const { return __all_sync(mask, predicate); }
+  __device__ int any(int predicate) const { return __any_sync(mask, predicate); }
+  template <class T> __device__ T shfl(T x, unsigned rank) const {
+    cc_lanes left = mask;
+    for (; rank; rank--) left &= left - 1;
+    return __shfl_sync(mask, x, __builtin_ctzll(left));
+  }
+};
+CC_DEVICE coalesced_group coalesced_threads() { return {__activemask()}; }
+
+struct grid_group {
+  __device__ static void sync() { cc_refused_grid(); }
+  CC_MEMBER static bool is_valid() { return false; }
+  CC_MEMBER static unsigned long long thread_rank() {
+    unsigned long long block = blockIdx.x + gridDim.x * (blockIdx.y + (unsigned long long)gridDim.y * blockIdx.z);
+    return block * thread_block::size() + cc_thread_rank();
+  }
+  CC_MEMBER static unsigned long long size() {
+    return (unsigned long long)gridDim.x * gridDim.y * gridDim.z * thread_block::size();
+  }
+};
+CC_DEVICE grid_group this_grid() { return {}; }
+
+template <class Group> CC_DEVICE void sync(const Group &group) { group.sync(); }
+
+template <class T> struct plus {};
+template <class T> struct less {};
+template <class T> struct greater {};
+template <class T> struct bit_and {};
+template <class T> struct bit_or {};
+template <class T> struct bit_xor {};
+#define CC_REDUCE(OPERATOR, NAME)                                                                   \
+  template <unsigned N, class P, class T>                                                           \
+  CC_DEVICE T reduce(const thread_block_tile<N, P> &, T x, const OPERATOR<T> &) {                   \
+    return cc_tile_##NAME(x, N);                                                                    \
+  }
+CC_REDUCE(plus, add) CC_REDUCE(less, min) CC_REDUCE(greater, max)
+CC_REDUCE(bit_and, and) CC_REDUCE(bit_or, or) CC_REDUCE(bit_xor, bitxor)
+#undef CC_REDUCE
+template <unsigned N, class P, class T> CC_DEVICE T inclusive_scan(const thread_block_tile<N, P> &, T x) {
+  return cc_tile_scan_add(x, N);
+}
+template <unsigned N, class P, class T> CC_DEVICE T exclusive_scan(const thread_block_tile<N, P> &, T x) {
+  return cc_tile_scan_exclusive_add(x, N);
+}
+
+}
+
+#endif

@@ -1,0 +1,1 @@
+/* All of it stands in crosscast_cuda.h, which is always included. */

@@ -1,0 +1,250 @@
+"""Warp operations, tiles and OpenCL's sub-groups, each against NumPy."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from crosscast.characterization import characterize
+from crosscast.errors import KernelFault
+from crosscast.kernel import Kernel, Launch
+
+LANES = 32
+X = np.random.default_rng(0).integers(0, 50, 96).astype(np.int32)
+ALL = "0xffffffffu"
+Expected = Callable[[np.ndarray, np.ndarray], Any]  # of the values and numbers of one warp's lanes
+
+
+def bits(chosen: np.ndarray) -> int:
+    return sum(1 << int(lane) for lane in np.flatnonzero(chosen))
+
+
+def alike(x: np.ndarray) -> list[int]:
+    return [bits(x == value) for value in x]
+
+
+def taken(x: np.ndarray, lanes: np.ndarray, inside: np.ndarray) -> np.ndarray:
+    return np.where(inside, x[np.clip(lanes, 0, LANES - 1)], x)
+
+
+def by_tile(f: Callable[[np.ndarray], Any], width: int) -> Expected:
+    def whole(x: np.ndarray, lane: np.ndarray) -> np.ndarray:
+        return np.concatenate([np.broadcast_to(f(part), width) for part in x.reshape(-1, width)])
+
+    return whole
+
+
+CUDA: dict[str, Expected] = {
+    f"__shfl_sync({ALL}, x, 5)": lambda x, i: x[5],
+    f"__shfl_sync({ALL}, x, i + 3)": lambda x, i: x[(i + 3) % 32],
+    f"__shfl_sync({ALL}, x, 2, 8)": lambda x, i: x[i // 8 * 8 + 2],
+    f"__shfl_up_sync({ALL}, x, 3)": lambda x, i: taken(x, i - 3, i >= 3),
+    f"__shfl_up_sync({ALL}, x, 3, 8)": lambda x, i: taken(x, i - 3, i % 8 >= 3),
+    f"__shfl_down_sync({ALL}, x, 3)": lambda x, i: taken(x, i + 3, i + 3 < 32),
+    f"__shfl_down_sync({ALL}, x, 3, 16)": lambda x, i: taken(x, i + 3, i % 16 + 3 < 16),
+    f"__shfl_xor_sync({ALL}, x, 9)": lambda x, i: x[i ^ 9],
+    f"(int)__shfl_xor_sync({ALL}, (double)x, 1)": lambda x, i: x[i ^ 1],
+    f"(int)__shfl_down_sync({ALL}, (long long)x, 1)": lambda x, i: taken(x, i + 1, i < 31),
+    f"(int)__half2float(__shfl_xor_sync({ALL}, __int2half_rn(x), 1))": lambda x, i: x[i ^ 1],
+    f"__all_sync({ALL}, x < 50)": lambda x, i: 1,
+    f"__all_sync({ALL}, x < 25)": lambda x, i: int((x < 25).all()),
+    f"__any_sync({ALL}, x == 7)": lambda x, i: int((x == 7).any()),
+    f"__ballot_sync({ALL}, x > 20)": lambda x, i: bits(x > 20),
+    "__activemask()": lambda x, i: 0xFFFFFFFF,
+    f"__match_any_sync({ALL}, x / 8)": lambda x, i: alike(x // 8),
+    f"__reduce_add_sync({ALL}, x)": lambda x, i: x.sum(),
+    f"__reduce_min_sync({ALL}, x - 30)": lambda x, i: x.min() - 30,
+    f"__reduce_max_sync({ALL}, (unsigned)x)": lambda x, i: x.max(),
+    f"__reduce_and_sync({ALL}, (unsigned)x | 4)": lambda x, i: np.bitwise_and.reduce(x | 4),
+    f"__reduce_or_sync({ALL}, (unsigned)x)": lambda x, i: np.bitwise_or.reduce(x),
+    f"__reduce_xor_sync({ALL}, (unsigned)x)": lambda x, i: np.bitwise_xor.reduce(x),
+    "__shfl(x, 4)": lambda x, i: x[4],
+    "__shfl_down(x, 1)": lambda x, i: taken(x, i + 1, i < 31),
+    "__ballot(x > 20)": lambda x, i: bits(x > 20),
+    "tile.shfl(x, 1)": lambda x, i: x[i // 8 * 8 + 1],
+    "tile.shfl_down(x, 2)": lambda x, i: taken(x, i + 2, i % 8 < 6),
+    "tile.shfl_xor(x, 1)": lambda x, i: x[i ^ 1],
+    "tile.ballot(x > 20)": by_tile(lambda x: bits(x > 20), 8),
+    "tile.any(x > 45)": by_tile(lambda x: int((x > 45).any()), 8),
+    "tile.all(x > 5)": by_tile(lambda x: int((x > 5).all()), 8),
+    "tile.match_any(x / 8)": by_tile(lambda x: alike(x // 8), 8),
+    "tile.thread_rank() + 100 * (tile.meta_group_rank() % 4)": lambda x, i: i % 8 + 100 * (i // 8),
+    "cg::reduce(tile, x, cg::plus<int>())": by_tile(np.sum, 8),
+    "cg::reduce(tile, x, cg::greater<int>())": by_tile(np.max, 8),
+    "cg::inclusive_scan(tile, x)": by_tile(np.cumsum, 8),
+    "cg::exclusive_scan(tile, x)": by_tile(lambda x: np.cumsum(x) - x, 8),
+}
+"""Expressions on a lane's value `x` and number `i`, and what a warp's lanes get."""
+
+SUB_GROUPS: dict[str, Expected] = {
+    "sub_group_broadcast(x, 3)": lambda x, i: x[3],
+    "sub_group_all(x < 50)": lambda x, i: 1,
+    "sub_group_any(x == 7)": lambda x, i: int((x == 7).any()),
+    "sub_group_reduce_add(x)": lambda x, i: x.sum(),
+    "sub_group_reduce_max((float)x)": lambda x, i: x.max(),
+    "sub_group_scan_inclusive_add(x)": lambda x, i: np.cumsum(x),
+    "sub_group_scan_exclusive_min((long)x)": lambda x, i: [0, *np.minimum.accumulate(x)[:-1]],
+    "get_sub_group_local_id()": lambda x, i: i,
+    "get_sub_group_size()": lambda x, i: 32,
+    "get_max_sub_group_size()": lambda x, i: 32,
+    "get_num_sub_groups()": lambda x, i: 3,
+    "(sub_group_barrier(CLK_LOCAL_MEM_FENCE), x)": lambda x, i: x,
+}
+
+
+def outputs(kernel: Kernel, rows: int) -> np.ndarray:
+    out = np.zeros((rows, X.size), np.int32)
+    characterize(Launch(kernel, (X.size,), (X.size,), (X, out)))
+    return out
+
+
+@pytest.fixture(scope="module")
+def of_cuda() -> dict[str, np.ndarray]:
+    rows = "\n".join(f"out[96 * {k} + threadIdx.x] = {text};" for k, text in enumerate(CUDA))
+    source = f"""
+        #include <cooperative_groups.h>
+        namespace cg = cooperative_groups;
+        __global__ void k(const int *in, int *out) {{
+          int x = in[threadIdx.x], i = threadIdx.x % 32;
+          auto tile = cg::tiled_partition<8>(cg::this_thread_block());
+          {rows}
+        }}"""
+    return dict(zip(CUDA, outputs(Kernel.from_source(source, "k", form="cuda"), len(CUDA)), strict=True))
+
+
+@pytest.fixture(scope="module")
+def of_sub_groups() -> dict[str, np.ndarray]:
+    rows = "\n".join(f"out[96 * {k} + get_local_id(0)] = {text};" for k, text in enumerate(SUB_GROUPS))
+    source = f"""
+        #pragma OPENCL EXTENSION cl_khr_subgroups : enable
+        kernel void k(global const int *in, global int *out) {{ int x = in[get_local_id(0)]; {rows} }}"""
+    found = outputs(Kernel.from_source(source, "k", standard="3.0"), len(SUB_GROUPS))
+    return dict(zip(SUB_GROUPS, found, strict=True))
+
+
+def check(found: np.ndarray, expected: Expected) -> None:
+    for warp in range(3):
+        x = X[LANES * warp : LANES * (warp + 1)]
+        wanted = np.broadcast_to(np.asarray(expected(x, np.arange(LANES)), np.int64), LANES)
+        assert np.array_equal(
+            found[LANES * warp : LANES * (warp + 1)], wanted.astype(np.uint32).view(np.int32)
+        )
+
+
+@pytest.mark.parametrize("text", CUDA)
+def test_a_warp_operation_of_cuda(text: str, of_cuda: dict[str, np.ndarray]) -> None:
+    check(of_cuda[text], CUDA[text])
+
+
+@pytest.mark.parametrize("text", SUB_GROUPS)
+def test_a_function_of_sub_groups(text: str, of_sub_groups: dict[str, np.ndarray]) -> None:
+    found = of_sub_groups[text].copy()
+    if "exclusive_min" in text:
+        found[::LANES] = 0  # of nothing it is the largest number
+    check(found, SUB_GROUPS[text])
+
+
+def run(body: str, *, threads: int = 64, form: Any = "cuda", options: tuple[str, ...] = ()) -> np.ndarray:
+    source = f"__global__ void k(unsigned long long *o, int n) {{ int i = threadIdx.x; {body} }}"
+    out = np.zeros(threads, np.uint64)
+    kernel = Kernel.from_source(source, "k", form=form, options=options)
+    characterize(Launch.on_grid(kernel, 1, threads, (out, np.int32(40))))
+    return out
+
+
+def test_lanes_take_part_that_are_there() -> None:
+    out = run("if (i % 2) o[i] = __activemask(); else o[i] = __ballot_sync(0x55555555, i > 40);")
+    assert set(out[1::2].tolist()) == {0xAAAAAAAA}
+    assert set(out[:32:2].tolist()) == {0}
+    assert set(out[32::2].tolist()) == {0x55555400}
+
+
+def test_lanes_that_have_ended_are_not_waited_for() -> None:
+    out = run("if (i >= n) return; o[i] = __reduce_add_sync(0xffffffff, 1u);")
+    assert out.tolist() == [32] * 32 + [8] * 8 + [0] * 24
+
+
+def test_a_warp_may_have_fewer_lanes() -> None:
+    assert run("o[i] = __ballot_sync(~0u, 1);", threads=40)[[0, 39]].tolist() == [0xFFFFFFFF, 0xFF]
+
+
+def test_warps_loop_as_often_as_each_has_to() -> None:
+    out = run(
+        "for (int k = 0; k <= i / 32; k++) { o[i] += __reduce_max_sync(~0u, (unsigned)i); __syncwarp(); }"
+    )
+    assert out.tolist() == [31] * 32 + [126] * 32
+
+
+def test_lanes_meet_again_behind_a_loop() -> None:
+    out = run(
+        "for (int k = 0; k < i % 4; k++) o[i] |= __activemask(); o[i] += (long long)__activemask() << 32;"
+    )
+    inside = [0, 0xEEEEEEEE, 0xEEEEEEEE, 0xEEEEEEEE]
+    assert [int(v) & 0xFFFFFFFF for v in out[:4]] == inside
+    assert {int(v) >> 32 for v in out} == {0xFFFFFFFF}
+
+
+def test_wavefronts_of_64_lanes() -> None:
+    out = run("o[i] = __ballot(i >= 4) + warpSize;", form="hip", options=("-mwavefrontsize64",))
+    assert set(out.tolist()) == {(0xFFFFFFFFFFFFFFF0 + 64) % 2**64}
+
+
+def test_a_thread_may_end_before_a_barrier() -> None:
+    body = "__shared__ int t[64]; if (i >= n) return; t[i] = i; __syncthreads(); o[i] = t[n - 1 - i];"
+    assert run(body).tolist() == [*range(39, -1, -1), *[0] * 24]
+
+
+def test_warps_with_barriers_of_the_block_between() -> None:
+    body = """
+        __shared__ unsigned part[2];
+        unsigned s = __reduce_add_sync(~0u, (unsigned)i);
+        if (i % 32 == 0) part[i / 32] = s;
+        __syncthreads();
+        if (i < 32) { s = i < 2 ? part[i] : 0; s = __reduce_add_sync(~0u, s); if (i == 0) part[0] = s; }
+        o[i] = __syncthreads_count(i < n);
+        o[i] += part[0];
+    """
+    assert set(run(body).tolist()) == {40 + 64 * 63 // 2}
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("if (i < 16) o[i] = __ballot_sync(~0u, 1); else __syncthreads();", "was not reached by all lanes"),
+        (
+            "if (i < 32) { __syncthreads(); o[0] = 1; } else { o[1] = 2; __syncthreads(); }",
+            "not reached by all",
+        ),
+    ],
+)
+def test_lanes_that_wait_for_ever_are_a_fault(body: str, message: str) -> None:
+    with pytest.raises(KernelFault, match=message):
+        run(body)
+
+
+def test_a_warp_operation_counts_as_one_instruction() -> None:
+    def profile(body: str) -> Any:
+        source = f"__global__ void k(int *o) {{ int x = o[threadIdx.x]; {body}; o[threadIdx.x] = x; }}"
+        arguments = (np.zeros(64, np.int32),)
+        return characterize(Launch.on_grid(Kernel.from_source(source, "k", form="cuda"), 1, 64, arguments))
+
+    plain, shuffled = profile("x += 3"), profile("x = __shfl_xor_sync(~0u, x, 1)")
+    del plain.metrics["opcode"], shuffled.metrics["opcode"]  # one is an addition, the other one a call
+    assert plain.metrics == shuffled.metrics
+    assert shuffled.metrics["total_barriers_hit"] == 0
+
+
+def test_the_profile_does_not_depend_on_threads() -> None:
+    source = """
+        __global__ void k(int *o, int n) {
+          int i = blockIdx.x * blockDim.x + threadIdx.x, s = o[i] % 7;
+          for (int k = 0; k < s; k++) o[i] += __popc(__activemask()) + __shfl_xor_sync(__activemask(), s, 1);
+        }"""
+    kernel = Kernel.from_source(source, "k", form="cuda")
+    values = np.random.default_rng(1).integers(0, 100, 1024).astype(np.int32)
+    found = [
+        characterize(Launch.on_grid(kernel, 8, 128, (values.copy(), np.int32(0))), threads=n).metrics
+        for n in (1, 2, 3)
+    ]
+    assert found[0] == found[1] == found[2]
