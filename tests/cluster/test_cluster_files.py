@@ -1,4 +1,4 @@
-"""The examples of machines can be read, and have devices that there are."""
+"""Files of machines and schedules, and the examples that come along."""
 
 from __future__ import annotations
 
@@ -28,13 +28,10 @@ def test_examples_have_machines_with_and_without_gpus_on_published_devices(name:
     assert {machine.device for machine in machines} <= {row["device"] for row in published_devices()}
 
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "made-cluster.swf"
-
-
 def test_the_example_is_synthetic_and_has_jobs_that_wait() -> None:
-    if not EXAMPLE.exists():
+    if not EXAMPLES.exists():
         pytest.skip("no checkout")
-    trace = read_swf(EXAMPLE)
+    trace = read_swf(EXAMPLES / "made-cluster.swf")
     cleaned = trace.jobs()
     assert "SYNTHETIC" in trace.header.fields["Note"]
     assert len(trace) == len(cleaned.jobs) == 200
@@ -124,11 +121,8 @@ def test_whole_numbers_have_no_fraction(numbers: list[int], with_another: bool) 
 
 
 @pytest.mark.parametrize("number", [0.1, 1 / 3, 1e-7, 5e-324, 1e300])
-def test_no_text_is_longer_than_python_needs(number: float) -> None:
+def test_no_text_is_longer_than_python_needs_and_what_is_missing_is_as_said(number: float) -> None:
     assert texts_of(np.array([number]), "?") == [repr(number)]
-
-
-def test_what_is_missing_is_written_as_said() -> None:
     assert texts_of(np.array([np.nan, 2, -0.0]), "-1") == ["-1", "2", "0"]
 
 

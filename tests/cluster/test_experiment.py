@@ -1,4 +1,4 @@
-"""The least work of machines: a linear program, compared with all ways to share jobs out."""
+"""Experiments: the least work of machines, drawn workloads, placements and policies compared."""
 
 from __future__ import annotations
 
@@ -54,19 +54,13 @@ def test_two_machines_by_hand() -> None:
     assert least_work_s(types_of([[6.0, 3.0]], [1], [2, 1]), np.array([12])) == pytest.approx(18)
 
 
-def test_a_job_that_runs_on_one_machine_only_is_done_there() -> None:
+def test_a_job_that_runs_on_one_machine_only_is_done_there_and_the_longest_cannot_be_cut() -> None:
     types = types_of([[INF, 5.0], [1.0, 1.0]], [1, 1], [4, 1])
     assert least_work_s(types, np.array([3, 4])) == pytest.approx(15)
-
-
-def test_the_longest_job_cannot_be_cut() -> None:
     types = types_of([[100.0, 90.0], [1.0, 1.0]], [1, 1], [50, 50])
     assert least_work_s(types, np.array([1, 1])) < 2
     assert least_makespan_s(types, np.array([1, 1])) == 90
     assert least_makespan_s(types, np.array([0, 1])) == 1
-
-
-def test_no_time_is_no_work() -> None:
     assert least_work_s(types_of([[0.0]], [1], [2]), np.array([5])) == 0
 
 
@@ -112,9 +106,7 @@ def test_jobs_are_submitted_after_exponential_times_the_first_at_once() -> None:
     submit_s = submissions(20_000, 4.0, np.random.default_rng(1))
     assert submit_s[0] == 0
     assert kstest(np.diff(submit_s), "expon", args=(0, 4.0)).pvalue > 0.001
-
-
-def test_a_batch_is_submitted_at_once() -> None:
+    # A batch is submitted at once.
     assert not submissions(10, 0.0, np.random.default_rng(1)).any()
 
 
@@ -280,12 +272,9 @@ def test_what_cannot_be_compared_is_refused(changed: dict[str, object], message:
 
 
 @pytest.mark.parametrize("load", [0.0, -1.0, float("nan"), float("inf")])
-def test_a_load_is_above_zero(load: float) -> None:
+def test_a_load_is_above_zero_and_predicted_estimates_need_predictions(load: float) -> None:
     with pytest.raises(InputError, match="load: expected a number above 0, found"):
         interarrival_of_load(types_of_experiment(), load)
-
-
-def test_predicted_estimates_need_predictions() -> None:
     types = replace(types_of_experiment(), predicted_s=None)
     with pytest.raises(InputError, match="estimates: expected jobs with predicted times, found none"):
         run_experiment(types, Setup(("user",), 5, [0], estimates="predicted"))

@@ -9,13 +9,7 @@ from hypothesis import strategies as st
 
 from crosscast.arrays import Reals
 from crosscast.cluster.jobs import Bound, Completion, Jobs, Machine, Preferred
-from crosscast.cluster.placements import (
-    PLACEMENTS,
-    Workload,
-    check_placements,
-    user_round_robin,
-    without_choice,
-)
+from crosscast.cluster.placements import PLACEMENTS, Workload, check_placements, without_choice
 from crosscast.errors import InputError
 
 INF = np.inf
@@ -113,9 +107,7 @@ def test_a_completion_has_times_where_a_job_runs_only(name: str, of: Workload) -
 
 def test_machines_take_turns_whatever_the_jobs_are() -> None:
     assert bound("round-robin", workload([[1.0] * 4] * 6)) == [0, 1, 2, 3, 0, 1]
-
-
-def test_a_job_that_does_not_run_on_its_turn_goes_to_the_next_machine_that_does() -> None:
+    # A job that does not run on its turn goes to the next machine that does.
     assert bound("round-robin", workload([[1.0] * 4, [1.0, INF, INF, 1.0]])) == [0, 3]
     assert bound("round-robin", workload([[1.0] * 4, [1.0] * 4], procs=[1, 3])) == [0, 2]
 
@@ -133,33 +125,24 @@ def test_chance_takes_each_machine_about_as_often_and_one_seed_the_same() -> Non
 def test_users_take_turns_among_the_machines_of_a_kind() -> None:
     of = workload([[1.0] * 4] * 7, uses_gpu=[True, False, True, True, False, False, True])
     assert bound("user", of) == [2, 0, 3, 2, 1, 0, 3]
-
-
-def test_a_gpu_job_that_runs_on_no_gpu_goes_elsewhere() -> None:
+    # A GPU job that runs on no GPU goes elsewhere.
     of = workload([[1.0, 1.0, INF, INF], [1.0] * 4], uses_gpu=[True, True])
     assert bound("user", of) == [0, 3]
 
 
 def test_users_take_turns_among_all_machines_where_their_kind_is_missing_and_it_is_said() -> None:
-    cpus = MACHINES[:2]
-    of = workload([[1.0, 1.0]] * 3, uses_gpu=[True, False, True], machines=cpus)
-    assert user_round_robin(of).machine.tolist() == [0, 0, 1]
+    of = workload([[1.0, 1.0]] * 3, uses_gpu=[True, False, True], machines=MACHINES[:2])
+    assert bound("user", of) == [0, 0, 1]
     assert without_choice(of) == "user: there is no machine with a GPU: 2 jobs go to those without"
-
-
-def test_it_is_said_where_all_jobs_are_of_one_kind() -> None:
     gpu = workload([[1.0] * 4] * 2, uses_gpu=[True, True])
     assert without_choice(gpu) == "user: all jobs are for GPUs: users take no machine of the other kind"
     assert without_choice(workload([[1.0] * 4] * 2, uses_gpu=[True, False])) is None
 
 
-def test_a_list_begins_with_the_machine_of_the_least_time_not_the_greatest() -> None:
+def test_a_list_begins_with_the_machine_of_the_least_time_of_equal_ones_the_first() -> None:
     of = workload([[4.0, 3.0, 2.0, 1.0]], vector=[[0.5, 0.25, 1.0, 0.75]])
     assert order("model", of) == [[1, 0, 3, 2]]
     assert order("oracle", of) == [[3, 2, 1, 0]]
-
-
-def test_of_equal_times_the_first_machine_comes_first() -> None:
     assert order("oracle", workload([[2.0, 1.0, 1.0, 2.0]])) == [[1, 2, 0, 3]]
 
 

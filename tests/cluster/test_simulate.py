@@ -352,17 +352,19 @@ def test_a_job_does_not_start_where_it_does_not_run() -> None:
         simulate(jobs, TWO, placement=Bound(np.array([0])))
 
 
-def test_times_of_other_machines_are_refused() -> None:
-    times = np.ones((3, 3))
-    with pytest.raises(InputError, match="jobs: run_s: expected times on 1 or 2 machines, found 3"):
-        simulate(replace(JOBS, run_s=times), TWO, placement=Bound(np.ones(3, np.int64)))
-
-
-def test_an_order_that_is_none_is_refused() -> None:
-    with pytest.raises(InputError, match=r"policy: backfill: expected one of fcfs, .*, found 'best'"):
-        simulate(JOBS, ONE, policy=Policy("fcfs", "best"))  # type: ignore[arg-type]
-    with pytest.raises(InputError, match=r"policy: queue: expected one of fcfs, .*, found None"):
-        simulate(JOBS, ONE, policy=Policy(None))  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("changed", "policy", "message"),
+    [
+        ({"run_s": np.ones((3, 3))}, EASY, "jobs: run_s: expected times on 1 or 2 machines, found 3"),
+        ({}, Policy("fcfs", "best"), "policy: backfill: expected one of fcfs, .*, found 'best'"),  # type: ignore[arg-type]
+        ({}, Policy(None), "policy: queue: expected one of fcfs, .*, found None"),  # type: ignore[arg-type]
+    ],
+)
+def test_times_of_other_machines_and_orders_that_are_none_are_refused(
+    changed: dict[str, Any], policy: Policy, message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        simulate(replace(JOBS, **changed), TWO, policy=policy, placement=Bound(np.ones(3, np.int64)))
 
 
 def test_without_numba_one_sentence_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -387,6 +389,8 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_it_is_kept_with_other_things_that_are(cache: Path) -> None:
     first = kept(twice)
+    # Its own setting is left alone.
+    assert numba.config.CACHE_DIR == ""  # type: ignore[attr-defined]
     assert not is_kept(first)
     assert first(4) == 8
     assert is_kept(first)
@@ -396,11 +400,6 @@ def test_it_is_kept_with_other_things_that_are(cache: Path) -> None:
     assert is_kept(again)
     assert again(4) == 8
     assert not again.stats.cache_misses  # type: ignore[attr-defined]
-
-
-def test_numbas_own_setting_is_left_alone(cache: Path) -> None:
-    kept(twice)
-    assert numba.config.CACHE_DIR == ""  # type: ignore[attr-defined]
 
 
 def test_where_nothing_can_be_written_it_is_compiled_all_the_same(
@@ -459,17 +458,15 @@ def starts_in_another_process(**variables: str) -> list[list[float]]:
 
 def test_interpreted_it_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(Path(__file__).parents[1])
-    from support.cluster import made_case
-
-    starts = []
-    for seed in range(150):
-        case = made_case(seed)
-        schedule = simulate(case.jobs, case.machines, policy=case.policy, placement=case.placement)
-        starts.append(schedule.start_s.tolist())
+    starts = [simulated(made_case(seed)).start_s.tolist() for seed in range(150)]
     assert starts_in_another_process(NUMBA_DISABLE_JIT="1") == starts
 
 
-def test_a_simulation_that_pauses_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_simulation_that_pauses_is_the_same_and_leaves_jobs_as_they_were(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    names = ("submit_s", "procs", "run_s", "estimate_s")
+    before = {name: getattr(JOBS_ENGINE, name).copy() for name in names}
     whole = simulate(JOBS_ENGINE, MACHINES)
     monkeypatch.setattr(engine, "_POINTS", 1)
     told: list[str] = []
@@ -477,6 +474,8 @@ def test_a_simulation_that_pauses_is_the_same(monkeypatch: pytest.MonkeyPatch) -
     np.testing.assert_array_equal(paused.start_s, whole.start_s)
     assert told[0] == "1 of 6 jobs have been submitted"
     assert told[-1] == "6 of 6 jobs have been submitted"
+    for name, array in before.items():
+        np.testing.assert_array_equal(getattr(JOBS_ENGINE, name), array)
 
 
 def test_a_person_is_told_that_it_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -531,19 +530,3 @@ def test_trees_stay_balanced_as_jobs_come_and_go() -> None:
                     below.append((child, level + 1))
         assert len(levels) == waiting
         assert max(levels) < 4 * np.log2(waiting)
-
-
-def test_jobs_are_left_as_they_were() -> None:
-    before = [
-        JOBS_ENGINE.submit_s.copy(),
-        JOBS_ENGINE.procs.copy(),
-        JOBS_ENGINE.run_s.copy(),
-        JOBS_ENGINE.estimate_s.copy(),
-    ]
-    simulate(JOBS_ENGINE, MACHINES)
-    for array, old in zip(
-        (JOBS_ENGINE.submit_s, JOBS_ENGINE.procs, JOBS_ENGINE.run_s, JOBS_ENGINE.estimate_s),
-        before,
-        strict=True,
-    ):
-        np.testing.assert_array_equal(array, old)

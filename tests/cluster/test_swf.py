@@ -1,4 +1,4 @@
-"""Package."""
+"""The Standard Workload Format: headers, lines, jobs, and schedules as traces."""
 
 from __future__ import annotations
 
@@ -11,10 +11,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from crosscast.cluster import swf as swf_reading
-from crosscast.cluster import swf as swf_text
+from crosscast.cluster import swf
 from crosscast.cluster.jobs import Jobs, Machine, Schedule
-from crosscast.cluster.swf import FIELDS, NAMES, Overruns, SwfHeader, Trace, header_of, read_swf, write_swf
+from crosscast.cluster.swf import (
+    FIELDS,
+    NAMES,
+    Overruns,
+    SwfHeader,
+    Trace,
+    header_of,
+    read_swf,
+    trace_of,
+    write_swf,
+)
 from crosscast.errors import InputError
 from support.cluster import line_with, sound_line, trace_with, written
 
@@ -43,37 +52,35 @@ def test_typed_fields_are_numbers_and_answers() -> None:
 
 def test_what_is_not_said_or_not_understood_is_not_known() -> None:
     header = header_of(["; MaxProcs: -1", "; MaxRuntime: a day", "; AllowOveruse:", "; UnixStartTime: 1e99x"])
-    assert header.max_procs is None
-    assert header.max_nodes is None
-    assert header.procs is None
-    assert header.max_run_s is None
-    assert header.allow_overuse is None
-    assert header.preemption is None
+    for name in ("max_procs", "max_nodes", "procs", "max_run_s", "allow_overuse", "preemption"):
+        assert getattr(header, name) is None
 
 
-def test_overuse_may_be_allowed() -> None:
-    assert header_of(["; AllowOveruse: Yes"]).allow_overuse is True
-    assert header_of(["; AllowOveruse: True, by a little"]).allow_overuse is None
-    assert header_of(["; AllowOveruse: True"]).allow_overuse is True
-
-
-def test_nodes_count_where_nothing_is_said_of_processors() -> None:
+def test_overuse_may_be_allowed_and_nodes_count_where_nothing_is_said_of_processors() -> None:
+    for said, allowed in (("Yes", True), ("True", True), ("True, by a little", None)):
+        assert header_of([f"; AllowOveruse: {said}"]).allow_overuse is allowed
     assert header_of(["; MaxNodes: 100"]).procs == 100
 
 
-def test_a_text_goes_on_in_the_next_line_and_an_address_is_no_name() -> None:
-    header = header_of(
-        ["; Information: http://a.org/", ";              http://b.org/", ";", "; Queue: 1 a", "; Queue: 2 b"]
-    )
-    assert header.fields == {"Information": "http://a.org/\nhttp://b.org/", "Queue": "1 a\n2 b"}
-
-
-def test_a_comment_that_belongs_to_no_name_is_passed_over() -> None:
-    assert header_of(["; by hand", "; Note: a", ";", ";  another remark"]).fields == {"Note": "a"}
-
-
-def test_what_steers_a_terminal_does_not_come_through() -> None:
-    assert header_of(["; Note: \x1b[2Jgone"]).fields == {"Note": "[2Jgone"}
+@pytest.mark.parametrize(
+    ("comments", "fields"),
+    [
+        # A text goes on in the next line, and an address is no name.
+        (
+            [
+                *("; Information: http://a.org/", ";              http://b.org/", ";"),
+                *("; Queue: 1 a", "; Queue: 2 b"),
+            ],
+            {"Information": "http://a.org/\nhttp://b.org/", "Queue": "1 a\n2 b"},
+        ),
+        # A comment that belongs to no name is passed over.
+        (["; by hand", "; Note: a", ";", ";  another remark"], {"Note": "a"}),
+        # What steers a terminal does not come through.
+        (["; Note: \x1b[2Jgone"], {"Note": "[2Jgone"}),
+    ],
+)
+def test_comments_are_texts_by_their_names(comments: list[str], fields: dict[str, str]) -> None:
+    assert header_of(comments).fields == fields
 
 
 @given(st.dictionaries(FIELD_NAMES, st.lists(LINES, min_size=1, max_size=3).map("\n".join)))
@@ -130,13 +137,10 @@ def test_each_line_is_left_out_for_the_first_reason_that_holds() -> None:
 
 def test_parts_of_a_job_without_a_line_of_its_own_are_jobs() -> None:
     found = trace_with(job=[1, 2, 2], status=[1, 2, 3], submit_s=[0, 1, NONE]).jobs()
-    assert found.jobs.number.tolist() == [1, 2]
-    assert found.left_out == {"no submit time": 1}
-
-
-def test_no_processors_allocated_leaves_those_requested() -> None:
-    found = trace_with(procs=[0, NONE, 0], requested_procs=[3, 5, 0]).jobs()
-    assert found.jobs.procs.tolist() == [3, 5]
+    assert (found.jobs.number.tolist(), found.left_out) == ([1, 2], {"no submit time": 1})
+    # A job without a number has that of its line, and one that was allocated no processors those requested.
+    found = trace_with(job=[7, NONE, 9], procs=[0, NONE, 0], requested_procs=[3, 5, 0]).jobs()
+    assert (found.jobs.number.tolist(), found.jobs.procs.tolist()) == ([7, 2], [3, 5])
     assert found.left_out == {"no processors": 1}
 
 
@@ -173,19 +177,15 @@ def test_jobs_that_ran_too_long_are_killed_where_the_header_or_the_caller_says_s
     assert f"1 ran longer than they requested: they {fate}" in found.notes()
 
 
-def test_a_requested_time_of_0_is_none() -> None:
+def test_jobs_wider_than_the_machine_stay_and_are_counted() -> None:
+    found = trace_with(procs=[4, 101, 100], header={"MaxProcs": "100"}).jobs()
+    assert (len(found.jobs), found.too_wide) == (3, 1)
+    assert found.notes() == ["1 need more processors than the header says that there are"]
+    assert trace_with(procs=[4]).jobs().too_wide is None
+    # A requested time of 0 is none.
     found = trace_with(run_s=[10], requested_s=[0]).jobs(overruns="kill")
     assert found.jobs.run_s.tolist() == found.jobs.estimate_s.tolist() == [[10]]
     assert found.notes() == ["1 requested no time: their estimate is how long they ran"]
-
-
-def test_jobs_wider_than_the_machine_stay_and_are_counted() -> None:
-    trace = trace_with(procs=[4, 101, 100], header={"MaxProcs": "100"})
-    found = trace.jobs()
-    assert len(found.jobs) == 3
-    assert found.too_wide == 1
-    assert found.notes() == ["1 need more processors than the header says that there are"]
-    assert trace_with(procs=[4]).jobs().too_wide is None
 
 
 def test_jobs_without_a_user_have_an_unknown_one() -> None:
@@ -197,16 +197,9 @@ def test_jobs_without_a_user_have_an_unknown_one() -> None:
     assert nobody.users == ()
 
 
-def test_jobs_without_a_number_have_that_of_their_line() -> None:
-    assert trace_with(job=[7, NONE]).jobs().jobs.number.tolist() == [7, 2]
-
-
-def test_a_trace_without_jobs_that_ran_is_refused() -> None:
+def test_a_trace_without_jobs_that_ran_and_unknown_choices_are_refused() -> None:
     with pytest.raises(InputError, match=r"trace made: expected jobs that ran, found none \(2 no run time\)"):
         trace_with(run_s=[NONE, NONE]).jobs()
-
-
-def test_unknown_choices_are_refused() -> None:
     trace = trace_with(run_s=[1])
     with pytest.raises(InputError, match="estimates: expected one of requested, exact, found 'best'"):
         trace.jobs(estimates="best")  # type: ignore[arg-type]
@@ -276,15 +269,10 @@ def test_a_compressed_trace_is_the_same_trace(tmp_path: Path) -> None:
             np.testing.assert_array_equal(trace.columns[name], column)
 
 
-def test_the_last_line_needs_no_end(tmp_path: Path) -> None:
+def test_the_last_line_needs_no_end_and_an_old_header_no_utf_8(tmp_path: Path) -> None:
     path = tmp_path / "a.swf"
-    path.write_text(f"{sound_line(1)}\n{sound_line(2)}", encoding="utf-8")
+    path.write_bytes(f"; Installation: Umeå\n{sound_line(1)}\n{sound_line(2)}".encode("latin-1"))
     assert read_swf(path).columns["job"].tolist() == [1, 2]
-
-
-def test_an_old_header_that_is_not_in_utf_8_is_read(tmp_path: Path) -> None:
-    path = tmp_path / "a.swf"
-    path.write_bytes("; Installation: Umeå\n".encode("latin-1") + sound_line().encode() + b"\n")
     assert read_swf(path).header.fields == {"Installation": "Umeå"}
 
 
@@ -294,7 +282,7 @@ def test_blocks_do_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, blo
     lines[20:20] = ["; Note: in the middle", ""]
     path = written(tmp_path, *lines)
     whole = read_swf(path)
-    monkeypatch.setattr(swf_text, "_BLOCK", block)
+    monkeypatch.setattr(swf, "_BLOCK", block)
     parts = read_swf(path)
     assert parts.header == whole.header
     assert parts.header.fields == {"Note": "in the middle"}
@@ -361,7 +349,7 @@ def test_the_first_job_out_of_order_is_named(tmp_path: Path, monkeypatch: pytest
     message = "line 4: field 2 (submit time): expected at least 600, as in a line before, found 599"
     with pytest.raises(InputError, match=re.escape(message)):
         read_swf(path)
-    monkeypatch.setattr(swf_text, "_BLOCK", 60)
+    monkeypatch.setattr(swf, "_BLOCK", 60)
     with pytest.raises(InputError, match=re.escape(message)):
         read_swf(path)
 
@@ -404,28 +392,21 @@ def test_what_is_no_trace_is_refused_in_one_sentence(tmp_path: Path) -> None:
         read_swf(binary)
 
 
-def test_a_line_without_end_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "zeros.swf.gz"
-    path.write_bytes(gzip.compress(f"{sound_line()}\n".encode() + bytes(8 << 20)))
-    with pytest.raises(
-        InputError, match="line 2: expected 18 numbers, found more than 64 KiB without an end"
-    ):
-        read_swf(path)
-
-
-def test_a_small_file_that_becomes_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_without_end_and_a_small_file_that_becomes_large_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "bomb.swf.gz"
+    path.write_bytes(gzip.compress(f"{sound_line()}\n".encode() + bytes(8 << 20)))
+    with pytest.raises(InputError, match="line 2: expected 18 numbers, found more than 64 KiB without an"):
+        read_swf(path)
     path.write_bytes(gzip.compress(b"\n" * (5 << 20)))
     with pytest.raises(InputError, match=r"expected a line for each job, found \d+ bytes of other lines"):
         read_swf(path)
-    monkeypatch.setattr(swf_text, "_MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(swf, "_MOST_BYTES", 1 << 20)
     path.write_bytes(gzip.compress(f"{sound_line()}\n".encode() * 30_000))
     with pytest.raises(InputError, match="expected a trace of at most 0 GiB, found more"):
         read_swf(path)
-
-
-def test_too_many_jobs_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(swf_reading, "_MOST_JOBS", 2)
+    monkeypatch.setattr(swf, "_MOST_JOBS", 2)
     assert len(read_swf(written(tmp_path, sound_line(), sound_line()))) == 2
     with pytest.raises(InputError, match="expected at most 2 jobs, found more"):
         read_swf(written(tmp_path, sound_line(), sound_line(), sound_line()))
@@ -527,20 +508,14 @@ def test_a_schedule_read_back_has_its_jobs(tmp_path: Path) -> None:
     ("users", "numbers"),
     [(("a", "7"), [2, 1, 2]), (("7", "30"), [30, 7, 30]), (("7", "07"), [2, 1, 2]), (("²", "1"), [2, 1, 2])],
 )
-def test_users_keep_names_that_are_distinct_numbers(
-    tmp_path: Path, users: tuple[str, ...], numbers: list[int]
-) -> None:
-    write_swf(scheduled(users), tmp_path / "ran.swf")
-    assert read_swf(tmp_path / "ran.swf").columns["user"].tolist() == numbers
+def test_users_keep_names_that_are_distinct_numbers(users: tuple[str, ...], numbers: list[int]) -> None:
+    assert trace_of(scheduled(users), "ran").columns["user"].tolist() == numbers
 
 
-def test_times_before_0_are_moved(tmp_path: Path) -> None:
-    write_swf(scheduled(first_submit=-50.0), tmp_path / "ran.swf")
-    columns = read_swf(tmp_path / "ran.swf").columns
-    assert columns["submit_s"].tolist() == [0, 1.5, 2]
-    assert columns["wait_s"].tolist() == [0, 0.5, 100]
-    write_swf(scheduled(first_submit=50.0), tmp_path / "ran.swf")
-    assert read_swf(tmp_path / "ran.swf").columns["submit_s"].tolist() == [50, 51.5, 52]
+@pytest.mark.parametrize(("first", "submits"), [(-50.0, [0, 1.5, 2]), (50.0, [50, 51.5, 52])])
+def test_times_before_0_are_moved(first: float, submits: list[float]) -> None:
+    columns = trace_of(scheduled(first_submit=first), "ran").columns
+    assert (columns["submit_s"].tolist(), columns["wait_s"].tolist()) == (submits, [0, 0.5, 100])
 
 
 def test_a_file_that_cannot_be_written_is_named_and_nothing_is_left(tmp_path: Path) -> None:

@@ -1,9 +1,8 @@
-"""Bags."""
+"""Isolated runs and mixes: their views, counts and checks."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,31 +24,19 @@ from support.shared import shared_data
 SUMS, LUD = Solo("sums", "tiny", "cpu", 0.5), Solo("lud", "tiny", "cpu", 0.25)
 
 
-def test_an_application_may_be_in_a_bag_twice() -> None:
+def test_a_mix_may_have_an_application_twice_and_has_failed_if_a_member_has() -> None:
     bag = Bag("b", "cpu", (Member(SUMS, 1.5), Member(LUD, 1.1), Member(SUMS, 1.4)))
-    assert bag.solos == (SUMS, LUD, SUMS)
-    assert bag.applications == {"sums", "lud"}
-
-
-def test_a_bag_has_failed_if_a_member_has() -> None:
-    assert not Bag("b", "cpu", (Member(SUMS), Member(LUD))).failed
+    assert (bag.solos, bag.applications, bag.failed) == ((SUMS, LUD, SUMS), frozenset({"sums", "lud"}), False)
     assert Bag("b", "cpu", (Member(SUMS), Member(LUD, failure="it hung"))).failed
-
-
-def test_a_solo_run_has_a_name_for_people_and_a_key() -> None:
-    assert SUMS.name == "sums tiny"
-    assert SUMS.key == ("sums", "tiny", "cpu", "{}")
+    assert (SUMS.name, SUMS.key) == ("sums tiny", ("sums", "tiny", "cpu", "{}"))
 
 
 def contents(solos: list[rows.Row], bags: list[rows.Row]) -> CoRunContents:
     return contents_of(table_of(SOLOS, solos), table_of(BAGS, bags))
 
 
-def test_a_dataset_without_co_running_has_none() -> None:
+def test_isolated_runs_are_counted_by_device() -> None:
     assert contents([], []) == CoRunContents((), (), ())
-
-
-def test_solo_runs_are_counted_by_device() -> None:
     solos = [rows.solo(), rows.solo("lud"), rows.solo(device="gpu", failure="no memory")]
     assert contents(solos, []).solos == (SoloCount("cpu", 2, 0), SoloCount("gpu", 1, 1))
 
@@ -233,19 +220,15 @@ def test_the_solo_run_of_a_member_is_that_of_its_configuration_or_else_of_the_de
     assert bag.members[0].solo.configuration == "{}"
 
 
-def test_of_a_member_without_a_solo_run_nothing_is_known() -> None:
-    found = view(solos=[rows.solo(failure="no memory")], bags=rows.bag(1.1, 1.2))
-    assert found.solos == ()
-    assert found.bags[0].solos == (Solo("sums", "tiny", "cpu", None),) * 2
-
-
-def test_a_bag_of_which_a_member_failed_has_failed() -> None:
+def test_of_a_member_without_an_isolated_run_nothing_is_known_and_one_that_failed_says_why() -> None:
     bag = rows.bag(1.1, None, fits=0)
     bag[1]["failure"] = "out of memory"
-    (found,) = view(solos=[rows.solo()], bags=bag).bags
-    assert found.failed
+    view_of = view(solos=[rows.solo(failure="no memory")], bags=bag)
+    assert view_of.solos == ()
+    (found,) = view_of.bags
+    assert found.solos == (Solo("sums", "tiny", "cpu", None),) * 2
     assert [member.failure for member in found.members] == [None, "out of memory"]
-    assert found.fits is False
+    assert (found.failed, found.fits) == (True, False)
 
 
 @pytest.mark.parametrize("features", ["[]", "3", '{"ipc": "1"}', '{"ipc": null}', '{"ipc": true}'])
@@ -254,15 +237,6 @@ def test_features_are_finite_numbers_by_name(features: str) -> None:
         view(solos=[rows.solo("lud"), rows.solo(features=features)])
     message = "made up: solos: row 2: column 'features': expected finite numbers by name, found others"
     assert str(caught.value) == message
-
-
-def test_what_a_folder_holds_gives_the_same_view(tmp_path: Path) -> None:
-    from crosscast.data.dataset import read_dataset, write_dataset
-
-    dataset = rows.dataset(solos=[rows.solo(), rows.solo("lud")], bags=rows.bag(1.0, 2.0))
-    write_dataset(dataset, tmp_path)
-    there, here = co_runs(read_dataset(tmp_path)), co_runs(dataset)
-    assert (there.solos, there.bags) == (here.solos, here.bags)
 
 
 def check(solos: list[rows.Row], bags: list[rows.Row]) -> None:

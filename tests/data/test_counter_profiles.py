@@ -58,9 +58,6 @@ def test_each_format_is_recognized_by_what_is_in_it(tmp_path: Path) -> None:
     }
     assert found["ncu"].configuration == Configuration("unknown", {"uses_gpu": 1})
     assert math.isnan(found["ncu"].time_s)
-
-
-def test_records_of_caliper_are_recognized(tmp_path: Path) -> None:
     pytest.importorskip("caliperreader", reason="caliper-reader is not installed")
     (run,) = counted_profile(cali_file(tmp_path / "x", cali_record(1.0, 2, 3, 30)))
     assert run.time_s == 1.0
@@ -209,15 +206,11 @@ def test_amounts_are_added_over_launches_and_shares_are_weighted_by_time(tmp_pat
     assert run.uses_gpu is True
 
 
-def test_a_kernel_is_taken_alone(tmp_path: Path) -> None:
-    run = read_ncu(
-        wide(tmp_path, FIRST, SECOND | {"Kernel Name": "scale(float*, int)"}), "scale(float*, int)"
-    )
+def test_a_kernel_is_taken_alone_and_must_have_launches(tmp_path: Path) -> None:
+    path = wide(tmp_path, FIRST, SECOND | {"Kernel Name": "scale(float*, int)"})
+    run = read_ncu(path, "scale(float*, int)")
     assert (run.counters[INST], run.kernel) == (3000, "scale(float*, int)")
     assert run.time_s == pytest.approx(30e-6)
-
-
-def test_a_kernel_without_launches_is_refused(tmp_path: Path) -> None:
     assert "expected launches of fft, found add" in refusal(wide(tmp_path, FIRST), "fft")
     assert "expected launches of kernels, found none" in refusal(wide(tmp_path))
 
@@ -253,18 +246,12 @@ def test_without_durations_launches_weigh_the_same_and_there_is_no_time(tmp_path
     assert run.time_s is None
 
 
-def test_an_amount_that_a_launch_lacks_has_no_sum(tmp_path: Path) -> None:
+def test_an_amount_that_a_launch_lacks_has_no_sum_and_must_be_a_number(tmp_path: Path) -> None:
     assert INST not in read_ncu(wide(tmp_path, FIRST, SECOND | {INST: "n/a"})).counters
-
-
-def test_a_counter_that_is_no_number_is_refused(tmp_path: Path) -> None:
     message = refusal(wide(tmp_path, FIRST, SECOND | {INST: "many"}))
     assert "app.csv, line 5: smsp__inst_executed.sum: expected a number, found 'many'" in message
-
-
-@pytest.mark.parametrize("duration", ["0", "-5"])
-def test_a_time_that_is_not_above_0_is_refused_ncu_profile(tmp_path: Path, duration: str) -> None:
-    assert "took more than 0 seconds, found" in refusal(wide(tmp_path, FIRST | {TIME: duration}))
+    for duration in ("0", "-5"):
+        assert "took more than 0 seconds, found" in refusal(wide(tmp_path, FIRST | {TIME: duration}))
 
 
 def test_a_table_that_is_cut_off_is_refused(tmp_path: Path) -> None:
@@ -296,46 +283,47 @@ def test_events_are_counters_in_si_and_missing_ones_are_absent(tmp_path: Path) -
     assert (run.name, run.uses_gpu) == ("sort", None)
 
 
-def test_the_time_is_duration_time(tmp_path: Path) -> None:
-    lines = [*PERF, perf_line("duration_time", "1500000000", "ns")]
+@pytest.mark.parametrize(
+    ("lines", "time_s"),
+    [
+        ([*PERF, perf_line("duration_time", "1500000000", "ns")], 1.5),
+        # Without it, that of the CPUs over their number.
+        (PERF, 2.0),
+        ([perf_line("task-clock", "800.0", "msec")], None),
+        # Of two sockets, each with its share of the CPUs, nothing can be said.
+        ([PERF[0], PERF[0]], None),
+    ],
+)
+def test_the_time_is_duration_time_or_that_of_the_cpus(
+    tmp_path: Path, lines: list[str], time_s: float | None
+) -> None:
     run = read_perf(perf_file(tmp_path / "p.json", *lines))
-    assert run.time_s == pytest.approx(1.5)
+    assert run.time_s == (None if time_s is None else pytest.approx(time_s))
     assert "duration_time" not in run.counters
 
 
-def test_without_it_the_time_is_that_of_the_cpus_over_their_number(tmp_path: Path) -> None:
-    assert read_perf(perf_file(tmp_path / "p.json", *PERF)).time_s == pytest.approx(2.0)
-
-
-def test_without_either_there_is_no_time(tmp_path: Path) -> None:
-    clock = perf_line("task-clock", "800.0", "msec")
-    assert read_perf(perf_file(tmp_path / "p.json", clock)).time_s is None
-    # Of two sockets, each with its share of the CPUs, nothing can be said.
-    assert read_perf(perf_file(tmp_path / "p.json", PERF[0], PERF[0])).time_s is None
-
-
-def test_values_of_one_event_on_several_cores_are_added_up(tmp_path: Path) -> None:
-    lines = [perf_line("instructions", "10.0", core="S0-C0"), perf_line("instructions", "32.0", core="S0-C1")]
-    assert read_perf(perf_file(tmp_path / "p.json", *lines)).counters == {"instructions": 42}
-
-
 @pytest.mark.parametrize(
-    ("text", "value"), [("1,234,567", 1234567), ("3805,723968", 3805.723968), ("12", 12), ("1.5e3", 1500)]
+    ("lines", "counters"),
+    [
+        # Lines of one event on several cores are added up.
+        (
+            [
+                perf_line("instructions", "10.0", core="S0-C0"),
+                perf_line("instructions", "32.0", core="S0-C1"),
+            ],
+            {"instructions": 42},
+        ),
+        ([perf_line("power/energy-pkg/", "12.5", "Joules")], {"power/energy-pkg/": 12.5}),
+        ([perf_line("uncore_imc/reads/", "3.0", "MiB")], {"uncore_imc/reads/": 3 * 2**20}),
+        ([perf_line("cycles", "1,234,567")], {"cycles": 1234567}),
+        ([perf_line("cycles", "3805,723968")], {"cycles": 3805.723968}),
+        ([perf_line("cycles", "1.5e3")], {"cycles": 1500}),
+        # Metrics without an event are passed over.
+        ([perf_line("a", "1"), '{"metric-value" : "1.2", "metric-unit" : "insn per cycle"}'], {"a": 1}),
+    ],
 )
-def test_separators_of_a_locale_are_understood(tmp_path: Path, text: str, value: float) -> None:
-    path = perf_file(tmp_path / "p.json", perf_line("cycles", text))
-    assert read_perf(path).counters["cycles"] == pytest.approx(value)
-
-
-def test_energies_and_sizes_are_in_joules_and_bytes(tmp_path: Path) -> None:
-    lines = [perf_line("power/energy-pkg/", "12.5", "Joules"), perf_line("uncore_imc/reads/", "3.0", "MiB")]
-    counters = read_perf(perf_file(tmp_path / "p.json", *lines)).counters
-    assert counters == {"power/energy-pkg/": 12.5, "uncore_imc/reads/": 3 * 2**20}
-
-
-def test_metrics_without_an_event_are_passed_over(tmp_path: Path) -> None:
-    path = perf_file(tmp_path / "p.json", *PERF, '{"metric-value" : "1.2", "metric-unit" : "insn per cycle"}')
-    assert len(read_perf(path).counters) == 3
+def test_values_are_numbers_in_si_units(tmp_path: Path, lines: list[str], counters: dict[str, float]) -> None:
+    assert read_perf(perf_file(tmp_path / "p.json", *lines)).counters == pytest.approx(counters)
 
 
 @given(seed=st.integers(0, 1000))
@@ -353,30 +341,28 @@ def test_a_line_that_is_cut_off_or_another_format_is_refused(tmp_path: Path, lin
     assert len(message) < 300
 
 
-@pytest.mark.parametrize("value", ["abc", "nan", "inf", "1,23", "1_000", None, True, []])
-def test_a_counter_that_is_no_number_is_refused_perf_profile(tmp_path: Path, value: object) -> None:
-    line = perf_line("cycles", value)  # type: ignore[arg-type]
-    assert "line 3: counter-value: expected a number, found" in refusal_perf_profile(
-        perf_file(tmp_path / "p.json", line)
-    )
-
-
-def test_an_event_without_a_name_and_a_unit_that_is_no_text_are_refused(tmp_path: Path) -> None:
-    assert "event: expected the name" in refusal_perf_profile(
-        perf_file(tmp_path / "p.json", perf_line("", "1"))
-    )
-    assert "event: expected the name" in refusal_perf_profile(
-        perf_file(tmp_path / "p.json", '{"counter-value": "1"}')
-    )
-    line = perf_line("cycles", "1").replace('"unit": ""', '"unit": 3')
-    assert "unit: expected a text" in refusal_perf_profile(perf_file(tmp_path / "p.json", line))
-
-
-def test_a_share_of_cpus_that_is_no_number_is_refused(tmp_path: Path) -> None:
-    line = PERF[0].replace('"metric-value": 0.4', '"metric-value": "many"')
-    assert "metric-value: expected a number, found 'many'" in refusal_perf_profile(
-        perf_file(tmp_path / "p.json", line)
-    )
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        *(
+            (perf_line("cycles", text), "line 3: counter-value: expected a number, found")
+            for text in ("abc", "nan", "inf", "1,23", "1_000")
+        ),
+        *(
+            (f'{{"event": "a", "counter-value": {other}}}', "counter-value: expected a number, found")
+            for other in ("null", "true", "[]")
+        ),
+        (perf_line("", "1"), "event: expected the name"),
+        ('{"counter-value": "1"}', "event: expected the name"),
+        (perf_line("cycles", "1").replace('"unit": ""', '"unit": 3'), "unit: expected a text"),
+        (
+            PERF[0].replace('"metric-value": 0.4', '"metric-value": "many"'),
+            "metric-value: expected a number, found 'many'",
+        ),
+    ],
+)
+def test_a_field_that_is_wrong_is_named(tmp_path: Path, line: str, message: str) -> None:
+    assert message in refusal_perf_profile(perf_file(tmp_path / "p.json", line))
 
 
 def test_a_missing_file_and_another_encoding_are_refused(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A part of a dataset has all of what it keeps and nothing of the rest."""
+"""Folders of datasets: written, built in parts, merged, cut off at any moment; and those that come along."""
 
 from __future__ import annotations
 
@@ -76,11 +76,6 @@ def put(folder: Path, schema: Schema, name: str, *cells: rows.Row) -> None:
     write_part(folder, schema, name, table_of(schema, cells))
 
 
-def test_a_folder_gives_back_what_it_got(tmp_path: Path) -> None:
-    write_dataset(FULL, tmp_path / "new" / "folder")
-    assert contents(read_dataset(tmp_path / "new" / "folder")) == contents(FULL)
-
-
 def test_a_dataset_is_shown_by_its_label_and_numbers_of_rows() -> None:
     expected = "<Dataset 'made up': devices 1, profiles 3, records 2, energy 1, sessions 1, solos 2, bags 2>"
     assert repr(FULL) == expected
@@ -102,6 +97,9 @@ def test_a_folder_may_be_a_text(tmp_path: Path) -> None:
         assert len(parts(folder)) == 1
         merge_parts(folder)
     assert contents(read_dataset(f"{folder}/")) == contents(FULL)
+    mean_alone = rows.dataset(records=[rows.record(0, [1.0], invocations=9)])
+    write_dataset(mean_alone, tmp_path / "new" / "folder")
+    assert contents(read_dataset(tmp_path / "new" / "folder")) == contents(mean_alone)
 
 
 @pytest.mark.parametrize("kept", ["profiles", "records", "solos", "bags"])
@@ -181,11 +179,6 @@ def test_tables_that_do_not_fit_together_are_refused(tmp_path: Path, wrong: Data
         write_dataset(wrong, tmp_path)
     assert str(caught.value) == f"made up: {message}"
     assert not list(tmp_path.iterdir())
-
-
-def test_a_mean_alone_may_stand_for_many_invocations(tmp_path: Path) -> None:
-    write_dataset(rows.dataset(records=[rows.record(0, [1.0], invocations=9)]), tmp_path)
-    assert read_dataset(tmp_path).records.num_rows == 1
 
 
 def test_what_is_no_dataset_is_refused(tmp_path: Path) -> None:
@@ -501,24 +494,16 @@ def test_a_build_may_follow_a_write_that_was_killed_before_its_first_table(tmp_p
     assert contents(read_dataset(tmp_path)) == contents(built({("tiny", 0): 2}))
 
 
-def test_a_dataset_without_two_applications_has_the_others() -> None:
-    whole = crosscast.bundled_dataset()
-    left = without_applications(whole, ["kmeans", "gem"])
+def test_a_dataset_without_two_applications_has_the_others(dataset: crosscast.Dataset) -> None:
+    left = without_applications(dataset, ["kmeans", "gem"])
     validate(left)
-    assert set(applications_of(whole)) - set(applications_of(left)) == {"kmeans", "gem"}
-    for table in ("profiles", "records", "sessions"):
-        before, after = getattr(whole, table).to_pylist(), getattr(left, table).to_pylist()
-        assert after == [row for row in before if row["application"] not in ("kmeans", "gem")]
-
-
-def test_without_nothing_it_is_the_same() -> None:
-    whole = crosscast.bundled_dataset()
-    assert without_applications(whole, []).records.equals(whole.records)
-
-
-def test_an_application_that_is_not_there_is_refused() -> None:
+    assert set(applications_of(dataset)) - set(applications_of(left)) == {"kmeans", "gem"}
+    for table in (dataset.profiles, dataset.records, dataset.sessions):
+        others = [name not in ("kmeans", "gem") for name in table.column("application").to_pylist()]
+        assert vars(left)[str(table.schema.metadata[b"crosscast.table"], "ascii")] == table.filter(others)
+    assert without_applications(dataset, []).records.equals(dataset.records)
     with pytest.raises(InputError, match=r"without: expected applications of .*bfs.*, found 'magic'"):
-        without_applications(crosscast.bundled_dataset(), ["magic"])
+        without_applications(dataset, ["magic"])
 
 
 SIZES = ("tiny", "small", "medium")
@@ -541,16 +526,13 @@ def test_the_whole_suite_is_there_on_two_devices(dataset: crosscast.Dataset) -> 
 
 
 def test_it_is_small() -> None:
-    assert sum(path.stat().st_size for path in bundled_folder().iterdir()) <= MOST_BYTES
-    assert {path.name for path in bundled_folder().iterdir()} == {
-        f"{table.table}.parquet" for table in TABLES if table not in SPARE
-    }
+    sizes = {path.name: path.stat().st_size for path in bundled_folder().iterdir()}
+    assert sum(sizes.values()) <= MOST_BYTES
+    assert sizes.keys() == {f"{table.table}.parquet" for table in TABLES if table not in SPARE}
+    assert sum(path.stat().st_size for path in bundled_folder(BUNDLED_CORUN).iterdir()) <= 2_000_000
 
 
 def test_it_was_made_from_the_kernels_and_sizes_as_they_are_now(dataset: crosscast.Dataset) -> None:
-    from crosscast.kernel import Program
-    from crosscast.suite.application import working_set
-
     for session in dataset.sessions.to_pylist():
         kind = application(session["application"])
         assert session["source_sha256"] == Program.from_file(kind.source_path()).sha256
@@ -588,9 +570,6 @@ def test_describe_knows_it_by_name(
     assert json.loads(capsys.readouterr().out)["cells"] == 2 * len(SIZES) * 44
 
 
-MOST_BYTES_BUNDLED_CORUN = 2_000_000
-
-
 @pytest.fixture(scope="module")
 def found() -> CoRuns:
     dataset = bundled_named(BUNDLED_CORUN)
@@ -609,13 +588,6 @@ def test_everything_is_known_beside_the_microbenchmarks(found: CoRuns) -> None:
     for solo in found.solos:
         for level in ("low", "medium", "high"):
             assert {f"{what}_{level}" for what in ("slowdown", "inflicted", "fairness")} <= set(solo.features)
-
-
-def test_it_is_small_bundled_corun() -> None:
-    assert (
-        sum(path.stat().st_size for path in bundled_folder(BUNDLED_CORUN).iterdir())
-        <= MOST_BYTES_BUNDLED_CORUN
-    )
 
 
 def test_it_was_made_from_the_problems_as_they_are_now() -> None:

@@ -1,4 +1,4 @@
-"""What devices were set to, from the rows of a dataset."""
+"""What a dataset holds: settings, counts, what is missing, noise, and what makes times doubtful."""
 
 from __future__ import annotations
 
@@ -56,14 +56,11 @@ def test_domains_are_those_whose_power_is_known() -> None:
     assert [each.domains for each in found] == [("package-0", "package-1"), ()]
 
 
-def test_what_failed_is_no_configuration() -> None:
+def test_what_failed_is_no_configuration_and_one_that_tells_nothing_of_knobs_is_counted() -> None:
     failed = rows.session(device="cpu", configuration='{"threads": 2.0}', failure="wrong result")
     records = [set_to("cpu", threads=1.0), set_to("cpu", threads=2.0)]
     (found,) = describe(rows.dataset(devices=DEVICES, records=records, sessions=[failed])).configurations
     assert (found.configurations, found.settings) == (1, {"threads": (1.0,)})
-
-
-def test_a_configuration_that_tells_nothing_of_knobs_is_counted() -> None:
     records = [rows.record(configuration="[1]"), rows.record(configuration='{"threads": 1.0}')]
     (found,) = describe(rows.dataset(records=records)).configurations
     assert (found.configurations, found.settings) == (2, {"threads": (1.0,)})
@@ -87,25 +84,18 @@ def test_names_and_counts_are_those_of_the_tables() -> None:
     assert counts == {"cells": 3, "profiles": 3, "records": 4, "energy": 1, "sessions": 1}
 
 
-def test_everything_can_be_printed_as_json() -> None:
-    dataset = rows.dataset(
-        profiles=[rows.profile()],
-        records=[rows.record(configuration='{"cores": 1}'), rows.record(repeat=1)],
-        sessions=[rows.session(failure="wrong result")],
-    )
-    found = describe(dataset).to_dict()
-    assert json.loads(json.dumps(found, allow_nan=False)) == found
-
-
 def test_a_session_that_failed_says_where_and_why() -> None:
     dataset = rows.dataset(
-        records=[rows.record()],
+        profiles=[rows.profile()],
+        records=[rows.record(), rows.record(configuration='{"cores": 1}', repeat=1)],
         sessions=[rows.session(failure="sum is 3, expected 4"), rows.session(repeat=1)],
     )
     found = describe(dataset).to_dict()
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
     where = {"application": "sums", "size": "tiny", "device": "cpu", "configuration": {}, "repeat": 0}
     assert found["failed"] == [{**where, "reason": "sum is 3, expected 4"}]
-    assert (found["cells"], found["records"]) == (0, 1)
+    assert (found["cells"], found["records"]) == (1, 2)
+    found = describe(rows.dataset(records=[rows.record()], sessions=[rows.session(failure="it")])).to_dict()
     assert ("sum", "tiny", "cpu", "records") in [
         (m["kernel"], m["size"], m["device"], m["lacks"]) for m in found["missing"]
     ]
@@ -145,16 +135,13 @@ def test_a_size_that_is_a_kernels_own_is_not_missing_of_others() -> None:
     ]
 
 
-def test_repeats_are_processes_of_the_same_work() -> None:
+def test_repeats_are_processes_of_the_same_work_though_they_left_no_records() -> None:
     kernels = [(kernel, repeat) for repeat, kernel in enumerate(["a", "a", "b", "b", "b", "c"])]
     dataset = rows.dataset(
         records=[rows.record(repeat=repeat, kernel=kernel) for kernel, repeat in kernels],
         sessions=[rows.session(repeat=repeat, kernels=[kernel]) for kernel, repeat in kernels],
     )
     assert describe(dataset).repeats == 3
-
-
-def test_sessions_that_left_no_records_are_repeats_too() -> None:
     sessions = [rows.session(repeat=repeat, failure="wrong result") for repeat in range(2)]
     assert describe(rows.dataset(sessions=sessions)).repeats == 2
     assert describe(rows.dataset(profiles=[rows.profile()])).repeats == 0
@@ -178,12 +165,9 @@ def test_noise_is_a_number_or_absent(times: list[float]) -> None:
     json.dumps(describe(dataset).to_dict(), allow_nan=False)
 
 
-def test_warnings_are_those_of_records_and_sessions() -> None:
+def test_warnings_and_notes_are_those_of_the_tables() -> None:
     found = describe(rows.dataset(records=[rows.record()], sessions=[rows.session(load_after=2.0, runs=1)]))
     assert [warning.rule for warning in found.warnings] == ["load", "runs"]
-
-
-def test_notes_are_shown_by_table() -> None:
     profiles = table_of(PROFILES, [rows.profile()], {"origin": "made up"})
     assert describe(Dataset("x", profiles=profiles)).to_dict()["notes"] == {"profiles": {"origin": "made up"}}
 
@@ -205,16 +189,15 @@ def found(records: list[rows.Row], *sessions: rows.Row) -> list[RecordWarning]:
     return warnings_of(dataset.records, dataset.sessions)
 
 
-def test_a_steady_session_has_no_warnings() -> None:
+def test_a_steady_session_and_nothing_known_have_no_warnings() -> None:
     facts = {"clock_before_hz": 2e9, "clock_after_hz": 2.09e9, "load_before": 0.5, "load_after": 0.0}
     assert found(STEADY, rows.session(timer_resolution_s=1e-5, loop_s=2.0, **facts)) == []
-
-
-def test_nothing_known_of_sessions_is_no_warning() -> None:
-    dataset = rows.dataset(records=STEADY)
-    assert warnings_of(dataset.records, dataset.sessions) == []
-    empty = rows.dataset()
-    assert warnings_of(empty.records, empty.sessions) == []
+    for dataset in (rows.dataset(records=STEADY), rows.dataset()):
+        assert warnings_of(dataset.records, dataset.sessions) == []
+    # The spread is that of run means.
+    assert found([rows.record(run, [1e-3, 3e-3]) for run in range(50)]) == []
+    # A session that failed is left out.
+    assert found([rows.record()], rows.session(failure="wrong result", loop_s=0.1)) == []
 
 
 @pytest.mark.parametrize(
@@ -259,13 +242,6 @@ def test_times_that_spread_are_a_warning_of_their_kernel() -> None:
     assert warning.warning == (
         "the times of its 50 runs spread by 34 % (standard deviation over mean), more than 10 %"
     )
-
-
-def test_the_spread_is_that_of_run_means() -> None:
-    assert found([rows.record(run, [1e-3, 3e-3]) for run in range(50)]) == []
-
-
-def test_processes_that_differ_spread() -> None:
     other = [rows.record(run, [2e-3], repeat=1) for run in range(50)]
     assert [warning.rule for warning in found(STEADY + other)] == ["spread"]
 
@@ -309,18 +285,10 @@ def test_a_session_whose_runs_nobody_recorded_is_not_judged_by_those_that_were_k
 SETTINGS = '{"cores": 4.0}'
 
 
-def test_few_runs_of_a_sweep_that_others_measured_are_no_warning() -> None:
+def test_few_runs_on_settings_are_a_warning_if_they_were_measured_here_and_no_sweep_of_others() -> None:
     records = [rows.record(run, configuration=SETTINGS) for run in range(2)]
     assert found(records, rows.session(configuration=SETTINGS, runs=2)) == []
     dataset = rows.dataset(records=records)
     assert warnings_of(dataset.records, dataset.sessions) == []
-
-
-def test_few_runs_on_settings_that_were_measured_here_are_a_warning() -> None:
-    records = [rows.record(run, configuration=SETTINGS) for run in range(2)]
     (warning,) = found(records, rows.session(configuration=SETTINGS, runs=2, environment={"host": "a"}))
     assert (warning.rule, warning.configuration) == ("runs", SETTINGS)
-
-
-def test_a_session_that_failed_is_left_out() -> None:
-    assert found([rows.record()], rows.session(failure="wrong result", loop_s=0.1)) == []

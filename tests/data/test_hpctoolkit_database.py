@@ -7,6 +7,7 @@ import json
 import struct
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -34,12 +35,6 @@ def test_counters_are_means_over_processes_of_sums_over_threads(tmp_path: Path, 
     # Threads have 300 branches times 1, 2 and 2, 3.
     assert run.counters == {"PAPI_BR_INS": pytest.approx((900 + 1500) / 2)}
     assert run.name == "app"
-
-
-@pytest.mark.parametrize("make", MAKERS)
-def test_the_time_is_that_of_the_longest_thread_in_seconds(tmp_path: Path, make: object) -> None:
-    assert callable(make)
-    run = read_hpctoolkit(make(tmp_path / "db", processes=2, threads=2))
     assert run.time_s == pytest.approx(6.0)
 
 
@@ -82,21 +77,31 @@ def as_hatchet_reads(folder: Path, root: str, counter: str, time: str) -> tuple[
     return sum(counts) / len(set(ranks)), max(times)
 
 
-def test_hatchet_reads_the_same_of_an_older_database(tmp_path: Path) -> None:
-    # Without statements: with them, hatchet 1.4 stops under pandas 3.
-    folder = old_database(tmp_path / "db", processes=3, threads=2, statement="")
-    counter, longest = as_hatchet_reads(folder, "main", "PAPI_BR_INS (I)", "CPUTIME (usec):Sum (I)")
+@pytest.mark.parametrize(
+    ("make", "names", "second"),
+    [
+        # Without statements: with them, hatchet 1.4 stops under pandas 3.
+        (
+            lambda folder: old_database(folder, processes=3, threads=2, statement=""),
+            ("main", "PAPI_BR_INS (I)", "CPUTIME (usec):Sum (I)"),
+            1e6,
+        ),
+        (
+            lambda folder: new_database(folder, processes=3, threads=2),
+            ("main thread", "PAPI_BR_INS (inc)", "time (inc)"),
+            1,
+        ),
+    ],
+    ids=["older", "newer"],
+)
+def test_hatchet_reads_the_same(
+    tmp_path: Path, make: Callable[[Path], Path], names: tuple[str, str, str], second: float
+) -> None:
+    folder = make(tmp_path / "db")
+    counter, longest = as_hatchet_reads(folder, *names)
     run = read_hpctoolkit(folder)
     assert run.counters["PAPI_BR_INS"] == pytest.approx(counter)
-    assert run.time_s == pytest.approx(longest / 1e6)
-
-
-def test_hatchet_reads_the_same_of_a_newer_database(tmp_path: Path) -> None:
-    folder = new_database(tmp_path / "db", processes=3, threads=2)
-    counter, longest = as_hatchet_reads(folder, "main thread", "PAPI_BR_INS (inc)", "time (inc)")
-    run = read_hpctoolkit(folder)
-    assert run.counters["PAPI_BR_INS"] == pytest.approx(counter)
-    assert run.time_s == pytest.approx(longest)
+    assert run.time_s == pytest.approx(longest / second)
 
 
 def test_a_folder_without_a_database_is_refused(tmp_path: Path) -> None:
@@ -213,17 +218,11 @@ def test_entities_that_grow_without_end_are_refused(tmp_path: Path) -> None:
     assert "experiment.xml: expected the XML" in refusal(folder)
 
 
-def test_a_node_outside_of_the_metrics_is_refused(tmp_path: Path) -> None:
+def test_nodes_outside_of_the_metrics_and_files_without_a_process_are_refused(tmp_path: Path) -> None:
     folder = old_database(tmp_path / "db")
     path = folder / "experiment.xml"
-    path.write_text(
-        path.read_text(encoding="utf-8").replace('<PF i="2"', '<PF i="999999999"'), encoding="utf-8"
-    )
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace('<PF i="2"', '<PF i="999999999"'), encoding="utf-8")
     assert "expected nodes from 1 to 5, found 999999999" in refusal(folder)
-
-
-def test_a_file_of_metrics_without_a_process_is_refused(tmp_path: Path) -> None:
-    folder = old_database(tmp_path / "db", processes=1)
-    (path,) = folder.glob("*.metric-db")
-    path.rename(folder / "app.metric-db")
+    next(folder.glob("*.metric-db")).rename(folder / "a.metric-db")
     assert "expected a name with process and thread" in refusal(folder)

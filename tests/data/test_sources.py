@@ -283,12 +283,19 @@ def test_another_dataset_is_replaced_only_if_that_is_said(
     store(import_source(other, write_example(other, tmp_path / "other")), tmp_path / "out")
     folder = write_example(name, tmp_path / "source")
     words = ["dataset", "import", name, str(folder), "--out", str(tmp_path / "out")]
+    before = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
     assert main(words) == 2
+    assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
     (line,) = capsys.readouterr().err.splitlines()
     assert line.endswith("expected no other dataset: choose another folder, or give --replace")
     words[2] = name.replace("_", "-")
     assert main([*words, "--replace"]) == 0
     assert capsys.readouterr().err.startswith(f"wrote {tmp_path / 'out'} (")
+    keys = [
+        set(each.devices.column("device").to_pylist())
+        for each in (read_dataset(tmp_path / "out"), import_source(name, folder))
+    ]
+    assert keys[0] == keys[1]
     # The same once more is no other dataset.
     assert main(words) == 0
 

@@ -32,40 +32,21 @@ def rows(table: pa.Table) -> list[dict[str, Any]]:
     return found
 
 
-def refusal(folder: Path) -> str:
-    with pytest.raises(InputError) as caught:
-        import_source("aiwc2018", folder)
-    return str(caught.value)
-
-
-def test_times_become_seconds_and_runs_start_at_0(tmp_path: Path) -> None:
-    first = rows(import_source("aiwc2018", write_source(tmp_path / "s")).records)[0]
-    assert first["time_s"] == [12.5e-6]
-    assert (first["repeat"], first["run"], first["configuration"]) == (0, 0, "{}")
-    assert first["host_s"] is None
-
-
-def test_every_row_of_the_runtimes_becomes_a_record(tmp_path: Path) -> None:
+def test_every_row_of_the_runtimes_becomes_a_record_in_seconds_with_runs_from_0(tmp_path: Path) -> None:
     dataset = import_source("aiwc2018", write_source(tmp_path / "s"))
-    assert dataset.records.num_rows == len(default_runtimes())
     validate(dataset)
-
-
-def test_the_second_record_of_a_run_keeps_its_time_under_a_number_of_its_own(tmp_path: Path) -> None:
-    records = rows(import_source("aiwc2018", write_source(tmp_path / "s")).records)
+    records = rows(dataset.records)
+    assert len(records) == len(default_runtimes())
+    first = records[0]
+    assert (first["time_s"], first["host_s"]) == ([12.5e-6], None)
+    assert (first["repeat"], first["run"], first["configuration"]) == (0, 0, "{}")
+    # The second record of a run keeps its time under a number of its own.
     twice = [r for r in records if (r["device"], r["kernel"]) == ("i5-3350", "lud_internal")]
     assert [(r["run"], r["time_s"]) for r in twice] == [(0, [100e-6]), (100, [50e-6])]
-
-
-def test_records_know_the_number_of_characterized_invocations(tmp_path: Path) -> None:
-    records = rows(import_source("aiwc2018", write_source(tmp_path / "s")).records)
     assert {r["kernel"]: r["invocations"] for r in records} == {"lud_internal": 3, "lud_diagonal": None}
-
-
-def test_a_session_has_the_kernels_of_its_application(tmp_path: Path) -> None:
-    sessions = rows(import_source("aiwc2018", write_source(tmp_path / "s")).sessions)
-    kernels = {s["device"]: json.loads(s["kernels"]) for s in sessions}
+    kernels = {s["device"]: json.loads(s["kernels"]) for s in rows(dataset.sessions)}
     assert kernels == {"gtx1080": ["lud_internal"], "i5-3350": ["lud_diagonal", "lud_internal"]}
+    assert dataset.energy.num_rows == 0
 
 
 def test_runs_that_the_source_left_out_are_no_warning(tmp_path: Path) -> None:
@@ -74,26 +55,16 @@ def test_runs_that_the_source_left_out_are_no_warning(tmp_path: Path) -> None:
     assert warnings_of(dataset.records, dataset.sessions) == []
 
 
-def test_metrics_that_the_old_tool_defined_otherwise_are_computed_by_our_definitions(tmp_path: Path) -> None:
-    profile = rows(import_source("aiwc2018", write_source(tmp_path / "s")).profiles)[0]
-    assert profile["granularity"] == 1 / 4
-    assert profile["barriers_per_instruction"] == (2 + 4) / 40
-    published = json.loads(profile["program"])["published"]
-    assert (published["granularity"], published["operand_sum"]) == (1 / 40, 50)
-
-
-def test_metrics_of_other_formulas_stay_empty_and_their_values_aside(tmp_path: Path) -> None:
-    profile = rows(import_source("aiwc2018", write_source(tmp_path / "s")).profiles)[0]
-    assert profile["yokota_branch_entropy"] is None
-    assert profile["average_linear_branch_entropy"] is None
-    assert json.loads(profile["program"])["published"]["branch_entropy_yokota"] == 31.5
-
-
-def test_metrics_of_the_same_meaning_keep_their_values(tmp_path: Path) -> None:
+def test_metrics_are_those_of_our_definitions_and_others_are_kept_aside(tmp_path: Path) -> None:
     profile = rows(import_source("aiwc2018", write_source(tmp_path / "s")).profiles)[0]
     names = ("opcode", "work_items", "min_itb", "median_itb", "sd_simd_width", "footprint_90", "branches_90")
     assert [profile[name] for name in names] == [3, 4, 5, 7.5, 0.4, 7, 1]
-    assert profile["total_reads"] is None
+    assert (profile["granularity"], profile["barriers_per_instruction"]) == (1 / 4, (2 + 4) / 40)
+    for name in ("total_reads", "yokota_branch_entropy", "average_linear_branch_entropy"):
+        assert profile[name] is None
+    published = json.loads(profile["program"])["published"]
+    told = [published[name] for name in ("granularity", "operand_sum", "branch_entropy_yokota")]
+    assert told == [1 / 40, 50, 31.5]
 
 
 def test_the_stray_row_of_kmeans_is_left_out(tmp_path: Path) -> None:
@@ -104,30 +75,15 @@ def test_the_stray_row_of_kmeans_is_left_out(tmp_path: Path) -> None:
     assert profiles.num_rows == len(default_features())
 
 
-def test_energy_names_sensor_and_domain(tmp_path: Path) -> None:
-    energy = rows(import_source("aiwc2018", write_source(tmp_path / "s", energy=ENERGY)).energy)
+def test_energy_names_sensor_and_domain_and_the_kernel_where_it_is_of_one(tmp_path: Path) -> None:
+    text = f"{ENERGY}kmeans,gtx1080,large,1.0,1\ndwt,i7-6700k,large,2.0,1\n"
+    energy = rows(import_source("aiwc2018", write_source(tmp_path / "s", energy=text)).energy)
     assert [(e["sensor"], e["domain"], e["energy_j"], e["kernel"], e["run"]) for e in energy] == [
         ("rapl", "package-0/core", 20.5, None, 0),
         ("nvml", "gpu", 1.25, None, 0),
+        ("nvml", "gpu", 1.0, "kmeansPoint", 0),
+        ("rapl", "package-0/core", 2.0, "cl_fdwt53Kernel", 0),
     ]
-
-
-def test_energy_of_one_kernel_names_it(tmp_path: Path) -> None:
-    text = f"{ENERGY}kmeans,gtx1080,large,1.0,1\ndwt,i7-6700k,large,2.0,1\n"
-    energy = rows(import_source("aiwc2018", write_source(tmp_path / "s", energy=text)).energy)
-    assert [(e["application"], e["kernel"]) for e in energy[2:]] == [
-        ("kmeans", "kmeansPoint"),
-        ("dwt", "cl_fdwt53Kernel"),
-    ]
-
-
-def test_energy_may_be_absent(tmp_path: Path) -> None:
-    assert import_source("aiwc2018", write_source(tmp_path / "s")).energy.num_rows == 0
-
-
-def test_a_row_that_is_there_twice_is_refused_with_both_places(tmp_path: Path) -> None:
-    message = refusal(write_source(tmp_path / "s", runtimes=[*default_runtimes(), default_runtimes()[1]]))
-    assert "runtimes.parquet: rows 2 and 6 are both of application lud" in message
 
 
 @pytest.fixture(scope="module")
@@ -136,26 +92,16 @@ def dataset() -> Dataset:
     return import_source("aiwc2018", shared_data("aiwc2018"))
 
 
-def test_it_fits_together(dataset: Dataset) -> None:
-    validate(dataset)
-
-
 def test_it_is_complete(dataset: Dataset) -> None:
+    validate(dataset)
     names = ("application", "kernel", "size", "device")
     cells = Counter(zip(*(dataset.records.column(name).to_pylist() for name in names), strict=True))
     assert dataset.records.num_rows == 64060
     assert len(cells) == 1560
     assert [len({cell[place] for cell in cells}) for place in range(4)] == [11, 37, 4, 15]
-    assert dataset.profiles.num_rows == 24995
-    assert dataset.energy.num_rows == 800
-    assert dataset.devices.num_rows == 15
-
-
-def test_every_record_has_a_profile(dataset: Dataset) -> None:
+    assert (dataset.profiles.num_rows, dataset.energy.num_rows, dataset.devices.num_rows) == (24995, 800, 15)
+    # Every record has a profile, and those of both regions of this kernel stay.
     assert dataset.records.column("invocations").null_count == 0
-
-
-def test_records_of_both_regions_of_scale_alpha_stay(dataset: Dataset) -> None:
     kernels = Counter(dataset.records.column("kernel").to_pylist())
     assert kernels["scale_alpha_dev"] == 2 * 15 * 90
 
@@ -194,29 +140,18 @@ def refusal_aiwc_folder(folder: Path) -> str:
     return str(caught.value)
 
 
-def test_names_become_ours(tmp_path: Path) -> None:
+def test_names_become_ours_and_what_has_no_column_is_kept(tmp_path: Path) -> None:
     (profile,) = profiles(write(tmp_path / "sums"))
     assert (profile["kernel"], profile["invocation"]) == ("reduce", 0)
     names = ("opcode", "total_instruction_count", "median_ipt", "local_memory_address_entropy_10")
     assert [profile[name] for name in names] == [10, 32500, 123.0, 2.02]
     assert profile["work_items"] is None
-
-
-def test_ratios_come_from_the_counts_and_are_empty_where_not_defined(tmp_path: Path) -> None:
-    (profile,) = profiles(write(tmp_path / "sums"))
-    assert profile["reread_ratio"] == 1088 / 1532
-    assert profile["unique_read_write_ratio"] is None
-    assert profile["rewrite_ratio"] is None
-    assert profile["load_imbalance"] == 53
-
-
-def test_what_has_no_column_is_kept(tmp_path: Path) -> None:
-    (profile,) = profiles(write(tmp_path / "sums"))
-    assert profile["yokota_branch_entropy"] is None
-    assert json.loads(profile["program"])["published"] == {
-        "Resource Pressure": 7.98438,
-        "Yokota Branch Entropy": 29.92,
-    }
+    # Ratios come from the counts, and are empty where they are not defined.
+    assert (profile["reread_ratio"], profile["load_imbalance"]) == (1088 / 1532, 53)
+    for name in ("unique_read_write_ratio", "rewrite_ratio", "yokota_branch_entropy"):
+        assert profile[name] is None
+    published = {"Resource Pressure": 7.98438, "Yokota Branch Entropy": 29.92}
+    assert json.loads(profile["program"])["published"] == published
 
 
 def test_our_own_names_are_known_too(tmp_path: Path) -> None:
@@ -290,12 +225,9 @@ def test_what_is_no_file_of_the_tool_is_refused(tmp_path: Path, name: str, text:
     assert reason in message
 
 
-def test_a_folder_without_files_is_refused(tmp_path: Path) -> None:
+def test_a_folder_without_files_or_with_others_is_refused(tmp_path: Path) -> None:
     assert refusal_aiwc_folder(tmp_path) == f"{tmp_path}: expected files aiwc_<kernel>_<n>.csv, found none"
     assert "expected a folder" in refusal_aiwc_folder(tmp_path / "absent")
-
-
-def test_files_in_other_folders_are_refused(tmp_path: Path) -> None:
     write(tmp_path / "lud")
     assert "expected the file in the folder itself or <application>/<size>/" in refusal_aiwc_folder(tmp_path)
 
@@ -325,24 +257,17 @@ def test_peak_of_a_gpu_is_two_operations_a_core_and_cycle(device: str) -> None:
     assert row["peak_flop_per_s"] == pytest.approx(2 * cores * clock_hz)
 
 
-def test_what_no_source_says_is_not_there() -> None:
+def test_what_no_source_says_is_not_there_and_names_that_differ_from_keys_say_so() -> None:
     assert "memory_bytes" not in ROWS["xeon_es-2697v2"]
     assert "bandwidth_bytes_per_s" not in ROWS["firepro-s9150"]
-
-
-def test_names_that_differ_from_the_keys_say_so() -> None:
     assert ROWS["i5-3350"]["name"] == "i5-3550"
     assert "i5-3350" in json.loads(ROWS["i5-3350"]["sources"])["name"]
 
 
-def test_each_name_is_there_once() -> None:
+def test_each_published_name_is_there_once_and_each_metric_of_ours_at_most_once() -> None:
     names = [row.name for row in PUBLISHED_METRICS]
-    assert len(names) == len(set(names))
-
-
-def test_each_metric_of_ours_is_meant_once_at_most_and_exists() -> None:
     ours = [row.metric for row in PUBLISHED_METRICS if row.metric is not None]
-    assert len(ours) == len(set(ours))
+    assert (len(names), len(ours)) == (len(set(names)), len(set(ours)))
     assert set(ours) <= {metric.name for metric in METRICS}
 
 

@@ -43,11 +43,11 @@ def test_a_row_of_each_cluster_becomes_a_record_and_a_session(tmp_path: Path) ->
         "lassen": {"block_size": 256.0},
     }
     assert {row["kernels"] for row in dataset.sessions.to_pylist()} == {'["Stream_ADD"]'}
-
-
-def test_a_time_is_that_of_one_repetition(tmp_path: Path) -> None:
-    records = made(tmp_path, [quartz(), lassen()]).records.to_pylist()
-    assert {row["device"]: row["time_s"] for row in records} == {"quartz": [0.036], "lassen": [0.00025]}
+    # A time is that of one repetition.
+    assert {device: row["time_s"] for device, row in records.items()} == {
+        "quartz": [0.036],
+        "lassen": [0.00025],
+    }
 
 
 def test_stated_cores_divide_the_times_of_the_cpu_alone_and_are_noted(tmp_path: Path) -> None:
@@ -102,16 +102,28 @@ def test_a_packed_file_in_a_folder_gives_the_same(tmp_path: Path) -> None:
     assert import_source("rajaperf", tmp_path).sessions.equals(import_source("rajaperf", path).sessions)
 
 
-def test_a_run_on_the_gpu_without_a_block_size_is_refused(tmp_path: Path) -> None:
-    path = write_rows(tmp_path / NAME, [lassen(BlockSize=None)])
-    assert refusal(path) == f"{path}: column 'BlockSize', row 1: expected a number on lassen, found none"
-
-
-def test_a_block_size_that_no_run_has_is_refused(tmp_path: Path) -> None:
-    path = write_rows(tmp_path / NAME, [lassen(256), lassen(128)])
-    assert refusal(path, block_size=64) == (
-        f"{path}: column 'BlockSize': expected runs with 64, found 128, 256"
-    )
+@pytest.mark.parametrize(
+    ("rows", "options", "message"),
+    [
+        ([lassen(BlockSize=None)], {}, "column 'BlockSize', row 1: expected a number on lassen, found none"),
+        (
+            [lassen(256), lassen(128)],
+            {"block_size": 64},
+            "column 'BlockSize': expected runs with 64, found 128, 256",
+        ),
+        (
+            [quartz(file="quartz/run.cali")],
+            {},
+            "column 'file', row 1: expected a path with the level of optimisation, such as _O3_, found "
+            "'quartz/run.cali'",
+        ),
+    ],
+)
+def test_a_run_that_does_not_say_its_settings_is_refused(
+    tmp_path: Path, rows: list[Row], options: dict[str, Any], message: str
+) -> None:
+    path = write_rows(tmp_path / NAME, rows)
+    assert refusal(path, **options) == f"{path}: {message}"
 
 
 @pytest.mark.parametrize("cores", [0, -4])
@@ -166,12 +178,8 @@ def test_shared_memory_is_in_bytes_where_the_source_has_kibibytes(tmp_path: Path
 
 
 def test_a_counter_that_is_missing_is_left_out(tmp_path: Path) -> None:
-    (session,) = (
-        made_rodinia9(tmp_path, [launch(inst_executed=None), launch("Titan")])
-        .sessions.slice(0, 1)
-        .to_pylist()
-    )
-    assert "inst_executed" not in json.loads(session["counters"])
+    sessions = made_rodinia9(tmp_path, [launch(inst_executed=None), launch("Titan")]).sessions.to_pylist()
+    assert "inst_executed" not in json.loads(sessions[0]["counters"])
 
 
 def test_both_inputs_are_in_the_size(tmp_path: Path) -> None:
@@ -197,15 +205,3 @@ def test_kernels_of_one_launch_size_keep_their_own_counters(tmp_path: Path) -> N
         "bpnn_layerforward_CUDA": 213017,
         "bpnn_adjust_weights_cuda": 7,
     }
-
-
-def test_a_path_without_the_level_of_optimisation_is_refused(tmp_path: Path) -> None:
-    path = write_rows(tmp_path / NAME, [quartz(file="quartz/run.cali")])
-    expected = "expected a path with the level of optimisation, such as _O3_, found 'quartz/run.cali'"
-    assert refusal(path) == f"{path}: column 'file', row 1: {expected}"
-
-
-def test_a_counter_that_is_not_finite_is_refused(tmp_path: Path) -> None:
-    message = "column 'inst_executed', row 1: expected a finite number, found inf"
-    with pytest.raises(InputError, match=message):
-        made_rodinia9(tmp_path, [launch(inst_executed=float("inf"))])

@@ -1,4 +1,4 @@
-"""What columns of one's own runs are taken as."""
+"""Tables of one's own runs, what older versions wrote, and where an import is stored."""
 
 from __future__ import annotations
 
@@ -52,43 +52,29 @@ def refusal(*columns: str, settings: list[str] | None = None) -> str:
 
 
 @pytest.mark.parametrize(
-    "name",
+    ("names", "role"),
     [
-        *("cpu_cap_w", "cap_w", "power_limit_w", "core_clock_hz", "clock_hz", "cores", "threads"),
-        *("cluster", "scheduling", "governor"),
+        ("cpu_cap_w cap_w power_limit_w core_clock_hz clock_hz cores threads", "settings"),
+        ("cluster scheduling governor", "settings"),
+        ("cpu_w package-0/core_w capped_w", "domains"),
+        ("instructions block_size mean_hz cores_used", "counters"),
+        ("energy_j repeat run started_s", "passed_over"),
+        # Known columns are nothing else.
+        ("kernel size device runtime_s", None),
     ],
 )
-def test_names_of_settings_are_settings(name: str) -> None:
-    assert roles(name) == ColumnRoles((name,), (), (), ())
+def test_a_column_is_what_its_name_says(names: str, role: str | None) -> None:
+    for name in names.split():
+        told = {role: (name.removesuffix("_w") if role == "domains" else name,)} if role else {}
+        found = {kind: each for kind, each in vars(roles(name)).items() if each}
+        assert found == told
 
 
-@pytest.mark.parametrize("name", ["cpu_w", "package-0/core_w", "capped_w"])
-def test_watts_that_are_no_caps_are_powers(name: str) -> None:
-    assert roles(name) == ColumnRoles((), (name[:-2],), (), ())
-
-
-@pytest.mark.parametrize("name", ["instructions", "block_size", "mean_hz", "cores_used"])
-def test_all_else_is_a_counter(name: str) -> None:
-    assert roles(name) == ColumnRoles((), (), (name,), ())
-
-
-@pytest.mark.parametrize("name", ["energy_j", "repeat", "run", "started_s"])
-def test_what_other_columns_say_is_passed_over(name: str) -> None:
-    assert roles(name) == ColumnRoles((), (), (), (name,))
-
-
-def test_named_settings_are_the_only_ones() -> None:
+def test_named_settings_are_the_only_ones_and_may_be_any_columns() -> None:
     found = roles("threads", "block_size", "cpu_cap_w", settings=["block_size"])
     assert found == ColumnRoles(("block_size",), (), (), ("threads", "cpu_cap_w"))
-
-
-def test_any_column_may_be_named_a_setting() -> None:
     names = ["gpu_w", "core_mhz", "energy_j"]
     assert roles(*names, settings=names).settings == tuple(names)
-
-
-def test_known_columns_are_nothing_else() -> None:
-    assert roles("kernel", "size", "device", "runtime_s") == ColumnRoles((), (), (), ())
 
 
 def test_each_kind_is_told_in_a_line() -> None:
@@ -173,12 +159,9 @@ def test_a_csv_file_is_read_and_says_its_own_application(tmp_path: Path, make_pr
     assert table.column("application").to_pylist() == ["lud", "sums"]
 
 
-def test_names_are_for_tables_only(tmp_path: Path) -> None:
+def test_names_are_for_tables_only_and_other_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="--application and --size are for a table of profiles"):
         import_own(tmp_path, application="lud")
-
-
-def test_other_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "p.json").write_text("{}")
     with pytest.raises(InputError, match="expected a folder with a dataset, or a table of profiles"):
         import_own(tmp_path / "p.json")
@@ -276,25 +259,26 @@ def test_kernels_of_an_application_keep_their_own_powers_and_counters() -> None:
     }
 
 
-def test_the_power_of_the_whole_is_the_node() -> None:
-    (row,) = cells(run(100.0, domains_w={"cpu": 30.0, "gpu": 50.0}))
-    assert (row["power_w"], json.loads(row["powers"])) == (100.0, {"cpu": 30.0, "gpu": 50.0, "node": 100.0})
-
-
-def test_a_whole_that_is_the_sum_of_domains_is_not_kept_beside_them() -> None:
-    (row,) = cells(run(80.0, domains_w={"package-0": 30.0, "gpu": 50.0, "package-0/core": 20.0}))
-    assert (row["power_w"], set(json.loads(row["powers"]))) == (80.0, {"package-0", "gpu", "package-0/core"})
+@pytest.mark.parametrize(
+    ("whole", "domains", "power_w", "kept"),
+    [
+        (100.0, {"cpu": 30.0, "gpu": 50.0}, 100.0, {"cpu": 30.0, "gpu": 50.0, "node": 100.0}),
+        # A whole that is the sum of its domains is not kept beside them.
+        (80.0, {"package-0": 30.0, "gpu": 50.0, "package-0/core": 20.0}, 80.0, None),
+        (None, {"cpu": 30.0, "gpu": 50.0}, 80.0, None),
+    ],
+)
+def test_the_power_of_the_whole_is_the_node_or_the_sum_of_domains(
+    whole: float | None, domains: dict[str, float], power_w: float, kept: dict[str, float] | None
+) -> None:
+    (row,) = cells(run(whole, domains_w=domains))
+    assert (row["power_w"], json.loads(row["powers"])) == (power_w, kept or domains)
 
 
 def test_the_whole_is_kept_everywhere_on_a_device_if_it_is_no_sum_anywhere() -> None:
     rows = cells(run(80.0, domains_w={"cpu": 80.0}), run(90.0, threads=2, domains_w={"cpu": 80.0}))
     assert [row["power_w"] for row in rows] == [80.0, 90.0]
     assert all("node" in row["powers"] for row in rows)
-
-
-def test_domains_alone_sum_to_the_whole() -> None:
-    (row,) = cells(run(None, domains_w={"cpu": 30.0, "gpu": 50.0}))
-    assert row["power_w"] == 80.0
 
 
 def test_devices_may_have_unlike_powers() -> None:
@@ -312,13 +296,9 @@ def test_a_run_without_power_stays_where_another_one_tells_it() -> None:
     )
 
 
-def test_what_files_left_out_is_told_with_the_rest() -> None:
-    _, notes = made(run(), left_out={"failed": 3})
+def test_what_files_left_out_and_their_notes_are_told() -> None:
+    dataset, notes = made(run(), notes=["f: settings: threads"], left_out={"failed": 3})
     assert notes[-1] == "runs left out: 3 (3 failed)"
-
-
-def test_notes_go_with_the_tables() -> None:
-    dataset, _ = made(run(), notes=["f: settings: threads"])
     assert notes_of(dataset.records)["origin"] == "Runs of one's own: f."
     assert "f: settings: threads." in notes_of(dataset.records)["what they are"]
     assert "folder" not in str(notes_of(dataset.energy))
@@ -472,39 +452,20 @@ def make(tmp_path: Path, time_us: float) -> Dataset:
     return import_source("aiwc2018", write_source(tmp_path / "s", runtimes=[runtime("gtx1080", 1, time_us)]))
 
 
-def test_another_dataset_stays(tmp_path: Path) -> None:
-    store(make(tmp_path, 1.0), tmp_path / "out")
-    with pytest.raises(InputError, match="expected no other dataset"):
-        store(make(tmp_path, 2.0), tmp_path / "out")
-    assert read_dataset(tmp_path / "out").records.column("time_s").to_pylist() == [[1e-6]]
-
-
-def test_it_goes_when_told_to(tmp_path: Path) -> None:
-    store(make(tmp_path, 1.0), tmp_path / "out")
-    store(make(tmp_path, 2.0), tmp_path / "out", replace=True)
-    assert read_dataset(tmp_path / "out").records.column("time_s").to_pylist() == [[2e-6]]
-
-
 def test_folders_may_be_texts(tmp_path: Path) -> None:
     store(import_source("aiwc2018", str(write_source(tmp_path / "s"))), str(tmp_path / "out"))
     store(import_own(str(tmp_path / "out")), str(tmp_path / "again"))
     assert read_dataset(tmp_path / "again").records.num_rows > 0
 
 
-def test_a_damaged_dataset_stays(tmp_path: Path) -> None:
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "records.parquet").write_bytes(b"precious")
+@pytest.mark.parametrize("name", ["records.parquet", "parts/records/lud.parquet"])
+def test_a_damaged_dataset_and_an_unfinished_build_stay(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "out" / name
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"precious")
     with pytest.raises(InputError, match="expected no other dataset"):
         store(make(tmp_path, 1.0), tmp_path / "out")
-
-
-def test_an_unfinished_build_stays(tmp_path: Path) -> None:
-    part = tmp_path / "out" / "parts" / "records" / "lud.parquet"
-    part.parent.mkdir(parents=True)
-    part.write_bytes(b"in the making")
-    with pytest.raises(InputError, match="expected no other dataset"):
-        store(make(tmp_path, 1.0), tmp_path / "out")
-    assert part.exists()
+    assert path.read_bytes() == b"precious"
 
 
 def test_an_import_that_was_cut_off_may_be_done_again(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The document of the tables says what the schemas say."""
+"""Tables in memory and in files, their schemas, and the document that describes them."""
 
 from __future__ import annotations
 
@@ -74,9 +74,7 @@ def test_a_table_has_the_columns_units_version_and_notes() -> None:
     assert table.to_pylist() == [
         {"name": "a", "settings": None, "count": None, "weight": None, "time_s": None}
     ]
-
-
-def test_json_cells_are_written_for_the_caller() -> None:
+    assert identity_of(pa.table({"name": ["a"]})) is None
     table = table_of(SCHEMA, [{"name": "a", "settings": {"b": 1, "a": [2]}}, {"name": "b", "settings": "[]"}])
     assert table.column("settings").to_pylist() == ['{"a": [2], "b": 1}', "[]"]
 
@@ -187,10 +185,6 @@ def test_rows_are_put_in_the_order_of_the_key() -> None:
     assert notes_of(ordered) == {"n": "kept"}
 
 
-def test_a_table_of_others_has_no_identity() -> None:
-    assert identity_of(pa.table({"name": ["a"]})) is None
-
-
 rows = st.lists(st.tuples(st.sampled_from(["a", "b", "\x1f", "", None]), st.integers(0, 2)), max_size=9)
 
 
@@ -273,12 +267,6 @@ def test_a_file_gives_back_what_it_got(
     assert back.schema.equals(table.schema, check_metadata=True)
 
 
-def test_a_path_may_be_a_text(tmp_path: Path) -> None:
-    table = table_of(SCHEMA_PARQUET, [{"name": "a"}])
-    write_table(table, str(tmp_path / "t.parquet"))
-    assert read_table(str(tmp_path / "t.parquet"), SCHEMA_PARQUET).equals(table)
-
-
 @given(rows_parquet=rows_parquet, cut=st.integers(0, 8))
 def test_the_chunks_of_a_table_do_not_show_in_its_file(
     folder: Path, rows_parquet: Sequence[dict[str, Any]], cut: int
@@ -320,6 +308,8 @@ def test_a_full_disk_leaves_every_file_as_it_was(tmp_path: Path, monkeypatch: py
 def test_a_file_that_was_cut_off_is_named(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     write_table(table_of(SCHEMA_PARQUET, [{"name": "a"}]), path)
+    with pytest.raises(InputError, match=r"none\.parquet: cannot read the table of things"):
+        read_table(str(tmp_path / "none.parquet"), SCHEMA_PARQUET)
     content = path.read_bytes()
     for length in range(0, len(content), 97):
         path.write_bytes(content[:length])
@@ -365,11 +355,6 @@ def test_notes_that_are_no_text_are_named(tmp_path: Path) -> None:
         read_table(path, SCHEMA_PARQUET)
 
 
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"t\.parquet: cannot read the table of things"):
-        read_table(tmp_path / "t.parquet", SCHEMA_PARQUET)
-
-
 def test_another_table_and_a_newer_one_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table({"name": ["a"]}), path)
@@ -409,15 +394,13 @@ SCHEMAS = (PROFILES, DEVICES, RECORDS, SESSIONS, ENERGY)
 
 
 @pytest.mark.parametrize("schema", SCHEMAS, ids=lambda schema: schema.table)
-def test_columns_have_names_of_their_own_and_titles(schema: Schema) -> None:
+def test_columns_have_names_of_their_own_titles_and_the_units_that_their_names_end_with(
+    schema: Schema,
+) -> None:
     names = [column.name for column in schema.columns]
     assert len(names) == len(set(names))
     assert set(schema.key) <= set(names)
     assert all(column.title for column in schema.columns)
-
-
-@pytest.mark.parametrize("schema", SCHEMAS, ids=lambda schema: schema.table)
-def test_a_unit_at_the_end_of_a_name_is_the_columns_unit(schema: Schema) -> None:
     units = {"_s": "s", "_per_s": ("B/s", "flop/s"), "_hz": "Hz", "_bytes": "B", "_j": "J", "_w": "W"}
     for column in schema.columns:
         ending = max((end for end in units if column.name.endswith(end)), key=len, default=None)
@@ -428,11 +411,8 @@ def test_a_unit_at_the_end_of_a_name_is_the_columns_unit(schema: Schema) -> None
 @given(st.dictionaries(st.text(), st.integers()))
 def test_equal_values_are_equal_texts(value: dict[str, int]) -> None:
     assert json_text(dict(reversed(value.items()))) == json_text(value)
-
-
-def test_json_has_no_numbers_that_are_not_finite() -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
-        json_text({"clock_hz": float("inf")})
+        json_text({**value, "clock_hz": float("inf")})
 
 
 def test_known_sizes_come_in_their_order_and_others_after() -> None:
@@ -448,32 +428,23 @@ def section(title: str) -> str:
     return _DOCUMENT.split(f"\n## {title}\n")[1].split("\n## ")[0]
 
 
+def _line(column: Column) -> str:
+    return f"| `{column.name}` | {column.type} | {column.unit} | {column.title} |"
+
+
 @pytest.mark.parametrize("schema", TABLES, ids=lambda schema: schema.table)
 def test_every_column_and_key_is_in_its_section(schema: Schema) -> None:
     text = section(schema.table.capitalize())
     assert f"Key: {', '.join(f'`{name}`' for name in schema.key)}." in text
     rows = [line for line in text.splitlines() if line.startswith("| `")]
-    assert rows == [
-        f"| `{column.name}` | {column.type} | {column.unit} | {column.title} |"
-        for column in schema.columns
-        if column.name not in _METRICS
-    ]
+    assert rows == [_line(column) for column in schema.columns if column.name not in _METRICS]
 
 
-def test_the_times_of_the_joined_view_are_there() -> None:
-    text = section("The joined view")
-    for column in JOINED.columns:
-        if column.name.startswith("time_"):
-            assert f"| `{column.name}` | {column.type} | {column.unit} | {column.title} |" in text
-
-
-def test_the_columns_of_configured_runs_are_there() -> None:
+def test_the_columns_of_the_views_are_there() -> None:
+    rows = [line for line in section("The joined view").splitlines() if line.startswith("| `time_")]
+    assert rows == [_line(column) for column in JOINED.columns if column.name.startswith("time_")]
     rows = [line for line in section("Configured runs").splitlines() if line.startswith("| `")]
-    assert rows == [
-        f"| `{column.name}` | {column.type} | {column.unit} | {column.title} |"
-        for column in CONFIGURED.columns
-        if column.name not in CONFIGURED.key
-    ]
+    assert rows == [_line(column) for column in CONFIGURED.columns if column.name not in CONFIGURED.key]
 
 
 def test_the_limits_of_the_warnings_are_there() -> None:

@@ -63,46 +63,39 @@ def test_configurations_of_a_kernel_are_rows_of_their_own() -> None:
     ]
 
 
-def test_power_is_all_energy_over_all_time() -> None:
-    assert power(energy("package-0", 10.0, 1.0), energy("package-0", 40.0, 2.0, repeat=1)) == 30.0
+@pytest.mark.parametrize(
+    ("energies", "watts"),
+    [
+        # All energy over all time.
+        ([energy("package-0", 10.0, 1.0), energy("package-0", 40.0, 2.0, repeat=1)], 30.0),
+        ([energy("gpu", 50.0)], 50.0),
+        # The node where it is measured, else the sum of domains side by side.
+        ([energy("cpu", 50.0), energy("gpu", 20.0), energy("node", 90.0)], 90.0),
+        ([energy("package-0", 50.0), energy("package-1", 20.0), energy("gpu", 5.0)], 75.0),
+        # A domain inside another that is there is not counted twice.
+        *(
+            ([energy("package-0", 50.0), energy(inner, 20.0)], 50.0)
+            for inner in ("package-0/core", "package-0/dram", "package-0/core/0")
+        ),
+        ([energy("package-0/core", 20.0), energy("package-0/dram", 3.0)], 23.0),
+        ([energy("psys", 60.0), energy("package-0", 50.0), energy("gpu", 5.0)], 65.0),
+        # Without a duration, energy says nothing of power.
+        ([rows.energy(domain="gpu", energy_j=9.0, duration_s=None)], None),
+        ([rows.energy(domain="gpu", energy_j=9.0, duration_s=0.0)], None),
+    ],
+)
+def test_the_power_of_a_cell_is_that_of_its_whole_device(energies: list[Row], watts: float | None) -> None:
+    assert power(*energies) == watts
 
 
-def test_energy_of_the_application_stands_for_all_of_its_kernels() -> None:
+def test_energy_of_the_application_stands_for_kernels_that_have_none_of_their_own() -> None:
     records = [rows.record(kernel=kernel) for kernel in ("sum", "scale")]
-    table = configured(rows.dataset(records=records, energies=[energy("gpu", 50.0)]))
-    assert table.column("power_w").to_pylist() == [50.0, 50.0]
-
-
-def test_energy_of_a_kernel_alone_is_taken_before_that_of_its_application() -> None:
-    records = [rows.record(kernel=kernel) for kernel in ("sum", "scale")]
-    energies = [energy("gpu", 50.0), energy("gpu", 70.0, kernel="sum")]
-    found = configured(rows.dataset(records=records, energies=energies)).to_pylist()
-    assert {row["kernel"]: row["power_w"] for row in found} == {"scale": 50.0, "sum": 70.0}
-
-
-def test_the_only_domain_is_the_power() -> None:
-    assert power(energy("gpu", 50.0)) == 50.0
-
-
-def test_the_node_is_the_power_where_it_is_measured() -> None:
-    assert power(energy("cpu", 50.0), energy("gpu", 20.0), energy("node", 90.0)) == 90.0
-
-
-def test_domains_side_by_side_are_summed() -> None:
-    assert power(energy("package-0", 50.0), energy("package-1", 20.0), energy("gpu", 5.0)) == 75.0
-
-
-@pytest.mark.parametrize("inner", ["package-0/core", "package-0/dram", "package-0/core/0"])
-def test_a_domain_inside_another_is_not_counted_twice(inner: str) -> None:
-    assert power(energy("package-0", 50.0), energy(inner, 20.0)) == 50.0
-
-
-def test_a_domain_inside_one_that_is_not_there_is_counted() -> None:
-    assert power(energy("package-0/core", 20.0), energy("package-0/dram", 3.0)) == 23.0
-
-
-def test_packages_are_inside_their_platform() -> None:
-    assert power(energy("psys", 60.0), energy("package-0", 50.0), energy("gpu", 5.0)) == 65.0
+    for energies, watts in (
+        ([energy("gpu", 50.0)], {"scale": 50.0, "sum": 50.0}),
+        ([energy("gpu", 50.0), energy("gpu", 70.0, kernel="sum")], {"scale": 50.0, "sum": 70.0}),
+    ):
+        found = configured(rows.dataset(records=records, energies=energies)).to_pylist()
+        assert {row["kernel"]: row["power_w"] for row in found} == watts
 
 
 def test_a_cell_that_lacks_a_domain_of_its_device_has_no_sum() -> None:
@@ -125,31 +118,15 @@ def test_devices_have_powers_of_their_own_domains() -> None:
     assert {row["device"]: row["power_w"] for row in found} == {"cpu": 30.0, "gpu": 90.0, "phi": None}
 
 
-def test_a_domain_may_be_chosen() -> None:
-    row = only(
-        rows.dataset(records=[rows.record()], energies=[energy("cpu", 50.0), energy("node", 90.0)]),
-        domain="cpu",
-    )
-    assert row["power_w"] == 50.0
-    assert json.loads(row["powers"]) == {"cpu": 50.0, "node": 90.0}
-
-
-def test_a_domain_that_nothing_measured_is_refused_with_those_there_are() -> None:
+def test_a_domain_may_be_chosen_of_those_that_were_measured() -> None:
+    energies = [energy("cpu", 50.0), energy("node", 90.0)]
+    row = only(rows.dataset(records=[rows.record()], energies=energies), domain="cpu")
+    assert (row["power_w"], json.loads(row["powers"])) == (50.0, {"cpu": 50.0, "node": 90.0})
     with pytest.raises(InputError) as caught:
-        power(energy("cpu", 50.0), energy("gpu", 5.0), domain="dram")
-    assert str(caught.value) == "domain: expected one whose power made up has (cpu, gpu), found 'dram'"
+        power(*energies, domain="dram")
+    assert str(caught.value) == "domain: expected one whose power made up has (cpu, node), found 'dram'"
     with pytest.raises(InputError, match=r"has \(none\), found 'gpu'"):
         power(domain="gpu")
-
-
-@pytest.mark.parametrize("duration_s", [None, 0.0])
-def test_energy_without_a_duration_says_nothing_of_power(duration_s: float | None) -> None:
-    row = only(
-        rows.dataset(
-            records=[rows.record()], energies=[rows.energy(domain="gpu", energy_j=9.0, duration_s=duration_s)]
-        )
-    )
-    assert (row["power_w"], row["powers"]) == (None, None)
 
 
 def test_what_sessions_that_failed_left_is_passed_over() -> None:
@@ -166,25 +143,26 @@ def test_what_sessions_that_failed_left_is_passed_over() -> None:
     assert json.loads(row["counters"]) == {"cycles": 3.0}
 
 
-def test_counters_are_those_of_a_run_over_all_processes() -> None:
-    sessions = [
-        rows.session(runs=10, counters={"cycles": 50, "faults": 4}),
-        rows.session(repeat=1, runs=30, counters={"cycles": 30, "faults": None}),
-    ]
+@pytest.mark.parametrize(
+    ("sessions", "counters"),
+    [
+        (
+            [
+                rows.session(runs=10, counters={"cycles": 50, "faults": 4}),
+                rows.session(repeat=1, runs=30, counters={"cycles": 30, "faults": None}),
+            ],
+            {"cycles": 2.0, "faults": 0.4},
+        ),
+        # A session that does not say its runs counted one.
+        ([rows.session(runs=None, counters={"ipc": 1.5})], {"ipc": 1.5}),
+        *(([rows.session(counters=nothing)], None) for nothing in (None, {}, {"cycles": None})),
+    ],
+)
+def test_counters_are_those_of_a_run_over_all_processes(
+    sessions: list[Row], counters: dict[str, float] | None
+) -> None:
     row = only(rows.dataset(records=[rows.record()], sessions=sessions))
-    assert json.loads(row["counters"]) == {"cycles": 2.0, "faults": 0.4}
-
-
-def test_counters_of_a_session_that_does_not_say_its_runs_are_of_one() -> None:
-    sessions = [rows.session(runs=None, counters={"ipc": 1.5})]
-    row = only(rows.dataset(records=[rows.record()], sessions=sessions))
-    assert json.loads(row["counters"]) == {"ipc": 1.5}
-
-
-@pytest.mark.parametrize("counters", [None, {}, {"cycles": None}])
-def test_nothing_counted_is_no_counters(counters: Any) -> None:
-    sessions = [rows.session(counters=counters)]
-    assert only(rows.dataset(records=[rows.record()], sessions=sessions))["counters"] is None
+    assert json.loads(row["counters"] or "null") == counters
 
 
 @pytest.mark.parametrize("counters", [{"cycles": "many"}, {"cycles": True}, [1.0], 3])
@@ -195,9 +173,10 @@ def test_counters_that_are_no_numbers_by_name_are_refused(counters: Any) -> None
 
 
 def test_nothing_gives_no_rows() -> None:
-    table = configured(rows.dataset())
-    assert table.num_rows == 0
-    check(CONFIGURED, table, "configured")
+    for view, schema in ((configured, CONFIGURED), (join, JOINED)):
+        table = view(rows.dataset(profiles=[rows.profile()]))
+        assert table.num_rows == 0
+        check(schema, table, schema.table)
 
 
 def test_rows_are_in_the_order_of_the_key_whatever_order_they_had() -> None:
@@ -270,10 +249,6 @@ def test_a_cell_has_the_statistics_of_its_run_means() -> None:
     assert row["time_sd_s"] == pytest.approx(13**0.5)
 
 
-def test_one_run_has_no_deviation() -> None:
-    assert only_joined(rows.dataset(records=[rows.record()]))["time_sd_s"] is None
-
-
 def test_what_differs_in_the_key_is_another_cell_but_a_process_is_not() -> None:
     others: list[dict[str, Any]] = [
         {"kernel": "k"},
@@ -310,6 +285,8 @@ def test_another_word_for_the_invocations_is_refused() -> None:
 def test_a_cell_without_a_profile_stays() -> None:
     row = only_joined(rows.dataset(profiles=[rows.profile("other", opcode=9)], records=[rows.record()]))
     assert {row[metric.name] for metric in METRICS} == {None}
+    # One run has no deviation.
+    assert row["time_sd_s"] is None
 
 
 def test_descriptors_of_the_device_are_there() -> None:
@@ -328,12 +305,6 @@ def test_records_of_a_session_that_failed_are_left_out() -> None:
         sessions=[rows.session(failure="wrong result"), rows.session(repeat=1)],
     )
     assert only_joined(dataset)["time_median_s"] == 3
-
-
-def test_nothing_joins_to_nothing() -> None:
-    table = join(rows.dataset(profiles=[rows.profile()]))
-    assert table.num_rows == 0
-    check(JOINED, table, "joined")
 
 
 def test_the_view_has_units_and_can_be_written(tmp_path: Path) -> None:
