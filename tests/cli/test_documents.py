@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from crosscast.cli import main
 from crosscast.cli.app import app_for
 from crosscast.cluster.jobs import ORDERS
 from crosscast.cluster.placements import PLACEMENTS
@@ -113,3 +114,28 @@ def test_its_example_in_python_does_what_it_says(scheduling: str, monkeypatch: p
     monkeypatch.chdir(_DOCUMENT.parents[1])
     done = doctest.testfile(str(_DOCUMENT), module_relative=False)
     assert scheduling and done.attempted > 0 and done.failed == 0
+
+
+README = ROOT / "README.md"
+SESSIONS = (
+    re.findall(r"^\$ (crosscast .*?[^\\])\n(.*?)^```", README.read_text(encoding="utf-8"), re.M | re.S)
+    if README.exists()
+    else []
+)
+
+
+@pytest.mark.parametrize(("command", "output"), SESSIONS, ids=lambda text: text.split()[1])
+def test_what_the_readme_shows_is_what_comes_out(
+    command: str, output: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(ROOT)
+    assert main(shlex.split(command.replace("\\\n", ""))[1:]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    for line in output.splitlines():
+        assert line in printed or re.fullmatch(r"  \.\.\. and \d+ more", line), line
+
+
+def test_the_readme_is_short_and_begins_with_a_forecast() -> None:
+    lines = README.read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 150
+    assert next(place for place, line in enumerate(lines) if line.startswith("Recommended: ")) <= 50

@@ -284,5 +284,4 @@ app = cyclopts.App(
 
 app.command(profile)
 app.command(campaign)
-# As it was called before.
 app.command(translate)

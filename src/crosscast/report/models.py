@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import importlib
+from collections.abc import Sequence
 from typing import Any
 
 from crosscast.predict.named_models import NamedModel
-from crosscast.report.configuration import held_out_errors as configuration_errors
-from crosscast.report.configuration import trained_on as configuration_training
-from crosscast.report.corun import held_out_corun_errors, trained_on_mixes
 from crosscast.report.document import Heading, Part, Report, Table
-from crosscast.report.prediction import held_out_errors, trained_on
-from crosscast.report.relative import relative_errors_text, trained_on_runs
 
-_TEXTS: dict[str, tuple[Callable[[Any], str], Callable[[Any], list[str]]]] = {
-    "time": (trained_on, lambda card: held_out_errors(card, 0)),
-    "relative": (trained_on_runs, relative_errors_text),
-    "configuration": (configuration_training, configuration_errors),
-    "corun": (trained_on_mixes, held_out_corun_errors),
+_TEXTS = {
+    "time": "prediction:trained_on,held_out_errors",
+    "relative": "relative:trained_on_runs,relative_errors_text",
+    "configuration": "configuration:trained_on,held_out_errors",
+    "corun": "corun:trained_on_mixes,held_out_corun_errors",
 }
-"""What a model was trained on, and how good it is on what it has not seen, by question."""
+"""Functions of a card, by question: what the model was trained on, and its errors on unseen applications."""
 
 
 def models_report(found: Sequence[NamedModel]) -> Report:
@@ -41,7 +37,10 @@ def models_report(found: Sequence[NamedModel]) -> Report:
 
 def model_report(named: NamedModel, card: Any) -> Report:
     """One model: what it was trained on, how good it is, where its data are from."""
-    training, errors = _TEXTS[named.question]
+    module, _, functions = _TEXTS[named.question].partition(":")
+    # Each question's tables need parts of the package that the others do not.
+    texts = importlib.import_module(f"crosscast.report.{module}")
+    training, errors = (getattr(texts, name) for name in functions.split(","))
     parts: list[Part] = [
         Heading(named.name, 1),
         f"{named.about}.",

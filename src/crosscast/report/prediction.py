@@ -92,7 +92,7 @@ def trained_on(card: TimeCard) -> str:
     )
 
 
-def held_out_errors(card: TimeCard, probes: int) -> list[str]:
+def held_out_errors(card: TimeCard, probes: int = 0) -> list[str]:
     """How good the model was on held-out applications, with so many probes or the next fewer.
 
     Returns
