@@ -2,28 +2,29 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
-EXAMPLES := $(patsubst %,examples/%.toml,vecadd matmul histogram reduce)
-
-DEMO_SUITE := bfs,csr,dwt,kmeans,lud,nw,srad
+EXAMPLES := $(patsubst %,examples/%.toml,vecadd matmul histogram reduce saxpy)
 
 .PHONY: demo test lint types unit format clean data data-corun
 
 demo: $(STAMP)
 	mkdir -p out
+	@echo; echo "What it is, on no device: 45 metrics of each kernel launch"
 	$(BIN)/crosscast characterize $(EXAMPLES) --check-bounds --parquet out/profiles.parquet --plot out/kiviat.png
+	@echo; echo "How long it takes on 15 devices that are not here, by a model that comes along"
+	$(BIN)/crosscast predict examples/saxpy.toml --html out/forecast.html
+	$(BIN)/crosscast predict relative examples/matmul.toml --kernel matmul_tiled --relative-to i7-6700k
+	$(BIN)/crosscast models opencl-15-devices
+	@echo; echo "What this machine has, and how long it takes here"
 	$(BIN)/crosscast devices
 	$(BIN)/crosscast measure examples/matmul.toml --device pocl:0 --min-time 0.5
-	$(BIN)/crosscast dataset build --out out/dataset --suite $(DEMO_SUITE) --sizes tiny,small --devices all \
-	    --min-time 0.2
-	@echo "kmeans is left out of the model, and predicted as an application that it never saw:"
-	$(BIN)/crosscast train time out/dataset --without kmeans --out out/model
-	$(BIN)/crosscast predict time out/dataset --application kmeans --model out/model
-	$(BIN)/crosscast predict time examples/matmul.toml --model out/model
-	$(BIN)/crosscast report out/dataset --application kmeans --out out/report.html
+	@echo; echo "A schedule of a made cluster"
 	$(BIN)/crosscast simulate policies examples/made-cluster.swf --policy fcfs,easy --backfill fcfs,shortest
 	$(BIN)/crosscast simulate policies examples/made-cluster.swf --users --figures out/cluster
-	@echo "The page of pictures is out/report.html, the picture of the profiles out/kiviat.png, that of the schedule out/cluster/timeline.png."
-	@echo "'$(BIN)/crosscast dataset describe bundled' shows the dataset that comes with Crosscast."
+	@echo
+	@echo "The forecast is out/forecast.html, the picture of the profiles out/kiviat.png, that of the schedule out/cluster/timeline.png."
+	@echo "Next, with a kernel of your own: $(BIN)/crosscast predict my.cl --kernel NAME --global 1048576 --arg float:1048576:uniform ..."
+	@echo "and a model of your own devices: $(BIN)/crosscast dataset build --out mine --suite all --sizes tiny,small --devices all"
+	@echo "                                 $(BIN)/crosscast train time mine --out model"
 
 test: lint types unit
 
