@@ -80,8 +80,8 @@ _POWER_BOUND_W = 1000.0
 _LONGEST_INTERVAL_S = 10.0
 """Time between two readings that is never exceeded, in seconds."""
 
-_COUNTING_STEP_S = 0.1
-"""Far more than the counters take to move on (about a millisecond)."""
+_RAPL_SLACK_S = 0.1
+"""Far more than the counters of CPUs take to move on (about a millisecond)."""
 
 MICRO = 1e-6
 """Joules in a microjoule."""
@@ -186,7 +186,7 @@ class RaplSensor(Counting):
             return after - before
         zone = self._zones[domain]
         step_uj = after - before + (zone.range_uj or 0)
-        if not 0 <= step_uj * MICRO <= _POWER_BOUND_W * (seconds + _COUNTING_STEP_S):
+        if not 0 <= step_uj * MICRO <= _POWER_BOUND_W * (seconds + _RAPL_SLACK_S):
             raise SensorFault(
                 f"rapl: {zone.file} went back from {before} to {after}, which is no wrap-around"
             )

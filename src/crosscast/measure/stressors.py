@@ -35,8 +35,16 @@ def image(number: int, pixels: int) -> npt.NDArray[np.uint32]:
     return value ^ (value >> _SHIFT)
 
 
-_IMAGES = 4
-_GROUPS = 8
+IMAGES = 4
+"""Images of the pool."""
+ARRAYS = 2
+"""Arrays of the size of an image, beside the pool."""
+
+
+def extents_of(image_bytes: int, groups: int = 8, items: int = 1) -> dict[str, int]:
+    """Extents of a microbenchmark that goes over a pool once, with images of whole vectors."""
+    whole = max(image_bytes // VECTOR_BYTES, 1) * VECTOR_BYTES
+    return {"image_bytes": whole, "images": IMAGES, "passes": 1, "groups": groups, "items": items}
 
 
 class ImageReader(Application):
@@ -61,8 +69,7 @@ class ImageReader(Application):
     @classmethod
     def fit(cls, nbytes: int) -> dict[str, int]:
         """Four images, of which the arrays leave room for."""
-        whole = max(nbytes // (_IMAGES + 2) // VECTOR_BYTES, 1) * VECTOR_BYTES
-        return {"image_bytes": whole, "images": _IMAGES, "passes": 1, "groups": _GROUPS, "items": 1}
+        return extents_of(nbytes // (IMAGES + ARRAYS))
 
     @classmethod
     def source_path(cls) -> Path:
@@ -202,7 +209,8 @@ Words = npt.NDArray[np.uint32]
 class HostQueue:
     """Runs the microbenchmarks in this process, on one core; an array is its own buffer.
 
-    For machines without an OpenCL device: start one process for each core that should be busy.
+    For machines without an OpenCL device: start one process for each core that should be busy. Each method
+    is a kernel, by its name.
     """
 
     def write(self, *arrays: npt.NDArray[Any]) -> None:
@@ -215,49 +223,34 @@ class HostQueue:
         self, kernel: str, global_size: tuple[int, ...], local_size: tuple[int, ...], *args: Any
     ) -> None:
         """Do what a kernel of the microbenchmarks does."""
-        _KERNELS[kernel](*args)
+        getattr(self, f"_{kernel}")(*args)
 
+    def _make_images(self, pool: Words, pixels: np.uint64, made: Words) -> None:
+        if made[0] != _MADE:
+            pool[:] = image(0, int(pixels))
+            made[0] = _MADE
 
-def _make_images(pool: Words, pixels: np.uint64, made: Words) -> None:
-    if made[0] != _MADE:
-        pool[:] = image(0, int(pixels))
-        made[0] = _MADE
+    def _read_images(
+        self, pool: Words, vectors: int, images: int, stride: int, iterations: int, *buffers: Words
+    ) -> None:
+        elements, sums, _ = buffers
+        pixels, elements_sum = np.zeros(1, np.uint32), np.zeros(1, np.uint32)
+        for iteration in range(iterations):
+            number = iteration % images
+            first = int(number * stride) * _PIXELS_OF_VECTOR
+            pixels += pool[first : first + int(vectors) * _PIXELS_OF_VECTOR].sum(dtype=np.uint32)
+            elements_sum += elements[number] + np.uint32(1)
+        sums[:] = elements_sum
+        sums[:1] += pixels
 
-
-def _read_images(
-    pool: Words,
-    vectors: int,
-    images: int,
-    stride: int,
-    iterations: int,
-    elements: Words,
-    sums: Words,
-    made: Words,
-) -> None:
-    pixels, elements_sum = np.zeros(1, np.uint32), np.zeros(1, np.uint32)
-    for iteration in range(iterations):
-        number = iteration % images
-        first = int(number * stride) * _PIXELS_OF_VECTOR
-        pixels += pool[first : first + int(vectors) * _PIXELS_OF_VECTOR].sum(dtype=np.uint32)
-        elements_sum += elements[number] + np.uint32(1)
-    sums[:] = elements_sum
-    sums[:1] += pixels
-
-
-def _add_images(
-    pool: Words, vectors: int, images: int, iterations: int, even: Words, odd: Words, made: Words
-) -> None:
-    frames = pool.reshape(int(images), -1)
-    for iteration in range(iterations):
-        source, target = (odd, even) if iteration % 2 else (even, odd)
-        if iteration == 0:
-            source[:] = 0
-        np.add(source, frames[iteration % images], out=target)
-
-
-_KERNELS: Mapping[str, Callable[..., None]] = MappingProxyType(
-    {"make_images": _make_images, "read_images": _read_images, "add_images": _add_images}
-)
+    def _add_images(self, pool: Words, vectors: int, images: int, iterations: int, *buffers: Words) -> None:
+        even, odd, _ = buffers
+        frames = pool.reshape(int(images), -1)
+        for iteration in range(iterations):
+            source, target = (odd, even) if iteration % 2 else (even, odd)
+            if iteration == 0:
+                source[:] = 0
+            np.add(source, frames[iteration % images], out=target)
 
 
 @dataclass(frozen=True)
@@ -280,9 +273,7 @@ def host_run(
         raise InputError(f"seconds: expected a number of seconds, found {seconds:g}")
     if image_bytes < VECTOR_BYTES:
         raise InputError(f"image_bytes: expected at least {VECTOR_BYTES}, found {image_bytes}")
-    whole = image_bytes // VECTOR_BYTES * VECTOR_BYTES
-    extents = {"image_bytes": whole, "images": _IMAGES, "passes": 1, "groups": 1, "items": 1}
-    made, queue = LEVELS[level](extents, 0), HostQueue()
+    made, queue = LEVELS[level](extents_of(image_bytes, groups=1), 0), HostQueue()
     made.run(queue)
     ready()
     runs, start = 0, time.perf_counter()

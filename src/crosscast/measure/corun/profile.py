@@ -16,13 +16,10 @@ from crosscast.measure.corun.run import CoRunnerRun, MixRun, MixRunner, Work
 from crosscast.measure.cpu_counters import counter_shares
 from crosscast.measure.opencl import OpenCLDevice
 from crosscast.measure.processes import InstructionMixJob, run_job
-from crosscast.measure.stressors import LEVELS, VECTOR_BYTES, VGA_BYTES
+from crosscast.measure.stressors import ARRAYS, IMAGES, LEVELS, VGA_BYTES, extents_of
 from crosscast.measure.subjects import TIMEOUT_S, Stressor, Subject
 from crosscast.units import format_bytes, format_bytes_per_second
 
-_IMAGES = 4
-_ARRAYS = 2
-"""Arrays of the size of an image, beside the pool."""
 _MOST_OF_MEMORY = 0.125
 _UNKNOWN_CACHE = 1 << 20
 _LARGE_IMAGE = 64 << 20
@@ -38,6 +35,7 @@ _TOO_FAST = 0.9
 """A slowdown below this is of a time alone that was disturbed."""
 _SLACK = 0.05
 """What noise may turn around."""
+_NO_JOB = "no job ended in time"
 
 
 @dataclass(frozen=True)
@@ -88,7 +86,7 @@ class Calibration:
         """What was measured and how, for people."""
         uncounted = any(level.llc_miss is None for level in self.levels)
         return (
-            f"stressors on {self.device}: {self.text}; {_IMAGES} images of "
+            f"stressors on {self.device}: {self.text}; {IMAGES} images of "
             f"{format_bytes(self.image_bytes)}"
             + (" (no counters of misses here: bandwidths)" if uncounted else "")
         )
@@ -150,28 +148,23 @@ def _from_cache(level: Level, from_memory: Level) -> bool:
 
 def _room(facts: Mapping[str, Any]) -> int:
     """Most bytes of an image."""
-    room = int(_MOST_OF_MEMORY * facts["memory_bytes"]) // (_IMAGES + _ARRAYS)
-    return max(room // VECTOR_BYTES, 1) * VECTOR_BYTES
+    room = int(_MOST_OF_MEMORY * facts["memory_bytes"]) // (IMAGES + ARRAYS)
+    return extents_of(room)["image_bytes"]
 
 
 def _extents(facts: Mapping[str, Any]) -> dict[str, int]:
     cache = max((facts.get(name) or 0 for name in ("l1_bytes", "l2_bytes", "l3_bytes")), default=0)
     wanted = max(cache or _UNKNOWN_CACHE, VGA_BYTES)
-    on_gpu = facts["type"] == "gpu"
-    return {
-        "image_bytes": min(wanted // VECTOR_BYTES * VECTOR_BYTES, _room(facts)),
-        "images": _IMAGES,
-        "passes": 1,
-        "groups": (_GPU_GROUPS if on_gpu else _CPU_GROUPS) * facts["compute_units"],
-        "items": min(_GPU_ITEMS, facts["max_work_group_size"]) if on_gpu else 1,
-    }
+    units, image_bytes = facts["compute_units"], min(wanted, _room(facts))
+    if facts["type"] == "gpu":
+        return extents_of(image_bytes, _GPU_GROUPS * units, min(_GPU_ITEMS, facts["max_work_group_size"]))
+    return extents_of(image_bytes, _CPU_GROUPS * units)
 
 
 def _measured(crew: MixRunner, device: str, subject: Stressor) -> Level:
     (co_runner,) = crew.run([Work(subject)]).co_runners
-    if co_runner.failure is not None or not co_runner.times_s or not co_runner.runs:
-        why = co_runner.failure or "no job ended in time"
-        raise DeviceFault(f"{device}: the stressor {subject.level} failed ({why})")
+    if not co_runner.times_s or not co_runner.runs:
+        raise DeviceFault(f"{device}: the stressor {subject.level} failed ({co_runner.failure or _NO_JOB})")
     made = LEVELS[subject.level](subject.parameters, 0)
     job_s = fmean(co_runner.times_s)
     return Level(
@@ -182,9 +175,6 @@ def _measured(crew: MixRunner, device: str, subject: Stressor) -> Level:
         made.iterations * made.image_bytes * co_runner.runs / job_s,
         counter_shares(co_runner.counters).get("llc_miss"),
     )
-
-
-Note = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -204,7 +194,7 @@ def profile_of(
     *,
     characterize: bool = False,
     on_cpu: tuple[OpenCLDevice, MixRunner] | None = None,
-    note: Note = lambda text: None,
+    note: Callable[[str], None] = lambda text: None,
 ) -> Profiled:
     """Profile an application on a device: alone, then beside each stressor.
 
@@ -215,7 +205,9 @@ def profile_of(
     note(f"{label} alone")
     alone = crew.run([Work(subject)])
     (own,) = alone.co_runners
-    time_s, runs = _expect_time(own, label), own.runs or 1
+    if not own.times_s:
+        raise DeviceFault(own.failure or f"{label}: {_NO_JOB}")
+    time_s, runs = fmean(own.times_s), own.runs or 1
     notes = list(alone.notes)
     features: dict[str, float] = {}
     if characterize:
@@ -265,13 +257,6 @@ def device_power_w(mix: MixRun) -> float | None:
     return sum(mix.powers_w[name] for name in domains) if domains else None
 
 
-def _expect_time(co_runner: CoRunnerRun, name: str) -> float:
-    time_s = job_time_s(co_runner)
-    if co_runner.failure is not None or time_s is None:
-        raise DeviceFault(co_runner.failure or f"{name}: no job ended in time")
-    return time_s
-
-
 def _of_cpu(device: OpenCLDevice, alone: MixRun, time_s: float) -> dict[str, float]:
     """Features of Table 5 that are of a CPU, from a run there."""
     (co_runner,) = alone.co_runners
@@ -290,10 +275,10 @@ def _elsewhere(
     """The same of an application whose device is no CPU, for a job of the same runs."""
     alone = crew.run([Work(subject)])
     (co_runner,) = alone.co_runners
-    time_s = job_time_s(co_runner)
-    if co_runner.failure is not None or time_s is None:
-        notes.append(f"on {device.id}: {co_runner.failure or 'no job ended in time'}")
+    if not co_runner.times_s:
+        notes.append(f"on {device.id}: {co_runner.failure or _NO_JOB}")
         return {}
+    time_s = fmean(co_runner.times_s)
     found = _of_cpu(device, alone, time_s)
     # How busy the CPU is there says nothing of how busy the device is.
     found.pop("utilisation", None)
@@ -303,9 +288,8 @@ def _elsewhere(
 def _beside(level: Level, mix: MixRun, time_s: float, notes: list[str]) -> dict[str, float]:
     """Features of an application beside a stressor."""
     own, other = (job_time_s(co_runner) for co_runner in mix.co_runners)
-    failures = [co_runner.failure for co_runner in mix.co_runners if co_runner.failure is not None]
-    if failures or own is None or other is None:
-        why = failures[0] if failures else "no job ended in time"
+    if mix.failed or own is None or other is None:
+        why = next((each.failure for each in mix.co_runners if each.failure), _NO_JOB)
         notes.append(f"beside the stressor {level.name}: {why}")
         return {}
     slowdown, inflicted = own / time_s, other / level.time_s
