@@ -12,7 +12,7 @@ uint pixel_of(ulong place)
     return value ^ (value >> 15);
 }
 
-/* Fill the pool of images where they stay, if that has not been done: copies would be neighbours too. */
+/* Fill the pool of images where they stay, if that has not been done: copies would be co-runners too. */
 __kernel void make_images(__global uint *pool, ulong pixels, __global const uint *made)
 {
     if (made[0] == MADE)

@@ -1,1 +1,1 @@
-"""Measuring applications that share a device: bags, microbenchmarks, profiles and campaigns."""
+"""Measuring applications that share a device: mixes, profiles beside stressors, and campaigns."""
