@@ -38,15 +38,15 @@ step("first")
 pytestmark = pytest.mark.usefixtures("own_process")
 
 
-def started(program: str, path: Path) -> subprocess.Popen[str]:
-    script = dedent(BEGIN) + dedent(program)
+def started(program: str, path: Path, before: str = "") -> subprocess.Popen[str]:
+    script = before + BEGIN + dedent(program)
     return subprocess.Popen(
         [sys.executable, "-c", script, str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
 
 
-def ended(program: str, path: Path) -> tuple[int, str]:
-    with started(program, path) as process:
+def ended(program: str, path: Path, before: str = "") -> tuple[int, str]:
+    with started(program, path, before) as process:
         return process.wait(), process.communicate()[1]
 
 
@@ -115,11 +115,9 @@ def test_a_program_that_ends_has_written_its_runs(
 
 def test_regions_in_functions_that_run_at_the_end_are_written_too(tmp_path: Path) -> None:
     path = tmp_path / "runs.jsonl"
-    script = "import atexit\natexit.register(lambda: step('last'))\n" + BEGIN
-    done = subprocess.run(
-        [sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, names_in(path)) == (0, ["first", "last"]), done.stderr
+    program = "import atexit\natexit.register(lambda: step('last'))\n"
+    status, errors = ended("", path, before=program)
+    assert (status, names_in(path)) == (0, ["first", "last"]), errors
 
 
 def test_a_killed_program_loses_only_what_it_did_just_before(tmp_path: Path) -> None:
@@ -228,13 +226,6 @@ def test_runs_are_written_in_the_background(tmp_path: Path) -> None:
     wait_until(lambda: times_in(path) == [1.0, 2.0, 3.0])
 
 
-def test_runs_are_written_when_that_is_asked_for(tmp_path: Path) -> None:
-    history = History(tmp_path / "runs.jsonl")
-    history.record(run_of(KEY))
-    history.flush()
-    assert times_in(tmp_path / "runs.jsonl") == [0.5]
-
-
 def test_a_history_without_a_file_keeps_the_last_runs() -> None:
     history = History()
     for number in range(KEPT + 5):
@@ -334,29 +325,24 @@ def test_a_file_that_cannot_be_written_is_said_once_and_stops_nothing(
     assert len(history) == 3
 
 
-def test_a_run_too_long_for_a_line_is_left_out_of_the_file(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize(
+    ("cells", "said"),
+    [
+        ({"counters": {"a" * (1 << 20): 1.0}}, "a run of a is too long for the history"),
+        ({"energy_j": {"gpu": float("nan")}}, "a run of a cannot be written to the history"),
+        ({"energy_j": {"gpu": np.float32(0.5)}}, "a run of a cannot be written to the history"),
+    ],
+)
+def test_a_run_that_no_line_holds_is_left_out_of_the_file(
+    cells: dict[str, Any], said: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     history = History(tmp_path / "runs.jsonl")
     with caplog.at_level(logging.WARNING, "crosscast"):
-        history.record(run_of(KEY, counters={"a" * (1 << 20): 1.0}))
+        history.record(run_of(KEY, **cells))
         history.record(run_of(KEY, 2.0))
         history.flush()
     assert times_in(tmp_path / "runs.jsonl") == [2.0]
-    assert "a run of a is too long for the history" in caplog.text
-
-
-@pytest.mark.parametrize("number", [float("nan"), np.float32(0.5)])
-def test_a_run_of_numbers_that_are_none_is_left_out_of_the_file(
-    number: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    history = History(tmp_path / "runs.jsonl")
-    with caplog.at_level(logging.WARNING, "crosscast"):
-        history.record(run_of(KEY, energy_j={"gpu": number}))
-        history.record(run_of(KEY, 2.0))
-        history.flush()
-    assert times_in(tmp_path / "runs.jsonl") == [2.0]
-    assert "a run of a cannot be written to the history" in caplog.text
+    assert said in caplog.text
 
 
 def test_where_no_thread_can_be_started_runs_are_written_at_once(

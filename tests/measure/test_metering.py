@@ -29,21 +29,14 @@ from support.processes import wait_until
 pytestmark = pytest.mark.usefixtures("own_process")
 
 
-def test_it_works_until_there_is_nothing_more_to_do() -> None:
+def test_it_is_started_once_and_again_when_there_was_nothing_more_to_do() -> None:
     left = [1]
-    background = Background(left.clear, 0.001, "test", lambda: bool(left))
-    assert background.ensure()
-    wait_until(lambda: not background.runs)
-    assert not left
-
-
-def test_it_is_started_once_and_again_when_it_has_ended() -> None:
-    begun = threading.Event()
-    background = Background(begun.set, 0.001, "test", lambda: not begun.is_set())
-    assert [background.ensure(), background.ensure()] == [True, False]
-    wait_until(lambda: not background.runs)
-    assert background.ensure()
-    background.stop()
+    background = Background(left.clear, 0.02, "test", lambda: bool(left))
+    for _ in range(2):
+        left.append(1)
+        assert [background.ensure(), background.ensure()] == [True, False]
+        wait_until(lambda: not background.runs)
+        assert not left
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import pyopencl as cl
 import pytest
 
 from crosscast.data.schema import ENERGY, RECORDS, SESSIONS
@@ -17,6 +16,7 @@ from crosscast.measure.energy import Sensor
 from crosscast.measure.opencl import OpenCLDevice, OpenCLQueue, devices
 from crosscast.measure.session import Measured, measure_here
 from crosscast.measure.subjects import Settings, SuiteProblem, load
+from support.measuring import cl_error
 
 Folder = Callable[..., Path]
 QUICK = Settings(min_runs=4, min_time_s=0.0, warmups=2)
@@ -162,7 +162,7 @@ def lost(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
     def fail(self: OpenCLQueue, run: Callable[[OpenCLQueue], None]) -> Any:
         if next(count) == 4:
-            raise cl.RuntimeError(cl._cl._ErrorRecord(msg="", code=-2, routine="clFinish"))
+            raise cl_error(-2)
         return timed(self, run)
 
     monkeypatch.setattr(OpenCLQueue, "timed", fail)
