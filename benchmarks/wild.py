@@ -1,0 +1,260 @@
+"""Public kernels with synthesized launches: profiled, and their outputs compared with PoCL's.
+
+``python -m benchmarks.wild`` takes the kernels of Cummins et al. 2017 (GPL-3, not part of this project) from
+``$CROSSCAST_DATA``, or all ``.cl`` files of a folder. A launch is made as CLDrive makes it: buffers of random
+elements, numbers of one size, local buffers; smaller numbers and larger buffers where a kernel leaves its
+memory otherwise. The figure is the share of kernels with a profile among those that PoCL builds and runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import functools
+import gzip
+import os
+import re
+import sys
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+import crosscast
+from benchmarks.native_runs import NativeError, NativeRuns
+from crosscast.characterization import frontend
+from crosscast.errors import CrosscastError, InputError, KernelFault, KernelTimeout
+from crosscast.kernel import Argument, Kernel, Launch, Local, Parameter, Program
+
+_ASKED = 0.995
+_TIMEOUT_S = 20.0
+_LOCAL_BYTES = 1 << 15
+_TOLERANCE = 2e-3
+_ELEMENT = re.compile(r"(?:const |volatile )*((?:unsigned )?[a-z]+?)(\d*)(\**)$")
+_DTYPES = {
+    "char": np.int8,
+    "uchar": np.uint8,
+    "unsigned char": np.uint8,
+    "bool": np.uint8,
+    "short": np.int16,
+    "ushort": np.uint16,
+    "unsigned short": np.uint16,
+    "int": np.int32,
+    "uint": np.uint32,
+    "unsigned int": np.uint32,
+    "long": np.int64,
+    "ulong": np.uint64,
+    "unsigned long": np.uint64,
+    "size_t": np.uint64,
+    "half": np.float16,
+    "float": np.float32,
+    "double": np.float64,
+}
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How to synthesize a launch."""
+
+    number: int  # Value of all whole numbers, and bound of those in buffers
+    elements: int  # Elements of a buffer
+    group: int  # Work-items of a work-group
+
+
+_SHAPES = [
+    Shape(*shape)
+    for shape in (
+        *((32, 1 << 16, 64), (8, 1 << 16, 64), (16, 1 << 20, 256)),
+        *((2, 1 << 16, 64), (1, 1 << 16, 16), (1, 1 << 16, 4)),
+    )
+]
+
+
+def sources(folder: Path | None) -> Iterator[tuple[str, Program]]:
+    """Programs by name."""
+    if folder is not None:
+        for path in sorted(folder.rglob("*.cl")):
+            yield str(path.relative_to(folder)), Program.from_file(path)
+        return
+    root = Path(os.environ.get("CROSSCAST_DATA", "data"))
+    with gzip.open(root / "device_mapping" / "cgo17_sources.csv.gz", "rt") as file:
+        for row in csv.DictReader(file):
+            yield row["benchmark"], Program(row["src"].encode(), "opencl-c", standard="1.2")
+
+
+def synthesize(kernel: Kernel, parameters: tuple[Parameter, ...], shape: Shape) -> Launch:
+    """Return a launch of a kernel.
+
+    Raises
+    ------
+    InputError
+        If an argument cannot be made up, such as an image.
+    """
+    required = frontend.required_local_size(kernel.program, kernel.name)
+    text = kernel.program.content.decode(errors="replace")
+    dims = max((int(d) + 1 for d in re.findall(r"get_(?:global|local|group)_id\((\d)\)", text)), default=1)
+    row = min(16, shape.group) if dims > 1 else shape.group
+    local: tuple[int, ...] = required or (row, shape.group // row, 1)[:dims]
+    generator = np.random.default_rng(0)
+    args = tuple(_argument(p, shape, generator) for p in parameters)
+    return Launch(kernel, tuple(2 * n for n in local), local, args)
+
+
+def _argument(parameter: Parameter, shape: Shape, generator: np.random.Generator) -> Argument:
+    match = _ELEMENT.fullmatch(parameter.type_name)
+    dtype = np.dtype(_DTYPES.get(match[1], np.int32) if match else np.int32)
+    width = {"": 1, "3": 4}.get(match[2], int(match[2] or 1)) if match else 1
+    if parameter.kind == "local":
+        return Local(_LOCAL_BYTES)
+    if parameter.kind == "value":
+        if match is None or match[1] not in _DTYPES:
+            return np.full(-(-parameter.size // 4), shape.number, np.int32).tobytes()[: parameter.size]
+        value = np.full(width, 1.25 if dtype.kind == "f" else shape.number).astype(dtype)
+        return value.tobytes() if width > 1 else dtype.type(value[0])
+    if parameter.kind not in ("global", "constant"):
+        raise InputError(f"{parameter.name}: no {parameter.kind} can be made up")
+    count = shape.elements * width
+    if dtype.kind == "f":
+        return generator.uniform(0.5, 1.5, count).astype(dtype)
+    return generator.integers(0, max(1, min(shape.number, 100)), count).astype(dtype)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one kernel."""
+
+    kind: str
+    detail: str = ""
+    native: bool = True  # PoCL builds and runs it
+    profile: bool = True
+
+
+def try_kernel(kernel: Kernel, pocl: NativeRuns) -> Outcome:
+    """Characterize a kernel in the first launch that stays inside its memory, and compare outputs."""
+    try:
+        parameters = frontend.parameters(kernel.program, kernel.name)
+    except CrosscastError as error:
+        return Outcome("refused", str(error), profile=False)
+    last = ""
+    for shape in _SHAPES:
+        try:
+            launch = synthesize(kernel, parameters, shape)
+            crosscast.characterize(launch, check_bounds=True, timeout_s=_TIMEOUT_S)
+            launch = synthesize(kernel, parameters, shape)
+            crosscast.characterize(launch, timeout_s=_TIMEOUT_S)
+        except (KernelFault, KernelTimeout) as error:
+            last = str(error)
+            continue
+        except CrosscastError as error:
+            if "can be made up" in str(error):
+                return Outcome("no launch", str(error), native=False, profile=False)
+            return _natively(Outcome("refused", str(error), profile=False), kernel, parameters, pocl)
+        except Exception:  # noqa: BLE001 - a traceback is what this looks for
+            return Outcome("traceback", traceback.format_exc(limit=-3), profile=False)
+        return _compare(launch, functools.partial(synthesize, kernel, parameters, shape), pocl)
+    return Outcome("no launch", last, native=False, profile=False)
+
+
+def _natively(
+    outcome: Outcome, kernel: Kernel, parameters: tuple[Parameter, ...], pocl: NativeRuns
+) -> Outcome:
+    try:
+        pocl.run(synthesize(kernel, parameters, _SHAPES[0]))
+    except NativeError as error:
+        return Outcome(outcome.kind, f"{outcome.detail} (PoCL: {error})", native=False, profile=False)
+    return outcome
+
+
+def _compare(launch: Launch, fresh: Callable[[], Launch], pocl: NativeRuns) -> Outcome:
+    """Compare what a launch left with what PoCL leaves."""
+    again = fresh()
+    try:
+        pocl.run(again)
+    except NativeError as error:
+        return Outcome("PoCL fails", str(error), native=False)
+    rounded = False
+    for position, (own, theirs) in enumerate(zip(launch.args, again.args, strict=True)):
+        if not isinstance(own, np.ndarray) or not isinstance(theirs, np.ndarray):
+            continue
+        if own.tobytes() == theirs.tobytes():
+            continue
+        differ = np.flatnonzero(~np.isclose(own, theirs, rtol=_TOLERANCE, atol=1e-6, equal_nan=True))
+        if differ.size:
+            at = int(differ[0])
+            detail = f"argument {position}: {differ.size} elements, first {at}: {own[at]} and {theirs[at]}"
+            return Outcome("differs" if _agrees_with_itself(again, fresh(), pocl) else "undefined", detail)
+        rounded = True
+    return Outcome("within rounding" if rounded else "equal")
+
+
+def _agrees_with_itself(launch: Launch, other: Launch, pocl: NativeRuns) -> bool:
+    """Whether PoCL leaves the same without optimization, and with work-items in another order.
+
+    A kernel of which it does not depends on undefined values, or its work-items race.
+    """
+    kernel = launch.kernel
+    other = replace(
+        other, kernel=replace(kernel, program=replace(kernel.program, options=("-cl-opt-disable",)))
+    )
+    if not re.search(rb"get_(local|group|num|enqueued)|barrier|local", kernel.program.content):
+        other = replace(other, local_size=(1,) * len(launch.local_size))
+    try:
+        pocl.run(other)
+    except NativeError:
+        return True
+    pairs = zip(launch.args, other.args, strict=True)
+    return all(
+        np.allclose(a, b, rtol=_TOLERANCE, atol=1e-6, equal_nan=True)
+        for a, b in pairs
+        if isinstance(a, np.ndarray) and isinstance(b, np.ndarray)
+    )
+
+
+def main() -> int:
+    """Run the benchmark and return the exit status."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--folder", type=Path, help="folder of .cl files instead of Cummins et al. 2017")
+    parser.add_argument("--only", default="", help="names that contain this")
+    options = parser.parse_args()
+    outcomes: Counter[str] = Counter()
+    native = profiled = 0
+    with NativeRuns() as pocl:
+        for name, program in sources(options.folder):
+            if options.only not in name:
+                continue
+            try:
+                kernels = frontend.kernel_names(program)
+            except CrosscastError as error:
+                built = pocl.builds(program)
+                outcomes["refused" if built else "refused by both"] += 1
+                native += built
+                if built:
+                    print(f"{name}: refused: {error}")
+                continue
+            for kernel in kernels:
+                outcome = try_kernel(Kernel(program, kernel), pocl)
+                outcomes[outcome.kind] += 1
+                native += outcome.native
+                profiled += outcome.native and outcome.profile
+                if outcome.kind not in ("equal", "within rounding"):
+                    print(f"{name}: {kernel}: {outcome.kind}: {outcome.detail}", flush=True)
+                else:
+                    print(f"{name}: {kernel}: {outcome.kind}", file=sys.stderr)
+    share = profiled / max(native, 1)
+    print("\n".join(f"{count:5} {kind}" for kind, count in outcomes.most_common()))
+    wrong = outcomes["differs"]
+    met = share >= _ASKED and not wrong
+    print(
+        f"{'PASS' if met else 'FAIL'}  profile where PoCL builds and runs: {profiled} of {native} "
+        f"({share:.1%}, asked {_ASKED:.1%}); outputs that differ: {wrong} (asked 0)"
+    )
+    return int(not met)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
