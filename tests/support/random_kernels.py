@@ -1,7 +1,9 @@
 """Random kernels, each as OpenCL C and as a Python function that traces what the kernel does.
 
 The values of all expressions are small non-negative integers, so that one text means the same in
-both languages. At ``-O0`` every branch and access of the C text is one of the compiled kernel.
+both languages. At ``-O0`` every branch and access of the C text is one of the compiled kernel. Kernels that
+are made `wild` also have structures, ``switch``, inline functions, private arrays, vectors and atomics;
+only what they leave in memory is traced in Python.
 """
 
 from __future__ import annotations
@@ -28,6 +30,30 @@ uint helper(uint x, global const uint *a) {
   return x;
 }
 """
+_WILD_HELPERS = """
+typedef struct { uint a; uchar b; ushort c[3]; uint d; } T;
+inline uint folded(uint x, uint n) {
+  uint s = 1;
+  for (uint h = 0; h < n; h++) { if (s > 900) return s - x % 7; s = s * 3 + x % (h + 2); }
+  return s;
+}
+inline void exchange(uint *x, uint *y) { uint z = *x; *x = (*y + 1) & 1023; *y = z; }
+T mixed(T t, T s, uint x) {
+  t.a = (t.a + x) & 1023;
+  s.c[x % 3] = t.b;
+  t.d = (s.a ^ s.c[0] ^ s.c[2]) & 1023;
+  t.c[1] = s.c[x % 2];
+  return t;
+}
+uint total(T t) { t.b += 1; return (t.a + t.b + t.c[0] + t.c[1] * 3 + t.c[2] * 5 + t.d) & 1023; }
+void meet(local uint *t, uint lid, uint x) {
+  t[lid] = x;
+  barrier(CLK_LOCAL_MEM_FENCE);
+}
+"""
+_WILD_PARAMETERS = ", T s, global T *p, global uint *counters"
+STRUCTURE = np.dtype([("a", "u4"), ("b", "u1"), ("c", "u2", 3), ("d", "u4")], align=True)
+_COUNTERS = 8
 
 
 @dataclass
@@ -40,6 +66,8 @@ class RandomKernel:
     local_size: tuple[int, int]
     missing: int
     """Columns of work-items that the last work-group lacks."""
+    wild: bool = False
+    """It has three more arguments: a structure, a buffer of structures, and counters."""
 
     @property
     def items(self) -> int:
@@ -63,23 +91,44 @@ class RandomKernel:
         output = np.zeros(self.groups * self.items * _OUTPUT_PER_ITEM, np.uint32)
         return data, output, np.uint32(_PARAMETER)
 
+    def arguments(self) -> list[Any]:
+        """All arguments of the kernel."""
+        if not self.wild:
+            return [*self.inputs()]
+        generator = np.random.default_rng(len(self.source) + 1)
+        structures = np.zeros(self.groups * self.items + 1, STRUCTURE)
+        for name in STRUCTURE.names or ():
+            structures[name] = generator.integers(0, 256, structures[name].shape)
+        return [*self.inputs(), structures[-1:].copy(), structures[:-1].copy(), np.zeros(_COUNTERS, np.uint32)]
+
+    def outputs(self) -> list[npt.NDArray[Any]]:
+        """What all arguments that are arrays hold afterwards."""
+        arguments = self.arguments()
+        self._trace(arguments)
+        return [argument for argument in arguments if isinstance(argument, np.ndarray)]
+
     def run(self) -> tuple[Trace, npt.NDArray[Any], int]:
         """Trace of the launch, its output, and the number of barriers hit."""
-        data, output, _ = self.inputs()
+        arguments = self.arguments()
+        trace, barriers = self._trace(arguments)
+        return trace, arguments[1], barriers
+
+    def _trace(self, arguments: list[Any]) -> tuple[Trace, int]:
         trace = Trace()
+        data, output, _, *more = arguments
         scope: dict[str, Any] = {}
         exec(compile(self.python, "kernel", "exec"), scope)
         barriers = 0
         for group in range(self.groups):
             local: dict[int, int] = {}
-            machine = _Machine(trace, group, {"a": data, "b": output, "t": local}, _PARAMETER)
+            machine = _Machine(trace, group, {"a": data, "b": output, "t": local}, _PARAMETER, more)
             width = self.local_size[0] - (self.missing if group == self.groups - 1 else 0)
             items = width * self.local_size[1]
             running = [scope["kernel"](machine, item, group, items) for item in range(items)]
             while running:
                 running = [item for item in running if next(item, None) is not None]
                 barriers += len(running)
-        return trace, output, barriers
+        return trace, barriers
 
 
 @dataclass
@@ -90,6 +139,7 @@ class _Machine:
     group: int
     memories: dict[str, Any]
     parameter: int
+    more: list[Any] = field(default_factory=list)
 
     def read(self, name: str, index: int) -> int:
         """Element of a memory."""
@@ -119,6 +169,48 @@ class _Machine:
             h += 1
         return x
 
+    def structure(self, item: int) -> dict[str, Any]:
+        """The element of a work-item, or of -1 the kernel's argument, as what can be changed freely."""
+        element = self.more[0][0] if item < 0 else self.more[1][item]
+        numbers = {name: element[name].tolist() for name in STRUCTURE.names or ()}
+        return {name: list(n) if isinstance(n, list) else n for name, n in numbers.items()}
+
+    def keep(self, item: int, value: dict[str, Any]) -> None:
+        """Assign the element of a work-item."""
+        limits = {"a": 1 << 32, "b": 1 << 8, "d": 1 << 32}
+        for name, limit in limits.items():
+            self.more[1][item][name] = value[name] % limit
+        self.more[1][item]["c"][:] = [n % (1 << 16) for n in value["c"]]
+
+    @staticmethod
+    def mixed(t: dict[str, Any], s: dict[str, Any], x: int) -> dict[str, Any]:
+        """Do what the function of this name does."""
+        t["a"] = (t["a"] + x) & 1023
+        s["c"][x % 3] = t["b"]
+        t["d"] = (s["a"] ^ s["c"][0] ^ s["c"][2]) & 1023
+        t["c"][1] = s["c"][x % 2]
+        return t
+
+    @staticmethod
+    def total(t: dict[str, Any]) -> int:
+        """Do what the function of this name does."""
+        b = (t["b"] + 1) % 256
+        return int((t["a"] + b + t["c"][0] + t["c"][1] * 3 + t["c"][2] * 5 + t["d"]) & 1023)
+
+    @staticmethod
+    def folded(x: int, n: int) -> int:
+        """Do what the function of this name does."""
+        s = 1
+        for h in range(n):
+            if s > 900:
+                return s - x % 7
+            s = s * 3 + x % (h + 2)
+        return s
+
+    def count(self, index: int, value: int) -> None:
+        """Add to a counter."""
+        self.more[2][index] = (int(self.more[2][index]) + value) % (1 << 32)
+
 
 @dataclass
 class _Writer:
@@ -129,6 +221,8 @@ class _Writer:
     loops: int = 0
     barriers: bool = False
     depth: int = 1
+    wild: bool = False
+    switches: int = 0
 
     def line(self, c: str, py: str) -> None:
         self.c.append("  " * self.depth + c)
@@ -187,7 +281,113 @@ class _Writer:
                 choices += [self.uniform_leave]
         if loop:
             choices += [lambda: self.leave(loop)]
+        if self.wild:
+            choices += [self.fold, self.swap, self.vector, self.in_array, self.structured, self.structured]
+            choices += [self.narrow, self.add_atomically]
+            if self.depth < 5:
+                choices += [lambda: self.switch(uniform=False)] * 3
+            if uniform and self.depth < 4:
+                choices += [lambda: self.switch(uniform=True)] * 3
+            if uniform and self.barriers:
+                choices += [self.meet]
         self.random.choice(choices)()
+
+    def fold(self) -> None:
+        name, count = self.random.choice("xy"), self.value()
+        text = f"{name} = %sfolded({name}, {count} % 6) & 1023"
+        self.line(f"{text % ''};", text % "m.")
+
+    def swap(self) -> None:
+        a, b = self.random.choice(("xy", "yx"))
+        self.line(f"exchange(&{a}, &{b});", f"{a}, {b} = ({b} + 1) & 1023, {a}")
+
+    def vector(self) -> None:
+        parts = [self.value() for _ in range(4)]
+        order = [self.random.randrange(4) for _ in range(4)]
+        name, picked = self.random.choice("xy"), self.random.randrange(4)
+        other = order[picked]
+        swizzle = "".join("xyzw"[n] for n in order)
+        self.line(
+            f"{{ uint4 v = (uint4)({', '.join(parts)}); v = v.{swizzle} + v * 3u; {name} = v.s{picked} & 1023; }}",
+            f"{name} = ({parts[other]} + {parts[picked]} * 3) & 1023",
+        )
+
+    def in_array(self) -> None:
+        index, value, name = self.value(), self.value(), self.random.choice("xy")
+        at = self.value()
+        self.line(f"w[{index} % 5] = {value} & 1023;", f"w[{index} % 5] = {value} & 1023")
+        self.line(f"{name} = w[{at} % 5];", f"{name} = w[{at} % 5]")
+
+    def narrow(self) -> None:
+        name, (type_, mask) = self.random.choice("xy"), self.random.choice([("uchar", 255), ("ushort", 65535)])
+        value = self.value()
+        self.line(f"{name} = ({type_})({value} * 37u) & 1023;", f"{name} = ({value} * 37 & {mask}) & 1023")
+
+    def add_atomically(self) -> None:
+        index, value = self.value(), self.value()
+        self.line(
+            f"atomic_add(&counters[{index} % {_COUNTERS}], {value});",
+            f"m.count({index} % {_COUNTERS}, {value})",
+        )
+
+    def structured(self) -> None:
+        name, value = self.random.choice("xy"), self.value()
+        kind = self.random.randrange(5)
+        if kind == 0:
+            self.line(f"s.a = {value}; {name} = total(s);", f"s['a'] = {value}; {name} = m.total(s)")
+        elif kind == 1:
+            self.line(f"p[gid] = mixed(p[gid], s, {value});", "t = m.structure(gid)")
+            self.py.append("  " * self.depth + "q = {**s, 'c': [*s['c']]}")
+            self.py.append("  " * self.depth + f"m.keep(gid, m.mixed(t, q, {value}))")
+        elif kind == 2:
+            self.line(f"p[gid].c[{value} % 3] = {name};", "t = m.structure(gid)")
+            self.py.append("  " * self.depth + f"t['c'][{value} % 3] = {name}; m.keep(gid, t)")
+        elif kind == 3:
+            self.line(f"{name} = total(p[gid]);", f"{name} = m.total(m.structure(gid))")
+        else:
+            self.line(f"{{ T o = p[gid]; o.b = {value}; s = o; }}", f"s = m.structure(gid); s['b'] = {value} & 255")
+
+    def meet(self) -> None:
+        self.line("meet(t, lid, x);", "m.write('t', lid, x)")
+        self.py.append("  " * self.depth + "yield 1")
+        self.line("y = t[(lid + y) % items];", "y = m.read('t', (lid + y) % items)")
+        self.line("barrier(CLK_LOCAL_MEM_FENCE);", "yield 1")
+
+    def switch(self, *, uniform: bool) -> None:
+        """Cases that fall through or not, a default somewhere or nowhere, barriers in them if `uniform`."""
+        value = self.uniform_value() if uniform else self.value()
+        pick = self.random.randrange
+        numbers = self.random.sample([0, 1, 2, 3, 4, 5, 6, 7, 11, 40], pick(2, 8))
+        groups: list[list[int]] = []
+        for number in numbers:
+            if groups and pick(2):
+                groups[-1].append(number)
+            else:
+                groups.append([number])
+        default = pick(len(groups) + 2)
+        name = f"c{self.switches}"
+        self.switches += 1
+        modulus = self.random.choice([4, 8, 9, 50])
+        self.line(f"switch ({value} % {modulus}) {{", f"{name} = {value} % {modulus}")
+        self.py.append("  " * self.depth + f"hit{name} = False")
+        self.py.append("  " * self.depth + "while True:")
+        loops, self._uniform_loops = self._uniform_loops, []  # a continue would be the wrong loop's
+        for position, group in enumerate(groups):
+            labels = " ".join(f"case {n}:" for n in group)
+            test = f"hit{name} or {name} in {group}"
+            if position == default:
+                labels += " default:"
+                test += f" or {name} not in {numbers}"
+            self.line(labels, f"  if {test}:")
+            self.py.append("  " * (self.depth + 2) + f"hit{name} = True")
+            self.depth += 1
+            self.block(lambda: self.statements(pick(3), uniform=uniform))
+            if pick(2):
+                self.c.append("  " * self.depth + "break;")
+                self.py.append("  " * (self.depth + 1) + "break")
+            self.depth -= 1
+        self._uniform_loops = loops
+        self.line(";}", "  break")
 
     def update(self) -> None:
         name = self.random.choice("xy")
@@ -303,10 +503,10 @@ class _Writer:
         self.py.append("  " * (self.depth + 1) + f"if not {py}: break")
 
 
-def make(seed: int) -> RandomKernel:
+def make(seed: int, *, wild: bool = False) -> RandomKernel:
     """Return the random kernel of a seed."""
     generator = random.Random(seed)
-    writer = _Writer(generator, barriers=generator.random() < 0.6)
+    writer = _Writer(generator, barriers=generator.random() < 0.6, wild=wild)
     writer.line("uint x = a[gid % 64], y = lid;", "x, y = m.read('a', gid % 64), lid")
     writer.statements(generator.randint(3, 7), uniform=True)
     writer.line(f"b[gid * {_OUTPUT_PER_ITEM}] = x + y;", f"m.write('b', gid * {_OUTPUT_PER_ITEM}, x + y)")
@@ -315,12 +515,14 @@ def make(seed: int) -> RandomKernel:
     source = "\n".join(
         [
             _HELPER,
-            "kernel void k(global const uint *a, global uint *b, uint n) {",
+            *([_WILD_HELPERS] if wild else []),
+            f"kernel void k(global const uint *a, global uint *b, uint n{_WILD_PARAMETERS if wild else ''}) {{",
             f"  local uint t[{items}];" if writer.barriers else "",
             "  uint lid = get_local_id(0) + get_local_id(1) * get_local_size(0);",
             "  uint items = get_local_size(0) * get_local_size(1);",
             f"  uint group = get_group_id(0), gid = group * {items} + lid;",
             "  uint u = group + n;",
+            *(["  uint w[5] = {1, 2, 3, 4, 5};"] if wild else []),
             *writer.c,
             "}",
         ]
@@ -331,9 +533,11 @@ def make(seed: int) -> RandomKernel:
             f"  gid, n = group * {items} + lid, m.parameter",
             "  u = group + n",
             "  if items < 0: yield 1",
+            *(["  s, w = m.structure(-1), [1, 2, 3, 4, 5]"] if wild else []),
             *writer.py,
         ]
     )
     groups = generator.randint(1, 5)
-    missing = generator.randrange(local_size[0]) if generator.random() < 0.3 else 0
-    return RandomKernel(source, python, groups, local_size, missing)
+    # PoCL takes whole work-groups only.
+    missing = generator.randrange(local_size[0]) if generator.random() < 0.3 and not wild else 0
+    return RandomKernel(source, python, groups, local_size, missing, wild)

@@ -56,7 +56,8 @@ def shared_empty(shape: int | Sequence[int], dtype: npt.DTypeLike) -> npt.NDArra
     count = int(np.prod(shape, dtype=np.int64))
     buffer, mapped = _create(count * element.itemsize)
     address = buffer.data.__array_interface__["data"][0]
-    _shared[address] = SharedBuffer(buffer.fd, buffer.offset, buffer.nbytes, buffer.data[:0])
+    # Not the data themselves: that would keep them for good.
+    _shared[address] = SharedBuffer(buffer.fd, buffer.offset, buffer.nbytes, np.empty(0, np.uint8))
     weakref.finalize(mapped, _shared.pop, address, None)
     return buffer.data.view(element).reshape(shape)
 

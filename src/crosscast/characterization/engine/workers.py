@@ -63,7 +63,9 @@ class Worker:
 
     def wait(self, timeout_s: float) -> int | None:
         """Exit code of the child, negative for a signal; ``None`` if it has not ended in time."""
-        if not select.select([self._socket], [], [], timeout_s)[0]:
+        ready = select.poll()  # `select` takes no descriptors over 1023, of which a launch may have many
+        ready.register(self._socket, select.POLLIN)
+        if not ready.poll(1e3 * timeout_s):
             return None
         answer = self._socket.recv(_ANSWER.size)
         # A worker that ends takes its child with it.
