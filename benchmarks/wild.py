@@ -185,7 +185,11 @@ def _compare(launch: Launch, fresh: Callable[[], Launch], pocl: NativeRuns) -> O
         if differ.size:
             at = int(differ[0])
             detail = f"argument {position}: {differ.size} elements, first {at}: {own[at]} and {theirs[at]}"
-            return Outcome("differs" if _agrees_with_itself(again, fresh(), pocl) else "undefined", detail)
+            if not _agrees_with_itself(again, fresh(), pocl):
+                return Outcome("undefined", detail)
+            return Outcome(
+                "groups race" if _agree_in_one_group(fresh(), fresh(), pocl) else "differs", detail
+            )
         rounded = True
     return Outcome("within rounding" if rounded else "equal")
 
@@ -205,11 +209,26 @@ def _agrees_with_itself(launch: Launch, other: Launch, pocl: NativeRuns) -> bool
         pocl.run(other)
     except NativeError:
         return True
-    pairs = zip(launch.args, other.args, strict=True)
+    return _same(launch, other)
+
+
+def _agree_in_one_group(own: Launch, theirs: Launch, pocl: NativeRuns) -> bool:
+    """Whether a launch of one work-group leaves the same in both: then its work-groups race."""
+    own, theirs = (replace(launch, global_size=launch.local_size) for launch in (own, theirs))
+    try:
+        crosscast.characterize(own, timeout_s=_TIMEOUT_S)
+        pocl.run(theirs)
+    except (CrosscastError, NativeError):
+        return False
+    return _same(own, theirs)
+
+
+def _same(a: Launch, b: Launch) -> bool:
+    pairs = zip(a.args, b.args, strict=True)
     return all(
-        np.allclose(a, b, rtol=_TOLERANCE, atol=1e-6, equal_nan=True)
-        for a, b in pairs
-        if isinstance(a, np.ndarray) and isinstance(b, np.ndarray)
+        np.allclose(x, y, rtol=_TOLERANCE, atol=1e-6, equal_nan=True)
+        for x, y in pairs
+        if isinstance(x, np.ndarray) and isinstance(y, np.ndarray)
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import threading
@@ -434,6 +435,19 @@ def test_nothing_is_copied_back_after_a_fault() -> None:
     buffer = zeros(16)
     _fault(source, buffer)
     assert not buffer.any()
+
+
+def test_the_memory_of_a_buffer_ends_with_it() -> None:
+    def descriptors() -> int:
+        return len(list(Path("/proc/self/fd").iterdir()))
+
+    gc.collect()
+    before = descriptors()
+    buffers = [shared_empty(4, np.int32) for _ in range(8)]
+    assert descriptors() == before + 8
+    buffers.clear()
+    gc.collect()
+    assert descriptors() == before
 
 
 def test_a_second_run_starts_from_the_first_ones_input() -> None:

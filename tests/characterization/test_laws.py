@@ -122,6 +122,22 @@ def test_a_profile_has_the_same_bytes_each_time(seed: int) -> None:
     assert json.dumps(_run(random_kernels.make(seed))[0]) == first
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_what_kernels_leave_in_memory_is_the_same_at_every_level(seed: int) -> None:
+    made = random_kernels.make(seed, wild=True)
+    expected = made.outputs()
+    for level in ("-Oz", "-O0", "-O1", "-O2", "-O3"):
+        kernel = Kernel.from_source(made.source, "k", standard=made.standard, options=[level])
+        metrics = []
+        for threads in (1, 3):
+            arguments = made.arguments()
+            launch = Launch(kernel, made.global_size, made.local_size, tuple(arguments))
+            metrics.append(crosscast.characterize(launch, threads=threads).metrics)
+            found = [argument for argument in arguments if isinstance(argument, np.ndarray)]
+            assert all(map(np.array_equal, found, expected)), level
+        assert metrics[0] == metrics[1], level
+
+
 # -- groups that communicate
 
 _COMMUNICATING = {

@@ -99,7 +99,12 @@ class RandomKernel:
         structures = np.zeros(self.groups * self.items + 1, STRUCTURE)
         for name in STRUCTURE.names or ():
             structures[name] = generator.integers(0, 256, structures[name].shape)
-        return [*self.inputs(), structures[-1:].copy(), structures[:-1].copy(), np.zeros(_COUNTERS, np.uint32)]
+        return [
+            *self.inputs(),
+            structures[-1:].copy(),
+            structures[:-1].copy(),
+            np.zeros(_COUNTERS, np.uint32),
+        ]
 
     def outputs(self) -> list[npt.NDArray[Any]]:
         """What all arguments that are arrays hold afterwards."""
@@ -294,8 +299,8 @@ class _Writer:
 
     def fold(self) -> None:
         name, count = self.random.choice("xy"), self.value()
-        text = f"{name} = %sfolded({name}, {count} % 6) & 1023"
-        self.line(f"{text % ''};", text % "m.")
+        call = f"folded({name}, {count} % 6) & 1023"
+        self.line(f"{name} = {call};", f"{name} = m.{call}")
 
     def swap(self) -> None:
         a, b = self.random.choice(("xy", "yx"))
@@ -308,7 +313,8 @@ class _Writer:
         other = order[picked]
         swizzle = "".join("xyzw"[n] for n in order)
         self.line(
-            f"{{ uint4 v = (uint4)({', '.join(parts)}); v = v.{swizzle} + v * 3u; {name} = v.s{picked} & 1023; }}",
+            f"{{ uint4 v = (uint4)({', '.join(parts)}); "
+            f"v = v.{swizzle} + v * 3u; {name} = v.s{picked} & 1023; }}",
             f"{name} = ({parts[other]} + {parts[picked]} * 3) & 1023",
         )
 
@@ -319,7 +325,10 @@ class _Writer:
         self.line(f"{name} = w[{at} % 5];", f"{name} = w[{at} % 5]")
 
     def narrow(self) -> None:
-        name, (type_, mask) = self.random.choice("xy"), self.random.choice([("uchar", 255), ("ushort", 65535)])
+        name, (type_, mask) = (
+            self.random.choice("xy"),
+            self.random.choice([("uchar", 255), ("ushort", 65535)]),
+        )
         value = self.value()
         self.line(f"{name} = ({type_})({value} * 37u) & 1023;", f"{name} = ({value} * 37 & {mask}) & 1023")
 
@@ -345,7 +354,9 @@ class _Writer:
         elif kind == 3:
             self.line(f"{name} = total(p[gid]);", f"{name} = m.total(m.structure(gid))")
         else:
-            self.line(f"{{ T o = p[gid]; o.b = {value}; s = o; }}", f"s = m.structure(gid); s['b'] = {value} & 255")
+            self.line(
+                f"{{ T o = p[gid]; o.b = {value}; s = o; }}", f"s = m.structure(gid); s['b'] = {value} & 255"
+            )
 
     def meet(self) -> None:
         self.line("meet(t, lid, x);", "m.write('t', lid, x)")
@@ -512,11 +523,12 @@ def make(seed: int, *, wild: bool = False) -> RandomKernel:
     writer.line(f"b[gid * {_OUTPUT_PER_ITEM}] = x + y;", f"m.write('b', gid * {_OUTPUT_PER_ITEM}, x + y)")
     local_size = generator.choice([(8, 1), (5, 3), (4, 4), (1, 1), (33, 1), (16, 2)])
     items = local_size[0] * local_size[1]
+    more = _WILD_PARAMETERS if wild else ""
     source = "\n".join(
         [
             _HELPER,
             *([_WILD_HELPERS] if wild else []),
-            f"kernel void k(global const uint *a, global uint *b, uint n{_WILD_PARAMETERS if wild else ''}) {{",
+            f"kernel void k(global const uint *a, global uint *b, uint n{more}) {{",
             f"  local uint t[{items}];" if writer.barriers else "",
             "  uint lid = get_local_id(0) + get_local_id(1) * get_local_size(0);",
             "  uint items = get_local_size(0) * get_local_size(1);",

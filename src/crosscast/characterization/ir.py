@@ -234,6 +234,14 @@ class Parsed:
         return cls(text, found["triple"], found["functions"], sizes, found["variables"])
 
 
+def _unescaped(name: str) -> str:
+    """The name itself of what stands between quotes, where other characters are hexadecimal numbers."""
+    if "\\" not in name:
+        return name
+    content = re.sub(rb"\\([0-9A-F]{2})", lambda m: bytes([int(m[1], 16)]), name.encode())
+    return content.decode(errors="replace")
+
+
 class _Reader:
     def __init__(self, parsed: Parsed) -> None:
         self.parsed, self.text = parsed, parsed.text
@@ -267,9 +275,10 @@ class _Reader:
 
     def _globals(self, rows: list[str]) -> dict[str, GlobalVariable]:
         definitions = {r.split(" = ", 1)[0]: r for r in rows if r.startswith("@")}
+        names = {_unescaped(name[1:].strip('"')): name for name in definitions}
         found = {}
         for bare, size in self.parsed.variables.items():
-            name = next(n for n in (f"@{bare}", f'@"{bare}"') if n in definitions)
+            name = names[bare]
             text = _ATTACHMENT.sub("", definitions[name])
             space = re.search(r"addrspace\((\d+)\)", text.split(" global ")[0].split(" constant ")[0])
             found[name] = GlobalVariable(name, int(space[1]) if space else 0, text, size)
@@ -279,7 +288,7 @@ class _Reader:
         match = _FUNCTION_NAME.search(header)
         assert match is not None
         name = match[1].strip('"')
-        types, blocks = self.parsed.functions[name]
+        types, blocks = self.parsed.functions[_unescaped(name)]
         arguments, rest = bracketed(header, match.end() - 1)
         unnamed = 0
         parameters = []

@@ -1,0 +1,76 @@
+"""A few of the mutated inputs of ``python -m benchmarks.fuzz``, and what LLVM cannot take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from benchmarks import fuzz
+
+import crosscast
+from crosscast.characterization.engine import llvm
+from crosscast.errors import CompileError
+from crosscast.kernel import Form, Kernel, Program
+
+_INPUTS = 30
+
+
+@pytest.fixture(scope="module")
+def watched() -> Iterator[fuzz.Watched]:
+    process = fuzz.Watched()
+    yield process
+    process.close()
+
+
+def test_mutated_inputs_give_a_profile_or_a_sentence(tmp_path: Path, watched: fuzz.Watched) -> None:
+    fuzzer = fuzz.Fuzzer(tmp_path, fuzz.FORMATS)
+    found = [fuzzer.attempt(seed, watched) for seed in range(_INPUTS)]
+    assert not [one for one in found if one.is_failure]
+    assert {one.outcome for one in found} == {"profile", "refused"}
+
+
+def test_an_input_is_that_of_its_seed(tmp_path: Path) -> None:
+    made = []
+    for name in ("a", "b"):
+        _, launch = fuzz.Fuzzer(tmp_path / name, fuzz.FORMATS).write(7)
+        made.append([path.read_bytes() for path in sorted(launch.parent.glob("program*"))])
+    assert made[0] == made[1]
+
+
+_UNSIZED = """target datalayout = "e-p:64:64-p1:64:64"
+target triple = "spir64-unknown-unknown"
+%opaque = type opaque
+define spir_kernel void @k(ptr addrspace(1) %a) {
+  %b = alloca %opaque
+  ret void
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (_UNSIZED.encode(), "expected LLVM IR text"),
+        (b"BC\xc0\xde" + bytes(range(64)), "expected LLVM bitcode"),
+        (b'source_filename = "\xff', "expected LLVM IR text"),
+    ],
+)
+def test_what_llvm_refuses_is_one_sentence(content: bytes, reason: str) -> None:
+    with pytest.raises(CompileError, match=reason) as error:
+        form: Form = "bitcode" if content.startswith(b"BC") else "llvm-ir"
+        crosscast.characterize(Kernel(Program(content, form), "k"), 1)
+    assert "\n" not in str(error.value)
+
+
+def test_a_crash_of_llvm_is_a_refusal_and_the_next_program_is_read() -> None:
+    nested = b"@a = external global " + b"[1 x " * 200_000 + b"i8" + b"]" * 200_000
+    with pytest.raises(llvm.LLVMRefusedError, match="LLVM was stopped by SIG"):
+        llvm.parse(nested, is_text=True)
+    assert llvm.parse(b"", is_text=True).text
+
+
+def test_a_stage_that_does_not_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(llvm, "_LIMIT_S", 0.0)
+    with pytest.raises(llvm.LLVMRefusedError, match="did not end within 0"):
+        llvm.parse(b"", is_text=True)
