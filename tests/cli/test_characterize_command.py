@@ -17,6 +17,7 @@ from crosscast.cli import main
 from crosscast.errors import EnvironmentFault, KernelFault
 from crosscast.kernel import Launch, Local, Parameter
 from crosscast.profile import Profile
+from support.commands import Output
 
 Command = Callable[..., int]
 ProfileMaker = Callable[..., Profile]
@@ -75,9 +76,6 @@ def command(engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         f'source = "k.cl"\nkernel = "k"\nglobal = 4\n{arg}[[launch]]\n[[launch]]\nkernel = "l"\n[[launch]]\n'
     )
     return lambda *words: main(["characterize", *map(str, words)])
-
-
-Output = pytest.CaptureFixture[str]
 
 
 def test_a_launch_file_gives_a_table(command: Command, capsys: Output) -> None:

@@ -4,7 +4,6 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -16,10 +15,14 @@ from crosscast.measure.regions.key import RegionKey, RegionRun
 from crosscast.predict.configuration.artefact import TrainedConfigurationModel
 from crosscast.predict.configuration.process import ProcessModel
 from crosscast.predict.named_models import load_model
+from support.commands import Command, Output
 from support.models import fitted_chooser, kept, kept_chooser
 from support.surfaces import configured_dataset, made_surfaces
 
-Output = pytest.CaptureFixture[str]
+CHOOSE = Command.of("choose configuration")
+answer, refusal = CHOOSE.answer, CHOOSE.refusal
+train = Command.of("train configuration", "--jobs 1 --cache none")
+
 
 SURFACES = made_surfaces(noise=0.01)
 SAMPLES = fitted_chooser()[1].numbers
@@ -59,20 +62,6 @@ def samples_of(path: Path, *rows: int, without: str = "") -> Path:
 @pytest.fixture
 def runs(tmp_path: Path) -> Path:
     return samples_of(tmp_path / "runs.csv", 3)
-
-
-def answer(capsys: Output, *words: object) -> dict[str, Any]:
-    assert main(["choose", "configuration", *map(str, words), "--json"]) == 0
-    found: dict[str, Any] = json.loads(capsys.readouterr().out)
-    return found
-
-
-def refusal(capsys: Output, *words: object) -> str:
-    assert main(["choose", "configuration", *map(str, words)]) == 2
-    captured = capsys.readouterr()
-    assert not captured.out
-    assert captured.err.count("\n") == 1
-    return captured.err.removeprefix("crosscast: ").rstrip()
 
 
 def test_json_has_what_a_check_reads(capsys: Output, model: Path, runs: Path) -> None:
@@ -282,10 +271,6 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("dataset") / "cap"
     write_dataset(configured_dataset(made_surfaces(4, noise=0.01)), folder)
     return folder
-
-
-def train(*words: object) -> int:
-    return main(["train", "configuration", *map(str, words), "--jobs", "1", "--cache", "none"])
 
 
 def test_a_model_is_trained_and_asked_from_end_to_end(capsys: Output, dataset: Path, tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def test_the_two_longest_share_and_the_third_runs_alone(
 
 
 def test_json_names_files_and_has_everything(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(asked(files, "--json", "--max-slowdown", "1.5", "--sure")) == 0
+    assert main(asked(files, "--json", "--max-slowdown", "1.5", "--conservative")) == 0
     plan = json.loads(capsys.readouterr().out)
     (bag,) = plan["shared"]
     assert [each["job"] for each in bag["jobs"]] == files[1:]

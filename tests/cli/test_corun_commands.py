@@ -16,10 +16,13 @@ from crosscast.data.dataset import write_dataset
 from crosscast.data.isolated_runs import write_profile
 from crosscast.predict.store import CARD
 from support import tables as rows
+from support.commands import Command, Output
 from support.mixes import NAMES, counted_co_runs, made_solo, measured_mixes, other_time, studied
 from support.models import kept
 
-Output = pytest.CaptureFixture[str]
+COMMAND = Command()
+answer, refusal = COMMAND.answer, COMMAND.refusal
+
 
 QUICK = ("--model", "process-alone", "--jobs", "1", "--cache", "none")
 SOLOS = [made_solo(name) for name in NAMES[:5]]
@@ -48,20 +51,6 @@ def written(solo: Solo, folder: Path) -> str:
     path = folder / f"{solo.application}.json"
     write_profile(solo, {"type": "cpu"}, path)
     return str(path)
-
-
-def answer(capsys: Output, *words: str) -> dict[str, Any]:
-    assert main([*words, "--json"]) == 0
-    found: dict[str, Any] = json.loads(capsys.readouterr().out)
-    return found
-
-
-def refusal(capsys: Output, *words: str) -> str:
-    assert main([*words]) == 2
-    captured = capsys.readouterr()
-    assert not captured.out
-    assert captured.err.count("\n") == 1
-    return captured.err
 
 
 def test_training_prints_what_the_card_says(capsys: Output, dataset: str, tmp_path: Path) -> None:

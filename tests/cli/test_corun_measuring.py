@@ -16,8 +16,8 @@ from crosscast.measure import inventory as describe
 from crosscast.measure.campaign import Outcome
 from crosscast.measure.corun import campaign as corun_campaign
 from crosscast.measure.opencl import devices
+from support.commands import Output
 
-Output = pytest.CaptureFixture[str]
 CPU = devices()[0]
 QUICK = ["--round-time", "0.01", "--jobs", "1", "--sensor", "none"]
 LAUNCH = """

@@ -22,10 +22,10 @@ from crosscast.data.table import table_of
 from crosscast.measure.inventory import known_row
 from crosscast.measure.opencl import devices
 from crosscast.suite.registry import names
+from support.commands import Output
 from support.processes import NOTE, is_gone, noted, wait_until
 
 Folder = Callable[..., Path]
-Output = pytest.CaptureFixture[str]
 Process = subprocess.Popen[str]
 APPLICATIONS = ["crc", "gem"]
 DEVICE = devices()[-1]

@@ -12,8 +12,7 @@ from crosscast.data.profiles import PROFILES
 from crosscast.data.schema import DEVICES, ENERGY, RECORDS, SESSIONS
 from crosscast.data.table import table_of
 from support import tables as rows
-
-Output = pytest.CaptureFixture[str]
+from support.commands import Output
 
 
 def record(kernel: str, size: str, device: str, run: int, time_s: float) -> dict[str, Any]:
@@ -65,7 +64,7 @@ def page(folder: Path, capsys: Output) -> str:
 def test_the_page_starts_with_what_is_in_it(folder: Path, capsys: Output) -> None:
     lines = page(folder, capsys).splitlines()
     assert lines[0] == "1 application, 2 kernels, 2 sizes, 2 devices"
-    assert lines[1] == "3 cells, 180 records, 0 profiles, 3 sessions, 1 failed"
+    assert lines[1] == "3 measurement points, 180 records, 0 profiles, 3 sessions, 1 failed"
 
 
 def test_the_grid_shows_what_is_missing_in_the_order_of_the_sizes(folder: Path, capsys: Output) -> None:
@@ -75,7 +74,7 @@ def test_the_grid_shows_what_is_missing_in_the_order_of_the_sizes(folder: Path, 
     (row,) = (line for line in lines if line.startswith("lud "))
     assert row.split() == ["lud", "2", "2/4", "1/4"]
     assert "in brackets" not in "\n".join(lines)
-    assert "5 cells and 4 profiles are missing" in "\n".join(lines)
+    assert "5 measurement points and 4 profiles are missing" in "\n".join(lines)
 
 
 def test_noise_names_the_worst_cell_of_a_device(folder: Path, capsys: Output) -> None:
@@ -142,7 +141,7 @@ def test_a_kernel_counts_at_its_own_sizes(tmp_path: Path, capsys: Output) -> Non
     text = page(tmp_path / "mine", capsys)
     (row,) = (line for line in text.splitlines() if line.startswith("lud "))
     assert row.split() == ["lud", "2", "1/2", "1/2"]
-    assert "2 cells and 2 profiles are missing" in text
+    assert "2 measurement points and 2 profiles are missing" in text
 
 
 def test_profiles_are_in_brackets_where_there_are_some(tmp_path: Path, capsys: Output) -> None:
@@ -158,7 +157,7 @@ def test_profiles_are_in_brackets_where_there_are_some(tmp_path: Path, capsys: O
     text = page(tmp_path / "mine", capsys)
     (row,) = (line for line in text.splitlines() if line.startswith("lud "))
     assert row.split() == ["lud", "2", "1/2", "(1/2)", "1/2", "(—)"]
-    assert "; kernels profiled, of all, in brackets; 2 cells and 3 profiles are missing" in text
+    assert "; kernels profiled, of all, in brackets; 2 measurement points and 3 profiles are missing" in text
 
 
 def test_each_device_says_on_one_line_what_it_was_set_to(tmp_path: Path, capsys: Output) -> None:
@@ -189,7 +188,7 @@ def test_each_device_says_on_one_line_what_it_was_set_to(tmp_path: Path, capsys:
     # Nothing was set on the other one, and one run spreads by nothing.
     assert not any(line.startswith("cpu:1:") for line in lines)
     (heading,) = (line for line in lines if line.startswith("device"))
-    assert heading.split() == ["device", "cells"]
+    assert heading.split() == ["device", "points"]
     assert "spread" not in "\n".join(lines)
 
 
@@ -240,7 +239,7 @@ def test_solo_runs_and_bags_are_beside_what_was_measured(tmp_path: Path, capsys:
     text = capsys.readouterr().out
     assert "1 application, 1 kernel, 1 size, 1 device" in text
     assert "cpu: 1 isolated run\n" in text
-    assert "1 cell, 1 record" in text
+    assert "1 measurement point, 1 record" in text
 
 
 def test_more_warnings_than_fit_are_counted(tmp_path: Path, capsys: Output) -> None:

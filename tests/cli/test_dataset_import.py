@@ -15,10 +15,10 @@ from crosscast.cli import main
 from crosscast.data.dataset import read_dataset
 from crosscast.data.profiles import write_parquet
 from crosscast.profile import Profile
+from support.commands import Output
 from support.tables import lassen, quartz, write_rows
 
 ProfileMaker = Callable[..., Profile]
-Output = pytest.CaptureFixture[str]
 
 
 @pytest.fixture

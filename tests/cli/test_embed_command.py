@@ -14,9 +14,9 @@ from crosscast.cli import main
 from crosscast.data.profiles import read_parquet, write_csv, write_parquet
 from crosscast.kernel import Program
 from crosscast.profile import Profile
+from support.commands import Output
 
 Command = Callable[..., int]
-Output = pytest.CaptureFixture[str]
 
 SOURCE = (
     "kernel void k(global int *a) { a[get_global_id(0)] *= N; }\nkernel void l(global int *a) { *a = 1; }\n"

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from crosscast.cli import main
+from support.commands import Output
 
 ROOT = Path(__file__).parents[2]
-Output = pytest.CaptureFixture[str]
 Command = Callable[..., int]
 
 SOURCE = """

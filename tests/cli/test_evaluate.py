@@ -4,7 +4,6 @@ import json
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
@@ -18,13 +17,16 @@ from crosscast.data.schema import DEVICES, RECORDS, SESSIONS
 from crosscast.data.table import table_of
 from crosscast.predict.time import models as registry
 from support.choices import PROGRAMS, named_surfaces, other_machine
+from support.commands import Command, Output
 from support.datasets import made_dataset
 from support.mixes import dataset_with, made_mixes, rows_of
 from support.models import MeanModel
 from support.surfaces import configured_dataset
 from support.vectors import made_vectors
 
-Output = pytest.CaptureFixture[str]
+run = Command.of("evaluate", "--jobs 1")
+found, refusal = run.answer, run.refusal
+
 OF_TIMES = (
     "model split probes rmse_log median_ape median_ape_by_application mape slowdown_mean slowdown_geomean "
     "slowdown_mean_without top1 coverage coverage_worst_application"
@@ -39,23 +41,6 @@ SAMPLES = "node:cpu_cap_w=60,gpu_cap_w=100;cpu_cap_w=100,gpu_cap_w=200"
 @pytest.fixture(autouse=True)
 def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-
-
-def run(question: str, *words: str) -> int:
-    return main(["evaluate", question, *words, "--jobs", "1"])
-
-
-def found(capsys: Output, *words: str) -> Any:
-    assert run(*words, "--json") == 0
-    return json.loads(capsys.readouterr().out)
-
-
-def refusal(capsys: Output, question: str, *words: str) -> str:
-    assert run(question, *words) == 2
-    captured = capsys.readouterr()
-    assert not captured.out
-    assert captured.err.count("\n") == 1
-    return captured.err
 
 
 @pytest.fixture(scope="module")

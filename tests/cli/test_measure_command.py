@@ -16,10 +16,10 @@ from crosscast.data.schema import ENERGY, RECORDS, SESSIONS, Schema
 from crosscast.data.table import Table, check, table_of
 from crosscast.measure.opencl import devices
 from crosscast.suite.registry import names
+from support.commands import Output
 from support.processes import NOTE, noted
 
 Folder = Callable[..., Path]
-Output = pytest.CaptureFixture[str]
 QUICK = ["--min-runs", "3", "--min-time", "0.02"]
 SOURCE = """
 kernel void fill(global float *a, float b) { a[get_global_id(0)] = b; }

@@ -12,8 +12,8 @@ from crosscast.cli import main
 from crosscast.cli.options import cache_folder, check_place, names_in
 from crosscast.cli.predict import warn_of
 from crosscast.errors import InputError
+from support.commands import Output
 
-Output = pytest.CaptureFixture[str]
 MOST_OPTIONS = 14
 
 

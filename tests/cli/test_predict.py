@@ -12,10 +12,13 @@ from crosscast.characterization.embedding.source import embed
 from crosscast.cli import main
 from crosscast.data.profiles import write_csv, write_parquet
 from crosscast.profile import Profile
+from support.commands import Command, Output
 from support.grids import NAMES, profiles_of
 from support.models import TOOLCHAIN, kept
 
-Output = pytest.CaptureFixture[str]
+PREDICT = Command.of("predict time")
+answer, refusal = PREDICT.answer, PREDICT.refusal
+
 Maker = Callable[..., Profile]
 
 SOURCE = b"kernel void k3(global int *a) { a[get_global_id(0)] *= 3; }\n"
@@ -45,20 +48,6 @@ def file(profile: Profile, tmp_path: Path) -> str:
     path = tmp_path / "k3.json"
     path.write_text(json.dumps(profile.to_dict()))
     return str(path)
-
-
-def answer(capsys: Output, *words: str) -> dict[str, Any]:
-    assert main(["predict", "time", *words, "--json"]) == 0
-    found: dict[str, Any] = json.loads(capsys.readouterr().out)
-    return found
-
-
-def refusal(capsys: Output, *words: str) -> str:
-    assert main(["predict", "time", *words]) == 2
-    captured = capsys.readouterr()
-    assert not captured.out
-    assert captured.err.count("\n") == 1
-    return captured.err
 
 
 def test_json_has_what_a_check_reads(capsys: Output, model: str, file: str) -> None:
@@ -209,7 +198,7 @@ def test_other_wrong_probes_name_the_option(capsys: Output, model: str, file: st
     ):
         options = [word for probe in words for word in ("--probe", probe)]
         assert f"--probe: {reason}" in (error := refusal(capsys, file, "--model", model, *options)) or (
-            error.startswith("crosscast: --probe: host") and reason in error
+            error.startswith("--probe: host") and reason in error
         )
 
 

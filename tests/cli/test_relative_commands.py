@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -10,12 +9,15 @@ from crosscast.cli import main
 from crosscast.data.dataset import write_dataset
 from crosscast.predict.relative.artefact import open_model
 from crosscast.predict.store import CARD, read
+from support.commands import Command, Output
 from support.datasets import made_dataset
 from support.johnston2018 import made_up
 from support.models import kept_chooser
 from support.vectors import made_counted_dataset
 
-Output = pytest.CaptureFixture[str]
+COMMAND = Command()
+answer, refusal = COMMAND.answer, COMMAND.refusal
+
 
 PREDICT = ("predict", "relative")
 LINEAR = ("--model", "published-linear", "--jobs", "1", "--cache", "none")
@@ -44,20 +46,6 @@ def perf(tmp_path: Path) -> str:
     path = tmp_path / "run.json"
     path.write_text(PERF)
     return str(path)
-
-
-def answer(capsys: Output, *words: str) -> dict[str, Any]:
-    assert main([*words, "--json"]) == 0
-    found: dict[str, Any] = json.loads(capsys.readouterr().out)
-    return found
-
-
-def refusal(capsys: Output, *words: str) -> str:
-    assert main([*words]) == 2
-    captured = capsys.readouterr()
-    assert not captured.out
-    assert captured.err.count("\n") == 1
-    return captured.err
 
 
 def test_training_prints_what_the_card_says(capsys: Output, dataset: str, tmp_path: Path) -> None:

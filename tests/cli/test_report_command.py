@@ -6,13 +6,14 @@ from types import MappingProxyType
 
 import pytest
 
-from crosscast.cli import main
 from crosscast.data.dataset import write_dataset
 from crosscast.predict.time import models as registry
+from support.commands import Command, Output
 from support.datasets import made_dataset
 from support.models import MeanModel
 
-Output = pytest.CaptureFixture[str]
+run = Command.of("report", "--jobs 1")
+refusal = run.refusal
 
 
 @pytest.fixture(autouse=True)
@@ -28,18 +29,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("dataset") / "small"
     write_dataset(made_dataset(), path)
     return str(path)
-
-
-def run(*words: str) -> int:
-    return main(["report", *words, "--jobs", "1"])
-
-
-def refusal(capsys: Output, *words: str) -> str:
-    assert run(*words) == 2
-    captured = capsys.readouterr()
-    assert not captured.out
-    assert captured.err.count("\n") == 1
-    return captured.err
 
 
 def test_a_page_is_written_and_said_in_a_sentence(capsys: Output, folder: str, tmp_path: Path) -> None:

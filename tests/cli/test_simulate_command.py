@@ -16,8 +16,7 @@ from crosscast.cli import main
 from crosscast.cluster.job_types import JobTypes, write_job_types
 from crosscast.cluster.placements import PLACEMENTS
 from crosscast.cluster.swf import read_swf
-
-Output = pytest.CaptureFixture[str]
+from support.commands import Output
 
 RESULT = "jobs makespan_s average_bounded_slowdown mean_wait_s utilisation simulation_s jobs_per_s".split()
 

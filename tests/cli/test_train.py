@@ -16,9 +16,11 @@ from crosscast.evaluation.keep import digest
 from crosscast.predict.store import CARD, read
 from crosscast.predict.time.artefact import TrainedTimeModel, open_model
 from crosscast.predict.time.data import Grid, grid_of
+from support.commands import Command, Output
 from support.johnston2018 import made_up
 
-Output = pytest.CaptureFixture[str]
+train = Command.of("train time", "--model device-mean --jobs 1")
+refusal = Command.of("train time", "--jobs 1").refusal
 
 
 @pytest.fixture(autouse=True)
@@ -33,10 +35,6 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def train(*words: str | Path) -> int:
-    return main(["train", "time", *map(str, words), "--model", "device-mean", "--jobs", "1"])
-
-
 @pytest.fixture(scope="module")
 def model(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("trained") / "model"
@@ -46,14 +44,6 @@ def model(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def time_model(folder: Path) -> TrainedTimeModel:
     return open_model(read(folder))
-
-
-def refusal(capsys: Output, *words: str | Path) -> str:
-    assert main(["train", "time", *map(str, words), "--jobs", "1"]) == 2
-    captured = capsys.readouterr()
-    assert not captured.out
-    assert captured.err.count("\n") == 1
-    return captured.err
 
 
 def test_the_card_says_what_it_was_trained_on(dataset: Path, model: Path) -> None:

@@ -46,7 +46,7 @@ def text() -> str:
 
 def test_the_first_line_says_on_what(text: str) -> None:
     assert text.splitlines()[0] == (
-        "here: 48 cells of 12 kernels at a size (12 kernels, 4 applications) on 4 devices; "
+        "here: 48 measurement points of 12 kernels at a size (12 kernels, 4 applications) on 4 devices; "
         "leave-application-out; seed 0"
     )
 

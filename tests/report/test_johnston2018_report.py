@@ -32,7 +32,7 @@ def test_the_papers_value_stands_beside_ours(study: Johnston2018) -> None:
     text = printed(study)
     found = study.headline
     percents = [f"{100 * each.relative_log_cells:.1f}" for each in (found.forest, found.lookup)]
-    assert row(text, "relative error of ln(µs), over cells") == [
+    assert row(text, "relative error of ln(µs), over points") == [
         "1.2",
         "%",
         percents[0],

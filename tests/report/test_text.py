@@ -88,12 +88,12 @@ def test_a_page_can_be_read_on_a_phone_in_the_dark_and_aloud() -> None:
     page = REPORT.to_html()
     assert '<meta name="viewport" content="width=device-width, initial-scale=1">' in page
     assert "prefers-color-scheme: dark" in page
-    assert "<caption>by [machine]</caption>" in page
+    assert "<caption><span>by [machine]</span></caption>" in page
     assert '<th scope="col">[bold]x</th><th scope="col" class="number">gpu[0]</th>' in page
     assert '<th scope="row">[red]name|</th><td class="number">1</td>' in page
     assert 'aria-label="by [machine]"' in page
     assert '<li><a href="#part">Part</a></li>' in page and '<h2 id="part">' in page
-    assert 'alt="what &#34;it&#34; shows"><figcaption>how to read it</figcaption>' in page
+    assert 'alt="what &#34;it&#34; shows"></div><figcaption>how to read it</figcaption>' in page
     assert "data:image/svg+xml;base64,PHN2Zy8+" in page
     assert page == REPORT.to_html()
 

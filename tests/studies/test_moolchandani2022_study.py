@@ -118,7 +118,7 @@ def test_two_applications_leave_nothing_to_leave_out() -> None:
     co_runs = of_one_device(counted_co_runs(), "cpu")
     few = [bag for bag in co_runs.bags if bag.applications <= set(APPLICATIONS[:2])]
     assert path_study(replace(co_runs, bags=tuple(few)), "performance", 0) == (
-        "paths take at least 3 applications with bags of known slowdown"
+        "paths take at least 3 applications with mixes of known slowdown"
     )
 
 
@@ -138,7 +138,7 @@ def test_models_of_one_size_are_fitted_to_that_size_alone_and_others_in_three_wa
     assert study().sizes == (2, 3)
     assert study().of_one_size == ("published-linear",)
     assert set(errors("published-linear")) == {(OWN, 2), (OWN, 3)}
-    assert set(errors("mean")) == {(OWN, 2), (OWN, 3), (ALL, 2), (ALL, 3), ("bags of 2 alone", 3)}
+    assert set(errors("mean")) == {(OWN, 2), (OWN, 3), (ALL, 2), (ALL, 3), ("mixes of 2 alone", 3)}
 
 
 @pytest.mark.parametrize("model", ["mean", "published-linear"])

@@ -78,9 +78,9 @@ def made_profile_vectors() -> Vectors:
     return Vectors(profiles_seen(profiles), keys, np.exp(grid.log_time), grid.devices)
 
 
-def made_counted_dataset() -> Dataset:
+def made_counted_dataset(applications: int = 12, kernels: int = 3) -> Dataset:
     """The same runs as a dataset: counted on the CPU and on the fast one, and timed alone on the GPU."""
-    vectors = made_vectors()
+    vectors = made_vectors(applications=applications, kernels=kernels)
     seen = vectors.observations
     runs = []
     for row in range(len(vectors)):

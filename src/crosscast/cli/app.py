@@ -27,15 +27,15 @@ COMMANDS = {
     ),
     "devices": (
         "crosscast.cli.measure:devices",
-        "List the OpenCL devices of this machine, with what their drivers say and the sensors that work.",
+        "List the OpenCL devices of this machine, with their properties and working sensors.",
     ),
     "measure": (
         "crosscast.cli.measure:app",
-        "Measure the kernels of WHAT on an OpenCL device, again and again.",
+        "Measure the kernels of WHAT on an OpenCL device, in repeated runs.",
     ),
     "corun": (
         "crosscast.cli.corun:app",
-        "Profile applications, measure mixes that share a device, and translate times.",
+        "Profile applications, measure mixes that share a device, and translate times between devices.",
     ),
     "dataset": (
         "crosscast.cli.dataset:app",
@@ -71,11 +71,11 @@ COMMANDS = {
     ),
     "report": (
         "crosscast.cli.report:report",
-        "Write a page about a dataset, and how well the times of its kernels are predicted.",
+        "Write an HTML page about a dataset and how well the times of its kernels are predicted.",
     ),
     "simulate": (
         "crosscast.cli.simulate:app",
-        "Simulate how a cluster works off jobs: scheduling policies on a trace, or placements on machines.",
+        "Simulate a cluster: scheduling policies on a trace of jobs, or placements of jobs on machines.",
     ),
 }
 """Where each command is, and the first sentence of its help, in the order of a project's work."""

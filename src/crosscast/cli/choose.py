@@ -41,12 +41,12 @@ class _Chosen:
 
 @app.command
 def sample(*, model: Model = None, template: Path | None = None, output: Output = OUTPUT) -> None:
-    """Say at which configurations a new kernel has to be run, and what to write down (docs/choosing.md).
+    """List the configurations at which a new kernel must be run, and what to record (docs/choosing.md).
 
     Parameters
     ----------
     template
-        Write a CSV file to be filled in with the runs.
+        Write a CSV file to fill in with the runs.
     """
     from crosscast.decide.samples import template_columns, write_template
     from crosscast.report.configuration import samples_report
@@ -83,7 +83,7 @@ def configuration(
 ) -> None:
     """Choose the best configuration under a power cap (docs/choosing.md).
 
-    Predicts time and power at every configuration that was not run, and takes the best one under the cap.
+    Predicts time and power at the configurations that were not run, and takes the best one under the cap.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def configuration(
     objective
         What is optimized: `performance`, `energy`, or `edp` (energy times time).
     cap_probability
-        Least probability of keeping to the cap, such as 0.9; by default the predicted mean has to keep to it.
+        Required probability of staying under the cap, such as 0.9; by default the predicted mean has to.
     plot
         Figure (`.png`, `.svg`, `.pdf`) of all configurations, the predicted frontier and the choices.
     """

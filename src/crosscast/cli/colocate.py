@@ -24,7 +24,7 @@ def colocate(
     *more: Path,
     model: Model = None,
     max_slowdown: float | None = None,
-    sure: Flag = False,
+    conservative: Flag = False,
     memory: str | None = None,
     lengths: str | None = None,
     group_size: Whole = 2,
@@ -34,7 +34,7 @@ def colocate(
 ) -> None:
     """Recommend which jobs to co-locate on a device, for the least total time (docs/corun-pairing.md).
 
-    Says which jobs share the device, what that gains and how sure it is, and which run alone and why.
+    Lists the jobs to run together, the predicted gain with its interval, and the jobs that must run alone.
 
     Parameters
     ----------
@@ -44,16 +44,16 @@ def colocate(
         Those of the others; the same again for a job that is there twice.
     max_slowdown
         Largest predicted slowdown of a job, such as 1.3; no limit by default.
-    sure
-        Hold the upper limit of each slowdown's interval to `--max-slowdown`, too.
+    conservative
+        Apply `--max-slowdown` to the upper end of each slowdown's interval.
     memory
         Memory of the device, such as `16GiB`; by default that of the device that the model was trained on, if
         it is known.
     lengths
-        Seconds that each job takes in isolation, separated by commas, in the order of the files; by default
-        the times in the profiles.
+        Run time of each job in isolation, in seconds, separated by commas, in the order of the files; by
+        default the times in the profiles.
     group_size
-        Most jobs at a time, 2 to 5. Pairs are the best there are; larger groups are searched for.
+        Maximum number of jobs in a group, 2 to 5. Pairs are optimal; larger groups are found by a search.
     seed
         Random seed.
     """
@@ -76,7 +76,7 @@ def colocate(
             trained,
             lengths=own_lengths,
             max_slowdown=max_slowdown,
-            sure=sure,
+            sure=conservative,
             memory_bytes=memory_bytes,
             group_size=group_size,
             level=level,

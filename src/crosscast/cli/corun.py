@@ -23,7 +23,7 @@ from crosscast.cli.options import (
     names_in,
     tell,
 )
-from crosscast.cli.running import CampaignStatus, LabelStatus, print_outcome
+from crosscast.cli.running import LabelStatus, TaskStatus, print_outcome
 
 if TYPE_CHECKING:
     from crosscast.measure.opencl import OpenCLDevice
@@ -54,8 +54,8 @@ def campaign(
     """Measure applications in isolation, beside stressors, and in mixes, into a dataset.
 
     An interrupted campaign resumes when the same command is run again; one with more sizes, applications or
-    mixes adds to the dataset. What fails is recorded as failed, and the rest
-    goes on; the exit code is 1 then.
+    mixes adds to the dataset. What fails is recorded as failed, and the campaign continues; the exit code is
+    1 then.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def campaign(
     suite
         Applications, separated by commas: `all`, folders of your own (docs/suite.md), or names of the suite.
     sizes
-        Of `tiny`, `small`, `medium` and `large`. A mix may have different sizes.
+        Problem sizes, separated by commas: `tiny`, `small`, `medium`, `large`. A mix may have several.
     mixes
         Numbers of applications in a mix, separated by commas; one application may be in it several times.
         By default 2.
@@ -77,16 +77,16 @@ def campaign(
     no_instruction_mix
         Do not characterize the applications for their instruction mixes.
     round_time
-        Seconds that a job takes alone at least.
+        Minimum time of a job in isolation, in seconds: runs of the application are repeated to fill it.
     jobs
         Whole jobs of each co-runner, at least, that are timed while all run; then all start one together, as
         often.
     threads
         Threads that each co-runner may use on a CPU device of PoCL; by default all cores.
     sensor
-        `auto`, `none`, `rapl`, `nvml` or `replay:PATH`.
+        Energy sensor: `auto`, `none`, `rapl`, `nvml` or `replay:PATH`.
     timeout
-        Seconds after which an application that does not answer is given up.
+        Seconds without an answer after which an application is recorded as failed.
     """
     # Imported here: `--help` needs no OpenCL and no pyarrow.
     from crosscast.measure.subjects import expect_installed
@@ -119,7 +119,7 @@ def campaign(
     tell(f"crosscast: {plan.text}")
     if max(wanted for wanted, _ in plan.mix_counts.values()) > _MANY_MIXES:
         tell(f"crosscast: --most-mixes {_FEWER_MIXES} measures a random sample of so many of each size")
-    with CampaignStatus() as status:
+    with TaskStatus() as status:
         outcome = run_corun_campaign(plan, out, status)
     print_outcome(outcome)
     if json:
@@ -166,13 +166,13 @@ def profile(
     no_instruction_mix
         Do not characterize the application for its instruction mix, which takes long for large problems.
     round_time
-        Seconds that a job takes alone at least.
+        Minimum time of a job in isolation, in seconds: runs of the application are repeated to fill it.
     jobs
         Whole jobs of each co-runner, at least, that are timed while all run.
     sensor
-        `auto`, `none`, `rapl`, `nvml` or `replay:PATH`.
+        Energy sensor: `auto`, `none`, `rapl`, `nvml` or `replay:PATH`.
     timeout
-        Seconds after which an application that does not answer is given up.
+        Seconds without an answer after which an application is recorded as failed.
     """
     output.check()
     subject = subject_of(what, size)
@@ -240,22 +240,22 @@ def translate(
     out: Path,
     output: Output = OUTPUT,
 ) -> None:
-    """Make a card that translates times on a device to times on another.
+    """Fit a line that translates times on one device to times on another, and save it as a card.
 
-    A line through the times of the same work on both devices: isolated runs, co-runners, and whole
-    mixes. A plain one, as published, and one through logarithms are tried with each application left out; the
+    The line goes through the times of the same work on both devices: isolated runs, co-runners and whole
+    mixes. A plain line, as published, and one through logarithms are cross-validated by application; the
     better one is kept. `crosscast predict corun --translate` uses the card.
 
     Parameters
     ----------
     dataset
-        Folder with isolated runs and mixes of both devices, or of one.
+        Dataset with isolated runs and mixes on both devices, or on one.
     more
-        Other folders, such as with those of the other device.
+        Further datasets, such as one of the other device.
     from_
         Device whose times are known.
     to
-        Device whose times are wanted.
+        Device whose times are predicted.
     out
         File for the card, JSON.
     """
@@ -279,7 +279,7 @@ def translate(
 
 app = cyclopts.App(
     name="corun",
-    help="Profile applications, measure mixes that share a device, and translate times.",
+    help="Profile applications, measure mixes that share a device, and translate times between devices.",
 )
 
 app.command(profile)

@@ -9,7 +9,7 @@ import cyclopts
 
 from crosscast.cli.dataset_import import app as imports
 from crosscast.cli.options import OUTPUT, Output, Whole, check_place, dataset_named, names_in, tell
-from crosscast.cli.running import CampaignStatus, print_outcome
+from crosscast.cli.running import TaskStatus, print_outcome
 from crosscast.errors import InputError
 
 if TYPE_CHECKING:
@@ -37,9 +37,9 @@ def build(
 ) -> int:
     """Characterize and measure applications of the suite, into a dataset.
 
-    What the dataset has already is not done again: run the same command to go on after an interruption,
-    or one with more sizes, devices or applications to add to it. An application that fails is recorded
-    as failed, and the rest goes on; the exit code is 1 then.
+    What the dataset has already is not measured again: the same command resumes an interrupted build, and one
+    with more sizes, devices or applications adds to it. An application that fails is recorded as failed, and
+    the build continues; the exit code is 1 then.
 
     Parameters
     ----------
@@ -49,26 +49,26 @@ def build(
         Applications, separated by commas: `all`, folders of your own (docs/suite.md), or names of the suite:
         bfs, cfd, crc, csr, dwt, fft, gem, hmm, kmeans, lud, nqueens, nw, srad, swat.
     sizes
-        Of `tiny`, `small`, `medium` and `large`.
+        Problem sizes, separated by commas: `tiny`, `small`, `medium`, `large`.
     devices
-        Ids, as `crosscast devices` shows them, or `all`.
+        Device ids, as `crosscast devices` shows them, or `all`.
     fit
-        What the sizes fit: the caches of a `typical` CPU, so that datasets can be compared, or those of
-        the device of an id.
+        Caches that the problem sizes fit into: those of a `typical` CPU, so that datasets can be compared, or
+        of the device with this id.
     repeats
-        Processes that measure the same.
+        Number of processes that repeat each measurement.
     min_runs
-        Runs to record at least, for each application, size and device.
+        Minimum number of recorded runs for each application, size and device.
     min_time
-        Seconds that these take at least.
+        Minimum total time of these runs, in seconds.
     warmups
-        Runs before those that are recorded.
+        Warm-up runs before the recorded ones.
     seed
         Random seed of the problems.
     sensor
-        `auto`, `none`, `rapl`, `nvml` or `replay:PATH`.
+        Energy sensor: `auto`, `none`, `rapl`, `nvml` or `replay:PATH`.
     timeout
-        Longest time of a process, in seconds.
+        Time limit of a process, in seconds.
     """
     output.check()
     # Imported here: `--help` needs no OpenCL and no pyarrow.
@@ -99,7 +99,7 @@ def build(
         repeats=repeats,
         seed=seed,
     )
-    with CampaignStatus() as status:
+    with TaskStatus() as status:
         outcome = build_dataset(plan, out, status)
     print_outcome(outcome)
     description = describe(read_dataset(out))
@@ -123,17 +123,17 @@ def _caches(fit: str) -> Caches:
 def merge(folder: Path, /, *more: Path, out: Path, output: Output = OUTPUT) -> None:
     """Join datasets that were built on several machines, or piece by piece, into one.
 
-    Devices that are equal become one, and sessions of it from several hosts stand side by side. What is there
-    several times must be the same, or it is refused by name.
+    Equal devices become one, with the sessions of all hosts. Entries that are there several times must be
+    equal; the first that is not is refused by name.
 
     Parameters
     ----------
     folder
         Folder of a dataset.
     more
-        Folders of others.
+        Folders of further ones.
     out
-        Folder of the whole; it must not hold a dataset yet.
+        Folder for the joined dataset; it must be new or empty.
     """
     # Imported here: `--help` needs no pyarrow.
     from crosscast.data.dataset import read_dataset, write_dataset
@@ -157,7 +157,7 @@ def merge(folder: Path, /, *more: Path, out: Path, output: Output = OUTPUT) -> N
 
 
 def describe(folder: Path, /, *, output: Output = OUTPUT) -> None:
-    """Say what a dataset holds, what is missing, how noisy it is, and what to be careful with.
+    """Summarize a dataset: contents, missing measurements, noise and warnings.
 
     A build need not be finished.
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from crosscast.data.dataset import Dataset
 
 _OUT = "Folder of the dataset."
-_REPLACE = "Replace another dataset that is there."
+_REPLACE = "Replace an existing dataset."
 
 
 def store_dataset(dataset: Dataset, out: Path, replace: bool) -> None:
@@ -32,7 +32,7 @@ def store_dataset(dataset: Dataset, out: Path, replace: bool) -> None:
     store(dataset, out, replace=replace)
     counts = f"{dataset.profiles.num_rows:,} profiles, {dataset.records.num_rows:,} records"
     if dataset.bags.num_rows:
-        counts = f"{dataset.solos.num_rows:,} solo runs, {dataset.bags.num_rows:,} runs in bags"
+        counts = f"{dataset.solos.num_rows:,} isolated runs, {dataset.bags.num_rows:,} runs in mixes"
     print(f"wrote {out} ({counts})", file=sys.stderr)
 
 
@@ -86,7 +86,7 @@ def runs(path: Path, /, *, out: Path, settings: str | None = None, replace: Flag
         Columns of a CSV file, separated by commas, that say what a run was set to; by default those that are
         called as settings are, such as `gpu_cap_w`, `core_clock_hz` and `threads`.
     replace
-        Replace another dataset that is there.
+        Replace an existing dataset.
     """
     from crosscast.measure.regions.samples import import_runs
 
@@ -127,17 +127,14 @@ class _Told:
         Seconds that a run took, in the place of what the profile says.
     """
 
-    device: str  # Key of the device or machine that the runs were counted on
-    # The program; by default what the profile calls it, or the name of the first file
+    device: str
     application: str | None = None
-    # Region (Caliper) or kernel (ncu) that is taken, or the name of what was counted; by default the whole
-    # program
     kernel: str | None = None
-    size: str | None = None  # Name of the problem size; by default `default`
-    nodes: int | None = None  # Nodes that each run used
-    cores: int | None = None  # Cores that each run used
-    gpu: Flag = False  # The runs used a GPU
-    time: float | None = None  # Seconds that a run took, in the place of what the profile says
+    size: str | None = None
+    nodes: int | None = None
+    cores: int | None = None
+    gpu: Flag = False
+    time: float | None = None
 
     def circumstances(self) -> Circumstances:
         """The same, checked."""
@@ -196,7 +193,10 @@ def _counter_command(tool: str) -> Callable[..., None]:
     return command
 
 
-app = cyclopts.App(name="import", help="Import others' data, or our own past versions, into the tables.")
+app = cyclopts.App(
+    name="import",
+    help="Import published data, counters of tools, runs of your own, or data of an older Crosscast.",
+)
 for _importer in IMPORTERS.values():
     if _importer.name != "crosscast":
         _dashed = _importer.name.replace("_", "-")

@@ -50,9 +50,9 @@ def embed(
     spirv
         Module of this kernel that gets the profiles, instead of one compiled from the source.
     no_spirv
-        Make no module.
+        Write no SPIR-V module.
     out
-        Where the source with its profiles goes.
+        File for the source with its profiles.
     in_place
         Write them into the source, and the module given with `--spirv`, themselves.
     json
@@ -107,24 +107,12 @@ def _profiled(path: Path) -> Path:
 
 @dataclass(frozen=True)
 class _Subject:
-    """A source and its launches.
+    """A source and its launches."""
 
-    Parameters
-    ----------
-    program
-        The source, as it is.
-    path
-        Where it is.
-    bare
-        The same without profiles that it holds.
-    launches
-        What FILE launches; nothing if it is the source.
-    """
-
-    program: Program
+    program: Program  # The source, as it is
     path: Path
-    bare: Program
-    launches: tuple[Launch, ...]
+    bare: Program  # The same without profiles that it holds
+    launches: tuple[Launch, ...]  # What FILE launches; nothing if it is the source
 
 
 def _subject(file: Path, profiles: Path | None) -> _Subject:
@@ -151,21 +139,11 @@ def _subject(file: Path, profiles: Path | None) -> _Subject:
 
 @dataclass(frozen=True)
 class _Module:
-    """The module that gets the profiles.
-
-    Parameters
-    ----------
-    target
-        Where it goes.
-    given
-        The module without profiles; ``None`` if it is to be compiled.
-    where
-        The module for messages.
-    """
+    """The module that gets the profiles."""
 
     target: Target
-    given: bytes | None
-    where: str
+    given: bytes | None  # The module without profiles; `None` if it is to be compiled
+    where: str  # The module for messages
 
     @classmethod
     def of(cls, given: Path | None, beside: Path, in_place: bool) -> _Module:

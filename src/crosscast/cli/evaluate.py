@@ -95,7 +95,7 @@ def relative(
     devices
         Devices to compare, separated by commas; by default those with the most times in common.
     weights
-        What weighs the same; by default rows, and kernels where these are held out.
+        What has equal weight; by default rows, or kernels where these are held out.
     """
     found = _evaluate(
         dataset,
@@ -130,7 +130,7 @@ def configuration(
 ) -> None:
     """Evaluate methods that choose a configuration under a power cap (docs/choosing-evaluation.md).
 
-    Each benchmark is held out in turn, and chosen for from two sample runs.
+    Each benchmark is held out in turn; its configurations are chosen from two sample runs.
 
     Parameters
     ----------
@@ -138,16 +138,16 @@ def configuration(
         Names, separated by commas, or `all`; by default the main ones.
     samples
         Configurations at which a kernel is run first, such as
-        `node:cpu_cap_w=120,gpu_cap_w=260;node:cpu_cap_w=65,gpu_cap_w=100`; by default the two most telling of
-        the training kernels.
+        `node:cpu_cap_w=120,gpu_cap_w=260;node:cpu_cap_w=65,gpu_cap_w=100`; by default the two most
+        informative ones for the training kernels.
     group
         Programs that are nearly the same, such as `a+b,c+d`, besides those whose names say so.
     power_domain
-        Domain whose power is capped; by default that of the node, or all there are.
+        Power domain that is capped; by default the node, or the sum of all domains.
     max_retunes
-        Most changes of configuration after the first choice; by default no limit.
+        Maximum number of changes after the first choice; no limit by default.
     cap_probability
-        Probability of keeping to the cap, of methods that know it; by default 0.9.
+        Required probability of staying under the cap, for methods that use one; by default 0.9.
     programs
         Also print a table by program for each method, and the longest frontier.
     """
@@ -233,7 +233,7 @@ def jobs(
 ) -> None:
     """Write held-out work as job types for `crosscast simulate placements` (docs/scheduling-experiment.md).
 
-    Each has its measured times, and what a model of relative times predicted that had not seen it.
+    Each type has its measured times, and those predicted by a model of relative times fitted without it.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Profiles from any file that has some, or from launches that are characterized now."""
+"""Files that predictions are asked about: profiles, counted runs, and descriptions of devices."""
 
 from __future__ import annotations
 
@@ -105,17 +105,7 @@ _MOST_NAMED = 20
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which runs are asked about, and by what.
-
-    Parameters
-    ----------
-    application, kernel
-        Take those of this name alone.
-    source
-        Device on which they were counted; of a dataset, take those alone.
-    profiles
-        Whether the model knows profiles, which are of no device, and not counters.
-    """
+    """Which runs are asked about, and by what."""
 
     application: str | None  # Take those of this name alone
     kernel: str | None
@@ -124,21 +114,7 @@ class Wanted:
 
 
 def read_observations(path: Path, wanted: Wanted) -> Observations:
-    """Read the runs of a file or folder.
-
-    Parameters
-    ----------
-    path
-        A dataset; or what a counter tool wrote, or `crosscast.cli.profiles.read_profiles` reads, as the model
-        knows counters or profiles.
-    wanted
-        Which of its runs.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read, or has no such run.
-    """
+    """Read the runs of a dataset, of a counter tool's file, or of profiles, as the model takes them."""
     from crosscast.data.counters.hpctoolkit import is_hpctoolkit
 
     if str(path) == "bundled" or (path.is_dir() and not is_hpctoolkit(path)):
@@ -211,16 +187,8 @@ _NUMBERS = {column.name: column for column in DEVICES.columns if column.type in 
 def read_device(path: Path) -> Device:
     """Read the description of a device.
 
-    Parameters
-    ----------
-    path
-        A TOML file with ``device`` (its key), ``type``, and what is known of ``name``, ``vendor``, ``series``
-        and the table's numbers, in its units.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read, or a field is missing, unknown or wrong.
+    A TOML file with ``device`` (its key), ``type``, and what is known of ``name``, ``vendor``, ``series`` and
+    the numbers of the table of devices, in its units.
     """
     try:
         with path.open("rb") as file:

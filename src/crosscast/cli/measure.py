@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json as json_format
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -19,22 +18,7 @@ if TYPE_CHECKING:
 
 
 def subject_of(what: str, size: str | None) -> LaunchFile | SuiteProblem:
-    """Find what a person names: a launch file, or an application at a size.
-
-    Parameters
-    ----------
-    what
-        Launch file, or name or folder of an application.
-    size
-        Size of the application's problem.
-
-    Raises
-    ------
-    InputError
-        If there is no such thing, or a size is missing or too much.
-    MissingExtraError
-        If an application needs what is not installed.
-    """
+    """Find what a person names: a launch file, or an application at a size."""
     from crosscast.characterization.launchfiles.launches import LAUNCH_FILES
     from crosscast.measure.subjects import LaunchFile, SuiteProblem, expect_installed, fitted
     from crosscast.suite.application import working_set
@@ -72,7 +56,7 @@ def measure(
     timeout: float = 600.0,
     output: Output = OUTPUT,
 ) -> None:
-    """Measure the kernels of WHAT on an OpenCL device, again and again.
+    """Measure the kernels of WHAT on an OpenCL device, in repeated runs.
 
     WHAT is a launch file (`.toml`, `.sim`), or with `--size` an application: one of the suite (bfs, cfd,
     crc, csr, dwt, fft, gem, hmm, kmeans, lud, nqueens, nw, srad, swat) or a folder of your own
@@ -88,17 +72,17 @@ def measure(
     size
         Size of the application's problem.
     min_runs
-        Runs to record at least.
+        Minimum number of recorded runs.
     min_time
-        Seconds that the recorded runs take at least.
+        Minimum total time of the recorded runs, in seconds.
     warmups
-        Runs before those that are recorded.
+        Warm-up runs before the recorded ones.
     repeats
-        Processes that measure the same, one after another.
+        Number of processes that repeat the measurement, one after another.
     sensor
-        `auto`, `none`, `rapl`, `nvml` or `replay:PATH`.
+        Energy sensor: `auto`, `none`, `rapl`, `nvml` or `replay:PATH`.
     timeout
-        Longest time of a process, in seconds.
+        Time limit of a process, in seconds.
     """
     output.check()
     subject = subject_of(what, size)
@@ -121,19 +105,18 @@ def measure(
 
 
 class _Status(StatusLine):
-    """Says how many runs there are."""
+    """Shows how many runs there are."""
 
     def __init__(self, what: str, settings: Settings) -> None:
-        super().__init__(sys.stderr)
+        super().__init__()
         self._what = what
-        self._settings = settings
+        self._wanted = f"at least {settings.min_runs} in {format_seconds(settings.min_time_s)}"
 
     def __call__(self, runs: int, elapsed_s: float) -> None:
         """Show the state if it is time to."""
-        if self.is_due(elapsed_s):
-            least, seconds = self._settings.min_runs, format_seconds(self._settings.min_time_s)
-            done = f"{runs} runs in {format_seconds(elapsed_s)}"
-            self.show(f"{self._what}: {done}, of at least {least} in {seconds}")
+        self.show(
+            elapsed_s, lambda: f"{self._what}: {runs} runs in {format_seconds(elapsed_s)}, of {self._wanted}"
+        )
 
 
 _UNKNOWN_CACHE = 64 << 20
@@ -142,17 +125,17 @@ _UNKNOWN_CACHE = 64 << 20
 def stressor(
     level: str, /, *, seconds: float = 10.0, image: str | None = None, json: JsonFlag = False
 ) -> None:
-    """Run a stressor, a microbenchmark that presses on memory, on one core of the CPU, without OpenCL.
+    """Run a stressor, a microbenchmark that contends for memory, on one core of the CPU, without OpenCL.
 
-    For applications of which Crosscast starts nothing: run this beside them, one for each core that should be
-    busy, and divide their time beside it by their time alone.
+    For applications that Crosscast does not start itself: run one beside them for each core to be kept busy,
+    and divide their time beside it by their time in isolation.
 
     Parameters
     ----------
     level
         `low`, `medium` or `high`, by the misses of the last-level cache.
     seconds
-        How long, from when it says that it is ready.
+        How long it runs, from when it prints `ready`.
     image
         Bytes of each of its four images, such as `32MiB`; by default those of the last-level cache.
     """
@@ -173,7 +156,7 @@ def stressor(
 
 
 def devices(*, output: Output = OUTPUT) -> None:
-    """List the OpenCL devices of this machine, with what their drivers say and the sensors that work.
+    """List the OpenCL devices of this machine, with their properties and working sensors.
 
     Of a CPU, 1, 2, 4, ... compute units are devices of their own: `pocl:0/1` is one core of `pocl:0`.
     """

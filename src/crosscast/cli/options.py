@@ -189,10 +189,10 @@ class RunOptions:
     @contextmanager
     def fitting(self, noun: str = "fits") -> Iterator[dict[str, Any]]:
         """The keyword arguments of fits, whose progress shows on standard error meanwhile."""
-        from crosscast.cli.running import FitStatus
+        from crosscast.cli.running import TaskStatus
 
         cache = cache_folder(self.cache)
-        with FitStatus(noun) as status:
+        with TaskStatus(noun) as status:
             yield {"seed": self.seed, "jobs": self.jobs, "cache": cache, "progress": status}
 
 

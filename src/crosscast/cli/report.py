@@ -1,4 +1,4 @@
-"""``crosscast report``: one page of pictures and tables about a dataset and how well it is predicted."""
+"""``crosscast report``: a page of figures and tables about a dataset and how well it is predicted."""
 
 from __future__ import annotations
 
@@ -21,11 +21,10 @@ def report(
     run: RunOptions = RUN,
     json: JsonFlag = False,
 ) -> None:
-    """Write a page about a dataset, and how well the times of its kernels are predicted.
+    """Write an HTML page about a dataset and how well the times of its kernels are predicted.
 
-    The page is one file of HTML that needs nothing else: what the dataset holds, each application predicted
-    by a model that never saw it, the device that is recommended and what it costs, and how to read all that.
-    docs/reporting.md shows one.
+    The page is one self-contained file: contents of the dataset, predictions for each held-out application,
+    recommended devices and what they cost, and how to read the scores. docs/reporting.md shows one.
 
     Parameters
     ----------
@@ -34,10 +33,10 @@ def report(
     out
         The page.
     models
-        Names, separated by commas, or `all`; by default the best one alone. The page shows the one that errs
-        least, and the baselines beside it.
+        Models, separated by commas, or `all`; by default the one that `crosscast train` takes. The page shows
+        the one with the least error, beside the baselines.
     application
-        The application that is looked at closely; by default the one whose error is in the middle.
+        Application that is shown in detail; by default the one with the median error.
     title
         Title of the page.
     """

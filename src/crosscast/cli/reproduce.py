@@ -76,7 +76,7 @@ def bailey2014(
     Parameters
     ----------
     power_domain
-        Domain whose power is capped; by default that of the node, or all there are.
+        Power domain that is capped; by default the node, or the sum of all domains.
     """
     from crosscast.questions import bailey2014 as study
 

@@ -1,9 +1,10 @@
-"""Progress of long work on standard error, for what takes a while."""
+"""Progress of long work on standard error."""
 
 from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Self, TextIO
 
@@ -31,14 +32,15 @@ class StatusLine:
     Parameters
     ----------
     stream
-        Where to write.
+        Where to write; by default standard error.
     """
 
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-        self._terminal = stream.isatty()
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = sys.stderr if stream is None else stream
+        self._terminal = self._stream.isatty()
         self._shown = 0
         self._next_s = _QUIET_S
+        self._start = time.monotonic()
 
     def __enter__(self) -> Self:
         """Begin."""
@@ -48,20 +50,22 @@ class StatusLine:
         """Remove the line from the terminal."""
         self.close()
 
-    def is_due(self, elapsed_s: float) -> bool:
-        """Whether it is time to show the state, this long after the start."""
-        if elapsed_s < self._next_s:
-            return False
-        self._next_s = elapsed_s + (0 if self._terminal else _PLAIN_INTERVAL_S)
-        return True
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since the start."""
+        return time.monotonic() - self._start
 
-    def show(self, text: str) -> None:
-        """Show the state."""
+    def show(self, elapsed_s: float, text: Callable[[], str]) -> None:
+        """Show the state if it is time to, this long after the start."""
+        if elapsed_s < self._next_s:
+            return
+        self._next_s = elapsed_s + (0 if self._terminal else _PLAIN_INTERVAL_S)
+        line = text()
         if self._terminal:
-            self._stream.write("\r" + text.ljust(self._shown))
-            self._shown = len(text)
+            self._stream.write("\r" + line.ljust(self._shown))
+            self._shown = len(line)
         else:
-            self._stream.write(text + "\n")
+            self._stream.write(line + "\n")
         self._stream.flush()
 
     def close(self) -> None:
@@ -73,15 +77,7 @@ class StatusLine:
 
 
 class ProgressLine(StatusLine):
-    """Shows how far a running kernel is.
-
-    Parameters
-    ----------
-    stream
-        Where to write.
-    label
-        What runs.
-    """
+    """Shows how far a running kernel, called by its label, is."""
 
     def __init__(self, stream: TextIO, label: str) -> None:
         super().__init__(stream)
@@ -89,23 +85,31 @@ class ProgressLine(StatusLine):
 
     def __call__(self, progress: Progress) -> None:
         """Show the state if it is time to."""
-        if self.is_due(progress.elapsed_s):
-            done, total = progress.groups_done, progress.groups_total
-            self.show(describe(self._label, done, total, progress.elapsed_s))
+        done, total, elapsed_s = progress.groups_done, progress.groups_total, progress.elapsed_s
+        self.show(elapsed_s, lambda: describe(self._label, done, total, elapsed_s))
 
 
-class FitStatus(StatusLine):
-    """Shows how many fits are done, and how long the rest will take."""
+class TaskStatus(StatusLine):
+    """Shows how many fits or other tasks are done, and how long the rest will take."""
 
-    def __init__(self, noun: str = "fits") -> None:
-        super().__init__(sys.stderr)
+    def __init__(self, noun: str = "done") -> None:
+        super().__init__()
         self._noun = noun
 
-    def __call__(self, state: State) -> None:
+    def __call__(self, state: State | CampaignState) -> None:
         """Show the state if it is time to."""
-        if self.is_due(state.elapsed_s):
-            left = time_left(state.left_s)
-            self.show(f"{state.done} of {state.total} {self._noun}, {left}: {state.label}")
+        self.show(
+            self.elapsed_s,
+            lambda: f"{state.done} of {state.total} {self._noun}, {time_left(state.left_s)}: {state.label}",
+        )
+
+
+class LabelStatus(StatusLine):
+    """Shows what is being done, and for how long everything takes so far."""
+
+    def __call__(self, label: str) -> None:
+        """Show what is being done if it is time to."""
+        self.show(self.elapsed_s, lambda: f"{label}, {format_seconds(self.elapsed_s)} so far")
 
 
 def describe(label: str, done: int, total: int, elapsed_s: float) -> str:
@@ -133,22 +137,7 @@ def time_left(seconds: float) -> str:
 
 
 def run_launch(launch: Launch, invocation: int, options: run.Options) -> Profile:
-    """Characterize a launch; how far it is shows on standard error.
-
-    Parameters
-    ----------
-    launch
-        What to run.
-    invocation
-        Number of the launch, for the profile.
-    options
-        How to run it.
-
-    Raises
-    ------
-    CrosscastError
-        As `crosscast.characterization.run.characterize_launch` does.
-    """
+    """Characterize the launch of this number; how far it is shows on standard error."""
     # Imported here: `--help` needs no NumPy.
     from crosscast.characterization import run
 
@@ -156,34 +145,6 @@ def run_launch(launch: Launch, invocation: int, options: run.Options) -> Profile
         return run.characterize_launch(
             launch, invocation=invocation, options=replace(options, progress=progress)
         )
-
-
-class LabelStatus(StatusLine):
-    """Says on standard error what is being done, and for how long everything takes so far."""
-
-    def __init__(self) -> None:
-        super().__init__(sys.stderr)
-        self._start = time.monotonic()
-
-    def __call__(self, label: str) -> None:
-        """Show what is being done if it is time to."""
-        elapsed_s = time.monotonic() - self._start
-        if self.is_due(elapsed_s):
-            self.show(f"{label}, {format_seconds(elapsed_s)} so far")
-
-
-class CampaignStatus(StatusLine):
-    """Says what a campaign does, how much is done, and how long the rest will take."""
-
-    def __init__(self) -> None:
-        super().__init__(sys.stderr)
-        self._start = time.monotonic()
-
-    def __call__(self, state: CampaignState) -> None:
-        """Show the state if it is time to."""
-        if self.is_due(time.monotonic() - self._start):
-            left = time_left(state.left_s)
-            self.show(f"{state.done} of {state.total} done, {left}: {state.label}")
 
 
 def print_outcome(outcome: Outcome) -> None:

@@ -36,7 +36,7 @@ __all__ = ["app"]
 
 app = cyclopts.App(
     name="simulate",
-    help="Simulate how a cluster works off jobs: scheduling policies on a trace, or placements on machines.",
+    help="Simulate a cluster: scheduling policies on a trace of jobs, or placements of jobs on machines.",
 )
 
 _PLACEMENTS = ("round-robin", "random", "completion")
@@ -109,16 +109,16 @@ def policies(
     trace
         Jobs in the Standard Workload Format, plain or compressed with gzip.
     estimates
-        Run times that the scheduler expects: those that users requested, or exact ones.
+        Run times that the scheduler assumes: those that users requested, or exact ones.
     machines
         TOML file with the machines, or the number of processors of a single one; by default the number in the
         trace's header.
     placement
-        Machine that each job goes to, where there are several.
+        How jobs are assigned to machines, where there are several.
     seed
         Random seed of the placement `random`.
     enforce_walltime
-        End jobs when the time that they requested is over, whatever the header says.
+        End jobs when their requested time is over, whatever the header says.
     users
         Also list each user's jobs and waits; the timeline's colours are users instead of waits.
     output.figures
@@ -199,8 +199,8 @@ def placements(
     machines
         TOML file with the machines.
     placement
-        Which machine each job goes to: round-robin, random, user, model, oracle, model-near, oracle-near,
-        completion or oracle-completion, with commas between; by default all that the file has enough for.
+        How jobs are assigned to machines, separated by commas: round-robin, random, user, model, oracle,
+        model-near, oracle-near, completion, oracle-completion; by default all for which the file has data.
     jobs
         Number of jobs drawn, with replacement; by default 50,000, or the rows themselves where the file says
         when they are submitted.
@@ -209,9 +209,9 @@ def placements(
     interarrival
         Mean seconds between submissions, a Poisson process; by default all jobs are submitted at once.
     load
-        The same as a share of what the machines can do at best.
+        Instead of `--interarrival`: arriving work as a share of the machines' capacity.
     estimates
-        Run times that the scheduler expects: exact ones, or those that a model predicted.
+        Run times that the scheduler assumes: exact ones, or those that a model predicted.
     policy
         `easy`: jobs may start before the head of the queue if that does not delay it (EASY backfilling);
         `fcfs`: none may.

@@ -32,7 +32,7 @@ app = cyclopts.App(
     help="Train a model, cross-validate it by application, and save it with a card of its errors.",
 )
 
-Out = Annotated[Path, Parameter(help="Folder of the model; one that is there is replaced.")]
+Out = Annotated[Path, Parameter(help="Folder for the model; an existing one is replaced.")]
 Model = Annotated[
     str | None, Parameter(help="Name of the model; the best by default (`crosscast evaluate` compares them).")
 ]
@@ -108,9 +108,10 @@ def configuration(
     ----------
     samples
         Configurations at which a new kernel is run first, such as
-        `node:cpu_cap_w=120,gpu_cap_w=260;node:cpu_cap_w=65,gpu_cap_w=100`; by default the two most telling.
+        `node:cpu_cap_w=120,gpu_cap_w=260;node:cpu_cap_w=65,gpu_cap_w=100`; by default the two most
+        informative ones.
     power_domain
-        Domain whose power is capped; by default that of the node, or all there are.
+        Power domain that is capped; by default the node, or the sum of all domains.
     """
     trained = _train(
         dataset,

@@ -26,6 +26,7 @@ _OTHER_NAMES = {
     "round_s": "round-time",
     "size": "sizes",
     "split": "folds",
+    "sure": "conservative",
     "together": "group",
 }
 """Options and arguments by the fields that they fill, where more than a plural or a unit differs."""
@@ -66,6 +67,7 @@ _RENAMED = {
     "--rounds": "--jobs",
     "--seeds": "--seed 1:10",
     "--studies": "crosscast reproduce",
+    "--sure": "--conservative",
     "--swf-out": "--out",
     "--target": "a word after the command, such as crosscast train corun",
     "--timeline": "--figures",

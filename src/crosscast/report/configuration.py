@@ -364,31 +364,38 @@ _METRICS: dict[str, tuple[str, Callable[[float | None], str]]] = {
 }
 
 
+def _score(heading: str, name: str, of: str = "metrics") -> _Column:
+    """A score of a method, of its metrics or of those on repeats."""
+    return heading, lambda result: share(getattr(getattr(result, of) or Metrics(), name))
+
+
 def _main_table(results: Sequence[ChoiceResult], caption: str) -> Table:
     """The columns of Table III of Bailey et al. 2014, the score and the extra runs."""
 
-    def column(name: str, write: Callable[[float | None], str]) -> Callable[[ChoiceResult], str]:
+    def column(heading: str) -> _Column:
+        name, write = _METRICS[heading]
+
         def text(result: ChoiceResult) -> str:
             difference = result.bootstrap.differences.get(name)
             better = difference is not None and difference.better and result.method != _REFERENCE
             return write(getattr(result.metrics, name)) + (MARK if better else "")
 
-        return text
+        return heading, text
 
-    return _method_table(results, [(heading, column(*of)) for heading, of in _METRICS.items()], caption)
+    return _method_table(results, [*map(column, _METRICS)], caption)
 
 
 def _interval_table(results: Sequence[ChoiceResult]) -> Table:
     """Between which values a bootstrap over programs leaves the main metrics."""
 
-    def column(name: str) -> Callable[[ChoiceResult], str]:
+    def column(heading: str) -> _Column:
         def text(result: ChoiceResult) -> str:
-            found = result.bootstrap.intervals.get(name)
+            found = result.bootstrap.intervals.get(_METRICS[heading][0])
             return NONE if found is None else f"{share(found.low)} to {share(found.high)}"
 
-        return text
+        return heading, text
 
-    columns = [(heading, column(_METRICS[heading][0])) for heading in ("under", "perf.", "power over", "S")]
+    columns = [*map(column, ("under", "perf.", "power over", "S"))]
     return _method_table(results, columns, f"{100 * SHARE:g} % of draws of the programs are")
 
 
@@ -396,75 +403,70 @@ def _difference_table(results: Sequence[ChoiceResult]) -> list[Part]:
     """Score and share under the limit against the best baseline in each, if there is one."""
     compared = [each for each in results if each.bootstrap.differences and each.method != _REFERENCE]
 
-    def column(name: str) -> Callable[[ChoiceResult], str]:
+    def column(heading: str) -> _Column:
         def text(result: ChoiceResult) -> str:
-            found = result.bootstrap.differences.get(name)
+            found = result.bootstrap.differences.get(_METRICS[heading][0])
             if found is None:
                 return NONE
-            low, high = (f"{100 * limit:+.1f}" for limit in (found.interval.low, found.interval.high))
-            mark = MARK if found.better else ""
-            return f"{100 * found.value:+.1f} [{low}, {high}] against {found.baseline}{mark}"
+            value, low, high = (
+                f"{100 * each:+.1f}" for each in (found.value, found.interval.low, found.interval.high)
+            )
+            return f"{value} [{low}, {high}] against {found.baseline}{MARK if found.better else ''}"
 
-        return text
+        return heading, text
 
-    columns = [(heading, column(_METRICS[heading][0])) for heading in ("under", "S")]
+    columns = [*map(column, ("under", "S"))]
     return [_method_table(compared, columns, "difference from the best baseline")] if compared else []
 
 
 def _curve_table(results: Sequence[ChoiceResult]) -> Table:
     """The score by the number of extra runs."""
 
-    def column(budget: int) -> Callable[[ChoiceResult], str]:
-        return lambda result: share(result.curve[budget].score)
+    def column(budget: int) -> _Column:
+        return str(budget), lambda result: share(result.curve[budget].score)
 
-    columns = [(str(budget), column(budget)) for budget in results[0].curve]
-    return _method_table(results, columns, "S by the extra runs that are allowed")
+    return _method_table(results, [*map(column, results[0].curve)], "S by the extra runs that are allowed")
 
 
 def _repeats_table(results: Sequence[ChoiceResult], machine: MachineChoices) -> Table:
     """With 1 % tolerance on the runs themselves; on other repeats without it, with it, and told 1 % less."""
-
-    def column(of: str, name: str) -> Callable[[ChoiceResult], str]:
-        return lambda result: share(getattr(getattr(result, of) or Metrics(), name))
-
-    tolerant = ("under_limit_share_within_1pct", "under_performance_within_1pct")
-    names = ("under_limit_share", "under_performance", *tolerant)
-    columns = [("≤ 1 %", column("metrics", tolerant[0])), ("perf.", column("metrics", tolerant[1]))]
+    under, performance = "under_limit_share", "under_performance"
+    columns = [_score("≤ 1 %", f"{under}_within_1pct"), _score("perf.", f"{performance}_within_1pct")]
     split_half = machine.split_half
     if split_half is None:
         return _method_table(results, columns, "with 1 % tolerance")
-    headings = ("again", "perf.", "repeats", "perf.")
-    columns += [(heading, column("on_repeats", name)) for heading, name in zip(headings, names, strict=True)]
-    told = (("told less", names[0]), ("perf.", names[1]), ("S", "score"))
-    columns += [(heading, column("told_less", name)) for heading, name in told]
+    again = [("again", under), ("perf.", performance)]
+    again += [("repeats", f"{under}_within_1pct"), ("perf.", f"{performance}_within_1pct")]
+    told = (("told less", under), ("perf.", performance), ("S", "score"))
+    columns += [_score(*each, "on_repeats") for each in again] + [_score(*each, "told_less") for each in told]
     caption = (
         f"with 1 % tolerance, and on {REPEATS} other repeats, which are simulated: repeats alone take "
         f"{100 * (split_half.violations or 0.0):.0f} % of the oracle's choices over the limit"
     )
     table = _method_table(results, columns, caption)
-    last = ["split-half oracle", "", "", *(share(getattr(split_half, name)) for name in names)]
+    last = ["split-half oracle", "", "", *(share(getattr(split_half, name)) for _, name in again)]
     return Table(table.headings, [*table.rows, last], caption)
 
 
 def _tails_table(results: Sequence[ChoiceResult]) -> Table:
     """What is lost at worst: percentiles over the cases under the limit, and the worst programs."""
 
-    def lost(name: str) -> Callable[[ChoiceResult], str]:
-        return lambda result: NONE if result.regret is None else share(getattr(result.regret, name))
+    def lost(heading: str, name: str) -> _Column:
+        return heading, lambda result: NONE if result.regret is None else share(getattr(result.regret, name))
 
-    def least(name: str) -> Callable[[ChoiceResult], str]:
+    def least(heading: str) -> _Column:
         def text(result: ChoiceResult) -> str:
-            found = [getattr(each, name) for each in result.programs.values()]
+            found = [getattr(each, _METRICS[heading][0]) for each in result.programs.values()]
             return share(min((each for each in found if each is not None), default=None))
 
-        return text
+        return f"least {heading}", text
 
     columns = [
-        ("lost: median", lost("median")),
-        ("90 %", lost("percentile_90")),
-        ("95 %", lost("percentile_95")),
+        lost("lost: median", "median"),
+        lost("90 %", "percentile_90"),
+        lost("95 %", "percentile_95"),
+        *map(least, ("under", "perf.", "S")),
     ]
-    columns += [(f"least {heading}", least(_METRICS[heading][0])) for heading in ("under", "perf.", "S")]
     return _method_table(results, columns, "performance lost under the limit; worst programs")
 
 
@@ -473,18 +475,14 @@ def _confidence_table(results: Sequence[ChoiceResult]) -> list[Part]:
     promised = [each for each in results if each.confidence is not None]
     if not promised:
         return []
-    table = _method_table(
-        promised,
-        [
-            ("allowed over", lambda each: share(1 - (each.confidence or 0.0))),
-            ("over", lambda each: share(each.metrics.violations)),
-            ("perf.", lambda each: share(each.metrics.under_performance)),
-            ("programs above", lambda each: f"{len(each.above)} of {len(each.programs)}"),
-        ],
-        "what was promised",
-    )
+    columns: list[_Column] = [
+        ("allowed over", lambda each: share(1 - (each.confidence or 0.0))),
+        _score("over", "violations"),
+        _score("perf.", "under_performance"),
+        ("programs above", lambda each: f"{len(each.above)} of {len(each.programs)}"),
+    ]
     return [
-        table,
+        _method_table(promised, columns, "what was promised"),
         *(f"Above it with {each.method}: {', '.join(each.above)}." for each in results if each.above),
     ]
 

@@ -33,25 +33,24 @@ from crosscast.report.figures import (
     MARKS,
     RED,
     Look,
-    heading,
     heat_map,
     legend_below,
     logarithmic_axis,
     looks,
-    new_figure,
+    one_figure,
     panels,
     points,
     spread_axis,
     steps,
     style_axes,
+    titled,
 )
 from crosscast.report.numbers import configuration_text, level_percent, plural, setting_heading, setting_scale
 
 
 def choice_figure(name: str, forecast: SurfaceForecast, space: Space, choices: Sequence[Choice]) -> Any:
     """Time over power of one kernel."""
-    figure = new_figure(8.4, 5.2)
-    axes = figure.subplots()
+    figure, axes = one_figure(8.4, 5.2)
     power, time = forecast.power.centre, forecast.time.centre
     for number, (device, look) in enumerate(looks(space.devices).items()):
         own = space.device_numbers == number
@@ -288,8 +287,7 @@ def frontier_figure(found: KernelFrontier, title: str) -> Any:
 
     Configurations are coloured by the device; on a single one by its last knob.
     """
-    figure = new_figure(8, 5.4)
-    axes = figure.subplots()
+    figure, axes = one_figure(8, 5.4)
     _draw_frontier(axes, found)
     space = found.surfaces.space
     if len(space.devices) > 1:
@@ -308,12 +306,11 @@ def frontier_figure(found: KernelFrontier, title: str) -> Any:
     spread_axis(axes, "y", found.performance)
     style_axes(axes)
     known = int(np.isfinite(found.power_w).sum())
-    heading(
+    return titled(
         figure,
         f"{title}: {found.kernel}, the longest frontier",
         f"{len(found.frontier)} of {known} configurations are on it (line)",
     )
-    return figure
 
 
 def _draw_frontier(axes: Any, found: KernelFrontier) -> None:
@@ -381,18 +378,16 @@ def hardest_figure(machine: MachineChoices, title: str) -> Any:
         axes.set_xlabel("power, W", fontsize=9)
     legend_below(figure, 2)
     figure.supylabel(_PERFORMANCE, fontsize=10)
-    heading(
+    return titled(
         figure,
         f"{title}: {found.kernel}, where {judge.method} keeps to the fewest caps",
         "caps are the powers on the frontier (line), choices are marks",
     )
-    return figure
 
 
 def methods_figure(results: Sequence[ChoiceResult], title: str) -> Any:
     """A mark a method, with lines as long as what a bootstrap over programs leaves."""
-    figure = new_figure(8, 6.2)
-    axes = figure.subplots()
+    figure, axes = one_figure(8, 6.2)
     styles = method_styles(results)
     for result in results:
         share, performance = result.metrics.under_limit_share, result.metrics.under_performance
@@ -406,16 +401,13 @@ def methods_figure(results: Sequence[ChoiceResult], title: str) -> Any:
             axes.plot([100 * share] * 2, [100 * along.low, 100 * along.high], **line)
         how = {"markersize": 8, "markeredgewidth": 1.5, "linestyle": "none", "zorder": 4, "clip_on": False}
         axes.plot([100 * share], [100 * performance], label=method_label(result), **style.of_marks(), **how)
-    axes.set_xlabel("cases within the cap, %")
-    axes.set_ylabel("performance in these, % of the oracle's")
-    style_axes(axes)
+    style_axes(axes, x="cases within the cap, %", y="performance in these, % of the oracle's")
     legend_below(figure, 4)
-    heading(
+    return titled(
         figure,
         f"{title}: hollow marks choose once, filled ones follow what they measure",
         f"lines hold {100 * SHARE:g} % of bootstrap draws of the programs",
     )
-    return figure
 
 
 _LARGE = 100_000
@@ -433,8 +425,7 @@ def programs_figure(results: Sequence[ChoiceResult], metric: str, label: str, ti
         [[_value(result.programs[name], metric) for result in results] for name in names]
         + [[_value(result.metrics, metric) for result in results]]
     )
-    figure = new_figure(3.0 + 0.68 * len(results), 2.1 + 0.29 * len(values))
-    axes = figure.subplots()
+    figure, axes = one_figure(3.0 + 0.68 * len(results), 2.1 + 0.29 * len(values))
     heat_map(
         axes,
         values,
@@ -445,8 +436,7 @@ def programs_figure(results: Sequence[ChoiceResult], metric: str, label: str, ti
         label=label,
     )
     axes.axhline(len(names) - 0.5, color="white", linewidth=3)
-    heading(figure, title)
-    return figure
+    return titled(figure, title)
 
 
 def _value(metrics: object, name: str) -> float:
@@ -476,8 +466,7 @@ def repeats_figure(results: Sequence[ChoiceResult], split_half: Metrics, title: 
     rows = [(method_label(each), _kept_shares(each)) for each in results]
     rows.append(("split-half oracle", (None, None, split_half.under_limit_share_within_1pct, None)))
     rows.reverse()
-    figure = new_figure(8, 1.9 + 0.3 * len(rows))
-    axes = figure.subplots()
+    figure, axes = one_figure(8, 1.9 + 0.3 * len(rows))
     for place, (name, look) in enumerate(_SERIES):
         known = [
             (100 * share, row) for row, (_, shares) in enumerate(rows) if (share := shares[place]) is not None
@@ -487,11 +476,9 @@ def repeats_figure(results: Sequence[ChoiceResult], split_half: Metrics, title: 
         points(axes, across, along, look, name, size=size, clip_on=False, zorder=3 + place)
     axes.set_yticks(range(len(rows)), [name for name, _ in rows])
     axes.set_ylim(-0.6, len(rows) - 0.4)
-    axes.set_xlabel("cases within the cap, %")
-    style_axes(axes)
+    style_axes(axes, x="cases within the cap, %")
     legend_below(figure, 2)
-    heading(figure, title)
-    return figure
+    return titled(figure, title)
 
 
 def _kept_shares(result: ChoiceResult) -> tuple[float | None, ...]:
@@ -506,8 +493,7 @@ def _kept_shares(result: ChoiceResult) -> tuple[float | None, ...]:
 
 def curve_figure(results: Sequence[ChoiceResult], title: str) -> Any:
     """A line a method; the limiter without a model is thicker."""
-    figure = new_figure(8, 6.0)
-    axes = figure.subplots()
+    figure, axes = one_figure(8, 6.0)
     styles = method_styles(results)
     for result in results:
         style, limiter = styles[result.method], result.method == _LIMITER
@@ -529,8 +515,7 @@ def curve_figure(results: Sequence[ChoiceResult], title: str) -> Any:
     axes.set_xticks(list(results[0].curve))
     style_axes(axes)
     legend_below(figure, 4)
-    heading(figure, title)
-    return figure
+    return titled(figure, title)
 
 
 _WIDTH_OF_LEAF = 2.3
@@ -541,8 +526,7 @@ def tree_figure(nodes: tuple[TreeNode, ...], title: str) -> Any:
     places = _places(nodes)
     leaves = sum(node.feature is None for node in nodes)
     deepest = -min(y for _, y in places)
-    figure = new_figure(max(6.0, _WIDTH_OF_LEAF * leaves), 1.6 + 1.15 * deepest)
-    axes = figure.subplots()
+    figure, axes = one_figure(max(6.0, _WIDTH_OF_LEAF * leaves), 1.6 + 1.15 * deepest)
     for number, node in enumerate(nodes):
         for below, answer in ((node.left, "yes"), (node.right, "no")):
             if below is not None:
@@ -565,8 +549,7 @@ def tree_figure(nodes: tuple[TreeNode, ...], title: str) -> Any:
     axes.set_xlim(-0.6, leaves - 0.4)
     axes.set_ylim(-deepest - 0.45, 0.45)
     axes.set_axis_off()
-    heading(figure, title)
-    return figure
+    return titled(figure, title)
 
 
 def _places(nodes: tuple[TreeNode, ...]) -> list[tuple[float, float]]:

@@ -23,15 +23,16 @@ from crosscast.report.figures import (
     RED,
     Look,
     bars,
-    heading,
     heat_map,
     labels_below,
     legend_below,
     new_figure,
+    one_figure,
     panels,
     points,
     robust_limits,
     style_axes,
+    titled,
 )
 from crosscast.report.numbers import percent
 from crosscast.studies.moolchandani2022 import OWN, ClusterStudy, CoRunStudies, CoRunStudy, SizeStudy
@@ -196,8 +197,7 @@ def _left_out_figure(best: CoRunResult, rival: CoRunResult | None, title: str) -
     """A bar for each group that was left out, and a mark for a baseline."""
     groups = {name: 100 * error for name, error in (best.by_group or {}).items()}
     groups = dict(sorted(groups.items(), key=lambda each: (-each[1], each[0])))
-    figure = new_figure(8, 2.0 + 0.28 * len(groups))
-    axes = figure.subplots()
+    figure, axes = one_figure(8, 2.0 + 0.28 * len(groups))
     others = {} if rival is None else rival.by_group or {}
     bars(
         axes,
@@ -210,8 +210,7 @@ def _left_out_figure(best: CoRunResult, rival: CoRunResult | None, title: str) -
         axes.axvline(100 * best.mape, color=BLACK, linewidth=1, linestyle="--", zorder=4, label="its mean")
     axes.set_xlabel("MAPE where it is left out, %")
     legend_below(figure, 3)
-    heading(figure, title)
-    return figure
+    return titled(figure, title)
 
 
 def _clusters_figure(found: ClusterStudy, title: str) -> Any:
@@ -223,12 +222,10 @@ def _clusters_figure(found: ClusterStudy, title: str) -> Any:
             here = found.values[found.labels == label]
             about = f"{each.bags:,} mixes, {percent(each.share)} of those with {each.application}"
             points(axes, here[:, place], here[:, 0], look, about, alpha=0.55)
-        axes.set_xlabel(found.features[place])
-        style_axes(axes)
+        style_axes(axes, x=found.features[place])
     every[0].set_ylabel("fairness of the mix")
     legend_below(figure, min(count, 2))
-    heading(figure, title)
-    return figure
+    return titled(figure, title)
 
 
 def _silhouettes_figure(found: ClusterStudy, title: str) -> Any:
@@ -257,18 +254,15 @@ def _silhouettes_figure(found: ClusterStudy, title: str) -> Any:
     means.set_ylabel("mean silhouette")
     for axes in (each, means):
         style_axes(axes)
-    heading(figure, title)
-    return figure
+    return titled(figure, title)
 
 
 def _bars_figure(values: Mapping[str, float], label: str, title: str) -> Any:
     """A bar for each value, with its number, down from the first (figures 7 and 9)."""
-    figure = new_figure(7, 1.7 + 0.42 * len(values))
-    axes = figure.subplots()
+    figure, axes = one_figure(7, 1.7 + 0.42 * len(values))
     bars(axes, values, write=lambda value: f"{value:.3g}")
     axes.set_xlabel(label)
-    heading(figure, title)
-    return figure
+    return titled(figure, title)
 
 
 def _heat_figure(values: Reals, rows: Sequence[str], columns: Sequence[str], *sentences: str) -> Any:
@@ -287,8 +281,7 @@ def _heat_figure(values: Reals, rows: Sequence[str], columns: Sequence[str], *se
         reverse=True,
         rotation=30,
     )
-    heading(figure, *sentences)
-    return figure
+    return titled(figure, *sentences)
 
 
 _APART = 0.07
@@ -304,8 +297,7 @@ def _logs(errors: Reals) -> Reals:
 def _strip_figure(study: CombinationStudy, split: str, title: str) -> Any:
     """A mark for each model above each combination."""
     values = 100 * study.mape(split)
-    figure = new_figure(3.2 + 0.34 * len(study.names), 5.4)
-    axes = figure.subplots()
+    figure, axes = one_figure(3.2 + 0.34 * len(study.names), 5.4)
     for place, kind in enumerate(study.kinds):
         across = np.arange(len(values)) + _APART * (place - (len(study.kinds) - 1) / 2)
         logs = np.log10(np.maximum(values[:, place], LEAST))
@@ -313,11 +305,9 @@ def _strip_figure(study: CombinationStudy, split: str, title: str) -> Any:
     error_scale(axes, values.ravel().tolist())
     labels_below(axes, study.names, 60, 8.5)
     axes.set_xlim(-0.6, len(values) - 0.4)
-    axes.set_ylabel(_ERROR_LABEL)
-    style_axes(axes)
+    style_axes(axes, y=_ERROR_LABEL)
     legend_below(figure, 3 if len(values) < 10 else 6)
-    heading(figure, title)
-    return figure
+    return titled(figure, title)
 
 
 def _violins_figure(study: CombinationStudy, title: str) -> Any:
@@ -337,8 +327,7 @@ def _violins_figure(study: CombinationStudy, title: str) -> Any:
     error_scale(every[0], np.concatenate([values.ravel() for values in groups.values()]).tolist())
     for axes in every[::2]:
         axes.set_ylabel(_ERROR_LABEL, fontsize=9)
-    heading(figure, title, f"lines: medians of the {len(study.names)} combinations")
-    return figure
+    return titled(figure, title, f"lines: medians of the {len(study.names)} combinations")
 
 
 def _violins(axes: Any, logs: Sequence[Reals], places: Sequence[int], colour: str, side: str = "both") -> Any:
@@ -357,8 +346,7 @@ _SIDES = (("low", BLUE), ("high", ORANGE))
 
 def _split_violins_figure(study: CombinationStudy, title: str) -> Any:
     """A violin a model: on the left benchmarks are left out, on the right a fifth of the mixes at random."""
-    figure = new_figure(8.5, 4.8)
-    axes = figure.subplots()
+    figure, axes = one_figure(8.5, 4.8)
     every: list[float] = []
     handles = {}
     for split, (side, colour), where in zip(SPLITS, _SIDES, ("left", "right"), strict=True):
@@ -368,11 +356,9 @@ def _split_violins_figure(study: CombinationStudy, title: str) -> Any:
         handles[f"{split} ({where})"] = _violins(axes, logs, range(len(study.kinds)), colour, side)
     error_scale(axes, every)
     axes.set_xticks(range(len(study.kinds)), list(study.kinds))
-    axes.set_ylabel(_ERROR_LABEL)
-    style_axes(axes)
+    style_axes(axes, y=_ERROR_LABEL)
     legend_below(figure, 2, handles)
-    heading(figure, title, f"lines: medians of the {len(study.names)} combinations")
-    return figure
+    return titled(figure, title, f"lines: medians of the {len(study.names)} combinations")
 
 
 _MOST = 25
@@ -408,12 +394,11 @@ def _path_times_figure(study: PathStudy, title: str) -> Any:
         axes.grid(color="#bbbbbb", linewidth=0.6)
         axes.spines["polar"].set_color("#bbbbbb")
     left = study.times.shape[1] - chosen.shape[1]
-    heading(
+    return titled(
         figure,
         title + (f"; {left} more features not shown" if left else ""),
         f"around each circle the same {len(chosen):,} mixes; radius: splits at the feature on its path",
     )
-    return figure
 
 
 def _sizes_figure(study: SizeStudy, title: str) -> Any:
@@ -449,5 +434,4 @@ def _sizes_figure(study: SizeStudy, title: str) -> Any:
         style_axes(axes)
     panels[0].set_ylabel("MAPE, %")
     legend_below(figure, 2, lines)
-    heading(figure, title)
-    return figure
+    return titled(figure, title)

@@ -167,7 +167,7 @@ def _counts(description: Description) -> Iterator[str]:
     if only_corun:
         return
     rows = [
-        plural(description.cells, "cell"),
+        plural(description.cells, "measurement point"),
         plural(description.records, "record"),
         plural(description.profiles, "profile"),
         plural(description.sessions, "session"),
@@ -212,7 +212,7 @@ def _grid(description: Description) -> list[Part]:
             else:
                 row.append(f"{measured} ({profiled})".strip())
         rows.append(row)
-    parts = ["cells measured, of all kernels on all devices"] if devices else []
+    parts = ["points measured, of all kernels on all devices"] if devices else []
     if description.profiles:
         parts.append("kernels profiled, of all, in brackets")
     return [Table(["application", "kernels", *groups], rows), "; ".join([*parts, _missing(description)])]
@@ -230,7 +230,7 @@ def _missing(description: Description) -> str:
     lacking = Counter(gap.lacks for gap in description.missing)
     if not lacking:
         return "nothing is missing"
-    cells, profiles = plural(lacking["records"], "cell"), plural(lacking["profile"], "profile")
+    cells, profiles = plural(lacking["records"], "measurement point"), plural(lacking["profile"], "profile")
     return f"{cells} and {profiles} are missing (--json names them)"
 
 
@@ -244,10 +244,10 @@ def _devices(description: Description) -> list[Part]:
         for device, names in sorted(description.hosts.items())
         if len(names) > 1
     ]
-    headings = ["device", "cells", "median spread", "largest", "which is that of"]
+    headings = ["device", "points", "median spread", "largest", "which is that of"]
     if all(cell.relative_sd is None for cell in description.noise):
         return [Table(headings[:2], [row[:2] for row in rows]), *hosts]
-    legend = "spread: standard deviation of a cell's run means over their mean"
+    legend = "spread: standard deviation of a measurement point's run means over their mean"
     return [Table(headings, rows, words=(0, 4)), legend, *hosts]
 
 

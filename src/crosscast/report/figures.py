@@ -67,6 +67,12 @@ def new_figure(width: float, height: float) -> Any:
     )
 
 
+def one_figure(width: float, height: float) -> tuple[Any, Any]:
+    """An empty figure with one pair of axes, and these."""
+    figure = new_figure(width, height)
+    return figure, figure.subplots()
+
+
 @contextmanager
 def _settings(**style: Any) -> Iterator[None]:
     """The same bytes each time: parts of an SVG have random names without a salt."""
@@ -161,18 +167,23 @@ def plain_text(text: str, longest: int | None = None) -> str:
     return shown.replace("$", r"\$")
 
 
-def style_axes(axes: Any, grid: Literal["both", "x", "y"] = "both") -> None:
-    """A light grid behind the data, and no frame on the right and above."""
-    axes.grid(visible=True, axis=grid, color="#dddddd", linewidth=0.7)
+def style_axes(axes: Any, *, x: str = "", y: str = "") -> None:
+    """A light grid behind the data, no frame on the right and above, and labels."""
+    if x:
+        axes.set_xlabel(x)
+    if y:
+        axes.set_ylabel(y)
+    axes.grid(visible=True, color="#dddddd", linewidth=0.7)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def heading(figure: Any, *sentences: str) -> None:
-    """What a figure is of, above it on the left: each sentence on lines of its own, as wide as it is."""
+def titled(figure: Any, *sentences: str) -> Any:
+    """The figure with what it is of above it on the left, each sentence on lines of its own."""
     width = int(_LETTERS_PER_INCH * figure.get_figwidth())
-    lines = [line for sentence in sentences for line in wrap(sentence, width)]
+    lines = [line for sentence in sentences for line in wrap(sentence, width, break_on_hyphens=False)]
     figure.suptitle("\n".join(lines), x=0.02, ha="left", fontsize=10.5)
+    return figure
 
 
 def heading_of(figure: Any) -> str:

@@ -16,15 +16,16 @@ from crosscast.report.figures import (
     BLUE,
     MAP,
     RED,
-    heading,
     heat_map,
     labels_below,
     legend_below,
     looks,
     new_figure,
+    one_figure,
     panels,
     points,
     style_axes,
+    titled,
 )
 from crosscast.report.numbers import percent
 from crosscast.studies.johnston2018 import (
@@ -82,9 +83,9 @@ def _headline(study: Johnston2018) -> list[Part]:
     found = study.headline
     forest, lookup = found.forest, found.lookup
     rows = [
-        ("relative error of ln(µs), over cells", _share(RELATIVE_LOG), "relative_log_cells"),
+        ("relative error of ln(µs), over points", _share(RELATIVE_LOG), "relative_log_cells"),
         ("relative error of ln(µs), run by run", "", "relative_log_rows"),
-        ("the same in real time, over cells: mean", "", "mape_cells"),
+        ("the same in real time, over points: mean", "", "mape_cells"),
         ("  median", "", "median_ape_cells"),
         ("the same in real time, run by run: mean", "", "mape_rows"),
         ("  median", "", "median_ape_rows"),
@@ -103,13 +104,13 @@ def _headline(study: Johnston2018) -> list[Part]:
         ("R², runs that were not trained on", "", _real(forest.r2, 3), _real(lookup.r2, 3)),
         ("R² out of the bag, all runs", _real(R2), _real(found.oob_r2, 3), ""),
     ]
-    caption = "Headline: known cells (a random fifth of the runs trained on, the others tested)"
+    caption = "Headline: known measurement points (a random fifth of the runs trained on, the others tested)"
     units = found.relative_log_by_unit
     sizes = ", ".join(f"{size} {format_seconds(error)}" for size, error in found.misprediction_s.items())
     return [
         Table(["", "paper", "forest", "lookup table"], lines, caption),
         f"Forest: {found.trees} trees, {TRIED} features tried, node size {NODE_SIZE}. The lookup table is "
-        "the mean of the same cell's training runs; it knows no feature and predicts no other kernel.",
+        "the mean of the same point's training runs; it uses no feature and predicts no other kernel.",
         f"A percentage of a logarithm depends on its unit: the same predictions are {_share(units['ns'])} "
         f"off in ln(ns), {_share(units['us'])} in ln(µs) and {_share(units['ms'])} in ln(ms).",
         f"Mean misprediction in real time: {sizes} (paper: {format_seconds(MISPREDICTION_S[0])} to "
@@ -126,20 +127,20 @@ def _held_out(study: Johnston2018) -> list[Part]:
         return [Heading(caption, 3), "There is one application only: nothing to hold out."]
     rows = [
         (
-            "median error in real time, over cells",
+            "median error in real time, over points",
             _share(known.forest.median_ape_cells),
             _share(found.median_ape, 0),
         ),
         ("  mean over applications", "", _share(found.median_ape_by_application, 0)),
-        ("mean error in real time, over cells", _share(known.forest.mape_cells), _share(found.mape, 0)),
+        ("mean error in real time, over points", _share(known.forest.mape_cells), _share(found.mape, 0)),
         ("RMSE of ln(time)", "", _real(found.rmse_log)),
         ("fastest device found", _share(known.top1, 0), _share(found.top1, 0)),
         ("pairs of devices in the right order", _share(known.pairs_in_order, 0), ""),
         ("slowdown on the device chosen, mean", "", _real(found.slowdown_mean)),
         ("  always taking one device instead", "", _real(found.always_one_slowdown_mean)),
     ]
-    table = Table(["", "known cells", "held out"], rows, caption)
-    return [table, f"Held out: {found.trees} trees a forest, one row a cell."]
+    table = Table(["", "known points", "held out"], rows, caption)
+    return [table, f"Held out: {found.trees} trees a forest, one row a measurement point."]
 
 
 def _tuning(study: Johnston2018) -> list[Part]:
@@ -162,7 +163,7 @@ def _tuning(study: Johnston2018) -> list[Part]:
         Heading("Figures 1 and 2: 100 x mean square error of ln(time) out of the bag", 3),
         by_size,
         Table(["Figure 2", *(f"{each} tried" for each in tried)], rows),
-        f"On {format_count(found.rows)} runs, ten a cell as in the published scripts; {found.grown} trees "
+        f"On {format_count(found.rows)} runs, ten a point as in the published scripts; {found.grown} trees "
         "grown for each number tried; errors of more trees are extrapolated, linear in 1 / trees.",
         f"Annealing over all three, {len(search.error)} steps from {search.trees[0]} trees, "
         f"{search.tried[0]} tried, node size {search.node_size[0]} ({100 * search.error[0]:.2f}): least "
@@ -197,7 +198,7 @@ def _omitted(study: Johnston2018) -> list[Part]:
         Table(["kernel left out", *paper_heads], rows, caption),
         "'error' is 100 x the mean square error of ln(time) out of the bag of all other kernels, the paper's "
         "'prediction error (%)'; the kernel left out has no part in it. 'true error' is its own: median over "
-        "its cells, in real time.",
+        "its measurement points, in real time.",
         f"Node size {NODE_SIZE}; {preset.omitted_steps} steps of annealing for each kernel on forests of "
         f"{preset.omitted_trees} trees; errors of more trees are extrapolated, linear in 1 / trees.",
     ]
@@ -232,7 +233,7 @@ def _learning(study: Johnston2018) -> list[Part]:
         )
         for row in study.learning
     ]
-    heads = ["kernels", "paper", "as published", "tested on known cells", "corrected"]
+    heads = ["kernels", "paper", "as published", "tested on known points", "corrected"]
     caption = "Figure 3 (Algorithm 2): mean absolute error of ln(time) by kernels trained on"
     return [
         Table(heads, rows, caption),
@@ -250,7 +251,7 @@ def _energy(study: Johnston2018) -> list[Part]:
     if found is None:
         return [Heading(caption, 3), "The dataset holds energy of too few applications."]
     rows = [
-        ("known cells, mean error", _share(found.mape), "lookup table", _share(found.lookup_mape)),
+        ("known points, mean error", _share(found.mape), "lookup table", _share(found.lookup_mape)),
         (
             "application held out, median error",
             _share(found.held_out_median_ape, 0),
@@ -267,7 +268,7 @@ def _energy(study: Johnston2018) -> list[Part]:
     return [
         Table(["", "forest", "baseline", ""], rows, caption, words=(0, 2)),
         f"{found.rows} watched runs of {found.applications} applications with profiles on {found.devices} "
-        f"devices; {found.trees} trees. On known cells R² is {found.r2:.3f} and the mean absolute error of "
+        f"devices; {found.trees} trees. On known points R² is {found.r2:.3f} and the mean absolute error of "
         f"ln(energy) {found.mae_log:.3f}.",
     ]
 
@@ -289,7 +290,7 @@ def study_figures(study: Johnston2018) -> dict[str, Any]:
         "figure-5": _errors(
             study,
             np.abs(predicted - logs) / np.abs(logs),
-            "Figure 5: relative error of ln(time in µs), known cells, as in the paper",
+            "Figure 5: relative error of ln(time in µs), known points, as in the paper",
         ),
         "figure-5-real-time": _errors(
             study,
@@ -301,19 +302,15 @@ def study_figures(study: Johnston2018) -> dict[str, Any]:
 
 
 def _node_sizes(study: Johnston2018) -> Any:
-    figure = new_figure(7, 4.5)
-    axes = figure.subplots()
+    figure, axes = one_figure(7, 4.5)
     axes.plot(NODE_SIZES, study.tuning.node_size_errors, "o-", color=BLUE, markersize=4, label="error")
     axes.axvline(
         NODE_SIZE, color=RED, linestyle="--", linewidth=1.2, label=f"the paper's choice, {NODE_SIZE}"
     )
     axes.set_ylim(bottom=0)
-    axes.set_xlabel("node size at or below which no split is made (rows)")
-    axes.set_ylabel(_ERROR_LABEL)
-    style_axes(axes)
+    style_axes(axes, x="node size at or below which no split is made (rows)", y=_ERROR_LABEL)
     legend_below(figure, 2)
-    heading(figure, f"Figure 1: error by node size (300 trees, {TRIED} features tried)")
-    return figure
+    return titled(figure, f"Figure 1: error by node size (300 trees, {TRIED} features tried)")
 
 
 def _heat_and_search(study: Johnston2018) -> Any:
@@ -350,36 +347,31 @@ def _heat_and_search(study: Johnston2018) -> Any:
     right.legend(frameon=False)
     style_axes(right)
     best = search.best
-    heading(
+    return titled(
         figure,
         f"Figure 2: error by trees and features tried (node size {NODE_SIZE}), and a search over all three",
         f"least: {search.trees[best]} trees, {search.tried[best]} tried, node size {search.node_size[best]}",
     )
-    return figure
 
 
 def _learning_figure(study: Johnston2018) -> Any:
-    figure = new_figure(8, 5)
-    axes = figure.subplots()
+    figure, axes = one_figure(8, 5)
     rows = study.learning
     kernels = [row.kernels for row in rows]
     corrected = [np.nan if row.mae_corrected is None else row.mae_corrected for row in rows]
     published = [row.mae_published for row in rows]
-    axes.plot(kernels, published, "o-", color=BLUE, label="as published: mostly tested on known cells")
+    axes.plot(kernels, published, "o-", color=BLUE, label="as published: mostly tested on known points")
     axes.plot(kernels, corrected, "s-", color=RED, label="corrected: tested on other kernels alone")
     axes.plot(*zip(*FIGURE_3_MAE.items(), strict=True), "x", color=BLACK, markersize=8, label="the paper's")
     axes.set_ylim(bottom=0)
-    axes.set_xlabel("kernels trained on")
-    axes.set_ylabel("mean absolute error of ln(time)")
-    style_axes(axes)
+    style_axes(axes, x="kernels trained on", y="mean absolute error of ln(time)")
     legend_below(figure, 2)
-    heading(figure, f"Figure 3: error by kernels trained on ({rows[0].samples} samples each)")
-    return figure
+    return titled(figure, f"Figure 3: error by kernels trained on ({rows[0].samples} samples each)")
 
 
 def _scatter(study: Johnston2018) -> Any:
     measured, known = _known(study)
-    shown = {"known cells, as in the paper": known}
+    shown = {"known points, as in the paper": known}
     if study.honest is not None:
         shown["application held out"] = np.exp(_array(study.honest.predicted))
     sizes = np.array(study.runs.grid.profiles.size)
@@ -394,8 +386,7 @@ def _scatter(study: Johnston2018) -> Any:
         style_axes(axes)
     every[0].set_ylabel("predicted time (s)")
     legend_below(figure, 4)
-    heading(figure, "Figure 4: predicted and measured time, a point for each kernel, size and device")
-    return figure
+    return titled(figure, "Figure 4: predicted and measured time, a point for each kernel, size and device")
 
 
 def _errors(study: Johnston2018, errors: Reals, title: str) -> Any:
@@ -419,8 +410,7 @@ def _errors(study: Johnston2018, errors: Reals, title: str) -> Any:
     for axes in grid.ravel()[len(sizes) :]:
         axes.set_visible(False)
     figure.colorbar(drawn, ax=grid, label="relative error (%)", extend="max", shrink=0.6)
-    heading(figure, title)
-    return figure
+    return titled(figure, title)
 
 
 def _kernels(study: Johnston2018) -> Any:
@@ -432,7 +422,7 @@ def _kernels(study: Johnston2018) -> Any:
     figure, every = panels(len(chosen), 2, 6, 3.6)
     for axes, place in zip(every, chosen, strict=True):
         hollow = {"markersize": 10, "markerfacecolor": "none"}
-        axes.plot(predicted[place], "D", color=BLUE, label="predicted, known cell", **hollow)
+        axes.plot(predicted[place], "D", color=BLUE, label="predicted, known point", **hollow)
         axes.plot(measured[place], "s", color=BLACK, markersize=4, label="measured")
         if held_out is not None:
             axes.plot(held_out[place], "x", color=RED, markersize=7, label="predicted, application held out")
@@ -442,8 +432,7 @@ def _kernels(study: Johnston2018) -> Any:
         labels_below(axes, devices, 60, 8)
         style_axes(axes)
     legend_below(figure, 3)
-    heading(figure, "Figure 6: measured and predicted times on the devices")
-    return figure
+    return titled(figure, "Figure 6: measured and predicted times on the devices")
 
 
 def _four_kernels(study: Johnston2018) -> list[int]:

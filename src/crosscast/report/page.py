@@ -72,7 +72,9 @@ class Subject:
         """Choose what to show."""
         result = study.best(0)
         if result is None:
-            raise InputError(f"{study.label}: expected a cell that is predicted and measured, found none")
+            raise InputError(
+                f"{study.label}: expected a measurement point that is predicted and measured, found none"
+            )
         if application is None:
             application = _in_the_middle(result)
         else:
@@ -358,10 +360,10 @@ def _in_short(subject: Subject) -> list[Part]:
         Text(
             [
                 f"{100 * SHARE:g} % range: bootstrap of the applications.",
-                "Baseline: the best of those that know nothing of the kernel, or look up the most similar "
-                "one; a star where the model is better and the range of the difference excludes 0.",
-                "Noise floor: a single run of each cell as the prediction of its median; errors as small as "
-                "that are noise.",
+                "Baseline: the best of those that ignore the kernel, or look up the most similar one; a "
+                "star where the model is better and the range of the difference excludes 0.",
+                "Noise floor: a single run of each measurement point as the prediction of its median; "
+                "smaller errors are noise.",
             ],
             "note",
         ),
@@ -373,7 +375,7 @@ def headline(subject: Subject) -> str:
     scores, confidence = subject.result.scores, subject.confidence
     interval = confidence.intervals.get("median_ape")
     between = (
-        "" if interval is None else f" ({_range(interval, percent)} with other draws of the applications)"
+        "" if interval is None else f" ({_range(interval, percent)} over bootstrap draws of the applications)"
     )
     sentence = (
         f"Half of the predicted times are within {percent(scores.median_ape)} of the measured ones{between}"
@@ -420,7 +422,7 @@ def _holdings(subject: Subject) -> list[Part]:
             (len(description.kernels), "kernel"),
             (len(description.sizes), "size"),
             (len(description.devices), "device"),
-            (description.cells, "cell"),
+            (description.cells, "measurement point"),
             (description.records, "record"),
         )
     )
@@ -428,9 +430,10 @@ def _holdings(subject: Subject) -> list[Part]:
         Text(
             [
                 f"{subject.study.label}: {counts}.",
-                "A cell is one kernel at one size on one device; its time is the median over its runs.",
-                "The spread is the standard deviation of a cell's runs over their mean; the tables give the "
-                "median over cells.",
+                "A measurement point is one kernel at one size on one device; its time is the median over "
+                "its runs.",
+                "The spread is the standard deviation of a point's runs over their mean; the tables give the "
+                "median over points.",
                 *_left_out(subject),
             ]
         ),
@@ -449,7 +452,7 @@ def _holdings(subject: Subject) -> list[Part]:
     ]
 
 
-_MEASURED = ("cells", "runs", "spread")
+_MEASURED = ("points", "runs", "spread")
 _FACTS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("units", "compute_units", lambda value: format_count(int(value))),
     ("clock", "clock_hz", format_hertz),
@@ -462,7 +465,7 @@ _FACTS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
 def _left_out(subject: Subject) -> Iterator[str]:
     lacking = subject.description.cells - subject.study.counts["cells"]
     if lacking > 0:
-        yield f"{plural(lacking, 'cell')} without a profile of the kernel cannot be predicted."
+        yield f"{plural(lacking, 'measurement point')} without a profile of the kernel cannot be predicted."
     failed = len(subject.description.failed)
     if failed:
         yield f"{plural(failed, 'session')} failed and {'is' if failed == 1 else 'are'} not counted."
@@ -500,12 +503,12 @@ def _forecasts(subject: Subject) -> list[Part]:
     """The figure of all cells, each predicted by a model that never saw its application."""
     groups = device_groups(subject.devices)
     alternative = (
-        f"Predicted over measured time of {plural(int(subject.outcome.counted.sum()), 'cell')} on "
+        f"Predicted over measured time of {plural(int(subject.outcome.counted.sum()), 'point')} on "
         f"logarithmic axes, in {plural(len(groups), 'panel')}, with intervals; the median error is "
         f"{percent(subject.result.scores.median_ape)}."
     )
     caption = (
-        f"Each mark is one cell, predicted by the model {subject.result.model} fitted without its "
+        f"Each mark is one point, predicted by the model {subject.result.model} fitted without its "
         "application. On the solid line predicted and measured times are equal; between the dashed ones they "
         f"differ by less than a factor of 2. Vertical lines are {_level(subject)} intervals: light where "
         "they hold the measured time, dark where they miss it. What lies beyond the axes is drawn at their "
@@ -541,8 +544,8 @@ def _errors(subject: Subject) -> list[Part]:
         ),
         Text(
             [
-                "The error of a cell is abs(predicted / measured − 1); each field is the median over the "
-                f"kernels and sizes of one application on one device, and {_ALL} the median over all cells "
+                "The error of a point is abs(predicted / measured − 1); each field is the median over the "
+                f"kernels and sizes of one application on one device, and {_ALL} the median over all points "
                 f"of the row or column. Darker is worse, up to {percent(_DARKEST)}."
             ],
             "note",
@@ -569,7 +572,7 @@ def _coverage(subject: Subject) -> list[Part]:
         f"{percent(scores.coverage_worst_application)} in the worst application."
     )
     caption = (
-        f"Coverage: share of an application's cells whose measured time is within its {level} interval; the "
+        f"Coverage: share of an application's points whose measured time is within its {level} interval; the "
         "dashed line is what is wanted. Intervals of an application far to the left of it are too narrow."
     )
     if scores.slowdown_mean is not None:
@@ -582,7 +585,7 @@ def _coverage(subject: Subject) -> list[Part]:
         )
         always = subject.study.always
         if always is not None:
-            caption += f" Squares: always taking {always[0]}, the one device that is best afterwards."
+            caption += f" Squares: always taking {always[0]}, the one device that is best in hindsight."
     return [Figure(lambda: as_svg(lambda: coverage_figure(subject), **STYLE), alternative, caption)]
 
 
@@ -700,9 +703,9 @@ def every_cell(subject: Subject) -> Table:
     return Table(
         [*headings, "predicted / measured"],
         rows,
-        f"All cells of {subject.application}",
+        f"All measurement points of {subject.application}",
         words=range(4),
-        fold=f"All {plural(len(rows), 'cell')}",
+        fold=f"All {plural(len(rows), 'measurement point')}",
     )
 
 
@@ -711,7 +714,7 @@ def _in_full(subject: Subject) -> list[Part]:
     return [
         Heading("How to read it", 3),
         Text(list(_reading(subject)), "list"),
-        Heading("What it does not say", 3),
+        Heading("Limitations", 3),
         Text(list(_scope(subject)), "list"),
         *evaluation_parts(subject.study),
     ]
@@ -721,15 +724,15 @@ def _reading(subject: Subject) -> Iterator[str]:
     result, study = subject.result, subject.study
     scores, level = result.scores, _level(subject)
     yield (
-        "No prediction on this page is of a kernel that the model had seen: whatever it scales, tunes or "
-        "selects, it did with the other applications alone."
+        "Every prediction on this page is of a held-out kernel: the model was scaled, tuned and selected "
+        "with the other applications alone."
     )
     yield (
         "An error of 100 % is a time predicted twice as long as it is, or as 0. Errors of a factor are the "
         "same in both directions in ln(time): 0.69 is a factor of 2."
     )
     yield (
-        f"An interval is to hold the measured time in {level} of cases. Over all cells it did in "
+        f"An interval is to hold the measured time in {level} of cases. Over all points it did in "
         f"{percent(scores.coverage)}, in the worst application in "
         f"{percent(scores.coverage_worst_application)}; half of the intervals are wider than from a time to "
         f"{factor(scores.width)} that time."
@@ -738,8 +741,8 @@ def _reading(subject: Subject) -> Iterator[str]:
         device, always = study.always
         fixed = always.scores.slowdown_mean
         yield (
-            f"Always taking {device} would cost {factor(fixed)} on average; that this device is "
-            "the best to take always was found afterwards, with all measured times."
+            f"Always taking {device} would cost {factor(fixed)} on average; this device was "
+            "found in hindsight, with all measured times."
         )
     yield _verdict(subject)
 
@@ -769,7 +772,7 @@ def _scope(subject: Subject) -> Iterator[str]:
     few = f"{plural(applications, 'application')} are few. " if applications < _FEW else ""
     yield (
         f"{few}Kernels of an application resemble each other, so the ranges are over applications, and not "
-        f"over {plural(counts['cells'], 'cell')}. They hold for applications drawn from the same pool as "
+        f"over {plural(counts['cells'], 'point')}. They hold for applications drawn from the same pool as "
         "these, and for no others."
     )
     yield (
@@ -794,6 +797,6 @@ _SECTIONS: tuple[tuple[str, str, Callable[[Subject], list[Part]]], ...] = (
     ("forecasts", "Predicted and measured times of held-out applications", _forecasts),
     ("errors", "Errors by application and device", _errors),
     ("coverage", "Intervals and slowdowns", _coverage),
-    ("closer", "A closer look at one application", _closer),
-    ("scores", "All scores, and what they say", _in_full),
+    ("closer", "One application in detail", _closer),
+    ("scores", "All scores, and how to read them", _in_full),
 )

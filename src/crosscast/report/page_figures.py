@@ -64,7 +64,7 @@ def forecasts_figure(subject: Subject, groups: Mapping[str, Sequence[int]]) -> A
     """Predicted over measured time of each cell, a panel a group of devices, a look an application."""
     columns = len(groups) if len(groups) < 3 else 2 if len(groups) == 4 else 3
     side = {1: 5.2, 2: 4.6}.get(columns, 3.6)
-    figure, every = panels(len(groups), columns, side, side - 0.2, sharex=True, sharey=True)
+    figure, every = panels(len(groups), columns, side, side - 0.9, sharex=True, sharey=True)
     limits = _limits(subject)
     ends = (math.exp(limits[0]), math.exp(limits[1]))
     outcome = subject.outcome
@@ -135,7 +135,7 @@ def coverage_figure(subject: Subject) -> Any:
     level = 100 * subject.result.level
     _draw_dots(left, [shares[name] for name in names], level)
     left.set_xlim(min(50.0, *shares.values()) - 2, 102)
-    left.set_xlabel("cells within their interval, %")
+    left.set_xlabel("measurement points within their interval, %")
     left.set_title(f"Coverage, {level:g} % wanted")
     for axes in right:
         _draw_slowdown(axes, subject, names)

@@ -19,12 +19,13 @@ from crosscast.report.figures import (
     GREY,
     RED,
     bars,
-    heading,
     heat_map,
     legend_below,
     new_figure,
+    one_figure,
     robust_limits,
     style_axes,
+    titled,
 )
 from crosscast.report.numbers import (
     MARK,
@@ -414,8 +415,9 @@ def _models_figure(results: Sequence[RelativeResult], title: str) -> Any:
             end=end,
         )
         axes.set_xlabel(label)
-    heading(figure, title, f"lines hold {100 * SHARE:g} % of bootstrap draws of groups; grey: baselines")
-    return figure
+    return titled(
+        figure, title, f"lines hold {100 * SHARE:g} % of bootstrap draws of groups; grey: baselines"
+    )
 
 
 def _groups_figure(evaluation: RelativeEvaluation, title: str) -> Any:
@@ -423,8 +425,7 @@ def _groups_figure(evaluation: RelativeEvaluation, title: str) -> Any:
     best = evaluation.best()
     baselines = [result for result in evaluation.results if result.baseline and result is not best]
     rival = min(baselines, key=lambda each: each.metrics.mae) if baselines else None
-    figure = new_figure(8, 1.9 + 0.3 * len(best.per_group))
-    axes = figure.subplots()
+    figure, axes = one_figure(8, 1.9 + 0.3 * len(best.per_group))
     bars(
         axes,
         {name: metrics.mae for name, metrics in best.per_group.items()},
@@ -434,8 +435,7 @@ def _groups_figure(evaluation: RelativeEvaluation, title: str) -> Any:
     )
     axes.set_xlabel("MAE where it is left out")
     legend_below(figure, 2)
-    heading(figure, title)
-    return figure
+    return titled(figure, title)
 
 
 def _sources_figure(found: BySource, metric: str, label: str, title: str) -> Any:
@@ -452,8 +452,7 @@ def _sources_figure(found: BySource, metric: str, label: str, title: str) -> Any
         limits=robust_limits(values),
         label=label,
     )
-    heading(figure, title)
-    return figure
+    return titled(figure, title)
 
 
 def _importances_figure(found: Importances, title: str) -> Any:
@@ -467,18 +466,16 @@ def _importances_figure(found: Importances, title: str) -> Any:
     rises.axvline(0, color="black", linewidth=0.8, zorder=3)
     rises.set_xlabel(f"rise of MAE ({found.mae:.3f}) when shuffled")
     more = len(found.features) - len(features)
-    heading(
+    return titled(
         figure,
         title + (f"; {more} more features not shown" if more else ""),
         "gain is what trees split at, not what performance depends on; features that go together share it",
     )
-    return figure
 
 
 def _selection_figure(found: Selection, title: str) -> Any:
     """A line over the number of features, on a logarithmic axis."""
-    figure = new_figure(7, 4)
-    axes = figure.subplots()
+    figure, axes = one_figure(7, 4)
     values = [each.mae for each in found.metrics]
     axes.plot(found.counts, values, "o-", color=BLUE, markersize=6, zorder=3)
     for at in zip(found.counts, values, strict=True):
@@ -487,8 +484,5 @@ def _selection_figure(found: Selection, title: str) -> Any:
     axes.set_xticks(found.counts, [str(count) for count in found.counts])
     axes.minorticks_off()
     axes.set_ylim(0, 1.2 * max(values))
-    axes.set_xlabel("features of the most gain in the training runs")
-    axes.set_ylabel("MAE")
-    style_axes(axes)
-    heading(figure, title)
-    return figure
+    style_axes(axes, x="features of the most gain in the training runs", y="MAE")
+    return titled(figure, title)

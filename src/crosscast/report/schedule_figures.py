@@ -19,13 +19,14 @@ from crosscast.report.figures import (
     INDIGO,
     WIDE,
     bars,
-    heading,
     label_elapsed,
     legend_below,
     new_figure,
+    one_figure,
     plain_text,
     steps,
     style_axes,
+    titled,
 )
 from crosscast.report.numbers import plural
 from crosscast.units import elapsed_unit, format_elapsed
@@ -90,8 +91,7 @@ def gantt(
         axes.set_ylim(0, machine.procs)
         axes.set_ylabel("processors" if len(parts) == 1 else plain_text(machine.name))
         axes.spines[["top", "right"]].set_visible(False)
-    heading(figure, plain_text(title))
-    return figure
+    return titled(figure, plain_text(title))
 
 
 def _draw(axes: Any, part: Rectangles, colours: Any, origin_s: float, unit_s: float) -> None:
@@ -170,8 +170,7 @@ def queue_figure(
     lengths: Mapping[str, Steps], title: str, *, origin_s: float, from_s: float, to_s: float
 ) -> Any:
     """A line of steps for each policy or placement."""
-    figure = new_figure(11, 4.4)
-    axes = figure.subplots()
+    figure, axes = one_figure(11, 4.4)
     unit_s = label_elapsed(axes, from_s, to_s)
     longest = []
     for place, (name, length) in enumerate(lengths.items()):
@@ -197,8 +196,7 @@ def queue_figure(
     axes.set_ylim(0, max(1.05 * max(longest), 1.0))
     style_axes(axes)
     legend_below(figure, 4)
-    heading(figure, plain_text(title))
-    return figure
+    return titled(figure, plain_text(title))
 
 
 def _cut(length: Steps, from_s: float, to_s: float) -> tuple[Reals, Reals]:
@@ -237,8 +235,7 @@ def placement_figure(found: Experiment, title: str) -> Any:
     seeds = len(found.setup.seeds)
     sure = f"; lines hold {100 * SHARE:g} % over {plural(seeds, 'seed')}" if seeds > 1 else ""
     least = "; dashed: no placement can do better" if found.least_makespan_s is not None else ""
-    heading(figure, plain_text(title), f"less is better{sure}{least}")
-    return figure
+    return titled(figure, plain_text(title), f"less is better{sure}{least}")
 
 
 def _draw_means(axes: Any, means: Mapping[str, Mean], unit: float) -> None:

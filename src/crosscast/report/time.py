@@ -25,12 +25,13 @@ from crosscast.report.figures import (
     Look,
     bars,
     diagonal,
-    heading,
     heat_map,
     new_figure,
+    one_figure,
     panels,
     points,
     style_axes,
+    titled,
 )
 from crosscast.report.numbers import MARK, Score, factor, level_percent, named, percent
 from crosscast.report.prediction import trained_on
@@ -54,7 +55,7 @@ _TABLES = {
     ),
     "intervals": (
         Score("coverage", "coverage", percent, interval=True),
-        Score("over cells", "coverage_over_cells", percent),
+        Score("over points", "coverage_over_cells", percent),
         Score("worst application", "coverage_worst_application", percent),
         Score("width", "width", factor),
         Score("interval score", "interval_score", _TWO),
@@ -93,9 +94,10 @@ def evaluation_parts(study: TimeEvaluation) -> list[Part]:
 def _subject(study: TimeEvaluation) -> str:
     counts = study.counts
     return (
-        f"{study.label}: {format_count(counts['cells'])} cells of {counts['kernels_at_a_size']} kernels at a "
-        f"size ({counts['kernels']} kernels, {counts['applications']} applications) on {counts['devices']} "
-        f"devices; {study.folds}; seed {study.seed}"
+        f"{study.label}: {format_count(counts['cells'])} measurement points of "
+        f"{counts['kernels_at_a_size']} kernels at a size ({counts['kernels']} kernels, "
+        f"{counts['applications']} applications) on {counts['devices']} devices; {study.folds}; "
+        f"seed {study.seed}"
     )
 
 
@@ -188,15 +190,15 @@ def _by_application(result: Result) -> Table:
 
 def _legend(study: TimeEvaluation) -> list[str]:
     return [
-        "Models are fitted, tuned and chosen without what is held out. APE: abs(predicted / measured - 1) of "
-        "a time; by application: mean over applications.",
+        "Models are fitted, tuned and selected without the held-out data. APE: abs(predicted / measured - 1) "
+        "of a time; by application: mean over applications.",
         "Slowdown: measured time on the device that is chosen over that on the fastest. Intervals are to "
         f"hold {level_percent(study.level)} of the times; width: upper over lower limit, median.",
         "Kernels are counted at each size; without it: mean slowdown over the other applications.",
         f"In brackets: {100 * SHARE:g} % of {format_count(DRAWS)} bootstrap draws of the applications. "
         f"{MARK} the best model, where the bootstrap of its difference from the best baseline excludes 0.",
-        "Noise floor: one run of each cell as the prediction of its median. Always one device: the one that "
-        "is best afterwards. Exact definitions: docs/evaluation.md.",
+        "Noise floor: one run of each measurement point as the prediction of its median. Always one device: "
+        "the one that is best in hindsight. Exact definitions: docs/evaluation.md.",
     ]
 
 
@@ -230,7 +232,7 @@ def training_report(card: TimeCard, folder: Path) -> Report:
             ),
             "Each application was left out in turn, and predicted by the model fitted to the others. 0, 1, "
             "2: devices on which its kernels were measured before.",
-            "RMSE: of the logarithm of the time. APE: median error of a time, over all cells and as a mean "
+            "RMSE: of the logarithm of the time. APE: median error of a time, over all points and as a mean "
             "over applications.",
             "Slowdown: time on the device taken over that on the fastest, mean over kernels. Coverage: share "
             f"of an application's times within {level_percent(card.errors.get('level', 0.9))} intervals, "
@@ -295,17 +297,15 @@ def _models(study: TimeEvaluation, probes: int) -> Any:
                 axes.plot(limits, [place, place], color=colour, linewidth=2, alpha=0.5)
             if value is not None:
                 axes.plot([scale * value], [place], "o", color=colour, markersize=6)
-        axes.set_xlabel(label)
-        style_axes(axes)
+        style_axes(axes, x=label)
     every[0].set_yticks(range(len(rows) + 1), ["noise floor", *(result.model for result, _ in rows)])
     every[0].set_ylim(-0.6, len(rows) + 0.6)
-    heading(
+    return titled(
         figure,
         f"{study.folds}, {_known(probes)}",
         f"dots are scores, lines hold {100 * SHARE:g} % of bootstrap draws of the applications; grey: "
         "baselines",
     )
-    return figure
 
 
 def _colour(result: Result) -> str:
@@ -344,17 +344,14 @@ def _predicted(result: Result, grid: Grid) -> Any:
         for kind in sorted(set(types.tolist())):
             cells = own & (types == kind)
             look = _TYPES.get(kind, _OTHER)
-            points(
-                axes, np.exp(grid.log_time[cells]), np.exp(centre[cells]), look, kind, size=3.2, alpha=0.55
-            )
+            points(axes, np.exp(grid.log_time[cells]), np.exp(centre[cells]), look, kind, size=4.0, alpha=0.7)
         axes.set_title(f"{name} ({(applications == name).sum()})", fontsize=10)
     handles, labels = every[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper right", ncols=4, frameon=False, fontsize=9)
     figure.supxlabel("measured time, s (dashed: half and twice as long)")
     averaged = ", geometric mean over the choices of probes" if len(result.outcomes) > 1 else ""
     figure.supylabel(f"predicted time, s{averaged}")
-    heading(figure, _title(result, "held-out kernels"))
-    return figure
+    return titled(figure, _title(result, "held-out kernels"))
 
 
 def _errors(result: Result, grid: Grid) -> Any:
@@ -366,8 +363,7 @@ def _errors(result: Result, grid: Grid) -> Any:
         [[*map(_root_mean, squares[rows].T), _root_mean(squares[rows].ravel())] for rows in groups]
     )
     names = [*(device.key for device in grid.devices), "all devices"]
-    figure = new_figure(2.2 + 0.62 * errors.shape[1], 2.1 + 0.36 * errors.shape[0])
-    axes = figure.subplots()
+    figure, axes = one_figure(2.2 + 0.62 * errors.shape[1], 2.1 + 0.36 * errors.shape[0])
     heat_map(
         axes,
         errors,
@@ -379,8 +375,7 @@ def _errors(result: Result, grid: Grid) -> Any:
     )
     axes.axhline(len(groups) - 1.5, color="white", linewidth=3)
     axes.axvline(len(names) - 1.5, color="white", linewidth=3)
-    heading(figure, _title(result, "errors by application and device"))
-    return figure
+    return titled(figure, _title(result, "errors by application and device"))
 
 
 def _root_mean(squares: Reals) -> float:
@@ -397,14 +392,14 @@ def _coverage(result: Result) -> Any:
         if each.coverage is not None
     ]
     scored.sort(key=lambda row: -row[0])
-    figure = new_figure(8, 1.8 + 0.34 * len(scored))
-    axes = figure.subplots()
+    figure, axes = one_figure(8, 1.8 + 0.34 * len(scored))
     bars(axes, {name: 100 * share for share, name, _ in scored})
     axes.axvline(100 * result.level, color=RED, linewidth=1.5)
     for place, (_, _, width) in enumerate(scored):
         text = "" if width is None else f"width {factor(width)}"
         axes.annotate(text, xy=(101, place), va="center", fontsize=9, annotation_clip=False)
     axes.set_xlim(0, 100)
-    axes.set_xlabel("held-out cells whose measured time is within the interval, %")
-    heading(figure, _title(result, f"intervals, of which {level_percent(result.level)} are to hold the time"))
-    return figure
+    axes.set_xlabel("held-out measurement points whose measured time is within the interval, %")
+    return titled(
+        figure, _title(result, f"intervals, of which {level_percent(result.level)} are to hold the time")
+    )

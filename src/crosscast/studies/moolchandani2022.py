@@ -47,8 +47,8 @@ from crosscast.studies.moolchandani2022_published import PUBLISHED_COUNT
 CLUSTER_COUNTS = range(2, 9)
 """Numbers of clusters that are tried."""
 
-OWN, ALL = "bags of that size", "bags of all sizes"
-"""What models were fitted to; the third is bags of the smallest size alone."""
+OWN, ALL = "mixes of that size", "mixes of all sizes"
+"""What models were fitted to; the third is mixes of the smallest size alone."""
 
 _FAIRNESS = "fairness"
 _MOST = 2000
@@ -196,7 +196,7 @@ class SizeResult:
     """Error of a model at mixes of one size."""
 
     model: str  # Its name
-    fitted_to: str  # `OWN`, `ALL`, or bags of the smallest size alone
+    fitted_to: str  # `OWN`, `ALL`, or mixes of the smallest size alone
     bag_size: int
     quantity: str
     rows: int  # How many values were predicted
@@ -226,9 +226,9 @@ def size_study(co_runs: CoRuns, models: Sequence[CoRunModel], seed: int, **run: 
     sizes = tuple(size for size in np.unique(counts).tolist() if size > 1)
     if len(sizes) < 2:
         found = f"all have {sizes[0]} members" if sizes else "there are none"
-        return f"sizes take bags of at least two sizes, and {found}"
+        return f"sizes take mixes of at least two sizes, and {found}"
     folds = folds_of(co_runs.bags, _SPLIT, seed)
-    ways = {OWN: None, ALL: counts > 1, f"bags of {sizes[0]} alone": counts == sizes[0]}
+    ways = {OWN: None, ALL: counts > 1, f"mixes of {sizes[0]} alone": counts == sizes[0]}
     # The paper's models have a predictor a size.
     of_one_size = tuple(model.name for model in models if isinstance(model, Published))
     asked = [

@@ -147,8 +147,8 @@ def combination_study(
         return f"the {quantity} of no bag is known"
     if len(chosen.applications) < _LEAST_APPLICATIONS or len(chosen.bags) < _LEAST_MIXES:
         return (
-            f"combinations take at least {_LEAST_APPLICATIONS} applications and {_LEAST_MIXES} bags of known "
-            f"{quantity}"
+            f"combinations take at least {_LEAST_APPLICATIONS} applications and {_LEAST_MIXES} mixes of "
+            f"known {quantity}"
         )
     solos = [bag.solos for bag in chosen.bags]
     missing = {each.name: left for each in asked if (left := unknown_features(each.features, solos))}
@@ -283,7 +283,7 @@ def path_study(co_runs: CoRuns, target: str, seed: int, **run: Any) -> PathStudy
     quantity = "power" if target == "power" else _performance(co_runs)
     chosen = _with_quantity(co_runs, quantity)
     if len(chosen.applications) < _LEAST_APPLICATIONS:
-        return f"paths take at least {_LEAST_APPLICATIONS} applications with bags of known {quantity}"
+        return f"paths take at least {_LEAST_APPLICATIONS} applications with mixes of known {quantity}"
     published = (POWER if quantity == "power" else PERFORMANCE).features
     as_published = not unknown_features(published, [bag.solos for bag in chosen.bags])
     model = Published("decision-tree", others=not as_published)
