@@ -21,7 +21,7 @@ def make(name: str, recipe: Recipe, data: Path) -> None:
             dataset = str(Path(folder) / recipe.source)
             _run("dataset", "import", recipe.source, str(data / recipe.files), "--out", dataset)
         named = ["--model", recipe.model] if recipe.model else []
-        _run("train", recipe.question, dataset, *named, "--out", str(BUNDLED / name), "--no-cache")
+        _run("train", recipe.question, dataset, *named, "--out", str(BUNDLED / name), "--cache", "none")
     size = sum(file.stat().st_size for file in (BUNDLED / name).iterdir())
     print(f"{name}: {size / 1e3:.0f} KB\n")
 
