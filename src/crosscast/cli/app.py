@@ -25,6 +25,10 @@ COMMANDS = {
         "crosscast.cli.embed:embed",
         "Write the profiles of a kernel's launches into its source as a comment, and into a SPIR-V module.",
     ),
+    "doctor": (
+        "crosscast.cli.doctor:doctor",
+        "Check this installation and machine: compiler, extras, OpenCL, caches, models, sensors, load.",
+    ),
     "devices": (
         "crosscast.cli.measure:devices",
         "List the OpenCL devices of this machine, with their properties and working sensors.",

@@ -1,0 +1,194 @@
+"""``crosscast doctor``: what works on this machine, what is missing, and what to do about it."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import crosscast
+from crosscast.cli.options import OUTPUT, Output
+from crosscast.errors import CrosscastError, EnvironmentFault
+
+if TYPE_CHECKING:
+    from crosscast.report.document import Report
+
+__all__ = ["doctor"]
+
+State = Literal["ok", "missing", "warning", "failed"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One part of the installation or machine, and how it is."""
+
+    part: str
+    state: State
+    detail: str
+
+
+def doctor(*, output: Output = OUTPUT) -> None:
+    """Check this installation and machine: compiler, extras, OpenCL, caches, models, sensors, load.
+
+    Exit code 1 if kernels cannot be characterized; what else is missing limits only what it says.
+    """
+    output.check()
+    found = [finding for check in _CHECKS for finding in _checked(check)]
+    output.show(lambda: {"findings": [asdict(each) for each in found]}, lambda: _report(found))
+    failed = [each.part for each in found if each.state == "failed"]
+    if failed:
+        raise EnvironmentFault(f"{', '.join(failed)}: kernels cannot be characterized here")
+
+
+def _report(found: list[Finding]) -> Report:
+    from crosscast.report.document import Report, Table
+
+    columns = {
+        "part": lambda each: each.part,
+        "state": lambda each: each.state,
+        "what": lambda each: each.detail,
+    }
+    return Report([Table.of(found, columns, words=range(3))])
+
+
+def _checked(check: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
+    """What a check finds; that it cannot find out is a finding, too."""
+    try:
+        yield from check()
+    except CrosscastError as error:
+        yield Finding(check.__name__.strip("_"), "warning", str(error))
+
+
+def _crosscast() -> Iterator[Finding]:
+    from crosscast.environment import facts
+
+    here = facts()
+    machine = f"Python {here['python']}, {here['system']}, {here['processor']}, {here['cores']} CPUs"
+    yield Finding("crosscast", "ok", f"{crosscast.__version__}; {machine}")
+
+
+def _compiler() -> Iterator[Finding]:
+    """A kernel is compiled, run and counted, as `crosscast characterize` does it."""
+    import numpy as np
+
+    from crosscast.characterization import toolchain
+
+    source = "kernel void f(global float *x) { x[get_global_id(0)] += 1; }"
+    began = time.perf_counter()
+    try:
+        kernel = crosscast.Kernel.from_source(source, "f")
+        crosscast.characterize(kernel, global_size=64, args=[np.zeros(64, dtype=np.float32)])
+        version = toolchain.compiler_version()
+    except CrosscastError as error:
+        yield Finding("compiler", "failed", str(error))
+        return
+    seconds = time.perf_counter() - began
+    yield Finding("compiler", "ok", f"{version}; compiled, ran and counted a kernel in {seconds:.2g} s")
+
+
+def _extras() -> Iterator[Finding]:
+    """Each extra, with the first package that it lacks."""
+    for extra, packages in sorted(_packages_of_extras().items()):
+        absent = [name for name in packages if not _is_installed(name)]
+        if absent:
+            detail = f"without {', '.join(absent)}: pip install 'crosscast[{extra}]'"
+            yield Finding(f"extra {extra}", "missing", detail)
+        else:
+            yield Finding(f"extra {extra}", "ok", ", ".join(packages))
+
+
+def _packages_of_extras() -> dict[str, list[str]]:
+    direct: dict[str, list[str]] = {}
+    for requirement in metadata.requires("crosscast") or ():
+        named = re.match(r"(?P<name>[\w.-]+)(?:\[(?P<extras>[^]]*)\])?", requirement)
+        extra = re.search(r"extra == ['\"]([\w-]+)['\"]", requirement)
+        if named is None or extra is None or extra[1] == "dev":
+            continue
+        others = [f"[{each.strip()}]" for each in (named["extras"] or "").split(",") if each]
+        direct.setdefault(extra[1], []).extend(others if named["name"] == "crosscast" else [named["name"]])
+
+    def resolved(extra: str) -> list[str]:
+        names: list[str] = []
+        for each in direct.get(extra, ()):
+            names += resolved(each.strip("[]")) if each.startswith("[") else [each]
+        return list(dict.fromkeys(names))
+
+    return {extra: resolved(extra) for extra in direct}
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def _opencl() -> Iterator[Finding]:
+    if not _is_installed("pyopencl"):
+        return
+    from crosscast.measure.opencl import devices
+
+    try:
+        found = devices()
+    except CrosscastError as error:
+        hint = (
+            "" if _writable(Path.home()) else "; PoCL needs a home folder that is writable, or POCL_CACHE_DIR"
+        )
+        yield Finding("OpenCL", "warning", f"{error}{hint}")
+        return
+    yield Finding("OpenCL", "ok", ", ".join(f"{each.id} ({each.name})" for each in found))
+
+
+def _sensors() -> Iterator[Finding]:
+    from crosscast.measure.sensors import sensors
+
+    for each in sensors("cpu", None):
+        state: State = "ok" if each.reason is None else "missing"
+        yield Finding(f"sensor {each.name}", state, each.reason or "works")
+
+
+def _cache() -> Iterator[Finding]:
+    from crosscast.data.files import cache_home
+
+    folder = cache_home()
+    if _writable(folder):
+        size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+        yield Finding("cache", "ok", f"{folder}, {size / 1e6:.0f} MB")
+    else:
+        yield Finding(
+            "cache", "warning", f"{folder} is not writable: each run compiles anew; set XDG_CACHE_HOME"
+        )
+
+
+def _models() -> Iterator[Finding]:
+    from crosscast.predict.named_models import named_models
+
+    names = [each.name for each in named_models()]
+    yield Finding("models", "ok", f"{len(names)}: {', '.join(names)}")
+
+
+def _load() -> Iterator[Finding]:
+    from crosscast.measure.host_state import doubts
+
+    found = doubts()
+    yield Finding("load", "warning" if found else "ok", found[0] if found else "nothing else runs")
+
+
+def _writable(folder: Path) -> bool:
+    """Whether a file can be made in a folder, which is made if it is not there."""
+    import tempfile
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
+_CHECKS = (_crosscast, _compiler, _models, _cache, _extras, _opencl, _sensors, _load)
