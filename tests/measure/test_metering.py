@@ -15,10 +15,10 @@ from crosscast.errors import InputError
 from crosscast.measure.cpu_counters import EVENTS, Count, LinuxPerf
 from crosscast.measure.regions.metering import (
     Background,
-    Counting,
     Metering,
+    OpenCounters,
     Pool,
-    counting_of,
+    counters_of,
     difference,
     metering_of,
     total_w,
@@ -139,7 +139,7 @@ class SteppingPerf(LinuxPerf):
 
 
 def test_what_was_counted_between_two_readings_is_told_by_event() -> None:
-    counting = Counting(["instructions", "cache_misses"], SteppingPerf())
+    counting = OpenCounters(["instructions", "cache_misses"], SteppingPerf())
     before, after = counting.read(), counting.read()
     assert before.keys() == {"instructions"}
     threads = len(before["instructions"])
@@ -154,13 +154,13 @@ def test_counters_that_were_all_taken_are_absent() -> None:
 
 def test_an_unknown_counter_is_named_with_those_there_are() -> None:
     with pytest.raises(InputError, match=r"counters: expected some of cycles, .*, found 'flops'"):
-        counting_of(("cycles", "flops"))
+        counters_of(("cycles", "flops"))
 
 
 def test_the_real_counters_are_opened_once() -> None:
     events = tuple(EVENTS)
-    counting = counting_of(events)
-    assert counting_of(events) is counting
+    counting = counters_of(events)
+    assert counters_of(events) is counting
     found = difference(counting.read(), counting.read())
     assert found.keys() <= EVENTS.keys()
     assert all(value >= 0 for value in found.values())
@@ -173,7 +173,7 @@ def test_counters_that_somebody_closed_are_said_once_and_absent(
         raise OSError(9, "Bad file descriptor")
 
     perf = SteppingPerf()
-    counting = Counting(["cycles"], perf)
+    counting = OpenCounters(["cycles"], perf)
     before = counting.read()
     monkeypatch.setattr(perf, "read", closed)
     with caplog.at_level(logging.WARNING, "crosscast"):

@@ -250,7 +250,7 @@ def test_settings_that_make_no_sense_are_refused(given: dict[str, Any], message:
         Settings(**given)
 
 
-LAUNCHES_MIX = """
+ONE_LAUNCH = """
 source = "k.cl"
 kernel = "k"
 global = 64
@@ -266,7 +266,7 @@ fill = "arange"
 @pytest.fixture
 def launch_file(tmp_path: Path) -> LaunchFile:
     (tmp_path / "k.cl").write_text("kernel void k(global int *a) { a[get_global_id(0)] *= 3; }")
-    (tmp_path / "k.toml").write_text(LAUNCHES_MIX)
+    (tmp_path / "k.toml").write_text(ONE_LAUNCH)
     return LaunchFile(str(tmp_path / "k.toml"))
 
 

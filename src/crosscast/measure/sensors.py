@@ -23,7 +23,7 @@ from crosscast.errors import EnvironmentFault, InputError, MissingExtraError, Se
 from crosscast.measure.energy import Clock, Sensor, Watch
 
 
-class Counting:
+class CounterSensor:
     """A sensor that adds up what a counter moves by; a fault stays one until it begins anew."""
 
     unit_j: float
@@ -141,7 +141,7 @@ def _working_zones(root: Path) -> list[_Zone]:
     return working
 
 
-class RaplSensor(Counting):
+class RaplSensor(CounterSensor):
     """Energy counters of the CPU packages, each of which counts for all its cores, whoever uses them."""
 
     name = "rapl"
@@ -254,7 +254,7 @@ def gpus() -> list[str]:
         raise EnvironmentFault(_sentence(error)) from error
 
 
-class NvmlSensor(Counting):
+class NvmlSensor(CounterSensor):
     """Energy counter of an NVIDIA GPU, or else its power, added up by trapezoids.
 
     It counts the whole card, memory included, whoever uses it.

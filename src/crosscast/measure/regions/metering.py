@@ -147,7 +147,7 @@ class Polled:
             self._fault = fault
 
 
-Counts = tuple[tuple[float, ...] | None, ...]
+Energies = tuple[tuple[float, ...] | None, ...]
 """``(meters, domains of each)`` What each meter says, in joules; none for one that failed."""
 
 
@@ -169,7 +169,7 @@ class Metering:
         """Whether any meter is left."""
         return any(meter is not None for meter in self._working)
 
-    def read(self) -> Counts:
+    def read(self) -> Energies:
         """Read all meters."""
         return tuple([self._read(number) for number in range(len(self._working))])
 
@@ -192,7 +192,7 @@ class Metering:
                 f"regions have no energy of {', '.join(self.meters[number].domains)} from now on: {reason}"
             )
 
-    def by_domain(self, values: Counts) -> dict[str, float]:
+    def by_domain(self, values: Energies) -> dict[str, float]:
         """Values of the meters that have any, by domain."""
         return {
             domain: value
@@ -238,15 +238,15 @@ class Pool:
     def __init__(self, metering: Metering) -> None:
         self._metering = metering
         self._lock = threading.Lock()
-        self._sums: Counts = ()
+        self._sums: Energies = ()
         self._clear()
 
-    def add(self, metered_s: float, energies_j: Counts) -> Mapping[str, float] | None:
+    def add(self, metered_s: float, energies_j: Energies) -> Mapping[str, float] | None:
         """Add a run; tell the power of each domain if that can be told, and begin anew."""
         with self._lock:
             return self._add(metered_s, energies_j)
 
-    def _add(self, metered_s: float, energies_j: Counts) -> Mapping[str, float] | None:
+    def _add(self, metered_s: float, energies_j: Energies) -> Mapping[str, float] | None:
         if any((now is None) != (sum_ is None) for now, sum_ in zip(energies_j, self._sums, strict=True)):
             self._clear()
         self._runs += 1
@@ -301,7 +301,7 @@ Counted = Mapping[str, Sequence[Count]]
 """What the counters of each event hold, one a thread."""
 
 
-class Counting:
+class OpenCounters:
     """Counters of all threads that there are when it is made, and of those that they start."""
 
     def __init__(self, events: Sequence[str], perf: LinuxPerf | None = None) -> None:
@@ -333,19 +333,19 @@ def difference(before: Counted, after: Counted) -> Mapping[str, float]:
     return found or NOTHING
 
 
-_COUNTINGS: dict[tuple[str, ...], Counting] = {}
+_OPEN_COUNTERS: dict[tuple[str, ...], OpenCounters] = {}
 
 
-def counting_of(events: tuple[str, ...]) -> Counting:
+def counters_of(events: tuple[str, ...]) -> OpenCounters:
     """The counters of some events, opened once in a process."""
-    found = _COUNTINGS.get(events)
+    found = _OPEN_COUNTERS.get(events)
     if found is None:
         for name in events:
             if name not in EVENTS:
                 raise InputError(f"counters: expected some of {', '.join(EVENTS)}, found {name!r}")
-        found = _COUNTINGS.setdefault(events, Counting(events))
+        found = _OPEN_COUNTERS.setdefault(events, OpenCounters(events))
     return found
 
 
 # A forked process would read the counters of its parent.
-os.register_at_fork(after_in_child=lambda: _COUNTINGS.clear())
+os.register_at_fork(after_in_child=lambda: _OPEN_COUNTERS.clear())

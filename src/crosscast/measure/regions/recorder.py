@@ -32,9 +32,9 @@ from crosscast.measure.regions.key import (
 )
 from crosscast.measure.regions.metering import (
     Counted,
-    Counts,
+    Energies,
     Metering,
-    counting_of,
+    counters_of,
     difference,
     metering_of,
     total_w,
@@ -98,7 +98,7 @@ class Running:
     device_s: float | None = None
     recorded: RegionRun | None = None  # What was recorded; none before the region was left
     _counted: Counted | None = None
-    _energies_j: Counts = ()
+    _energies_j: Energies = ()
     _started_s: float = 0.0
     _read: float = 0.0
     _start: float = 0.0
@@ -153,7 +153,7 @@ class Recorder:
             apply_changed(key.name, self._apply, configuration)
         running = Running(key, configuration, self, _process)
         if self._counters:
-            running._counted = counting_of(self._counters).read()
+            running._counted = counters_of(self._counters).read()
         running._started_s = time.time()
         running._read = time.perf_counter()
         if metering.works:
@@ -170,7 +170,7 @@ class Recorder:
         ended = metering.read() if started else ()
         counters = NOTHING
         if running._counted is not None:
-            counters = difference(running._counted, counting_of(self._counters).read())
+            counters = difference(running._counted, counters_of(self._counters).read())
         metered_s, energy_j, powers_w, power_w = None, NOTHING, NOTHING, None
         energies_j = tuple(map(_difference, started, ended))
         if any(energies_j):
