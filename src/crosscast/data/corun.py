@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any
@@ -121,9 +121,9 @@ def co_runs(dataset: Dataset) -> CoRuns:
     columns = {name: _cells(dataset.bags, name) for name in _COLUMNS}
     keys = list(zip(*(columns[name] for name in BAGS.key), strict=True))
     rows = sorted(range(len(keys)), key=keys.__getitem__)
-    alone = _Members(columns, dict(solos))
+    member = _members(columns, dict(solos))
     bags = tuple(
-        _bag(columns, list(found), alone) for _, found in groupby(rows, key=lambda row: keys[row][:-1])
+        _bag(columns, list(found), member) for _, found in groupby(rows, key=lambda row: keys[row][:-1])
     )
     return CoRuns(dataset.label, tuple(solo for _, solo in sorted(solos.items())), bags)
 
@@ -156,12 +156,12 @@ def _is_finite(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _bag(columns: _Columns, rows: Sequence[int], members: _Members) -> Bag:
+def _bag(columns: _Columns, rows: Sequence[int], member: Callable[[int], Member]) -> Bag:
     first = {name: cells[rows[0]] for name, cells in columns.items()}
     return Bag(
         first["bag"],
         first["device"],
-        tuple(members.of(row) for row in rows),
+        tuple(map(member, rows)),
         first["configuration"],
         first["repeat"],
         None if first["fits"] is None else bool(first["fits"]),
@@ -171,23 +171,18 @@ def _bag(columns: _Columns, rows: Sequence[int], members: _Members) -> Bag:
     )
 
 
-class _Members:
+def _members(columns: _Columns, solos: dict[_Key, Solo]) -> Callable[[int], Member]:
     """Members of mixes by their rows, with one isolated run for all that have the same."""
 
-    def __init__(self, columns: _Columns, solos: dict[_Key, Solo]) -> None:
-        self._columns = columns
-        self._solos = solos
-
-    def of(self, row: int) -> Member:
-        return Member(self._solo(row), self._columns["slowdown"][row], self._columns["failure"][row])
-
-    def _solo(self, row: int) -> Solo:
-        application, size, device, configuration = (self._columns[name][row] for name in SOLOS.key)
+    def alone(row: int) -> Solo:
+        application, size, device, configuration = (columns[name][row] for name in SOLOS.key)
         key = application, size, device, configuration
-        if key not in self._solos:
+        if key not in solos:
             default = application, size, device, "{}"
-            self._solos[key] = self._solos.setdefault(default, Solo(application, size, device, None))
-        return self._solos[key]
+            solos[key] = solos.setdefault(default, Solo(application, size, device, None))
+        return solos[key]
+
+    return lambda row: Member(alone(row), columns["slowdown"][row], columns["failure"][row])
 
 
 DUMMY = "dummy"

@@ -331,23 +331,17 @@ def _longest(threads: Iterable[Thread]) -> float | None:
     return None
 
 
-@dataclass(frozen=True)
-class _Name:
-    text: str
-    factor: float
-
-    @classmethod
-    def of(cls, metric: str) -> _Name:
-        """Name and unit of ``CPUTIME (usec)``."""
-        text, bracket, unit = metric.strip().rpartition(" (")
-        if not bracket or not unit.endswith(")"):
-            return cls(metric.strip(), 1.0)
-        return cls(text.strip(), factor_of(unit.removesuffix(")")))
+def _named(metric: str) -> tuple[str, float]:
+    """Name of ``CPUTIME (usec)``, and what its values are multiplied with."""
+    text, bracket, unit = metric.strip().rpartition(" (")
+    if not bracket or not unit.endswith(")"):
+        return metric.strip(), 1.0
+    return text.strip(), factor_of(unit.removesuffix(")"))
 
 
 def _in_si(thread: Thread) -> Thread:
     values: dict[str, float] = {}
     for metric, value in thread.values.items():
-        name = _Name.of(metric)
-        values[name.text] = values.get(name.text, 0.0) + value * name.factor
+        name, factor = _named(metric)
+        values[name] = values.get(name, 0.0) + value * factor
     return Thread(thread.process, values)

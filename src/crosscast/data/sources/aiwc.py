@@ -130,9 +130,14 @@ def _profile_row(features: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-_DEFAULTS = "{}"
+_SESSION = ("application", "size", "device")
 _SECOND_OF_A_RUN = 100
 """More than any run number of the source."""
+
+
+def _session_of(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What tells the session of a row: the source has one for each application, size and device."""
+    return {**{name: row[name] for name in _SESSION}, "configuration": "{}", "repeat": 0}
 
 
 def _record_rows(
@@ -145,12 +150,8 @@ def _record_rows(
         earlier = seen[*kernel, row["device"], row["run"]]
         seen[*kernel, row["device"], row["run"]] += 1
         yield {
-            "application": row["application"],
+            **_session_of(row),
             "kernel": row["kernel"],
-            "size": row["size"],
-            "device": row["device"],
-            "configuration": _DEFAULTS,
-            "repeat": 0,
             "run": row["run"] - 1 + earlier * _SECOND_OF_A_RUN,
             "invocations": invocations.get(kernel),
             "time_s": [microseconds(row["kernel_time_us"])],
@@ -163,15 +164,9 @@ def _session_rows(runtimes: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, A
     for row in runtimes:
         session = (row["application"], row["size"], row["device"])
         kernels[session].add(row["kernel"])
-    for (application, size, device), names in kernels.items():
-        yield {
-            "application": application,
-            "size": size,
-            "device": device,
-            "configuration": _DEFAULTS,
-            "repeat": 0,
-            "kernels": sorted(names),
-        }
+    for session, names in kernels.items():
+        keys = dict(zip(_SESSION, session, strict=True))
+        yield {**_session_of(keys), "kernels": sorted(names)}
 
 
 _ONLY_KERNELS = {"kmeans": "kmeansPoint", "dwt": "cl_fdwt53Kernel"}
@@ -181,12 +176,8 @@ _ONLY_KERNELS = {"kmeans": "kmeansPoint", "dwt": "cl_fdwt53Kernel"}
 def _energy_row(row: Mapping[str, Any]) -> dict[str, Any]:
     sensor, domain = _SENSORS[row["device"]]
     return {
-        "application": row["application"],
+        **_session_of(row),
         "kernel": _ONLY_KERNELS.get(row["application"]),
-        "size": row["size"],
-        "device": row["device"],
-        "configuration": _DEFAULTS,
-        "repeat": 0,
         "run": row["run"] - 1,
         "sensor": sensor,
         "domain": domain,
