@@ -105,7 +105,7 @@ def test_mixes_are_imported_by_their_name(tmp_path: Path, capsys: Output) -> Non
     np.savez(tmp_path / "miso_mps_mig.npz", mps=np.ones((2, 3, 7)), mig=np.ones((2, 3, 7)))
     out = tmp_path / "out"
     assert main(["dataset", "import", "miso", str(tmp_path), "--out", str(out)]) == 0
-    assert capsys.readouterr().err == f"wrote {out} (0 solo runs, 42 runs in bags)\n"
+    assert capsys.readouterr().err == f"wrote {out} (0 isolated runs, 42 runs in mixes)\n"
     assert main(["dataset", "import", "miso", str(tmp_path / "none"), "--out", str(out)]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.endswith("none: cannot read the mixes (no such file)")
