@@ -89,11 +89,7 @@ def make_application(tmp_path: Path) -> ApplicationMaker:
     """Maker of folders with an application of one's own, whose methods begin with the given statements."""
 
     def make(
-        name: str = "own",
-        *,
-        kernels: tuple[str, ...] = ("twice",),
-        source: str = KERNELS,
-        **statements: str,
+        name: str = "own", *, kernels: tuple[str, ...] = ("twice",), source: str = KERNELS, **statements: str
     ) -> Path:
         folder = tmp_path / name
         folder.mkdir(exist_ok=True)

@@ -12,7 +12,6 @@ import pytest
 from crosscast import bundled_dataset
 from crosscast.data.corun import co_runs
 from crosscast.data.dataset import Dataset, bundled_named
-from crosscast.data.sources import import_source
 from crosscast.data.views import configured
 from crosscast.decide.evaluation import evaluate_configuration
 from crosscast.evaluation.corun import evaluate_corun, of_one_device
@@ -25,11 +24,11 @@ from crosscast.predict.relative.models import models_named
 from crosscast.predict.relative.observed import vectors_of
 from crosscast.predict.time.models import model_named
 from support.golden import assert_close
-from support.shared import DATA, shared_data
+from support.shared import SHARED, published
 
 
 def golden(name: str) -> Any:
-    path = DATA.parent / "golden" / name
+    path = SHARED / "golden" / name
     if not path.exists():
         pytest.skip(f"what evaluations printed is not in {path}")
     content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
@@ -39,7 +38,7 @@ def golden(name: str) -> Any:
 def test_choices_under_power_caps() -> None:
     expected = golden("configuration_powercap.json.gz")
     methods = ["fixed", "cpu+fl", "limiter-returns", "nearest+fl", "oracle"]
-    dataset = import_source("powercap", shared_data("powercap"))
+    dataset = published("powercap", "powercap")
     machines = machines_of(configured(dataset), expected["dataset"])
     found = evaluate_configuration(machines, methods, label=expected["dataset"]).to_dict()
     results = {(each["method"], each["protocol"]): each for each in expected.pop("results")}
@@ -70,13 +69,11 @@ def test_relative_performance_of_the_bundled_data() -> None:
 
 
 def test_relative_performance_of_aiwc_2018() -> None:
-    check_relative(import_source("aiwc2018", shared_data("aiwc2018")), golden("relative_aiwc.json"))
+    check_relative(published("aiwc2018", "aiwc2018"), golden("relative_aiwc.json"))
 
 
 def test_relative_performance_of_rajaperf() -> None:
-    check_relative(
-        import_source("rajaperf", shared_data("cross_architecture")), golden("relative_rajaperf.json")
-    )
+    check_relative(published("rajaperf", "cross_architecture"), golden("relative_rajaperf.json"))
 
 
 def test_times_of_the_bundled_dataset() -> None:
@@ -88,9 +85,7 @@ def test_times_of_the_bundled_dataset() -> None:
 
 def test_times_of_the_published_dataset() -> None:
     expected = golden("time_aiwc.json")
-    found = evaluate_time(
-        import_source("aiwc2018", shared_data("aiwc2018")), TRIVIAL, probes=(0, 1)
-    ).to_dict()
+    found = evaluate_time(published("aiwc2018", "aiwc2018"), TRIVIAL, probes=(0, 1)).to_dict()
     results = {(each["model"], each["probes"]): each for each in expected.pop("results")}
     for result in found.pop("results"):
         assert_close(result, results[result["model"], result["probes"]], result["model"])
@@ -98,10 +93,12 @@ def test_times_of_the_published_dataset() -> None:
     assert_close(found, {**expected, "dataset": found["dataset"], "noise_floor": found["noise_floor"]})
 
 
-def test_co_runs_of_the_bundled_dataset() -> None:
-    expected = golden("corun_bundled.json")
+@pytest.mark.parametrize("name", ["bundled", "gavel", "lucid"])
+def test_co_runs(name: str) -> None:
+    expected = golden(f"corun_{name}.json")
     models = models_of_co_runs(BASELINES)
-    dataset = bundled_named("bundled-corun")
+    sources = {"gavel": "gavel_pairs", "lucid": "lucid"}
+    dataset = published(sources[name], "gpu_corun") if name in sources else bundled_named("bundled-corun")
     assert dataset is not None
     found = evaluate_corun(of_one_device(co_runs(dataset)), models, baselines=BASELINES)
     before = {(each["model"], each["quantity"], each["bag_size"]): each for each in expected["results"]}

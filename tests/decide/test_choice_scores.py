@@ -115,26 +115,6 @@ def test_one_long_rollout_ends_as_short_ones_do(seed: int, number: int, budgets:
         assert end == outcome(decisions, lambda place: surfaces.observed(row, (place,)), budget)
 
 
-@pytest.mark.parametrize("uses_budget", [False, True])
-def test_no_budget_means_the_first_configuration(uses_budget: bool) -> None:
-    surfaces = random_surfaces(1)
-    policy = replace(Wanderer(3), uses_budget=uses_budget).fit(surfaces, (0,))
-    ends = outcomes(
-        policy,
-        surfaces.observed(0, (0,)),
-        1.0,
-        surfaces.known[0],
-        (0, 2, 9),
-        lambda place: surfaces.observed(0, (place,)),
-    )
-    there = np.flatnonzero(surfaces.known[0])
-    assert [(end.number, end.changes) for end in ends] == [
-        (there[3], 0),
-        (there[5], 2),
-        (there[8 % len(there)], 5),
-    ]
-
-
 SEEDS = st.integers(0, 3_000)
 """With none of these a fold has no case to learn from; with 5430 one has none."""
 

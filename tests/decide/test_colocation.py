@@ -88,7 +88,7 @@ LENGTHS = st.lists(st.floats(0.1, 50), min_size=9, max_size=9)
 
 
 @pytest.fixture(scope="module")
-def model_pairs(tmp_path_factory: pytest.TempPathFactory) -> TrainedCoRunModel:
+def model_of_pairs(tmp_path_factory: pytest.TempPathFactory) -> TrainedCoRunModel:
     return trained(tmp_path_factory.mktemp("co") / "model")
 
 
@@ -104,14 +104,14 @@ def names_of(plan: ColocationPlan, lengths: list[float]) -> tuple[Counter[object
 @settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 99), lengths=LENGTHS, most=st.floats(1, 2.5), memory=st.integers(1, 4))
 def test_every_job_is_there_once_and_every_limit_is_kept(
-    model_pairs: TrainedCoRunModel, seed: int, lengths: list[float], most: float, memory: int
+    model_of_pairs: TrainedCoRunModel, seed: int, lengths: list[float], most: float, memory: int
 ) -> None:
     random = np.random.default_rng(seed)
     jobs = [
         replace(job, memory_bytes=int(size) if size else None)
         for job, size in zip(made_jobs(9, seed), random.integers(0, memory + 1, 9), strict=True)
     ]
-    plan = choose_colocation(jobs, model_pairs, lengths=lengths, max_slowdown=most, memory_bytes=memory)
+    plan = choose_colocation(jobs, model_of_pairs, lengths=lengths, max_slowdown=most, memory_bytes=memory)
     assert sorted(
         [*(job for bag in plan.shared for job in bag.jobs), *(each.job for each in plan.alone)]
     ) == [*range(9)]
@@ -130,19 +130,19 @@ def test_every_job_is_there_once_and_every_limit_is_kept(
 @settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 99), lengths=LENGTHS)
 def test_the_order_of_the_jobs_changes_nothing(
-    model_pairs: TrainedCoRunModel, seed: int, lengths: list[float]
+    model_of_pairs: TrainedCoRunModel, seed: int, lengths: list[float]
 ) -> None:
     jobs = made_jobs(9, seed)
     order = np.random.default_rng(seed).permutation(9).tolist()
-    plan = choose_colocation(jobs, model_pairs, lengths=lengths)
-    moved = choose_colocation([jobs[k] for k in order], model_pairs, lengths=[lengths[k] for k in order])
+    plan = choose_colocation(jobs, model_of_pairs, lengths=lengths)
+    moved = choose_colocation([jobs[k] for k in order], model_of_pairs, lengths=[lengths[k] for k in order])
     assert names_of(plan, lengths) == names_of(moved, [lengths[k] for k in order])
     assert plan.gain_s.value == pytest.approx(moved.gain_s.value)
 
 
-def test_the_same_seed_gives_the_same_plan(model_pairs: TrainedCoRunModel) -> None:
-    assert choose_colocation(made_jobs(8), model_pairs, seed=3) == choose_colocation(
-        made_jobs(8), model_pairs, seed=3
+def test_the_same_seed_gives_the_same_plan(model_of_pairs: TrainedCoRunModel) -> None:
+    assert choose_colocation(made_jobs(8), model_of_pairs, seed=3) == choose_colocation(
+        made_jobs(8), model_of_pairs, seed=3
     )
 
 
@@ -171,17 +171,17 @@ def test_a_gain_counts_by_the_probability_that_the_mix_fits_if_more_likely_than_
 
 def test_the_memory_of_the_card_counts_where_none_is_given(tmp_path: Path) -> None:
     jobs = [replace(job, memory_bytes=MEMORY * 2 // 3) for job in made_jobs(3)]
-    model_pairs = constant(tmp_path / "m", 1.2)
-    assert [each.reason for each in choose_colocation(jobs, model_pairs).alone] == [
+    told = constant(tmp_path / "m", 1.2)
+    assert [each.reason for each in choose_colocation(jobs, told).alone] == [
         "with all 2 others there is not the memory for both"
     ] * 3
-    assert choose_colocation(jobs, model_pairs, memory_bytes=2 * MEMORY).shared
+    assert choose_colocation(jobs, told, memory_bytes=2 * MEMORY).shared
 
 
 def test_to_be_sure_the_upper_limit_keeps_to_the_slowdown(tmp_path: Path) -> None:
-    model_pairs = constant(tmp_path / "m", 1.25, error=0.2)
-    assert choose_colocation(made_jobs(2), model_pairs, max_slowdown=1.3).shared
-    plan = choose_colocation(made_jobs(2), model_pairs, max_slowdown=1.3, sure=True)
+    told = constant(tmp_path / "m", 1.25, error=0.2)
+    assert choose_colocation(made_jobs(2), told, max_slowdown=1.3).shared
+    plan = choose_colocation(made_jobs(2), told, max_slowdown=1.3, sure=True)
     assert plan.alone[0].reason == "with the only other job one of both may slow down more than 1.3×"
 
 
@@ -197,8 +197,8 @@ def test_reasons_are_counted(tmp_path: Path) -> None:
 
 
 def test_more_jobs_than_two_share_if_that_is_asked(tmp_path: Path) -> None:
-    model_pairs = constant(tmp_path / "m", 1.1)
-    plan = choose_colocation(made_jobs(6), model_pairs, lengths=[1.0] * 6, group_size=3)
+    told = constant(tmp_path / "m", 1.1)
+    plan = choose_colocation(made_jobs(6), told, lengths=[1.0] * 6, group_size=3)
     assert [len(bag.jobs) for bag in plan.shared] == [3, 3]
     # Three of slowdown 1.1 in pairs, of which no bag of three was seen: 1.2 in the whole.
     assert [each.value for each in plan.shared[0].slowdown] == pytest.approx([1.2] * 3)
@@ -231,9 +231,9 @@ def test_wrong_jobs_and_limits_are_refused(
 
 
 def test_a_model_without_errors_is_refused(tmp_path: Path) -> None:
-    model_pairs = constant(tmp_path / "m", 1.2)
+    told = constant(tmp_path / "m", 1.2)
     bare = tmp_path / "bare"
-    predictor = model_pairs.predictor
-    TrainedCoRunModel(model_pairs.card, lambda: (predictor, {})).save(bare)
+    predictor = told.predictor
+    TrainedCoRunModel(told.card, lambda: (predictor, {})).save(bare)
     with pytest.raises(InputError, match="expected a model with errors of slowdowns"):
         choose_colocation(made_jobs(2), load_model(bare, "corun"))

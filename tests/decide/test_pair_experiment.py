@@ -21,7 +21,7 @@ from crosscast.evaluation.corun import of_one_device
 from crosscast.predict.corun.models import Mean
 from crosscast.predict.corun.moolchandani2022 import Published
 from support.mixes import made_co_runs
-from support.shared import shared_data
+from support.shared import published
 
 RUNS = made_co_runs(sizes=("small", "tiny"))
 
@@ -100,9 +100,8 @@ def test_other_lengths_are_refused() -> None:
 
 def test_the_mean_keeps_on_published_pairs_what_is_known_of_it() -> None:
     from crosscast.data.corun import co_runs
-    from crosscast.data.sources import import_source
 
-    runs = of_one_device(co_runs(import_source("gavel_pairs", shared_data("gpu_corun"))), "v100")
+    runs = of_one_device(co_runs(published("gavel_pairs", "gpu_corun")), "v100")
     truth = Truth.of(runs.bags)
     predicted = [known_pairs(runs, Mean(), truth)]
     assert share_kept(truth, predicted, EQUAL, repeats=12).mean() == pytest.approx(-0.05, abs=0.06)

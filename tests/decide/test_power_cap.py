@@ -16,11 +16,8 @@ from crosscast.configuration import Configuration
 from crosscast.decide.power_cap import Decisions, Outcome, highest, lowest, step_down, step_up
 from crosscast.errors import InputError
 from crosscast.predict.configuration.choice import (
-    OBJECTIVES,
     Objective,
-    check_asked,
     choice_of,
-    merit,
     probability_under,
     select,
     within_cap,
@@ -234,35 +231,27 @@ def test_each_objective_has_its_best(objective: Objective, place: int) -> None:
     assert select(SurfaceForecast(time, power, spread < 0), 200.0, objective=objective) == place
 
 
-def test_merits_are_one_over_costs() -> None:
-    found = [float(merit(np.array([2.0]), np.array([5.0]), each)[0]) for each in OBJECTIVES]
-    assert found == [1 / 2, 1 / 10, 1 / 20]
-    with pytest.raises(InputError, match="objective: expected one of performance, energy, edp, found"):
-        check_asked(objective="speed")
-
-
 SURFACES = made_surfaces()
-SPACE_CHOICE = SURFACES.space
-ERRORS_CHOICE = np.linspace(-2, 2, 401)
+FINE_ERRORS = np.linspace(-2, 2, 401)
 
 
 def forecast(row: int = 1, *, sure: bool = True) -> SurfaceForecast:
     """The truth, which a model is a tenth unsure of except at two configurations."""
-    measured = np.zeros(len(SPACE_CHOICE), np.bool_)
+    measured = np.zeros(len(SPACE), np.bool_)
     measured[[0, -1]] = True
     spread = np.where(measured, 0.0, 0.1)
-    errors = ERRORS_CHOICE if sure else np.empty(0)
+    errors = FINE_ERRORS if sure else np.empty(0)
     time, power = (Quantity(each[row], spread, errors) for each in (SURFACES.time_s, SURFACES.power_w))
     return SurfaceForecast(time, power, measured)
 
 
 def test_the_chosen_one_is_what_is_selected_with_its_intervals() -> None:
     made = forecast()
-    found = choice_of(made, SPACE_CHOICE, 210.0, level=0.5).recommended
+    found = choice_of(made, SPACE, 210.0, level=0.5).recommended
     number = select(made, 210.0)
     assert found is not None
     assert number is not None
-    assert found.configuration == SPACE_CHOICE.configurations[number]
+    assert found.configuration == SPACE.configurations[number]
     assert (found.time_s, found.power_w) == (SURFACES.time_s[1, number], SURFACES.power_w[1, number])
     # Half of the errors are within one.
     assert found.power_high_w == pytest.approx(found.power_w * np.exp(0.1))
@@ -271,14 +260,14 @@ def test_the_chosen_one_is_what_is_selected_with_its_intervals() -> None:
 
 def test_what_was_predicted_keeps_to_the_cap_with_the_probability_of_its_errors() -> None:
     cap = float(np.median(SURFACES.power_w[1]))
-    found = [each for each in choice_of(forecast(), SPACE_CHOICE, cap).frontier if not each.measured]
+    found = [each for each in choice_of(forecast(), SPACE, cap).frontier if not each.measured]
     expected = [np.clip((np.log(cap / each.power_w) / 0.1 + 2) / 4, 0, 1) for each in found]
     assert [each.probability_under for each in found] == pytest.approx(expected, abs=0.005)
     assert any(0 < each < 1 for each in expected)
 
 
 def test_the_frontier_rises_in_power_and_performance_and_ends_at_the_fastest() -> None:
-    found = choice_of(forecast(), SPACE_CHOICE, 170.0).frontier
+    found = choice_of(forecast(), SPACE, 170.0).frontier
     powers, performances = (
         [getattr(each, name) for each in found] for name in ("power_w", "relative_performance")
     )
@@ -289,7 +278,7 @@ def test_the_frontier_rises_in_power_and_performance_and_ends_at_the_fastest() -
 
 
 def test_what_was_measured_is_certain() -> None:
-    measured = [each for each in choice_of(forecast(), SPACE_CHOICE, 400.0).frontier if each.measured]
+    measured = [each for each in choice_of(forecast(), SPACE, 400.0).frontier if each.measured]
     assert measured
     for each in measured:
         assert each.power_low_w == each.power_w == each.power_high_w
@@ -299,16 +288,16 @@ def test_what_was_measured_is_certain() -> None:
 def test_a_model_that_does_not_know_how_sure_it_is_says_so() -> None:
     predictor, card = fitted_chooser()
     plain = predictor.forecast(SURFACES.observed(1, card.numbers))
-    found = choice_of(plain, SPACE_CHOICE, 400.0)
+    found = choice_of(plain, SPACE, 400.0)
     unknown = [each for each in found.frontier if not each.measured]
     assert all(each.power_low_w is None and each.probability_under is None for each in unknown)
     json.dumps(found.to_dict(), allow_nan=False)
     with pytest.raises(InputError, match="confidence: expected a model that knows how sure it is"):
-        choice_of(plain, SPACE_CHOICE, 400.0, confidence=0.9)
+        choice_of(plain, SPACE, 400.0, confidence=0.9)
 
 
 def test_a_cap_below_everything_chooses_nothing_and_says_the_least() -> None:
-    found = choice_of(forecast(), SPACE_CHOICE, 50.0)
+    found = choice_of(forecast(), SPACE, 50.0)
     least = SURFACES.power_w[1].min()
     assert found.recommended is None
     assert found.least.power_w == least
@@ -323,12 +312,12 @@ def test_a_confidence_that_nothing_reaches_says_what_is_reached() -> None:
     made = forecast()
     made.measured[0] = False
     made.power.spread[0] = 0.1
-    found = choice_of(made, SPACE_CHOICE, 155.0, confidence=0.99)
+    found = choice_of(made, SPACE, 155.0, confidence=0.99)
     assert found.recommended is None
     within = made.power.probability_within(155.0).max()
     assert f"confidence: expected at most {100 * within:.3g} %" in found.reason
     assert "found 99 %, so nothing is chosen" in found.reason
-    assert choice_of(made, SPACE_CHOICE, 155.0, confidence=float(within)).recommended is not None
+    assert choice_of(made, SPACE, 155.0, confidence=float(within)).recommended is not None
 
 
 @pytest.mark.parametrize(
@@ -351,4 +340,4 @@ def test_a_confidence_that_nothing_reaches_says_what_is_reached() -> None:
 )
 def test_wrong_wishes_are_refused(options: dict[str, Any], reason: str) -> None:
     with pytest.raises(InputError, match=reason):
-        choice_of(forecast(), SPACE_CHOICE, **options)
+        choice_of(forecast(), SPACE, **options)

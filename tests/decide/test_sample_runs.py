@@ -247,21 +247,18 @@ def test_every_pair_is_considered() -> None:
 
 
 SPACE = made_space()
-ONE_NAMED_SAMPLES, OTHER = SPACE.configurations[7], SPACE.configurations[2]
+HERE, OTHER = SPACE.configurations[7], SPACE.configurations[2]
 
 
 def test_their_order_stays() -> None:
-    assert sample_numbers(SPACE, [ONE_NAMED_SAMPLES, OTHER]) == (7, 2)
+    assert sample_numbers(SPACE, [HERE, OTHER]) == (7, 2)
 
 
 @pytest.mark.parametrize(
     ("samples", "sentence"),
     [
         ([], "samples: expected at least one configuration, and each once, found none"),
-        (
-            [ONE_NAMED_SAMPLES, OTHER, ONE_NAMED_SAMPLES],
-            "samples: expected at least one configuration, and each once, found node",
-        ),
+        ([HERE, OTHER, HERE], "samples: expected at least one configuration, and each once, found node"),
         ([Configuration("node", {})], "samples: configuration: expected one of the 12 that are known"),
     ],
 )

@@ -11,13 +11,7 @@ from hypothesis import strategies as st
 
 from crosscast.errors import InputError
 from crosscast.evaluation import keep
-from crosscast.evaluation.keep import (
-    Kept,
-    digest,
-    fingerprint,
-    library_versions,
-    sources_digest,
-)
+from crosscast.evaluation.keep import Kept, digest, fingerprint, library_versions, sources_digest
 
 ASK = {"model": ["mean", "m.Mean()"], "rows": [1, 2]}
 ANSWER = {"centre": np.array([[1.0, 2.5]]), "file": np.array([3]), "names": np.array(["a", "b"])}
@@ -113,8 +107,7 @@ def test_equal_data_have_equal_digests() -> None:
 
 
 @pytest.mark.parametrize(
-    "other",
-    [outer(2.0), outer(a=1), outer(a=None), Outer((), {}), outer(a=True), outer(a=1.0), outer(a="1")],
+    "other", [outer(2.0), outer(a=1), outer(a=None), Outer((), {}), outer(a=True), outer(a=1.0), outer(a="1")]
 )
 def test_other_data_have_other_digests(other: Outer) -> None:
     assert digest(other) != digest(outer())

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from crosscast.data.corun import mixes_of
-from crosscast.data.sources import import_source
 from crosscast.errors import InputError
 from crosscast.evaluation.partition import (
     MIX_SPLITS,
@@ -19,7 +18,7 @@ from crosscast.evaluation.partition import (
     folds_of_mixes,
 )
 from support.mixes import made_mixes
-from support.shared import shared_data
+from support.shared import published
 
 SMALL = made_mixes(jobs=5, mixes=40, members=3)
 
@@ -109,7 +108,7 @@ def test_what_cannot_be_evaluated_is_refused() -> None:
 
 def test_the_published_mixes_are_predicted_as_well_as_asked_for() -> None:
     # The whole of both is python -m benchmarks.corun_partition.
-    mixes = mixes_of(import_source("miso", shared_data("gpu_corun"))).without_copies()
+    mixes = mixes_of(published("miso", "gpu_corun")).without_copies()
     known = folds_of_mixes(mixes, "leave-bag-out", 0)[:1]
     (mean, own) = overall(
         evaluate_partition(mixes, ["mean", "partition"], "leave-bag-out", folds=known).results

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from crosscast.arrays import Reals
-from crosscast.data.sources import import_source
 from crosscast.errors import InputError
 from crosscast.evaluation.loop import State
 from crosscast.evaluation.relative import (
@@ -40,7 +39,7 @@ from crosscast.predict.relative.nichols2024 import (
     PublishedXGBoost,
 )
 from crosscast.predict.relative.observed import vectors_of
-from support.shared import shared_data
+from support.shared import published
 from support.vectors import COUNTERS, DEVICES, made_vectors, trained
 
 TIMES = arrays(np.float64, (4, 3), elements=st.floats(1e-3, 1e3))
@@ -482,7 +481,7 @@ def test_wrong_arguments_are_refused(wrong: dict[str, float], reason: str) -> No
 @pytest.fixture(scope="module")
 def node() -> Vectors:
     """A stated node of 36 cores, and a GPU."""
-    return vectors_of(import_source("rajaperf", shared_data("cross_architecture"), cores=36))
+    return vectors_of(published("rajaperf", "cross_architecture", cores=36))
 
 
 def test_the_mean_of_logarithms_is_as_known_on_new_groups(node: Vectors) -> None:

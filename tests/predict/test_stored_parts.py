@@ -311,10 +311,7 @@ DAMAGED: dict[str, list[tuple[str, Any, str]]] = {
         ("slopes", np.ones((2, 3)), ANY),
         ("least", np.array(0.0), "least: expected more than 0"),
     ],
-    "relative forest": [
-        ("split_feature", np.full(3, 1000), ANY),
-        ("leaf_value", np.zeros((1, 3)), ANY),
-    ],
+    "relative forest": [("split_feature", np.full(3, 1000), ANY), ("leaf_value", np.zeros((1, 3)), ANY)],
     "xgboost": [
         ("gain", np.ones(1), "gain: expected"),
         ("gain", lambda a: a - 2e9, "gain: expected at least 0"),

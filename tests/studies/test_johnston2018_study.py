@@ -13,7 +13,6 @@ import pytest
 
 from crosscast.data.dataset import Dataset
 from crosscast.data.schema import ENERGY, RECORDS
-from crosscast.data.sources import import_source
 from crosscast.data.table import table_of
 from crosscast.errors import InputError
 from crosscast.evaluation.loop import State
@@ -52,7 +51,7 @@ from crosscast.studies.johnston2018_forests import (
     runs_of,
 )
 from support.johnston2018 import KERNELS, RUNS, SIZES, SMALL, SPEEDS, made_up
-from support.shared import shared_data
+from support.shared import published
 
 CELLS = sum(map(len, KERNELS.values())) * len(SIZES) * len(SPEEDS)
 
@@ -357,7 +356,7 @@ def test_presets_grow() -> None:
 
 @pytest.fixture(scope="module")
 def published_runs() -> Runs:
-    return runs_of(import_source("aiwc2018", shared_data("aiwc2018")))
+    return runs_of(published("aiwc2018", "aiwc2018"))
 
 
 @pytest.fixture(scope="module")

@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 
 from crosscast.data.dataset import Dataset
-from crosscast.data.profiles import PROFILES
-from crosscast.data.schema import DEVICES, RECORDS, SESSIONS
-from crosscast.data.table import table_of
 from crosscast.profile import METRICS
+from support import tables
 
 RUNS = 3
 APPLICATIONS = ("bfs", "crc", "fft", "lud")
@@ -47,19 +45,7 @@ def made_dataset(
                         row = {"kernel": kernel, "run": run, "invocations": 1}
                         records.append({**cell, **row, "time_s": [float(np.exp(log_time))]})
     rows = [
-        {
-            "device": device,
-            "name": f"The {device}",
-            "type": "gpu",
-            "vendor": f"maker {place % 3}",
-            "sources": {},
-        }
-        for place, device in enumerate(devices)
+        tables.device(key, name=f"The {key}", type="gpu", vendor=f"maker {place % 3}")
+        for place, key in enumerate(devices)
     ]
-    return Dataset(
-        "made up",
-        devices=table_of(DEVICES, rows),
-        profiles=table_of(PROFILES, profiles),
-        records=table_of(RECORDS, records),
-        sessions=table_of(SESSIONS, sessions),
-    )
+    return tables.dataset(devices=rows, profiles=profiles, records=records, sessions=sessions)

@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 
 from crosscast.data.dataset import Dataset
-from crosscast.data.profiles import PROFILES
-from crosscast.data.schema import DEVICES, ENERGY, RECORDS
-from crosscast.data.table import table_of
 from crosscast.studies.johnston2018 import Preset
+from support import tables
 
 KERNELS = {"sums": ("add", "scale"), "lud": ("lud_diagonal",), "kmeans": ("kmeansPoint",), "crc": ("crc32",)}
 SIZES = {"tiny": 1, "large": 64}
@@ -64,12 +62,5 @@ def made_up(*, noise: float = 0.05, energy: bool = True, scale: dict[str, float]
                                 "runs": 1,
                             }
                         )
-    return Dataset(
-        "made up",
-        devices=table_of(
-            DEVICES, [{"device": key, "name": key, "type": "gpu", "sources": {}} for key in SPEEDS]
-        ),
-        profiles=table_of(PROFILES, profiles),
-        records=table_of(RECORDS, records),
-        energy=table_of(ENERGY, watched),
-    )
+    devices = [tables.device(key, type="gpu") for key in SPEEDS]
+    return tables.dataset(devices=devices, profiles=profiles, records=records, energies=watched)

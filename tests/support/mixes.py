@@ -11,8 +11,6 @@ import numpy as np
 
 from crosscast.data.corun import DUMMY, Bag, CoRuns, Member, Mixes, Solo
 from crosscast.data.dataset import Dataset
-from crosscast.data.schema import BAGS, DEVICES
-from crosscast.data.table import table_of
 from crosscast.evaluation.corun import evaluate_corun, of_one_device
 from crosscast.predict.corun.models import models_named
 from crosscast.studies.moolchandani2022 import (
@@ -118,10 +116,7 @@ def counted_co_runs(sizes: tuple[int, ...] = (2, 3)) -> CoRuns:
     made = made_co_runs(APPLICATIONS, bags=sizes)
     solos = {solo.key: counted(solo) for solo in made.solos}
     bags = tuple(
-        replace(
-            bag,
-            members=tuple(replace(member, solo=solos[member.solo.key]) for member in bag.members),
-        )
+        replace(bag, members=tuple(replace(member, solo=solos[member.solo.key]) for member in bag.members))
         for bag in made.bags
     )
     others = tuple(elsewhere(solo) for solo in solos.values())
@@ -201,11 +196,10 @@ def rows_of(mixes: Mixes) -> list[dict[str, Any]]:
     ]
 
 
-def dataset_with(rows: list[dict[str, Any]]) -> Dataset:
+def dataset_with(bags: list[dict[str, Any]]) -> Dataset:
     """A dataset of such rows."""
-    keys = sorted({row["device"] for row in rows})
-    devices = [{"device": key, "name": key, "type": "gpu", "sources": {}} for key in keys]
-    return Dataset("made up", devices=table_of(DEVICES, devices), bags=table_of(BAGS, rows))
+    keys = sorted({row["device"] for row in bags})
+    return rows.dataset(devices=[rows.device(key, type="gpu") for key in keys], bags=bags)
 
 
 def measured_mixes(names: tuple[str, ...] = NAMES[:5], sizes: tuple[int, ...] = (2,)) -> Dataset:

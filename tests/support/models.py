@@ -12,10 +12,12 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import pytest
 
 from crosscast.arrays import Reals
 from crosscast.data.schema import json_text
 from crosscast.device import Device
+from crosscast.errors import InputError
 from crosscast.predict.configuration.artefact import (
     ConfigurationCard,
     PowerCard,
@@ -51,6 +53,16 @@ def rewrite_card(folder: Path, change: Callable[[dict[str, Any]], object]) -> No
     change(card)
     card["sha256"] = hashlib.sha256(json_text(card).encode()).hexdigest()
     path.write_text(json.dumps(card))
+
+
+def model_refusal(folder: Path) -> str:
+    """The one sentence with which a model is refused, when it is loaded or first used."""
+    with pytest.raises(InputError) as caught:
+        _ = load_model(folder).predictor
+    text = str(caught.value)
+    assert "\n" not in text
+    assert str(folder) in text
+    return text
 
 
 TOOLCHAIN = Toolchain("clang 22")

@@ -6,11 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from crosscast.data.dataset import Dataset, validate
-from crosscast.data.profiles import PROFILES
-from crosscast.data.schema import DEVICES, RECORDS, SESSIONS, json_text
-from crosscast.data.table import table_of
-
-Row = dict[str, Any]
+from crosscast.data.schema import json_text
+from support.tables import Row, dataset, device
 
 
 def run(
@@ -40,16 +37,11 @@ def dataset_of_runs(runs: Sequence[Row], profiles: Sequence[Row] = ()) -> Datase
     keys = sorted({each["device"] for each in runs})
     names = ("application", "size", "device", "configuration", "repeat")
     places = [({name: each[name] for name in names}, each) for each in runs]
-    found = Dataset(
-        "made up",
-        table_of(DEVICES, [{"device": key, "name": key, "type": "gpu", "sources": {}} for key in keys]),
-        table_of(PROFILES, profiles),
-        table_of(
-            RECORDS, [{**at, "kernel": r["kernel"], "run": 0, "time_s": [r["time_s"]]} for at, r in places]
-        ),
-        sessions=table_of(
-            SESSIONS, [{**at, "kernels": [r["kernel"]], **r["session"]} for at, r in places if r["session"]]
-        ),
+    found = dataset(
+        devices=[device(key, type="gpu") for key in keys],
+        profiles=profiles,
+        records=[{**at, "kernel": r["kernel"], "run": 0, "time_s": [r["time_s"]]} for at, r in places],
+        sessions=[{**at, "kernels": [r["kernel"]], **r["session"]} for at, r in places if r["session"]],
     )
     validate(found)
     return found

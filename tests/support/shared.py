@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-DATA = Path(os.environ.get("CROSSCAST_DATA") or Path(__file__).parents[3] / "shared" / "data")
+from crosscast.data.dataset import Dataset
+from crosscast.data.sources import import_source
+
+SHARED = Path(os.environ.get("CROSSCAST_SHARED") or Path(__file__).parents[3] / "shared")
+DATA = Path(os.environ.get("CROSSCAST_DATA") or SHARED / "data")
 
 
 def shared_data(name: str) -> Path:
@@ -16,3 +21,9 @@ def shared_data(name: str) -> Path:
     if not path.exists():
         pytest.skip(f"the published data is not in {path}: set CROSSCAST_DATA")
     return path
+
+
+@cache
+def published(source: str, folder: str, cores: int | None = None) -> Dataset:
+    """The dataset that is imported from a folder of it, once for all tests of a process."""
+    return import_source(source, shared_data(folder), **({} if cores is None else {"cores": cores}))

@@ -7,10 +7,10 @@ import numpy as np
 from crosscast.arrays import Integers, Reals
 from crosscast.configuration import Configuration
 from crosscast.data.dataset import Dataset
-from crosscast.data.schema import DEVICES, ENERGY, RECORDS, json_text
-from crosscast.data.table import table_of
+from crosscast.data.schema import json_text
 from crosscast.predict.configuration.data import KernelAt, Space, Surfaces
 from crosscast.predict.configuration.gaussian_process import Covariance
+from support import tables
 
 CPU_CAPS = (60.0, 80.0, 100.0)
 GPU_CAPS = (100.0, 150.0, 200.0, 250.0)
@@ -92,14 +92,8 @@ def configured_dataset(*machines: Surfaces) -> Dataset:
                     for domain, power in domains.items()
                 ]
     devices = sorted({str(record["device"]) for record in records})
-    return Dataset(
-        "made up",
-        devices=table_of(
-            DEVICES, [{"device": key, "name": key, "type": "node", "sources": {}} for key in devices]
-        ),
-        records=table_of(RECORDS, records),
-        energy=table_of(ENERGY, energies),
-    )
+    rows = [tables.device(key, type="node") for key in devices]
+    return tables.dataset(devices=rows, records=records, energies=energies)
 
 
 FEATURES = 2

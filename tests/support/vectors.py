@@ -13,12 +13,7 @@ import numpy as np
 
 from crosscast.configuration import Configuration
 from crosscast.data.dataset import Dataset
-from crosscast.data.sources.runs import (
-    ConfiguredRun,
-    dataset_of,
-    device_row,
-    with_own_sessions,
-)
+from crosscast.data.sources.runs import ConfiguredRun, dataset_of, device_row, with_own_sessions
 from crosscast.evaluation.relative import train_relative
 from crosscast.predict.relative.artefact import TrainedRelativeModel
 from crosscast.predict.relative.data import Observations, Vectors, profiles_seen

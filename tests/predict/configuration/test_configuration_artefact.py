@@ -5,39 +5,25 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
 
-import crosscast
 from crosscast.errors import InputError
 from crosscast.predict.configuration.artefact import KINDS, TrainedConfigurationModel
 from crosscast.predict.configuration.choice import choice_of
 from crosscast.predict.configuration.models import MODELS, NearestKernels, model_named
 from crosscast.predict.named_models import load_model
 from crosscast.predict.store import CARD
-from crosscast.predict.time import artefact as times
-from support.models import fitted_chooser, kept, kept_chooser, rewrite_card
+from support.models import fitted_chooser, kept_chooser
 from support.surfaces import made_surfaces
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     return kept_chooser(tmp_path / "capmodel")
-
-
-def refusal(folder: Path) -> str:
-    """The one sentence with which a model is refused, when it is loaded or first used."""
-    with pytest.raises(InputError) as caught:
-        _ = load_model(folder).predictor
-    text = str(caught.value)
-    assert "\n" not in text
-    assert str(folder) in text
-    return text
 
 
 def test_it_forecasts_as_before_to_the_last_bit(folder: Path) -> None:
@@ -66,22 +52,6 @@ def test_the_card_says_configurations_samples_and_power_in_words(folder: Path) -
     assert card["kind"] in KINDS
 
 
-def test_each_kind_of_artefact_is_loaded_as_what_it_is(folder: Path, tmp_path: Path) -> None:
-    of_times = kept(tmp_path / "times")
-    assert isinstance(crosscast.load_model(folder), TrainedConfigurationModel)
-    assert isinstance(crosscast.load_model(of_times), times.TrainedTimeModel)
-    with pytest.raises(
-        InputError, match=r"expected a model trained by 'crosscast train configuration', found"
-    ):
-        load_model(of_times, "configuration")
-
-
-def test_a_model_takes_the_place_of_one_of_another_kind(tmp_path: Path) -> None:
-    kept_chooser(kept(tmp_path / "model"))
-    assert isinstance(crosscast.load_model(tmp_path / "model"), TrainedConfigurationModel)
-    assert len(list((tmp_path / "model").iterdir())) == 2
-
-
 def test_forecasting_needs_neither_scikit_learn_nor_arrow(folder: Path) -> None:
     script = (
         "import sys, numpy as np\n"
@@ -95,47 +65,6 @@ def test_forecasting_needs_neither_scikit_learn_nor_arrow(folder: Path) -> None:
         "assert not bad, bad\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True)
-
-
-@pytest.mark.parametrize(
-    "name", ["model", "seed", "configurations", "samples", "power", "training", "errors", "kind", "arrays"]
-)
-def test_a_card_without_a_field_names_it(folder: Path, name: str) -> None:
-    rewrite_card(folder, lambda card: card.pop(name))
-    assert name in refusal(folder)
-
-
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        (
-            lambda card: card["samples"][0]["settings"].update(gpu_cap_w=1),
-            "samples: configuration: expected one",
-        ),
-        (
-            lambda card: card["samples"].append(card["samples"][0]),
-            "expected at least one configuration, and each once, found node",
-        ),
-        (lambda card: card["samples"].clear(), "samples: expected a list of length >= 1, found []"),
-        (lambda card: card["configurations"].append(card["samples"][0]), "expected each once, found node"),
-        (lambda card: card["configurations"][0]["settings"].update(x=[1]), "configurations[0].settings.x"),
-        (lambda card: card["configurations"][3]["settings"].update(x=1), "models: expected coefficients"),
-        (lambda card: card["samples"].pop(), "feature names: expected features of 1 samples, found"),
-        (
-            lambda card: card["power"]["totals"].update(node="cpu"),
-            "power.totals.node: expected a list, found",
-        ),
-        (lambda card: card["power"]["totals"].update(node=[[]]), "power.totals.node[0]: expected a list of"),
-        (lambda card: card["power"]["totals"].pop("node"), "power.totals.node: expected lists of domains"),
-        (lambda card: card.update(seed=-1), "seed: expected a whole number >= 0, found -1"),
-        (lambda card: card.update(kind="forest"), "kind: expected process or published, found 'forest'"),
-    ],
-)
-def test_wrong_contents_with_a_sound_checksum_are_refused(
-    folder: Path, change: Callable[[dict[str, Any]], object], reason: str
-) -> None:
-    rewrite_card(folder, change)
-    assert reason in refusal(folder)
 
 
 def test_a_model_that_cannot_be_kept_is_refused(tmp_path: Path) -> None:

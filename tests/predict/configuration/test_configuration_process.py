@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from crosscast.arrays import Flags, Reals
 from crosscast.configuration import Configuration, Setting
-from crosscast.data.sources import import_source
 from crosscast.data.views import configured
 from crosscast.errors import InputError
 from crosscast.predict.configuration.bailey2014 import PublishedModel
@@ -39,7 +38,7 @@ from crosscast.predict.configuration.process import (
     power_parts,
 )
 from support.grids import linear_samples, linear_space, linear_surfaces
-from support.shared import shared_data
+from support.shared import published
 from support.surfaces import made_space, made_surfaces
 
 SURFACES = made_surfaces(2)
@@ -343,7 +342,7 @@ PROGRAMS = ("cfd", "nw", "sort")
 
 @pytest.fixture(scope="module")
 def surfaces() -> Surfaces:
-    (found,) = machines_of(configured(import_source("powercap", shared_data("powercap"))), "powercap")
+    (found,) = machines_of(configured(published("powercap", "powercap")), "powercap")
     return found
 
 
@@ -426,9 +425,7 @@ def test_clusters_pay_and_the_tree_is_asked(surfaces: Surfaces) -> None:
 
 
 def test_at_clocks_of_one_gpu_there_is_nothing_to_cluster() -> None:
-    machines = machines_of(
-        configured(import_source("gpu_dvfs", shared_data("gpu_dvfs"))), "gpu_dvfs", ["titanx"]
-    )
+    machines = machines_of(configured(published("gpu_dvfs", "gpu_dvfs")), "gpu_dvfs", ["titanx"])
     (surfaces,) = machines
     clocks = surfaces.space.matrix.sum(axis=1)
     clusters = PublishedModel(5).fit(surfaces, (int(clocks.argmax()), int(clocks.argmin()))).fitted.clusters

@@ -26,7 +26,7 @@ from crosscast.predict.configuration.gaussian_process import (
     squares,
     sum_of_parts,
 )
-from crosscast.predict.configuration.gaussian_process import fit_covariance as likeliest_with_threads
+from crosscast.predict.configuration.gaussian_process import fit_covariance as fit_with_threads
 from support.surfaces import FEATURES, made_covariance, made_points
 
 
@@ -67,7 +67,7 @@ def test_the_slope_is_that_of_the_correlation(squared: float) -> None:
 def fit_covariance(points: Reals, features: int, kernels: Integers, values: Reals) -> Covariance:
     """As the model calls it: on a busy machine threads make it many times slower."""
     with threadpool_limits(1):
-        return likeliest_with_threads(points, features, kernels, values)
+        return fit_with_threads(points, features, kernels, values)
 
 
 def joint(covariance: Covariance, points: Reals, kernels: Integers) -> Reals:
@@ -232,45 +232,47 @@ def test_the_total_of_one_part_is_that_part() -> None:
     np.testing.assert_allclose(found.variance, part.variance)
 
 
-COVARIANCE_SPARSE = made_covariance(own=0.0001)
+HARDLY_OWN = made_covariance(own=0.0001)
 POINTS, KERNELS = made_points(5, 6)
-VALUES_SPARSE = np.sin(POINTS[:, 0] + 2 * POINTS[:, 2]) + 0.1 * np.random.default_rng(0).normal(size=30)
+TRAINING_VALUES = np.sin(POINTS[:, 0] + 2 * POINTS[:, 2]) + 0.1 * np.random.default_rng(0).normal(size=30)
 NEW = made_points(1, 8, seed=9)[0]
 
 
 def exact(used: Flags, new: Reals = NEW) -> tuple[Reals, Reals]:
     """Mean and covariance, without own part and noise, by the formulas of a textbook."""
     points = POINTS[used]
-    noise = COVARIANCE_SPARSE.noise + COVARIANCE_SPARSE.own_variance
-    inner = COVARIANCE_SPARSE.shared(points, points) + noise * np.eye(len(points))
-    near = COVARIANCE_SPARSE.shared(new, points)
-    before = COVARIANCE_SPARSE.shared(new, new)
-    return near @ np.linalg.solve(inner, VALUES_SPARSE[used]), before - near @ np.linalg.solve(inner, near.T)
+    noise = HARDLY_OWN.noise + HARDLY_OWN.own_variance
+    inner = HARDLY_OWN.shared(points, points) + noise * np.eye(len(points))
+    near = HARDLY_OWN.shared(new, points)
+    before = HARDLY_OWN.shared(new, new)
+    return near @ np.linalg.solve(inner, TRAINING_VALUES[used]), before - near @ np.linalg.solve(
+        inner, near.T
+    )
 
 
 def shared_of(found: Posterior) -> Reals:
     """All covariances, without the kernel's own part."""
     settings = found.points[:, FEATURES:]
-    return found.rows(np.arange(len(found.mean))) - COVARIANCE_SPARSE.own(settings, settings)
+    return found.rows(np.arange(len(found.mean))) - HARDLY_OWN.own(settings, settings)
 
 
 @pytest.mark.parametrize("used", [np.ones(30, np.bool_), KERNELS != 2])
 def test_with_all_points_inducing_it_is_exact(used: Flags) -> None:
-    training = TrainingCovariances.of(COVARIANCE_SPARSE, POINTS, np.arange(30))
-    found = training.condition_on(np.where(used, VALUES_SPARSE, np.nan), used).at(NEW, FEATURES)
+    training = TrainingCovariances.of(HARDLY_OWN, POINTS, np.arange(30))
+    found = training.condition_on(np.where(used, TRAINING_VALUES, np.nan), used).at(NEW, FEATURES)
     mean, covariance = exact(used)
     np.testing.assert_allclose(found.mean, mean, atol=1e-5)
     np.testing.assert_allclose(shared_of(found), covariance, atol=1e-5)
 
 
 def test_what_was_left_out_is_not_inducing() -> None:
-    inducing = inducing_points(COVARIANCE_SPARSE, POINTS, 20)
+    inducing = inducing_points(HARDLY_OWN, POINTS, 20)
     used = KERNELS != 2
-    found = TrainingCovariances.of(COVARIANCE_SPARSE, POINTS, inducing).condition_on(VALUES_SPARSE, used)
+    found = TrainingCovariances.of(HARDLY_OWN, POINTS, inducing).condition_on(TRAINING_VALUES, used)
     alone = TrainingCovariances.of(
-        COVARIANCE_SPARSE, POINTS[used], np.flatnonzero(np.isin(np.flatnonzero(used), inducing))
+        HARDLY_OWN, POINTS[used], np.flatnonzero(np.isin(np.flatnonzero(used), inducing))
     )
-    expected = alone.condition_on(VALUES_SPARSE[used], np.ones(used.sum(), np.bool_))
+    expected = alone.condition_on(TRAINING_VALUES[used], np.ones(used.sum(), np.bool_))
     # The order of those inducing is another one.
     ones, others = found.at(NEW, FEATURES), expected.at(NEW, FEATURES)
     np.testing.assert_allclose(ones.mean, others.mean, atol=1e-7)
@@ -280,39 +282,39 @@ def test_what_was_left_out_is_not_inducing() -> None:
 
 def test_few_points_that_tell_much_come_near_to_all() -> None:
     used = np.ones(30, np.bool_)
-    found = TrainingCovariances.of(
-        COVARIANCE_SPARSE, POINTS, inducing_points(COVARIANCE_SPARSE, POINTS, 22)
-    ).condition_on(VALUES_SPARSE, used)
+    found = TrainingCovariances.of(HARDLY_OWN, POINTS, inducing_points(HARDLY_OWN, POINTS, 22)).condition_on(
+        TRAINING_VALUES, used
+    )
     mean, _ = exact(used)
     assert np.abs(found.at(NEW, FEATURES).mean - mean).max() < 0.1 * np.abs(mean).max()
 
 
 def test_training_never_makes_it_less_sure_and_variances_stay_positive() -> None:
     for count in (1, 5, 30):
-        inducing = inducing_points(COVARIANCE_SPARSE, POINTS, count)
-        found = TrainingCovariances.of(COVARIANCE_SPARSE, POINTS, inducing).condition_on(
-            VALUES_SPARSE, np.ones(30, np.bool_)
+        inducing = inducing_points(HARDLY_OWN, POINTS, count)
+        found = TrainingCovariances.of(HARDLY_OWN, POINTS, inducing).condition_on(
+            TRAINING_VALUES, np.ones(30, np.bool_)
         )
         variances = np.diag(shared_of(found.at(POINTS[:6], FEATURES)))
         assert (variances > -1e-9).all()
-        assert (variances < COVARIANCE_SPARSE.variance + 1e-9).all()
+        assert (variances < HARDLY_OWN.variance + 1e-9).all()
 
 
 def test_where_nothing_is_inducing_nothing_is_known() -> None:
     used = KERNELS == 1
     found = (
-        TrainingCovariances.of(COVARIANCE_SPARSE, POINTS, np.array([0, 1]))
-        .condition_on(VALUES_SPARSE, used)
+        TrainingCovariances.of(HARDLY_OWN, POINTS, np.array([0, 1]))
+        .condition_on(TRAINING_VALUES, used)
         .at(NEW, FEATURES)
     )
     assert found.mean.tolist() == [0] * 8
-    np.testing.assert_allclose(shared_of(found), COVARIANCE_SPARSE.shared(NEW, NEW))
+    np.testing.assert_allclose(shared_of(found), HARDLY_OWN.shared(NEW, NEW))
 
 
 def greedy(points: Reals, most: int) -> list[int]:
     """Each time the point of which the variance is greatest, given those before, by dense conditioning."""
     chosen: list[int] = []
-    every = COVARIANCE_SPARSE.shared(points, points)
+    every = HARDLY_OWN.shared(points, points)
     for _ in range(most):
         seen = every[:, chosen]
         left = np.diag(every - seen @ np.linalg.solve(every[np.ix_(chosen, chosen)], seen.T)).copy()
@@ -324,13 +326,13 @@ def greedy(points: Reals, most: int) -> list[int]:
 @pytest.mark.parametrize("seed", range(5))
 def test_inducing_points_are_those_of_a_greedy_search(seed: int) -> None:
     points = np.random.default_rng(seed).normal(size=(15, 4))
-    assert inducing_points(COVARIANCE_SPARSE, points, 8).tolist() == greedy(points, 8)
+    assert inducing_points(HARDLY_OWN, points, 8).tolist() == greedy(points, 8)
 
 
 def test_a_point_that_is_there_twice_is_inducing_once() -> None:
     twice = np.concatenate([POINTS[:5], POINTS[:5]])
-    found = inducing_points(COVARIANCE_SPARSE, twice, 10)
+    found = inducing_points(HARDLY_OWN, twice, 10)
     assert len(found) == 5
     assert sorted(found % 5) == [0, 1, 2, 3, 4]
-    assert inducing_points(COVARIANCE_SPARSE, np.zeros((7, 4)), 5).tolist() == [0]
-    assert inducing_points(COVARIANCE_SPARSE, POINTS[:3], 10).size == 3
+    assert inducing_points(HARDLY_OWN, np.zeros((7, 4)), 5).tolist() == [0]
+    assert inducing_points(HARDLY_OWN, POINTS[:3], 10).size == 3

@@ -6,16 +6,13 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
 from crosscast.data.corun import CoRuns, Solo
 from crosscast.errors import InputError
-from crosscast.fields import decode
 from crosscast.predict.corun.artefact import KNOWN, NEW, CoRunCard, TrainedCoRunModel
 from crosscast.predict.corun.forecast import CoRunPredictor
 from crosscast.predict.corun.moolchandani2022 import Published
@@ -220,28 +217,3 @@ def test_a_forecast_is_a_table_of_co_runners(model: TrainedCoRunModel) -> None:
         for low, value, high in zip(*(table[name] for name in ("low", "slowdown", "high")), strict=True)
     )
     assert table["fits"] == [None] * 5
-
-
-CARD_OF = CoRunCard(
-    "process", 0, "cpu", "{}", (2, 3), ("a", "b"), None, {"bags": 9}, {"level": 0.9}, None, (A,)
-)
-
-
-@pytest.mark.parametrize(
-    ("field", "value", "message"),
-    [
-        ("sizes", [], r"^card: sizes: expected a list of length >= 1, found \[\]"),
-        ("sizes", [1], r"^card: sizes\[0\]: expected a whole number >= 2, found 1"),
-        ("sizes", [True], r"^card: sizes\[0\]: expected a whole number, found true"),
-        ("seed", "x", r"^card: seed: expected a whole number, found"),
-        ("applications", [3], r"^card: applications\[0\]: expected a text, found 3"),
-        ("memory_bytes", 0, r"^card: memory_bytes: expected a whole number >= 1, found 0"),
-        ("errors", [], r"^card: errors: expected an object, found"),
-        ("runs", [{"application": "a"}], r"^card: runs\[0\]"),
-    ],
-)
-def test_a_card_with_something_wrong_names_it(field: str, value: Any, message: str) -> None:
-    card = msgspec.to_builtins(CARD_OF)
-    assert decode(CoRunCard, card, "card") == CARD_OF
-    with pytest.raises(InputError, match=message):
-        decode(CoRunCard, {**card, field: value}, "card")

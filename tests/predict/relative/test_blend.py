@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from sklearn.ensemble import ExtraTreesRegressor
 
 from crosscast.arrays import Reals
-from crosscast.data.sources import import_source
 from crosscast.errors import InputError
 from crosscast.predict.relative.counters import intensities_of
 from crosscast.predict.relative.data import Vectors, kernel_weights, relative_to_slowest
@@ -27,7 +26,7 @@ from crosscast.predict.relative.models import (
 )
 from crosscast.predict.relative.nichols2024 import LogMean
 from crosscast.predict.relative.observed import vectors_of
-from support.shared import shared_data
+from support.shared import published
 from support.vectors import made_vectors, runs_with
 from support.work import NAMES, changed, made_work, reordered
 
@@ -61,7 +60,7 @@ def test_rows_are_spread_evenly_from_the_shortest_to_the_longest(count: int) -> 
     assert steps.max() - steps.min() <= 1
 
 
-WORK = made_work(kernels=8, sizes=3, noise=0.1)
+WORK = made_work(kernels=9, sizes=3, noise=0.1)
 SEEN = WORK.observations
 
 
@@ -138,17 +137,13 @@ def test_counters_that_nothing_is_learned_from_are_named() -> None:
     assert fitted_blend().unknown_counters(seen) == ("odd", "PAPI_TOT_INS")
 
 
-WORK_BLEND = made_work(kernels=9, sizes=3, noise=0.1)
-SEEN_BLEND = WORK_BLEND.observations
-
-
 def few(vectors: Vectors, seed: int = 0) -> BlendPredictor:
     return fit_blend(vectors, seed, Effort(20, 100, 0.1), Effort(10, 40, 0.25))
 
 
 @cache
 def fitted_blend() -> BlendPredictor:
-    return few(WORK_BLEND, 0)
+    return few(WORK, 0)
 
 
 def with_mix(share: float, anchored: bool) -> BlendPredictor:
@@ -163,10 +158,7 @@ def test_vectors_are_above_0_and_their_largest_entry_is_1_whatever_is_missing(da
     time_s = data.draw(st.one_of(st.just(np.nan), st.floats(1e-9, 1e6)))
     source = data.draw(st.sampled_from(["cpu", "gpu", "other", "none"]))
     seen = replace(
-        SEEN_BLEND.rows(np.array([0])),
-        counters=np.array([counters]),
-        time_s=np.array([time_s]),
-        source=(source,),
+        SEEN.rows(np.array([0])), counters=np.array([counters]), time_s=np.array([time_s]), source=(source,)
     )
     for predictor in (fitted_blend(), with_mix(1.0, True)):
         found = predictor.predict(seen)
@@ -175,23 +167,19 @@ def test_vectors_are_above_0_and_their_largest_entry_is_1_whatever_is_missing(da
 
 
 def test_it_is_the_weighted_mean_of_the_logarithms_of_its_parts() -> None:
-    trees = fitted_blend().trees.log_relative(SEEN_BLEND)
+    trees = fitted_blend().trees.log_relative(SEEN)
     prices = fitted_blend().prices
     assert prices is not None
     for anchored in (False, True):
-        expected = np.exp(0.75 * trees + 0.25 * prices.log_relative(SEEN_BLEND, anchored=anchored))
-        np.testing.assert_allclose(
-            with_mix(0.25, anchored).predict(SEEN_BLEND), relative_to_slowest(expected)
-        )
-    assert not np.allclose(
-        with_mix(0.25, False).predict(SEEN_BLEND), with_mix(0.25, True).predict(SEEN_BLEND)
-    )
+        expected = np.exp(0.75 * trees + 0.25 * prices.log_relative(SEEN, anchored=anchored))
+        np.testing.assert_allclose(with_mix(0.25, anchored).predict(SEEN), relative_to_slowest(expected))
+    assert not np.allclose(with_mix(0.25, False).predict(SEEN), with_mix(0.25, True).predict(SEEN))
 
 
 def test_a_run_without_amounts_is_left_to_the_trees() -> None:
-    moved = SEEN_BLEND.counters[:, 0].copy()
+    moved = SEEN.counters[:, 0].copy()
     moved[4] = np.nan
-    seen = changed(SEEN_BLEND, bytes=moved)
+    seen = changed(SEEN, bytes=moved)
     found = with_mix(0.6, False).predict(seen)
     trees = relative_to_slowest(np.exp(fitted_blend().trees.log_relative(seen)))
     np.testing.assert_allclose(found[4], trees[4])
@@ -201,28 +189,28 @@ def test_a_run_without_amounts_is_left_to_the_trees() -> None:
 def test_where_sums_tell_the_truth_they_have_most_of_the_share() -> None:
     found = fitted_blend()
     assert found.share > 0.8
-    assert np.abs(found.predict(SEEN_BLEND) - WORK_BLEND.vector).mean() < 0.03
+    assert np.abs(found.predict(SEEN) - WORK.vector).mean() < 0.03
 
 
 def test_where_sums_tell_nothing_trees_have_most_of_the_share() -> None:
     """How much memory binds decides, of which amounts of work say nothing."""
-    bound = SEEN_BLEND.counters[:, -1]
+    bound = SEEN.counters[:, -1]
     rng = np.random.default_rng(2)
-    amounts = 10 ** rng.uniform(3, 6, (len(SEEN_BLEND), 2))
-    seen = changed(SEEN_BLEND, bytes=amounts[:, 0], flops=amounts[:, 1], iterations=1e3, kernels=1.0)
-    times_s = np.column_stack([np.full(len(SEEN_BLEND), 1e-3), 1e-3 * np.exp(6 * bound - 3)])
+    amounts = 10 ** rng.uniform(3, 6, (len(SEEN), 2))
+    seen = changed(SEEN, bytes=amounts[:, 0], flops=amounts[:, 1], iterations=1e3, kernels=1.0)
+    times_s = np.column_stack([np.full(len(SEEN), 1e-3), 1e-3 * np.exp(6 * bound - 3)])
     seen = replace(seen, time_s=times_s[:, 0])
-    assert few(Vectors(seen, WORK_BLEND.devices, times_s)).share < 0.4
+    assert few(Vectors(seen, WORK.devices, times_s)).share < 0.4
 
 
 def test_own_times_are_taken_where_they_tell_more() -> None:
     """All sums are wrong by the same on the CPU as on the GPU, or each by its own."""
     rng = np.random.default_rng(3)
     wrong = np.repeat(np.exp(rng.normal(0, 1.5, 9)), 3)
-    together, apart = WORK_BLEND.times_s * wrong[:, np.newaxis], WORK_BLEND.times_s.copy()
+    together, apart = WORK.times_s * wrong[:, np.newaxis], WORK.times_s.copy()
     apart[:, 0] *= wrong
     anchored = [
-        few(Vectors(replace(SEEN_BLEND, time_s=times_s[:, 0]), WORK_BLEND.devices, times_s)).anchored
+        few(Vectors(replace(SEEN, time_s=times_s[:, 0]), WORK.devices, times_s)).anchored
         for times_s in (together, apart)
     ]
     assert anchored == [False, True]
@@ -237,36 +225,32 @@ def test_without_amounts_of_work_there_are_trees_alone() -> None:
 
 
 def test_a_run_is_predicted_alone_as_among_others() -> None:
-    whole = fitted_blend().predict(SEEN_BLEND)
+    whole = fitted_blend().predict(SEEN)
     for row in (0, 7):
         np.testing.assert_allclose(
-            fitted_blend().predict(SEEN_BLEND.rows(np.array([row])))[0], whole[row], rtol=1e-12
+            fitted_blend().predict(SEEN.rows(np.array([row])))[0], whole[row], rtol=1e-12
         )
 
 
 def test_the_order_of_counters_does_not_matter_to_the_blend() -> None:
-    turned = few(replace(WORK_BLEND, observations=reordered(SEEN_BLEND, [3, 1, 4, 0, 2])), 0)
-    np.testing.assert_array_equal(turned.predict(SEEN_BLEND), fitted_blend().predict(SEEN_BLEND))
+    turned = few(replace(WORK, observations=reordered(SEEN, [3, 1, 4, 0, 2])), 0)
+    np.testing.assert_array_equal(turned.predict(SEEN), fitted_blend().predict(SEEN))
 
 
 def test_devices_in_another_order_have_nearly_the_same_vectors() -> None:
-    turned = few(
-        replace(WORK_BLEND, devices=WORK_BLEND.devices[::-1], times_s=WORK_BLEND.times_s[:, ::-1]), 0
-    )
-    np.testing.assert_allclose(
-        turned.predict(SEEN_BLEND)[:, ::-1], fitted_blend().predict(SEEN_BLEND), rtol=1e-3
-    )
+    turned = few(replace(WORK, devices=WORK.devices[::-1], times_s=WORK.times_s[:, ::-1]), 0)
+    np.testing.assert_allclose(turned.predict(SEEN)[:, ::-1], fitted_blend().predict(SEEN), rtol=1e-3)
 
 
 def test_kernels_are_left_out_alike_in_whatever_order_rows_are() -> None:
-    order = np.random.default_rng(1).permutation(len(WORK_BLEND))
-    found = few(WORK_BLEND.rows(order), 0)
+    order = np.random.default_rng(1).permutation(len(WORK))
+    found = few(WORK.rows(order), 0)
     assert found.anchored == fitted_blend().anchored
     assert found.share == pytest.approx(fitted_blend().share, abs=0.02)
 
 
 def test_the_same_rows_and_seed_give_the_same_blend_and_another_seed_other_trees() -> None:
-    again = few(WORK_BLEND, 0).state()
+    again = few(WORK, 0).state()
     assert again.keys() == fitted_blend().state().keys()
     assert all(np.array_equal(array, again[name]) for name, array in fitted_blend().state().items())
     other = fit(WORK, 4).grown.split_threshold
@@ -279,15 +263,15 @@ def test_a_few_kernels_are_enough(kernels: int) -> None:
     """A kernel left out of two leaves one run, from which nothing differs."""
     made = made_work(kernels=kernels, sizes=2 if kernels == 1 else 1)
     found = few(made)
-    assert (found.predict(SEEN_BLEND).max(axis=1) == 1).all()
+    assert (found.predict(SEEN).max(axis=1) == 1).all()
     if kernels < 3:
         assert (found.share, found.anchored) == (0.5, True)
 
 
 def test_a_kernel_that_alone_lacks_an_amount_does_not_spoil_the_mix() -> None:
-    done = SEEN_BLEND.counters[:, 1].copy()
+    done = SEEN.counters[:, 1].copy()
     done[:3] = np.nan
-    found = few(replace(WORK_BLEND, observations=changed(SEEN_BLEND, flops=done)), 0)
+    found = few(replace(WORK, observations=changed(SEEN, flops=done)), 0)
     assert found.prices is not None
     assert found.prices.prices[2].tolist() == [0, 0]
     assert 0 < found.share < 1
@@ -300,7 +284,7 @@ RUNS = 4
 @pytest.fixture
 def node() -> Vectors:
     """A few runs of each kernel on a stated node of 36 cores, and on a GPU."""
-    vectors = vectors_of(import_source("rajaperf", shared_data("cross_architecture"), cores=36))
+    vectors = vectors_of(published("rajaperf", "cross_architecture", cores=36))
     seen: Counter[tuple[str, str]] = Counter()
     few = []
     for kernel in vectors.observations.kernels:

@@ -52,13 +52,6 @@ def test_errors_may_be_of_one_source_or_without_a_group() -> None:
     assert found.groups == ("g0", "g2")
 
 
-@given(st.lists(st.floats(-5, 5), min_size=1, max_size=12), st.floats(0.05, 0.95), st.floats(0.05, 0.95))
-def test_a_higher_level_never_reaches_less(errors: list[float], one: float, other: float) -> None:
-    found = residuals(np.array(errors))
-    low, high = sorted((one, other))
-    assert 0 <= found.reach(low, None)[0] <= found.reach(high, None)[0]
-
-
 DEVICES = ("a", "b", "c", "d")
 
 

@@ -46,7 +46,7 @@ from crosscast.predict.time.combined import Combined as TimeModel
 from crosscast.predict.time.data import ProfileBatch
 from crosscast.predict.trees import both_sides, trees_of_booster
 from support.grids import lawful_grid, noisy_grid
-from support.vectors import made_vectors, runs_with
+from support.vectors import made_profile_vectors, made_vectors, runs_with
 
 VECTORS = made_vectors(applications=6)
 COUNTED_MODELS = (
@@ -228,11 +228,9 @@ def test_a_run_without_a_counter_is_predicted_and_one_that_is_unknown_is_named()
     assert found.unknown_counters(replace(seen, names=names, counters=counters)) == ("luck",)
 
 
-GRID = noisy_grid()
+GRID, PROFILES = noisy_grid(), made_profile_vectors()
 LAUNCHED = replace(GRID.profiles, invocations=np.arange(1, len(GRID.profiles) + 1))
-KEYS = tuple(device.key for device in GRID.devices)
-PROFILES = Vectors(profiles_seen(LAUNCHED), KEYS, np.exp(GRID.log_time), GRID.devices)
-SEEN = PROFILES.observations
+KEYS, SEEN = PROFILES.devices, PROFILES.observations
 
 
 @cache

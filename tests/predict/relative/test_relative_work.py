@@ -182,11 +182,11 @@ def test_a_counter_is_known_by_itself_or_by_what_it_means() -> None:
     assert set(unknown_counters(seen, INSTRUCTIONS, known)) == {"dram__bytes.sum", "odd"}
 
 
-WORK_SUMS = made_work(kernels=24, sizes=6)
-SEEN = WORK_SUMS.observations
+MANY = made_work(kernels=24, sizes=6)
+SEEN = MANY.observations
 
 
-def fitted(observations: Observations = SEEN, times_s: Reals = WORK_SUMS.times_s) -> WorkPrices:
+def fitted(observations: Observations = SEEN, times_s: Reals = MANY.times_s) -> WorkPrices:
     found = fit_prices(observations, DEVICES, np.log(times_s), np.ones(len(observations)))
     assert found is not None
     return found
@@ -208,12 +208,12 @@ def test_terms_are_launches_bytes_operations_and_bytes_of_an_item_in_each_launch
 def test_known_prices_are_found() -> None:
     np.testing.assert_allclose(FITTED.prices, PRICES, rtol=0.1)
     np.testing.assert_allclose(
-        FITTED.log_relative(SEEN, anchored=False), centred(np.log(WORK_SUMS.times_s)), atol=0.05
+        FITTED.log_relative(SEEN, anchored=False), centred(np.log(MANY.times_s)), atol=0.05
     )
 
 
 def test_a_kernel_that_no_sum_tells_moves_prices_little() -> None:
-    times_s = WORK_SUMS.times_s.copy()
+    times_s = MANY.times_s.copy()
     times_s[:6, 1] *= 1000
     found = fitted(times_s=times_s).prices
     np.testing.assert_allclose(np.log(found / PRICES), 0, atol=0.4)
@@ -234,18 +234,18 @@ def test_prices_that_nothing_tells_apart_make_the_same_share_of_the_time() -> No
 def test_times_in_another_unit_are_prices_in_that_unit(power: float) -> None:
     factor = 10.0**power
     np.testing.assert_allclose(
-        fitted(times_s=factor * WORK_SUMS.times_s).prices, factor * FITTED.prices, rtol=1e-3
+        fitted(times_s=factor * MANY.times_s).prices, factor * FITTED.prices, rtol=1e-3
     )
 
 
 def test_the_order_of_rows_does_not_matter_to_sums() -> None:
     order = np.random.default_rng(0).permutation(len(SEEN))
-    found = fitted(SEEN.rows(order), WORK_SUMS.times_s[order])
+    found = fitted(SEEN.rows(order), MANY.times_s[order])
     np.testing.assert_allclose(found.prices, FITTED.prices, rtol=1e-3)
 
 
 def test_devices_in_another_order_have_the_same_prices() -> None:
-    turned = fit_prices(SEEN, DEVICES[::-1], np.log(WORK_SUMS.times_s[:, ::-1]), np.ones(len(SEEN)))
+    turned = fit_prices(SEEN, DEVICES[::-1], np.log(MANY.times_s[:, ::-1]), np.ones(len(SEEN)))
     assert turned is not None
     np.testing.assert_array_equal(turned.prices, FITTED.prices[:, ::-1])
     for anchored in (False, True):
@@ -257,7 +257,7 @@ def test_devices_in_another_order_have_the_same_prices() -> None:
 
 def test_weights_matter_by_their_ratios_and_none_is_as_if_the_run_was_not_there() -> None:
     rng = np.random.default_rng(4)
-    times_s = WORK_SUMS.times_s * np.exp(rng.normal(0, 0.5, WORK_SUMS.times_s.shape))
+    times_s = MANY.times_s * np.exp(rng.normal(0, 0.5, MANY.times_s.shape))
     halves: Reals = np.arange(len(SEEN), dtype=np.float64) % 2
     one = fit_prices(SEEN, DEVICES, np.log(times_s), halves)
     other = fit_prices(SEEN, DEVICES, np.log(times_s), 7 * halves)
@@ -298,8 +298,6 @@ def test_an_amount_that_a_training_run_lacks_has_no_price_and_is_not_asked_for()
 @pytest.mark.parametrize("gone", [np.nan, 0.0])
 def test_counters_of_launches_alone_make_no_sums(gone: float) -> None:
     assert (
-        fit_prices(
-            changed(SEEN, bytes=gone, flops=gone), DEVICES, np.log(WORK_SUMS.times_s), np.ones(len(SEEN))
-        )
+        fit_prices(changed(SEEN, bytes=gone, flops=gone), DEVICES, np.log(MANY.times_s), np.ones(len(SEEN)))
         is None
     )

@@ -10,13 +10,7 @@ from hypothesis import strategies as st
 from crosscast.arrays import Reals
 from crosscast.errors import InputError
 from crosscast.predict.time.data import Grid, device_groups
-from crosscast.predict.time.gaussian import (
-    Gaussian,
-    GaussianPredictor,
-    Scatter,
-    covariance_of,
-    shared_shifts,
-)
+from crosscast.predict.time.gaussian import Gaussian, GaussianPredictor, Scatter, covariance_of, shared_shifts
 from crosscast.predict.time.physical import Physical
 from support.grids import DEVICES
 

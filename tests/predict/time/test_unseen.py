@@ -13,7 +13,6 @@ from scipy.linalg import helmert
 from scipy.stats import multivariate_normal, norm
 
 from crosscast.arrays import Reals
-from crosscast.data.sources import import_source
 from crosscast.device import Device
 from crosscast.errors import InputError
 from crosscast.predict.time.data import Grid, grid_of
@@ -29,7 +28,7 @@ from crosscast.predict.time.unseen import (
     fit_unseen,
 )
 from support.grids import kin_devices, kin_grid, kin_times
-from support.shared import shared_data
+from support.shared import published
 
 SIZES = np.log([0.1, 0.1, 0.05, 0.1, 0.1, 0.01, 1.0, np.e])
 
@@ -141,7 +140,7 @@ def test_times_that_follow_from_descriptors_are_told(kin: Grid) -> None:
 
 
 def test_on_the_published_data_the_median_error_is_below_a_quarter() -> None:
-    errors, halves = left_out(grid_of(import_source("aiwc2018", shared_data("aiwc2018"))))
+    errors, halves = left_out(grid_of(published("aiwc2018", "aiwc2018")))
     assert np.median(np.abs(np.expm1(errors))) < 0.25
     assert 0.8 < (np.abs(errors) <= halves).mean() < 0.95
 
