@@ -53,6 +53,8 @@ def _load(program: Program, instance: str) -> Frontend:
             module, text = _parse(program, compile_opencl(program, define_inline=True))
     _use_kernel_bodies(module)
     kernels = {k.symbol: k for k in read_kernels(text)} if program.is_cuda else {}
+    for symbol, known in kernels.items():
+        module.functions[symbol].metadata.update(known.metadata)
     return Frontend(module, _compiler(program, text), time.perf_counter() - start, kernels)
 
 
@@ -70,9 +72,8 @@ def _may_be_inline(undefined: str) -> bool:
 
 def _parse(program: Program, content: bytes) -> tuple[ir.Module, str]:
     """The IR of a program, as data and as text."""
-    triple = "spir64-unknown-unknown" if program.is_cuda else ""
     try:
-        parsed = llvm.parse(content, is_text=program.form == "llvm-ir", triple=triple)
+        parsed = llvm.parse(content, is_text=program.form == "llvm-ir")
     except llvm.LLVMRefusedError as error:
         reason = str(error).replace("<string>", program.label)
         raise CompileError(
@@ -145,14 +146,10 @@ def required_local_size(program: Program, kernel: str) -> tuple[int, int, int] |
 def parameters(program: Program, kernel: str) -> tuple[Parameter, ...]:
     """Formal parameters of a kernel."""
     function = find_kernel(program, kernel)
-    loaded = load(program, kernel)
-    sizes = loaded.module.sizes
-    types = list(_strings(function, "kernel_arg_type"))
-    names = parameter_names(function)
-    if function.name in loaded.cuda_kernels:
-        types = list(loaded.cuda_kernels[function.name].types)
-        names = list(loaded.cuda_kernels[function.name].names)
+    sizes = load(program, kernel).module.sizes
+    types = _strings(function, "kernel_arg_type")
     found = []
+    names = parameter_names(function)
     for index, (name, parameter) in enumerate(zip(names, function.parameters, strict=True)):
         type_name = types[index] if index < len(types) else parameter.type
         kind, size = _kind(parameter, type_name, sizes)

@@ -14,6 +14,8 @@ _SHARED = 3
 
 def adapt_kernel(module: ir.Module, kernel: ir.Function, shared: int | None) -> ir.Module:
     """Adapt a flattened kernel in place; return its module with `shared` bytes of dynamic shared memory."""
+    for space in ("ptr", *(f"ptr addrspace({number})" for number in (1, 2, 3))):
+        module.sizes.setdefault(space, (8, 8))
     spaces.sort_pointers(kernel, module.globals)
     spaces.use_builtins(kernel)
     dynamic = [v for v in module.globals.values() if v.address_space == _SHARED and " external " in v.text]

@@ -22,6 +22,7 @@ _ALLOWED_OPTION = re.compile(
     r"|--?use_fast_math|--?fmad=(true|false)|--?(arch|gpu-architecture|offload-arch)=[a-z0-9_:+-]+"
 )
 _MOST_ROUNDS = 6
+_TARGET = "spir64-unknown-unknown"
 
 
 def compile_cuda(program: Program, instance: str = "") -> bytes:
@@ -31,12 +32,25 @@ def compile_cuda(program: Program, instance: str = "") -> bytes:
     device.instances += [instance] * bool(instance)
     for _ in range(_MOST_ROUNDS):
         try:
-            return toolchain.clang(options, device.source.encode(), program.label)
+            made = toolchain.clang(options, device.source.encode(), program.label)
+            return _optimize(made.decode(), program)
         except CompileError as error:
             if not device.drop_host_code(str(error), program.label):
                 device.explain(str(error), program.label)
                 raise
     raise CompileError(f"{program.label}: host code and kernels could not be told apart")
+
+
+def _optimize(text: str, program: Program) -> bytes:
+    """Optimize IR as that of OpenCL C is: for the same target, of which no integer is the native one."""
+    text = re.sub(r'^(target datalayout = ".*)-n[\d:]+(.*")$', r"\1\2", text, count=1, flags=re.MULTILINE)
+    text = re.sub(r"^target triple = .*$", f'target triple = "{_TARGET}"', text, count=1, flags=re.MULTILINE)
+    arguments = ["-x", "ir", "-target", _TARGET, _level(program), "-emit-llvm", "-c"]
+    return toolchain.clang(arguments, text.encode(), program.label)
+
+
+def _level(program: Program) -> str:
+    return next((option for option in reversed(program.options) if option.startswith("-O")), "-Oz")
 
 
 def wave_size(program: Program) -> int:
@@ -53,7 +67,6 @@ def _options(program: Program) -> list[str]:
                 "-O*, -std=c++*, -use_fast_math, -fmad=false, -arch=*, -mwavefrontsize64, "
                 "or a floating-point -f option"
             )
-    level = [o for o in program.options if o.startswith("-O")][-1:] or ["-Oz"]
     given = [o for option in program.options if not option.startswith("-O") for o in _clang_options(option)]
     return [
         *("-x", "hip", f"-std={program.standard}", "--cuda-device-only", "--offload=spirv64"),
@@ -65,8 +78,8 @@ def _options(program: Program) -> list[str]:
         *_macros(program),
         *("-include", "crosscast_cuda.h"),
         *given,
-        *level,
-        *("-emit-llvm", "-c"),
+        _level(program),
+        *("-Xclang", "-disable-llvm-passes", "-emit-llvm", "-S"),
     ]
 
 

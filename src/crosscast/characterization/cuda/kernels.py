@@ -44,6 +44,14 @@ class CudaKernel:
         """Name with types, which tells overloads apart."""
         return f"{self.name}({', '.join(self.types)})"
 
+    @property
+    def metadata(self) -> dict[str, list[str]]:
+        """Names and types as the metadata of OpenCL's kernels have them."""
+        return {
+            "kernel_arg_name": [f'!"{name}"' for name in self.names],
+            "kernel_arg_type": [f'!"{type_}"' for type_ in self.types],
+        }
+
     def is_called(self, name: str) -> bool:
         """Whether a user's spelling means this kernel."""
         wanted = _bare(name)

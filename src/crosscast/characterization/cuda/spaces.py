@@ -11,6 +11,7 @@ its grid is one builtin call there, and a compare-and-swap gives the old value a
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
 
 from crosscast.characterization import ir
@@ -203,6 +204,42 @@ def use_builtins(function: ir.Function) -> None:
     _drop_unused(
         function, lambda i: i.opcode in ("mul", "trunc") or called_builtin(i) in _WORK_ITEM_FUNCTIONS
     )
+    _compute_wide(function)
+
+
+def _compute_wide(function: ir.Function) -> None:
+    """Compute with ids before they are cut to 32 bits, as OpenCL C does, where they serve nothing else."""
+    definitions = {i.result: i for i in function.instructions() if i.result}
+    uses: Counter[str] = Counter()
+    for instruction in function.instructions():
+        uses.update(ir.LOCAL.findall(instruction.text))
+        uses.update(name for value, _ in instruction.incoming for name in ir.LOCAL.findall(value))
+    narrowed = {
+        name
+        for name, i in definitions.items()
+        if i.opcode == "trunc" and uses[name] == 1 and _index(i, definitions) != ("", "")
+    }
+    for block in function.blocks.values():
+        rewritten: list[ir.Instruction] = []
+        for instruction in block.instructions:
+            rewritten.append(instruction)
+            name = instruction.result
+            if name is None or instruction.type != "i32" or instruction.opcode not in ("add", "mul"):
+                continue
+            operands = _operands(instruction)
+            if not set(operands) <= narrowed or operands[0] == operands[1]:
+                continue
+            wide = [definitions[operand].text.split()[2] for operand in operands]
+            result = f"{name}.cc.wide"
+            text = f"{instruction.opcode} i64 {wide[0]}, {wide[1]}"
+            made = ir.Instruction(text, instruction.opcode, "i64", result, line=instruction.line)
+            definitions[result] = made
+            rewritten.insert(-1, made)
+            instruction.text, instruction.opcode = f"trunc i64 {result} to i32", "trunc"
+            if uses[name] == 1:
+                narrowed.add(name)
+        block.instructions = rewritten
+    _drop_unused(function, lambda i: i.opcode == "trunc")
 
 
 def _global_builtin(

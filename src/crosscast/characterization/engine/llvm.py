@@ -23,15 +23,15 @@ class LLVMRefusedError(InputError):
     """LLVM refused its input, crashed on it, or took too long; the message is only the reason."""
 
 
-def parse(content: bytes, *, is_text: bool, triple: str = "") -> ir.Parsed:
-    """Read and verify a module, given as text or bitcode; `triple` replaces its own.
+def parse(content: bytes, *, is_text: bool) -> ir.Parsed:
+    """Read and verify a module, given as text or bitcode.
 
     Raises
     ------
     LLVMRefusedError
         If LLVM does not accept it.
     """
-    text, found = _do("parse", {"is_text": is_text, "triple": triple}, [content], results=2)
+    text, found = _do("parse", {"is_text": is_text}, [content], results=2)
     return ir.Parsed.from_json(text.decode(errors="replace"), json.loads(found))
 
 

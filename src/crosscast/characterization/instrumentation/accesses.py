@@ -76,7 +76,7 @@ def _plain(instruction: ir.Instruction, sizes: dict[str, tuple[int, int]]) -> Me
         value_type = ir.split_typed(parts[0])[0]
         value_type = re.sub(r"^(atomic |volatile )+", "", value_type)
     else:
-        value_type = ir.split_typed(parts[1])[0]
+        value_type = ir.split_top_level(parts[1], " ")[0]  # the order of an atomic follows the value
     nbytes = sizes[value_type][0] if value_type in sizes else scalar_bytes(value_type)
     align = _ALIGN.search(instruction.text)
     alignment = int(align[1]) if align else nbytes

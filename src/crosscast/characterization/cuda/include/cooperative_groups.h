@@ -25,15 +25,15 @@ template <unsigned N, class Parent = thread_block> struct thread_block_tile {
   CC_MEMBER static constexpr unsigned num_threads() { return N; }
   CC_MEMBER static unsigned meta_group_rank() { return cc_thread_rank() / N; }
   CC_MEMBER static unsigned meta_group_size() { return (thread_block::size() + N - 1) / N; }
-  __device__ static void sync() { cc_tile_sync(N); }
-  __device__ static int all(int predicate) { return cc_tile_all(predicate, N); }
-  __device__ static int any(int predicate) { return cc_tile_any(predicate, N); }
-  __device__ static cc_lanes ballot(int predicate) { return cc_tile_ballot(predicate, N); }
-  template <class T> __device__ static T shfl(T x, int lane) { return cc_tile_shfl(x, lane, N); }
-  template <class T> __device__ static T shfl_up(T x, unsigned n) { return cc_tile_shfl_up(x, n, N); }
-  template <class T> __device__ static T shfl_down(T x, unsigned n) { return cc_tile_shfl_down(x, n, N); }
-  template <class T> __device__ static T shfl_xor(T x, unsigned n) { return cc_tile_shfl_xor(x, n, N); }
-  template <class T> __device__ static cc_lanes match_any(T x) { return cc_tile_match_any(x, N); }
+  CC_LANE_MEMBER static void sync() { cc_tile_sync(N); }
+  CC_LANE_MEMBER static int all(int predicate) { return cc_tile_all(predicate, N); }
+  CC_LANE_MEMBER static int any(int predicate) { return cc_tile_any(predicate, N); }
+  CC_LANE_MEMBER static cc_lanes ballot(int predicate) { return cc_tile_ballot(predicate, N); }
+  template <class T> CC_LANE_MEMBER static T shfl(T x, int lane) { return cc_tile_shfl(x, lane, N); }
+  template <class T> CC_LANE_MEMBER static T shfl_up(T x, unsigned n) { return cc_tile_shfl_up(x, n, N); }
+  template <class T> CC_LANE_MEMBER static T shfl_down(T x, unsigned n) { return cc_tile_shfl_down(x, n, N); }
+  template <class T> CC_LANE_MEMBER static T shfl_xor(T x, unsigned n) { return cc_tile_shfl_xor(x, n, N); }
+  template <class T> CC_LANE_MEMBER static cc_lanes match_any(T x) { return cc_tile_match_any(x, N); }
 };
 template <unsigned N, class Parent> CC_DEVICE thread_block_tile<N, Parent> tiled_partition(const Parent &) {
   return {};
@@ -47,10 +47,10 @@ struct coalesced_group {
   CC_MEMBER unsigned thread_rank() const {
     return (unsigned)popcount(mask & (((cc_lanes)1 << cc_thread_rank() % CROSSCAST_WARP_SIZE) - 1));
   }
-  __device__ void sync() const { __syncwarp(mask); }
-  __device__ int all(int predicate) const { return __all_sync(mask, predicate); }
-  __device__ int any(int predicate) const { return __any_sync(mask, predicate); }
-  template <class T> __device__ T shfl(T x, unsigned rank) const {
+  CC_LANE_MEMBER void sync() const { __syncwarp(mask); }
+  CC_LANE_MEMBER int all(int predicate) const { return __all_sync(mask, predicate); }
+  CC_LANE_MEMBER int any(int predicate) const { return __any_sync(mask, predicate); }
+  template <class T> CC_LANE_MEMBER T shfl(T x, unsigned rank) const {
     cc_lanes left = mask;
     for (; rank; rank--) left &= left - 1;
     return __shfl_sync(mask, x, __builtin_ctzll(left));
@@ -59,7 +59,7 @@ struct coalesced_group {
 CC_DEVICE coalesced_group coalesced_threads() { return {__activemask()}; }
 
 struct grid_group {
-  __device__ static void sync() { cc_refused_grid(); }
+  CC_LANE_MEMBER static void sync() { cc_refused_grid(); }
   CC_MEMBER static bool is_valid() { return false; }
   CC_MEMBER static unsigned long long thread_rank() {
     unsigned long long block = blockIdx.x + gridDim.x * (blockIdx.y + (unsigned long long)gridDim.y * blockIdx.z);

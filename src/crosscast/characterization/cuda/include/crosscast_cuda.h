@@ -28,6 +28,7 @@
 #define CC_MEMBER __host__ __device__ __attribute__((always_inline, nodebug))
 #define CC_INLINE static inline CC_MEMBER
 #define CC_DEVICE static inline __device__ __attribute__((always_inline, nodebug))
+#define CC_LANE_MEMBER __device__ __attribute__((always_inline, nodebug))
 #define CC_PURE __host__ __device__ __attribute__((const, nothrow))
 #define CC_CONVERGENT __device__ __attribute__((convergent, nothrow))
 /* Refused by the engine, by the line of the user's that uses it. */

@@ -1,0 +1,304 @@
+"""Every device function of CUDA's, against NumPy: one kernel for all that give the same type."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from crosscast.characterization import characterize
+from crosscast.kernel import Kernel, Launch
+
+Array = np.ndarray
+Expected = Callable[[Array, Array], Any]
+N = 64
+_rng = np.random.default_rng(7)
+X = _rng.uniform(0.1, 3, N)
+Y = _rng.uniform(-2, 2, N)
+A = _rng.integers(-(2**31), 2**31, N).astype(np.int32)
+B = _rng.integers(-1000, 1000, N).astype(np.int32)
+
+
+_UNARY: dict[str, Any] = {
+    "sqrt": np.sqrt, "cbrt": np.cbrt, "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "log": np.log,
+    "log2": np.log2, "log10": np.log10, "log1p": np.log1p, "sin": np.sin, "cos": np.cos, "tan": np.tan,
+    "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "asinh": np.arcsinh,
+    "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "rint": np.rint, "fabs": np.abs,
+    "round": lambda x: np.floor(x + 0.5), "exp10": lambda x: 10.0**x, "rsqrt": lambda x: 1 / np.sqrt(x),
+    "sinpi": lambda x: np.sin(np.pi * x), "cospi": lambda x: np.cos(np.pi * x),
+    "erf": np.vectorize(math.erf), "erfc": np.vectorize(math.erfc), "tgamma": np.vectorize(math.gamma),
+    "lgamma": np.vectorize(math.lgamma), "logb": lambda x: np.floor(np.log2(x)),
+    "nearbyint": np.rint, "rcbrt": lambda x: 1 / np.cbrt(x),
+    "normcdf": np.vectorize(lambda x: 0.5 * math.erfc(-x / math.sqrt(2))),
+}  # fmt: skip
+_BINARY: dict[str, Any] = {
+    "pow": np.power, "atan2": np.arctan2, "fmod": np.fmod, "hypot": np.hypot, "fmax": np.fmax,
+    "fmin": np.fmin, "fdim": lambda x, y: np.maximum(x - y, 0), "copysign": np.copysign,
+    "remainder": np.vectorize(math.remainder), "rhypot": lambda x, y: 1 / np.hypot(x, y),
+}  # fmt: skip
+
+
+def _same(f: Callable[[Array], Any]) -> Expected:
+    return lambda x, y: f(x)
+
+
+REAL: dict[str, Expected] = {
+    **{f"{name}{{f}}(x)": _same(f) for name, f in _UNARY.items()},
+    **{f"{name}{{f}}(x, y)": f for name, f in _BINARY.items()},
+    "fma{f}(x, y, 0.5{f})": lambda x, y: x * y + 0.5,
+    "ldexp{f}(x, 3)": lambda x, y: x * 8,
+    "asin{f}(y / 2)": lambda x, y: np.arcsin(y / 2),
+    "acos{f}(y / 2)": lambda x, y: np.arccos(y / 2),
+    "atanh{f}(y / 3)": lambda x, y: np.arctanh(y / 3),
+    "acosh{f}(x + 1)": lambda x, y: np.arccosh(x + 1),
+    "norm3d{f}(x, y, 1)": lambda x, y: np.sqrt(x * x + y * y + 1),
+    "min(x, y)": np.minimum,
+    "max(x, y)": np.maximum,
+    "abs(y)": lambda x, y: np.abs(y),
+    "std::max(x, y) + std::sqrt(x)": lambda x, y: np.maximum(x, y) + np.sqrt(x),
+    "(sincos{f}(x, &p, &q), p + 10 * q)": lambda x, y: np.sin(x) + 10 * np.cos(x),
+    "modf{f}(x, &p) + 10 * p": lambda x, y: np.modf(x)[0] + 10 * np.modf(x)[1],
+    "isnan(x / 0 - x / 0) + 2 * isinf(x / 0) + 4 * (isfinite(x) != 0)": lambda x, y: np.full(N, 7.0),
+    "pow(x, 2)": lambda x, y: x**2,
+    "make_{real}4(x, y, 1, 2).y + make_{real}2(x, y).x": lambda x, y: x + y,
+}
+"""Expressions for float and double; `{f}` is the suffix of float's."""
+
+FLOAT: dict[str, Expected] = {
+    "__expf(x)": lambda x, y: np.exp(x),
+    "__exp10f(x)": lambda x, y: 10**x,
+    "__logf(x)": lambda x, y: np.log(x),
+    "__log2f(x)": lambda x, y: np.log2(x),
+    "__log10f(x)": lambda x, y: np.log10(x),
+    "__sinf(x)": lambda x, y: np.sin(x),
+    "__cosf(x)": lambda x, y: np.cos(x),
+    "__tanf(y)": lambda x, y: np.tan(y),
+    "__powf(x, y)": np.power,
+    "__fdividef(x, y)": np.divide,
+    "__saturatef(y)": lambda x, y: np.clip(y, 0, 1),
+    "(__sincosf(x, &p, &q), p + 10 * q)": lambda x, y: np.sin(x) + 10 * np.cos(x),
+    "__fadd_rn(x, y)": np.add,
+    "__fsub_rn(x, y)": np.subtract,
+    "__fadd_rn(__fmul_rn(x, y), -x)": lambda x, y: (x * y).astype(np.float32) - x,
+    "__fdiv_rn(x, y)": np.divide,
+    "__frcp_rn(x)": lambda x, y: 1 / x,
+    "__fsqrt_rn(x)": lambda x, y: np.sqrt(x),
+    "__frsqrt_rn(x)": lambda x, y: 1 / np.sqrt(x),
+    "__fmaf_rn(x, y, x)": lambda x, y: x.astype(float) * y + x,
+    "__int_as_float(__float_as_int(x))": lambda x, y: x,
+    "__uint_as_float(__float_as_uint(x) & 0x7fffffff)": lambda x, y: np.abs(x),
+    "__half2float(__float2half(x))": lambda x, y: x.astype(np.float16),
+    "__half2float(__hfma(__float2half(x), __float2half(2.f), __float2half(1.f)))": lambda x, y: (
+        x.astype(np.float16).astype(np.float32) * 2 + 1
+    ).astype(np.float16),
+    "__half2float(hsqrt(__float2half(x)) + (half)1)": lambda x, y: (
+        np.sqrt(x.astype(np.float16)) + np.float16(1)
+    ),
+    "__low2float(__hadd2(__floats2half2_rn(x, y), __float2half2_rn(1)))": lambda x, y: (
+        x.astype(np.float16) + np.float16(1)
+    ),
+    "__half22float2(__hmul2(__floats2half2_rn(x, y), __float2half2_rn(2))).y": lambda x, y: (
+        y.astype(np.float16) * np.float16(2)
+    ),
+    "(float)__hgt(__float2half(x), __float2half(y))": lambda x, y: (
+        x.astype(np.float16) > y.astype(np.float16)
+    ),
+}
+
+DOUBLE: dict[str, Expected] = {
+    "__dadd_rn(x, y) - __dmul_rn(x, y)": lambda x, y: (x + y) - x * y,
+    "__ddiv_rn(x, y)": np.divide,
+    "__fma_rn(x, y, 1)": lambda x, y: x * y + 1,
+    "__longlong_as_double(__double_as_longlong(x))": lambda x, y: x,
+    "__hiloint2double(__double2hiint(x), __double2loint(x))": lambda x, y: x,
+}
+
+
+def unsigned(a: Array, bits: int = 32) -> list[int]:
+    return [int(v) % 2**bits for v in a.tolist()]
+
+
+def of_bits(f: Callable[[int], Any]) -> Expected:
+    return lambda a, b: [f(v) for v in unsigned(a)]
+
+
+def wrapped(values: Any) -> Array:
+    """Whole numbers of any size in 32 bits."""
+    return np.array([int(v) % 2**32 for v in values], np.uint32).view(np.int32)
+
+
+def permuted(x: int, y: int, selector: int) -> int:
+    data = (x | y << 32).to_bytes(8, "little")
+    return int.from_bytes(bytes(data[selector >> 4 * k & 7] for k in range(4)), "little")
+
+
+INTEGER: dict[str, Expected] = {
+    "__popc(a)": of_bits(int.bit_count),
+    "__popcll((long long)a)": lambda a, b: [v.bit_count() for v in unsigned(a, 64)],
+    "__clz(a)": of_bits(lambda v: 32 - v.bit_length()),
+    "__clz(0)": lambda a, b: [32] * N,
+    "__clzll((long long)a)": lambda a, b: [64 - v.bit_length() for v in unsigned(a, 64)],
+    "__ffs(a)": of_bits(lambda v: (v & -v).bit_length()),
+    "__ffs(0)": lambda a, b: [0] * N,
+    "__ffsll((long long)a << 20)": lambda a, b: [((v << 20) & -(v << 20)).bit_length() for v in a.tolist()],
+    "__brev(a)": of_bits(lambda v: int(f"{v:032b}"[::-1], 2)),
+    "(int)(__brevll((unsigned)a) >> 32)": of_bits(lambda v: int(f"{v:032b}"[::-1], 2)),
+    "__mul24(b, b)": lambda a, b: b * b,
+    "__umul24(b & 1023, 5)": lambda a, b: (b & 1023) * 5,
+    "__mulhi(a, b)": lambda a, b: [(x * y) >> 32 for x, y in zip(a.tolist(), b.tolist(), strict=True)],
+    "__umulhi(a, b)": lambda a, b: [(x * y) >> 32 for x, y in zip(unsigned(a), unsigned(b), strict=True)],
+    "(int)__mul64hi((long long)a << 32, b)": lambda a, b: [
+        (x << 32) * y >> 64 for x, y in zip(a.tolist(), b.tolist(), strict=True)
+    ],
+    "__hadd(a, b)": lambda a, b: [(x + y) >> 1 for x, y in zip(a.tolist(), b.tolist(), strict=True)],
+    "__rhadd(a, b)": lambda a, b: [(x + y + 1) >> 1 for x, y in zip(a.tolist(), b.tolist(), strict=True)],
+    "__sad(a, b, 3)": lambda a, b: [abs(x - y) + 3 for x, y in zip(a.tolist(), b.tolist(), strict=True)],
+    "__byte_perm(a, b, 0x5140)": lambda a, b: [
+        permuted(x, y, 0x5140) for x, y in zip(unsigned(a), unsigned(b), strict=True)
+    ],
+    "__funnelshift_l(a, b, 7)": lambda a, b: [
+        (y << 32 | x) << 7 >> 32 for x, y in zip(unsigned(a), unsigned(b), strict=True)
+    ],
+    "__funnelshift_r(a, b, 7)": lambda a, b: [
+        (y << 32 | x) >> 7 for x, y in zip(unsigned(a), unsigned(b), strict=True)
+    ],
+    "__dp4a(a, b, 1)": lambda a, b: (
+        (a.view(np.int8).reshape(N, 4).astype(int) * b.view(np.int8).reshape(N, 4)).sum(1) + 1
+    ),
+    "min(a, b)": np.minimum,
+    "max(a, b)": np.maximum,
+    "umin(a, b)": lambda a, b: np.minimum(a.view(np.uint32), b.view(np.uint32)),
+    "(int)min((unsigned)a, 7)": lambda a, b: np.minimum(a.view(np.uint32), 7),
+    "abs(b)": lambda a, b: np.abs(b),
+    "__float2int_rn(b * 0.3f)": lambda a, b: np.rint(b.astype(np.float32) * np.float32(0.3)),
+    "__float2int_rz(b * 0.3f)": lambda a, b: np.trunc(b.astype(np.float32) * np.float32(0.3)),
+    "__float2int_ru(b * 0.3f)": lambda a, b: np.ceil(b.astype(np.float32) * np.float32(0.3)),
+    "__float2int_rd(b * 0.3f)": lambda a, b: np.floor(b.astype(np.float32) * np.float32(0.3)),
+    "__float2int_rn(1e20f)": lambda a, b: [2**31 - 1] * N,
+    "(int)__float2uint_rz(fabsf(b * 0.3f))": lambda a, b: np.trunc(
+        np.abs(b.astype(np.float32) * np.float32(0.3))
+    ),
+    "(int)__double2ll_rn(b * 0.3)": lambda a, b: np.rint(b * 0.3),
+    "(int)__int2float_rn(b)": lambda a, b: b,
+    "__half2int_rn(__int2half_rn(b))": lambda a, b: b,
+    "(int)__half_as_ushort(__ushort_as_half(12345))": lambda a, b: [12345] * N,
+    "__ldg(in + i) + __ldcg(in + i)": lambda a, b: 2 * a.astype(int),
+    "warpSize + (int)(blockDim.x + gridDim.x + threadIdx.y + blockIdx.z)": lambda a, b: [32 + N + 1] * N,
+    "(int)cg::this_thread_block().thread_rank()": lambda a, b: np.arange(N),
+    "make_int3(1, a, b).z + make_uchar4(1, 2, 3, 4).w": lambda a, b: b + 4,
+    "(int)sizeof(float4) * 1000 + (int)sizeof(float3) * 10 + (int)alignof(int2)": lambda a, b: [16128] * N,
+}
+
+
+def run(rows: list[str], type_: str, first: Array, second: Array) -> dict[str, Array]:
+    names = "a", "b"
+    if type_ != "int":
+        names = "x", "y"
+    lines = "\n".join(f"out[{N} * {k} + i] = {row};" for k, row in enumerate(rows))
+    source = f"""
+        #include <cuda_runtime.h>
+        #include <cuda_fp16.h>
+        #include <cooperative_groups.h>
+        #include <algorithm>
+        #include <cmath>
+        namespace cg = cooperative_groups;
+        __global__ void k(const {type_} *__restrict__ in, const {type_} *second, {type_} *out) {{
+          int i = threadIdx.x;
+          {type_} {names[0]} = in[i], {names[1]} = second[i], p, q;
+          {lines}
+        }}"""
+    out = np.zeros((len(rows), N), first.dtype)
+    characterize(Launch.on_grid(Kernel.from_source(source, "k", form="cuda"), 1, N, (first, second, out)))
+    return dict(zip(rows, out, strict=True))
+
+
+def spelled(real: str, suffix: str) -> dict[str, Expected]:
+    return {t.replace("{f}", suffix).replace("{real}", real): f for t, f in REAL.items()}
+
+
+OF_FLOAT, OF_DOUBLE = {**spelled("float", "f"), **FLOAT}, {**spelled("double", ""), **DOUBLE}
+
+
+@pytest.fixture(scope="module")
+def floats() -> dict[str, Array]:
+    return run(list(OF_FLOAT), "float", X.astype(np.float32), Y.astype(np.float32))
+
+
+@pytest.fixture(scope="module")
+def doubles() -> dict[str, Array]:
+    return run(list(OF_DOUBLE), "double", X, Y)
+
+
+@pytest.fixture(scope="module")
+def integers() -> dict[str, Array]:
+    return run(list(INTEGER), "int", A, B)
+
+
+@pytest.mark.parametrize("text", OF_FLOAT)
+def test_a_function_of_floats(text: str, floats: dict[str, Array]) -> None:
+    x, y = X.astype(np.float32), Y.astype(np.float32)
+    np.testing.assert_allclose(floats[text], OF_FLOAT[text](x, y), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("text", OF_DOUBLE)
+def test_a_function_of_doubles(text: str, doubles: dict[str, Array]) -> None:
+    np.testing.assert_allclose(doubles[text], OF_DOUBLE[text](X, Y), rtol=1e-13, atol=1e-14)
+
+
+@pytest.mark.parametrize("text", INTEGER)
+def test_a_function_of_integers(text: str, integers: dict[str, Array]) -> None:
+    assert np.array_equal(integers[text], wrapped(INTEGER[text](A, B)))
+
+
+ATOMICS: dict[str, tuple[str, str, list[float], list[float]]] = {
+    # Type, what each of 64 threads does, and the memory before and after
+    "atomicAdd": ("int", "atomicAdd(p, i)", [5], [5 + 2016]),
+    "atomicAdd of unsigned": ("unsigned", "atomicAdd(p, 2u)", [1], [129]),
+    "atomicAdd of long": ("unsigned long long", "atomicAdd(p, 1ull << 33)", [1], [1 + (64 << 33)]),
+    "atomicAdd of float": ("float", "atomicAdd(p, 0.5f)", [1], [33]),
+    "atomicAdd of double": ("double", "atomicAdd(p, 0.25)", [1], [17]),
+    "atomicAdd_block": ("int", "atomicAdd_block(p, 1)", [0], [64]),
+    "atomicAdd_system": ("float", "atomicAdd_system(p, 1.f)", [0], [64]),
+    "atomicSub": ("int", "atomicSub(p, 3)", [0], [-192]),
+    "atomicExch": ("int", "p[1] += i == 63 ? 0 : atomicExch(p, i)", [-1, 0], [62, -1 + 61 * 62 // 2]),
+    "atomicExch of float": ("float", "atomicExch(p, (float)i)", [-1], [63]),
+    "atomicMin": ("int", "atomicMin(p, -i)", [5], [-63]),
+    "atomicMax of unsigned": ("unsigned", "atomicMax(p, (unsigned)i)", [5], [63]),
+    "atomicMax of float": ("float", "atomicMax(p, (float)i)", [5], [63]),
+    "atomicInc": ("unsigned", "atomicInc(p, 9u)", [0], [4]),
+    "atomicDec": ("unsigned", "atomicDec(p, 9u)", [0], [6]),
+    "atomicCAS": ("int", "atomicCAS(p, i, i + 1)", [0], [64]),
+    "atomicCAS in a loop": (
+        "unsigned long long",
+        "unsigned long long old = *p, seen;"
+        "do { seen = old; old = atomicCAS(p, seen, seen + 3); } while (old != seen)",
+        [1],
+        [193],
+    ),
+    "atomicAnd": ("unsigned", "atomicAnd(p, ~(1u << i % 32))", [2**32 - 1], [0]),
+    "atomicOr": ("unsigned", "atomicOr(p, 1u << i % 32)", [0], [2**32 - 1]),
+    "atomicXor": ("int", "atomicXor(p, i)", [7], [7]),
+}
+_DTYPES = {"int": np.int32, "unsigned": np.uint32, "unsigned long long": np.uint64, "float": np.float32}
+
+
+@pytest.mark.parametrize("name", ATOMICS)
+@pytest.mark.parametrize("shared", [False, True], ids=["global", "shared"])
+def test_an_atomic(name: str, shared: bool) -> None:
+    type_, body, before, after = ATOMICS[name]
+    source = f"""
+        __global__ void k({type_} *out) {{
+          __shared__ {type_} t[2];
+          int i = threadIdx.x;
+          {type_} *p = {"t" if shared else "out"};
+          if (i < {len(before)}) t[i] = out[i];
+          __syncthreads();
+          {body};
+          __syncthreads();
+          if (i < {len(before)}) out[i] = p[i];
+        }}"""
+    out = np.array(before, _DTYPES.get(type_, np.float64))
+    profile = characterize(Launch.on_grid(Kernel.from_source(source, "k", form="cuda"), 1, 64, (out,)))
+    assert out.tolist() == after
+    assert profile.metrics["unique_writes"] == len(before) * (2 if shared else 1)
