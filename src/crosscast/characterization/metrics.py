@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
 
-from crosscast.characterization.engine.counts import Counts
+from crosscast.characterization.engine.counts import Counts, History
 from crosscast.profile import METRICS, MetricValue
 
 WINDOW = 16
@@ -150,15 +151,28 @@ def memory_metrics(counts: Counts) -> dict[str, MetricValue]:
 
 def windows(history: Mapping[int, int]) -> dict[int, int]:
     """How often each pattern of 16 successive outcomes occurred, the latest in the lowest bit."""
-    sequences, counts = _arrays(history)
+    totals = _windows(history)
+    patterns = np.flatnonzero(totals)
+    return dict(zip(patterns.tolist(), totals[patterns].tolist(), strict=True))
+
+
+def _windows(history: Mapping[int, int]) -> npt.NDArray[np.int64]:
+    """Occurrences of each of the 2^16 patterns."""
+    sequences, times = _arrays(history)
     full = sequences >= _FULL
-    patterns, position = np.unique(sequences[full] & (_FULL - 1), return_inverse=True)
-    totals = np.zeros(len(patterns), np.int64)
-    np.add.at(totals, position, counts[full])
-    return dict(zip(patterns.tolist(), totals.tolist(), strict=True))
+    return _sums(sequences[full] & (_FULL - 1), times[full])
+
+
+def _sums(keys: npt.NDArray[np.int64], times: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Sum of the times of each key below 2^16."""
+    totals = np.zeros(_FULL, np.int64)
+    np.add.at(totals, keys, times)
+    return totals
 
 
 def _arrays(history: Mapping[int, int]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    if isinstance(history, History):
+        return history.sequences, history.times
     sequences = np.fromiter(history.keys(), np.int64, len(history))
     return sequences, np.fromiter(history.values(), np.int64, len(history))
 
@@ -170,12 +184,18 @@ def yokota_entropy(histories: Mapping[int, Mapping[int, int]]) -> float:
     """
     weights, terms = 0, []
     for _, history in sorted(histories.items()):
-        patterns = windows(history)
-        total = sum(patterns.values())
-        bits = math.fsum(n / total * math.log2(total / n) for _, n in sorted(patterns.items()))
-        terms.append(total * bits / WINDOW)
+        found = _windows(history)
+        total = int(found.sum())
+        terms.append(total * _pattern_bits(found[found > 0], total) / WINDOW)
         weights += total
     return math.fsum(terms) / weights if weights else 0.0
+
+
+def _pattern_bits(times: npt.NDArray[np.int64], total: int) -> float:
+    """Entropy of patterns that occurred so often, rounded once: the terms are summed up exactly."""
+    values, number = np.unique(times, return_counts=True)
+    terms = [Fraction(n / total * math.log2(total / n)) for n in values.tolist()]
+    return float(sum((k * term for k, term in zip(number.tolist(), terms, strict=True)), Fraction()))
 
 
 def linear_entropy(histories: Mapping[int, Mapping[int, int]]) -> float:
@@ -185,13 +205,12 @@ def linear_entropy(histories: Mapping[int, Mapping[int, int]]) -> float:
     """
     missed = occurrences = 0
     for history in histories.values():
-        sequences, counts = _arrays(history)
+        sequences, times = _arrays(history)
         full = sequences >= 2 * _FULL
-        past, position = np.unique(sequences[full] >> 1, return_inverse=True)
-        outcomes = np.zeros((len(past), 2), np.int64)
-        np.add.at(outcomes, (position, sequences[full] & 1), counts[full])
-        missed += int(outcomes.min(axis=1).sum())
-        occurrences += int(outcomes.sum())
+        past, outcome, times = (sequences[full] >> 1) & (_FULL - 1), sequences[full] & 1, times[full]
+        taken, not_taken = (_sums(past[outcome == bit], times[outcome == bit]) for bit in (1, 0))
+        missed += int(np.minimum(taken, not_taken).sum())
+        occurrences += int(times.sum())
     return 2 * missed / occurrences if occurrences else 0.0
 
 

@@ -11,6 +11,7 @@ static struct job job = {.status = (u64)status, .regions = (u64)&region, .thread
                          .in_memory = (u64)in_memory, .n_in_memory = 1, .weights = (u64)&weight, .counters = 1};
 
 void cc_group(struct context *c) { (void)c; }
+const struct slice cc_launch_slices[1];
 
 CALL u64 history_bytes(void) { return sizeof(struct history); }
 
@@ -20,6 +21,7 @@ CALL struct context *new_context(u64 data, u64 nbytes, u64 counters) {
   region.start = data, region.size = nbytes, status[S_OVERFLOW] = 0;
   c->histories = calloc(1, sizeof *c->histories);
   c->histories->table = calloc(TABLE, 8), c->histories->past = 1;
+  c->spreads = calloc(2, sizeof *c->spreads);
   c->counts = calloc(1, 8), c->dynamic = calloc(16, 8), c->exchange = calloc(16, MAX_ITEMS);
   return c;
 }
@@ -50,7 +52,7 @@ static u64 found(struct log *l, u64 key) {
 CALL u64 reduced(struct context *c, u64 level, u64 count) {
   struct levels v = {0};
   cc_reduce(c, &job, &v);
-  return count < SMALL ? v.small[level * SMALL + count] : found(&v.large[level], count);
+  return count < SMALL ? small_of(&v, level, count) : found(&v.large[level], count);
 }
 
 CALL u64 logged(struct context *c, const u64 *values, u64 n, u64 key) {

@@ -83,6 +83,7 @@ def _words(launch: Launch, made: Instrumented) -> dict[str, int]:
         "private_bytes": made.private.nbytes,
         "live_bytes": made.live.nbytes,
         "histories": made.histories,
+        "rows": made.rows_of_accesses,
         "counters": made.counters,
         "several": int(len(made.segments) > 1),
         "published": int(made.order_counter is not None),
@@ -107,7 +108,7 @@ def _regions(launch: Launch, memory: Memory, made: Instrumented) -> list[list[in
     return [*found, *made.local_regions()]
 
 
-_SIGNAL, _BOUNDS, _DIVERGED, _STACK, _NO_MEMORY, _LANES_MISSING, _ASSERTION = range(1, 8)
+_SIGNAL, _BOUNDS, _DIVERGED, _STACK, _NO_MEMORY, _LANES_MISSING, _ASSERTION, _OUTSIDE = range(1, 9)
 _NEAR = 1 << 21
 _FAR = 1 << 40
 _NO_ADDRESS = 1 << 63
@@ -157,6 +158,12 @@ def explain(fault: Fault, launch: Launch, memory: Memory, made: Instrumented) ->
         return f"{name}: work-group {group} needs more private memory than the stack of 256 MiB"
     if fault.kind == _NO_MEMORY:
         return f"{name}: no memory for {fault.address} bytes of counters"
+    if fault.kind == _OUTSIDE:
+        where = _signalled(fault, launch, memory, made)
+        return (
+            f"{name}: accessed memory that is not its own: {where}; "
+            "--check-bounds tells the work-item and the line"
+        )
     if fault.signal == signal.SIGFPE:
         return f"{name}: integer division by zero (or the least integer divided by -1) in work-group {group}"
     if fault.signal in (signal.SIGSEGV, signal.SIGBUS):

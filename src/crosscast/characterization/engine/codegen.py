@@ -12,7 +12,7 @@ from crosscast.characterization import ir, toolchain
 from crosscast.characterization.builtins import library
 from crosscast.characterization.engine import llvm, runtime_objects
 from crosscast.characterization.instrumentation.builtin_calls import declarations
-from crosscast.characterization.instrumentation.driver import group_function
+from crosscast.characterization.instrumentation.driver import group_function, slice_tables
 from crosscast.characterization.instrumentation.instrumented import Instrumented, Switches
 from crosscast.characterization.instrumentation.prelude import helpers
 from crosscast.characterization.interruption import interruption_deferred
@@ -68,6 +68,7 @@ def kernel_ir(module: ir.Module, kernel: ir.Function, made: Instrumented, switch
         helpers(made.scopes),
         made.scopes.functions(),
         functions,
+        *slice_tables(made),
         made.scopes.metadata(),  # last: what stands before may ask for scopes
     ]
     return host_ir("\n".join(parts))

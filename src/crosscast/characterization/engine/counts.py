@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,6 +22,29 @@ _SPACES = ("global", "constant", "local")
 Histogram = dict[int, int]
 
 
+@dataclass(frozen=True)
+class History(Mapping[int, int]):
+    """How often each sequence of outcomes occurred, by the outcomes behind a leading 1."""
+
+    sequences: npt.NDArray[np.int64]  # Rising
+    times: npt.NDArray[np.int64]
+
+    def __getitem__(self, sequence: int) -> int:
+        """How often a sequence occurred."""
+        position = int(np.searchsorted(self.sequences, sequence))
+        if position == len(self) or self.sequences[position] != sequence:
+            raise KeyError(sequence)
+        return int(self.times[position])
+
+    def __iter__(self) -> Iterator[int]:
+        """Sequences that occurred."""
+        return iter(self.sequences.tolist())
+
+    def __len__(self) -> int:
+        """Number of sequences that occurred."""
+        return len(self.sequences)
+
+
 @dataclass
 class Counts(Tally):
     """Everything counted in one launch."""
@@ -35,7 +58,7 @@ class Counts(Tally):
     totals: Histogram = field(default_factory=dict)
     branch_executions: Counter[int] = field(default_factory=Counter)  # Executions of each static branch
     # For each history: how often each sequence of outcomes occurred, by the outcomes behind a leading 1
-    histories: dict[int, Histogram] = field(default_factory=dict)
+    histories: dict[int, Mapping[int, int]] = field(default_factory=dict)
     order: int = 0  # Sum over work-items of the position of their last load or store; 0 if not asked for
     conflict: bool = False  # Threads wrote and used the same memory
 
@@ -78,9 +101,11 @@ def read_results(words: npt.NDArray[np.uint64], made: Instrumented) -> Counts:
 
 
 def _read_histories(counts: Counts, rows: npt.NDArray[np.uint64]) -> None:
-    for branch in np.unique(rows[:, 0]).tolist():
-        part = rows[rows[:, 0] == branch]
-        _add(counts.histories.setdefault(int(branch), {}), part[:, 1], part[:, 2])
+    """Rows are (branch, sequence, count), by rising branch and sequence."""
+    starts = np.flatnonzero(np.diff(rows[:, 0], prepend=np.uint64(2**63)))
+    for part in np.split(rows, starts[1:]) if len(rows) else []:
+        sequences, times = (column.astype(np.int64) for column in (part[:, 1], part[:, 2]))
+        counts.histories[int(part[0, 0])] = History(sequences, times)
 
 
 def _read_dynamic(counts: Counts, words: list[int]) -> None:

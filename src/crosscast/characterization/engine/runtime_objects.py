@@ -25,6 +25,8 @@ _FOLDER = Path(__file__).with_name("runtime")
 _HEADER = _FOLDER / "runtime.h"
 _LEVELS = {
     "accesses": "-O2",
+    "rows": "-O2",
+    "slices": "-O2",
     "logs": "-O2",
     "reduction": "-O2",
     "results": "-O1",

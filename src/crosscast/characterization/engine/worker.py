@@ -31,7 +31,7 @@ _COUNTER_OFFSET = 5 * _PAGE + 9 * 64
 _JOB = (
     "threads regions n_regions status result_fd print_fd dims global0 global1 global2 local0 local1 local2 "
     "offset0 offset1 offset2 groups0 groups1 groups2 args shifts locals local_bytes private_bytes "
-    "live_bytes histories counters in_memory n_in_memory weights several published next_group"
+    "live_bytes histories rows counters in_memory n_in_memory weights several published next_group"
 ).split()
 _CANNOT_MAP = 6
 _FAILED = 1

@@ -119,6 +119,7 @@ class BlockCosts(Tally):
     # Coefficient of each counter in the number of executions
     executions: dict[int, int] = field(default_factory=dict)
     branch: int | None = None  # Static branch at its end, `None` if there is none
+    in_rows: int = 0  # Accesses that are recorded as rows
 
     def add(self, instruction: ir.Instruction, classes: PointerClasses) -> None:
         """Add one instruction."""

@@ -41,9 +41,10 @@ _SLOTS = (
     "order",  # per work-item state of the published tool's freedom-to-reorder
     "scratch",  # arguments of a printf call
     "warps",  # arguments and results of warp operations, and where each work-item stands
+    "rows",  # rows of accesses at equal distances, by access
 )
 
-INVARIANTS = tuple(name for name in _SLOTS if name not in ("items",))
+INVARIANTS = tuple(name for name in _SLOTS if name not in ("items", "rows"))
 """Slots that generated code reads once a work-group."""
 
 MAX_ITEMS = 4096
@@ -85,6 +86,7 @@ class Counters:
         self.count = count
         self.conditional_writes: dict[int, str] = {}
         self.order: int | None = None
+        self.rows = 0
 
     def take(self, count: int) -> int:
         """Take some counters, and return the number of the first."""
@@ -97,6 +99,11 @@ class Counters:
         number = self.take(1)
         self.conditional_writes[number] = space
         return number
+
+    def for_row(self) -> int:
+        """Number of the rows of one access; the next is that of parts of them."""
+        self.rows += 2
+        return self.rows - 2
 
     def for_order(self) -> int:
         """Counter that adds up where each work-item's last load or store stood; there is only one."""

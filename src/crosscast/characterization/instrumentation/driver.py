@@ -8,21 +8,18 @@ from crosscast.characterization.instrumentation.instrumented import Instrumented
 from crosscast.characterization.instrumentation.memory_layout import UNIFORM_STEP
 from crosscast.characterization.instrumentation.prelude import WORK_ITEM_LOOP
 from crosscast.characterization.instrumentation.regions import is_barrier
+from crosscast.characterization.instrumentation.row_code import SLICE
 from crosscast.characterization.instrumentation.turns import turn_functions
 
 
 def group_function(function: ir.Function, made: Instrumented, switches: Switches) -> str:
     """IR of ``cc_group(ptr context)``."""
     if made.cut_codes:
-        prologue = _invariants(switches)
-        for position, parameter in enumerate(function.parameters):
-            prologue += _argument(position, parameter)
+        prologue = signature.load(function.parameters, switches)
         return turn_functions(function.parameters, made, prologue, switches.warp)
     count = "i32" if made.narrow else "i64"
     rows = ["define void @cc_group(ptr %cc.ctx) nounwind {", "cc.start:"]
-    rows += _invariants(switches)
-    for position, parameter in enumerate(function.parameters):
-        rows += _argument(position, parameter)
+    rows += signature.load(function.parameters, switches)
     rows += [
         f"  %cc.acc = alloca [{max(made.counters, 1)} x {count}]",
         f"  %cc.past = alloca [{max(made.histories, 1)} x i64]",
@@ -44,37 +41,6 @@ def group_function(function: ir.Function, made: Instrumented, switches: Switches
         rows += _run_segment(function, made, segment.number, sizes)
     rows += ["end:", *_flush(made), "  ret void", "}"]
     return "\n".join(rows)
-
-
-def _invariants(switches: Switches) -> list[str]:
-    rows = []
-    for name in context.INVARIANTS:
-        type_ = signature.invariant_type(name)
-        stem, dimension = name[:-1], name[-1]
-        fixed = stem == "enqueued" or (stem == "size" and switches.uniform)
-        if fixed:
-            rows.append(f"  %cc.{name} = add i64 {switches.local_size[int(dimension)]}, 0")
-        else:
-            rows += [
-                f"  %cc.at.{name} = getelementptr i8, ptr %cc.ctx, i64 {context.slot(name)}",
-                f"  %cc.{name} = load {type_}, ptr %cc.at.{name}",
-            ]
-    return rows
-
-
-def _argument(position: int, parameter: ir.Parameter) -> list[str]:
-    """Load one kernel argument; a local pointer is given as an offset into local memory."""
-    place = f"%cc.at.arg{position}"
-    rows = [f"  {place} = getelementptr i8, ptr %cc.args, i64 {context.ARGUMENT_BYTES * position}"]
-    if parameter.type == "ptr addrspace(3)":
-        return [
-            *rows,
-            f"  {place}.offset = load i64, ptr {place}",
-            f"  {parameter.name} = getelementptr i8, ptr %cc.local, i64 {place}.offset",
-        ]
-    if parameter.name.startswith("%cc.given"):
-        return [*rows, f"  {parameter.name} = load ptr, ptr {place}"]
-    return [*rows, f"  {parameter.name} = load {parameter.type}, ptr {place}"]
 
 
 def _loop(n: str, sizes: list[str], body: list[str], origin: str, following: str) -> list[str]:
@@ -114,11 +80,8 @@ def _run_segment(function: ir.Function, made: Instrumented, number: int, sizes: 
     following = sorted(set(segment.exits.values())) or [0]  # an endless loop has none
     if segment.once:
         sizes = ["1", "1", "1"]
-    counting = _count_apart(function, made, number, sizes)
-    origin = f"segment{number}.main" if counting else f"segment{number}"
-    rows = [f"segment{number}:", *counting]
-    if counting:
-        rows += [f"  br label %{origin}", f"{origin}:"]
+    origin = f"segment{number}"
+    rows = [f"{origin}:", *_record(made, number, sizes)]
     call = f"call i32 @cc.segment{number}({signature.actual(function.parameters, str(number))})"
     body = [f"  %next{number} = {call}"]
     several = len(following) > 1
@@ -130,16 +93,13 @@ def _run_segment(function: ir.Function, made: Instrumented, number: int, sizes: 
     return rows + (_choose(made, number, following) if several else _go_on(made, number, following[0]))
 
 
-def _count_apart(function: ir.Function, made: Instrumented, number: int, sizes: list[str]) -> list[str]:
-    """Loops that count one access each; first, as the segment overwrites what these accesses depend on."""
-    rows = []
-    for apart in range(made.apart[number]):
-        name = f"{number}.{apart}"
-        arguments = signature.actual(function.parameters, name)
-        call = f"  call void @cc.segment{number}.count{apart}({arguments})"
-        rows += [f"  br label %segment{name}", f"segment{name}:"]
-        rows += _loop(name, sizes, [call], f"segment{name}", f"counted{name}")
-        rows.append(f"counted{name}:")
+def _record(made: Instrumented, number: int, sizes: list[str]) -> list[str]:
+    """Record the rows of accesses; first, as the segment overwrites what these accesses depend on."""
+    rows: list[str] = []
+    for k, _ in enumerate(made.group_slices[number]):
+        description = f"getelementptr ({SLICE}, ptr @cc.segment{number}.slices, i64 {k})"
+        extent = ", ".join(f"i64 {n}" for n in sizes)
+        rows.append(f"  call void @cc_record(ptr %cc.ctx, ptr {description}, {extent})")
     return rows
 
 
@@ -273,4 +233,16 @@ def _flush(made: Instrumented) -> list[str]:
             f"  {name}.n = add i64 {name}.o, {name}.v",
             f"  store i64 {name}.n, ptr {name}.c",
         ]
+    return rows
+
+
+def slice_tables(made: Instrumented) -> list[str]:
+    """Descriptions of all slices: those of the launch for the runtime, the others segment by segment."""
+    rows = []
+    for number, slices in enumerate(made.group_slices):
+        if slices:
+            table = f"[{len(slices)} x {SLICE}] [{', '.join(slices)}]"
+            rows.append(f"@cc.segment{number}.slices = internal constant {table}")
+    launch = [*made.launch_slices, f"{SLICE} zeroinitializer"]
+    rows.append(f"@cc_launch_slices = hidden constant [{len(launch)} x {SLICE}] [{', '.join(launch)}]")
     return rows

@@ -45,7 +45,10 @@ class Instrumented:
     blocks: list[BlockCosts]  # Costs of every block of every segment
     rows: list[list[int]]  # Branches of each segment whose outcomes go to rows
     cells: list[list[int]]  # Branches of each segment that have one outcome for all work-items
-    apart: list[int]  # For each segment, how many accesses are counted in loops of their own
+    # Descriptions of the slices by which accesses are recorded: once a work-group by segment, once a launch
+    group_slices: list[list[str]]
+    launch_slices: list[str]
+    rows_of_accesses: int  # Number of sets of rows that accesses are recorded in
     in_memory: list[int]  # Branches whose history is kept in memory
     # For published conventions: number of the history of each source line that several branches share
     line_branches: dict[int, int]
@@ -90,11 +93,11 @@ class Instrumented:
         return address_space(self.parameters[position].type) in (1, 2)
 
     def access_weights(self) -> list[int]:
-        """Accesses that one count of each counter stands for."""
+        """Accesses with a counter in memory that one count of each counter stands for."""
         weights = [0] * max(self.counters, 1)
         for block in self.blocks:
             for number, sign in block.executions.items():
-                weights[number] += sign * block.accesses
+                weights[number] += sign * (block.accesses - block.in_rows)
         return weights
 
     def variable_regions(self) -> list[tuple[str, list[int]]]:

@@ -5,31 +5,15 @@ Code that counts the accesses to each address.
 Every byte of memory that a kernel can access has a counter at a fixed distance; one counter stands
 for a granule of as many bytes as it is wide. Its lower bits hold the number of accesses, its two
 highest bits whether the granule was read and written.
-
-Accesses whose counting is better done in loops of their own.
-
-Where a work-item touches neighbours in the same array, as in a stencil, one work-item counts an
-address that the next one counts too: LLVM cannot run several work-items at a time then. If such an
-access depends on nothing but ids and arguments, it is counted apart: a loop over the work-items
-that computes its address and counts, one access a loop, leaves the main loop free of it. Additions
-commute, so the order does not matter.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
-
 from crosscast.characterization import ir
-from crosscast.characterization.instrumentation import graph
 from crosscast.characterization.instrumentation.accesses import MemoryAccess, accesses_of
 from crosscast.characterization.instrumentation.block_costs import space_name
-from crosscast.characterization.instrumentation.inline import called_builtin
 from crosscast.characterization.instrumentation.pointers import PointerClass, Widening, address_space
-from crosscast.characterization.instrumentation.regions import Segment
-from crosscast.characterization.instrumentation.shared import Frame, Shared
-from crosscast.characterization.instrumentation.uniformity import IDENTITIES, PURE
+from crosscast.characterization.instrumentation.shared import Shared
 
 
 class AccessCounters:
@@ -197,151 +181,3 @@ class MemoryCode:
             if cls.place in ("buffer", "local", "global"):
                 translated[-1].text += self._shared.scopes.attach(f"data{cls.number}")
         return translated
-
-
-_FEWEST_IN_A_ROW = 16  # shorter rows of work-items do not fill a vector
-_MOST_LOOPS = 16
-
-
-@dataclass(frozen=True)
-class CountedApart:
-    """An access that is counted in a loop of its own."""
-
-    label: str  # Block where it stands
-    instruction: ir.Instruction  # The load or store
-    blocks: set[str]  # Blocks through which control gets there
-    values: set[str]  # Values that its address and the way there depend on
-
-    def rows(self, segment: Segment) -> Iterator[tuple[str, list[ir.Instruction]]]:
-        """What is left of each block: phis, address computation, and the way on."""
-        for label, block in segment.blocks.items():
-            if label not in self.blocks:
-                continue
-            kept = []
-            for original in block.instructions:
-                if original.result not in self.values or not original.text:
-                    continue
-                instruction = ir.copy_instruction(original)
-                instruction.incoming = [(v, p) for v, p in instruction.incoming if p in self.blocks]
-                kept.append(instruction)
-            if label != self.label:
-                end = ir.copy_instruction(block.terminator)
-                for successor in end.successors:
-                    if successor not in self.blocks:
-                        end.retarget(successor, "%cc.exit")
-                kept.append(end)
-            yield label, kept
-
-
-def find_apart(segment: Segment, classes: dict[int, PointerClass], row_length: int) -> list[CountedApart]:
-    """Accesses of a segment without loops to count apart; all that stand in the way, or none."""
-    if row_length < _FEWEST_IN_A_ROW or segment.once or segment.slots:
-        return []
-    accesses = [(label, i) for label, b in segment.blocks.items() for i in b.instructions if i.accesses]
-    shared = Counter(classes[id(i)].number for _, i in accesses if id(i) in classes)
-    crowded = {number for number, count in shared.items() if count > 1}
-    found = []
-    for label, instruction in accesses:
-        cls = classes.get(id(instruction))
-        if cls is None:
-            return []
-        if cls.number not in crowded:
-            continue
-        apart = _slice(segment, label, instruction)
-        if apart is None:
-            return []
-        found.append(apart)
-    return found if len(found) <= _MOST_LOOPS else []
-
-
-def _slice(segment: Segment, label: str, access: ir.Instruction) -> CountedApart | None:
-    """What the address of an access and the way to it depend on; ``None`` if that is not pure."""
-    flow = segment.successors()
-    blocks = {label}
-    pending = [label]
-    while pending:
-        block = pending.pop()
-        for predecessor in flow:
-            if block in flow[predecessor] and predecessor not in blocks:
-                blocks.add(predecessor)
-                pending.append(predecessor)
-    definitions = {i.result: i for b in blocks for i in segment.blocks[b].instructions if i.result and i.text}
-    (memory,) = access.accesses
-    wanted = set(ir.LOCAL.findall(memory.pointer))
-    for block in blocks - {label}:
-        if len(flow[block]) > 1:
-            wanted |= segment.blocks[block].terminator.uses()
-    values: set[str] = set()
-    work = list(wanted)
-    while work:
-        name = work.pop()
-        definition = definitions.get(name)
-        if definition is None or name in values:
-            continue
-        pure = definition.opcode == "phi" or definition.opcode in PURE
-        if not pure and called_builtin(definition) not in IDENTITIES:
-            return None
-        values.add(name)
-        work.extend(definition.uses())
-        for value, predecessor in definition.incoming:
-            if predecessor in blocks:
-                work.extend(ir.LOCAL.findall(value))
-    return CountedApart(label, access, blocks, values)
-
-
-class CountingCode:
-    """Counts accesses of one segment in loops of their own, where that is better."""
-
-    def __init__(self, segment: Segment, loops: list[graph.Loop], shared: Shared, memory: MemoryCode) -> None:
-        self._segment, self._shared, self._memory = segment, shared, memory
-        # In a loop of their own they would be counted for all work-items at once.
-        in_place = loops or shared.switches.check_bounds or shared.by_turns
-        self._found = [] if in_place else self._find()
-
-    @property
-    def apart(self) -> set[int]:
-        """Identities of the instructions that are counted here."""
-        return {id(found.instruction) for found in self._found}
-
-    def functions(self) -> list[str]:
-        """IR of the functions, one an access."""
-        return [self._function(number, apart) for number, apart in enumerate(self._found)]
-
-    def _find(self) -> list[CountedApart]:
-        in_place: dict[int, PointerClass] = {}
-        for block in self._segment.blocks.values():
-            for instruction in block.instructions:
-                if len(instruction.accesses) == 1 and instruction.opcode in ("load", "store"):
-                    cls = self._shared.class_of(instruction.accesses[0])
-                    if cls.place != "dynamic" and self._memory.counters.in_place(cls):
-                        in_place[id(instruction)] = cls
-        return find_apart(self._segment, in_place, self._shared.switches.local_size[0])
-
-    def _function(self, number: int, apart: CountedApart) -> str:
-        frame = Frame(self._segment, self._shared)
-        rows = [
-            frame.header("void", f"cc.segment{self._segment.number}.count{number}"),
-            "cc.start:",
-            *frame.prologue(),
-        ]
-        for label, kept in apart.rows(self._segment):
-            rows.append(f"{label[1:]}:")
-            for original in kept:
-                if original.opcode == "phi":
-                    rows.append(ir.render_phi(original, label, self._segment.blocks))
-                    continue
-                for translated in self._memory.translate(original):
-                    rows += self._rendered(translated)
-            if label == apart.label:
-                for text in self._count(apart.instruction):
-                    rows += self._rendered(ir.added(text))
-                rows.append("  br label %cc.exit")
-        return "\n".join([*rows, "cc.exit:", "  ret void", "}"])
-
-    def _count(self, instruction: ir.Instruction) -> list[str]:
-        (access,) = instruction.accesses
-        cls = self._shared.class_of(access)
-        return self._memory.counters.count(access, cls, access.pointer, instruction)
-
-    def _rendered(self, instruction: ir.Instruction) -> list[str]:
-        return [i.render() for i in self._shared.local.expand(instruction)]

@@ -72,7 +72,11 @@ class Scopes:
             f"!{loop} = distinct !{{!{loop}, !{loop + 1}}}",
             f'!{loop + 1} = !{{!"llvm.loop.unroll.disable"}}',
         ]
-        rows += [f"!{domain} = distinct !{{!{domain}}}", '!999990 = !{!"branch_weights", i32 1, i32 10000}']
+        rows += [
+            f"!{domain} = distinct !{{!{domain}}}",
+            '!999990 = !{!"branch_weights", i32 1, i32 10000}',
+            '!999991 = !{!"branch_weights", i32 10000, i32 1}',
+        ]
         scopes = [_FIRST_NODE + 3 * number for number in self._numbers.values()]
         for node in scopes:
             others = ", ".join(f"!{other}" for other in scopes if other != node)
@@ -171,6 +175,8 @@ i64 %g2, i64 %l2, i64 %i2, i64 %n2) alwaysinline nounwind {{
 declare i64 @cc_spill(ptr, ptr, i32) cold
 declare void @cc_leave_loop(ptr, i64, i64)
 declare void @cc_end_run(ptr, i64, i64)
+declare void @cc_row(ptr, i32, i32, i64, i64, i64)
+declare void @cc_record(ptr, ptr, i64, i64, i64)
 declare void @cc_count_dynamic(ptr, ptr, i32, i32)
 declare void @cc_check(ptr, ptr, i64, i32, i32, i64)
 declare void @cc_fold_row(ptr, ptr, i64)

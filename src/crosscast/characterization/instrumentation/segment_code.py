@@ -21,9 +21,10 @@ from crosscast.characterization.instrumentation import graph, warps
 from crosscast.characterization.instrumentation.block_costs import BlockCosts, costs_of
 from crosscast.characterization.instrumentation.branch_code import BranchCode, BranchPlan, SegmentEditor
 from crosscast.characterization.instrumentation.graph import Placement
-from crosscast.characterization.instrumentation.memory_code import CountingCode, MemoryCode
+from crosscast.characterization.instrumentation.memory_code import MemoryCode
 from crosscast.characterization.instrumentation.pointers import Widening
 from crosscast.characterization.instrumentation.regions import Segment, is_barrier, slot_name
+from crosscast.characterization.instrumentation.row_code import RowCode
 from crosscast.characterization.instrumentation.shared import Frame, Shared
 
 
@@ -157,7 +158,9 @@ class SegmentCode:
 
     text: str  # IR of its functions
     costs: list[BlockCosts]  # Costs of its blocks
-    apart: int  # Number of accesses that are counted in functions of their own
+    # Descriptions of the slices by which accesses are recorded, once a work-group or once a launch
+    group_slices: list[str]
+    launch_slices: list[str]
 
 
 def write_segment(plan: SegmentPlan, shared: Shared, lines: dict[int, int]) -> SegmentCode:
@@ -178,13 +181,14 @@ class _Writer:
         shared, segment = self._shared, self._segment
         costs = self._costs()
         order = OrderCode(self._editor, shared) if shared.switches.published else None
-        counting = CountingCode(segment, self._plan.loops, shared, self._memory)
-        functions = counting.functions()
-        for block in segment.blocks.values():
-            self._memory.rewrite(block, counting.apart)
+        rows = RowCode(segment, self._plan.loops, shared)
+        functions, apart = rows.functions(), rows.apart
+        for label, block in segment.blocks.items():
+            costs[label].in_rows = sum(id(i) in apart for i in block.instructions)
+            self._memory.rewrite(block, apart)
         if order:
             order.insert()
-        counters = self._count_edges()
+        counters = self._count_edges(rows.record_loops(self._editor))
         following, barrier = self._leave()
         body = self._body()
         frame = Frame(segment, shared)
@@ -195,7 +199,7 @@ class _Writer:
             *(order.epilogue() if order else []),
             "ret i32 %cc.following",
         ]
-        rows = [
+        whole = [
             *functions,
             frame.header("i32", f"cc.segment{segment.number}"),
             "cc.start:",
@@ -206,7 +210,9 @@ class _Writer:
             *(f"  {text}" for text in epilogue),
             "}",
         ]
-        return SegmentCode("\n".join(rows), list(costs.values()), len(functions))
+        return SegmentCode(
+            "\n".join(whole), list(costs.values()), rows.slices("group"), rows.slices("launch")
+        )
 
     def _costs(self) -> dict[str, BlockCosts]:
         executions = {
@@ -218,9 +224,9 @@ class _Writer:
         }
         return costs_of(self._segment, executions, self._shared.classes, self._shared.barrier_before)
 
-    def _count_edges(self) -> list[str]:
+    def _count_edges(self, on_edges: list[tuple[graph.Edge, list[str]]]) -> list[str]:
         """Count edges and record branches; return the stack slots of the counters."""
-        on_edges = self._branches.record()
+        on_edges += self._branches.record()
         counters = []
         for edge in self._plan.placement.counted:
             counters.append(self._editor.slot("c", self._shared.count_type))

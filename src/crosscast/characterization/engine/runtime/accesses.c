@@ -2,7 +2,7 @@
 #include "runtime.h"
 #include <string.h>
 
-static struct region *region_at(struct context *c, u64 address) {
+struct region *cc_region_at(struct context *c, u64 address) {
   struct region *r = regions_of(c->job);
   u64 low = 0, high = c->job->n_regions;
   while (low < high) {
@@ -16,8 +16,8 @@ static struct region *region_at(struct context *c, u64 address) {
 /* The region of an address of this thread: local regions stand at their offset in the table. */
 __attribute__((noinline)) static struct region *find_region(struct context *c, u64 address) {
   u64 offset = address - (u64)c->local;
-  if (offset < c->job->local_bytes) return region_at(c, offset);
-  return address < c->job->local_bytes ? 0 : region_at(c, address);
+  if (offset < c->job->local_bytes) return cc_region_at(c, offset);
+  return address < c->job->local_bytes ? 0 : cc_region_at(c, address);
 }
 
 static void bump(struct context *c, u8 *counter, u64 granule, u64 read, u64 write) {

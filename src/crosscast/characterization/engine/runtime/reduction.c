@@ -1,12 +1,11 @@
-/* From counters of accesses to how many addresses have each count, with 0 to 10 bits skipped. */
+/* From counters and rows of accesses to how many addresses have each count, with 0 to 10 bits skipped. */
 #include "runtime.h"
 
 #include <string.h>
 
-enum { CHUNK = 1024 };
-
 static void tally(struct context *c, struct levels *v, u64 level, u64 count, u64 addresses) {
-  if (count < SMALL) v->small[level * SMALL + count] += addresses;
+  if (count < SMALL && count > v->most[level]) v->most[level] = count;
+  if (count < SMALL) v->small[4 * (level * SMALL + count)] += addresses;
   else cc_log_add(c, &v->large[level], count, addresses);
 }
 
@@ -16,74 +15,154 @@ static u64 put_aside(struct context *c, u64 counter) {
   return *k ? c->spills.values[k - c->spills.keys] : 0;
 }
 
-/* A chunk whose counters are all the same, as a kernel leaves it that streams through its data: what
- * holds for one counter holds for all. Returns 0 if the chunk is not of that kind. */
-static int reduce_even_chunk(struct context *c, u64 threads, struct region *r, u64 at, struct levels *v) {
-  u64 g = r->granule, bits = 8 * g, most = most_of(g), m = CHUNK / g, log_g = __builtin_ctzll(g);
-  u64 sum = 0, flags = 0, writers = 0, users = 0;
-  for (u64 t = 0; t < threads; t++) {
-    const u8 *counter = (const u8 *)(at + shift_of(&c[t], r));
-    if (c[t].spilled || memcmp(counter, counter + g, CHUNK - g)) return 0;
-    u64 word = load_counter(counter, g);
-    sum += word & most, flags |= word >> (bits - 2), users += word != 0, writers += word >> (bits - 1);
-  }
-  v->reads += m * (flags & 1), v->writes += m * (flags >> 1 & 1);
-  if (users > 1 && writers && r->place != LOCAL && !r->commutes) v->conflict = 1;
-  if (!sum) return 1;
-  tally(c, v, LEVELS + log_g, sum, m);
-  for (u64 n = log_g + 1; n < LEVELS; n++) tally(c, v, n, sum <<= 1, m /= 2);
-  return 1;
+/* One region on its way through the reduction. Of each thread, `level` is how many reads and writes each
+ * granule has at this place by the rows that were recorded. */
+struct reducing {
+  struct context *c;
+  struct region *r;
+  struct levels *v;
+  u64 threads, log_g;
+  u64 (*level)[2];
+};
+
+/* Changes in a chunk by the rows of one thread and kind of access; 0 if there are none. */
+static struct changes *changes_of(struct reducing *x, u64 t, u64 write, u64 chunk) {
+  struct changes *chunks = x->c[t].spreads[2 * (x->r - regions_of(x->c->job)) + write];
+  return chunks && chunks[chunk].count ? &chunks[chunk] : 0;
 }
 
-/* One chunk of 1024 bytes of data: its counters of all threads become counts at every level. */
-static void reduce_chunk(struct context *c, u64 threads, struct region *r, u64 at, struct levels *v) {
-  u64 g = r->granule, bits = 8 * g, most = most_of(g), m = CHUNK / g, log_g = __builtin_ctzll(g);
-  u64 counts[CHUNK], any = 0;
-  for (u64 i = 0; i < m; i++) {
-    u64 sum = 0, flags = 0, writers = 0, users = 0;
-    for (u64 t = 0; t < threads; t++) {
-      u64 counter = at + i * g + shift_of(&c[t], r), word = load_counter((void *)counter, g);
-      if (!word) continue;
-      sum += (word & most) + put_aside(&c[t], counter), flags |= word >> (bits - 2);
-      users++, writers += word >> (bits - 1);
-    }
-    counts[i] = sum, any |= sum;
-    v->reads += flags & 1, v->writes += flags >> 1 & 1;
-    if (users > 1 && writers && r->place != LOCAL && !r->commutes) v->conflict = 1;
+/* So many bytes of data, whole chunks, whose granules have the same counts. */
+static void reduce_even(struct reducing *x, u64 nbytes) {
+  u64 sum = 0, users = 0, writers = 0, readers = 0;
+  for (u64 t = 0; t < x->threads; t++) {
+    u64 reads = x->level[t][0], writes = x->level[t][1];
+    sum += reads + writes, users += (reads | writes) != 0, readers += reads != 0, writers += writes != 0;
   }
-  if (!any) return;
-  for (u64 i = 0; i < m; i++)
-    if (counts[i]) tally(c, v, LEVELS + log_g, counts[i], 1);
-  for (u64 n = log_g + 1; n < LEVELS; n++) {
+  if (!sum) return;
+  u64 m = nbytes >> x->log_g;
+  x->v->reads += m * (readers != 0), x->v->writes += m * (writers != 0);
+  if (users > 1 && writers && x->r->place != LOCAL && !x->r->commutes) x->v->conflict = 1;
+  tally(x->c, x->v, LEVELS + x->log_g, sum, m);
+  for (u64 n = x->log_g + 1; n < LEVELS; n++) tally(x->c, x->v, n, sum <<= 1, m /= 2);
+}
+
+/* Small counts go to one of four tables in turn: equal ones that follow each other do not wait. */
+static void tally_small(struct levels *v, u64 level, const u64 *counts, u64 m, u64 sum) {
+  if (sum > v->most[level]) v->most[level] = sum;
+  u64(*table)[4] = (u64(*)[4])v->small + level * SMALL;
+  if (m < 4) {
+    for (u64 i = 0; i < m; i++) table[counts[i]][0]++;
+    return;
+  }
+  for (u64 i = 0; i < m; i += 4)
+    for (u64 k = 0; k < 4; k++) table[counts[i + k]][k]++;
+}
+
+static void reduce_counts(struct reducing *x, u64 *counts) {
+  u64 m = CHUNK >> x->log_g, sum = 0;
+  for (u64 i = 0; i < m; i++) sum += counts[i];
+  if (!sum) return;
+  for (u64 n = x->log_g;; n++) {
+    u64 level = n == x->log_g ? LEVELS + n : n;
+    if (sum < SMALL) tally_small(x->v, level, counts, m, sum);
+    else
+      for (u64 i = 0; i < m; i++)
+        if (counts[i]) tally(x->c, x->v, level, counts[i], 1);
+    if (n + 1 == LEVELS) return;
     m /= 2;
-    for (u64 i = 0; i < m; i++) {
-      counts[i] = counts[2 * i] + counts[2 * i + 1];
-      if (counts[i]) tally(c, v, n, counts[i], 1);
-    }
+    for (u64 i = 0; i < m; i++) counts[i] = counts[2 * i] + counts[2 * i + 1];
   }
 }
 
-static int counted_in(struct context *c, u64 threads, struct pages *p, struct region *r, u64 at, u64 span) {
-  for (u64 t = 0; t < threads; t++) {
-    u64 counters = at + shift_of(&c[t], r);
+/* Add the rows of one thread and kind to the counts of a chunk. */
+static void add_rows(struct reducing *x, u64 t, u64 write, u64 chunk, u64 *counts, u8 *flags) {
+  u64 m = CHUNK >> x->log_g, level = x->level[t][write], d[CHUNK];
+  struct changes *changes = changes_of(x, t, write, chunk);
+  if (!changes && !level) return;
+  memset(d, 0, changes && changes->count > MOST_LISTED ? sizeof d : 8 * m);
+  if (changes) cc_add_changes(&x->c[t], changes, d);
+  for (u64 i = 0; i < m; i++) {
+    level += d[i];
+    counts[i] += level;
+    flags[i] |= level ? 1 << write : 0;
+  }
+  x->level[t][write] = level;
+}
+
+#define ADD_COUNTERS(T)                                                        \
+  for (u64 i = 0; i < CHUNK / sizeof(T); i++) {                                \
+    T word = ((const T *)counters)[i];                                         \
+    counts[i] += word & (T)most_of(sizeof(T));                                 \
+    flags[i] |= word >> (8 * sizeof(T) - 2);                                   \
+  }
+
+static void add_counters(struct reducing *x, u64 t, u64 at, u64 *restrict counts, u8 *restrict flags) {
+  struct context *c = &x->c[t];
+  const u8 *counters = (u8 *)(at + shift_of(c, x->r));
+  if (x->log_g == 2) ADD_COUNTERS(u32)
+  else if (x->log_g == 0) ADD_COUNTERS(u8)
+  else if (x->log_g == 1) ADD_COUNTERS(uint16_t)
+  else ADD_COUNTERS(u64)
+  if (!c->spilled) return;
+  for (u64 i = 0; i < CHUNK >> x->log_g; i++) counts[i] += put_aside(c, (u64)counters + (i << x->log_g));
+}
+
+/* One chunk in which granules may differ. */
+static void reduce_chunk(struct reducing *x, u64 chunk, int counted) {
+  u64 counts[CHUNK], m = CHUNK >> x->log_g, conflict = 0;
+  u8 all[CHUNK], own[CHUNK];
+  memset(counts, 0, 8 * m), memset(all, 0, m);
+  for (u64 t = 0; t < x->threads; t++) {
+    memset(own, 0, m);
+    for (u64 write = 0; write < 2; write++) add_rows(x, t, write, chunk, counts, own);
+    if (counted) add_counters(x, t, x->r->start + chunk * CHUNK, counts, own);
+    for (u64 i = 0; i < m; i++) conflict |= own[i] && all[i] && (own[i] | all[i]) & 2, all[i] |= own[i];
+  }
+  if (conflict && x->r->place != LOCAL && !x->r->commutes) x->v->conflict = 1;
+  for (u64 i = 0; i < m; i++) x->v->reads += all[i] & 1, x->v->writes += all[i] >> 1;
+  reduce_counts(x, counts);
+}
+
+static int has_changes(struct reducing *x, u64 chunk) {
+  for (u64 t = 0; t < x->threads; t++)
+    if (changes_of(x, t, 0, chunk) || changes_of(x, t, 1, chunk)) return 1;
+  return 0;
+}
+
+static int counted_in(struct reducing *x, struct pages *p, u64 at, u64 span) {
+  for (u64 t = 0; t < x->threads; t++) {
+    u64 counters = at + shift_of(&x->c[t], x->r);
     if (cc_touched(p, counters) || cc_touched(p, counters + span - 1)) return 1;
   }
   return 0;
 }
 
+static void reduce_region(struct reducing *x, struct pages *p) {
+  struct region *r = x->r;
+  u64 even = 0, counted = 0;
+  memset(x->level, 0, x->threads * sizeof *x->level);
+  for (u64 chunk = 0; chunk * CHUNK < r->size; chunk++) {
+    u64 at = r->start + chunk * CHUNK;
+    /* A page of counters holds those of one page of data, up to the distance between the two. */
+    if (!chunk || at % PAGE < CHUNK) counted = counted_in(x, p, at, PAGE - at % PAGE);
+    if (!counted && !has_changes(x, chunk)) {
+      even += CHUNK;
+      continue;
+    }
+    reduce_even(x, even), even = 0;
+    reduce_chunk(x, chunk, counted);
+  }
+  reduce_even(x, even);
+}
+
 void cc_reduce(struct context *c, struct job *j, struct levels *v) {
   struct pages pages;
   cc_open_pages(&pages);
-  v->small = cc_map(c, (LEVELS + 4) * SMALL * 8);
-  for (struct region *r = regions_of(j), *last = r + j->n_regions; r < last; r++) {
-    u64 end = r->start + r->size;
-    /* A page of counters holds those of one page of data, up to the distance between the two. */
-    for (u64 at = r->start, span; at < end; at += span) {
-      span = PAGE - at % PAGE;
-      if (!counted_in(c, j->threads, &pages, r, at, span)) continue;
-      for (u64 k = at; k < at + span && k < end; k += CHUNK)
-        if (!reduce_even_chunk(c, j->threads, r, k, v)) reduce_chunk(c, j->threads, r, k, v);
-    }
+  v->small = cc_map(c, (LEVELS + 4) * SMALL * 8 * 4);
+  struct reducing x = {.c = c, .v = v, .threads = j->threads, .level = cc_map(c, 16 * j->threads)};
+  for (u64 i = 0; i < j->n_regions; i++) {
+    x.r = regions_of(j) + i, x.log_g = __builtin_ctzll(x.r->granule);
+    reduce_region(&x, &pages);
   }
   cc_close_pages(&pages);
 }

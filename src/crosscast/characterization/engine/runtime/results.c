@@ -44,8 +44,8 @@ static void emit_log(struct context *c, struct out *o, u64 tag, struct log *l) {
 static void emit_levels(struct context *c, struct out *o, struct levels *v) {
   u64 start = open_record(c, o, ADDRESSES);
   for (u64 level = 0; level < LEVELS + 4; level++) {
-    for (u64 n = 1; n < SMALL; n++)
-      if (v->small[level * SMALL + n]) emit(c, o, level), emit(c, o, n), emit(c, o, v->small[level * SMALL + n]);
+    for (u64 n = 1; n <= v->most[level]; n++)
+      if (small_of(v, level, n)) emit(c, o, level), emit(c, o, n), emit(c, o, small_of(v, level, n));
     struct log *l = &v->large[level];
     for (u64 i = 0; i < l->capacity; i++)
       if (l->keys[i]) emit(c, o, level), emit(c, o, l->keys[i] - 1), emit(c, o, l->values[i]);
@@ -57,14 +57,18 @@ static void emit_histories(struct context *c, struct job *j, struct out *o) {
   struct pages pages;
   cc_open_pages(&pages);
   u64 start = open_record(c, o, HISTORIES);
-  for (u64 t = 0; t < j->threads; t++)
-    for (u64 b = 0; b < j->histories; b++)
-      for (u64 page = 0; page < TABLE; page += PAGE / 8) {
-        u64 *table = c[t].tables + TABLE * b + page;
+  for (u64 b = 0; b < j->histories; b++)
+    for (u64 page = 0; page < TABLE; page += PAGE / 8) {
+      u64 sums[PAGE / 8] = {0}, any = 0;
+      for (u64 t = 0; t < j->threads; t++) {
+        const u64 *table = c[t].tables + TABLE * b + page;
         if (!cc_touched(&pages, (u64)table)) continue;
-        for (u64 i = 0; i < PAGE / 8; i++)
-          if (table[i]) emit(c, o, b), emit(c, o, page + i), emit(c, o, table[i]);
+        for (u64 i = 0; i < PAGE / 8; i++) sums[i] += table[i];
+        any = 1;
       }
+      for (u64 i = 0; any && i < PAGE / 8; i++)
+        if (sums[i]) emit(c, o, b), emit(c, o, page + i), emit(c, o, sums[i]);
+    }
   close_record(o, start);
   cc_close_pages(&pages);
 }

@@ -15,7 +15,7 @@ enum { PAGE = 4096, MAX_ITEMS = 4096, GUARD = 1 << 20 };
 enum { TABLE = 1 << 18 };             /* counts of one history's outcomes */
 enum { MOST_LEFT_BY_SWEEP = 1 << 20 }; /* what a counter of 4 bytes may hold after a sweep */
 enum place { BUFFER, VARIABLE, LOCAL, IMAGE };
-enum fault { NO_FAULT, SIGNAL, BOUNDS, DIVERGED, STACK, NO_MEMORY, LANES_MISSING, ASSERTION };
+enum fault { NO_FAULT, SIGNAL, BOUNDS, DIVERGED, STACK, NO_MEMORY, LANES_MISSING, ASSERTION, OUTSIDE };
 
 struct region {
   u64 start, size, granule, place, constant, read_only, commutes;
@@ -37,6 +37,48 @@ struct history {
   u64 *lead, led, room; /* outcomes of a segment that ran once for all work-items, in runs */
 };
 
+enum { NESTED = 6, CHUNK = 1024 };
+
+/* Addresses from `base` on: `n` of them at a distance of `step`, and the same of these, by dimension. */
+struct dim {
+  int64_t step;
+  u64 n;
+};
+struct pattern {
+  u64 base, dims;
+  struct dim dim[NESTED + 2];
+};
+struct open {
+  struct pattern first;
+  u64 last, count;
+  int64_t delta;
+};
+
+/* The rows of one access: `count` rows so far, each of `n` addresses at a distance of `stride`. */
+struct rows {
+  u64 stride, n, first, last, count;
+  int64_t delta;
+  u64 flags; /* read, write, local */
+  struct open open[NESTED];
+  struct pattern *patterns;
+  u64 n_patterns;
+};
+
+/* How much the number of accesses changes from a granule to the next: by chunk a list of changes, or a number
+ * for each granule where they are many. */
+struct change {
+  u64 next, at, by;
+};
+struct changes {
+  u64 first; /* of the list, plus 1; or of the numbers */
+  u64 count; /* of the list; above `MOST_LISTED` there are numbers */
+};
+enum { MOST_LISTED = 32 };
+struct pool {
+  void *items;
+  u64 used, room;
+};
+
 struct context {
   u64 group[3], base[3], size[3], items, global[3], groups[3], offset[3], enqueued[3], dims;
   u64 shift_buffer, shift_global, shift_local;
@@ -48,10 +90,13 @@ struct context {
   struct log *pieces_log, *totals_log;
   u64 *dynamic, *exchange, *order;
   u8 *scratch, *warps;
+  struct rows *rows;
   /* from here on the runtime's own */
   struct job *job;
   u64 number;
   struct log pieces, totals, spills;
+  struct changes **spreads; /* by chunk; two a region: reads and writes */
+  struct pool listed, numbers;
   u8 *stack;
   u64 stack_size, spilled, run_ns, swept;
 } __attribute__((aligned(128))); /* threads do not share a cache line */
@@ -60,7 +105,7 @@ struct job {
   u64 threads, regions, n_regions, status, result_fd, print_fd;
   u64 dims, global[3], local[3], offset[3], groups[3];
   u64 args, shifts, locals, local_bytes, private_bytes, live_bytes;
-  u64 histories, counters, in_memory, n_in_memory, weights, several, published;
+  u64 histories, rows, counters, in_memory, n_in_memory, weights, several, published;
   u64 next_group;
 };
 
@@ -122,7 +167,32 @@ void cc_guard_counters(struct context *);
 /* groups.c */
 void cc_run_groups(struct context *);
 
+/* A slice computes, for a work-item of a row or plane: whether it got to some accesses, bits of the comparisons
+ * on its way, the addresses, and values that must change evenly. */
+enum { MOST_RESULTS = 64 };
+struct slice {
+  void (*at)(struct context *, u64 x, u64 y, u64 z, u64 *results);
+  u64 addresses, checks;
+  u64 positive; /* checked values that must not be negative, a bit each */
+  u64 site;     /* of the first access; each has two: planes and single places */
+  u64 flags;    /* of each access three bits */
+};
+extern const struct slice cc_launch_slices[]; /* of the whole launch; the last one has no addresses */
+
+/* slices.c */
+void cc_record(struct context *, const struct slice *, u64 nx, u64 ny, u64 nz);
+void cc_record_launch(struct context *, u64 first, u64 end);
+
+/* rows.c */
+void cc_row(struct context *, u32 site, u32 flags, u64 base, u64 stride, u64 n);
+void cc_plane(struct context *, u32 site, u32 flags, u64 base, u64 stride, u64 n, u64 pitch, u64 rows);
+void cc_end_rows(struct context *, struct rows *);
+void cc_finish_rows(struct context *);
+void cc_spread(struct context *, struct rows *);
+void cc_add_changes(struct context *, struct changes *, u64 *differences);
+
 /* accesses.c */
+struct region *cc_region_at(struct context *, u64 address);
 void cc_count_dynamic(struct context *, u8 *p, u32 flags, u32 granule);
 void cc_texel_read(const void *p);
 void cc_texel_write(const void *p);
@@ -138,12 +208,17 @@ void cc_collective(struct context *, u32 operation, u32 type, u64 n);
 void cc_printf(struct context *, u32 call, u8 *record, u64 n);
 
 /* reduction.c */
-enum { LEVELS = 11, SMALL = 1 << 16 };
+enum { LEVELS = 11, SMALL = 1 << 11 };
 struct levels {
-  u64 *small; /* of each level, then of each granule: how many addresses have a count below SMALL */
+  u64 *small; /* of each level, then of each granule: how many addresses have a count below SMALL, in four parts */
   struct log large[LEVELS + 4];
+  u64 most[LEVELS + 4]; /* largest count below SMALL, at least */
   u64 reads, writes, conflict;
 };
+static inline u64 small_of(struct levels *v, u64 level, u64 count) {
+  const u64 *parts = v->small + 4 * (level * SMALL + count);
+  return parts[0] + parts[1] + parts[2] + parts[3];
+}
 void cc_reduce(struct context *, struct job *, struct levels *);
 
 /* pages.c */

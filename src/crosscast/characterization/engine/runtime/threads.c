@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
-enum { MOST_THREADS = 256, MOST_CLEARED = 512 << 20, STACK_BYTES = 256 << 20 };
+enum { MOST_THREADS = 256, STACK_BYTES = 256 << 20 };
 enum { ROW = MAX_ITEMS + 64, PRINT_BYTES = 136 * 256, DYNAMIC_BYTES = 16 * 8 };
 
 static pthread_barrier_t ready;
@@ -19,22 +19,13 @@ static u64 read_clock(clockid_t clock) {
 
 static u64 now(void) { return read_clock(CLOCK_MONOTONIC); }
 
-/* Touch the counters before the clock starts, unless they are many and perhaps mostly unused. */
-static void clear_counters(struct context *c) {
-  struct region *r = regions_of(c->job);
-  u64 total = 0;
-  for (u64 i = 0; i < c->job->n_regions; i++) total += r[i].size;
-  if (total > MOST_CLEARED) return;
-  for (u64 i = 0; i < c->job->n_regions; i++) memset((void *)(r[i].start + shift_of(c, &r[i])), 0, r[i].size);
-}
-
 static void *work(void *argument) {
   struct context *c = cc_self = argument;
   cc_use_signal_stack(c);
-  clear_counters(c);
   pthread_barrier_wait(&ready);
   u64 start = now(), cpu = read_clock(CLOCK_THREAD_CPUTIME_ID);
   cc_run_groups(c);
+  cc_finish_rows(c);
   c->run_ns = now() - start;
   __atomic_fetch_add(&status_of(c)[S_CPU_NS], read_clock(CLOCK_THREAD_CPUTIME_ID) - cpu, __ATOMIC_RELAXED);
   return 0;
@@ -59,6 +50,8 @@ static void prepare(struct context *c, struct job *j, u64 t) {
   c->pieces_log = &c->pieces, c->totals_log = &c->totals;
   c->dynamic = cc_map(c, DYNAMIC_BYTES), c->exchange = cc_map(c, 16 * MAX_ITEMS), c->order = cc_map(c, 16 * MAX_ITEMS);
   c->scratch = cc_map(c, PRINT_BYTES);
+  c->rows = cc_map(c, j->rows * sizeof *c->rows);
+  c->spreads = cc_map(c, 2 * j->n_regions * sizeof *c->spreads);
   c->stack_size = STACK_BYTES;
   c->stack = (u8 *)cc_map(c, STACK_BYTES + GUARD) + GUARD;
   mprotect(c->stack - GUARD, GUARD, PROT_NONE);

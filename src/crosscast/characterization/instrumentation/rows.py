@@ -1,0 +1,414 @@
+"""Accesses at equal distances, which are recorded as rows instead of being counted one by one.
+
+Neighbouring work-items, and iterations of an innermost loop, often access addresses at equal distances. If an
+address is made from ids, arguments and loop counters by operations that keep distances equal, the first, the
+second and the last address of a row tell all of them: `cc_row` records base, stride and number. Likewise the
+corners of a plane of work-items, of a work-group or of the whole launch.
+
+What has to hold is checked where the row is recorded. Additions and multiplications by what is the same for
+all keep distances equal even if they wrap around. Extensions to 64 bits need a check: if the results are at
+equal distances for the first, the second and the last of the row, none in between has wrapped. All
+work-items must take the same way: of two values that change evenly, one is less than the other (or equal to
+it) for all of a row if it is for the first and the last. Where a check fails, the row is divided.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeVar
+
+from crosscast.characterization import ir
+from crosscast.characterization.instrumentation import graph
+from crosscast.characterization.instrumentation.inline import called_builtin, parse_call
+from crosscast.characterization.instrumentation.regions import Segment
+from crosscast.characterization.instrumentation.uniformity import IDENTITIES, PURE
+
+Reach = Literal["loop", "group", "launch"]
+"""What a row belongs to: iterations of a loop, work-items of a work-group, or of the launch."""
+Kind = Literal["same", "linear"]
+"""How a value changes along a row: not at all, or by the same amount from one to the next."""
+
+_INTEGER = re.compile(r"i(8|16|32|64)$")
+_BINARY = re.compile(r"(add|sub|mul|shl|ashr|lshr|or|and|xor) ((?:\w+ )*)(i\d+) (\S+), (\S+)$")
+_EXTENSION = re.compile(r"(sext|zext)(?: nneg)? (i\d+) (\S+) to (i\d+)$")
+_ICMP = re.compile(r"icmp (?:samesign )?(\w+) (i\d+) (\S+), (\S+)$")
+_PROMISES = re.compile(r"\b(?:nuw|nsw|nusw|exact|disjoint|nneg|inbounds|samesign) ")
+_CONDITION = re.compile(r"br i1 (\S+), ")
+
+
+@dataclass
+class _Facts:
+    """What a slice needs, and what is to be checked."""
+
+    needed: dict[str, ir.Instruction] = field(default_factory=dict)
+    # Values that must be at equal distances, by name: how they become 64 bits
+    checks: dict[str, str] = field(default_factory=dict)
+
+
+class _Analysis:
+    """How values change along a row."""
+
+    def __init__(
+        self,
+        definitions: Mapping[str, ir.Instruction],
+        known: Mapping[str, Kind | None],
+        reach: Reach = "loop",
+    ) -> None:
+        self._definitions, self._known, self._reach = definitions, known, reach
+        self._kinds: dict[str, Kind | None] = {}
+        self.facts = _Facts()
+
+    def value(self, value: str) -> Kind | None:
+        """How a value changes; ``None`` if that is not known."""
+        if not value.startswith("%"):
+            return "same" if "%" not in value else None
+        if value in self._known:
+            return self._known[value]
+        if value not in self._kinds:
+            self._kinds[value] = None  # a circle
+            definition = self._definitions.get(value)
+            if definition is not None:
+                self._kinds[value] = self._instruction(definition)
+                self.facts.needed[value] = definition
+        return self._kinds[value]
+
+    def _instruction(self, i: ir.Instruction) -> Kind | None:
+        if i.opcode == "phi":
+            if any("@" in value for value, _ in i.incoming):
+                return None  # a local variable's address would have to be computed in the block before
+            kinds = [self.value(value) for value, _ in i.incoming]
+            return None if None in kinds else "linear" if "linear" in kinds else "same"
+        if name := called_builtin(i):
+            return self._identity(name, i) if name in IDENTITIES else None
+        if i.opcode not in PURE:
+            return None
+        kinds = [self.value(used) for used in sorted(i.uses())]
+        if None in kinds:
+            return None
+        return "linear" if "linear" in kinds and self._keeps_distances(i) else _same_if(kinds)
+
+    def _identity(self, name: str, call: ir.Instruction) -> Kind | None:
+        if self._reach == "loop":
+            return "same"
+        if name in ("get_global_linear_id", "get_local_linear_id", "get_global_id", "get_local_id"):
+            if self._reach == "launch" and "local" in name:
+                return None
+            if name.endswith("linear_id"):
+                return "linear"
+            dimension = parse_call(call).arguments[0][1]
+            return ("linear" if dimension in ("0", "1") else "same") if dimension.isdigit() else None
+        changes = name in ("get_group_id", "get_local_size")
+        return None if changes and self._reach == "launch" else "same"
+
+    def _keeps_distances(self, i: ir.Instruction) -> bool:
+        if i.opcode == "getelementptr":
+            parts = ir.split_top_level(_PROMISES.sub("", i.text).split(" ", 1)[1])[2:]
+            return all(
+                type_ == "i64" or self.value(value) == "same" for type_, value in map(ir.split_typed, parts)
+            )
+        if i.opcode in ("bitcast", "addrspacecast", "ptrtoint", "inttoptr", "freeze"):
+            return i.type.startswith("ptr") or i.type == "i64" or i.opcode == "freeze"
+        if i.opcode == "trunc":
+            return _INTEGER.match(i.type) is not None
+        if i.opcode == "select":
+            return self.value(ir.split_typed(ir.split_top_level(i.text.split(" ", 1)[1])[0])[1]) == "same"
+        if match := _EXTENSION.match(i.text):
+            assert i.result
+            self.facts.checks[i.result] = f"{match[1]} {match[4]}"
+            return _INTEGER.match(match[2]) is not None
+        if not (match := _BINARY.match(i.text)) or not _INTEGER.match(match[3]):
+            return False
+        operation, promises, _, a, b = match.groups()
+        if operation in ("add", "sub"):
+            return True
+        if operation == "or":
+            return "disjoint" in promises
+        if operation == "mul":
+            return "same" in (self.value(a), self.value(b))
+        if operation == "shl":
+            return b.isdigit()
+        if operation in ("ashr", "lshr"):
+            return self._extends(i, a, b)
+        return False
+
+    def _extends(self, i: ir.Instruction, a: str, b: str) -> bool:
+        """Whether two shifts there and back extend the low bits."""
+        inner = self._definitions.get(a)
+        shifted = _BINARY.match(inner.text) if inner is not None else None
+        assert i.result
+        self.facts.checks[i.result] = f"{'sext' if i.opcode == 'ashr' else 'zext'} {i.type}"
+        return shifted is not None and shifted[1] == "shl" and shifted[5] == b and b.isdigit()
+
+    def atoms(self, value: str) -> list[re.Match[str]] | None:
+        """Comparisons that decide a condition and change along the row; ``None`` if that is not known."""
+        if self.value(value) == "same":
+            return []
+        definition = self._definitions.get(value)
+        if definition is None or definition.opcode not in ("icmp", "and", "or", "xor", "select", "freeze"):
+            return None
+        self.facts.needed[value] = definition
+        if definition.opcode == "icmp":
+            match = _ICMP.match(definition.text)
+            if not match or not _INTEGER.match(match[2]) or None in map(self.value, match.group(3, 4)):
+                return None
+            return [match]
+        if definition.type != "i1":
+            return None
+        found: list[re.Match[str]] = []
+        for used in sorted(definition.uses()):
+            more = self.atoms(used)
+            if more is None:
+                return None
+            found += more
+        return found
+
+
+def _same_if(kinds: list[Kind | None]) -> Kind | None:
+    return None if "linear" in kinds else "same"
+
+
+def without_promises(instruction: ir.Instruction) -> ir.Instruction:
+    """An instruction that has a result whatever its operands: slices run where the program does not."""
+    copy = ir.copy_instruction(instruction)
+    copy.counted = False
+    if copy.opcode == "or" and " disjoint " in copy.text:
+        copy.text = "add" + copy.text.removeprefix("or")
+    if copy.opcode not in ("call", "phi"):
+        copy.text = _PROMISES.sub("", copy.text)
+    return copy
+
+
+@dataclass(frozen=True)
+class Row:
+    """Accesses of one block that the work-items of a row make at equal distances."""
+
+    label: str  # Block where it stands
+    instructions: list[ir.Instruction]  # The loads and stores
+    blocks: dict[str, str]  # Blocks on the way there; for one before a loop, where the loop leads
+    needed: dict[str, ir.Instruction]
+    atoms: dict[str, list[re.Match[str]]]  # Comparisons that the way depends on, by block
+    checks: dict[str, str]
+    reach: Reach = "group"
+
+    def rows(self, segment: Segment) -> Iterator[tuple[str, list[ir.Instruction], ir.Instruction | None]]:
+        """Label, instructions and end of each block; no end where the access stands."""
+        for label, block in segment.blocks.items():
+            if label not in self.blocks:
+                continue
+            kept = []
+            for original in block.instructions:
+                if original.result in self.needed and original.text:
+                    copy = without_promises(original)
+                    copy.incoming = [(v, p) for v, p in copy.incoming if p in self.blocks]
+                    kept.append(copy)
+            end = None
+            if label != self.label:
+                end = ir.copy_instruction(block.terminator)
+                for successor in end.successors:
+                    behind = self.blocks[label] or successor
+                    end.retarget(successor, behind if behind in self.blocks else "%cc.exit")
+            yield label, kept, end
+
+
+def find_row(
+    segment: Segment,
+    loops: list[graph.Loop],
+    label: str,
+    access: ir.Instruction,
+    known: Mapping[str, Kind | None],
+) -> Row | None:
+    """The row of an access outside of all loops, of the widest reach; ``None`` if there is none."""
+    blocks = _way_to(segment, loops, label)
+    if blocks is None:
+        return None
+    definitions = {
+        i.result: i
+        for instructions in (segment.recompute, *(segment.blocks[b].instructions for b in blocks))
+        for i in instructions
+        if i.result and i.text
+    }
+    reaches: tuple[Reach, ...] = ("group",) if segment.number else ("launch", "group")
+    for reach in reaches:
+        analysis = _Analysis(definitions, known, reach)
+        row = _find_along(segment, label, access, blocks, analysis)
+        # To divide what is not even pays off once a launch, not for each work-group.
+        if row is not None and (reach == "launch" or not any(row.atoms.values())):
+            return replace(row, reach=reach)
+    return None
+
+
+def _find_along(
+    segment: Segment, label: str, access: ir.Instruction, blocks: dict[str, str], analysis: _Analysis
+) -> Row | None:
+    (memory,) = access.accesses
+    if analysis.value(memory.pointer) is None:
+        return None
+    atoms: dict[str, list[re.Match[str]]] = {}
+    for block in blocks:
+        end = segment.blocks[block].terminator
+        if block == label or blocks[block] or len(end.successors) < 2:
+            continue
+        condition = _CONDITION.match(end.text)
+        found = analysis.atoms(condition[1]) if condition else []
+        if found is None or (not condition and any(analysis.value(used) != "same" for used in end.uses())):
+            return None
+        atoms[block] = found
+    needed = analysis.facts.needed
+    if any(before not in blocks for i in needed.values() for _, before in i.incoming):
+        return None
+    return Row(label, [access], blocks, needed, atoms, analysis.facts.checks)
+
+
+def _way_to(segment: Segment, loops: list[graph.Loop], label: str) -> dict[str, str] | None:
+    """Blocks through which control gets to a block that is in no loop.
+
+    Loops on the way are left out: the block before one goes on where the loop leads to.
+    """
+    flow = segment.successors()
+    outermost = [loop for loop in loops if not any(loop.blocks < other.blocks for other in loops)]
+    inside = {block: loop for loop in outermost for block in loop.blocks}
+    predecessors: dict[str, list[str]] = {block: [] for block in flow}
+    for block, successors in flow.items():
+        for successor in successors:
+            predecessors[successor].append(block)
+    blocks = {label: ""}
+    pending = [label]
+    while pending:
+        block = pending.pop()
+        for before in predecessors[block]:
+            if before not in inside:
+                if before not in blocks:
+                    blocks[before] = ""
+                    pending.append(before)
+                continue
+            loop = inside[before]
+            targets = {t for b in loop.blocks for t in flow[b] if t not in loop.blocks}
+            entered = {p for b in loop.blocks for p in predecessors[b] if p not in loop.blocks}
+            if len(targets) != 1 or loop.blocks & segment.exits.keys() or segment.entry in loop.blocks:
+                return None
+            for outside in entered:
+                if flow[outside] != [] and len(flow[outside]) != 1:
+                    return None
+                if blocks.get(outside, block) != block:
+                    return None
+                if outside in inside:
+                    return None
+                if outside not in blocks:
+                    pending.append(outside)
+                blocks[outside] = block
+    return blocks
+
+
+AnyRow = TypeVar("AnyRow", "Row", "LoopRow")
+
+
+def joined(a: AnyRow, b: AnyRow) -> AnyRow:
+    """Two rows of accesses of the same block."""
+    return replace(
+        a,
+        instructions=a.instructions + b.instructions,
+        needed=a.needed | b.needed,
+        checks=a.checks | b.checks,
+    )
+
+
+@dataclass(frozen=True)
+class LoopRow:
+    """Accesses of one block that an innermost loop makes at equal distances, once in each iteration."""
+
+    label: str
+    instructions: list[ir.Instruction]
+    loop: graph.Loop
+    needed: dict[str, ir.Instruction]
+    inductions: dict[str, tuple[ir.Instruction, str, str]]  # Phi, start and step of each counter of the loop
+    checks: dict[str, str]
+
+
+def find_loop_row(
+    segment: Segment, flow: graph.Graph, loop: graph.Loop, label: str, access: ir.Instruction
+) -> LoopRow | None:
+    """The row of an access in an innermost loop; ``None`` if it is not at equal distances."""
+    headers = [b for b in sorted(loop.blocks) if any(b in flow[p] for p in flow if p not in loop.blocks)]
+    header = headers[0] if len(headers) == 1 else ""
+    if not header or segment.entry in loop.blocks or not _in_each_iteration(flow, loop, header, label):
+        return None
+    definitions = {
+        i.result: i for b in loop.blocks for i in segment.blocks[b].instructions if i.result and i.text
+    }
+    known: dict[str, Kind | None] = {}
+    inductions = {}
+    for phi in segment.blocks[header].phis():
+        found = _induction(phi, loop, definitions)
+        assert phi.result
+        known[phi.result] = "linear" if found else None
+        if found:
+            inductions[phi.result] = (phi, *found)
+    outside = _Outside(definitions, known)
+    analysis = _Analysis(definitions, outside)
+    (memory,) = access.accesses
+    if analysis.value(memory.pointer) is None:
+        return None
+    # Counters that no address depends on may be computed as well as not.
+    return LoopRow(label, [access], loop, analysis.facts.needed, inductions, analysis.facts.checks)
+
+
+class _Outside(dict[str, "Kind | None"]):
+    """Kinds of values that a loop does not define: they stay the same."""
+
+    def __init__(self, definitions: Mapping[str, ir.Instruction], known: Mapping[str, Kind | None]) -> None:
+        super().__init__(known)
+        self._definitions = definitions
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or name not in self._definitions
+
+    def __missing__(self, name: str) -> Kind | None:
+        return "same"
+
+
+def _in_each_iteration(flow: graph.Graph, loop: graph.Loop, header: str, label: str) -> bool:
+    """Whether no iteration gets from the header back to it around a block."""
+    if label == header:
+        return True
+    seen, pending = {label}, [header]
+    while pending:
+        block = pending.pop()
+        seen.add(block)
+        for successor in flow[block]:
+            if successor == header:
+                return False
+            if successor in loop.blocks and successor not in seen:
+                pending.append(successor)
+    return True
+
+
+_STEP = re.compile(r"(add|sub) (?:n[us]w )*(i\d+) (\S+), (\S+)$")
+_POINTER_STEP = re.compile(r"getelementptr (?:\w+ )*i8, ptr(?: addrspace\(\d\))? (\S+), i64 (-?\d+)$")
+
+
+def _induction(
+    phi: ir.Instruction, loop: graph.Loop, definitions: Mapping[str, ir.Instruction]
+) -> tuple[str, str] | None:
+    """Start and step of a loop's counter."""
+    starts = [value for value, label in phi.incoming if label not in loop.blocks]
+    nexts = {value for value, label in phi.incoming if label in loop.blocks}
+    if len(starts) != 1 or len(nexts) != 1:
+        return None
+    following = definitions.get(nexts.pop())
+    if following is None:
+        return None
+    if match := _POINTER_STEP.match(following.text):
+        return (starts[0], match[2]) if match[1] == phi.result else None
+    match = _STEP.match(following.text)
+    if match is None or not _INTEGER.match(match[2]):
+        return None
+    a, b = match[3], match[4]
+    if match[1] == "add" and b == phi.result:
+        a, b = b, a
+    if a != phi.result or b == phi.result or b in definitions:
+        return None
+    if match[1] == "add":
+        return starts[0], b
+    return (starts[0], str(-int(b))) if re.fullmatch(r"-?\d+", b) else None

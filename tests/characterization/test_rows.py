@@ -1,0 +1,115 @@
+"""Accesses that are recorded as rows: as if each were counted, however rows are cut or wrap around.
+
+With checked bounds each access is counted where it stands.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from crosscast.characterization import run
+from crosscast.kernel import Kernel, Launch, Local
+from crosscast.profile import Profile
+
+_N = 4096
+_BODIES = {
+    "a stream": "o[x] = a[x] + a[x + 1];",
+    "backwards": "o[n - 1 - x] = a[n - x];",
+    "strided": "o[3 * x] = a[5 * x + 2];",
+    "all the same": "o[7] = a[9];",
+    "a guard": "if (x < n - 1000) o[x] = a[x];",
+    "a guard inside of the range": "if (x > 100 && x <= 777) o[x] = a[2 * x];",
+    "borders": "if (x == 0 || x == 511) o[x] = 1; else o[x] = a[x - 1] + a[x + 1];",
+    "one in the middle": "if (x == 300) o[x] = a[x]; else o[x] = a[0];",
+    "all but one": "if (x != 123) o[x] = a[x];",
+    "a triangle": "if (x >= 40 * y) o[x] = a[x + y];",
+    "planes": "o[y * 512 + x] = a[x * 8 + y];",
+    "unsigned, below zero": "uint i = (uint)x - 10u; if (i < 500u) o[i] = a[i];",
+    "unsigned differences that wrap twice": "uint i = x - 10u, k = x - 20u; o[(i - k) + (x & 7)] = a[i - k];",
+    "wrapping in 32 bits": "uint i = (uint)x * 0x00800000u; o[i >> 23] = a[(i + 5u) >> 24];",
+    "wrapping in 16 bits": "ushort i = (ushort)(x * 100); o[x] = a[i & 1023]; "
+    "o[(ushort)(x + 65500) / 65 & 1023] = 1;",
+    "a short index": "short i = (short)(x + 32700); if (i >= 0) o[i - 32700] = a[x];",
+    "a char index": "o[(uchar)(x * 3)] = a[(char)(x) + 128];",
+    "a choice": "int i = y & 1 ? x : n - 1 - x; o[i] = a[i];",
+    "local and global ids": "o[get_group_id(0) * 64 + get_local_id(0)] = a[get_local_id(0) * 2];",
+    "a linear id": "o[get_global_linear_id() & 1023] = a[get_global_linear_id()];",
+    "a loop": "for (int k = 0; k < 9; k++) s += a[x + 4 * k]; o[x] = s;",
+    "a loop down": "for (int k = x & 31; k > 0; k--) s += a[x + k]; o[x] = s;",
+    "a loop that is left": "for (int k = 0; k < 20; k++) { s += a[x + k]; if (k == (x & 15)) break; "
+    "} o[x] = s;",
+    "a loop with a branch": "for (int k = 0; k < 9; k++) { if (k & x) s += a[x + k]; s += a[k]; } o[x] = s;",
+    "a loop that wraps": "for (uint k = x; k != (uint)x + 600u; k += 40u) s += a[(k + 0xffffff00u) & 2047u]; "
+    "o[x] = s;",
+    "a loop of 8 bits": "for (uchar k = 250; k != 9; k++) s += a[k + x]; o[x] = s;",
+    "a nest": "for (int j = 0; j < 3; j++) for (int k = 0; k < j + 2; k++) s += a[x + 16 * j + k]; o[x] = s;",
+    "a pointer": "global int *p = a + x; while (p < a + n - 1 && s < 3) { s += (*p & 1) + 1; p += 3; "
+    "} o[x] = s;",
+    "rows of unlike lengths": "for (int k = x * (x & 3); k < (x + 1) * (x & 3); k++) s += a[k & 4095]; "
+    "o[x] = s;",
+    "behind a loop": "for (int k = 0; k < (a[x] & 7); k++) s += k; if (x < 400) o[x + (n & 1)] = s;",
+    "local memory": "local int t[64]; int l = get_local_id(0); t[l] = a[x]; barrier(CLK_LOCAL_MEM_FENCE); "
+    "for (int k = 0; k < 64; k++) s += t[k]; if (l < 5) t[63 - l] = s; o[x] = s;",
+    "characters": "global char *c = (global char *)a; c[x] = 1; o[x] = ((global char *)o)[4 * x + 1];",
+    "vectors": "((global int4 *)o)[x / 2] = ((global int4 *)a)[x];",
+    "what other work-items use": "o[x] = x; if (x > 0) a[x] = o[x - 1];",
+}  # fmt: skip
+_SHAPES: list[dict[str, Any]] = [
+    {"global_size": (512, 4), "local_size": (64, 1)},
+    {"global_size": (512, 4), "local_size": (16, 4)},
+    {"global_size": (500, 3), "local_size": (64, 2)},
+    {"global_size": (512, 4, 2), "local_size": (64, 2, 2)},
+]
+
+
+def _run(body: str, shape: dict[str, Any], **options: Any) -> tuple[Profile, list[Any]]:
+    head = "int x = get_global_id(0), y = get_global_id(1), s = 0;"
+    source = f"kernel void k(global int *a, global int *o, int n) {{ {head} {body} }}"
+    a = (np.arange(2 * _N, dtype=np.int32) * 7919) % 1009
+    out, kernel = np.zeros(_N, np.int32), Kernel.from_source(source, "k", standard="2.0")
+    launch = Launch(kernel, shape["global_size"], shape["local_size"], (a, out, np.int32(512)))
+    profile = run.characterize_launch(launch, options=run.Options(**options))
+    return profile, [a, out]
+
+
+@pytest.mark.parametrize("shape", _SHAPES, ids=lambda shape: "x".join(map(str, shape["local_size"])))
+@pytest.mark.parametrize("body", _BODIES.values(), ids=_BODIES.keys())
+def test_rows_are_what_counting_each_access_gives(body: str, shape: dict[str, Any]) -> None:
+    counted, expected = _run(body, shape, check_bounds=True, threads=1)
+    for threads in (1, 3):
+        profile, found = _run(body, shape, threads=threads)
+        assert profile.metrics == counted.metrics
+        assert all((x == y).all() for x, y in zip(found, expected, strict=True))
+
+
+def test_a_stencil_leaves_the_footprint_that_numpy_finds() -> None:
+    source = """kernel void k(global const float *a, global float *o, int n) {
+        int x = get_global_id(0), y = get_global_id(1);
+        if (x > 0 && y > 0 && x < n - 1 && y < n - 1)
+            o[y * n + x] = a[y * n + x - 1] + a[y * n + x + 1] + a[(y - 1) * n + x] + a[(y + 1) * n + x]; }"""
+    n = 96
+    counts = np.zeros((2, n, n), np.int64)
+    inner = slice(1, -1)
+    counts[1, inner, inner] += 1
+    for moved in (np.s_[inner, :-2], np.s_[inner, 2:], np.s_[:-2, inner], np.s_[2:, inner]):
+        counts[0][moved] += 1
+    args = (np.zeros((n, n), np.float32), np.zeros((n, n), np.float32), np.int32(n))
+    launch = Launch(Kernel.from_source(source, "k"), (n, n), (16, 16), args)
+    metrics = run.characterize_launch(launch, options=run.Options(threads=2)).metrics
+    assert metrics["total_memory_footprint"] == np.count_nonzero(counts)
+    assert [metrics["unique_reads"], metrics["unique_writes"]] == [int((kind > 0).sum()) for kind in counts]
+    found = counts[counts > 0]
+    shares = found / found.sum()
+    assert metrics["global_memory_address_entropy"] == pytest.approx(-(shares * np.log2(shares)).sum())
+
+
+def test_local_memory_of_the_arguments_is_told_apart_from_buffers() -> None:
+    source = """kernel void k(global int *o, local int *t) { int l = get_local_id(0);
+        t[l] = l; barrier(CLK_LOCAL_MEM_FENCE); o[get_global_id(0)] = t[63 - l]; }"""
+    launch = Launch(Kernel.from_source(source, "k"), (256,), (64,), (np.zeros(256, np.int32), Local(256)))
+    metrics = run.characterize_launch(launch, options=run.Options()).metrics
+    assert metrics["total_memory_footprint"] == 256 + 64
+    assert (metrics["unique_writes"], metrics["unique_reads"]) == (256 + 64, 64)
