@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 EXAMPLES := $(patsubst %,examples/%.toml,vecadd matmul histogram reduce saxpy)
 
-.PHONY: demo test lint types unit format clean data data-corun
+.PHONY: demo test lint types docs unit format clean data data-corun
 
 demo: $(STAMP)
 	mkdir -p out
@@ -26,7 +26,7 @@ demo: $(STAMP)
 	@echo "and a model of your own devices: $(BIN)/crosscast dataset build --out mine --suite all --sizes tiny,small --devices all"
 	@echo "                                 $(BIN)/crosscast train time mine --out model"
 
-test: lint types unit
+test: lint types docs unit
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -34,6 +34,10 @@ lint: $(STAMP)
 
 types: $(STAMP)
 	$(BIN)/mypy
+
+# The documentation's site, in out/site: a warning is an error, as a link that leads nowhere.
+docs: $(STAMP)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
 # Two tests at a time, each with one thread of linear algebra: most wait for processes and compilers.
 unit: $(STAMP)

@@ -17,7 +17,7 @@ from crosscast.cluster.placements import PLACEMENTS
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [
     path
-    for path in (ROOT / "README.md", ROOT / "Makefile", *sorted((ROOT / "docs").glob("*.md")))
+    for path in (ROOT / "README.md", ROOT / "Makefile", *sorted((ROOT / "docs").rglob("*.md")))
     if path.exists()
 ]
 
@@ -139,3 +139,19 @@ def test_the_readme_is_short_and_begins_with_a_forecast() -> None:
     lines = README.read_text(encoding="utf-8").splitlines()
     assert len(lines) <= 150
     assert next(place for place, line in enumerate(lines) if line.startswith("Recommended: ")) <= 50
+
+
+TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
+QUICK = ("characterize", "predict", "models", "simulate policies", "choose sample")
+MADE_BEFORE = ("fft.json", "model/", "runs.csv --power-cap")
+
+
+@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
+def test_quick_commands_of_a_tutorial_work(
+    path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    monkeypatch.chdir(tmp_path)
+    for words in re.findall(r"^crosscast (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE):
+        if words.startswith(QUICK) and not any(made in words for made in MADE_BEFORE):
+            assert main(shlex.split(words)) == 0, capsys.readouterr().err
