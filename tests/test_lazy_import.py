@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from crosscast.cli.app import COMMANDS as COMMAND_LIST
-from crosscast.cli.app import app_for
+from crosscast.cli.app import command_line
 
 HEAVY = (
     "numpy",
@@ -91,7 +91,7 @@ def test_a_simulation_brings_no_other_room() -> None:
 
 def options_of(words: list[str]) -> dict[str, int]:
     """Number of options of each command below one."""
-    _, apps, _ = app_for(words).parse_commands(words)
+    _, apps, _ = command_line().parse_commands(words)
     if apps[-1].default_command:
         named = [each.names for each in apps[-1].assemble_argument_collection() if not each.children]
         return {" ".join(words): sum(any(name.startswith("--") for name in names) for names in named)}
@@ -102,7 +102,7 @@ def options_of(words: list[str]) -> dict[str, int]:
 def test_the_list_of_commands_says_what_each_says_and_none_has_many_options() -> None:
     counts: dict[str, int] = {}
     for name, (_, text) in COMMAND_LIST.items():
-        _, apps, _ = app_for([name]).parse_commands([name])
+        _, apps, _ = command_line().parse_commands([name])
         assert " ".join(str(apps[-1].help).split()).startswith(text.removesuffix("."))
         counts |= options_of([name])
     many = {name: count for name, count in counts.items() if count > 14}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from crosscast.cli import main
-from crosscast.cli.app import app_for
+from crosscast.cli.app import command_line
 from crosscast.cluster.jobs import ORDERS
 from crosscast.cluster.placements import PLACEMENTS
 
@@ -36,7 +36,7 @@ def commands_in(text: str) -> list[str]:
 def test_commands_are_understood(path: Path) -> None:
     for command in commands_in(path.read_text(encoding="utf-8")):
         words = [word for word in shlex.split(command)[1:] if word != "--help"]
-        chain, apps, left = app_for(words).parse_commands(words)
+        chain, apps, left = command_line().parse_commands(words)
         assert chain, command
         assert apps[-1].default_command or not left or left[0].startswith(("-", "...")), command
         options = {word.partition("=")[0] for word in words if word.startswith("--")}
@@ -58,7 +58,7 @@ def document() -> str:
 @pytest.mark.parametrize("option", ["--job-seconds", "--job-procs", "--job-source", "--gpu-applications"])
 def test_every_option_that_shapes_jobs_is_there(document: str, option: str) -> None:
     assert f"`{option} " in document
-    assert option in {each.name for each in app_for([])["evaluate"]["jobs"].assemble_argument_collection()}
+    assert option in {each.name for each in command_line()["evaluate"]["jobs"].assemble_argument_collection()}
 
 
 def test_every_placement_has_a_line_in_both_tables(document: str) -> None:
@@ -85,7 +85,7 @@ def scheduling() -> str:
 
 
 def test_every_option_is_there_and_no_other(scheduling: str) -> None:
-    simulate = app_for(["simulate"])["simulate"]
+    simulate = command_line()["simulate"]
     names = {
         name
         for command in ("policies", "placements")

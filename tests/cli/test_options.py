@@ -38,7 +38,7 @@ def commands(app: cyclopts.App, *before: str) -> Iterator[tuple[str, cyclopts.Ap
         yield from commands(command, *before, name)
 
 
-EVERY = dict(commands(listed.app_for([*listed.COMMANDS])))
+EVERY = dict(commands(listed.command_line()))
 OF_QUESTIONS = ("train", "predict", "choose", "colocate", "evaluate", "reproduce", "report")
 COMMANDS = {name: command for name, command in EVERY.items() if name.split()[0] in OF_QUESTIONS}
 WITHOUT_TABLES = {"characterize", "embed", "evaluate jobs", "report", "corun campaign", "measure stressor"}
@@ -54,7 +54,7 @@ def options_of(command: cyclopts.App) -> set[str]:
 
 
 def test_the_list_of_commands_says_what_each_says_of_itself() -> None:
-    app = listed.app_for([*listed.COMMANDS])
+    app = listed.command_line()
     own = {name: app[name].help.split("\n\n")[0].replace("\n", " ") for name in listed.COMMANDS}
     assert {name: text for name, (_, text) in listed.COMMANDS.items()} == own
 

@@ -22,12 +22,12 @@ from crosscast.predict.corun.forecast import Estimate, MixForecast
 from crosscast.report.corun import (
     CoRunProfile,
     colocation_report,
-    corun_evaluation_report,
     corun_forecast_report,
     corun_profile_report,
     corun_training_report,
     held_out_corun_errors,
 )
+from crosscast.report.corun_evaluation import corun_evaluation_report
 from crosscast.report.corun_figures import corun_figures, error_scale
 from crosscast.report.dataset import contents_lines, failure_lines
 from crosscast.report.figures import new_figure, save_figures

@@ -83,10 +83,10 @@ def _run(words: Sequence[str]) -> int:
     # Imported here so that `import crosscast.cli` stays as quick as `import crosscast`.
     import cyclopts
 
-    from crosscast.cli.app import app_for
+    from crosscast.cli.app import command_line
     from crosscast.cli.usage import in_options, misuse
 
-    app = app_for(words)
+    app = command_line()
     try:
         code = app(words, exit_on_error=False, print_error=False, result_action="return_value")
     except cyclopts.CycloptsError as error:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import textwrap
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import crosscast
@@ -12,7 +11,7 @@ import crosscast
 if TYPE_CHECKING:
     import cyclopts
 
-__all__ = ["COMMANDS", "app_for", "listed"]
+__all__ = ["COMMANDS", "command_line", "listed"]
 
 _ABOUT = "Predict run time and power on devices and configurations you have not measured."
 
@@ -100,7 +99,7 @@ def listed() -> str:
     return "\n".join([*lines, "", *textwrap.wrap(ends, width)])
 
 
-def app_for(words: Sequence[str]) -> cyclopts.App:
+def command_line() -> cyclopts.App:
     """The command line, of which only the command that is typed is imported."""
     import cyclopts
 
@@ -112,7 +111,6 @@ def app_for(words: Sequence[str]) -> cyclopts.App:
         # `main` says it in its own words, with its own exit code.
         suppress_keyboard_interrupt=False,
     )
-    for name, (place, text) in COMMANDS.items():
-        # A help given here would stand for the command's own, which says more.
-        app.command(place, name=name, help=None if name in words else text)
+    for name, (place, _) in COMMANDS.items():
+        app.command(place, name=name)
     return app

@@ -1,4 +1,4 @@
-"""The short notation of ``--arg``: translated to the table of a launch file, which says what it means."""
+"""``crosscast characterize``: launches of files, or described by options, and where their profiles go."""
 
 from __future__ import annotations
 

@@ -209,7 +209,7 @@ def partition(
 ) -> None:
     """Evaluate models of jobs on parts of a GPU, from mixes at levels of MPS (docs/corun-evaluation.md)."""
     found = _evaluate(dataset, "partition", models, folds, run, output, device=device, level=level)
-    from crosscast.report.corun import partition_evaluation_report
+    from crosscast.report.corun_evaluation import partition_evaluation_report
 
     output.show(found.to_dict, lambda: partition_evaluation_report(found))
 
@@ -335,7 +335,7 @@ def show_configuration(found: Any, output: FigureOutput, *, programs: bool = Fal
 
 def show_corun(found: Any, output: FigureOutput) -> None:
     """Print and draw an evaluation of co-runs."""
-    from crosscast.report.corun import corun_evaluation_report
+    from crosscast.report.corun_evaluation import corun_evaluation_report
     from crosscast.report.corun_figures import corun_figures
 
     output.show(found.to_dict, lambda: corun_evaluation_report(found), lambda: corun_figures(found))

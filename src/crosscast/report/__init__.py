@@ -1,1 +1,1 @@
-"""Profiles for people: tables and pictures."""
+"""Results for people: tables, figures and pages, a module for each question."""

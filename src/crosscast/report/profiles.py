@@ -10,7 +10,16 @@ from typing import Any
 
 from crosscast.profile import CATEGORIES, METRICS, Category, Metric, MetricValue, Profile
 from crosscast.report.document import Heading, Part, Report, Table
-from crosscast.report.figures import BLACK, COLOURS, check_suffix, require_matplotlib, save_figure
+from crosscast.report.figures import (
+    BLACK,
+    GREY,
+    PINK,
+    RED,
+    SKY,
+    check_suffix,
+    require_matplotlib,
+    save_figure,
+)
 from crosscast.report.numbers import NONE
 from crosscast.units import format_bytes, format_count, format_seconds
 
@@ -181,7 +190,8 @@ _CATEGORY_COLOURS = {
     "memory": "#b5830b",
     "control": "#7a4fa3",
 }
-_PROFILE_COLOURS = (*COLOURS[:6], BLACK)
+# None is that of a category, whose ring and names they cross.
+_PROFILE_COLOURS = (BLACK, RED, SKY, PINK, GREY, "#7f0000", "#00b3a4")
 
 
 def write_kiviat(profiles: Sequence[Profile], path: Path) -> None:
