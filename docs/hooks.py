@@ -9,7 +9,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 import crosscast
-from crosscast.cli.app import COMMANDS, app_for
+from crosscast.cli.app import COMMANDS, command_line
 
 _ABOUT_COMMANDS = """\
 # Commands
@@ -43,7 +43,7 @@ def _words(before: list[str]) -> Iterator[list[str]]:
 
 
 def _below(words: list[str]) -> list[str]:
-    _, apps, _ = app_for(words).parse_commands(words)
+    _, apps, _ = command_line().parse_commands(words)
     return [name for name in apps[-1] if not name.startswith("-")]
 
 
