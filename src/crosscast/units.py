@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from crosscast.errors import InputError
@@ -36,8 +36,8 @@ BINARY_PREFIXES: Mapping[str, float] = MappingProxyType(
 """The same of sizes in powers of 1024."""
 
 _TIME_STEPS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
-_HERTZ_STEPS = ((1e9, "GHz"), (1e6, "MHz"), (1e3, "kHz"))
-_RATE_STEPS = ((1e12, "TB/s"), (1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"))
+_HERTZ_STEPS = ((1e9, "GHz"), (1e6, "MHz"), (1e3, "kHz"), (1.0, "Hz"))
+_RATE_STEPS = ((1e12, "TB/s"), (1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s"))
 _BYTE_STEPS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 _BYTE_SUFFIXES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _ELAPSED_UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
@@ -58,10 +58,7 @@ def format_seconds(seconds: float) -> str:
         return f"{int(seconds // 3600)} h {int(seconds % 3600 // 60)} min"
     if seconds >= 60:
         return f"{int(seconds // 60)} min {int(seconds % 60)} s"
-    for scale, unit in _TIME_STEPS:
-        if seconds >= scale:
-            return f"{seconds / scale:.3g} {unit}"
-    return "0 s" if seconds == 0 else f"{seconds / 1e-9:.3g} ns"
+    return "0 s" if seconds == 0 else _scaled(seconds, _TIME_STEPS)
 
 
 def format_bytes(size: int) -> str:
@@ -86,10 +83,7 @@ def format_hertz(frequency: float) -> str:
     >>> format_hertz(2.596e9), format_hertz(745e6)
     ('2.6 GHz', '745 MHz')
     """
-    for scale, unit in _HERTZ_STEPS:
-        if frequency >= scale:
-            return f"{frequency / scale:.3g} {unit}"
-    return f"{frequency:.3g} Hz"
+    return _scaled(frequency, _HERTZ_STEPS)
 
 
 def format_bytes_per_second(rate: float) -> str:
@@ -100,10 +94,13 @@ def format_bytes_per_second(rate: float) -> str:
     >>> format_bytes_per_second(41.2e9), format_bytes_per_second(3.35e12)
     ('41.2 GB/s', '3.35 TB/s')
     """
-    for scale, unit in _RATE_STEPS:
-        if rate >= scale:
-            return f"{rate / scale:.3g} {unit}"
-    return f"{rate:.3g} B/s"
+    return _scaled(rate, _RATE_STEPS)
+
+
+def _scaled(value: float, steps: Sequence[tuple[float, str]]) -> str:
+    """In the first unit of which there is one at least, else in the last."""
+    scale, unit = next((step for step in steps if value >= step[0]), steps[-1])
+    return f"{value / scale:.3g} {unit}"
 
 
 def format_count(value: int) -> str:

@@ -302,12 +302,7 @@ def _vector(where: str, value: Any, above_0: bool) -> Mapping[str, float]:
     for device, number in value.items():
         is_number = isinstance(number, int | float) and not isinstance(number, bool)
         # A whole number may be too large for any other.
-        if (
-            not is_number
-            or not 0 <= number <= 1e300
-            or (above_0 and number == 0)
-            or not math.isfinite(number)
-        ):
+        if not is_number or not 0 <= number <= 1e300 or (above_0 and number == 0):
             raise InputError(f"{where}: {device[:60]}: expected {expected}, found {str(number)[:60]}")
     return {device: float(number) for device, number in value.items()}
 

@@ -315,8 +315,9 @@ _MOST_BYTES = 4 << 30
 _MOST_COMMENTS = 4 << 20
 _MOST_JOBS = 1 << 24
 _GZIP = b"\x1f\x8b"
-_NO_JOB = re.compile(rb"^[ \t\r]*(;.*)?\n", re.MULTILINE)
-"""A comment, or a line with nothing in it."""
+_COMMENT = re.compile(rb"^[ \t\r]*(;.*)", re.MULTILINE)
+_NO_JOBS = re.compile(rb"^(?:[ \t\r]*(?:;.*)?\n)+", re.MULTILINE)
+"""Comments, and lines with nothing in them."""
 _OF_NO_NUMBER = re.compile(rb"[^0-9eE.+\- \t\r\n]")
 _NUMBER_WORD = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _SPACES = re.compile(rb"[ \t\r]+")
@@ -352,8 +353,8 @@ def read_swf(path: str | Path) -> Trace:
     columns: list[list[Reals]] = [[] for _ in FIELDS]
     count, passed, last_submit = 0, 0, -np.inf
     for first, text in _blocks(path):
-        comments += [_decoded(found[1].strip()) for found in _NO_JOB.finditer(text) if found[1]]
-        block = _Block(path, first, text, _NO_JOB.sub(b"", text))
+        comments += [_decoded(found.strip()) for found in _COMMENT.findall(text)]
+        block = _Block(path, first, text, _NO_JOBS.sub(b"", text))
         passed += len(text) - len(block.jobs)
         if passed > _MOST_COMMENTS:
             raise InputError(f"{path}: expected a line for each job, found {passed} bytes of other lines")

@@ -306,7 +306,7 @@ def _metrics(cells: Table, profiles: Table, invocations: Literal["mean", "first"
     if invocations == "first":
         profiles = profiles.filter(pc.equal(profiles.column("invocation"), 0))
     wanted, numbers = key_numbers([cells, profiles], KERNEL_AT_A_SIZE)
-    size = int(max(wanted.max(initial=-1), numbers.max(initial=-1))) + 1
+    size = _size(wanted, numbers)
     means = []
     for metric in METRICS:
         cell = profiles.column(metric.name).cast(pa.float64(), safe=False).to_numpy()
@@ -320,7 +320,7 @@ def _metrics(cells: Table, profiles: Table, invocations: Literal["mean", "first"
 
 def _descriptors(cells: Table, devices: Table) -> list[pa.ChunkedArray]:
     wanted, numbers = key_numbers([cells, devices], DEVICES.key)
-    rows = np.full(int(max(wanted.max(initial=-1), numbers.max(initial=-1))) + 1, -1)
+    rows = np.full(_size(wanted, numbers), -1)
     rows[numbers] = np.arange(devices.num_rows)
     places = pa.array(rows[wanted], mask=rows[wanted] < 0)
     return [devices.column(column.name).take(places) for column in _DESCRIPTORS]
