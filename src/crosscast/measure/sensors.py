@@ -18,7 +18,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from crosscast.data.files import csv_rows, whole_file
+from crosscast.data.files import csv_rows, number_of_text, whole_file
 from crosscast.errors import EnvironmentFault, InputError, MissingExtraError, SensorFault
 from crosscast.measure.energy import Clock, Sensor, Watch
 
@@ -366,7 +366,9 @@ def _load(path: Path) -> dict[str, tuple[list[float], list[float]]]:
         if not domain:
             raise InputError.of(where=place, field="domain", expected="a name", found="an empty cell")
         for column, known in zip(_HEADER[1:], tracks.setdefault(domain, ([], [])), strict=True):
-            value, rises = _number(row[column], column, place), column == "time_s"
+            value, rises = number_of_text(row[column]), column == "time_s"
+            if math.isnan(value):
+                raise InputError.of(where=place, field=column, expected="a finite number", found=row[column])
             if known and (value < known[-1] or (rises and value == known[-1])):
                 bound = f"{'more than' if rises else 'at least'} {known[-1]} (domain {domain} before)"
                 raise InputError.of(where=place, field=column, expected=bound, found=value)
@@ -377,16 +379,6 @@ def _load(path: Path) -> dict[str, tuple[list[float], list[float]]]:
         if len(times_s) < 2:
             raise InputError(f"{path}: domain {domain}: expected two samples or more, found one")
     return {name: ([t - ts[0] for t in ts], [e - es[0] for e in es]) for name, (ts, es) in tracks.items()}
-
-
-def _number(text: str, column: str, place: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise InputError.of(where=place, field=column, expected="a finite number", found=text)
-    return value
 
 
 def record(sensor: Sensor, seconds: float, path: Path) -> None:

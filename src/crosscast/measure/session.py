@@ -6,7 +6,7 @@ import gc
 import json
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from statistics import median
@@ -88,9 +88,6 @@ def expect_kernels(loaded: Loaded, times: RunTimes) -> None:
         )
 
 
-_DEFAULT_CONFIGURATION = "{}"
-
-
 @dataclass
 class Measured:
     """Rows of the tables that a session gives."""
@@ -114,7 +111,13 @@ def measure_here(
     session = session_row(loaded, device, settings, repeat)
     queue = warmed_up(loaded, device, settings.warmups)
     before = host_state.clock_hz(), host_state.others_running()
-    notes = _size_notes(loaded)
+    notes: list[str] = []
+    nbytes, most = loaded.application.nbytes, loaded.most_bytes
+    if most is not None and nbytes > most:
+        notes.append(
+            f"{loaded.name}: its working set has {nbytes} bytes, more than the {most} that {loaded.size} "
+            "stands for (its driver's fit)"
+        )
     with opencl_faults(device.id, loaded.name), Counters(settings.counters) as counters:
         watch = Watch(sensor, notes)
         runs, loop_s = measuring_loop(loaded.application.run, queue, settings, watch, report)
@@ -124,7 +127,7 @@ def measure_here(
     for times in runs:
         expect_kernels(loaded, times)
     session |= {
-        "working_set_bytes": loaded.application.nbytes,
+        "working_set_bytes": nbytes,
         "runs": len(runs),
         "loop_s": loop_s,
         "clock_before_hz": before[0],
@@ -144,13 +147,23 @@ def measure_here(
     return Measured(session, records, energy, notes)
 
 
+def facts_of(device: OpenCLDevice) -> dict[str, Any]:
+    """What else a measurement depends on: software, host, and driver of the device."""
+    return {
+        **environment.facts(),
+        "host": host_state.name(),
+        "opencl_platform": device.platform,
+        "opencl_driver": device.driver,
+    }
+
+
 def session_row(subject: Identity, device: OpenCLDevice, settings: Settings, repeat: int) -> dict[str, Any]:
     """Row of the table of sessions with all that is known before the first run."""
     return {
         "application": subject.name,
         "size": subject.size,
         "device": device.key,
-        "configuration": _DEFAULT_CONFIGURATION,
+        "configuration": "{}",
         "repeat": repeat,
         "kernels": json.dumps(subject.kernels),
         "started_s": time.time(),
@@ -159,25 +172,7 @@ def session_row(subject: Identity, device: OpenCLDevice, settings: Settings, rep
         "seed": subject.seed,
         "source_sha256": subject.source_sha256,
         "timer_resolution_s": device.timer_resolution_s,
-        "environment": json.dumps({**environment.facts(), **_driver(device), "host": host_state.name()}),
-    }
-
-
-def _size_notes(loaded: Loaded) -> list[str]:
-    nbytes, most = loaded.application.nbytes, loaded.most_bytes
-    if most is None or nbytes <= most:
-        return []
-    return [
-        f"{loaded.name}: its working set has {nbytes} bytes, more than the {most} that {loaded.size} stands "
-        "for (its driver's fit)"
-    ]
-
-
-def _driver(device: OpenCLDevice) -> Mapping[str, str | None]:
-    return {
-        "opencl_platform": device.platform,
-        "opencl_driver": device.driver,
-        "governor": host_state.governor(),
+        "environment": json.dumps({**facts_of(device), "governor": host_state.governor()}),
     }
 
 

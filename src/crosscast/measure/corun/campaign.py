@@ -16,7 +16,6 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from crosscast import environment
 from crosscast.data.corun import Solo
 from crosscast.data.dataset import Dataset
 from crosscast.data.schema import BAGS, SOLOS, json_text
@@ -39,6 +38,7 @@ from crosscast.measure.corun.profile import Calibration, calibrate, device_power
 from crosscast.measure.corun.run import CoRunSettings, Crew, MixRun, MixRunner, Work, sharing
 from crosscast.measure.inventory import static_facts
 from crosscast.measure.opencl import OpenCLDevice
+from crosscast.measure.session import facts_of
 from crosscast.measure.subjects import SuiteProblem, fitted, identity
 from crosscast.suite.application import Application, Caches, working_set
 from crosscast.units import format_count, format_seconds
@@ -268,10 +268,7 @@ class _Measuring:
         plan = self._plan
         known_by = {"application": sized.application, "size": sized.size, "device": plan.device.key}
         facts = {
-            **environment.facts(),
-            "host": host_state.name(),
-            "opencl_platform": plan.device.platform,
-            "opencl_driver": plan.device.driver,
+            **facts_of(plan.device),
             "problem": origin_of(identity(plan.problem(sized))),
             "threads": plan.settings.threads,
             "microbenchmarks": self._calibration and self._calibration.to_dict(),

@@ -7,10 +7,9 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from crosscast.configuration import Configuration
 from crosscast.data.dataset import Dataset
@@ -31,9 +30,9 @@ def write_samples(runs: Iterable[RegionRun], path: Path) -> None:
     good = [run for run in runs if run.failure is None and run.configuration is not None]
     if not good:
         raise InputError(f"{path}: expected runs with a configuration that did not fail, found none")
-    keys = list(dict.fromkeys(run.key for run in good))
-    if len(keys) > 1:
-        raise InputError(f"{path}: expected runs of one key, found {keys[0]} and {keys[1]}")
+    other = next((run.key for run in good if run.key != good[0].key), None)
+    if other is not None:
+        raise InputError(f"{path}: expected runs of one key, found {good[0].key} and {other}")
     rows = [_row(run, run.configuration) for run in good if run.configuration is not None]
     columns = list(dict.fromkeys(chain.from_iterable(rows)))
     with whole_file(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
@@ -119,8 +118,7 @@ def _digest(key: RegionKey) -> str:
 _SUFFIXES = (".csv", SUFFIX)
 
 
-@dataclass(frozen=True)
-class ImportedRuns:
+class ImportedRuns(NamedTuple):
     """A dataset, and what to tell people about it."""
 
     dataset: Dataset  # The dataset
@@ -131,19 +129,15 @@ def import_runs(path: str | Path, settings: Sequence[str] | None = None) -> Impo
     """Make a dataset of runs over the configurations of a machine, for models that choose among these."""
     path = Path(path)
     files = _files(path)
-    if settings is not None and all(map(_is_history, files)):
+    if settings is not None and all(is_history(file, "runs") for file in files):
         raise InputError(f"{path}: settings: expected with CSV files, found histories, which tell theirs")
     found = {
-        file.name: own_runs_of(file) if _is_history(file) else read_run_table(file, settings)
+        file.name: own_runs_of(file) if is_history(file, "runs") else read_run_table(file, settings)
         for file in files
     }
     dataset, summary = dataset_of_own(str(path), found)
     notes = chain.from_iterable(each.notes for each in found.values())
     return ImportedRuns(dataset, (*notes, *summary))
-
-
-def _is_history(file: Path) -> bool:
-    return is_history(file, "runs")
 
 
 def _files(path: Path) -> list[Path]:
