@@ -275,7 +275,7 @@ def test_an_error_is_an_answer() -> None:
     ran = worker(render_job(DescribeJob("abacus:0")), os.getpid())
     (answer,) = map(json.loads, ran.stdout.splitlines())
     assert answer["error"] == "InputError"
-    assert answer["message"].startswith("device 'abacus:0': expected one of ")
+    assert answer["arguments"][0].startswith("device 'abacus:0': expected one of ")
     assert ran.returncode == 0
 
 

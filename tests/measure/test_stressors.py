@@ -46,8 +46,9 @@ def test_wrong_input_is_refused(level: str, nbytes: int, seconds: float, message
         host_run(level, nbytes, seconds)
 
 
-def test_the_command_says_when_it_is_ready_and_what_it_moved(capfd: Output) -> None:
-    assert main(["measure", "stressor", "medium", "--seconds", "0", "--image", "64K", "--json"]) == 0
+@pytest.mark.parametrize("group", ["measure", "corun"])
+def test_the_command_says_when_it_is_ready_and_what_it_moved(group: str, capfd: Output) -> None:
+    assert main([group, "stressor", "medium", "--seconds", "0", "--image", "64K", "--json"]) == 0
     output = capfd.readouterr()
     found = json.loads(output.out)
     assert (found["level"], found["runs"], found["image_bytes"]) == ("medium", 1, 65536)

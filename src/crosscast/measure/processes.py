@@ -100,8 +100,8 @@ class Send(Protocol):
 def answering(parent: int) -> Iterator[Send]:
     """Answer a process while a ``with`` block runs, and end with it, even if it is killed.
 
-    Errors of Crosscast are answers, ``{"error": …, "message": …, "extra": …}``, and end the block. Import
-    what takes long inside of it: the other process may be killed meanwhile.
+    Errors of Crosscast are answers, ``{"error": …, "arguments": …}``, and end the block. Import what takes
+    long inside of it: the other process may be killed meanwhile.
     """
     _end_with(parent)
     sys.excepthook = _complain
@@ -118,12 +118,10 @@ def answering(parent: int) -> Iterator[Send]:
             yield send
         except CrosscastError as error:
             # Of a part that is missing, also how to get it.
-            extra = getattr(error, "extra", None)
-            send(error=type(error).__name__, message=str(error), extra=extra)
+            missing = isinstance(error, MissingExtraError)
+            send(error=type(error).__name__, arguments=error.__reduce__()[1] if missing else [str(error)])
         except MemoryError:
-            send(
-                error="DeviceFault", message="this machine has not enough memory for the problem", extra=None
-            )
+            send(error="DeviceFault", arguments=["this machine has not enough memory for the problem"])
 
 
 def _complain(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
@@ -300,23 +298,13 @@ def _taken(process: AnsweringProcess) -> Iterator[tuple[AnsweringProcess, bytes 
         yield process, None
 
 
-class _MissingThere(MissingExtraError):
-    """A part that the process lacks, in its own words."""
-
-    def __init__(self, message: str, extra: str) -> None:
-        CrosscastError.__init__(self, message)
-        self.extra = extra
-
-
 def said(line: bytes) -> dict[str, Any]:
     """What a line says; an error that the process answered is raised here."""
     found: dict[str, Any] = json.loads(line)
     if "error" not in found:
         return found
-    if found["extra"] is not None:
-        raise _MissingThere(found["message"], found["extra"])
     kind = getattr(errors, found["error"], DeviceFault)
-    raise (kind if issubclass(kind, CrosscastError) else DeviceFault)(found["message"])
+    raise (kind if issubclass(kind, CrosscastError) else DeviceFault)(*found["arguments"])
 
 
 OUT_OF_BOUNDS = "; crosscast characterize ... --check-bounds finds accesses that are out of bounds"

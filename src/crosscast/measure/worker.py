@@ -1,7 +1,7 @@
 """The process that measures: reads a job, runs it, and answers in lines of JSON.
 
 A line is ``{"runs": …, "elapsed_s": …}`` now and then, and at the end ``{"answer": …}`` or
-``{"error": …, "message": …, "extra": …}``. What runs beside others goes on to take orders, each a line of
+``{"error": …, "arguments": …}``. What runs beside others goes on to take orders, each a line of
 JSON, and answers each; meanwhile it tells ``{"jobs": …}``.
 """
 
