@@ -46,9 +46,8 @@ def test_wrong_input_is_refused(level: str, nbytes: int, seconds: float, message
         host_run(level, nbytes, seconds)
 
 
-@pytest.mark.parametrize("group", ["measure", "corun"])
-def test_the_command_says_when_it_is_ready_and_what_it_moved(group: str, capfd: Output) -> None:
-    assert main([group, "stressor", "medium", "--seconds", "0", "--image", "64K", "--json"]) == 0
+def test_the_command_says_when_it_is_ready_and_what_it_moved(capfd: Output) -> None:
+    assert main(["measure", "stressor", "medium", "--seconds", "0", "--image", "64K", "--json"]) == 0
     output = capfd.readouterr()
     found = json.loads(output.out)
     assert (found["level"], found["runs"], found["image_bytes"]) == ("medium", 1, 65536)
@@ -58,7 +57,7 @@ def test_the_command_says_when_it_is_ready_and_what_it_moved(group: str, capfd: 
 def test_the_command_refuses_what_it_cannot_be(capfd: Output) -> None:
     assert main(["measure", "stressor", "none"]) == 2
     assert "LEVEL: expected one of low, medium, high, found 'none'" in capfd.readouterr().err
-    assert main(["corun", "stressor", "low", "--seconds", "-3"]) == 2
+    assert main(["measure", "stressor", "low", "--seconds", "-3"]) == 2
     assert "--seconds: expected a number of seconds" in capfd.readouterr().err
 
 
