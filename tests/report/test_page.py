@@ -22,8 +22,9 @@ from crosscast.errors import InputError
 from crosscast.evaluation.time import evaluate_time
 from crosscast.report.figures import as_svg, looks, new_figure, plain_text, save_figure, time_axis
 from crosscast.report.numbers import factor, of_log, percent
-from crosscast.report.page import MOST_PROFILES, Subject, every_cell, headline, page_of, write_report
+from crosscast.report.page import Subject, page_of, write_report
 from crosscast.report.page_figures import MOST_KERNELS, MOST_PANELS, device_groups
+from crosscast.report.page_sections import MOST_PROFILES, every_cell, headline
 from support.datasets import made_dataset
 from support.models import MeanModel
 
@@ -162,7 +163,7 @@ def test_recommended_devices_cost_what_was_measured(subject: Subject, text: str)
         assert cell[8] == factor(float(np.exp(measured[taken] - measured[fastest])))
 
 
-def test_every_cell_of_the_application_is_there(subject: Subject, text: str) -> None:
+def test_every_point_of_the_application_is_there(subject: Subject, text: str) -> None:
     rows = cells(text, f"All measurement points of {subject.application}")[1:]
     assert len(rows) == 8
     row = subject.rows[0]

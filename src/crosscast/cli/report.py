@@ -42,7 +42,8 @@ def report(
     """
     # Imported here: `--help` needs no pyarrow.
     from crosscast.report.figures import require_matplotlib
-    from crosscast.report.page import headline, write_report
+    from crosscast.report.page import write_report
+    from crosscast.report.page_sections import headline
 
     require_matplotlib()
     check_file("--out", out)
