@@ -51,7 +51,7 @@ void meet(local uint *t, uint lid, uint x) {
   barrier(CLK_LOCAL_MEM_FENCE);
 }
 """
-_WILD_PARAMETERS = ", T s, global T *p, global uint *counters"
+_WILD_PARAMETERS = ", T given, global T *p, global uint *counters"
 STRUCTURE = np.dtype([("a", "u4"), ("b", "u1"), ("c", "u2", 3), ("d", "u4")], align=True)
 _COUNTERS = 8
 
@@ -99,12 +99,8 @@ class RandomKernel:
         structures = np.zeros(self.groups * self.items + 1, STRUCTURE)
         for name in STRUCTURE.names or ():
             structures[name] = generator.integers(0, 256, structures[name].shape)
-        return [
-            *self.inputs(),
-            structures[-1:].copy(),
-            structures[:-1].copy(),
-            np.zeros(_COUNTERS, np.uint32),
-        ]
+        counters = np.zeros(_COUNTERS, np.uint32)
+        return [*self.inputs(), structures[-1].tobytes(), structures[:-1].copy(), counters]
 
     def outputs(self) -> list[npt.NDArray[Any]]:
         """What all arguments that are arrays hold afterwards."""
@@ -176,7 +172,7 @@ class _Machine:
 
     def structure(self, item: int) -> dict[str, Any]:
         """The element of a work-item, or of -1 the kernel's argument, as what can be changed freely."""
-        element = self.more[0][0] if item < 0 else self.more[1][item]
+        element = np.frombuffer(self.more[0], STRUCTURE)[0] if item < 0 else self.more[1][item]
         numbers = {name: element[name].tolist() for name in STRUCTURE.names or ()}
         return {name: list(n) if isinstance(n, list) else n for name, n in numbers.items()}
 
@@ -389,7 +385,7 @@ class _Writer:
             if position == default:
                 labels += " default:"
                 test += f" or {name} not in {numbers}"
-            self.line(labels, f"  if {test}:")
+            self.line(f"{labels} {{", f"  if {test}:")
             self.py.append("  " * (self.depth + 2) + f"hit{name} = True")
             self.depth += 1
             self.block(lambda: self.statements(pick(3), uniform=uniform))
@@ -397,8 +393,9 @@ class _Writer:
                 self.c.append("  " * self.depth + "break;")
                 self.py.append("  " * (self.depth + 1) + "break")
             self.depth -= 1
+            self.c.append("  " * self.depth + "}")
         self._uniform_loops = loops
-        self.line(";}", "  break")
+        self.line("}", "  break")
 
     def update(self) -> None:
         name = self.random.choice("xy")
@@ -534,7 +531,7 @@ def make(seed: int, *, wild: bool = False) -> RandomKernel:
             "  uint items = get_local_size(0) * get_local_size(1);",
             f"  uint group = get_group_id(0), gid = group * {items} + lid;",
             "  uint u = group + n;",
-            *(["  uint w[5] = {1, 2, 3, 4, 5};"] if wild else []),
+            *(["  uint w[5] = {1, 2, 3, 4, 5};", "  T s = given;"] if wild else []),
             *writer.c,
             "}",
         ]
