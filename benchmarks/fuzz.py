@@ -132,7 +132,7 @@ k
 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 7
 """
 _WORD = re.compile(rb"[0-9][.\w]*|[%@!#]?[A-Za-z_.][\w.]*|\S")
-_NUMBERS = b"0 1 2 3 7 8 9 16 31 32 33 64 1024 65536 2147483648 4294967296 18446744073709551616 1e999".split()
+_NUMBERS = b"0 1 2 3 7 8 9 16 31 32 33 64 1024 65536 2097152 1000000000000 18446744073709551616 1e999".split()
 _WORDS = b"""ptr i1 i8 i16 i32 i64 void float double half <4 x i32> undef poison null zeroinitializer
     addrspace(3) addrspace(1) label br ret phi load store call switch unreachable barrier kernel global local
     int char float3 while(1){} goto asm volatile static return size fill range type value true""".split()

@@ -19,6 +19,26 @@ _INCOMING = re.compile(r"\[ (.*?), (" + LOCAL.pattern + r") \]")
 _OPENING, _CLOSING = "([{<", ")]}>"
 
 
+@dataclass(frozen=True)
+class Operand:
+    """A value that an instruction takes, or an argument of a call."""
+
+    type: str  # LLVM type, without attributes
+    value: str  # Local or global name, constant or constant expression; empty for a type alone
+
+    @classmethod
+    def parse(cls, text: str) -> Operand:
+        """Read ``<type> <attributes> <value> <ordering>``, of which only the type must be there."""
+        words = split_top_level(text, " ")
+        while len(words) > 1 and (words[-1] in _ORDERINGS or words[-1].startswith("syncscope(")):
+            words.pop()
+        while len(words) > 1 and words[0] in _QUALIFIERS:
+            del words[0]
+        spaced = len(words) > 1 and words[0] == "ptr" and words[1].startswith("addrspace(")
+        type_ = " ".join(words[: 1 + spaced])
+        return cls(type_, split_typed(" ".join(words))[1] if len(words) > 1 + spaced else "")
+
+
 @dataclass
 class Instruction:
     """One instruction."""
@@ -49,6 +69,23 @@ class Instruction:
     def uses(self) -> set[str]:
         """Local values it reads, those of a phi aside."""
         return set(LOCAL.findall(_TARGET.sub("", self.text)))
+
+    def operands(self) -> list[Operand]:
+        """What a load, store, atomic, ``getelementptr``, ``select``, cast or ``freeze`` is given, in order.
+
+        A load and a ``getelementptr`` begin with a type alone.
+        """
+        text = self.text.split(" ", 1)[1]
+        if self.opcode in ("addrspacecast", "bitcast"):
+            text = text.rsplit(" to ", 1)[0]
+        elif self.opcode == "atomicrmw":
+            text = text.removeprefix("volatile ").split(" ", 1)[1]  # the operation
+        elif self.opcode == "cmpxchg":
+            text = text.removeprefix("weak ")
+        elif self.opcode == "getelementptr":
+            text = _FLAGS.sub("", text)
+        parts = split_top_level(text)
+        return [Operand.parse(part) for part in parts if not part.startswith(("align ", "!"))]
 
     def edges_to(self, label: str) -> int:
         """How many times a terminator names a label: a switch may go there in several cases."""
@@ -195,6 +232,9 @@ def split_typed(text: str) -> tuple[str, str]:
     return " ".join(words[:last]), " ".join(words[last:])
 
 
+_ORDERINGS = frozenset("unordered monotonic acquire release acq_rel seq_cst".split())
+_QUALIFIERS = frozenset("atomic volatile".split())
+_FLAGS = re.compile(r"^(?:(?:inbounds|nuw|nusw|inrange\([^)]*\)) )+")
 _CONSTANT_WORDS = frozenset(
     "getelementptr bitcast inttoptr ptrtoint addrspacecast trunc splat add sub xor "
     "blockaddress extractelement insertelement shufflevector ptrtoaddr".split()
@@ -234,8 +274,9 @@ class Parsed:
         return cls(text, found["triple"], found["functions"], sizes, found["variables"])
 
 
-def _unescaped(name: str) -> str:
-    """The name itself of what stands between quotes, where other characters are hexadecimal numbers."""
+def symbol(name: str) -> str:
+    """The symbol that a name in the text stands for: without its ``@``, quotes and hexadecimal numbers."""
+    name = name.removeprefix("@").strip('"')
     if "\\" not in name:
         return name
     content = re.sub(rb"\\([0-9A-F]{2})", lambda m: bytes([int(m[1], 16)]), name.encode())
@@ -275,7 +316,7 @@ class _Reader:
 
     def _globals(self, rows: list[str]) -> dict[str, GlobalVariable]:
         definitions = {r.split(" = ", 1)[0]: r for r in rows if r.startswith("@")}
-        names = {_unescaped(name[1:].strip('"')): name for name in definitions}
+        names = {symbol(name): name for name in definitions}
         found = {}
         for bare, size in self.parsed.variables.items():
             name = names[bare]
@@ -288,7 +329,7 @@ class _Reader:
         match = _FUNCTION_NAME.search(header)
         assert match is not None
         name = match[1].strip('"')
-        types, blocks = self.parsed.functions[_unescaped(name)]
+        types, blocks = self.parsed.functions[symbol(name)]
         arguments, rest = bracketed(header, match.end() - 1)
         unnamed = 0
         parameters = []

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import math
 import mmap
+import re
 import signal
 import time
 from collections.abc import Sequence
@@ -25,7 +26,7 @@ from crosscast.characterization.engine.buffers import memory_file
 from crosscast.characterization.engine.printing import printed
 from crosscast.characterization.instrumentation.instrumented import Instrumented
 from crosscast.characterization.options import MOST_THREADS, Options, Progress
-from crosscast.errors import EnvironmentFault, KernelFault, KernelTimeout
+from crosscast.errors import CrosscastError, EnvironmentFault, KernelFault, KernelTimeout, UnsupportedError
 from crosscast.kernel import Launch
 
 _BUFFER, _LOCAL, _IMAGE = 0, 2, 3
@@ -370,11 +371,16 @@ def _execute(job: dict[str, Any], descriptors: list[int], watch: _Watch) -> int:
 
 def _failure(
     code: int, errors: str, words: list[int], launch: Launch, memory: Memory, made: Instrumented
-) -> KernelFault | EnvironmentFault:
+) -> CrosscastError:
     name = launch.kernel.name
     if words[_FAULT]:
         return KernelFault(explain(Fault.from_words(words), launch, memory, made))
     if code < 0:
         return KernelFault(f"{name}: the process that ran the kernel was killed by signal {-code}")
+    if undefined := re.search(r"undefined symbol: (\S+)", errors):
+        # Such as what looks like one of LLVM's intrinsics, and is none.
+        return UnsupportedError(
+            f"unresolved function {undefined[1]!r}: neither the program nor OpenCL C defines it"
+        )
     detail = f": {errors.splitlines()[-1]}" if errors else ""
     return EnvironmentFault(f"{name}: the process that runs kernels failed to start (code {code}{detail})")

@@ -101,7 +101,8 @@ def _convert(match: re.Match[bytes], arguments: Iterator[tuple[str, bytes]]) -> 
         return match[0]
     type_name, data = argument
     if field.conversion == "s" and not _is_number(type_name):
-        characters = data.split(b"\0", 1)[0][: field.precision]
+        # What is recorded of a null pointer is its own bytes, and of a string what stands before its end.
+        characters = (b"(null)" if data[:8] == bytes(8) else data.split(b"\0", 1)[0])[: field.precision]
         return _pad_bytes(field, characters)
     numbers = _numbers(type_name, data)
     if match["vector"]:

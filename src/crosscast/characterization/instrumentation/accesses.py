@@ -13,7 +13,6 @@ from crosscast.characterization.builtins.mangling import parse
 from crosscast.characterization.instrumentation.inline import Call, parse_call
 
 _ALIGN = re.compile(r"\balign (\d+)")
-_POINTER = re.compile(r"ptr(?: addrspace\(\d+\))?")
 _TRANSFERS = re.compile(r"llvm\.(memcpy|memmove|memset)\.")
 _LLVM_TYPES = {
     "char": "i8",
@@ -66,28 +65,23 @@ def accesses_of(instruction: ir.Instruction, sizes: dict[str, tuple[int, int]]) 
 
 
 def _plain(instruction: ir.Instruction, sizes: dict[str, tuple[int, int]]) -> MemoryAccess:
-    parts = ir.split_top_level(instruction.text.split(" ", 1)[1])
-    position = 1 if instruction.opcode in ("load", "store") else 0
-    type_, pointer = ir.split_typed(parts[position])
-    type_ = type_[type_.index("ptr") :]
-    if instruction.opcode == "load":
-        value_type = instruction.type
-    elif instruction.opcode == "store":
-        value_type = ir.split_typed(parts[0])[0]
-        value_type = re.sub(r"^(atomic |volatile )+", "", value_type)
-    else:
-        value_type = ir.split_top_level(parts[1], " ")[0]  # the order of an atomic follows the value
+    operands = instruction.operands()
+    # A load begins with its type and a store with its value; atomics begin with the pointer.
+    first = instruction.opcode in ("load", "store")
+    pointer, value_type = operands[1 if first else 0], operands[0 if first else 1].type
     nbytes = sizes[value_type][0] if value_type in sizes else scalar_bytes(value_type)
     align = _ALIGN.search(instruction.text)
     alignment = int(align[1]) if align else nbytes
     if instruction.opcode == "cmpxchg":
-        return MemoryAccess("compare-exchange", pointer, type_, nbytes, alignment, success="pair")
+        return MemoryAccess(
+            "compare-exchange", pointer.value, pointer.type, nbytes, alignment, success="pair"
+        )
     kinds: dict[str, Literal["read", "write", "read-write"]] = {
         "load": "read",
         "store": "write",
         "atomicrmw": "read-write",
     }
-    return MemoryAccess(kinds[instruction.opcode], pointer, type_, nbytes, alignment)
+    return MemoryAccess(kinds[instruction.opcode], pointer.value, pointer.type, nbytes, alignment)
 
 
 def scalar_bytes(type_: str) -> int:
@@ -100,13 +94,6 @@ def scalar_bytes(type_: str) -> int:
     return {"half": 2, "bfloat": 2, "float": 4, "double": 8}.get(type_, 8)
 
 
-def _pointer_type(text: str) -> str:
-    """Pointer type at the start of an argument's type and attributes."""
-    match = _POINTER.match(text)
-    assert match is not None
-    return match[0]
-
-
 def _transfer(call: Call, name: str) -> list[MemoryAccess]:
     length = call.arguments[2][1]
     nbytes = int(length) if length.isdigit() else 0
@@ -114,7 +101,7 @@ def _transfer(call: Call, name: str) -> list[MemoryAccess]:
     def side(position: int, kind: Literal["read", "write"]) -> MemoryAccess:
         type_, pointer = call.arguments[position]
         align = _ALIGN.search(type_)
-        pointer_type = _pointer_type(type_)
+        pointer_type = ir.Operand.parse(type_).type
         return MemoryAccess(kind, pointer, pointer_type, nbytes, int(align[1]) if align else 1, length=length)
 
     return [side(0, "write")] if name == "memset" else [side(1, "read"), side(0, "write")]
@@ -122,7 +109,7 @@ def _transfer(call: Call, name: str) -> list[MemoryAccess]:
 
 def _builtin(call: Call, access: Access) -> MemoryAccess:
     type_, pointer = call.arguments[access.pointer]
-    pointer_type = _pointer_type(type_)
+    pointer_type = ir.Operand.parse(type_).type
     index = None
     if access.index is not None:
         index_type, value = call.arguments[access.index]
@@ -145,7 +132,7 @@ def _async_copy(call: Call) -> list[MemoryAccess]:
 
     def side(position: int, kind: Literal["read", "write"]) -> MemoryAccess:
         type_, pointer = call.arguments[position]
-        pointer_type = _pointer_type(type_)
+        pointer_type = ir.Operand.parse(type_).type
         return MemoryAccess(kind, pointer, pointer_type, nbytes, nbytes, repeated=True)
 
     return [side(1, "read"), side(0, "write")]

@@ -261,7 +261,7 @@ class Lowering:
         """Write the arguments to a record, each with whether it is a pointer, and hand it over."""
         self.ordered = True
         number = len(self.print_calls)
-        types = [_value_type(type_) for type_, _ in call.arguments]
+        types = [ir.Operand.parse(type_).type for type_, _ in call.arguments]
         self.print_calls.append(types)
         if len(types) > _MOST_PRINT_ARGUMENTS:
             raise UnsupportedError(
@@ -299,12 +299,6 @@ def _refuse(instruction: ir.Instruction, name: str) -> None:
     for pattern, what in _REFUSED:
         if pattern.search(name):
             raise UnsupportedError(f"{instruction.where}{what} ({name}) is not supported")
-
-
-def _value_type(text: str) -> str:
-    match = re.match(r"<[^>]*>|ptr(?: addrspace\(\d+\))?|\S+", text)
-    assert match is not None
-    return match[0]
 
 
 def declarations(module: ir.Module, text: str) -> list[str]:

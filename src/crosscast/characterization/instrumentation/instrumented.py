@@ -104,7 +104,7 @@ class Instrumented:
         """Regions of the program's variables: name; size, granule, place, and three flags."""
         return [
             (
-                variable.name.removeprefix("@").strip('"'),
+                ir.symbol(variable.name),
                 [variable.nbytes, self.granules.get(name, 4), 1, int(variable.address_space == 2), 0, 0],
             )
             for name, variable in self.variables.items()

@@ -119,16 +119,13 @@ class PointerClasses:
             for value, _ in instruction.incoming:
                 self._same(result, value)
             return
-        operands = instruction.text.split(" ", 1)[1]
         if opcode == "getelementptr":
-            self._same(result, ir.split_typed(ir.split_top_level(operands)[1])[1])
+            self._same(result, instruction.operands()[1].value)
         elif opcode == "select":
-            for part in ir.split_top_level(operands)[1:]:
-                self._same(result, ir.split_typed(part)[1])
-        elif opcode in ("addrspacecast", "bitcast"):
-            self._same(result, ir.split_typed(operands.rsplit(" to ", 1)[0])[1])
-        elif opcode == "freeze":
-            self._same(result, ir.split_typed(operands)[1])
+            for operand in instruction.operands()[1:]:
+                self._same(result, operand.value)
+        elif opcode in ("addrspacecast", "bitcast", "freeze"):
+            self._same(result, instruction.operands()[0].value)
         elif opcode != "alloca":
             self._unite(result, _UNKNOWN)
 
