@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from crosscast.cluster.swf import read_swf
     from crosscast.configuration import Configuration
     from crosscast.data.dataset import Dataset, bundled_dataset, read_dataset
+    from crosscast.data.devices import device_named
     from crosscast.data.isolated_runs import read_profile as read_corun_profile
     from crosscast.data.views import join
     from crosscast.decide.colocation import choose_colocation as colocate
@@ -68,6 +69,7 @@ __all__ = [
     "bundled_dataset",
     "characterize",
     "colocate",
+    "device_named",
     "errors",
     "evaluate",
     "expect_close",
@@ -113,6 +115,7 @@ _HOMES = {
     "bundled_dataset": "crosscast.data.dataset:bundled_dataset",
     "characterize": "crosscast.characterization:characterize",
     "colocate": "crosscast.decide.colocation:choose_colocation",
+    "device_named": "crosscast.data.devices:device_named",
     "evaluate": "crosscast.questions:evaluate",
     "expect_close": "crosscast.suite.application:expect_close",
     "join": "crosscast.data.views:join",

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["Device"]
+__all__ = ["SPEED_NUMBERS", "Device"]
+
+SPEED_NUMBERS = (
+    *("peak_flop_per_s", "clock_hz", "bandwidth_bytes_per_s", "compute_units", "cores"),
+    *("l1_bytes", "l2_bytes", "tdp_w"),
+)
+"""Columns of the table of devices that may set how fast a device is.
+
+Sizes of memory set what fits, not how fast it is; lowest clocks, turbo clocks and third caches are of CPUs
+alone.
+"""
 
 
 @dataclass(frozen=True)

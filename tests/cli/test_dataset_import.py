@@ -14,8 +14,9 @@ import pytest
 from crosscast.cli import main
 from crosscast.data.dataset import read_dataset
 from crosscast.data.profiles import write_parquet
+from crosscast.data.sources import IMPORTERS
 from crosscast.profile import Profile
-from support.commands import Output
+from support.commands import Command, Output
 from support.tables import lassen, quartz, write_rows
 
 ProfileMaker = Callable[..., Profile]
@@ -60,6 +61,21 @@ def test_another_dataset_stays_unless_it_is_to_be_replaced(
     assert "--replace" in capsys.readouterr().err
     assert main([*command, "--size", "small", "--replace"]) == 0
     assert read_dataset(tmp_path / "out").profiles.column("size").to_pylist() == ["small"]
+
+
+def test_each_importer_says_its_licence_its_origin_and_the_files_that_it_wants(capsys: Output) -> None:
+    sources = Command.of("dataset sources")
+    found = {each["name"]: each for each in sources.answer(capsys)}
+    assert list(found) == list(IMPORTERS)
+    text = sources.text(capsys)
+    for name, each in found.items():
+        assert all(each[fact] in text for fact in ("about", "licence", "origin"))
+        assert all(" or ".join(file["names"]) in text for file in each["files"])
+        if name not in ("aiwc", "crosscast"):
+            assert each["files"] and "github.com/" in each["origin"]
+    assert found["gavel_pairs"]["files"][0]["names"] == ["gavel_standalone.csv"]
+    needed = [file["required"] for file in found["aiwc2018"]["files"]]
+    assert needed == [True, True, False]
 
 
 def test_a_missing_folder_is_one_sentence_and_exit_2(tmp_path: Path, capsys: Output) -> None:

@@ -143,9 +143,18 @@ def test_devices_levels_and_invocations_can_be_chosen(capsys: Output, model: str
     assert answer(capsys, file, "--model", model, "--invocations", "50")["invocations"] == 50
 
 
+SHEET = """type = "gpu"
+compute_units = 20
+cores = 2560
+clock_hz = 1.7e9
+peak_flop_per_s = 8.7e12
+bandwidth_bytes_per_s = 3.2e11
+"""
+
+
 def test_a_described_device_is_predicted(capsys: Output, model: str, file: str, tmp_path: Path) -> None:
     path = tmp_path / "next.toml"
-    path.write_text('device = "next"\ntype = "gpu"\nvendor = "Nvidia"\nclock_hz = 1.9e9\n')
+    path.write_text(f'device = "next"\nvendor = "Nvidia"\n{SHEET}')
     found = answer(capsys, file, "--model", model, "--device-file", str(path))
     assert [each["device"] for each in found["devices"]] == ["big", "bigger", "red", "host", "next"]
     alone = answer(capsys, file, "--model", model, "--devices", "big", "--device-file", str(path))
@@ -160,7 +169,12 @@ def test_a_described_device_is_predicted(capsys: Output, model: str, file: str, 
         ('device = "x"\ntype = "fpga"', "type: expected one of cpu, gpu, accelerator"),
         ('device = "x"\ntype = "gpu"\nclock_mhz = 3', "unknown key 'clock_mhz'"),
         ('device = "x"\ntype = "gpu"\ncores = -2', "cores: expected a number of at least 1"),
-        ('device = "big"\ntype = "gpu"', "expected another key than those of other devices, found big"),
+        (f'device = "big"\n{SHEET}', "expected another key than those of other devices, found big"),
+        ('device = "x"\ntype = "gpu"\ncores = 64', "expected at least 5 of peak_flop_per_s, clock_hz, "),
+        (
+            'device = "x"\ntype = "gpu"\npeak_flop_per_s = 82.6',
+            "as gpus have, found 82.6, which would be 8.26e+13 if it is in Tflop/s",
+        ),
         ("device = ", "expected a description of a device in TOML"),
     ],
 )
@@ -174,11 +188,30 @@ def test_a_wrong_description_names_its_field(
     assert reason in error
 
 
-def test_an_unknown_device_names_the_known_ones_and_how_to_add_one(
+def test_a_device_of_the_catalogue_is_predicted_by_its_key_or_name_once(
     capsys: Output, model: str, file: str
 ) -> None:
-    error = refusal(capsys, file, "--model", model, "--devices", "big,tpu")
-    assert "--devices: expected some of big, bigger, red, host, found 'tpu'" in error
+    found = answer(capsys, file, "--model", model, "--devices", "host,RTX 3090,rtx3090")
+    assert [each["device"] for each in found["devices"]] == ["host", "rtx3090"]
+
+
+def test_a_device_far_outside_of_the_known_ones_is_warned_of(capsys: Output, file: str) -> None:
+    found = answer(capsys, file, "--model", "opencl-15-devices", "--devices", "gtx1080,rtx4090")
+    (warning,) = (each for each in found["warnings"] if "rtx4090" in each)
+    assert "is far outside of the 15 devices that the model was trained on (l2_bytes 7.55e+07 " in warning
+    known, new = (each["high_s"] / each["low_s"] for each in found["devices"])
+    assert new > known
+    (none,) = answer(capsys, file, "--model", "opencl-15-devices", "--devices", "gtx1080")["kernels"]
+    assert not any("outside of the 15 devices" in each for each in none["warnings"])
+
+
+def test_an_unknown_device_names_the_known_ones_near_ones_and_how_to_add_one(
+    capsys: Output, model: str, file: str
+) -> None:
+    error = refusal(capsys, file, "--model", model, "--devices", "big,rtx409")
+    assert "--devices: expected some of big, bigger, red, host, or a device of the catalogue" in error
+    assert "found 'rtx409', near to which it has rtx4090" in error
+    assert "crosscast devices --catalogue" in error
     assert "crosscast dataset build" in error
     assert "--device-file" in error
 

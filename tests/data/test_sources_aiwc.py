@@ -75,6 +75,20 @@ def test_the_stray_row_of_kmeans_is_left_out(tmp_path: Path) -> None:
     assert profiles.num_rows == len(default_features())
 
 
+@pytest.mark.parametrize("name", ["full_dat.Rda", "featdata.Rda"])
+def test_the_files_of_r_are_refused_with_what_they_lack(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).touch()
+    for path in (tmp_path, tmp_path / name):
+        with pytest.raises(InputError, match=rf"features_all_invocations.parquet and runtimes.*{name}"):
+            import_source("aiwc2018", path)
+
+
+def test_features_of_first_invocations_alone_are_refused(tmp_path: Path) -> None:
+    first = [row for row in default_features() if row["invocation"] == 0]
+    with pytest.raises(InputError, match=r"expected all invocations of each kernel, found 0 alone, as"):
+        import_source("aiwc2018", write_source(tmp_path / "s", features=first))
+
+
 def test_energy_names_sensor_and_domain_and_the_kernel_where_it_is_of_one(tmp_path: Path) -> None:
     text = f"{ENERGY}kmeans,gtx1080,large,1.0,1\ndwt,i7-6700k,large,2.0,1\n"
     energy = rows(import_source("aiwc2018", write_source(tmp_path / "s", energy=text)).energy)

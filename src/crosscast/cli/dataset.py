@@ -174,8 +174,20 @@ def describe(folder: Path, /, *, output: Output = OUTPUT) -> None:
     output.show(found.to_dict, lambda: description_report(found))
 
 
+def sources(*, output: Output = OUTPUT) -> None:
+    """List what can be imported: what it is, its licence, where it is from, and which files are wanted."""
+    output.check()
+    # Imported here: `--help` needs no pyarrow.
+    from crosscast.data.sources import IMPORTERS
+    from crosscast.report.catalogues import sources_report
+
+    found = [importer.to_dict() for importer in IMPORTERS.values()]
+    output.show(lambda: found, lambda: sources_report(found))
+
+
 app = cyclopts.App(name="dataset", help="Import, build, merge and describe datasets.")
 app.command(build)
 app.command(merge)
 app.command(imports)
 app.command(describe)
+app.command(sources)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +12,7 @@ from crosscast.characterization.embedding.files import read_content, read_embedd
 from crosscast.characterization.embedding.payload import profile_of
 from crosscast.cli.options import dataset_named
 from crosscast.data.profiles import from_row, read_csv, read_parquet
-from crosscast.data.schema import DEVICES
-from crosscast.device import Device
 from crosscast.errors import InputError
-from crosscast.fields import Fields
 from crosscast.profile import Profile
 
 if TYPE_CHECKING:
@@ -177,36 +173,3 @@ def _only(option: str, name: str | None, observations: Observations, names: Sequ
         known = format_names(list(dict.fromkeys(names)), _MOST_NAMED)
         raise InputError(f"{option}: expected one of {known}, found {name!r}")
     return observations.rows(np.array([each == name for each in names]))
-
-
-_TEXTS = ("name", "vendor", "series")
-_TYPES = ("cpu", "gpu", "accelerator")
-_NUMBERS = {column.name: column for column in DEVICES.columns if column.type in ("integer", "real")}
-
-
-def read_device(path: Path) -> Device:
-    """Read the description of a device.
-
-    A TOML file with ``device`` (its key), ``type``, and what is known of ``name``, ``vendor``, ``series`` and
-    the numbers of the table of devices, in its units.
-    """
-    try:
-        with path.open("rb") as file:
-            fields = Fields(tomllib.load(file), str(path))
-    except OSError as error:
-        raise InputError(f"{path}: cannot read the file ({error.strerror})") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: expected a description of a device in TOML ({error})") from error
-    fields.require("device", "a key such as gtx1080")
-    fields.require("type", f"one of {', '.join(_TYPES)}")
-    key, kind = fields.text("device"), fields.choice("type", _TYPES, "")
-    texts = {name: fields.text(name) or "" for name in _TEXTS}
-    numbers = {}
-    for name, column in _NUMBERS.items():
-        value = fields.number(name)
-        if value is not None:
-            if value < (column.ge or 0):
-                raise fields.fail(name, f"a number of at least {column.ge:g}")
-            numbers[name] = float(value)
-    fields.finish()
-    return Device(str(key), type=kind, numbers=numbers, **texts)

@@ -126,9 +126,10 @@ def time(
         Measured time of the kernel on a device, in seconds, such as `gtx1080=0.00123`; may be repeated. The
         predictions for the other devices are conditioned on it.
     devices
-        Devices, separated by commas; by default all that the model knows.
+        Devices, separated by commas: those that the model knows, which are the default, and devices of the
+        catalogue (`crosscast devices --catalogue`), on which nothing was measured.
     device_file
-        Description (TOML) of a device on which nothing was measured, which is predicted too; may be repeated.
+        Data sheet (TOML) of a further device on which nothing was measured; may be repeated.
     invocations
         How often a kernel is launched in a run; by default as often as in FILE.
     """
@@ -405,19 +406,34 @@ def _chosen(
     """The devices to predict; ``None`` for all that the model knows."""
     if named is None and not files:
         return None
-    from crosscast.cli.files import read_device
+    from crosscast.data.devices import read_device
 
-    for name in named or ():
-        if name not in known:
-            raise InputError(f"--devices: expected some of {', '.join(known)}, found {name!r}: {_HOW_TO_ADD}")
+    chosen = list(known) if named is None else [_named_device(name, known) for name in named]
     described = [read_device(file) for file in files]
-    keys = [*known, *(device.key for device in described)]
+    keys = [*known, *(each.key for each in (*chosen, *described) if not isinstance(each, str))]
     for file, device in zip(files, described, strict=True):
         if keys.count(device.key) > 1:
             raise InputError(
                 f"{file}: device: expected another key than those of other devices, found {device.key}"
             )
-    return [*(known if named is None else named), *described]
+    # A device of the catalogue may be named by its key and by its name.
+    return [*{each if isinstance(each, str) else each.key: each for each in chosen}.values(), *described]
+
+
+def _named_device(name: str, known: Sequence[str]) -> str | Device:
+    """A device that the model knows, or else one of the catalogue."""
+    from crosscast.data.devices import device_named
+
+    if name in known:
+        return name
+    try:
+        device = device_named(name)
+    except InputError as error:
+        raise InputError(
+            f"--devices: expected some of {', '.join(known)}, or {error.expected}, found {error.found}; "
+            f"{_HOW_TO_ADD}"
+        ) from None
+    return device.key if device.key in known else device
 
 
 def _check_device(option: str, device: str | None, known: Sequence[str]) -> None:

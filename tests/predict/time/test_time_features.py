@@ -12,12 +12,12 @@ from hypothesis.extra.numpy import arrays
 
 from crosscast.arrays import Reals
 from crosscast.data.schema import DEVICES
-from crosscast.device import Device
+from crosscast.device import SPEED_NUMBERS, Device
 from crosscast.errors import InputError
 from crosscast.predict.time.combined import Neighbours
 from crosscast.predict.time.data import ProfileBatch
 from crosscast.predict.time.models import FEATURES, choose_features, feature_matrix
-from crosscast.predict.time.unseen import NUMBERS, Descriptors, fit_similarity, similarity_weights
+from crosscast.predict.time.unseen import Descriptors, fit_similarity, similarity_weights
 from crosscast.profile import METRICS
 from support.grids import kin_devices, kin_grid, kin_times, small_profiles
 
@@ -157,7 +157,7 @@ def test_a_missing_number_is_the_mean_of_the_devices_most_alike() -> None:
     ]
     found = Descriptors.of(devices)
     assert found.device_numbers == ("clock_hz",)
-    assert set(NUMBERS) <= {column.name for column in DEVICES.columns}
+    assert set(SPEED_NUMBERS) <= {column.name for column in DEVICES.columns}
     clocks = np.exp(found.device_logs[:, 0])
     assert clocks[:2] == pytest.approx([1e9, 4e9])
     assert clocks[2] == pytest.approx(2e9)  # of its type and vendor

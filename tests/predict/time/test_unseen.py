@@ -22,6 +22,7 @@ from crosscast.predict.time.unseen import (
     Descriptors,
     Kriging,
     Pairs,
+    Transfer,
     UnseenDevices,
     enough_devices,
     fit_kriging,
@@ -143,6 +144,44 @@ def test_on_the_published_data_the_median_error_is_below_a_quarter() -> None:
     errors, halves = left_out(grid_of(published("aiwc2018", "aiwc2018")))
     assert np.median(np.abs(np.expm1(errors))) < 0.25
     assert 0.8 < (np.abs(errors) <= halves).mean() < 0.95
+
+
+def test_far_outside_of_the_known_devices_a_forecast_is_less_sure_by_the_stated_rule(
+    kin: Grid, unseen: UnseenDevices
+) -> None:
+    known = kin.devices[0]
+    most = max(device.numbers["peak_flop_per_s"] for device in kin.devices[:-1])
+
+    def device(times: float) -> Device:
+        return replace(known, key="new", numbers={**known.numbers, "peak_flop_per_s": times * most})
+
+    assert unseen.far(device(1.9)) == {}
+    ((name, (_, high, outside)),) = unseen.far(device(8)).items()
+    assert name == "peak_flop_per_s"
+    assert [high, outside] == pytest.approx([most, 8])
+    found = unseen.transfer(device(8))
+    pairs = unseen.descriptors.joined(device(8)).pairs(len(kin.devices) - 1)
+    before = Transfer.of(unseen.similarity, unseen.kriging, pairs)
+    assert found.sd == pytest.approx(np.hypot(before.sd, 0.5 * np.log(8 / 2)))
+    assert (found.weights == before.weights).all()
+
+
+def test_beyond_the_published_devices_intervals_hold_nine_in_ten_times() -> None:
+    """Fitted to the devices with the least and the greatest peak rates or numbers of compute units."""
+    grid = grid_of(published("aiwc2018", "aiwc2018"))
+    held = []
+    for name in ("peak_flop_per_s", "compute_units"):
+        order = np.argsort([device.numbers[name] for device in grid.devices]).tolist()
+        for some in (order[:7], order[-7:]):
+            unseen = fit_unseen(grid.on(sorted(some)), 0)
+            known = grid.log_time[:, sorted(some)]
+            for place in set(order) - set(some):
+                if unseen.far(grid.devices[place]):
+                    transfer = unseen.transfer(grid.devices[place])
+                    error = np.abs(transfer.log_time(known) - grid.log_time[:, place])
+                    held.append((error <= unseen.factor(0.9) * transfer.sd).mean())
+    assert len(held) > 10
+    assert 0.85 < np.mean(held) < 1
 
 
 def test_a_kernel_that_is_slower_everywhere_is_so_there(kin: Grid, unseen: UnseenDevices) -> None:

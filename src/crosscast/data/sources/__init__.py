@@ -32,13 +32,32 @@ class Importer:
     function: str  # Its module in this folder and its name there: a `Source`, or a function
     help: str  # What is imported, and where it is from
     path: str  # What the path is
+    licence: str  # Of the data
+    origin: str  # The public place, and what of it the files are made of
     options: tuple[Option, ...] = ()
 
     def __call__(self, path: str | Path, **options: Any) -> Dataset:
         """Make a dataset."""
-        module, _, name = self.function.partition(":")
-        found: Dataset = getattr(import_module(f"{__package__}.{module}"), name)(path, **options)
+        found: Dataset = self._reader()(path, **options)
         return found
+
+    def _reader(self) -> Any:
+        module, _, name = self.function.partition(":")
+        return getattr(import_module(f"{__package__}.{module}"), name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What it is, where it is from, and the files that it wants, as far as these are declared."""
+        files = [
+            {
+                "names": list(file.names),
+                "required": file.is_needed,
+                "columns": [column.name for column in file.columns],
+            }
+            for file in getattr(self._reader(), "files", ())
+        ]
+        about = self.help.partition("\n\n")[0]
+        facts = {"name": self.name, "about": about, "licence": self.licence, "origin": self.origin}
+        return {**facts, "path": " ".join(self.path.split()), "files": files}
 
 
 def _importers() -> dict[str, Importer]:
@@ -50,6 +69,8 @@ def _importers() -> dict[str, Importer]:
             told["reader"],
             told["help"],
             told["path"],
+            told["licence"],
+            told["origin"].strip(),
             tuple(Option(**{**each, "type": kinds[each["type"]]}) for each in told.get("options", ())),
         )
         for name, told in tomllib.loads(content).items()

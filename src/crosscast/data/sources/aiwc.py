@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -189,6 +190,10 @@ def _energy_row(row: Mapping[str, Any]) -> dict[str, Any]:
 def _aiwc2018(found: Found) -> Dataset:
     """The published data: profiles, times, and energy if its file is there."""
     (features,), (runtimes,), energy = (found.files[file] for file in AIWC2018.files)
+    if all(row["invocation"] == 0 for row in features.rows):
+        # Kernels are launched up to thousands of times, unlike each time: forecasts moved by a third.
+        expected = "all invocations of each kernel"
+        raise InputError.of(where=features.path, field="invocation", expected=expected, found=_FIRST_ALONE)
     profiles = [_profile_row(row) for row in features.rows if (row["application"], row["kernel"]) != _STRAY]
     invocations = Counter((row["application"], row["kernel"], row["size"]) for row in profiles)
     watched = (_energy_row(row) for file in energy for row in file.rows)
@@ -202,7 +207,33 @@ def _aiwc2018(found: Found) -> Dataset:
     )
 
 
-AIWC2018 = Source("aiwc2018", (_FEATURES, _RUNTIMES, _ENERGY), _aiwc2018)
+_FIRST_ALONE = "0 alone, as the origin's full_dat.Rda has it"
+_FILES_OF_R = (".rda", ".rdata", ".rds")
+
+
+@dataclass(frozen=True)
+class _AIWC2018(Source):
+    """The source; files of R, which the origin has, are refused with what they lack."""
+
+    def __call__(self, path: str | Path, **options: Any) -> Dataset:
+        """Make a dataset of a folder with the source's files."""
+        path = Path(path)
+        there = sorted(path.glob("*")) if path.is_dir() else [path]
+        of_r = [each.name for each in there if each.suffix.lower() in _FILES_OF_R]
+        if of_r and not (_FEATURES.matches(there) and _RUNTIMES.matches(there)):
+            names = (*_FEATURES.names, *_RUNTIMES.names)
+            raise InputError.of(
+                where=path,
+                expected=f"a folder with {' and '.join(names)} (docs/importing.md has their columns)",
+                found=(
+                    f"R's data files ({', '.join(of_r)}): of the origin's, full_dat.Rda has the features of "
+                    "invocation 0 alone, and featdata.Rda names its columns otherwise"
+                ),
+            )
+        return super().__call__(path, **options)
+
+
+AIWC2018 = _AIWC2018("aiwc2018", (_FEATURES, _RUNTIMES, _ENERGY), _aiwc2018)
 
 
 _HEADER = ["metric", "category", "count"]

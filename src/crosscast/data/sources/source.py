@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from crosscast.data.dataset import TABLES, Dataset, is_cut_off, parts, read_dataset, write_dataset
+from crosscast.data.devices import rows_of
 from crosscast.data.files import locked
 from crosscast.data.library import pa, pc, pq
 from crosscast.data.schema import Column, ColumnType, Schema
@@ -154,20 +155,11 @@ def read_file(file: File, path: Path, word: str = "") -> FoundFile:
 def facts_of(name: str) -> tuple[dict[str, dict[str, str]], dict[str, dict[str, Any]]]:
     """Notes by table and name, and rows of the table of devices by key, of a TOML file of this package."""
     content = tomllib.loads(resources.files(__package__).joinpath(f"{name}.toml").read_text(encoding="utf-8"))
-    origin, sources = content.get("origin", ""), content.get("sources", {})
+    origin = content.get("origin", "")
     notes: dict[str, dict[str, str]] = {table: {"origin": origin} for table in content.get("with_origin", ())}
     for table, texts in content.get("notes", {}).items():
         notes[table] = notes.get(table, {}) | texts
-    devices = {}
-    for device, facts in content.get("devices", {}).items():
-        told = facts.pop("from", {})
-        default = told.pop("*", f"{{{next(iter(sources))}}}")
-        told = {
-            fact: told.get(fact, default).format_map(sources).format(origin=origin, device=device)
-            for fact in facts
-        }
-        devices[device] = {"device": device, **facts, "sources": told}
-    return notes, devices
+    return notes, rows_of(content, origin)
 
 
 def _table(path: Path, what: str) -> Table:

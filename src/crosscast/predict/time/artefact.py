@@ -180,7 +180,11 @@ class TrainedTimeModel:
         made_of = forecast.posterior
         assert made_of is not None
         found: list[list[str]] = [[] for _ in range(len(batch))]
-        warned = [self._other_toolchains(batch, made_of), self._outside(batch, forecast)]
+        warned = [
+            self._far_devices(len(batch), devices or ()),
+            self._other_toolchains(batch, made_of),
+            self._outside(batch, forecast),
+        ]
         if measured is not None:
             warned.append(self._far_probes(made_of))
         for row, sentence in chain.from_iterable(warned):
@@ -205,6 +209,24 @@ class TrainedTimeModel:
                 )
             times[0, keys.index(key)] = seconds
         return times if probes else None
+
+    def _far_devices(self, rows: int, devices: Sequence[str | Device]) -> Iterator[tuple[int, str]]:
+        """Devices that are far outside of those of the training, whose intervals are wider for that."""
+        unseen, known = self.predictor.unseen, self.predictor.keys
+        for device in devices:
+            if unseen is None or isinstance(device, str) or device.key in known:
+                continue
+            far = sorted(unseen.far(device).items(), key=lambda item: -item[1][2])
+            numbers = ", ".join(
+                f"{name} {device.numbers[name]:.3g} against {low:.3g} to {high:.3g}"
+                for name, (low, high, _) in far
+            )
+            for row in range(rows if far else 0):
+                yield (
+                    row,
+                    f"{device.key} is far outside of the {len(known)} devices that the model was trained on "
+                    f"({numbers}): its interval is wider for that, and may still be too narrow",
+                )
 
     def _other_toolchains(self, batch: ProfileBatch, made_of: Posterior) -> Iterator[tuple[int, str]]:
         """How profiles of other toolchains change predictions: as was measured, or as counts matter.
