@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter as Option
+from cyclopts import Token
 
 from crosscast.cli.options import Flag, Whole, check_picture
 from crosscast.errors import InputError
@@ -375,6 +376,13 @@ Standard = Literal["1.0", "1.1", "1.2", "2.0", "3.0", "clc++1.0", "clc++2021", "
 _Repeated = Annotated[tuple[str, ...], Option(negative="", show_default=False, allow_leading_hyphen=True)]
 
 
+def _compiler_options(type_: type, tokens: Sequence[Token]) -> tuple[str, ...]:
+    """The options as a compiler takes them: `-D N` and `-I folder` in one word."""
+    del type_
+    flags = {"--define": "-D", "-D": "-D", "--include": "-I", "-I": "-I"}
+    return tuple(flags.get(token.keyword or "", "") + token.value for token in tokens)
+
+
 def characterize(
     file: Path,
     /,
@@ -388,11 +396,16 @@ def characterize(
     shared: int | None = None,
     arg: _Repeated = (),
     seed: Whole | None = None,
-    define: Annotated[tuple[str, ...], Option(name=["--define", "-D"], negative="", show_default=False)] = (),
-    include: Annotated[
-        tuple[str, ...], Option(name=["--include", "-I"], negative="", show_default=False)
+    option: Annotated[
+        tuple[str, ...],
+        Option(
+            name=["--option", "--define", "-D", "--include", "-I"],
+            converter=_compiler_options,
+            negative="",
+            show_default=False,
+            allow_leading_hyphen=True,
+        ),
     ] = (),
-    option: _Repeated = (),
     std: Standard | None = None,
     json: Flag = False,
     csv: Flag = False,
@@ -451,12 +464,9 @@ def characterize(
         A kernel argument; see above.
     seed
         Random seed of the fills; 0 unless given.
-    define
-        Macro for the compiler, such as `N=16`.
-    include
-        Folder where the compiler looks for included files.
     option
-        Any other compiler option, such as `-cl-fast-relaxed-math`.
+        For the compiler: a macro (`-D N=16`), a folder of included files (`-I include`), or any other
+        option (`--option -cl-fast-relaxed-math`).
     std
         Version of OpenCL C, 1.2 unless given, or C++ for OpenCL; of C++ for CUDA and HIP.
     json
@@ -507,10 +517,7 @@ def characterize(
         memory_limit=None if memory_limit is None else parse_bytes(memory_limit),
         published=compat is not None,
     )
-    compiler_options = (*(f"-D{name}" for name in define), *(f"-I{folder}" for folder in include), *option)
-    direct = Direct(
-        *(kernel, global_size, local_size, offset, arg, seed, compiler_options, std, grid, block, shared)
-    )
+    direct = Direct(*(kernel, global_size, local_size, offset, arg, seed, option, std, grid, block, shared))
     outputs.prepare()
     _run((file, *more), direct, outputs, options)
 
