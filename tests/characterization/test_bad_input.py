@@ -385,7 +385,9 @@ def _children() -> list[int]:
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-            if parent == os.getpid() and b"/worker.py" in (entry / "cmdline").read_bytes():
+            # Idle workers have no child.
+            busy = any((task / "children").read_text() for task in (entry / "task").iterdir())
+            if busy and parent == os.getpid() and b"/worker.py" in (entry / "cmdline").read_bytes():
                 found.append(int(entry.name))
         except (OSError, IndexError):  # it has ended meanwhile
             continue
@@ -513,3 +515,22 @@ def test_ir_that_reaches_outside_the_program_is_refused(module: str, body: str, 
 def test_the_same_ir_without_that_runs() -> None:
     kernel = Kernel.from_ir(_IR.format(module="", body=""), "k")
     assert crosscast.characterize(kernel, 1, 1, [ints(1)]).metrics["total_instruction_count"] == 2
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "a[x] = 1;",
+        "a[b[x] - b[x] + x] = 1;",
+        "for (int k = 0; k < n; k++) a[k] = 1;",
+        "a[x - 1 < 0 ? 0 : b[0] - b[0] + x - 3] = 1;",
+        "local int t[8]; t[x + b[0] - b[0]] = 1; barrier(CLK_LOCAL_MEM_FENCE); a[0] = t[0];",
+    ],
+    ids=["row", "counted", "loop", "before the end", "local"],
+)
+def test_accesses_outside_of_every_buffer_are_noticed_without_checks(body: str, threads: int) -> None:
+    source = f"kernel void k(global int *a, global int *b, int n) {{ int x = get_global_id(0); {body} }}"
+    a, b = np.zeros(16, np.int32), np.zeros(64, np.int32)
+    with pytest.raises(KernelFault, match=r"k: .*accessed memory that is not its own: .*--check-bounds"):
+        launch(source, 32, 16, a, b, np.int32(32), threads=threads)

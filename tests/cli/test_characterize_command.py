@@ -163,10 +163,15 @@ def test_compat_writes_the_published_files(command: Command, tmp_path: Path, cap
     for _ in range(2):
         assert command("k.toml", "--compat", "aiwc") == 0
     text = "metric,category,count\nOpcode,Compute,8\nUnique Read/Write Ratio,Memory,0.3333\n"
-    assert Path("aiwc_k_0.csv").read_text() == Path("aiwc_k_1.csv").read_text() == text
+    assert Path("aiwc_k_0.csv").read_text() == text
+    assert not Path("aiwc_k_1.csv").exists(), "a second run is no second invocation"
     assert command("three.toml", "--compat", "aiwc", "--out", "new/folder") == 0
+    kept = Path("new/folder/aiwc_kl_7.csv")
+    kept.write_text("another kernel's")
+    assert command("three.toml", "--compat", "aiwc", "--out", "new/folder") == 0
+    assert command("k.toml", "--compat", "aiwc", "--out", "new/folder") == 0
     names = sorted(path.name for path in Path("new/folder").iterdir())
-    assert names == ["aiwc_k_0.csv", "aiwc_k_1.csv", "aiwc_l_0.csv"]
+    assert names == ["aiwc_k_0.csv", "aiwc_kl_7.csv", "aiwc_l_0.csv"]
     assert "wrote aiwc_k_0.csv" in capsys.readouterr().err
 
 

@@ -311,11 +311,13 @@ def test_numbers_look_as_the_tool_writes_them(make_profile: ProfileMaker) -> Non
     )
 
 
-def test_each_invocation_takes_the_first_free_number(tmp_path: Path, make_profile: ProfileMaker) -> None:
-    names = [write_aiwc(make_profile(), tmp_path).name for _ in range(3)]
+def test_the_first_invocation_replaces_those_of_an_earlier_run(
+    tmp_path: Path, make_profile: ProfileMaker
+) -> None:
+    names = [write_aiwc(make_profile(), tmp_path, number).name for number in range(3)]
     assert names == ["aiwc_reduce_0.csv", "aiwc_reduce_1.csv", "aiwc_reduce_2.csv"]
-    (tmp_path / names[1]).unlink()
-    assert write_aiwc(make_profile(), tmp_path).name == names[1]
+    write_aiwc(make_profile(), tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == names[:1]
 
 
 def test_a_folder_that_is_none_is_refused(tmp_path: Path, make_profile: ProfileMaker) -> None:

@@ -362,7 +362,8 @@ class Outputs:
         from crosscast.data.profiles import write_aiwc
 
         made(folder, "--out")
-        print(f"wrote {write_aiwc(profile, folder)}", file=sys.stderr)
+        invocation = sum(other.kernel == profile.kernel for other in self.profiles) - 1
+        print(f"wrote {write_aiwc(profile, folder, invocation)}", file=sys.stderr)
 
     def _print_csv(self, profile: Profile) -> None:
         from crosscast.data.profiles import csv_header, csv_row
@@ -525,14 +526,16 @@ def characterize(
 def _run(files: Sequence[Path], direct: Direct, outputs: Outputs, options: run.Options) -> None:
     """Run every launch; what is finished is shown even if a later one fails."""
     from crosscast.characterization.launchfiles.simfile import render_dumps
-    from crosscast.cli.running import run_launch
+    from crosscast.cli.running import LaunchesStatus, run_launch
 
     try:
         # One file after the other, as the arguments of all may be more than memory holds.
         for file in files:
             inputs = read_inputs(file, direct)
-            for launch in inputs.launches:
-                profile = run_launch(launch, len(outputs.profiles), options)
-                outputs.add(profile, render_dumps(inputs.simfile) if inputs.simfile else None)
+            with LaunchesStatus(len(inputs.launches)) as status:
+                for launch in inputs.launches:
+                    profile = run_launch(launch, len(outputs.profiles), options)
+                    outputs.add(profile, render_dumps(inputs.simfile) if inputs.simfile else None)
+                    status.advance()
     finally:
         outputs.finish()

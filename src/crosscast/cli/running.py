@@ -136,6 +136,24 @@ def time_left(seconds: float) -> str:
     return "less than a second left" if seconds < 1 else f"about {format_seconds(round(seconds))} left"
 
 
+class LaunchesStatus(StatusLine):
+    """Shows how many of the launches of a file are done, and how long the rest will take."""
+
+    def __init__(self, total: int) -> None:
+        super().__init__()
+        self._done, self._total = 0, total
+
+    def advance(self) -> None:
+        """Count one more launch; show the state if it is time to."""
+        self._done += 1
+        if self._done < self._total:
+            self.show(self.elapsed_s, self._text)
+
+    def _text(self) -> str:
+        left = time_left(self.elapsed_s / self._done * (self._total - self._done))
+        return f"{format_count(self._done)} of {format_count(self._total)} launches, {left}"
+
+
 def run_launch(launch: Launch, invocation: int, options: run.Options) -> Profile:
     """Characterize the launch of this number; how far it is shows on standard error."""
     # Imported here: `--help` needs no NumPy.

@@ -10,9 +10,9 @@ import csv
 import io
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -287,12 +287,19 @@ def render_aiwc(profile: Profile) -> str:
     return "\n".join(lines) + "\n"
 
 
-def write_aiwc(profile: Profile, folder: str | Path) -> Path:
-    """Write ``aiwc_<kernel>_<n>.csv`` with the first free number; return its path."""
+def write_aiwc(profile: Profile, folder: str | Path, invocation: int = 0) -> Path:
+    """Write ``aiwc_<kernel>_<invocation>.csv``; return its path.
+
+    The files that an earlier run left of the kernel go with its invocation 0, as they would read as further
+    invocations of this run.
+    """
     folder = Path(folder)
-    names = (folder / f"aiwc_{profile.kernel}_{number}.csv" for number in count())
-    path = next(name for name in names if not name.exists())
+    path = folder / f"aiwc_{profile.kernel}_{invocation}.csv"
     try:
+        if not invocation:
+            earlier = re.compile(rf"aiwc_{re.escape(profile.kernel)}_\d+\.csv")
+            for file in [file for file in folder.iterdir() if earlier.fullmatch(file.name)]:
+                file.unlink()
         with whole_file(path) as temporary:
             temporary.write_text(render_aiwc(profile), encoding="utf-8")
     except OSError as error:

@@ -155,6 +155,30 @@ static void reduce_region(struct reducing *x, struct pages *p) {
   reduce_even(x, even);
 }
 
+/* Counters from `low` to before `high` belong to no memory of the program's. */
+static void refuse_counted(struct reducing *x, struct pages *p, u64 low, u64 high) {
+  u64 g = x->r->granule;
+  for (u64 t = 0; t < x->threads; t++) {
+    u64 shift = shift_of(&x->c[t], x->r);
+    for (u64 at = low; at < high; at += g) {
+      u64 counter = at + shift;
+      if (!cc_touched(p, counter)) at += (PAGE - 1 - counter % PAGE) & -g;
+      else if (load_counter((void *)counter, g)) cc_fail(&x->c[t], OUTSIDE, 0, at, 0, 0, at, at);
+    }
+  }
+}
+
+/* Accesses outside of all regions leave counters beside them: what is farther away than a page faulted. */
+static void refuse_outside(struct reducing *x, struct pages *p) {
+  struct region *r = x->r, *first = regions_of(x->c->job), *last = first + x->c->job->n_regions - 1;
+  u64 g = r->granule, end = (r->start + r->size + g - 1) & -g, low = r->start & -PAGE, high = (end + PAGE - 1) & -PAGE;
+  if (r->place == LOCAL) low = r->start, high = end + PAGE;
+  if (r > first && r[-1].start + r[-1].size > low) low = (r[-1].start + r[-1].size + g - 1) & -g;
+  if (r < last && r[1].start < high) high = r[1].start;
+  refuse_counted(x, p, low, r->start);
+  refuse_counted(x, p, end, high);
+}
+
 void cc_reduce(struct context *c, struct job *j, struct levels *v) {
   struct pages pages;
   cc_open_pages(&pages);
@@ -162,6 +186,7 @@ void cc_reduce(struct context *c, struct job *j, struct levels *v) {
   struct reducing x = {.c = c, .v = v, .threads = j->threads, .level = cc_map(c, 16 * j->threads)};
   for (u64 i = 0; i < j->n_regions; i++) {
     x.r = regions_of(j) + i, x.log_g = __builtin_ctzll(x.r->granule);
+    if (x.r->place != IMAGE) refuse_outside(&x, &pages);
     reduce_region(&x, &pages);
   }
   cc_close_pages(&pages);
