@@ -151,23 +151,26 @@ def memory_metrics(counts: Counts) -> dict[str, MetricValue]:
 
 def windows(history: Mapping[int, int]) -> dict[int, int]:
     """How often each pattern of 16 successive outcomes occurred, the latest in the lowest bit."""
-    totals = _windows(history)
-    patterns = np.flatnonzero(totals)
-    return dict(zip(patterns.tolist(), totals[patterns].tolist(), strict=True))
+    patterns, totals = _windows(history)
+    return dict(zip(patterns.tolist(), totals.tolist(), strict=True))
 
 
-def _windows(history: Mapping[int, int]) -> npt.NDArray[np.int64]:
-    """Occurrences of each of the 2^16 patterns."""
+def _windows(history: Mapping[int, int]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Patterns that occurred, rising, and how often each did."""
     sequences, times = _arrays(history)
     full = sequences >= _FULL
-    return _sums(sequences[full] & (_FULL - 1), times[full])
+    patterns, position = _grouped(sequences[full] & (_FULL - 1))
+    totals = np.zeros(len(patterns), np.int64)
+    np.add.at(totals, position, times[full])
+    occurred = totals > 0
+    return patterns[occurred], totals[occurred]
 
 
-def _sums(keys: npt.NDArray[np.int64], times: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Sum of the times of each key below 2^16."""
-    totals = np.zeros(_FULL, np.int64)
-    np.add.at(totals, keys, times)
-    return totals
+def _grouped(keys: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Rising keys below 2^16, with those that are given, and where among them each given one is."""
+    if len(keys) > _FULL // 16:
+        return np.arange(_FULL), keys  # to sort them would take longer
+    return np.unique(keys, return_inverse=True)
 
 
 def _arrays(history: Mapping[int, int]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
@@ -184,9 +187,9 @@ def yokota_entropy(histories: Mapping[int, Mapping[int, int]]) -> float:
     """
     weights, terms = 0, []
     for _, history in sorted(histories.items()):
-        found = _windows(history)
+        _, found = _windows(history)
         total = int(found.sum())
-        terms.append(total * _pattern_bits(found[found > 0], total) / WINDOW)
+        terms.append(total * _pattern_bits(found, total) / WINDOW)
         weights += total
     return math.fsum(terms) / weights if weights else 0.0
 
@@ -207,10 +210,11 @@ def linear_entropy(histories: Mapping[int, Mapping[int, int]]) -> float:
     for history in histories.values():
         sequences, times = _arrays(history)
         full = sequences >= 2 * _FULL
-        past, outcome, times = (sequences[full] >> 1) & (_FULL - 1), sequences[full] & 1, times[full]
-        taken, not_taken = (_sums(past[outcome == bit], times[outcome == bit]) for bit in (1, 0))
-        missed += int(np.minimum(taken, not_taken).sum())
-        occurrences += int(times.sum())
+        past, position = _grouped((sequences[full] >> 1) & (_FULL - 1))
+        outcomes = np.zeros((len(past), 2), np.int64)
+        np.add.at(outcomes, (position, sequences[full] & 1), times[full])
+        missed += int(outcomes.min(axis=1).sum())
+        occurrences += int(outcomes.sum())
     return 2 * missed / occurrences if occurrences else 0.0
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import ctypes
+import gc
 import json
 import os
 import resource
@@ -85,6 +86,7 @@ def main(handle: Handler) -> None:
     """
     parent = socket.socket(fileno=0)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    gc.disable()  # it would write to memory that children share with this process
     while head := parent.recv(16, socket.MSG_WAITALL):
         nbytes, count = struct.unpack("<QQ", head)
         given: list[int] = []
