@@ -95,6 +95,8 @@ def read_results(words: npt.NDArray[np.uint64], made: Instrumented) -> Counts:
         else:
             _read_levels(counts, body.reshape(-1, 3))
     _add_blocks(counts, made, counters.tolist())
+    if made.even_total is not None and counters[0]:
+        counts.totals = {made.even_total: int(counters[0])}
     if len(made.segments) == 1:
         counts.pieces = dict(counts.totals)
     return counts

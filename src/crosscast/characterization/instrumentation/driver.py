@@ -171,7 +171,7 @@ def _go_on(made: Instrumented, number: int, target: int) -> list[str]:
         rows.append(
             f"  call void @cc_fold_piece{bits}(ptr %cc.ctx, i64 %cc.items, i{bits} {int(target > 0)})"
         )
-    if target == 0:
+    if target == 0 and made.even_total is None:
         wide = 64 if len(segments) > 1 else bits
         rows.append(f"  call void @cc_fold{wide}(ptr %cc.totals_log, ptr %cc.total, i64 %cc.items)")
     if collective:

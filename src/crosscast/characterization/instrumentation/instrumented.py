@@ -92,6 +92,13 @@ class Instrumented:
         """Whether a parameter is a pointer to a buffer."""
         return address_space(self.parameters[position].type) in (1, 2)
 
+    @property
+    def even_total(self) -> int | None:
+        """Instructions of each work-item, if they are known to be as many for all."""
+        if len(self.segments) > 1 or self.edge_counters > 1 or self.cut_codes:
+            return None
+        return sum(block.instructions * block.executions.get(0, 0) for block in self.blocks)
+
     def access_weights(self) -> list[int]:
         """Accesses with a counter in memory that one count of each counter stands for."""
         weights = [0] * max(self.counters, 1)
