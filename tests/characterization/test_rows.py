@@ -52,7 +52,7 @@ _BODIES = {
     "o[x] = s;",
     "behind a loop": "for (int k = 0; k < (a[x] & 7); k++) s += k; if (x < 400) o[x + (n & 1)] = s;",
     "local memory": "local int t[64]; int l = get_local_id(0); t[l] = a[x]; barrier(CLK_LOCAL_MEM_FENCE); "
-    "for (int k = 0; k < 64; k++) s += t[k]; if (l < 5) t[63 - l] = s; o[x] = s;",
+    "for (int k = 0; k < 16; k++) s += t[k]; if (l < 5) t[63 - l] = s; o[x] = s;",
     "characters": "global char *c = (global char *)a; c[x] = 1; o[x] = ((global char *)o)[4 * x + 1];",
     "vectors": "((global int4 *)o)[x / 2] = ((global int4 *)a)[x];",
     "what other work-items use": "o[x] = x; if (x > 0) a[x] = o[x - 1];",

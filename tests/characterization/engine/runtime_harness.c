@@ -26,7 +26,7 @@ CALL struct context *new_context(u64 data, u64 nbytes, u64 counters) {
   return c;
 }
 
-CALL u64 *table_of(struct context *c) { cc_settle(c->histories); return c->histories->table; }
+CALL u64 *table_of(struct context *c) { cc_end_history(c->histories); return c->histories->table; }
 CALL u64 *exchange_of(struct context *c) { return c->exchange; }
 CALL void lead(struct context *c, const u8 *bits, u64 n) { for (u64 i = 0; i < n; i++) cc_lead_outcome(c, 0, bits[i]); }
 CALL void fold_lead(struct context *c, u64 items) { cc_fold_lead(c, items); }
@@ -45,6 +45,7 @@ CALL u64 guard(struct context *c, u64 accesses) {
 }
 
 static u64 found(struct log *l, u64 key) {
+  if (key < FEW) return l->few ? l->few[key] : 0;
   u64 *k = l->capacity ? cc_log_find(l, key) : 0;
   return k && *k ? l->values[k - l->keys] : 0;
 }

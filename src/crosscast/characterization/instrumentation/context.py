@@ -54,7 +54,7 @@ ROW_BYTES = MAX_ITEMS + 64
 ARGUMENT_BYTES = 128
 """Bytes that the argument block has for each kernel argument; larger ones stand elsewhere."""
 
-HISTORY_BYTES = 72
+HISTORY_BYTES = 80
 WINDOW = 16
 """Outcomes of one history pattern."""
 

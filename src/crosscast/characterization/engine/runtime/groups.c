@@ -50,5 +50,5 @@ void cc_run_groups(struct context *c) {
       __atomic_store_n(done, *done + 1, __ATOMIC_RELAXED);
     }
   }
-  for (u64 b = 0; b < j->histories; b++) cc_settle(&c->histories[b]);
+  for (u64 b = 0; b < j->histories; b++) cc_end_history(&c->histories[b]);
 }

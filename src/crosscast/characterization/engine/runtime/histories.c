@@ -53,25 +53,66 @@ void cc_end_run(struct history *h, u64 n, u64 stay) {
 
 /* A row has a byte a work-item; one of 2 or more stands for a branch that was not executed. Runs of
  * eight alike and more are counted at once. The rest go one by one, without branches, since nothing
- * foretells them. */
-void cc_fold_row(struct history *h, const u8 *row, u64 n) {
-  cc_settle(h);
-  u64 past = h->past, *table = h->table;
+ * foretells them. Returns the past that is left. */
+static u64 fold(u64 *table, u64 past, const u8 *row, u64 n, u64 times) {
   for (u64 i = 0, j; i < n; i = j) {
     u64 eight = row[i] * 0x0101010101010101u, word = ~eight;
     for (j = i; j + 8 <= n && (memcpy(&word, row + j, 8), word == eight); j += 8) {}
     if (j > i) {
       while (j < n && row[j] == row[i]) j++;
-      if (row[i] < 2) past = run_here(table, past, row[i], j - i, 1);
+      if (row[i] < 2) past = run_here(table, past, row[i], j - i, times);
       continue;
     }
     for (j = i; j < i + 8 && j < n; j++) {
       u64 executed = row[j] < 2, outcomes = past << 1 | (row[j] & 1), next = shifted(outcomes);
-      table[outcomes] += executed;
+      table[outcomes] += executed ? times : 0;
       past = executed ? next : past;
     }
   }
-  h->past = past;
+  return past;
+}
+
+enum { MEMOS = 64, SHORTEST_MEMO = 32 };
+
+/* A row that came `times` times; all but the first are not yet in the table. */
+struct memo {
+  u64 hash, past, after, n, times;
+  u8 row[MAX_ITEMS];
+};
+
+static void forget(struct history *h, struct memo *m) {
+  if (m->times > 1) fold(h->table, m->past, m->row, m->n, m->times - 1);
+  m->times = 0;
+}
+
+static u64 hash_of(u64 past, const u8 *row, u64 n) {
+  u64 hash = past * 0x9E3779B97F4A7C15u + n, word;
+  for (u64 i = 0; i + 8 <= n; i += 8) memcpy(&word, row + i, 8), hash = (hash ^ word) * 0x9E3779B97F4A7C15u, hash ^= hash >> 29;
+  return hash;
+}
+
+void cc_fold_row(struct history *h, const u8 *row, u64 n) {
+  cc_settle(h);
+  if (n < SHORTEST_MEMO || !memcmp(row, row + 1, n - 1)) {
+    h->past = fold(h->table, h->past, row, n, 1);
+    return;
+  }
+  if (!h->memos) h->memos = cc_map(cc_self, MEMOS * sizeof *h->memos);
+  u64 hash = hash_of(h->past, row, n);
+  struct memo *m = &h->memos[hash % MEMOS];
+  if (m->times && m->hash == hash && m->past == h->past && m->n == n && !memcmp(m->row, row, n)) {
+    m->times++, h->past = m->after;
+    return;
+  }
+  forget(h, m);
+  m->hash = hash, m->past = h->past, m->n = n, m->times = 1;
+  memcpy(m->row, row, n);
+  m->after = h->past = fold(h->table, h->past, row, n, 1);
+}
+
+void cc_end_history(struct history *h) {
+  cc_settle(h);
+  for (u64 i = 0; h->memos && i < MEMOS; i++) forget(h, &h->memos[i]);
 }
 
 void cc_fold_cell(struct history *h, const u8 *cell, u64 n) {

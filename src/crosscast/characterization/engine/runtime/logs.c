@@ -23,6 +23,11 @@ static void grow(struct context *c, struct log *l) {
 }
 
 void cc_log_add(struct context *c, struct log *l, u64 key, u64 n) {
+  if (key < FEW) {
+    if (!l->few) l->few = cc_map(c, 8 * FEW);
+    l->few[key] += n;
+    return;
+  }
   if (2 * l->used >= l->capacity) grow(c, l);
   u64 *k = cc_log_find(l, key);
   if (!*k) *k = key + 1, l->used++;

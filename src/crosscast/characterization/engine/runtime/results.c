@@ -36,6 +36,8 @@ static void emit_words(struct context *c, struct out *o, u64 tag, const u64 *wor
 
 static void emit_log(struct context *c, struct out *o, u64 tag, struct log *l) {
   u64 start = open_record(c, o, tag);
+  for (u64 i = 0; l->few && i < FEW; i++)
+    if (l->few[i]) emit(c, o, i), emit(c, o, l->few[i]);
   for (u64 i = 0; i < l->capacity; i++)
     if (l->keys[i]) emit(c, o, l->keys[i] - 1), emit(c, o, l->values[i]);
   close_record(o, start);
@@ -47,6 +49,8 @@ static void emit_levels(struct context *c, struct out *o, struct levels *v) {
     for (u64 n = 1; n <= v->most[level]; n++)
       if (small_of(v, level, n)) emit(c, o, level), emit(c, o, n), emit(c, o, small_of(v, level, n));
     struct log *l = &v->large[level];
+    for (u64 i = 0; l->few && i < FEW; i++)
+      if (l->few[i]) emit(c, o, level), emit(c, o, i), emit(c, o, l->few[i]);
     for (u64 i = 0; i < l->capacity; i++)
       if (l->keys[i]) emit(c, o, level), emit(c, o, l->keys[i] - 1), emit(c, o, l->values[i]);
   }

@@ -21,8 +21,11 @@ struct region {
   u64 start, size, granule, place, constant, read_only, commutes;
 };
 
+enum { FEW = 4096 };
+
 /* A hash table of counts by value; keys are stored plus 1. */
 struct log {
+  u64 *few; /* counts of the values below `FEW`, which need no search */
   u64 *keys, *values;
   u64 capacity, used;
 };
@@ -35,6 +38,7 @@ struct history {
   u64 *table;
   u64 stay;             /* outcome while the loop goes on */
   u64 *lead, led, room; /* outcomes of a segment that ran once for all work-items, in runs */
+  struct memo *memos;   /* rows that came before: kernels repeat them in each work-group */
 };
 
 enum { NESTED = 6, CHUNK = 1024 };
@@ -153,6 +157,7 @@ void cc_fold_piece64(struct context *, u64 n, u64 barrier);
 
 /* histories.c */
 void cc_settle(struct history *);
+void cc_end_history(struct history *);
 void cc_leave_loop(struct history *, u64 n, u64 stay);
 void cc_end_run(struct history *, u64 n, u64 stay);
 void cc_fold_row(struct history *, const u8 *row, u64 n);
