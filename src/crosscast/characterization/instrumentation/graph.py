@@ -28,6 +28,7 @@ def find_loops(graph: Graph) -> list[Loop]:
     A loop is a strongly connected component; those inside it are found after its headers' incoming
     back edges are taken away, so irreducible control flow is covered too.
     """
+    before = _reversed(graph)
     found: list[Loop] = []
     pending: list[tuple[frozenset[str], frozenset[Edge], int]] = [(frozenset(graph), frozenset(), 1)]
     while pending:
@@ -37,13 +38,22 @@ def find_loops(graph: Graph) -> list[Loop]:
             if not inside:
                 continue
             found.append(Loop(part, depth))
-            headers = {v for u in graph if u not in part for v in graph[u] if v in part}
+            headers = {v for v in part if any(u not in part for u in before[v])}
             headers |= {v for u, v in cut if u in part and v in part}
             if not headers or headers == part:
                 headers = {min(part)}
             cut_here = cut | {(u, v) for u, v in inside if v in headers}
             pending.append((part, frozenset(cut_here), depth + 1))
     return sorted(found, key=lambda loop: loop.depth)
+
+
+def _reversed(graph: Graph) -> dict[str, list[str]]:
+    """Predecessors of each block."""
+    predecessors: dict[str, list[str]] = {label: [] for label in graph}
+    for label, successors in graph.items():
+        for successor in successors:
+            predecessors[successor].append(label)
+    return predecessors
 
 
 def _components(graph: Graph, nodes: frozenset[str], cut: frozenset[Edge]) -> list[frozenset[str]]:
@@ -159,12 +169,13 @@ def place_counters(graph: Graph, entry: str, leaving: set[str], depth: Mapping[s
         tree[edge[0]].append((edge[1], edge))
         tree[edge[1]].append((edge[0], edge))
 
+    spanning = _Tree(tree)
     flow: dict[Edge, dict[int, int]] = {edge: {} for edge in edges}
     chords = [*enumerate(counted), (-1, (EXIT, entry))]
     for number, (source, target) in chords:
         if number >= 0:
             flow[source, target][number] = 1
-        for edge, sign in _path(tree, target, source):
+        for edge, sign in spanning.path(target, source):
             flow[edge][number] = flow[edge].get(number, 0) + sign
     blocks: dict[str, dict[int, int]] = {label: {} for label in graph}
     blocks[entry][-1] = 1
@@ -175,23 +186,34 @@ def place_counters(graph: Graph, entry: str, leaving: set[str], depth: Mapping[s
     return Placement(counted, {b: {n: c for n, c in t.items() if c} for b, t in blocks.items()})
 
 
-def _path(tree: Mapping[str, list[tuple[str, Edge]]], start: str, goal: str) -> list[tuple[Edge, int]]:
-    """Tree edges from `start` to `goal`: +1 where walked along their direction, -1 against it."""
-    came: dict[str, tuple[str, Edge]] = {start: (start, ("", ""))}
-    pending = [start]
-    while pending and goal not in came:
-        node = pending.pop()
-        for neighbour, edge in tree[node]:
-            if neighbour not in came:
-                came[neighbour] = (node, edge)
-                pending.append(neighbour)
-    path = []
-    node = goal
-    while node != start:
-        previous, edge = came[node]
-        path.append((edge, 1 if edge == (previous, node) else -1))
-        node = previous
-    return path
+class _Tree:
+    """A spanning tree, seen from the node that stands for leaving."""
+
+    def __init__(self, neighbours: Mapping[str, list[tuple[str, Edge]]]) -> None:
+        self._depth = {EXIT: 0}
+        self._up: dict[str, tuple[str, Edge]] = {}  # The next node towards the root, and the edge to it
+        pending = [EXIT]
+        while pending:
+            node = pending.pop()
+            for neighbour, edge in neighbours[node]:
+                if neighbour not in self._depth:
+                    self._depth[neighbour] = self._depth[node] + 1
+                    self._up[neighbour] = (node, edge)
+                    pending.append(neighbour)
+
+    def path(self, start: str, goal: str) -> list[tuple[Edge, int]]:
+        """Edges from `start` to `goal`: +1 where walked along their direction, -1 against it."""
+        path = []
+        while start != goal:
+            if self._depth[start] >= self._depth[goal]:
+                above, edge = self._up[start]
+                path.append((edge, 1 if edge == (start, above) else -1))
+                start = above
+            else:
+                above, edge = self._up[goal]
+                path.append((edge, 1 if edge == (above, goal) else -1))
+                goal = above
+        return path
 
 
 def immediate_postdominators(graph: Graph) -> dict[str, str]:
@@ -199,10 +221,7 @@ def immediate_postdominators(graph: Graph) -> dict[str, str]:
 
     Cooper, Harvey & Kennedy's algorithm on the reversed graph.
     """
-    predecessors: dict[str, list[str]] = {label: [] for label in graph}
-    for label, successors in graph.items():
-        for successor in successors:
-            predecessors[successor].append(label)
+    predecessors = _reversed(graph)
     order = _postorder(predecessors, [label for label in graph if not graph[label]])
     number = {label: position for position, label in enumerate(order)}
     number[EXIT] = len(order)

@@ -212,6 +212,9 @@ class Row:
             yield label, kept, end
 
 
+_MOST_BLOCKS = 1000
+
+
 def find_row(
     segment: Segment,
     loops: list[graph.Loop],
@@ -220,7 +223,8 @@ def find_row(
     known: Mapping[str, Kind | None],
 ) -> Row | None:
     """The row of an access outside of all loops, of the widest reach; ``None`` if there is none."""
-    blocks = _way_to(segment, loops, label)
+    # In very large kernels the search takes longer than what it saves.
+    blocks = _way_to(segment, loops, label) if len(segment.blocks) <= _MOST_BLOCKS else None
     if blocks is None:
         return None
     definitions = {

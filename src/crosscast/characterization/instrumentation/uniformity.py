@@ -122,7 +122,7 @@ def recomputable(definitions: Definitions, given: set[str], uniform: set[str]) -
     cheap: Definitions = {}
     for leaves in (given, given | uniform):
         for name in definitions:
-            if name not in uniform or leaves is given:
+            if name not in cheap and (name not in uniform or leaves is given):
                 cheap.update(_trial(name, definitions, leaves, cheap))
     return cheap
 
@@ -139,8 +139,11 @@ def _trial(name: str, definitions: Definitions, leaves: set[str], cheap: Definit
         trial[current] = instruction
         if len(trial) > _LONGEST_CHAIN:
             return {}
-        known = leaves | cheap.keys() | trial.keys()
-        pending += [used for used in instruction.uses() if used in definitions and used not in known]
+        pending += [
+            used
+            for used in instruction.uses()
+            if used in definitions and not (used in leaves or used in cheap or used in trial)
+        ]
     return trial
 
 
