@@ -309,3 +309,10 @@ def test_names_may_have_any_characters() -> None:
     out = zeros(1)
     crosscast.characterize(Kernel.from_ir(text, "k"), 1, 1, [out])
     assert out[0] == 7
+
+
+def test_thread_local_variables_are_refused() -> None:
+    load = "  %v = load i32, ptr addrspace(1) @x\n  store i32 %v, ptr addrspace(1) %a"
+    text = _IR % ("@x = internal thread_local addrspace(1) global i32 7", load)
+    with pytest.raises(UnsupportedError, match="thread-local variable 'x'"):
+        crosscast.characterize(Kernel.from_ir(text, "k"), 1, 1, [zeros(1)])

@@ -108,6 +108,8 @@ def _refuse_variable(variable: ir.GlobalVariable) -> None:
         raise UnsupportedError(
             f"the program's {variable.name[1:]} (code that runs on loading) is not supported"
         )
+    if " thread_local" in re.split(r" (?:global|constant) ", variable.text)[0]:
+        raise UnsupportedError(f"the thread-local variable {variable.name[1:]!r} is not supported")
     if _EXTERNAL.search(variable.text):
         raise UnsupportedError(
             f"the variable {variable.name[1:]!r} is declared but not defined in the program"
