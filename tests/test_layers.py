@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -60,8 +61,14 @@ def imported(node: ast.AST) -> Iterator[str]:
         yield from imported(child)
 
 
+@cache
+def tree_of(module: str) -> ast.Module:
+    return ast.parse(MODULES[module].read_text(encoding="utf-8"))
+
+
+@cache
 def imports_of(module: str) -> set[str]:
-    return set(imported(ast.parse(MODULES[module].read_text(encoding="utf-8")))) - {module}
+    return set(imported(tree_of(module))) - {module}
 
 
 def layer(module: str) -> int:
@@ -92,8 +99,8 @@ def test_no_module_imports_itself_in_a_circle() -> None:
 def test_imports_are_absolute() -> None:
     relative = [
         module
-        for module, path in MODULES.items()
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for module in MODULES
+        for node in ast.walk(tree_of(module))
         if isinstance(node, ast.ImportFrom) and node.level
     ]
     assert not relative
@@ -107,8 +114,8 @@ def test_no_module_is_a_box_for_everything() -> None:
 def test_no_except_catches_everything() -> None:
     broad = [
         f"{module}:{node.lineno}"
-        for module, path in MODULES.items()
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for module in MODULES
+        for node in ast.walk(tree_of(module))
         if isinstance(node, ast.ExceptHandler)
         and (
             node.type is None

@@ -14,6 +14,7 @@ import pytest
 
 from crosscast.configuration import Configuration
 from crosscast.decide.evaluation import evaluate_configuration
+from crosscast.decide.policies import FeedbackCapping, Fixed, Oracle
 from crosscast.errors import InputError
 from crosscast.evaluation.corun import evaluate_corun
 from crosscast.evaluation.loop import State
@@ -29,7 +30,7 @@ from crosscast.predict.relative.nichols2024 import (
     PublishedMean,
     PublishedXGBoost,
 )
-from support.choices import Wanderer
+from support.choices import Wanderer, limited
 from support.mixes import NAMES, made_co_runs, made_mixes
 from support.models import MeanModel, random_grid
 from support.surfaces import made_surfaces
@@ -144,8 +145,8 @@ CASES = {
     "configuration": Case(
         on_machines,
         SURFACES,
-        [Wanderer(1)],
-        3,
+        [Wanderer(1), FeedbackCapping(), limited(Fixed(), ups=True), Oracle()],
+        12,
         [
             {"seed": 1},
             {"weighting": "equal"},

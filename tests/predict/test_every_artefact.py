@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +16,13 @@ from crosscast.errors import InputError
 from crosscast.predict.configuration.artefact import TrainedConfigurationModel
 from crosscast.predict.corun.artefact import TrainedCoRunModel
 from crosscast.predict.relative.artefact import TrainedRelativeModel
+from crosscast.predict.relative.nichols2024 import PublishedXGBoost
 from crosscast.predict.time.artefact import TrainedTimeModel
+from crosscast.predict.time.johnston2018 import PublishedForest
+from crosscast.predict.time.models import MODELS
 from support.corun_models import constant
-from support.models import kept, kept_chooser, model_refusal, rewrite_card
-from support.vectors import kept_relative
+from support.models import fitted, kept, kept_chooser, model_refusal, rewrite_card
+from support.vectors import kept_relative, made_vectors, trained
 
 Change = Callable[[dict[str, Any]], object]
 QUESTIONS: dict[str, tuple[Callable[[Path], object], type, str]] = {
@@ -136,3 +142,63 @@ def test_a_card_that_says_something_wrong_is_refused(
     QUESTIONS[question][0](tmp_path / "model")
     rewrite_card(tmp_path / "model", change)
     assert sentence in model_refusal(tmp_path / "model")
+
+
+ASK = {
+    "time": """
+from crosscast.predict.time.data import ProfileBatch
+from crosscast.profile import METRICS
+profiles = ProfileBatch(('a',), ('k',), ('s',), np.full((1, len(METRICS)), 3.0))
+def ask(model): assert model.predict(profiles, probes={'big': 1e-3}).centre.shape == (1, 4)
+""",
+    "configuration": """
+from crosscast.predict.configuration.data import Observed
+ones = np.array([1.0, 2.0])
+def ask(model):
+    observed = Observed(np.array(model.predictor.samples), ones, 100 * ones)
+    assert np.isfinite(model.predictor.forecast(observed).time.centre).all()
+""",
+    "relative": """
+from crosscast.predict.relative.data import Observations
+one = ('x',)
+runs = Observations(one, one, one, one, ('cpu',), ('PAPI_TOT_INS', 'PAPI_BR_INS'), np.array([[1e9, 1e8]]), (),
+    np.empty((1, 0)), np.array([1.0]))
+def ask(model): assert model.predict(runs, relative_to='gpu').centre.shape == (1, 3)
+""",
+    "corun": """
+from crosscast.data.corun import Solo
+def ask(model): assert model.predict([(Solo('a', 's', 'cpu', 1.0), Solo('b', 's', 'cpu', 2.0))])[0].time_s
+""",
+}
+SCRIPT = """
+import sys, numpy as np
+from crosscast import load_model
+{ask}
+for folder in sys.argv[1:]:
+    ask(load_model(folder))
+print(*{{'sklearn', 'scipy', 'xgboost', 'pyarrow', 'pandas', 'llvmlite', 'matplotlib'}} & set(sys.modules))
+"""
+
+
+def models_of(question: str, folder: Path) -> Iterator[Path]:
+    """Folders of models of a question: of those that are fitted by other packages, each kind."""
+    QUESTIONS[question][0](folder / "model")
+    yield folder / "model"
+    if question == "time":
+        known, predictor, card = fitted()
+        for name, make in MODELS.items():
+            point = PublishedForest(trees=5) if name == "published-forest" else make().point
+            TrainedTimeModel(card, replace(predictor, point=point.fit(known, 0))).save(folder / name)
+            yield folder / name
+    if question == "relative":
+        boosted = PublishedXGBoost(rounds=5).fit(made_vectors(), 0)
+        replace(trained(), predictor=boosted).save(folder / "xgboost")
+        yield folder / "xgboost"
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_forecasting_needs_none_of_the_packages_that_fit(question: str, tmp_path: Path) -> None:
+    words = [sys.executable, "-c", SCRIPT.format(ask=ASK[question]), *map(str, models_of(question, tmp_path))]
+    done = subprocess.run(words, check=True, capture_output=True, text=True)
+    # Applications of a mix are those of tables, which Arrow reads.
+    assert set(done.stdout.split()) <= ({"pyarrow"} if question == "corun" else set())

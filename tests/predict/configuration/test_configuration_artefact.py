@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import msgspec
@@ -50,21 +48,6 @@ def test_the_card_says_configurations_samples_and_power_in_words(folder: Path) -
     assert len(card["configurations"]) == 12
     assert card["power"] == {"domain": None, "totals": {"node": [["cpu", "gpu"]]}}
     assert card["kind"] in KINDS
-
-
-def test_forecasting_needs_neither_scikit_learn_nor_arrow(folder: Path) -> None:
-    script = (
-        "import sys, numpy as np\n"
-        "from crosscast import load_model\n"
-        "from crosscast.predict.configuration.data import Observed\n"
-        f"model = load_model({str(folder)!r})\n"
-        "ones = np.array([1.0, 2.0])\n"
-        "observed = Observed(np.array(model.predictor.samples), ones, 100 * ones)\n"
-        "assert np.isfinite(model.predictor.forecast(observed).time.centre).all()\n"
-        "bad = {'sklearn', 'scipy', 'pandas', 'pyarrow', 'llvmlite'} & set(sys.modules)\n"
-        "assert not bad, bad\n"
-    )
-    subprocess.run([sys.executable, "-c", script], check=True)
 
 
 def test_a_model_that_cannot_be_kept_is_refused(tmp_path: Path) -> None:

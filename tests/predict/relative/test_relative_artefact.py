@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -62,24 +60,6 @@ def test_the_card_says_the_direction_and_what_the_model_knows(folder: Path) -> N
     assert (card["sources"], card["counters"]) == (["cpu", "fast"], list(COUNTERS))
     assert card["training"]["applications"] == 12
     assert {"mae", "same_order", "regret"} <= set(card["errors"]["results"][0])
-
-
-def test_forecasting_needs_neither_scikit_learn_nor_xgboost_nor_pyarrow(tmp_path: Path) -> None:
-    predictor = models_named(["published-xgboost"])[0].fit(made_vectors(), 0)
-    replace(trained(), predictor=predictor).save(tmp_path / "rpv")
-    script = (
-        "import sys, numpy as np\n"
-        "import crosscast\n"
-        "from crosscast.predict.relative.data import Observations\n"
-        f"model = crosscast.load_model({str(tmp_path / 'rpv')!r})\n"
-        "one = ('x',)\n"
-        "runs = Observations(one, one, one, one, ('cpu',), ('PAPI_TOT_INS', 'PAPI_BR_INS'),\n"
-        "    np.array([[1e9, 1e8]]), (), np.empty((1, 0)), np.array([1.0]))\n"
-        "assert model.predict(runs, relative_to='gpu').centre.shape == (1, 3)\n"
-        "bad = {'sklearn', 'xgboost', 'pyarrow', 'pandas', 'matplotlib'} & set(sys.modules)\n"
-        "assert not bad, bad\n"
-    )
-    subprocess.run([sys.executable, "-c", script], check=True)
 
 
 def test_a_model_of_other_devices_than_its_errors_is_refused(tmp_path: Path) -> None:
