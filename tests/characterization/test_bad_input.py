@@ -16,6 +16,7 @@ import pytest
 
 import crosscast
 from crosscast.characterization import run
+from crosscast.characterization.engine import workers
 from crosscast.characterization.engine.buffers import shared_empty
 from crosscast.errors import (
     CompileError,
@@ -534,3 +535,12 @@ def test_accesses_outside_of_every_buffer_are_noticed_without_checks(body: str, 
     a, b = np.zeros(16, np.int32), np.zeros(64, np.int32)
     with pytest.raises(KernelFault, match=r"k: .*accessed memory that is not its own: .*--check-bounds"):
         launch(source, 32, 16, a, b, np.int32(32), threads=threads)
+
+
+def test_a_process_that_was_killed_while_idle_is_passed_over() -> None:
+    source = "kernel void k(global int *a) { a[get_global_id(0)] = 1; }"
+    launch(source, 4, 1, ints(4))
+    for worker in workers._idle["kernel"]:
+        worker.process.kill()
+        worker.process.wait()
+    launch(source, 4, 1, ints(4))

@@ -221,11 +221,11 @@ BAGS = Schema(
     "bags",
     1,
     (
-        Column("bag", "text", title="name of the bag", required=True),
+        Column("bag", "text", title="name of the mix", required=True),
         DEVICE,
         CONFIGURATION,
         REPEAT,
-        Column("position", "integer", "count", "place in the bag, from 0", required=True, ge=0),
+        Column("position", "integer", "count", "place in the mix, from 0", required=True, ge=0),
         APPLICATION,
         SIZE,
         Column(

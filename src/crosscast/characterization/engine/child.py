@@ -352,21 +352,18 @@ class _Watch:
 
 def _execute(job: dict[str, Any], descriptors: list[int], watch: _Watch) -> int:
     """Run a job in a child, and return its exit code."""
-    worker = workers.take("kernel")
     code = None
     try:
-        worker.run(job, descriptors)
-        code = watch.wait(worker)
-        return code
+        worker = workers.start("kernel", job, descriptors)
+        try:
+            code = watch.wait(worker)
+            return code
+        finally:
+            worker.close() if code is None else workers.release(worker)
     except OSError as error:
         raise EnvironmentFault(
             f"{watch.launch.kernel.name}: the process that runs kernels is gone ({error})"
         ) from error
-    finally:
-        if code is None:
-            worker.close()
-        else:
-            workers.release(worker)
 
 
 def _failure(

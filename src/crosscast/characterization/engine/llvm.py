@@ -68,18 +68,15 @@ def _do(task: str, facts: dict[str, object], given: Sequence[bytes], *, results:
 
 
 def _execute(job: dict[str, object], descriptors: list[int]) -> int:
-    worker = workers.take("llvm")
     code = None
     try:
-        worker.run(job, descriptors)
-        code = worker.wait(_LIMIT_S)
+        worker = workers.start("llvm", job, descriptors)
+        try:
+            code = worker.wait(_LIMIT_S)
+        finally:
+            worker.close() if code is None else workers.release(worker)
     except OSError as error:
         raise EnvironmentFault(f"the process that LLVM runs in is gone ({error})") from error
-    finally:
-        if code is None:
-            worker.close()
-        else:
-            workers.release(worker)
     if code is None:
         raise LLVMRefusedError(f"LLVM did not end within {_LIMIT_S} s")
     return code

@@ -22,7 +22,7 @@ from typing import Any, Literal
 
 from crosscast.errors import EnvironmentFault
 
-__all__ = ["Worker", "prestart", "release", "take"]
+__all__ = ["Worker", "prestart", "release", "start"]
 
 Kind = Literal["kernel", "llvm"]
 
@@ -96,8 +96,8 @@ def _start_first(kind: Kind) -> None:
         _idle[kind].append(Worker(kind))
 
 
-def take(kind: Kind) -> Worker:
-    """Return an idle worker, or a new one; `release` gives it back.
+def start(kind: Kind, job: dict[str, Any], descriptors: Sequence[int]) -> Worker:
+    """Let an idle worker, or a new one, run a job; `release` keeps it for the next one.
 
     Raises
     ------
@@ -106,16 +106,25 @@ def take(kind: Kind) -> Worker:
     """
     if kind in _started:
         _started[kind].join()
-    with contextlib.suppress(IndexError):
-        while True:
-            worker = _idle[kind].pop()
-            if worker.process.poll() is None:
-                return worker
-            worker.close()
-    try:
-        return Worker(kind)
-    except OSError as error:
-        raise EnvironmentFault(f"a process for {_USE[kind]} does not start: {error}") from error
+    idle = _idle[kind]
+    while True:
+        known = bool(idle)
+        try:
+            worker = idle.pop() if known else Worker(kind)
+        except OSError as error:
+            raise EnvironmentFault(f"a process for {_USE[kind]} does not start: {error}") from error
+        has_begun = False
+        try:
+            worker.run(job, descriptors)
+            has_begun = True
+            return worker
+        except OSError:
+            # One that was killed while it was idle is passed over.
+            if not known:
+                raise
+        finally:
+            if not has_begun:
+                worker.close()
 
 
 def release(worker: Worker) -> None:
