@@ -229,14 +229,14 @@ BAGS = Schema(
         APPLICATION,
         SIZE,
         Column(
-            "fits", "integer", "", "1 if the bag fits on the device, 0 if not; empty: unknown", ge=0, le=1
+            "fits", "integer", "", "1 if the mix fits on the device, 0 if not; empty: unknown", ge=0, le=1
         ),
-        Column("time_s", "real", "s", "mean time of a job while the whole bag runs", gt=0),
+        Column("time_s", "real", "s", "mean time of a job while the whole mix runs", gt=0),
         Column("slowdown", "real", "1", "that time over the time of the job alone", gt=0),
-        Column("jobs", "integer", "count", "jobs that were timed while the whole bag ran", ge=0),
+        Column("jobs", "integer", "count", "jobs that were timed while the whole mix ran", ge=0),
         Column("bag_time_s", "real", "s", "time of a job of each, started together", gt=0),
-        Column("overlap", "real", "1", "share of that time in which the whole bag ran", ge=0, le=1),
-        Column("power_w", "real", "W", "mean power of the device while the whole bag runs", ge=0),
+        Column("overlap", "real", "1", "share of that time in which the whole mix ran", ge=0, le=1),
+        Column("power_w", "real", "W", "mean power of the device while the whole mix runs", ge=0),
         Column("failure", "text", title="why it failed; empty if it did not"),
     ),
     key=("bag", "device", "configuration", "repeat", "position"),
