@@ -6,18 +6,19 @@
 
 void cc_open_pages(struct pages *p) {
   p->file = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-  p->first = p->known = 0;
+  for (u64 i = 0; i < WINDOWS; i++) p->windows[i].first = p->windows[i].known = 0;
 }
 
-int cc_touched(struct pages *p, u64 address) {
+int cc_touched(struct pages *p, u64 number, u64 address) {
+  struct window *w = &p->windows[number % WINDOWS];
   u64 page = address / PAGE;
   if (p->file < 0) return 1;
-  if (page - p->first >= p->known) {
-    ssize_t bytes = pread(p->file, p->entries, sizeof p->entries, 8 * page);
-    p->first = page, p->known = bytes > 0 ? bytes / 8 : 0;
-    if (!p->known) return 1;
+  if (page - w->first >= w->known) {
+    ssize_t bytes = pread(p->file, w->entries, sizeof w->entries, 8 * page);
+    w->first = page, w->known = bytes > 0 ? bytes / 8 : 0;
+    if (!w->known) return 1;
   }
-  return p->entries[page - p->first] >> 62 != 0; /* present or swapped out */
+  return w->entries[page - w->first] >> 62 != 0; /* present or swapped out */
 }
 
 void cc_close_pages(struct pages *p) {

@@ -165,7 +165,7 @@ static int has_changes(struct reducing *x, u64 chunk) {
 static int counted_in(struct reducing *x, struct pages *p, u64 at, u64 span) {
   for (u64 t = 0; t < x->threads; t++) {
     u64 counters = at + shift_of(&x->c[t], x->r);
-    if (cc_touched(p, counters) || cc_touched(p, counters + span - 1)) return 1;
+    if (cc_touched(p, t, counters) || cc_touched(p, t, counters + span - 1)) return 1;
   }
   return 0;
 }
@@ -195,7 +195,7 @@ static void refuse_counted(struct reducing *x, struct pages *p, u64 low, u64 hig
     u64 shift = shift_of(&x->c[t], x->r);
     for (u64 at = low; at < high; at += g) {
       u64 counter = at + shift;
-      if (!cc_touched(p, counter)) at += (PAGE - 1 - counter % PAGE) & -g;
+      if (!cc_touched(p, t, counter)) at += (PAGE - 1 - counter % PAGE) & -g;
       else if (load_counter((void *)counter, g)) cc_fail(&x->c[t], OUTSIDE, 0, at, 0, 0, at, at);
     }
   }

@@ -66,7 +66,7 @@ static void emit_histories(struct context *c, struct job *j, struct out *o) {
       u64 sums[PAGE / 8] = {0}, any = 0;
       for (u64 t = 0; t < j->threads; t++) {
         const u64 *table = c[t].tables + TABLE * b + page;
-        if (!cc_touched(&pages, (u64)table)) continue;
+        if (!cc_touched(&pages, t, (u64)table)) continue;
         for (u64 i = 0; i < PAGE / 8; i++) sums[i] += table[i];
         any = 1;
       }

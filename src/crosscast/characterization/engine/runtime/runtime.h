@@ -227,13 +227,17 @@ static inline u64 small_of(struct levels *v, u64 level, u64 count) {
 void cc_reduce(struct context *, struct job *, struct levels *);
 
 /* pages.c */
-struct pages {
-  int file;
+enum { WINDOWS = 16 };
+struct window {
   u64 first, known;
   u64 entries[512];
 };
+struct pages {
+  int file;
+  struct window windows[WINDOWS]; /* one a thread, whose counters are far from the others' */
+};
 void cc_open_pages(struct pages *);
-int cc_touched(struct pages *, u64 address);
+int cc_touched(struct pages *, u64 number, u64 address);
 void cc_close_pages(struct pages *);
 
 /* results.c */
