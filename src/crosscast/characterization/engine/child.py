@@ -352,14 +352,8 @@ class _Watch:
 
 def _execute(job: dict[str, Any], descriptors: list[int], watch: _Watch) -> int:
     """Run a job in a child, and return its exit code."""
-    code = None
     try:
-        worker = workers.start("kernel", job, descriptors)
-        try:
-            code = watch.wait(worker)
-            return code
-        finally:
-            worker.close() if code is None else workers.release(worker)
+        return workers.run("kernel", job, descriptors, watch.wait)
     except OSError as error:
         raise EnvironmentFault(
             f"{watch.launch.kernel.name}: the process that runs kernels is gone ({error})"

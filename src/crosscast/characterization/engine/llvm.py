@@ -68,13 +68,8 @@ def _do(task: str, facts: dict[str, object], given: Sequence[bytes], *, results:
 
 
 def _execute(job: dict[str, object], descriptors: list[int]) -> int:
-    code = None
     try:
-        worker = workers.start("llvm", job, descriptors)
-        try:
-            code = worker.wait(_LIMIT_S)
-        finally:
-            worker.close() if code is None else workers.release(worker)
+        code = workers.run("llvm", job, descriptors, lambda worker: worker.wait(_LIMIT_S))
     except OSError as error:
         raise EnvironmentFault(f"the process that LLVM runs in is gone ({error})") from error
     if code is None:

@@ -34,11 +34,11 @@ _LEVELS = {
     "groups": "-O2",
     "spills": "-O2",
     "warps": "-O2",
+    "collectives": "-O2",
     # On these no time depends but that of compiling them.
     "threads": "-O0",
     "faults": "-O0",
     "printing": "-O0",
-    "collectives": "-O0",
     "pages": "-O0",
 }
 """Optimization of each unit, those that take longest to compile first."""

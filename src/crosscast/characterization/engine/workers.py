@@ -16,15 +16,16 @@ import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from crosscast.errors import EnvironmentFault
 
-__all__ = ["Worker", "prestart", "release", "start"]
+__all__ = ["Worker", "prestart", "run"]
 
 Kind = Literal["kernel", "llvm"]
+Code = TypeVar("Code", bound="int | None")
 
 _FOLDER = Path(__file__).parent
 _COMMANDS: dict[Kind, list[str]] = {
@@ -96,14 +97,34 @@ def _start_first(kind: Kind) -> None:
         _idle[kind].append(Worker(kind))
 
 
-def start(kind: Kind, job: dict[str, Any], descriptors: Sequence[int]) -> Worker:
-    """Let an idle worker, or a new one, run a job; `release` keeps it for the next one.
+def run(kind: Kind, job: dict[str, Any], descriptors: Sequence[int], wait: Callable[[Worker], Code]) -> Code:
+    """Run a job in an idle worker, or a new one, which is kept for the next job unless the wait was in vain.
+
+    Returns
+    -------
+    code
+        What `wait` returns: the exit code of the job's child, or ``None`` if it has not ended.
 
     Raises
     ------
     EnvironmentFault
         If no process can be started.
+    OSError
+        If the worker is gone.
     """
+    worker = _started_with(kind, job, descriptors)
+    code: Code | None = None
+    try:
+        code = wait(worker)
+        return code
+    finally:
+        if code is None or worker.process.poll() is not None:
+            worker.close()
+        else:
+            _idle[kind].append(worker)
+
+
+def _started_with(kind: Kind, job: dict[str, Any], descriptors: Sequence[int]) -> Worker:
     if kind in _started:
         _started[kind].join()
     idle = _idle[kind]
@@ -125,14 +146,6 @@ def start(kind: Kind, job: dict[str, Any], descriptors: Sequence[int]) -> Worker
         finally:
             if not has_begun:
                 worker.close()
-
-
-def release(worker: Worker) -> None:
-    """Keep a worker whose run has ended, for the next one."""
-    if worker.process.poll() is None:
-        _idle[worker.kind].append(worker)
-    else:
-        worker.close()
 
 
 @atexit.register

@@ -2,33 +2,38 @@
 #include "runtime.h"
 #include <string.h>
 
-enum { ALL, ANY, BROADCAST, REDUCE, SCAN_EXCLUSIVE, SCAN_INCLUSIVE };
-enum { ADD, MIN, MAX };
+enum { ALL, ANY, BROADCAST, REDUCE };
 
 /* Sums are formed in U, in which integers wrap around. */
-#define COLLECTIVE(NAME, T, U, LOWEST, HIGHEST)                                          \
-  static void NAME(u64 *x, u32 what, u32 o, u64 n) {                                     \
-    T sum = o == ADD ? (T)0 : o == MIN ? (T)(HIGHEST) : (T)(LOWEST), v;                  \
-    for (u64 i = 0; i < n; i++) {                                                        \
-      memcpy(&v, &x[2 * i], sizeof v);                                                   \
-      if (what == SCAN_EXCLUSIVE) memcpy(&x[2 * i], &sum, sizeof v);                     \
-      if (o == ADD) sum = (T)((U)sum + (U)v);                                            \
-      else if (o == MIN ? v < sum : v > sum) sum = v;                                    \
-      if (what == SCAN_INCLUSIVE) memcpy(&x[2 * i], &sum, sizeof v);                     \
-    }                                                                                    \
-    for (u64 i = 0; what == REDUCE && i < n; i++) memcpy(&x[2 * i], &sum, sizeof v);     \
+#define COMBINE(NAME, T, U, LOWEST, HIGHEST)                                                       \
+  static void NAME(u64 *x, u64 stride, u64 n, u64 members, u32 how, u32 what) {                    \
+    T sum = what == 0 ? (T)0 : what == 1 ? (T)(HIGHEST) : (T)(LOWEST), v;                          \
+    for (u64 i = 0; i < n; i++) {                                                                  \
+      if (!(members >> i % 64 & 1)) continue;                                                      \
+      memcpy(&v, &x[stride * i], sizeof v);                                                        \
+      if (how == SCANNED_BEFORE) memcpy(&x[stride * i], &sum, sizeof v);                           \
+      if (what == 0) sum = (T)((U)sum + (U)v);                                                     \
+      else if (what == 1 ? v < sum : v > sum) sum = v;                                             \
+      if (how == SCANNED) memcpy(&x[stride * i], &sum, sizeof v);                                  \
+    }                                                                                              \
+    for (u64 i = 0; how == FOR_ALL && i < n; i++)                                                  \
+      if (members >> i % 64 & 1) memcpy(&x[stride * i], &sum, sizeof v);                           \
   }
-COLLECTIVE(collect_i32, int32_t, u32, INT32_MIN, INT32_MAX)
-COLLECTIVE(collect_u32, u32, u32, 0, UINT32_MAX)
-COLLECTIVE(collect_i64, int64_t, u64, INT64_MIN, INT64_MAX)
-COLLECTIVE(collect_u64, u64, u64, 0, UINT64_MAX)
-COLLECTIVE(collect_f32, float, float, -__builtin_inff(), __builtin_inff())
-COLLECTIVE(collect_f64, double, double, -__builtin_inf(), __builtin_inf())
+COMBINE(combine_i32, int32_t, u32, INT32_MIN, INT32_MAX)
+COMBINE(combine_u32, u32, u32, 0, UINT32_MAX)
+COMBINE(combine_i64, int64_t, u64, INT64_MIN, INT64_MAX)
+COMBINE(combine_u64, u64, u64, 0, UINT64_MAX)
+COMBINE(combine_f32, float, float, -__builtin_inff(), __builtin_inff())
+COMBINE(combine_f64, double, double, -__builtin_inf(), __builtin_inf())
+
+void cc_combine(u64 *x, u64 stride, u64 n, u64 members, u32 type, u32 how, u32 what) {
+  static void (*const combine[])(u64 *, u64, u64, u64, u32, u32) = {
+      combine_i32, combine_u32, combine_i64, combine_u64, combine_f32, combine_f64,
+  };
+  combine[type](x, stride, n, members, how, what);
+}
 
 void cc_collective(struct context *c, u32 operation, u32 type, u64 n) {
-  static void (*const collect[])(u64 *, u32, u32, u64) = {
-      collect_i32, collect_u32, collect_i64, collect_u64, collect_f32, collect_f64,
-  };
   u64 *x = c->exchange;
   u32 what = operation & 15, o = operation >> 4;
   if (what == BROADCAST) {
@@ -39,6 +44,6 @@ void cc_collective(struct context *c, u32 operation, u32 type, u64 n) {
     for (u64 i = 0; i < n; i++) count += (int32_t)x[2 * i] != 0;
     for (u64 i = 0; i < n; i++) x[2 * i] = what == ALL ? count == n : count > 0;
   } else {
-    collect[type](x, what, o, n);
+    cc_combine(x, 2, n, ~(u64)0, type, what - REDUCE, o);
   }
 }

@@ -208,6 +208,9 @@ void cc_async_copy(struct context *, u8 *to, u8 *from, u64 n, u64 stride, u64 by
 
 /* collectives.c */
 void cc_collective(struct context *, u32 operation, u32 type, u64 n);
+/* The sum, least or greatest (`what` 0 to 2) of the values of members, of which the 64 bits repeat. */
+enum { FOR_ALL, SCANNED_BEFORE, SCANNED };
+void cc_combine(u64 *values, u64 stride, u64 n, u64 members, u32 type, u32 how, u32 what);
 
 /* printing.c */
 void cc_printf(struct context *, u32 call, u8 *record, u64 n);

@@ -49,28 +49,6 @@ static u64 partners(struct words *x, u64 lane) {
   return x->mask ? x->mask : x->width ? tile_of(lane, x->width) : ~(u64)0;
 }
 
-#define TIMES(NAME, T, U, LOWEST, HIGHEST)                                                           \
-  static void NAME(struct words *x, u64 members, u32 o) {                                            \
-    u32 what = o >= SCAN_EXCLUSIVE_ADD ? o - SCAN_EXCLUSIVE_ADD : o >= SCAN_ADD ? o - SCAN_ADD : o - ADD; \
-    T sum = what == 0 ? (T)0 : what == 1 ? (T)(HIGHEST) : (T)(LOWEST), v;                            \
-    for (u64 i = 0; i < LANES; i++) {                                                                \
-      if (!(members >> i & 1)) continue;                                                             \
-      memcpy(&v, &x[i].value, sizeof v);                                                             \
-      if (o >= SCAN_EXCLUSIVE_ADD) memcpy(&x[i].value, &sum, sizeof v);                              \
-      if (what == 0) sum = (T)((U)sum + (U)v);                                                       \
-      else if (what == 1 ? v < sum : v > sum) sum = v;                                               \
-      if (o >= SCAN_ADD && o < SCAN_EXCLUSIVE_ADD) memcpy(&x[i].value, &sum, sizeof v);              \
-    }                                                                                                \
-    for (u64 i = 0; o < SCAN_ADD && i < LANES; i++)                                                  \
-      if (members >> i & 1) memcpy(&x[i].value, &sum, sizeof v);                                     \
-  }
-TIMES(reduce_i32, int32_t, u32, INT32_MIN, INT32_MAX)
-TIMES(reduce_u32, u32, u32, 0, UINT32_MAX)
-TIMES(reduce_i64, int64_t, u64, INT64_MIN, INT64_MAX)
-TIMES(reduce_u64, u64, u64, 0, UINT64_MAX)
-TIMES(reduce_f32, float, float, -__builtin_inff(), __builtin_inff())
-TIMES(reduce_f64, double, double, -__builtin_inf(), __builtin_inf())
-
 /* Lane that one takes its value from: its own where the other is in another part of the warp. */
 static u64 source_of(struct words *x, u64 lane, u32 o, u64 warp) {
   u64 width = x->width && x->width < warp ? x->width : warp, first = lane - lane % width, n = (u32)x->lane;
@@ -81,9 +59,6 @@ static u64 source_of(struct words *x, u64 lane, u32 o, u64 warp) {
 }
 
 static void together(struct words *x, u64 members, u32 o, u32 type, u64 warp) {
-  static void (*const reduce[])(struct words *, u64, u32) = {
-      reduce_i32, reduce_u32, reduce_i64, reduce_u64, reduce_f32, reduce_f64,
-  };
   u64 old[LANES], yes = 0, same = 0, lowest = __builtin_ctzll(members), result = 0;
   for (u64 i = 0; i < LANES; i++)
     if (members >> i & 1) {
@@ -97,7 +72,9 @@ static void together(struct words *x, u64 members, u32 o, u32 type, u64 warp) {
     for (u64 i = 0; i < LANES; i++)
       if (members >> i & 1) result = o == AND ? result & old[i] : o == OR ? result | old[i] : result ^ old[i];
   } else if (o >= ADD) {
-    reduce[type](x, members, o);
+    u32 how = o >= SCAN_EXCLUSIVE_ADD ? SCANNED_BEFORE : o >= SCAN_ADD ? SCANNED : FOR_ALL;
+    u32 what = how == SCANNED_BEFORE ? o - SCAN_EXCLUSIVE_ADD : how == SCANNED ? o - SCAN_ADD : o - ADD;
+    cc_combine(&x->value, sizeof *x / sizeof(u64), LANES, members, type, how, what);
     return;
   }
   for (u64 i = 0; i < LANES; i++) {
