@@ -9,12 +9,13 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-__all__ = ["facts"]
+__all__ = ["facts", "version_of"]
 
 _PACKAGES = ("crosscast", "llvmlite", "ziglang", "numpy", "pyopencl", "pocl-binary-distribution")
 
 
-def _version(package: str) -> str | None:
+def version_of(package: str) -> str | None:
+    """Version of an installed package; ``None`` if it is not installed."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
@@ -34,7 +35,7 @@ def _processor() -> str:
 
 @functools.cache
 def _versions() -> dict[str, str]:
-    return {name: version for name in _PACKAGES if (version := _version(name))}
+    return {name: version for name in _PACKAGES if (version := version_of(name))}
 
 
 def facts() -> dict[str, Any]:

@@ -7,20 +7,17 @@ import pytest
 
 from crosscast.cli import main
 from crosscast.predict.named_models import load_model, models_home, recipes
+from support.commands import Command, Output
 
-Output = pytest.CaptureFixture[str]
 ROOT = Path(__file__).parents[2]
 VECADD = ["--global", "1024", *["--arg", "float:1024"] * 3, "--arg", "int=1024"]
 
 
-def printed(capsys: Output, *words: str) -> str:
-    assert main(words) == 0
-    return capsys.readouterr().out
+models = Command.of("models")
 
 
 def test_every_model_is_listed_with_its_licence(capsys: Output) -> None:
-    table = printed(capsys, "models")
-    listed = json.loads(printed(capsys, "models", "--json"))["models"]
+    table, listed = models.text(capsys), models.answer(capsys)["models"]
     assert [each["name"] for each in listed] == list(recipes())
     for each in listed:
         assert each["name"] in table and each["about"] in table and each["licence"] in table
@@ -28,15 +25,14 @@ def test_every_model_is_listed_with_its_licence(capsys: Output) -> None:
 
 @pytest.mark.parametrize("name", recipes())
 def test_a_model_is_described_with_its_errors_and_what_to_cite(capsys: Output, name: str) -> None:
-    text = printed(capsys, "models", name)
+    text = models.text(capsys, name)
     assert "held-out" in text and recipes()[name].citation in text
     card = json.loads(json.dumps(load_model(name).card.to_dict()))
-    assert json.loads(printed(capsys, "models", name, "--json"))["card"] == card
+    assert models.answer(capsys, name)["card"] == card
 
 
 def test_an_unknown_model_is_refused_with_the_known_ones(capsys: Output) -> None:
-    assert main(["models", "gpus"]) == 2
-    assert f"expected one of {', '.join(recipes())}, found 'gpus'" in capsys.readouterr().err
+    assert f"expected one of {', '.join(recipes())}, found 'gpus'" in models.refusal(capsys, "gpus")
 
 
 def test_a_kernel_is_predicted_without_a_model_or_a_launch_file(capsys: Output) -> None:

@@ -14,17 +14,19 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from crosscast.data.files import cache_home
+from crosscast.data.files import cache_home, is_writable
 from crosscast.errors import CompileError, EnvironmentFault, InputError
 from crosscast.kernel import Program
 
 INCLUDE_DIR = Path(__file__).parent / "include"
 _COMPILE_TIMEOUT_S = 120
 # A launch file is untrusted: only options that cannot write files or load code reach the compiler.
-_ALLOWED_OPTION = re.compile(
-    r"-(D|U|I).+|-cl-[a-z0-9.=A-Z-]+|-w|-W[a-z][a-z0-9=+-]*|-O[0-3sz]?|-g|-f(no-)?[a-z-]*math[a-z-]*"
+ALLOWED_OPTIONS = (
+    r"-(D|U|I).+|-w|-W[a-z][a-z0-9=+-]*|-O[0-3sz]?|-g|-f(no-)?[a-z-]*math[a-z-]*"
     r"|-ffp-contract=[a-z-]+|-f(no-)?(signed-zeros|unroll-loops|vectorize|slp-vectorize|inline)"
 )
+"""A pattern of those that all languages have."""
+_ALLOWED_OPENCL = re.compile(rf"{ALLOWED_OPTIONS}|-cl-[a-z0-9.=A-Z-]+")
 
 
 @functools.cache
@@ -111,18 +113,17 @@ def compile_spirv(program: Program) -> bytes:
 
 def _compile(program: Program, target: str, *more: str) -> bytes:
     for option in program.options:
-        if not _ALLOWED_OPTION.fullmatch(option):
+        if not _ALLOWED_OPENCL.fullmatch(option):
             raise InputError(
                 f"{program.label}: compiler option {option!r} is not accepted; "
                 "expected -D, -U, -I, -cl-*, -W*, -w, -O*, or a floating-point -f option"
             )
-    level = [o for o in program.options if o.startswith("-O")][-1:] or ["-Oz"]
     arguments = [
         *(*_language(program), "-target", target),
         *("-isystem", str(INCLUDE_DIR)),
         *(["-I", str(program.path.parent.absolute())] if program.path is not None else []),
         *(absolute(o) for o in program.options if not o.startswith("-O")),
-        *level,
+        level(program),
         *more,
         "-c",
     ]
@@ -133,6 +134,11 @@ def _language(program: Program) -> tuple[str, ...]:
     if program.standard.startswith("clc++"):
         return "-x", "clcpp", f"-cl-std={program.standard}"
     return "-x", "cl", f"-cl-std=CL{program.standard}"
+
+
+def level(program: Program) -> str:
+    """The level that a program is optimized at: the last that its options ask for, or ``-Oz``."""
+    return next((option for option in reversed(program.options) if option.startswith("-O")), "-Oz")
 
 
 def absolute(option: str) -> str:
@@ -150,12 +156,7 @@ def link_shared(objects: Sequence[Path], output: Path) -> None:
 @functools.cache
 def _cache_dir() -> Path:
     path = cache_home()
-    try:
-        path.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with tempfile.TemporaryFile(dir=path):
-            return path
-    except OSError:
-        return Path(tempfile.mkdtemp(prefix="crosscast-"))
+    return path if is_writable(path) else Path(tempfile.mkdtemp(prefix="crosscast-"))
 
 
 def cached(key: Sequence[str | bytes], suffix: str, make: functools.partial[bytes]) -> Path:

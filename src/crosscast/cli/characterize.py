@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter as Option
 from cyclopts import Token
 
-from crosscast.cli.options import Flag, Whole, check_picture
+from crosscast.cli.options import Block, Flag, GlobalSize, Grid, LocalSize, Whole, check_picture
 from crosscast.errors import InputError
 from crosscast.fields import Fields
 from crosscast.profile import Profile
@@ -183,9 +183,7 @@ class Inputs:
     simfile: simfile.SimFile | None = None  # The simulator file that holds the only launch, if it is one
 
 
-_IN_SIMFILE = (
-    *("--kernel", "--global", "--local", "--offset", "--grid", "--block", "--shared", "--arg", "--seed"),
-)
+_IN_SIMFILE = tuple("--kernel --global --local --offset --grid --block --shared --arg --seed".split())
 _IN_LAUNCHFILE = (*_IN_SIMFILE, "--option, -D and -I", "--std")
 
 
@@ -389,11 +387,11 @@ def characterize(
     /,
     *more: Path,
     kernel: str | None = None,
-    global_size: Annotated[str | None, Option(name="--global")] = None,
-    local_size: Annotated[str | None, Option(name="--local")] = None,
+    global_size: GlobalSize = None,
+    local_size: LocalSize = None,
     offset: str | None = None,
-    grid: str | None = None,
-    block: str | None = None,
+    grid: Grid = None,
+    block: Block = None,
     shared: int | None = None,
     arg: _Repeated = (),
     seed: Whole | None = None,
@@ -449,16 +447,8 @@ def characterize(
     kernel
         Kernel to launch, such as `vecadd`, `'saxpy<float>'` or `ns::scale`; may be left out if the program
         has only one.
-    global_size
-        Work-items, such as `1024` or `512,512`.
-    local_size
-        Work-items of a work-group; by default a divisor of the global size, at most 64.
     offset
         Offset of the global ids.
-    grid
-        Blocks of a CUDA or HIP launch, such as `4096` or `64,64`.
-    block
-        Threads of each of them, such as `256` or `16,16`.
     shared
         Bytes of dynamic shared memory (`extern __shared__`) of a block.
     arg

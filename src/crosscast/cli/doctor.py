@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Literal
 
 import crosscast
 from crosscast.cli.options import OUTPUT, Output
+from crosscast.data.files import is_writable
+from crosscast.environment import facts, version_of
 from crosscast.errors import CrosscastError, EnvironmentFault
 
 if TYPE_CHECKING:
@@ -64,8 +66,6 @@ def _checked(check: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
 
 
 def _crosscast() -> Iterator[Finding]:
-    from crosscast.environment import facts
-
     here = facts()
     machine = f"Python {here['python']}, {here['system']}, {here['processor']}, {here['cores']} CPUs"
     yield Finding("crosscast", "ok", f"{crosscast.__version__}; {machine}")
@@ -93,7 +93,7 @@ def _compiler() -> Iterator[Finding]:
 def _extras() -> Iterator[Finding]:
     """Each extra, with the first package that it lacks."""
     for extra, packages in sorted(_packages_of_extras().items()):
-        absent = [name for name in packages if not _is_installed(name)]
+        absent = [name for name in packages if version_of(name) is None]
         if absent:
             detail = f"without {', '.join(absent)}: pip install 'crosscast[{extra}]'"
             yield Finding(f"extra {extra}", "missing", detail)
@@ -120,25 +120,16 @@ def _packages_of_extras() -> dict[str, list[str]]:
     return {extra: resolved(extra) for extra in direct}
 
 
-def _is_installed(package: str) -> bool:
-    try:
-        metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return False
-    return True
-
-
 def _opencl() -> Iterator[Finding]:
-    if not _is_installed("pyopencl"):
+    if version_of("pyopencl") is None:
         return
     from crosscast.measure.opencl import devices
 
     try:
         found = devices()
     except CrosscastError as error:
-        hint = (
-            "" if _writable(Path.home()) else "; PoCL needs a home folder that is writable, or POCL_CACHE_DIR"
-        )
+        needed = "; PoCL needs a home folder that is writable, or POCL_CACHE_DIR"
+        hint = "" if is_writable(Path.home()) else needed
         yield Finding("OpenCL", "warning", f"{error}{hint}")
         return
     yield Finding("OpenCL", "ok", ", ".join(f"{each.id} ({each.name})" for each in found))
@@ -156,7 +147,7 @@ def _cache() -> Iterator[Finding]:
     from crosscast.data.files import cache_home
 
     folder = cache_home()
-    if _writable(folder):
+    if is_writable(folder):
         size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
         yield Finding("cache", "ok", f"{folder}, {size / 1e6:.0f} MB")
     else:
@@ -177,18 +168,6 @@ def _load() -> Iterator[Finding]:
 
     found = doubts()
     yield Finding("load", "warning" if found else "ok", found[0] if found else "nothing else runs")
-
-
-def _writable(folder: Path) -> bool:
-    """Whether a file can be made in a folder, which is made if it is not there."""
-    import tempfile
-
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            return True
-    except OSError:
-        return False
 
 
 _CHECKS = (_crosscast, _compiler, _models, _cache, _extras, _opencl, _sensors, _load)

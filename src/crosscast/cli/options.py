@@ -165,6 +165,20 @@ JsonFlag = Annotated[bool, Parameter(negative="", show_default=False, help="Prin
 Figures = Annotated[Path | None, Parameter(help="Folder for figures.")]
 
 
+GlobalSize = Annotated[
+    str | None, Parameter(name="--global", help="Work-items, such as `1024` or `512,512`.")
+]
+LocalSize = Annotated[
+    str | None,
+    Parameter(
+        name="--local",
+        help="Work-items of a work-group; by default a divisor of the global size, at most 64.",
+    ),
+]
+Grid = Annotated[str | None, Parameter(help="Blocks of a CUDA or HIP launch, such as `4096` or `64,64`.")]
+Block = Annotated[str | None, Parameter(help="Threads of each of them, such as `256` or `16,16`.")]
+
+
 @Parameter(name="*")
 @dataclass(frozen=True)
 class RunOptions:

@@ -13,8 +13,12 @@ from cyclopts import Parameter
 from crosscast.cli.options import (
     OUTPUT,
     Application,
+    Block,
+    GlobalSize,
+    Grid,
     Kernel,
     Level,
+    LocalSize,
     Model,
     Names,
     Output,
@@ -50,14 +54,10 @@ Thing = TypeVar("Thing")
 class LaunchWords:
     """The launch of a program; `crosscast characterize` has more of these options, and a launch file all."""
 
-    global_size: Annotated[
-        str | None, Parameter("--global", help="Work-items of an OpenCL launch, such as 512,512.")
-    ] = None
-    local_size: Annotated[
-        str | None, Parameter("--local", help="Work-items of a work-group, such as 8,8.")
-    ] = None
-    grid: Annotated[str | None, Parameter(help="Blocks of a CUDA or HIP launch, such as 64,64.")] = None
-    block: Annotated[str | None, Parameter(help="Threads of a block, such as 8,8.")] = None
+    global_size: GlobalSize = None
+    local_size: LocalSize = None
+    grid: Grid = None
+    block: Block = None
     arg: Annotated[
         tuple[str, ...],
         Parameter(
@@ -271,17 +271,17 @@ def corun(
     output.show(lambda: told, lambda: corun_forecast_report(found, trained.card, card))
 
 
-Loaded = list[tuple["NamedModel | None", Any]]
+Loaded = Iterable[tuple["NamedModel | None", Any]]
 
 
 def models_for(model: str | None, question: Question) -> Loaded:
-    """Load the model that is named, or else all of the question that have a name, in order of preference."""
+    """Load the model that is named; or else those that have a name in turn, when they are asked for."""
     # Imported here: `--help` needs no NumPy.
     from crosscast.predict.named_models import load_model, named_models
 
     if model is not None:
         return [(None, load_model(model, question))]
-    return [(each, load_model(each.folder, question)) for each in named_models(question)]
+    return ((each, load_model(each.folder, question)) for each in named_models(question))
 
 
 def first_fit(models: Loaded, use: Callable[[Any], Thing]) -> tuple[Any, Thing]:

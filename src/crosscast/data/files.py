@@ -7,6 +7,7 @@ import fcntl
 import io
 import math
 import os
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,8 +20,20 @@ def cache_home() -> Path:
 
     It may not be there yet.
     """
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "crosscast"
+    return _home("XDG_CACHE_HOME", ".cache")
+
+
+def data_home() -> Path:
+    """Where what the user made is kept: ``crosscast`` in ``XDG_DATA_HOME``, or in ``~/.local/share``.
+
+    It may not be there yet.
+    """
+    return _home("XDG_DATA_HOME", ".local/share")
+
+
+def _home(variable: str, default: str) -> Path:
+    base = os.environ.get(variable)
+    return (Path(base) if base else Path.home() / default) / "crosscast"
 
 
 def read_bytes(path: Path, what: str, most_bytes: int) -> bytes:
@@ -56,6 +69,16 @@ def whole_file(path: Path) -> Iterator[Path]:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def is_writable(folder: Path) -> bool:
+    """Whether files can be made in a folder of the user's own, which is made if it is not there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
 
 
 def made(folder: str | Path, role: str | None = None) -> Path:

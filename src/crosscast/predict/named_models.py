@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
 import tomllib
 from collections.abc import Iterator
 from functools import cache
@@ -12,6 +11,7 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
+from crosscast.data.files import data_home
 from crosscast.errors import InputError
 from crosscast.predict import store
 
@@ -21,16 +21,19 @@ BUNDLED = Path(__file__).parent / "bundled"
 Question = Literal["time", "relative", "configuration", "corun"]
 
 
-class NamedModel(msgspec.Struct, frozen=True, kw_only=True):
-    """A model that is known by its name, and where it is from."""
-
-    name: str
-    folder: Path
-    question: Question  # What it answers
+class _Described(msgspec.Struct, frozen=True, kw_only=True):
+    question: Question  # What the model answers
     about: str  # What it predicts, in one line
     licence: str  # Of the data that it was trained on, as SPDX has it
     origin: str  # Where they are from
     citation: str  # What to cite
+
+
+class NamedModel(_Described, frozen=True, kw_only=True):
+    """A model that is known by its name, and where it is from."""
+
+    name: str
+    folder: Path
     own: bool = False  # Whether the user made it here
 
     @property
@@ -45,15 +48,10 @@ class NamedModel(msgspec.Struct, frozen=True, kw_only=True):
         return {**msgspec.structs.asdict(self), "folder": str(self.folder)}
 
 
-class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Recipe(_Described, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a model that comes with Crosscast is made, and what is said of it."""
 
-    question: Question
-    about: str
     source: str  # Name of an importer, or of a dataset that comes with Crosscast
-    licence: str
-    origin: str
-    citation: str
     files: str = ""  # What the importer reads, in the folder of the public data
     model: str | None = None  # Name of the kind of model; the question's default by default
 
@@ -66,9 +64,8 @@ def recipes() -> dict[str, Recipe]:
 
 
 def models_home() -> Path:
-    """Folder of the user's own models: in ``XDG_DATA_HOME``, or ``~/.local/share``; it may not be there."""
-    base = os.environ.get("XDG_DATA_HOME")
-    return (Path(base) if base else Path.home() / ".local" / "share") / "crosscast" / "models"
+    """Folder of the user's own models; it may not be there."""
+    return data_home() / "models"
 
 
 def named_models(question: Question | None = None) -> list[NamedModel]:
@@ -78,30 +75,22 @@ def named_models(question: Question | None = None) -> list[NamedModel]:
 
 def _bundled() -> Iterator[NamedModel]:
     for name, recipe in recipes().items():
-        yield NamedModel(
-            name=name,
-            folder=BUNDLED / name,
-            question=recipe.question,
-            about=recipe.about,
-            licence=recipe.licence,
-            origin=recipe.origin,
-            citation=recipe.citation,
-        )
+        described = {field: getattr(recipe, field) for field in _Described.__struct_fields__}
+        yield NamedModel(name=name, folder=BUNDLED / name, **described)
 
 
 def _own() -> Iterator[NamedModel]:
     home = models_home()
     for card in sorted(home.glob(f"*/{store.CARD}")) if home.is_dir() else ():
-        stored = store.read(card.parent)
-        told = stored.card.get("about", {})
+        question: Any = store.read(card.parent).question
         yield NamedModel(
             name=card.parent.name,
             folder=card.parent,
-            question=stored.question,  # type: ignore[arg-type]  # read checks it
-            about=str(told.get("about", "made on this machine")),
-            licence=str(told.get("licence", "")),
-            origin=str(told.get("origin", "")),
-            citation=str(told.get("citation", "")),
+            question=question,
+            about="made on this machine",
+            licence="",
+            origin="",
+            citation="",
             own=True,
         )
 

@@ -17,8 +17,7 @@ from crosscast.kernel import Program
 
 INCLUDE_DIR = Path(__file__).parent / "include"
 _ALLOWED_OPTION = re.compile(
-    r"-(D|U|I).+|-w|-W[a-z][a-z0-9=+-]*|-O[0-3sz]?|-g|-f(no-)?[a-z-]*math[a-z-]*|-ffp-contract=[a-z-]+"
-    r"|-f(no-)?(signed-zeros|unroll-loops|vectorize|slp-vectorize|inline)|-m(no-)?wavefrontsize64"
+    rf"{toolchain.ALLOWED_OPTIONS}|-m(no-)?wavefrontsize64"
     r"|--?use_fast_math|--?fmad=(true|false)|--?(arch|gpu-architecture|offload-arch)=[a-z0-9_:+-]+"
 )
 _MOST_ROUNDS = 6
@@ -45,12 +44,8 @@ def _optimize(text: str, program: Program) -> bytes:
     """Optimize IR as that of OpenCL C is: for the same target, of which no integer is the native one."""
     text = re.sub(r'^(target datalayout = ".*)-n[\d:]+(.*")$', r"\1\2", text, count=1, flags=re.MULTILINE)
     text = re.sub(r"^target triple = .*$", f'target triple = "{_TARGET}"', text, count=1, flags=re.MULTILINE)
-    arguments = ["-x", "ir", "-target", _TARGET, _level(program), "-emit-llvm", "-c"]
+    arguments = ["-x", "ir", "-target", _TARGET, toolchain.level(program), "-emit-llvm", "-c"]
     return toolchain.clang(arguments, text.encode(), program.label)
-
-
-def _level(program: Program) -> str:
-    return next((option for option in reversed(program.options) if option.startswith("-O")), "-Oz")
 
 
 def wave_size(program: Program) -> int:
@@ -78,7 +73,7 @@ def _options(program: Program) -> list[str]:
         *_macros(program),
         *("-include", "crosscast_cuda.h"),
         *given,
-        _level(program),
+        toolchain.level(program),
         *("-Xclang", "-disable-llvm-passes", "-emit-llvm", "-S"),
     ]
 
