@@ -1,7 +1,7 @@
 """Make the models that come with Crosscast: ``python -m benchmarks.bundled_models FOLDER [NAME...]``.
 
 FOLDER has the public data (docs/importing.md says where each is from). Each source is imported and each model
-trained as src/crosscast/predict/bundled/models.toml says, with seed 0: the same data give the same bytes.
+trained as src/crosscast/prediction/bundled/models.toml says, with seed 0: the same data give the same bytes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from crosscast.cli import main as crosscast
-from crosscast.predict.named_models import BUNDLED, Recipe, recipes
+from crosscast.prediction.named_models import BUNDLED, Recipe, recipes
 
 
 def make(name: str, recipe: Recipe, data: Path) -> None:

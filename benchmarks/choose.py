@@ -22,10 +22,10 @@ from benchmarks.verdict import Verdict
 from crosscast.arrays import Reals
 from crosscast.decide.selector import Selector
 from crosscast.measure.regions.key import RegionKey, RegionRun
-from crosscast.predict.configuration.artefact import TrainedConfigurationModel
-from crosscast.predict.configuration.choice import select
-from crosscast.predict.configuration.data import Observed, SurfaceForecast
-from crosscast.predict.named_models import load_model
+from crosscast.prediction.configuration.artefact import TrainedConfigurationModel
+from crosscast.prediction.configuration.choice import select
+from crosscast.prediction.configuration.data import Observed, SurfaceForecast
+from crosscast.prediction.named_models import load_model
 
 _SELECTION_S = 0.001
 _REPEATS = 300

@@ -38,10 +38,10 @@ from crosscast.data.dataset import read_dataset
 from crosscast.decide.colocation import choose_colocation
 from crosscast.evaluation.corun import of_one_device, out_of_fold_errors, refit_of
 from crosscast.evaluation.loop import one_thread
-from crosscast.predict.corun.artefact import KNOWN, CoRunCard, TrainedCoRunModel
-from crosscast.predict.corun.forecast import CoRunModel
-from crosscast.predict.corun.models import DEFAULT_MODEL, MODELS, models_named
-from crosscast.predict.named_models import load_model
+from crosscast.prediction.corun.artefact import KNOWN, CoRunCard, TrainedCoRunModel
+from crosscast.prediction.corun.forecast import CoRunModel
+from crosscast.prediction.corun.models import DEFAULT_MODEL, MODELS, models_named
+from crosscast.prediction.named_models import load_model
 
 _ASKED = {
     ("known", EQUAL): 0.50,

@@ -23,7 +23,7 @@ from crosscast.arrays import Integers, Reals
 from crosscast.data.corun import Mixes, mixes_of
 from crosscast.data.dataset import read_dataset
 from crosscast.evaluation.partition import PartitionResult, evaluate_partition, folds_of_mixes
-from crosscast.predict.corun.partition import PARTITION_MODELS, MixFold, folds_without_jobs
+from crosscast.prediction.corun.partition import PARTITION_MODELS, MixFold, folds_without_jobs
 
 _CLUSTERS = 8
 _MOST = {"leave-bag-out": 0.018, "leave-benchmark-out": 0.030}

@@ -18,8 +18,8 @@ from benchmarks.verdict import Verdict
 from crosscast.data.dataset import read_dataset
 from crosscast.decide.samples import two_samples
 from crosscast.decide.training import machine_of
-from crosscast.predict.configuration.data import ConfigurationModel, Surfaces
-from crosscast.predict.configuration.models import MODELS, model_named
+from crosscast.prediction.configuration.data import ConfigurationModel, Surfaces
+from crosscast.prediction.configuration.models import MODELS, model_named
 
 _FIT_S = 10.0
 

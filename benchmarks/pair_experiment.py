@@ -37,8 +37,8 @@ from crosscast.evaluation.corun import (
     with_mixes,
 )
 from crosscast.evaluation.loop import Fold, Progress, one_thread
-from crosscast.predict.corun.forecast import CoRunModel
-from crosscast.predict.intervals import Residuals
+from crosscast.prediction.corun.forecast import CoRunModel
+from crosscast.prediction.intervals import Residuals
 
 EQUAL, LOGNORMAL = "equal", "lognormal"
 """Lengths of jobs: all 1, or with a logarithm of mean 0 and standard deviation 1."""

@@ -27,9 +27,9 @@ from benchmarks.table import milliseconds, text_table
 from benchmarks.verdict import Verdict
 from crosscast.arrays import Reals
 from crosscast.data.dataset import read_dataset
-from crosscast.predict.store import read
-from crosscast.predict.time.artefact import open_model
-from crosscast.predict.time.data import Grid, ProfileBatch, grid_of
+from crosscast.prediction.store import read
+from crosscast.prediction.time.artefact import open_model
+from crosscast.prediction.time.data import Grid, ProfileBatch, grid_of
 
 _LOAD_S = 0.050
 _ONE_S = 0.001
@@ -42,8 +42,8 @@ _PEER_ROWS = 50_000
 _LOADING = """
 import json, sys, time
 start = time.perf_counter()
-from crosscast.predict.store import read
-from crosscast.predict.time.artefact import open_model
+from crosscast.prediction.store import read
+from crosscast.prediction.time.artefact import open_model
 imported = time.perf_counter()
 model = open_model(read(sys.argv[1]))
 carded = time.perf_counter()

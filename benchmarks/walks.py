@@ -23,12 +23,12 @@ import numpy as np
 
 import crosscast
 from crosscast.data.corun import Solo
-from crosscast.predict.configuration.choice import choice_of
-from crosscast.predict.configuration.data import Observed
+from crosscast.prediction.configuration.choice import choice_of
+from crosscast.prediction.configuration.data import Observed
 from crosscast.profile import METRICS
 
 _MODELS = Path(__file__).parents[1] / "tests" / "data" / "format1"
-_ROOMS = ("predict", "decide", "evaluation")
+_ROOMS = ("prediction", "decide", "evaluation")
 _MOST = {"time-device-mean": 30, "configuration-model": 50, "corun-process": 40}
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import crosscast
-from crosscast.predict.time.data import Grid, grid_of
+from crosscast.prediction.time.data import Grid, grid_of
 from crosscast.profile import METRICS, Profile
 from support.grids import lawful_grid, noisy_grid
 

@@ -17,12 +17,12 @@ from crosscast.decide.evaluation import evaluate_configuration
 from crosscast.evaluation.corun import evaluate_corun, of_one_device
 from crosscast.evaluation.relative import evaluate_relative
 from crosscast.evaluation.time import evaluate_time
-from crosscast.predict.configuration.data import machines_of
-from crosscast.predict.corun.models import BASELINES
-from crosscast.predict.corun.models import models_named as models_of_co_runs
-from crosscast.predict.relative.models import models_named
-from crosscast.predict.relative.observed import vectors_of
-from crosscast.predict.time.models import model_named
+from crosscast.prediction.configuration.data import machines_of
+from crosscast.prediction.corun.models import BASELINES
+from crosscast.prediction.corun.models import models_named as models_of_co_runs
+from crosscast.prediction.relative.models import models_named
+from crosscast.prediction.relative.observed import vectors_of
+from crosscast.prediction.time.models import model_named
 from support.golden import assert_close
 from support.shared import SHARED, published
 

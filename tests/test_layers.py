@@ -28,7 +28,7 @@ LAYERS = {
     "characterization": 2,
     "measure": 2,
     "suite": 2,
-    "predict": 3,
+    "prediction": 3,
     "evaluation": 4,
     "decide": 5,
     "studies": 6,

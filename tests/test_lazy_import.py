@@ -85,7 +85,7 @@ def test_a_simulation_brings_no_other_room() -> None:
     loaded = done.stderr.splitlines()[-1].split()
     assert len(loaded) <= 45
     assert {name.split(".")[1] for name in loaded if "." in name}.isdisjoint(
-        {"report", "predict", "evaluation"}
+        {"report", "prediction", "evaluation"}
     )
 
 

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from crosscast.kernel import Image, Kernel, Launch, Local, Parameter, Program, Sampler
     from crosscast.measure.regions.file import read_history
     from crosscast.measure.regions.recorder import ProfiledQueue, profiled
-    from crosscast.predict.named_models import load_model
-    from crosscast.predict.relative.observed import observations_of as read_runs
+    from crosscast.prediction.named_models import load_model
+    from crosscast.prediction.relative.observed import observations_of as read_runs
     from crosscast.profile import METRICS, Profile
     from crosscast.questions import QUESTIONS, evaluate, train
     from crosscast.report.page import write_report
@@ -119,14 +119,14 @@ _HOMES = {
     "evaluate": "crosscast.questions:evaluate",
     "expect_close": "crosscast.suite.application:expect_close",
     "join": "crosscast.data.views:join",
-    "load_model": "crosscast.predict.named_models:load_model",
+    "load_model": "crosscast.prediction.named_models:load_model",
     "profiled": "crosscast.measure.regions.recorder:profiled",
     "profiles_of": "crosscast.suite.registry:profiles_of",
     "read_corun_profile": "crosscast.data.isolated_runs:read_profile",
     "read_dataset": "crosscast.data.dataset:read_dataset",
     "read_history": "crosscast.measure.regions.file:read_history",
     "read_launches": "crosscast.characterization.launchfiles.launches:read_launches",
-    "read_runs": "crosscast.predict.relative.observed:observations_of",
+    "read_runs": "crosscast.prediction.relative.observed:observations_of",
     "read_swf": "crosscast.cluster.swf:read_swf",
     "schedule_metrics": "crosscast.cluster.metrics:metrics_of",
     "simulate": "crosscast.cluster.simulate:simulate",

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from crosscast.decide.evaluation import ConfigurationEvaluation
     from crosscast.evaluation.loop import Progress
     from crosscast.evaluation.relative import HeldOutPredictions
-    from crosscast.predict.configuration.data import Surfaces
-    from crosscast.predict.relative.data import Observations, Vectors
+    from crosscast.prediction.configuration.data import Surfaces
+    from crosscast.prediction.relative.data import Observations, Vectors
     from crosscast.studies.johnston2018 import Johnston2018
     from crosscast.studies.moolchandani2022 import CoRunStudy
     from crosscast.studies.nichols2024 import RelativeStudy
@@ -65,7 +65,7 @@ class Question:
     def of_registry(self, name: str) -> Any:
         """A part of the registry, which is imported when it is asked for."""
         return getattr(
-            importlib.import_module(self.registry or f"crosscast.predict.{self.name}.models"), name
+            importlib.import_module(self.registry or f"crosscast.prediction.{self.name}.models"), name
         )
 
 
@@ -251,7 +251,7 @@ def _question(name: str) -> Question:
 
 def _evaluate_time(dataset: Dataset, models: Sequence[str] | None, folds: str, **how: Any) -> Any:
     from crosscast.evaluation.time import evaluate_time
-    from crosscast.predict.time.models import model_named
+    from crosscast.prediction.time.models import model_named
 
     return evaluate_time(dataset, [model_named(name) for name in model_names("time", models)], folds, **how)
 
@@ -281,8 +281,8 @@ def relative_vectors(
     dataset: Dataset, devices: Sequence[str] | None, sources: Sequence[str] | None, note: Note | None = None
 ) -> Vectors:
     """Runs or profiles with the times of their work on several devices; `note` hears of devices left out."""
-    from crosscast.predict.relative.observed import devices_left_out, vectors_of
-    from crosscast.predict.warnings import format_names
+    from crosscast.prediction.relative.observed import devices_left_out, vectors_of
+    from crosscast.prediction.warnings import format_names
 
     vectors = vectors_of(dataset, devices=devices, sources=sources)
     left_out = devices_left_out(dataset, vectors) if devices is None and note is not None else ()
@@ -308,7 +308,7 @@ def _evaluate_relative(
     note: Note | None = None,
     **how: Any,
 ) -> RelativeStudy:
-    from crosscast.predict.relative.models import models_named
+    from crosscast.prediction.relative.models import models_named
     from crosscast.studies.nichols2024 import study_relative
 
     made = models_named(model_names("relative", models))
@@ -333,7 +333,7 @@ def held_out_work(
     `check` sees the runs and the devices before anything is fitted.
     """
     from crosscast.evaluation.relative import held_out_predictions
-    from crosscast.predict.relative.models import models_named
+    from crosscast.prediction.relative.models import models_named
 
     name = model_names("relative", None if model is None else [model])[0]
     vectors = relative_vectors(dataset, devices, sources, note)
@@ -344,7 +344,7 @@ def held_out_work(
 
 def nichols2024(dataset: Dataset, *, jobs: int | None = None, **how: Any) -> RelativeStudy:
     """The models and the random split of Nichols et al. 2024, our model beside them, and the studies."""
-    from crosscast.predict.relative.models import DEFAULT_MODEL, MODELS
+    from crosscast.prediction.relative.models import DEFAULT_MODEL, MODELS
 
     names = [DEFAULT_MODEL, *(name for name in MODELS if name.startswith("published-")), "log-mean"]
     return _evaluate_relative(dataset, names, "published", studies=True, jobs=_jobs(jobs), **how)
@@ -360,7 +360,7 @@ def _train_relative(
     **how: Any,
 ) -> Any:
     from crosscast.evaluation.relative import train_relative
-    from crosscast.predict.relative.models import BASELINES, models_named
+    from crosscast.prediction.relative.models import BASELINES, models_named
 
     return train_relative(
         relative_vectors(dataset, devices, sources, note),
@@ -389,7 +389,7 @@ def _evaluate_configuration(
     from crosscast.decide.evaluation import evaluate_configuration
     from crosscast.decide.policies import CONFIDENCE, check_method_names, method_names
     from crosscast.decide.samples import two_samples
-    from crosscast.predict.configuration.data import machines_of
+    from crosscast.prediction.configuration.data import machines_of
 
     del folds  # There is one way.
     machines = machines_of(configured(dataset, domain=power_domain), dataset.label, devices)
@@ -423,7 +423,7 @@ def bailey2014(
     """The model and policies of Bailey et al. 2014, each benchmark held out, and the offline stage."""
     from crosscast.data.views import configured
     from crosscast.decide.policies import knob_methods
-    from crosscast.predict.configuration.data import machines_of
+    from crosscast.prediction.configuration.data import machines_of
 
     machines = machines_of(configured(dataset, domain=power_domain), dataset.label, devices)
     limiters = [each.name for machine in machines for each in knob_methods(machine.space)]
@@ -463,7 +463,7 @@ def _train_configuration(
 
 def _evaluate_corun(dataset: Dataset, models: Sequence[str] | None, folds: str, **how: Any) -> CoRunStudy:
     from crosscast.data.corun import co_runs
-    from crosscast.predict.corun.models import BASELINES, models_named
+    from crosscast.prediction.corun.models import BASELINES, models_named
     from crosscast.studies.moolchandani2022 import study_corun
 
     _refuse_mixes(dataset)
@@ -474,7 +474,7 @@ def _evaluate_corun(dataset: Dataset, models: Sequence[str] | None, folds: str, 
 
 def moolchandani2022(dataset: Dataset, *, jobs: int | None = None, **how: Any) -> CoRunStudy:
     """The models of Moolchandani et al. 2022 beside ours, each application held out, and its studies."""
-    from crosscast.predict.corun.models import DEFAULT_MODEL, MODELS
+    from crosscast.prediction.corun.models import DEFAULT_MODEL, MODELS
 
     names = [DEFAULT_MODEL, *(name for name in MODELS if name.startswith("published-"))]
     return _evaluate_corun(dataset, names, get_args(CoRunFolds)[0], studies=True, jobs=_jobs(jobs), **how)
@@ -483,7 +483,7 @@ def moolchandani2022(dataset: Dataset, *, jobs: int | None = None, **how: Any) -
 def _train_corun(dataset: Dataset, model: str, *, device: str | None = None, **how: Any) -> Any:
     from crosscast.data.corun import co_runs
     from crosscast.evaluation.corun import of_one_device, train_corun
-    from crosscast.predict.corun.models import BASELINES, models_named
+    from crosscast.prediction.corun.models import BASELINES, models_named
 
     _refuse_mixes(dataset)
     chosen = of_one_device(co_runs(dataset), device)
@@ -513,7 +513,7 @@ def _evaluate_partition(
 ) -> Any:
     from crosscast.data.corun import mixes_of
     from crosscast.evaluation.partition import evaluate_partition
-    from crosscast.predict.corun.partition import PARTITION_MODELS
+    from crosscast.prediction.corun.partition import PARTITION_MODELS
 
     names = model_names("partition", list(PARTITION_MODELS) if models is None else models)
     return evaluate_partition(mixes_of(dataset, device), names, folds, **how)
@@ -529,7 +529,7 @@ _PARTITION = Question(
     "partition",
     get_args(PartitionFolds),
     _evaluate_partition,
-    registry="crosscast.predict.corun.partition",
+    registry="crosscast.prediction.corun.partition",
     models="PARTITION_MODELS",
     default="PARTITION_BASELINES",
     baselines="PARTITION_BASELINES",

@@ -12,9 +12,9 @@ import crosscast
 from crosscast.cli import main
 from crosscast.data.dataset import write_dataset
 from crosscast.measure.regions.key import RegionKey, RegionRun
-from crosscast.predict.configuration.artefact import TrainedConfigurationModel
-from crosscast.predict.configuration.process import ProcessModel
-from crosscast.predict.named_models import load_model
+from crosscast.prediction.configuration.artefact import TrainedConfigurationModel
+from crosscast.prediction.configuration.process import ProcessModel
+from crosscast.prediction.named_models import load_model
 from support.commands import Command, Output
 from support.models import fitted_chooser, kept, kept_chooser
 from support.surfaces import configured_dataset, made_surfaces

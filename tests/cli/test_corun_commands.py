@@ -14,7 +14,7 @@ from crosscast.cli import main
 from crosscast.data.corun import Bag, Solo
 from crosscast.data.dataset import write_dataset
 from crosscast.data.isolated_runs import write_profile
-from crosscast.predict.store import CARD
+from crosscast.prediction.store import CARD
 from support import tables as rows
 from support.commands import Command, Output
 from support.mixes import NAMES, counted_co_runs, made_solo, measured_mixes, other_time, studied

@@ -15,7 +15,7 @@ from crosscast.cluster.placements import PLACEMENTS
 from crosscast.data.dataset import Dataset, bundled_dataset, write_dataset
 from crosscast.data.schema import DEVICES, RECORDS, SESSIONS
 from crosscast.data.table import table_of
-from crosscast.predict.time import models as registry
+from crosscast.prediction.time import models as registry
 from support.choices import PROGRAMS, named_surfaces, other_machine
 from support.commands import Command, Output
 from support.datasets import made_dataset

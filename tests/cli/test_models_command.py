@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from crosscast.cli import main
-from crosscast.predict.named_models import load_model, models_home, recipes
+from crosscast.prediction.named_models import load_model, models_home, recipes
 from support.commands import Command, Output
 
 ROOT = Path(__file__).parents[2]

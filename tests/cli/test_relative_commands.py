@@ -7,8 +7,8 @@ import pytest
 
 from crosscast.cli import main
 from crosscast.data.dataset import write_dataset
-from crosscast.predict.relative.artefact import open_model
-from crosscast.predict.store import CARD, read
+from crosscast.prediction.relative.artefact import open_model
+from crosscast.prediction.store import CARD, read
 from support.commands import Command, Output
 from support.datasets import made_dataset
 from support.johnston2018 import made_up

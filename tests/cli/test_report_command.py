@@ -7,7 +7,7 @@ from types import MappingProxyType
 import pytest
 
 from crosscast.data.dataset import write_dataset
-from crosscast.predict.time import models as registry
+from crosscast.prediction.time import models as registry
 from support.commands import Command, Output
 from support.datasets import made_dataset
 from support.models import MeanModel

@@ -13,9 +13,9 @@ import pytest
 from crosscast.cli import main
 from crosscast.data.dataset import read_dataset, write_dataset
 from crosscast.evaluation.keep import digest
-from crosscast.predict.store import CARD, read
-from crosscast.predict.time.artefact import TrainedTimeModel, open_model
-from crosscast.predict.time.data import Grid, grid_of
+from crosscast.prediction.store import CARD, read
+from crosscast.prediction.time.artefact import TrainedTimeModel, open_model
+from crosscast.prediction.time.data import Grid, grid_of
 from support.commands import Command, Output
 from support.johnston2018 import made_up
 

@@ -32,8 +32,8 @@ from crosscast.cluster.placements import PLACEMENTS, Workload, type_workload
 from crosscast.data.sources import import_source
 from crosscast.errors import InputError, MissingExtraError
 from crosscast.evaluation.relative import held_out_predictions
-from crosscast.predict.relative.nichols2024 import LogMean
-from crosscast.predict.relative.observed import vectors_of
+from crosscast.prediction.relative.nichols2024 import LogMean
+from crosscast.prediction.relative.observed import vectors_of
 from support.shared import shared_data
 
 INF = np.inf

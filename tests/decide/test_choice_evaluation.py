@@ -22,7 +22,7 @@ from crosscast.decide.evaluation import (
 from crosscast.decide.policies import FeedbackCapping, Fixed, Oracle, knob_methods
 from crosscast.decide.power_cap import Decisions, Method, Policy
 from crosscast.errors import InputError
-from crosscast.predict.configuration.data import Observed, Space, Surfaces
+from crosscast.prediction.configuration.data import Observed, Space, Surfaces
 from support.choices import Wanderer, limited, random_surfaces
 from support.surfaces import made_surfaces
 

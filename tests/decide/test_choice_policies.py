@@ -33,8 +33,8 @@ from crosscast.decide.policies import (
 from crosscast.decide.power_cap import Method, Outcome, Policy, rollout
 from crosscast.decide.scores import Metrics, program_sums
 from crosscast.errors import InputError
-from crosscast.predict.configuration.choice import OBJECTIVES, Objective, within_cap
-from crosscast.predict.configuration.data import (
+from crosscast.prediction.configuration.choice import OBJECTIVES, Objective, within_cap
+from crosscast.prediction.configuration.data import (
     Observed,
     Quantity,
     Space,
@@ -42,7 +42,7 @@ from crosscast.predict.configuration.data import (
     Surfaces,
     plain_forecast,
 )
-from crosscast.predict.configuration.process import ProcessModel, ProcessPredictor
+from crosscast.prediction.configuration.process import ProcessModel, ProcessPredictor
 from support.choices import Wanderer, limited, outcome, random_surfaces
 from support.surfaces import made_space, made_surfaces
 

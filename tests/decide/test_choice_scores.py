@@ -29,7 +29,7 @@ from crosscast.decide.scores import (
 )
 from crosscast.errors import InputError
 from crosscast.evaluation.resampling import Scored, confidences
-from crosscast.predict.configuration.data import KernelAt, Space, Surfaces
+from crosscast.prediction.configuration.data import KernelAt, Space, Surfaces
 from support.choices import Wanderer, limited, outcome, random_surfaces
 from support.surfaces import made_surfaces
 

@@ -13,9 +13,9 @@ from crosscast.decide.samples import two_samples
 from crosscast.decide.training import errors_left_out, machine_of, train_configuration
 from crosscast.errors import InputError
 from crosscast.evaluation.loop import State
-from crosscast.predict.configuration.bailey2014 import PublishedModel
-from crosscast.predict.configuration.data import Observed, Quantity, Space, SurfaceForecast, Surfaces
-from crosscast.predict.configuration.models import NearestKernels
+from crosscast.prediction.configuration.bailey2014 import PublishedModel
+from crosscast.prediction.configuration.data import Observed, Quantity, Space, SurfaceForecast, Surfaces
+from crosscast.prediction.configuration.models import NearestKernels
 from support.choices import chosen_study, named_surfaces
 from support.surfaces import configured_dataset, made_surfaces
 

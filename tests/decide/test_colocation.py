@@ -18,8 +18,8 @@ from crosscast.data.corun import Solo
 from crosscast.decide.colocation import ColocationPlan, best_groups, choose_colocation
 from crosscast.decide.colocation_gains import ColocationJobs, Group, MixJudge
 from crosscast.errors import InputError
-from crosscast.predict.corun.artefact import TrainedCoRunModel
-from crosscast.predict.named_models import load_model
+from crosscast.prediction.corun.artefact import TrainedCoRunModel
+from crosscast.prediction.named_models import load_model
 from support.corun_models import MEMORY, constant, made_jobs, trained
 
 

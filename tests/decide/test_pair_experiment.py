@@ -18,8 +18,8 @@ from benchmarks.pair_experiment import (
 
 from crosscast.errors import InputError
 from crosscast.evaluation.corun import of_one_device
-from crosscast.predict.corun.models import Mean
-from crosscast.predict.corun.moolchandani2022 import Published
+from crosscast.prediction.corun.models import Mean
+from crosscast.prediction.corun.moolchandani2022 import Published
 from support.mixes import made_co_runs
 from support.shared import published
 

@@ -15,14 +15,14 @@ from crosscast.arrays import Flags
 from crosscast.configuration import Configuration
 from crosscast.decide.power_cap import Decisions, Outcome, highest, lowest, step_down, step_up
 from crosscast.errors import InputError
-from crosscast.predict.configuration.choice import (
+from crosscast.prediction.configuration.choice import (
     Objective,
     choice_of,
     probability_under,
     select,
     within_cap,
 )
-from crosscast.predict.configuration.data import Observed, Quantity, Space, SurfaceForecast
+from crosscast.prediction.configuration.data import Observed, Quantity, Space, SurfaceForecast
 from support.choices import outcome
 from support.models import fitted_chooser
 from support.surfaces import made_space, made_surfaces

@@ -32,7 +32,7 @@ from crosscast.errors import InputError
 from crosscast.measure.regions.history import History
 from crosscast.measure.regions.key import RegionKey, RegionRun
 from crosscast.measure.regions.samples import write_samples
-from crosscast.predict.configuration.data import KernelAt, Space, Surfaces, sample_numbers
+from crosscast.prediction.configuration.data import KernelAt, Space, Surfaces, sample_numbers
 from support.grids import linear_surfaces
 from support.models import fitted_chooser
 from support.surfaces import made_space, made_surfaces

@@ -22,10 +22,10 @@ from crosscast.measure.regions import key as notice
 from crosscast.measure.regions import recorder
 from crosscast.measure.regions.key import RegionKey, RegionRun
 from crosscast.measure.regions.metering import Metering
-from crosscast.predict.configuration.artefact import TrainedConfigurationModel
-from crosscast.predict.configuration.choice import select
-from crosscast.predict.configuration.data import ConfigurationPredictor, Surfaces
-from crosscast.predict.configuration.process import ProcessModel
+from crosscast.prediction.configuration.artefact import TrainedConfigurationModel
+from crosscast.prediction.configuration.choice import select
+from crosscast.prediction.configuration.data import ConfigurationPredictor, Surfaces
+from crosscast.prediction.configuration.process import ProcessModel
 from support.choices import outcome
 from support.models import fitted_chooser, kept_chooser, loaded_chooser
 from support.surfaces import made_surfaces

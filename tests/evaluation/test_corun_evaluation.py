@@ -31,9 +31,9 @@ from crosscast.evaluation.corun import (
     train_corun,
 )
 from crosscast.evaluation.corun_scores import CoRunResult, Scored, scores_of
-from crosscast.predict.corun.forecast import CoRunPrediction
-from crosscast.predict.corun.models import Mean, Sum
-from crosscast.predict.corun.process import Process
+from crosscast.prediction.corun.forecast import CoRunPrediction
+from crosscast.prediction.corun.models import Mean, Sum
+from crosscast.prediction.corun.process import Process
 from crosscast.studies.moolchandani2022 import study_corun
 from support.mixes import NAMES, made_bag, made_co_runs, made_solo
 

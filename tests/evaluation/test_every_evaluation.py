@@ -21,9 +21,9 @@ from crosscast.evaluation.loop import State
 from crosscast.evaluation.partition import evaluate_partition
 from crosscast.evaluation.relative import evaluate_relative
 from crosscast.evaluation.time import evaluate_time
-from crosscast.predict.configuration.data import Surfaces
-from crosscast.predict.corun.models import Mean
-from crosscast.predict.relative.nichols2024 import (
+from crosscast.prediction.configuration.data import Surfaces
+from crosscast.prediction.corun.models import Mean
+from crosscast.prediction.relative.nichols2024 import (
     LogMean,
     PublishedForest,
     PublishedLinear,

@@ -50,7 +50,7 @@ def test_another_question_other_data_and_other_sources_are_other_answers(
     Kept(tmp_path, "data", ("errors.py",)).save(ASK, ANSWER)
     assert Kept(tmp_path, "data", ("errors.py",)).load({**ASK, "rows": [1]}) is None
     assert Kept(tmp_path, "other", ("errors.py",)).load(ASK) is None
-    assert Kept(tmp_path, "data", ("predict",)).load(ASK) is None
+    assert Kept(tmp_path, "data", ("prediction",)).load(ASK) is None
     sources_digest.cache_clear()
     monkeypatch.setattr(keep, "library_versions", lambda: {"numpy": "0.1"})
     assert Kept(tmp_path, "data", ("errors.py",)).load(ASK) is None
@@ -140,4 +140,4 @@ def test_a_fingerprint_has_the_parameters_of_a_dataclass() -> None:
 
 
 def test_a_hash_is_of_the_files_and_folders_that_are_named() -> None:
-    assert len({sources_digest((name,)) for name in ("units.py", "errors.py", "decide", "predict")}) == 4
+    assert len({sources_digest((name,)) for name in ("units.py", "errors.py", "decide", "prediction")}) == 4

@@ -29,8 +29,8 @@ from crosscast.evaluation.relative import (
     train_relative,
 )
 from crosscast.evaluation.relative_scores import RowScores, metrics_of, row_scores
-from crosscast.predict.relative.data import RelativeModel, Vectors, relative_to_slowest
-from crosscast.predict.relative.nichols2024 import (
+from crosscast.prediction.relative.data import RelativeModel, Vectors, relative_to_slowest
+from crosscast.prediction.relative.nichols2024 import (
     FixedVector,
     LogMean,
     PublishedForest,
@@ -38,7 +38,7 @@ from crosscast.predict.relative.nichols2024 import (
     PublishedMean,
     PublishedXGBoost,
 )
-from crosscast.predict.relative.observed import vectors_of
+from crosscast.prediction.relative.observed import vectors_of
 from support.shared import published
 from support.vectors import COUNTERS, DEVICES, made_vectors, trained
 

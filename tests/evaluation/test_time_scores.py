@@ -18,7 +18,7 @@ from crosscast.arrays import Reals
 from crosscast.data.dataset import bundled_dataset
 from crosscast.evaluation.time import always_the_same, effect_of, noise_floor
 from crosscast.evaluation.time_scores import Outcome, Scores, scores
-from crosscast.predict.time.data import Grid, ProfileBatch, Toolchain, grid_of
+from crosscast.prediction.time.data import Grid, ProfileBatch, Toolchain, grid_of
 from support.grids import NAMES, lawful_grid
 from support.models import make_grid
 

@@ -10,7 +10,7 @@ import pytest
 
 from crosscast.errors import InputError
 from crosscast.evaluation.translation import SharedTimes, shared_times, train_translation, translation_scores
-from crosscast.predict.corun.translation import LOGARITHMIC, PLAIN, TimeLine
+from crosscast.prediction.corun.translation import LOGARITHMIC, PLAIN, TimeLine
 from support.mixes import APPLICATIONS, EXPONENT, FACTOR, counted_co_runs, studied
 
 

@@ -16,7 +16,7 @@ from crosscast.errors import InputError
 from crosscast.measure.regions.file import to_line
 from crosscast.measure.regions.key import RegionKey, RegionRun
 from crosscast.measure.regions.samples import import_runs, own_runs_of, write_samples
-from crosscast.predict.configuration.data import machines_of
+from crosscast.prediction.configuration.data import machines_of
 from support.measuring import RUNS, run_of
 
 KEY = RegionKey("stencil", ("float64[8x8]", "64"), ("model.step:12",))

@@ -10,7 +10,7 @@ from crosscast.configuration import Configuration
 from crosscast.data.views import configured
 from crosscast.errors import InputError
 from crosscast.measure.regions.samples import import_runs
-from crosscast.predict.configuration.data import machines_of
+from crosscast.prediction.configuration.data import machines_of
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "sweep.py"
 

@@ -17,10 +17,10 @@ from crosscast.decide.evaluation import ALONE, TOGETHER, MachineChoices
 from crosscast.decide.samples import SampledKernel
 from crosscast.decide.scores import ChoiceResult, Metrics
 from crosscast.errors import InputError
-from crosscast.predict.configuration.artefact import entries
-from crosscast.predict.configuration.bailey2014 import TreeNode
-from crosscast.predict.configuration.choice import Choice, choice_of, within_cap
-from crosscast.predict.configuration.data import Quantity, Space, SurfaceForecast, pareto_frontier
+from crosscast.prediction.configuration.artefact import entries
+from crosscast.prediction.configuration.bailey2014 import TreeNode
+from crosscast.prediction.configuration.choice import Choice, choice_of, within_cap
+from crosscast.prediction.configuration.data import Quantity, Space, SurfaceForecast, pareto_frontier
 from crosscast.report.configuration import (
     chosen_report,
     evaluation_report,

@@ -17,8 +17,8 @@ from crosscast.decide.colocation import ColocationPlan, choose_colocation
 from crosscast.measure.corun.profile import Calibration, Level
 from crosscast.measure.corun.run import Work
 from crosscast.measure.subjects import Stressor
-from crosscast.predict.corun.artefact import CoRunCard, TrainedCoRunModel
-from crosscast.predict.corun.forecast import Estimate, MixForecast
+from crosscast.prediction.corun.artefact import CoRunCard, TrainedCoRunModel
+from crosscast.prediction.corun.forecast import Estimate, MixForecast
 from crosscast.report.corun import (
     CoRunProfile,
     colocation_report,

@@ -9,7 +9,7 @@ import pytest
 
 from crosscast.errors import InputError
 from crosscast.evaluation.time import TimeEvaluation, evaluate_time
-from crosscast.predict.time.forecast import Model
+from crosscast.prediction.time.forecast import Model
 from crosscast.report.figures import new_figure, save_figure, save_figures
 from crosscast.report.time import evaluation_figures, evaluation_report
 from support.models import MeanModel, Oracle, random_grid

@@ -12,8 +12,8 @@ import pytest
 from msgspec import structs
 
 from crosscast.errors import InputError
-from crosscast.predict.relative.artefact import RelativeCard
-from crosscast.predict.relative.nichols2024 import LogMean, PublishedLinear, PublishedMean
+from crosscast.prediction.relative.artefact import RelativeCard
+from crosscast.prediction.relative.nichols2024 import LogMean, PublishedLinear, PublishedMean
 from crosscast.report.document import Report
 from crosscast.report.figures import save_figures
 from crosscast.report.relative import (

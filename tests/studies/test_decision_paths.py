@@ -9,9 +9,9 @@ from sklearn.tree import DecisionTreeRegressor
 
 from crosscast.arrays import Integers, Reals
 from crosscast.errors import InputError
-from crosscast.predict.corun.moolchandani2022 import Published
-from crosscast.predict.corun.moolchandani2022_features import Combination
-from crosscast.predict.trees import trees_of_forest, trees_of_tree
+from crosscast.prediction.corun.moolchandani2022 import Published
+from crosscast.prediction.corun.moolchandani2022_features import Combination
+from crosscast.prediction.trees import trees_of_forest, trees_of_tree
 from crosscast.studies.moolchandani2022_features import decision_paths, splits_passed
 from support.published_mixes import made_co_runs
 

@@ -16,7 +16,7 @@ from crosscast.data.schema import ENERGY, RECORDS
 from crosscast.data.table import table_of
 from crosscast.errors import InputError
 from crosscast.evaluation.loop import State
-from crosscast.predict.time.johnston2018 import PublishedForest, Rows, draw_trees
+from crosscast.prediction.time.johnston2018 import PublishedForest, Rows, draw_trees
 from crosscast.studies import johnston2018
 from crosscast.studies.johnston2018 import (
     FIGURE_3_MAE,

@@ -12,9 +12,9 @@ import pytest
 
 from crosscast.data.corun import Bag, Member
 from crosscast.evaluation.corun import evaluate_corun, of_one_device
-from crosscast.predict.corun.models import models_named
-from crosscast.predict.corun.moolchandani2022 import Published
-from crosscast.predict.corun.moolchandani2022_features import Combination
+from crosscast.prediction.corun.models import models_named
+from crosscast.prediction.corun.moolchandani2022 import Published
+from crosscast.prediction.corun.moolchandani2022_features import Combination
 from crosscast.studies.moolchandani2022 import (
     ALL,
     CLUSTER_COUNTS,

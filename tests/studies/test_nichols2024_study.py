@@ -9,8 +9,8 @@ import pytest
 
 from crosscast.errors import InputError
 from crosscast.evaluation.relative import evaluate_relative
-from crosscast.predict.relative.features import fit_features
-from crosscast.predict.relative.nichols2024 import PublishedMean, PublishedXGBoost
+from crosscast.prediction.relative.features import fit_features
+from crosscast.prediction.relative.nichols2024 import PublishedMean, PublishedXGBoost
 from crosscast.studies.nichols2024 import RelativeStudy, by_source, importances, selection, study_relative
 from support.vectors import made_vectors
 

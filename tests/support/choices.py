@@ -13,8 +13,8 @@ from crosscast.configuration import Configuration
 from crosscast.decide.evaluation import ConfigurationEvaluation, evaluate_configuration
 from crosscast.decide.policies import SelectedModel, WithFeedback, methods_of
 from crosscast.decide.power_cap import Decisions, Method, Outcome, Policy, rollout
-from crosscast.predict.configuration.data import KernelAt, Observed, Space, Surfaces
-from crosscast.predict.configuration.models import NearestKernels
+from crosscast.prediction.configuration.data import KernelAt, Observed, Space, Surfaces
+from crosscast.prediction.configuration.models import NearestKernels
 from support.surfaces import made_surfaces
 
 PROGRAMS = ("bfs", "cfd", "cfd_double", "km", "lud", "nw")

@@ -8,12 +8,12 @@ import numpy as np
 
 from crosscast.data.corun import Solo
 from crosscast.evaluation.corun import out_of_fold_errors
-from crosscast.predict.corun.artefact import KNOWN, NEW, CoRunCard, TrainedCoRunModel
-from crosscast.predict.corun.forecast import CoRunPredictor
-from crosscast.predict.corun.models import FittedCoRunMean, Mean
-from crosscast.predict.corun.moolchandani2022 import Published
-from crosscast.predict.intervals import Residuals
-from crosscast.predict.named_models import load_model
+from crosscast.prediction.corun.artefact import KNOWN, NEW, CoRunCard, TrainedCoRunModel
+from crosscast.prediction.corun.forecast import CoRunPredictor
+from crosscast.prediction.corun.models import FittedCoRunMean, Mean
+from crosscast.prediction.corun.moolchandani2022 import Published
+from crosscast.prediction.intervals import Residuals
+from crosscast.prediction.named_models import load_model
 from support.mixes import NAMES, made_co_runs, made_solo
 
 MEMORY = 16 << 20

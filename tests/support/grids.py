@@ -9,8 +9,8 @@ import numpy as np
 from crosscast.arrays import Reals
 from crosscast.configuration import Configuration
 from crosscast.device import Device
-from crosscast.predict.configuration.data import KernelAt, Space, Surfaces
-from crosscast.predict.time.data import Grid, ProfileBatch
+from crosscast.prediction.configuration.data import KernelAt, Space, Surfaces
+from crosscast.prediction.time.data import Grid, ProfileBatch
 from crosscast.profile import METRICS
 
 DEVICES = (

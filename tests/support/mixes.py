@@ -12,7 +12,7 @@ import numpy as np
 from crosscast.data.corun import DUMMY, Bag, CoRuns, Member, Mixes, Solo
 from crosscast.data.dataset import Dataset
 from crosscast.evaluation.corun import evaluate_corun, of_one_device
-from crosscast.predict.corun.models import models_named
+from crosscast.prediction.corun.models import models_named
 from crosscast.studies.moolchandani2022 import (
     CoRunStudies,
     CoRunStudy,

@@ -18,22 +18,22 @@ from crosscast.arrays import Reals
 from crosscast.data.schema import json_text
 from crosscast.device import Device
 from crosscast.errors import InputError
-from crosscast.predict.configuration.artefact import (
+from crosscast.prediction.configuration.artefact import (
     ConfigurationCard,
     PowerCard,
     TrainedConfigurationModel,
     entries,
 )
-from crosscast.predict.configuration.bailey2014 import PublishedModel, PublishedPredictor
-from crosscast.predict.configuration.data import power_totals
-from crosscast.predict.named_models import load_model
-from crosscast.predict.store import CARD
-from crosscast.predict.time.artefact import Range, TimeCard, TrainedTimeModel, metric_ranges
-from crosscast.predict.time.data import Grid, ProfileBatch, Toolchain
-from crosscast.predict.time.forecast import TimeForecast
-from crosscast.predict.time.gaussian import GaussianPredictor
-from crosscast.predict.time.physical import Physical
-from crosscast.predict.time.unseen import fit_unseen
+from crosscast.prediction.configuration.bailey2014 import PublishedModel, PublishedPredictor
+from crosscast.prediction.configuration.data import power_totals
+from crosscast.prediction.named_models import load_model
+from crosscast.prediction.store import CARD
+from crosscast.prediction.time.artefact import Range, TimeCard, TrainedTimeModel, metric_ranges
+from crosscast.prediction.time.data import Grid, ProfileBatch, Toolchain
+from crosscast.prediction.time.forecast import TimeForecast
+from crosscast.prediction.time.gaussian import GaussianPredictor
+from crosscast.prediction.time.physical import Physical
+from crosscast.prediction.time.unseen import fit_unseen
 from crosscast.profile import METRICS
 from support.grids import DEVICES, lawful_grid
 from support.surfaces import made_surfaces

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from crosscast.predict.configuration.process import FittedProcess, ProcessModel, ProcessPredictor
+from crosscast.prediction.configuration.process import FittedProcess, ProcessModel, ProcessPredictor
 from support.surfaces import made_surfaces
 
 SURFACES = made_surfaces(4, noise=0.01)

@@ -8,8 +8,8 @@ from crosscast.arrays import Integers, Reals
 from crosscast.configuration import Configuration
 from crosscast.data.dataset import Dataset
 from crosscast.data.schema import json_text
-from crosscast.predict.configuration.data import KernelAt, Space, Surfaces
-from crosscast.predict.configuration.gaussian_process import Covariance
+from crosscast.prediction.configuration.data import KernelAt, Space, Surfaces
+from crosscast.prediction.configuration.gaussian_process import Covariance
 from support import tables
 
 CPU_CAPS = (60.0, 80.0, 100.0)

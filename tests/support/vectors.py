@@ -15,9 +15,9 @@ from crosscast.configuration import Configuration
 from crosscast.data.dataset import Dataset
 from crosscast.data.sources.runs import ConfiguredRun, dataset_of, device_row, with_own_sessions
 from crosscast.evaluation.relative import train_relative
-from crosscast.predict.relative.artefact import TrainedRelativeModel
-from crosscast.predict.relative.data import Observations, Vectors, profiles_seen
-from crosscast.predict.relative.models import BASELINES, models_named
+from crosscast.prediction.relative.artefact import TrainedRelativeModel
+from crosscast.prediction.relative.data import Observations, Vectors, profiles_seen
+from crosscast.prediction.relative.models import BASELINES, models_named
 from support.grids import noisy_grid
 
 DEVICES = ("cpu", "fast", "gpu")

@@ -16,9 +16,9 @@ from crosscast.errors import InputError
 
 if TYPE_CHECKING:
     from crosscast.decide.samples import SampledKernel
-    from crosscast.predict.configuration.artefact import TrainedConfigurationModel
-    from crosscast.predict.configuration.choice import Choice
-    from crosscast.predict.configuration.data import SurfaceForecast
+    from crosscast.prediction.configuration.artefact import TrainedConfigurationModel
+    from crosscast.prediction.configuration.choice import Choice
+    from crosscast.prediction.configuration.data import SurfaceForecast
 
 __all__ = ["app"]
 
@@ -149,7 +149,7 @@ def _chosen(
     level: float,
 ) -> list[_Chosen]:
     from crosscast.decide.samples import read_samples
-    from crosscast.predict.configuration.choice import choice_of
+    from crosscast.prediction.configuration.choice import choice_of
 
     read = read_samples(samples, trained.card)
     for note in read.notes:

@@ -13,7 +13,7 @@ from crosscast.units import parse_bytes
 
 if TYPE_CHECKING:
     from crosscast.decide.colocation import ColocationPlan
-    from crosscast.predict.corun.artefact import TrainedCoRunModel
+    from crosscast.prediction.corun.artefact import TrainedCoRunModel
 
 __all__ = ["colocate"]
 

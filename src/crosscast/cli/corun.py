@@ -262,7 +262,7 @@ def translate(
     # Imported here: `--help` needs no NumPy.
     from crosscast.data.corun import CoRuns, co_runs
     from crosscast.evaluation.translation import shared_times, train_translation
-    from crosscast.predict.corun.translation import write_translation
+    from crosscast.prediction.corun.translation import write_translation
     from crosscast.report.corun import translation_report
 
     found = [co_runs(dataset_named(folder)) for folder in (dataset, *more)]

@@ -157,7 +157,7 @@ def _cache() -> Iterator[Finding]:
 
 
 def _models() -> Iterator[Finding]:
-    from crosscast.predict.named_models import named_models
+    from crosscast.prediction.named_models import named_models
 
     names = [each.name for each in named_models()]
     yield Finding("models", "ok", f"{len(names)}: {', '.join(names)}")

@@ -17,7 +17,7 @@ from crosscast.profile import Profile
 
 if TYPE_CHECKING:
     from crosscast.cli.characterize import Direct
-    from crosscast.predict.relative.data import Observations
+    from crosscast.prediction.relative.data import Observations
 
 
 Recorded = dict[tuple[str, str, str], dict[str, float]]
@@ -54,7 +54,7 @@ def read_profiles(path: Path, direct: Direct | None = None) -> tuple[list[Profil
 
 
 def _of_dataset(folder: Path) -> tuple[list[Profile], Recorded]:
-    from crosscast.predict.time.data import recorded_times
+    from crosscast.prediction.time.data import recorded_times
 
     dataset = dataset_named(folder)
     if dataset.profiles.num_rows == 0:
@@ -122,7 +122,7 @@ def read_observations(path: Path, wanted: Wanted) -> Observations:
 
 
 def _counted_of_dataset(folder: Path, wanted: Wanted) -> Observations:
-    from crosscast.predict.relative.observed import observations_of
+    from crosscast.prediction.relative.observed import observations_of
 
     found = observations_of(dataset_named(folder), counters="profiles" if wanted.profiles else "sessions")
     # Profiles are of no device: that a time is known on one is no matter of theirs.
@@ -130,8 +130,8 @@ def _counted_of_dataset(folder: Path, wanted: Wanted) -> Observations:
 
 
 def _of_profiles(path: Path) -> Observations:
-    from crosscast.predict.relative.data import profiles_seen
-    from crosscast.predict.time.data import ProfileBatch
+    from crosscast.prediction.relative.data import profiles_seen
+    from crosscast.prediction.time.data import ProfileBatch
 
     profiles, _ = read_profiles(path)
     return profiles_seen(ProfileBatch.of(profiles))
@@ -141,8 +141,8 @@ def _of_counter_tool(path: Path, source: str | None) -> Observations:
     import numpy as np
 
     from crosscast.data.counters.importing import counted_profile
-    from crosscast.predict.relative.data import NO_SOURCE, Observations
-    from crosscast.predict.relative.observed import numeric_settings, scale_of
+    from crosscast.prediction.relative.data import NO_SOURCE, Observations
+    from crosscast.prediction.relative.observed import numeric_settings, scale_of
 
     (run,) = counted_profile(path)
     settings = run.configuration.settings
@@ -167,7 +167,7 @@ def _only(option: str, name: str | None, observations: Observations, names: Sequ
         return observations
     import numpy as np
 
-    from crosscast.predict.warnings import format_names
+    from crosscast.prediction.warnings import format_names
 
     if name not in names:
         known = format_names(list(dict.fromkeys(names)), _MOST_NAMED)

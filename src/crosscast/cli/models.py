@@ -19,7 +19,7 @@ def models(name: str | None = None, /, *, output: Output = OUTPUT) -> None:
         Say what this one was trained on, how good it is on unseen applications, its licence and citation.
     """
     # Imported here: `--help` needs no NumPy.
-    from crosscast.predict.named_models import load_model, named_models
+    from crosscast.prediction.named_models import load_model, named_models
     from crosscast.report.models import model_report, models_report
 
     output.check()

@@ -34,14 +34,14 @@ if TYPE_CHECKING:
     from crosscast.cli.files import Recorded
     from crosscast.data.corun import Solo
     from crosscast.device import Device
-    from crosscast.predict.corun.artefact import TrainedCoRunModel
-    from crosscast.predict.corun.forecast import MixForecast
-    from crosscast.predict.named_models import NamedModel, Question
-    from crosscast.predict.relative.artefact import RelativeForecast, TrainedRelativeModel
-    from crosscast.predict.relative.data import Observations
-    from crosscast.predict.time.artefact import TrainedTimeModel
-    from crosscast.predict.time.data import ProfileBatch
-    from crosscast.predict.time.forecast import TimeForecast
+    from crosscast.prediction.corun.artefact import TrainedCoRunModel
+    from crosscast.prediction.corun.forecast import MixForecast
+    from crosscast.prediction.named_models import NamedModel, Question
+    from crosscast.prediction.relative.artefact import RelativeForecast, TrainedRelativeModel
+    from crosscast.prediction.relative.data import Observations
+    from crosscast.prediction.time.artefact import TrainedTimeModel
+    from crosscast.prediction.time.data import ProfileBatch
+    from crosscast.prediction.time.forecast import TimeForecast
     from crosscast.profile import Profile
 
 __all__ = ["app", "first_fit", "isolated_runs", "models_for", "warn_of"]
@@ -246,7 +246,7 @@ def corun(
         slowdowns on the other. The model may be of either.
     """
     # Imported here: `--help` needs no NumPy.
-    from crosscast.predict.corun.translation import read_translation, translated_forecasts
+    from crosscast.prediction.corun.translation import read_translation, translated_forecasts
     from crosscast.report.corun import corun_forecast_report
 
     output.check()
@@ -277,7 +277,7 @@ Loaded = Iterable[tuple["NamedModel | None", Any]]
 def models_for(model: str | None, question: Question) -> Loaded:
     """Load the model that is named; or else those that have a name in turn, when they are asked for."""
     # Imported here: `--help` needs no NumPy.
-    from crosscast.predict.named_models import load_model, named_models
+    from crosscast.prediction.named_models import load_model, named_models
 
     if model is not None:
         return [(None, load_model(model, question))]
@@ -357,7 +357,7 @@ def _batch(
     invocations: int | None,
 ) -> tuple[ProfileBatch, Recorded]:
     from crosscast.cli.files import read_profiles
-    from crosscast.predict.time.data import ProfileBatch
+    from crosscast.prediction.time.data import ProfileBatch
 
     profiles: list[Profile] = []
     recorded: Recorded = {}
@@ -451,7 +451,7 @@ def _observations(
 ) -> list[Observations]:
     """What is asked of a model, as it knows counters or profiles."""
     from crosscast.cli.files import Wanted, read_observations
-    from crosscast.predict.relative.data import NO_SOURCE
+    from crosscast.prediction.relative.data import NO_SOURCE
 
     known = dict.fromkeys((*trained.card.sources, *trained.devices))
     _check_device("--source", source, [each for each in known if each != NO_SOURCE])

@@ -125,7 +125,7 @@ def configuration(
         devices=devices,
         power_domain=power_domain,
     )
-    from crosscast.predict.configuration.bailey2014 import PublishedPredictor
+    from crosscast.prediction.configuration.bailey2014 import PublishedPredictor
     from crosscast.report.configuration import training_report
 
     found, tree = trained.predictor, None
@@ -170,7 +170,7 @@ def _train(
     # Imported here: `--help` needs no pyarrow.
     from crosscast import questions
     from crosscast.data.dataset import without_applications
-    from crosscast.predict.store import check_folder
+    from crosscast.prediction.store import check_folder
 
     # What cannot be written is refused before the work.
     check_folder(out)

@@ -18,7 +18,7 @@ from crosscast.data.schema import Column, Schema
 from crosscast.data.table import Table, read_table, table_of, write_table
 from crosscast.errors import InputError
 from crosscast.evaluation.relative import HeldOutPredictions
-from crosscast.predict.relative.data import NO_SOURCE, Observations
+from crosscast.prediction.relative.data import NO_SOURCE, Observations
 
 Texts = tuple[str | None, ...]
 

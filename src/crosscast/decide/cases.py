@@ -10,7 +10,7 @@ import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.errors import InputError
-from crosscast.predict.configuration.data import KernelAt, Surfaces, pareto_frontier
+from crosscast.prediction.configuration.data import KernelAt, Surfaces, pareto_frontier
 
 Weighting = Literal["time", "equal"]
 """How the kernels of a program are weighted: see `cases_of`."""

@@ -25,8 +25,8 @@ from crosscast.decide.colocation_gains import (
 )
 from crosscast.errors import InputError
 from crosscast.evaluation.loop import check_level
-from crosscast.predict.corun.artefact import TrainedCoRunModel, corun_warnings
-from crosscast.predict.corun.forecast import Estimate
+from crosscast.prediction.corun.artefact import TrainedCoRunModel, corun_warnings
+from crosscast.prediction.corun.forecast import Estimate
 
 LARGEST_GROUP = 5  # Most jobs of a mix, which is what Moolchandani et al. 2022 measured (section 8).
 _LEAST = 1e-9  # What a step of the search adds at least, as a share of what all jobs take one after another

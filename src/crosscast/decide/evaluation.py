@@ -31,8 +31,8 @@ from crosscast.errors import InputError
 from crosscast.evaluation.keep import fingerprint
 from crosscast.evaluation.loop import check_names, check_seed, run_tasks
 from crosscast.evaluation.resampling import DRAWS, SHARE
-from crosscast.predict.configuration.bailey2014 import PublishedModel, PublishedPredictor
-from crosscast.predict.configuration.data import Observed, Space, Surfaces, sample_numbers
+from crosscast.prediction.configuration.bailey2014 import PublishedModel, PublishedPredictor
+from crosscast.prediction.configuration.data import Observed, Space, Surfaces, sample_numbers
 from crosscast.results import Tabular
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ TOGETHER = "leave-duplicates-out"
 CURVE = tuple(range(9))
 """Numbers of changes of which the curve is made."""
 
-SOURCES = ("predict", "decide")
+SOURCES = ("prediction", "decide")
 """What answers depend on."""
 
 _LEAST_COMMON = 3

@@ -12,8 +12,8 @@ from crosscast.arrays import Flags
 from crosscast.decide.cases import Weighting, cases_of
 from crosscast.decide.power_cap import GUARD, Decisions, Method, Policy, highest, step_down, step_up
 from crosscast.errors import InputError
-from crosscast.predict.configuration.bailey2014 import PUBLISHED_CLUSTERS, PublishedModel
-from crosscast.predict.configuration.choice import (
+from crosscast.prediction.configuration.bailey2014 import PUBLISHED_CLUSTERS, PublishedModel
+from crosscast.prediction.configuration.choice import (
     Objective,
     check_asked,
     merit,
@@ -21,7 +21,7 @@ from crosscast.predict.configuration.choice import (
     select,
     within_cap,
 )
-from crosscast.predict.configuration.data import (
+from crosscast.prediction.configuration.data import (
     ConfigurationModel,
     ConfigurationPredictor,
     Observed,
@@ -29,8 +29,8 @@ from crosscast.predict.configuration.data import (
     SurfaceForecast,
     Surfaces,
 )
-from crosscast.predict.configuration.models import GaussianProcess, GlobalRegression, NearestKernels
-from crosscast.predict.configuration.process import ProcessModel, ProcessPredictor
+from crosscast.prediction.configuration.models import GaussianProcess, GlobalRegression, NearestKernels
+from crosscast.prediction.configuration.process import ProcessModel, ProcessPredictor
 
 TOLERANCE = 0.02
 """Share of a cap by which a forecast of the method ``model`` may miss it.

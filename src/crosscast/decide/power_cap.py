@@ -9,7 +9,7 @@ import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.errors import InputError
-from crosscast.predict.configuration.data import Observed, Space, Surfaces
+from crosscast.prediction.configuration.data import Observed, Space, Surfaces
 
 GUARD = 0.01
 """Share of a cap: what a method may be told less of it, and the tolerance of some scores."""

@@ -20,8 +20,8 @@ from crosscast.decide.power_cap import highest, lowest
 from crosscast.errors import InputError
 from crosscast.measure.regions.file import is_history, read_history
 from crosscast.measure.regions.samples import samples_of
-from crosscast.predict.configuration.artefact import ConfigurationCard
-from crosscast.predict.configuration.data import KernelAt, Observed, Space, Surfaces, total_power
+from crosscast.prediction.configuration.artefact import ConfigurationCard
+from crosscast.prediction.configuration.data import KernelAt, Observed, Space, Surfaces, total_power
 
 _TOTAL = ""
 """Name under which the power of the whole is averaged."""

@@ -14,8 +14,8 @@ from crosscast.arrays import Integers, Reals
 from crosscast.decide.cases import Cases, by_input
 from crosscast.decide.power_cap import GUARD, Method
 from crosscast.evaluation.resampling import Confidence, Scored, confidences
-from crosscast.predict.configuration.choice import within_cap
-from crosscast.predict.configuration.data import Surfaces
+from crosscast.prediction.configuration.choice import within_cap
+from crosscast.prediction.configuration.data import Surfaces
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from crosscast.decide.policies import next_number
 from crosscast.decide.samples import Aggregate, observed_of
 from crosscast.errors import InputError
 from crosscast.measure.regions.key import RegionKey, RegionRun, say_once
-from crosscast.predict.configuration.artefact import TrainedConfigurationModel
-from crosscast.predict.configuration.choice import (
+from crosscast.prediction.configuration.artefact import TrainedConfigurationModel
+from crosscast.prediction.configuration.choice import (
     LEVEL,
     Choice,
     Objective,
@@ -25,8 +25,13 @@ from crosscast.predict.configuration.choice import (
     select,
     within_cap,
 )
-from crosscast.predict.configuration.data import ConfigurationPredictor, SurfaceForecast, Totals, total_power
-from crosscast.predict.named_models import load_model
+from crosscast.prediction.configuration.data import (
+    ConfigurationPredictor,
+    SurfaceForecast,
+    Totals,
+    total_power,
+)
+from crosscast.prediction.named_models import load_model
 
 _MOST_KEYS = 10_000
 

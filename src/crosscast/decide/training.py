@@ -20,14 +20,14 @@ from crosscast.decide.scores import METRICS
 from crosscast.errors import InputError
 from crosscast.evaluation.keep import digest, fingerprint, library_versions
 from crosscast.evaluation.loop import Progress, check_seed, counted_together, run_tasks
-from crosscast.predict.configuration.artefact import (
+from crosscast.prediction.configuration.artefact import (
     ConfigurationCard,
     PowerCard,
     TrainedConfigurationModel,
     entries,
 )
-from crosscast.predict.configuration.data import ConfigurationModel, Surfaces, machines_of, power_totals
-from crosscast.predict.configuration.models import DEFAULT_MODEL, model_named
+from crosscast.prediction.configuration.data import ConfigurationModel, Surfaces, machines_of, power_totals
+from crosscast.prediction.configuration.models import DEFAULT_MODEL, model_named
 
 _LEAST_PROGRAMS = 3
 """Fewer leave too few to train on when one is held out."""

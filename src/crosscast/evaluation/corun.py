@@ -15,12 +15,12 @@ from crosscast.errors import InputError
 from crosscast.evaluation.corun_scores import CoRunResult, Scored, ScoreTable, scores_of
 from crosscast.evaluation.keep import digest, fingerprint, library_versions
 from crosscast.evaluation.loop import Fold, check_level, check_names, check_seed, one_thread, run_tasks
-from crosscast.predict.corun.artefact import KNOWN, NEW, CoRunCard, CoRunErrors, TrainedCoRunModel
-from crosscast.predict.corun.features import CoRunnerRows, Traits, applications_of
-from crosscast.predict.corun.forecast import CoRunModel, CoRunPrediction, CoRunPredictor
-from crosscast.predict.corun.process import Process, ProcessPredictor
-from crosscast.predict.corun.slowdowns import Covariance, KernelSizes
-from crosscast.predict.intervals import Residuals
+from crosscast.prediction.corun.artefact import KNOWN, NEW, CoRunCard, CoRunErrors, TrainedCoRunModel
+from crosscast.prediction.corun.features import CoRunnerRows, Traits, applications_of
+from crosscast.prediction.corun.forecast import CoRunModel, CoRunPrediction, CoRunPredictor
+from crosscast.prediction.corun.process import Process, ProcessPredictor
+from crosscast.prediction.corun.slowdowns import Covariance, KernelSizes
+from crosscast.prediction.intervals import Residuals
 
 QUANTITIES = ("slowdown", "speed", "time", "power")
 """Quantities: slowdown and speed (its inverse) of each co-runner, time and power of the mix."""
@@ -130,7 +130,7 @@ class Probing:
         """Places among the new mixes of those to measure: `count` for each size of the application.
 
         One after the other, each lowers most what is left open of all others: the variance of a process
-        (`crosscast.predict.corun.process`). In each, nothing else is of the same application.
+        (`crosscast.prediction.corun.process`). In each, nothing else is of the same application.
         """
         runs, mixes = applications_of([mix.solos for mix in (*known, *new)])
         rows = CoRunnerRows.of(mixes, len(runs))
@@ -183,7 +183,7 @@ def refit_of(model: CoRunModel, predictor: CoRunPredictor) -> CoRunModel:
 
 
 _REACH = "reach."
-_SOURCES = ("predict", "evaluation/corun.py", "evaluation/corun_scores.py")
+_SOURCES = ("prediction", "evaluation/corun.py", "evaluation/corun_scores.py")
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from crosscast.errors import InputError
 from crosscast.evaluation.corun_scores import CoRunResult, Scored, ScoreTable, scores_of
 from crosscast.evaluation.keep import digest, fingerprint
 from crosscast.evaluation.loop import check_level, check_seed, run_tasks
-from crosscast.predict.corun.partition import (
+from crosscast.prediction.corun.partition import (
     PARTITION_BASELINES,
     MixFold,
     Novelty,
@@ -27,7 +27,7 @@ MIX_SPLITS: Mapping[str, Novelty] = {"leave-benchmark-out": "new job", "leave-ba
 """Names of the splits, and what is asked about in each."""
 
 _MIX_FOLDS = 5
-_SOURCES = ("predict", "evaluation/partition.py", "evaluation/corun_scores.py", "data/corun.py")
+_SOURCES = ("prediction", "evaluation/partition.py", "evaluation/corun_scores.py", "data/corun.py")
 
 
 def folds_of_mixes(mixes: Mixes, split: str, seed: int) -> tuple[MixFold, ...]:

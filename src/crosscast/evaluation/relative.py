@@ -25,18 +25,23 @@ from crosscast.evaluation.loop import (
 )
 from crosscast.evaluation.relative_scores import BETTER, RelativeMetrics, RowScores, metrics_of, row_scores
 from crosscast.evaluation.resampling import DRAWS, SHARE, Confidence, Scored, confidences
-from crosscast.predict.relative.artefact import RelativeCard, RelativeResiduals, TrainedRelativeModel
-from crosscast.predict.relative.data import (
+from crosscast.prediction.relative.artefact import RelativeCard, RelativeResiduals, TrainedRelativeModel
+from crosscast.prediction.relative.data import (
     Observations,
     RelativeModel,
     Vectors,
     check_times,
     relative_to_slowest,
 )
-from crosscast.predict.relative.models import BASELINES
+from crosscast.prediction.relative.models import BASELINES
 from crosscast.results import Tabular
 
-_SOURCES = ("predict", "predict/relative/table3.csv", "predict/relative/work.csv", "evaluation/relative.py")
+_SOURCES = (
+    "prediction",
+    "prediction/relative/table3.csv",
+    "prediction/relative/work.csv",
+    "evaluation/relative.py",
+)
 
 
 PUBLISHED = "published"  # The split of Nichols et al. 2024: rows at random, whatever they are of

@@ -41,10 +41,10 @@ from crosscast.evaluation.time_scores import (
     tally_of,
     weighted_scores,
 )
-from crosscast.predict.time.artefact import Effect, Range, TimeCard, TrainedTimeModel, metric_ranges
-from crosscast.predict.time.data import Grid, Toolchain, grid_of
-from crosscast.predict.time.forecast import Model, PointPredictor, Predictor
-from crosscast.predict.time.models import BASELINES, DEFAULT_MODEL, model_named
+from crosscast.prediction.time.artefact import Effect, Range, TimeCard, TrainedTimeModel, metric_ranges
+from crosscast.prediction.time.data import Grid, Toolchain, grid_of
+from crosscast.prediction.time.forecast import Model, PointPredictor, Predictor
+from crosscast.prediction.time.models import BASELINES, DEFAULT_MODEL, model_named
 from crosscast.results import Tabular
 
 DEFAULT_FOLDS = "leave-application-out"
@@ -54,7 +54,7 @@ _BOTH = "leave-device-and-application-out"
 FOLDS = (DEFAULT_FOLDS, _KERNEL, _DEVICE, _BOTH)
 """Names of the ways to hold groups out, each once."""
 
-_SOURCES = ("predict", "evaluation/time.py")
+_SOURCES = ("prediction", "evaluation/time.py")
 
 
 class GridFold(NamedTuple):

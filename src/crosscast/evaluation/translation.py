@@ -11,7 +11,7 @@ import numpy as np
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.data.corun import Bag, CoRuns
 from crosscast.errors import InputError
-from crosscast.predict.corun.translation import (
+from crosscast.prediction.corun.translation import (
     LOGARITHMIC,
     PLAIN,
     Form,

@@ -17,9 +17,9 @@ from crosscast.decide.samples import SampledKernel
 from crosscast.decide.scores import REPEATS, ChoiceResult, Metrics
 from crosscast.errors import InputError
 from crosscast.evaluation.resampling import DRAWS, SHARE
-from crosscast.predict.configuration.artefact import ConfigurationCard
-from crosscast.predict.configuration.choice import Choice, Option
-from crosscast.predict.configuration.data import KernelAt, Surfaces, pareto_frontier
+from crosscast.prediction.configuration.artefact import ConfigurationCard
+from crosscast.prediction.configuration.choice import Choice, Option
+from crosscast.prediction.configuration.data import KernelAt, Surfaces, pareto_frontier
 from crosscast.report.document import Heading, Part, Report, Table, Text, markdown_rows
 from crosscast.report.numbers import (
     MARK,

@@ -14,9 +14,9 @@ from crosscast.arrays import Integers, Reals
 from crosscast.decide.evaluation import ALONE, ConfigurationEvaluation, MachineChoices
 from crosscast.decide.scores import ChoiceResult, Metrics
 from crosscast.evaluation.resampling import SHARE
-from crosscast.predict.configuration.bailey2014 import TreeNode
-from crosscast.predict.configuration.choice import Choice, within_cap
-from crosscast.predict.configuration.data import Quantity, Space, SurfaceForecast, pareto_frontier
+from crosscast.prediction.configuration.bailey2014 import TreeNode
+from crosscast.prediction.configuration.choice import Choice, within_cap
+from crosscast.prediction.configuration.data import Quantity, Space, SurfaceForecast, pareto_frontier
 from crosscast.report.configuration import (
     KernelFrontier,
     frontier_of,

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from crosscast.data.corun import Solo
 from crosscast.decide.colocation import ColocationPlan
-from crosscast.predict.corun.artefact import CoRunCard
-from crosscast.predict.corun.forecast import Estimate, MixForecast
-from crosscast.predict.corun.translation import LOGARITHMIC, TranslationCard
-from crosscast.predict.warnings import format_names
+from crosscast.prediction.corun.artefact import CoRunCard
+from crosscast.prediction.corun.forecast import Estimate, MixForecast
+from crosscast.prediction.corun.translation import LOGARITHMIC, TranslationCard
+from crosscast.prediction.warnings import format_names
 from crosscast.report.document import Heading, Part, Report, Table
 from crosscast.report.numbers import (
     error_percent,

@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Sequence
 from typing import Any
 
-from crosscast.predict.named_models import NamedModel
+from crosscast.prediction.named_models import NamedModel
 from crosscast.report.document import Heading, Part, Report, Table
 
 _TEXTS = {

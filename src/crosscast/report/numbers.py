@@ -11,7 +11,7 @@ from crosscast.units import format_seconds
 
 if TYPE_CHECKING:
     from crosscast.evaluation.resampling import Confidence
-    from crosscast.predict.configuration.data import Space
+    from crosscast.prediction.configuration.data import Space
 
 NONE = "—"
 """What is not known."""

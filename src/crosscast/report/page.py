@@ -20,8 +20,8 @@ from crosscast.errors import InputError
 from crosscast.evaluation.resampling import Confidence
 from crosscast.evaluation.time import Result, TimeEvaluation
 from crosscast.evaluation.time_scores import Outcome, choices
-from crosscast.predict.time.data import Grid, devices_of
-from crosscast.predict.time.models import BASELINES
+from crosscast.prediction.time.data import Grid, devices_of
+from crosscast.prediction.time.models import BASELINES
 from crosscast.report.document import Heading, Part, Report, Text
 from crosscast.report.numbers import plural
 from crosscast.report.page_sections import SECTIONS
@@ -260,7 +260,7 @@ def write_report(
     MissingExtraError
         If matplotlib, or what fits models, is not installed.
     """
-    from crosscast.predict.time.data import grid_of
+    from crosscast.prediction.time.data import grid_of
     from crosscast.questions import evaluate
 
     _check_times(dataset)

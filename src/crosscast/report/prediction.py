@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from crosscast.predict.time.artefact import TimeCard
-from crosscast.predict.time.forecast import Recommendation, TimeForecast
+from crosscast.prediction.time.artefact import TimeCard
+from crosscast.prediction.time.forecast import Recommendation, TimeForecast
 from crosscast.report.document import Part, Report, Table
 from crosscast.report.numbers import level_percent, percent, probability, times
 from crosscast.units import format_count, format_seconds

@@ -10,9 +10,9 @@ import numpy as np
 
 from crosscast.evaluation.relative import PUBLISHED, WEIGHTINGS, RelativeEvaluation, RelativeResult
 from crosscast.evaluation.resampling import DRAWS, SHARE
-from crosscast.predict.relative.artefact import RelativeCard, RelativeForecast
-from crosscast.predict.relative.data import NO_SOURCE
-from crosscast.predict.warnings import format_names
+from crosscast.prediction.relative.artefact import RelativeCard, RelativeForecast
+from crosscast.prediction.relative.data import NO_SOURCE
+from crosscast.prediction.warnings import format_names
 from crosscast.report.document import Heading, Part, Report, Table
 from crosscast.report.figures import (
     BLUE,

@@ -13,9 +13,9 @@ from crosscast.arrays import Reals
 from crosscast.evaluation.resampling import DRAWS, SHARE, Confidence, Interval
 from crosscast.evaluation.time import Result, TimeEvaluation
 from crosscast.evaluation.time_scores import HIGHER_IS_BETTER, Scores
-from crosscast.predict.time.artefact import TimeCard
-from crosscast.predict.time.data import Grid
-from crosscast.predict.time.models import BASELINES
+from crosscast.prediction.time.artefact import TimeCard
+from crosscast.prediction.time.data import Grid
+from crosscast.prediction.time.models import BASELINES
 from crosscast.report.document import Heading, Part, Report, Table
 from crosscast.report.figures import (
     BLUE,

@@ -22,7 +22,7 @@ from crosscast.data.dataset import Dataset
 from crosscast.data.schema import size_order
 from crosscast.evaluation.loop import check_seed, run_tasks
 from crosscast.evaluation.time_scores import Outcome, Scores, pair_order, scores
-from crosscast.predict.time.johnston2018 import PublishedForest, Rows
+from crosscast.prediction.time.johnston2018 import PublishedForest, Rows
 from crosscast.studies.johnston2018_forests import (
     MOST_TREES,
     NODE_SIZE,
@@ -79,7 +79,7 @@ _UNITS = {"ns": 1e-3, "us": 1.0, "ms": 1e3}
 _RUNS_PER_CELL = 10
 _FIGURE_1_TREES = 300
 _FIGURE_2_TREES = (10, 30, 100, 300, 500, 1000, 3000, MOST_TREES)
-_SOURCES = ("predict", "evaluation", "studies")
+_SOURCES = ("prediction", "evaluation", "studies")
 
 
 @dataclass(frozen=True)

@@ -29,12 +29,12 @@ from crosscast.evaluation.translation import (
     shared_times,
     translation_scores,
 )
-from crosscast.predict.corun.forecast import CoRunModel
-from crosscast.predict.corun.models import BASELINES, MODELS, models_named
-from crosscast.predict.corun.moolchandani2022 import Published
-from crosscast.predict.corun.moolchandani2022_features import count_known
-from crosscast.predict.corun.training import applications_in
-from crosscast.predict.corun.translation import LOGARITHMIC, PLAIN, Form, TimeLine
+from crosscast.prediction.corun.forecast import CoRunModel
+from crosscast.prediction.corun.models import BASELINES, MODELS, models_named
+from crosscast.prediction.corun.moolchandani2022 import Published
+from crosscast.prediction.corun.moolchandani2022_features import count_known
+from crosscast.prediction.corun.training import applications_in
+from crosscast.prediction.corun.translation import LOGARITHMIC, PLAIN, Form, TimeLine
 from crosscast.results import Tabular
 from crosscast.studies.moolchandani2022_features import (
     CombinationStudy,

@@ -15,8 +15,8 @@ from crosscast.evaluation.corun import evaluate_corun, folds_of, measured, with_
 from crosscast.evaluation.corun_scores import CoRunResult
 from crosscast.evaluation.keep import digest, fingerprint
 from crosscast.evaluation.loop import Fold, run_tasks
-from crosscast.predict.corun.moolchandani2022 import KINDS, Grown, Published, SizePredictor
-from crosscast.predict.corun.moolchandani2022_features import (
+from crosscast.prediction.corun.moolchandani2022 import KINDS, Grown, Published, SizePredictor
+from crosscast.prediction.corun.moolchandani2022_features import (
     CONCURRENT,
     FAIRNESS,
     INDIVIDUAL,
@@ -26,7 +26,7 @@ from crosscast.predict.corun.moolchandani2022_features import (
     other_features,
     unknown_features,
 )
-from crosscast.predict.trees import Trees
+from crosscast.prediction.trees import Trees
 from crosscast.studies.moolchandani2022_published import FIGURE_8, TABLE_7
 
 SPLITS = ("leave-benchmark-out", "random-80-20")
@@ -35,7 +35,7 @@ SPLITS = ("leave-benchmark-out", "random-80-20")
 EVERYTHING = "all that is known"
 """The combination of whatever a dataset has, which is not published."""
 
-_SOURCES = ("predict", "evaluation", "studies/moolchandani2022_features.py")
+_SOURCES = ("prediction", "evaluation", "studies/moolchandani2022_features.py")
 
 _LEAST_APPLICATIONS, _LEAST_MIXES = 3, 5
 
@@ -76,7 +76,7 @@ class CombinationStudy:
     quantity: str  # What is predicted: `time`, `slowdown` or `power`
     members: int  # Co-runners of the mixes, and how many mixes there are
     bags: int
-    kinds: tuple[str, ...]  # Kinds of regressors; see `crosscast.predict.corun.moolchandani2022.KINDS`
+    kinds: tuple[str, ...]  # Kinds of regressors; see `crosscast.prediction.corun.moolchandani2022.KINDS`
     combinations: tuple[Combination, ...]  # Combinations that could be made, then two of what there is
     missing: Mapping[str, tuple[str, ...]]  # Features that are not known, of combinations that need them
     results: Mapping[tuple[str, str, str], CoRunResult]  # By split, combination and kind of regressor

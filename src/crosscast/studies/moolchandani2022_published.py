@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from importlib.resources import files
 from types import MappingProxyType
 
-from crosscast.predict.corun.moolchandani2022_features import (
+from crosscast.prediction.corun.moolchandani2022_features import (
     FAIRNESS,
     INSTRUCTION_MIX,
     PERFORMANCE,

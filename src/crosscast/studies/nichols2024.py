@@ -12,9 +12,9 @@ from crosscast.arrays import Integers, Reals
 from crosscast.evaluation.loop import one_thread
 from crosscast.evaluation.relative import RelativeEvaluation, Weighting, evaluate_relative, split_named
 from crosscast.evaluation.relative_scores import RelativeMetrics, row_scores
-from crosscast.predict.relative.data import RelativeModel, Vectors
-from crosscast.predict.relative.features import TreesOnFeatures, fit_features
-from crosscast.predict.relative.nichols2024 import PublishedXGBoost
+from crosscast.prediction.relative.data import RelativeModel, Vectors
+from crosscast.prediction.relative.features import TreesOnFeatures, fit_features
+from crosscast.prediction.relative.nichols2024 import PublishedXGBoost
 from crosscast.results import Tabular
 
 

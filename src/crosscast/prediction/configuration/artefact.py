@@ -1,0 +1,180 @@
+"""A model of configurations on disk: what one may choose from, what to run first, and how good it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+import numpy as np
+
+from crosscast.arrays import Reals
+from crosscast.configuration import Configuration
+from crosscast.errors import InputError
+from crosscast.fields import decode
+from crosscast.prediction.configuration.bailey2014 import FittedClusters, PublishedPredictor
+from crosscast.prediction.configuration.choice import LEVEL, Choice, Objective, choice_of
+from crosscast.prediction.configuration.data import (
+    ConfigurationPredictor,
+    Observed,
+    Space,
+    SurfaceForecast,
+    sample_numbers,
+)
+from crosscast.prediction.configuration.process import FittedProcess, ProcessPredictor
+from crosscast.prediction.serialization import Stored
+from crosscast.prediction.store import StoredModel, write
+
+QUESTION = "configuration"
+
+Runs = Mapping[Configuration, Mapping[str, float]]
+"""What was measured of a kernel at each configuration, by the names of columns."""
+
+KINDS: Mapping[str, tuple[type[Stored], Callable[..., ConfigurationPredictor]]] = {
+    "process": (FittedProcess, ProcessPredictor),
+    "published": (FittedClusters, PublishedPredictor),
+}
+"""What is kept of a model, and what predicts by it, by the model's kind."""
+
+_MOST_CONFIGURATIONS = 100_000
+_Domains = Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
+
+
+class _Entry(msgspec.Struct, frozen=True):
+    """A configuration."""
+
+    device: str
+    settings: dict[str, float | str]
+
+
+class PowerCard(msgspec.Struct, frozen=True):
+    """Which power a cap limits."""
+
+    domain: str | None  # That the model was trained on; `None` where it is the device's by default
+    totals: dict[str, tuple[_Domains, ...]]  # For each device the sets of domains that together are it
+
+
+class ConfigurationCard(msgspec.Struct, frozen=True, dict=True):
+    """What belongs to a fitted model besides its arrays."""
+
+    model: str  # Name of the model
+    kind: str
+    seed: Annotated[int, msgspec.Meta(ge=0)]
+    # Data that it was fitted to, for people: where from, how many of what, names, a hash
+    training: dict[str, Any]
+    samples: Annotated[tuple[_Entry, ...], msgspec.Meta(min_length=1)]  # Where a new kernel is run first
+    power: PowerCard
+    domains: tuple[str, ...]  # Names of the domains and of the counters that the training data has
+    counters: tuple[str, ...]
+    errors: dict[str, Any]  # Honest errors; see `crosscast.decide.evaluation.train_configuration`
+    configurations: Annotated[tuple[_Entry, ...], msgspec.Meta(min_length=1, max_length=_MOST_CONFIGURATIONS)]
+
+    @cached_property
+    def space(self) -> Space:
+        """The configurations, in order."""
+        return Space(tuple(Configuration(each.device, each.settings) for each in self.configurations))
+
+    @cached_property
+    def numbers(self) -> tuple[int, ...]:
+        """Numbers of the sample configurations, where a new kernel is run first."""
+        samples = [Configuration(each.device, each.settings) for each in self.samples]
+        return sample_numbers(self.space, samples)
+
+    @property
+    def sample_configurations(self) -> tuple[Configuration, ...]:
+        """Where a new kernel is run first."""
+        return tuple(self.space.configurations[number] for number in self.numbers)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The card as a JSON object."""
+        return {"question": QUESTION, **msgspec.to_builtins(self)}
+
+
+def entries(configurations: Sequence[Configuration]) -> tuple[_Entry, ...]:
+    """Configurations as a card lists them."""
+    return tuple(_Entry(each.device, dict(each.settings)) for each in configurations)
+
+
+@dataclass(frozen=True)
+class TrainedConfigurationModel:
+    """A model by which configurations are chosen, as it was trained or read."""
+
+    card: ConfigurationCard  # What it was trained on, and how good it was
+    predictor: ConfigurationPredictor
+    folder: Path | None = None  # Where it is; none for one that was not written
+
+    @property
+    def samples(self) -> tuple[Configuration, ...]:
+        """Where a new kernel has to be run first."""
+        return self.card.sample_configurations
+
+    def save(self, folder: str | Path) -> None:
+        """Write the model, in the place of the one that is there."""
+        if not isinstance(self.predictor, (ProcessPredictor, PublishedPredictor)):
+            expected = f"one that can be kept ({', '.join(KINDS)})"
+            raise InputError.of(where="model", expected=expected, found=self.card.model)
+        card = self.card.to_dict()
+        card.pop("question")
+        write(folder, QUESTION, card, self.predictor.fitted.state())
+
+    def predict(self, runs: Runs) -> SurfaceForecast:
+        """Predict time and power of one kernel at every configuration.
+
+        `runs` has for each configuration of `samples`, and any others where it ran, ``time_s`` in seconds,
+        ``power_w`` in watts, and as far as they are known ``<domain>_w`` and counters by their names.
+        """
+        space = self.predictor.space
+        by_number = sorted((space.number_of(at), values) for at, values in runs.items())
+        for number, values in by_number:
+            for name in {"time_s", "power_w"} - set(values):
+                where, found = f"runs: {space.configurations[number]}", ", ".join(values) or "nothing"
+                raise InputError.of(where=where, field=name, expected="a number", found=found)
+
+        def column(name: str) -> Reals:
+            return np.array([values.get(name, np.nan) for _, values in by_number], np.float64)
+
+        domains = {name: column(f"{name}_w") for name in self.card.domains}
+        counters = {name: column(name) for name in self.card.counters}
+        numbers = np.array([number for number, _ in by_number], np.int64)
+        observed = Observed(numbers, column("time_s"), column("power_w"), domains, counters)
+        return self.predictor.forecast(observed)
+
+    def choose(
+        self,
+        runs: Runs,
+        power_cap: float,
+        objective: Objective | Literal["time"] = "time",
+        confidence: float | None = None,
+        *,
+        level: float = LEVEL,
+    ) -> Choice:
+        """Choose the best configuration under a power cap in watts, by runs as `predict` takes them.
+
+        What is best is ``time`` (or ``performance``), ``energy`` or ``edp``; the cap is kept with the
+        probability `confidence`, without one on average; intervals hold with the probability `level`.
+        """
+        best: Objective = "performance" if objective == "time" else objective
+        words: dict[str, Any] = {"objective": best, "confidence": confidence, "level": level}
+        return choice_of(self.predict(runs), self.predictor.space, power_cap, **words)
+
+
+def open_model(stored: StoredModel) -> TrainedConfigurationModel:
+    """Read a model whose card is there."""
+    card = decode(ConfigurationCard, stored.card, stored.where)
+    if card.kind not in KINDS:
+        expected, found = " or ".join(KINDS), repr(card.kind)
+        raise InputError.of(where=stored.where, field="kind", expected=expected, found=found)
+    fitted, predictor = KINDS[card.kind]
+    try:
+        totals = card.power.totals
+        for device in card.space.devices:
+            if device not in totals:
+                field, found = f"power.totals.{device}", ", ".join(totals) or "none"
+                raise InputError.of(field=field, expected="lists of domains", found=found)
+        made = predictor(card.space, card.numbers, fitted.from_state(stored.arrays))
+    except InputError as error:
+        raise error if str(error).startswith(str(stored.folder)) else error.within(stored.where) from error
+    return TrainedConfigurationModel(card, made, stored.folder)

@@ -1,0 +1,506 @@
+"""The model of Bailey et al. 2014: clusters of kernels, linear models of each, and a tree to find one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import Annotated, Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from crosscast.arrays import Integers, Reals
+from crosscast.errors import InputError
+from crosscast.prediction.configuration.data import (
+    KernelAt,
+    Observed,
+    Space,
+    SurfaceForecast,
+    Surfaces,
+    pareto_frontier,
+    plain_forecast,
+    reference_samples,
+    sample_places,
+)
+from crosscast.prediction.configuration.features import Design, SampleFeatures, TrainingRuns, design_of
+from crosscast.prediction.serialization import Array, Stored
+
+_SAME = 1e-9
+
+
+def groupings(apart: Reals, most: int) -> tuple[Integers, ...]:
+    """Groups of ``n`` kernels by dissimilarities ``(n, n)``, for each number of groups from 1 on.
+
+    By average linkage; the relational clustering of R's fossil, which the paper takes, starts at random.
+    """
+    # Imported here: predicting needs it not.
+    from scipy.cluster.hierarchy import cut_tree, linkage
+    from scipy.spatial.distance import squareform
+
+    n = len(apart)
+    if n == 1 or (apart <= _SAME).all():
+        return (np.zeros(n, np.int64),)
+    joined = linkage(squareform(apart, checks=False), "average")
+    # The whole tree is cut: where numbers of groups are asked for, SciPy 1.17 mistakes the last one.
+    cut = cut_tree(joined)[:, ::-1].astype(np.int64)
+    labels = []
+    for column in cut.T[: min(most, n)]:
+        _, first, inverse = np.unique(column, return_index=True, return_inverse=True)
+        # Groups are numbered in the order of their first kernels.
+        labels.append(np.argsort(np.argsort(first))[inverse].astype(np.int64))
+    return tuple(labels)
+
+
+def rank_correlation(first: Integers, second: Integers) -> float:
+    """Kendall's tau between the orders of the configurations that two frontiers share.
+
+    >>> rank_correlation(np.array([7, 1, 2, 3]), np.array([1, 3, 2, 9]))  # doctest: +ELLIPSIS
+    0.333...
+    """
+    # Imported here: predicting needs it not.
+    from scipy.stats import kendalltau
+
+    _, there, here = np.intersect1d(first, second, assume_unique=True, return_indices=True)
+    if len(there) < 2:
+        return float("nan")
+    if (np.argsort(there) == np.argsort(here)).all():
+        return 1.0
+    return float(kendalltau(there, here).statistic)
+
+
+def rank_correlations(frontiers: Sequence[Integers]) -> Reals:
+    """`rank_correlation` of each two of ``n`` frontiers, of shape ``(n, n)``; 1 of each with itself."""
+    found = np.eye(len(frontiers))
+    for one, other in combinations(range(len(frontiers)), 2):
+        found[one, other] = found[other, one] = rank_correlation(frontiers[other], frontiers[one])
+    return found
+
+
+def dissimilarities(correlations: Reals) -> Reals:
+    """``(1 - tau) / 2``: 0 for the same order, 1 for the opposite one, 1/2 where none is defined."""
+    apart: Reals = (1 - np.where(np.isnan(correlations), 0.0, correlations)) / 2
+    return apart
+
+
+class TreeNode(NamedTuple):
+    """A node, as plain data for text and drawings; the first four are `None` in a leaf."""
+
+    feature: str | None  # Name of the feature that it asks for
+    threshold: float | None  # Kernels whose feature is at most this go left
+    left: int | None  # Numbers of the nodes below
+    right: int | None
+    cluster: int  # Cluster of most of the training kernels that came here
+    counts: tuple[int, ...]  # Training kernels of each cluster that came here
+
+
+@dataclass(frozen=True, eq=False)
+class ClassificationTree(Stored):
+    """A tree of ``m`` nodes, the root first, over ``f`` features and ``k`` clusters."""
+
+    names: Annotated[tuple[str, ...], Array("f")]
+    threshold: Annotated[Reals, Array("m", least=1)]  # At most this, in single precision, goes left
+    feature: Annotated[Integers, Array("m", low=-1, below="f")]  # That each node asks for; -1 in leaves
+    left: Annotated[Integers, Array("m", low=-1, below="m")]  # Nodes below, which come after it; -1 in leaves
+    right: Annotated[Integers, Array("m", low=-1, below="m")]
+    # Training kernels of each cluster that came to each node
+    counts: Annotated[Integers, Array("m k", low=0)]
+
+    def check(self) -> None:
+        """Refuse arrays that are no tree."""
+        inner = np.flatnonzero(self.feature >= 0)
+        below = np.sort(np.concatenate([self.left[inner], self.right[inner]]))
+        rising = (np.minimum(self.left, self.right)[inner] > inner).all()
+        if not rising or not np.array_equal(below, np.arange(1, len(self.feature))):
+            expected = "every node but the root below one before it"
+            raise InputError.of(field="tree", expected=expected, found=below.tolist())
+
+    def cluster_of(self, values: Reals) -> int:
+        """Cluster of a kernel with these features, of shape ``(f,)``."""
+        node = 0
+        while self.feature[node] >= 0:
+            # scikit-learn compares in single precision; so thresholds between equal numbers stay between.
+            goes_left = np.float32(values[self.feature[node]]) <= self.threshold[node]
+            node = int(self.left[node] if goes_left else self.right[node])
+        return int(self.counts[node].argmax())
+
+    @property
+    def nodes(self) -> tuple[TreeNode, ...]:
+        """All nodes, the root first."""
+        found = []
+        columns = (self.feature, self.threshold, self.left, self.right, self.counts)
+        for feature, *below, counts in zip(*(each.tolist() for each in columns), strict=True):
+            at: Any = (self.names[feature], *below) if feature >= 0 else (None,) * 4
+            found.append(TreeNode._make((*at, int(np.argmax(counts)), tuple(counts))))
+        return tuple(found)
+
+    def text(self) -> str:
+        """The tree for people: a line a branch, further in the deeper it is."""
+        nodes = self.nodes
+
+        def lines(node: TreeNode, indent: str) -> Iterator[str]:
+            if node.left is None or node.right is None:
+                count = sum(node.counts)
+                yield f"{indent}cluster {node.cluster} ({count} training kernel{'s' if count != 1 else ''})"
+                return
+            for sign, below in (("<=", node.left), (">", node.right)):
+                yield f"{indent}{node.feature} {sign} {node.threshold:.6g}"
+                yield from lines(nodes[below], f"{indent}|   ")
+
+        return "\n".join(lines(nodes[0], ""))
+
+
+def fit_classification_tree(
+    names: Sequence[str], features: Reals, clusters: Integers, *, depth: int, seed: int
+) -> ClassificationTree:
+    """Learn which features tell the clusters apart."""
+    counts = np.bincount(clusters)
+    if len(counts) == 1 or not names:
+        none = np.full(1, -1, np.int64)
+        return ClassificationTree(tuple(names), np.zeros(1), none, none, none, counts[None].astype(np.int64))
+    # Imported here: predicting needs it not.
+    from sklearn.tree import DecisionTreeClassifier
+
+    grown = DecisionTreeClassifier(max_depth=depth, random_state=seed).fit(features, clusters).tree_
+    inner = grown.children_left >= 0
+    shares = grown.value[:, 0, :] * grown.weighted_n_node_samples[:, None]
+    return ClassificationTree(
+        tuple(names),
+        np.where(inner, grown.threshold, 0.0),
+        np.where(inner, grown.feature, -1).astype(np.int64),
+        grown.children_left.astype(np.int64),
+        grown.children_right.astype(np.int64),
+        np.rint(shares).astype(np.int64),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterModels(Stored):
+    """Linear models of ``k`` clusters over ``p`` variables of `Design` and the constants of ``d`` devices."""
+
+    logarithms: bool  # Whether the models are of the logarithms of performance and power
+    # (k, p) of the performance relative to that at the sample; (k, p + d) with the devices' constants if of
+    # logarithms: without, all would be as fast as the sample where every variable is 0
+    performance: Annotated[Reals, Array("k v", nan=True, least=1)]
+    power: Annotated[Reals, Array("k b", nan=True)]  # (k, p + d) of the power in watts
+    # Least values that the cluster's kernels have on a device: a line may run below 0, and is cut there
+    least_performance: Annotated[Reals, Array("k d", nan=True)]
+    least_power: Annotated[Reals, Array("k d", nan=True)]
+
+    def __len__(self) -> int:
+        return len(self.performance)
+
+    def relative_performance(self, design: Design) -> Reals:
+        """``(k, c)`` Performance relative to that at the sample of the same device."""
+        variables = design.with_constants if self.logarithms else design.matrix
+        return self._cut(self.performance, variables, self.least_performance, design)
+
+    def power_w(self, design: Design) -> Reals:
+        """``(k, c)`` Power in watts."""
+        return self._cut(self.power, design.with_constants, self.least_power, design)
+
+    def _cut(self, coefficients: Reals, variables: Reals, least: Reals, design: Design) -> Reals:
+        # Variables of other devices, whose coefficients may be NaN, do not count.
+        used = (variables != 0)[None]
+        values: Reals = np.where(used, coefficients[:, None, :] * variables[None], 0.0).sum(axis=2)
+        values = np.exp(values) if self.logarithms else values
+        return np.maximum(values, least[:, design.on_device.argmax(axis=1)])
+
+
+def fit_cluster_models(
+    design: Design, relative: Reals, power_w: Reals, clusters: Integers, *, logarithms: bool
+) -> ClusterModels:
+    """Fit the models by least squares, all kernels of a cluster together, with the smallest coefficients.
+
+    A cluster without a run on a device takes the model of all kernels there.
+    """
+    count = int(clusters.max()) + 1
+    both = design.with_constants
+    known = np.isfinite(relative) & np.isfinite(power_w)
+    found = []
+    for variables, values in ((both if logarithms else design.matrix, relative), (both, power_w)):
+        coefficients = np.full((count, variables.shape[1]), np.nan)
+        least = np.full((count, len(design.devices)), np.nan)
+        for number, on_it in enumerate(design.on_device.T > 0):
+            own = variables[on_it].any(axis=0)
+            for cluster in range(count):
+                rows = known & on_it & (clusters == cluster)[:, None]
+                kernel, configuration = np.nonzero(rows if rows.any() else known & on_it)
+                if len(kernel):
+                    wanted = values[kernel, configuration]
+                    least[cluster, number] = wanted.min()
+                    coefficients[cluster, own] = np.linalg.lstsq(
+                        variables[configuration][:, own], np.log(wanted) if logarithms else wanted, rcond=None
+                    )[0]
+        found.append((coefficients, least))
+    (performance, least_performance), (power, least_power) = found
+    return ClusterModels(logarithms, performance, power, least_performance, least_power)
+
+
+_MANY = 1 << 31
+
+
+@dataclass(frozen=True)
+class Clusters(Stored):
+    """Clusters of training kernels, for people."""
+
+    application: Annotated[tuple[str, ...], Array("n")]  # Of the kernels, cluster after cluster
+    kernel: Annotated[tuple[str, ...], Array("n")]
+    size: Annotated[tuple[str, ...], Array("n")]
+    sizes: Annotated[tuple[int, ...], Array("k", low=1, high=_MANY, least=1)]  # Kernels of each cluster
+    # How many clusters were asked for; None where the number was chosen inside the training data
+    asked: Annotated[int | None, Array(low=1, high=_MANY)]
+    # Range of the rank correlations of two kernels' frontiers; None where no two share two configurations
+    least_correlation: float | None
+    most_correlation: float | None
+    undefined: Annotated[int, Array(low=0, high=_MANY)]  # Pairs that share fewer than two configurations
+
+    @classmethod
+    def of(
+        cls, kernels: Sequence[KernelAt], clusters: Integers, correlations: Reals, asked: int | None
+    ) -> Clusters:
+        """What was found, for ``n`` kernels."""
+        pairs = correlations[np.triu_indices(len(kernels), 1)]
+        known = pairs[np.isfinite(pairs)]
+        low, high = (float(known.min()), float(known.max())) if known.size else (None, None)
+        ordered = [kernels[row] for row in np.argsort(clusters, kind="stable")]
+        applications, names, sizes = zip(*ordered, strict=True)
+        counts = tuple(np.bincount(clusters).tolist())
+        return cls(applications, names, sizes, counts, asked, low, high, len(pairs) - len(known))
+
+    def check(self) -> None:
+        """Refuse sizes of other kernels, and a range with one end."""
+        if sum(self.sizes) != len(self.kernel):
+            expected = f"a sum of {len(self.kernel)}"
+            raise InputError.of(field="sizes", expected=expected, found=sum(self.sizes))
+        ends = self.least_correlation, self.most_correlation
+        if (ends[0] is None) != (ends[1] is None):
+            raise InputError.of(field="least_correlation", expected="two numbers or none", found=ends)
+
+    @property
+    def members(self) -> tuple[tuple[KernelAt, ...], ...]:
+        """The kernels of each cluster."""
+        kernels = [KernelAt(*each) for each in zip(self.application, self.kernel, self.size, strict=True)]
+        ends = np.cumsum(self.sizes).tolist()
+        return tuple(tuple(kernels[end - size : end]) for end, size in zip(ends, self.sizes, strict=True))
+
+    @property
+    def nothing_to_cluster(self) -> bool:
+        """Whether the frontiers of all kernels have the same order: tau is 1 throughout."""
+        return self.least_correlation == 1 and not self.undefined
+
+    @property
+    def note(self) -> str:
+        """One sentence for people."""
+        if self.nothing_to_cluster:
+            return "nothing to cluster: Kendall's tau is 1 for every pair of kernels, so there is one cluster"
+        count, sizes = len(self.sizes), ", ".join(map(str, self.sizes))
+        start = f"{count} cluster{'s' if count != 1 else ''} of {sizes} kernels"
+        if self.asked is None:
+            return f"{start}, as many as predict best inside the training data"
+        few = f" instead of the {self.asked} asked for, as there are no more kernels"
+        return f"{start}, as many as asked for" if self.asked == count else start + few
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """``n`` training kernels, as the offline stage sees them."""
+
+    design: Design  # Variables of the c configurations
+    # (n, n) rank correlations of their frontiers; NaN where two share less than two points
+    correlations: Reals
+    features: Reals  # (n, f) features of their sample runs, in watts, as ratios and as counts
+    relative: Reals  # (n, c) performance relative to that at the sample of the same device
+    power_w: Reals  # (n, c)
+    groups: Integers  # (n,) a number for each application
+
+    @classmethod
+    def of(cls, runs: TrainingRuns) -> Training:
+        """What the runs tell."""
+        time_s, power_w = runs.surfaces.time_s, runs.surfaces.power_w
+        return cls(
+            design_of(runs.surfaces.space),
+            rank_correlations([pareto_frontier(*each) for each in zip(time_s, power_w, strict=True)]),
+            runs.features.readable(runs.values),
+            time_s[:, runs.scaled_from] / time_s,
+            power_w,
+            runs.groups,
+        )
+
+
+class Amounts(NamedTuple):
+    """Numbers that are chosen."""
+
+    clusters: int
+    depth: int  # Most questions that the tree asks
+
+
+def choose_amounts(
+    training: Training, clusters: Sequence[int], depths: Sequence[int], *, logarithms: bool, seed: int
+) -> Amounts:
+    """Choose the numbers of the least error, of equals the smaller ones; both are rising.
+
+    The error is the mean square of the logarithms of performance and power on each application, left out in
+    turn; with one application there is none to leave out, and the largest are taken.
+    """
+    if max(clusters) == 1:
+        return Amounts(1, min(depths))  # One cluster leaves nothing to ask.
+    pairs = [Amounts(count, depth) for count in clusters for depth in depths]
+    applications = np.unique(training.groups)
+    if len(pairs) == 1 or len(applications) < 2:
+        return pairs[-1]
+    words: dict[str, Any] = {"logarithms": logarithms, "seed": seed}
+    errors = [_left_out_errors(training, each, clusters, depths, **words) for each in applications]
+    mean = np.mean(errors, axis=0).ravel()
+    # What differs by rounding alone is equal.
+    return pairs[int(np.flatnonzero(mean <= mean.min() * (1 + 1e-9) + 1e-12)[0])]
+
+
+def _left_out_errors(
+    training: Training,
+    group: int,
+    clusters: Sequence[int],
+    depths: Sequence[int],
+    *,
+    logarithms: bool,
+    seed: int,
+) -> Reals:
+    """Error on one application, of shape ``(clusters, depths)``."""
+    out, design, features = training.groups == group, training.design, training.features
+    names = [str(each) for each in range(features.shape[1])]
+    labels = groupings(dissimilarities(training.correlations[np.ix_(~out, ~out)]), max(clusters))
+    errors = np.zeros((len(clusters), len(depths)))
+    for row, count in enumerate(clusters):
+        own = labels[min(count, len(labels)) - 1]
+        known = training.relative[~out], training.power_w[~out]
+        models = fit_cluster_models(design, *known, own, logarithms=logarithms)
+        relative, power_w = models.relative_performance(design), models.power_w(design)
+        for column, depth in enumerate(depths):
+            tree = fit_classification_tree(names, features[~out], own, depth=depth, seed=seed)
+            at = np.array([tree.cluster_of(values) for values in features[out]], np.int64)
+            squares = np.log(relative[at] / training.relative[out]) ** 2
+            squares += np.log(power_w[at] / training.power_w[out]) ** 2
+            # What the others did not run is not predicted.
+            there = np.isfinite(squares)
+            if there.any():
+                errors[row, column] = float(np.mean(squares[there]))
+    return errors
+
+
+PUBLISHED_CLUSTERS = 5
+"""How many the paper has found best for its kernels."""
+
+_MOST_CLUSTERS = 8
+_DEPTHS = (1, 2, 3, 4)
+
+
+@dataclass(frozen=True)
+class PublishedModel:
+    """The offline stage (section III-B)."""
+
+    # How many clusters, or fewer where there are fewer kernels; by default as many as predict best when each
+    # training application is left out in turn, up to 8
+    clusters: int | None = None
+    # Whether the linear models are of the logarithms of performance and power, which stabilises variances:
+    # the future work that the paper names
+    logarithms: bool = False
+
+    def __post_init__(self) -> None:
+        if self.clusters is not None and self.clusters < 1:
+            raise InputError(f"clusters: expected at least 1, found {self.clusters}")
+
+    @property
+    def name(self) -> str:
+        """Its name: ``published``, with ``-log`` and the number of clusters where these are set."""
+        count = f"-{self.clusters}" if self.clusters is not None else ""
+        return f"published{'-log' if self.logarithms else ''}{count}"
+
+    def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> PublishedPredictor:
+        """Group the kernels that ran at all samples; fit each group's models and the tree."""
+        # Imported here: predicting needs it not.
+        from threadpoolctl import threadpool_limits
+
+        runs = TrainingRuns.of(surfaces, samples)
+        features, log = runs.features, self.logarithms
+        # Threads of BLAS take longer to agree than these small matrices take.
+        with threadpool_limits(1):
+            known = Training.of(runs)
+            labels = groupings(dissimilarities(known.correlations), self.clusters or _MOST_CLUSTERS)
+            counts = tuple(range(1, len(labels) + 1)) if self.clusters is None else (len(labels),)
+            amounts = choose_amounts(known, counts, _DEPTHS, logarithms=log, seed=seed)
+            own, names = labels[amounts.clusters - 1], features.readable_names
+            tree = fit_classification_tree(names, known.features, own, depth=amounts.depth, seed=seed)
+            models = fit_cluster_models(known.design, known.relative, known.power_w, own, logarithms=log)
+            clusters = Clusters.of(runs.surfaces.kernels, own, known.correlations, self.clusters)
+        fitted = FittedClusters(features, tree, models, clusters)
+        return PublishedPredictor(surfaces.space, tuple(samples), fitted)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedClusters(Stored):
+    """What the offline stage gives."""
+
+    features: SampleFeatures  # What the tree asks for
+    tree: ClassificationTree  # Finds a kernel's cluster
+    models: ClusterModels  # Performance and power of each cluster
+    clusters: Clusters
+
+    def check(self) -> None:
+        """Refuse parts that are not of the same clusters and features."""
+        counts = [len(self.models), self.tree.counts.shape[1], len(self.clusters.sizes)]
+        if len(set(counts)) > 1:
+            expected = f"those of {counts[0]} clusters throughout"
+            raise InputError.of(field="clusters", expected=expected, found=counts)
+        if self.tree.names != self.features.readable_names:
+            expected, found = ", ".join(self.features.readable_names), ", ".join(self.tree.names)
+            raise InputError.of(field="tree.names", expected=expected, found=found)
+
+
+@dataclass(frozen=True, eq=False)
+class PublishedPredictor:
+    """The online stage (section III-C); see `ConfigurationPredictor`."""
+
+    space: Space
+    samples: tuple[int, ...]  # Performance on a device is scaled from the first of them there
+    fitted: FittedClusters
+    kind: ClassVar[str] = "published"
+
+    def __post_init__(self) -> None:
+        self.fitted.features.check_samples(len(self.samples))
+        models, design = self.fitted.models, design_of(self.space)
+        both = len(design.names) + len(design.devices)
+        widths = [both if models.logarithms else len(design.names), both, len(design.devices)]
+        found = [each.shape[1] for each in (models.performance, models.power, models.least_power)]
+        if found != widths:
+            expected = f"coefficients of {widths} variables and devices"
+            raise InputError.of(where="model", field="models", expected=expected, found=found)
+
+    @cached_property
+    def _surfaces(self) -> tuple[Reals, Reals, Integers]:
+        """Relative performance and power of each cluster, and the samples they are scaled from."""
+        models, design = self.fitted.models, design_of(self.space)
+        references = reference_samples(self.space, self.samples)
+        return models.relative_performance(design), models.power_w(design), references
+
+    def forecast(self, observed: Observed) -> SurfaceForecast:
+        """Predict time and power; measured values stand where there are runs."""
+        places = sample_places(self.space, self.samples, observed)
+        features = self.fitted.features
+        cluster = self.fitted.tree.cluster_of(features.readable(features.values(observed, places)))
+        relative, power_w, references = self._surfaces
+        at_sample = observed.time_s[np.array(places)[references]]
+        return plain_forecast(at_sample / relative[cluster], power_w[cluster], observed)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The clusters and the tree as a JSON object; no clusters where there is nothing to cluster."""
+        found = self.fitted.clusters
+        nothing = found.nothing_to_cluster
+        return {
+            "note": found.note,
+            "nothing_to_cluster": nothing,
+            "least_correlation": found.least_correlation,
+            "most_correlation": found.most_correlation,
+            "pairs_without_correlation": found.undefined,
+            "clusters": [] if nothing else [[str(each) for each in of] for of in found.members],
+            "tree": None if nothing else self.fitted.tree.text(),
+        }

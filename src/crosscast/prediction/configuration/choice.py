@@ -1,0 +1,233 @@
+"""Choosing a configuration under a power cap by a forecast (Bailey et al. 2014, section III-C)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Real
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+
+from crosscast.arrays import Flags, Reals
+from crosscast.configuration import Configuration
+from crosscast.errors import InputError
+from crosscast.prediction.configuration.data import Space, SurfaceForecast, pareto_frontier
+from crosscast.results import Tabular
+
+if TYPE_CHECKING:
+    from crosscast.results import Column
+
+SLACK = 1e-9
+"""Share by which a power may be above a cap, as caps lie on measured powers and arithmetic rounds."""
+
+
+def within_cap(power_w: Reals | float, power_cap: Reals | float, tolerance: float = 0.0) -> Any:
+    """Whether powers keep to caps: a flag, or flags; a power that is not a number does not."""
+    return power_w <= power_cap * (1 + tolerance + SLACK)
+
+
+Objective = Literal["performance", "energy", "edp"]
+OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
+
+
+def merit(time_s: Reals, power_w: Reals, objective: Objective) -> Reals:
+    """What is best when greatest: one over time, over energy, or over energy times time."""
+    if objective == "performance":
+        return 1 / time_s
+    return 1 / (time_s * power_w if objective == "energy" else time_s * time_s * power_w)
+
+
+def probability_under(
+    forecast: SurfaceForecast, power_cap: float, available: Flags, *, tolerance: float = 0.0
+) -> Reals:
+    """``(c,)`` Probability that each configuration keeps to a cap, which it may miss by a share of it."""
+    measured = forecast.power.centre <= power_cap * (1 + SLACK)
+    predicted = forecast.power.probability_within(power_cap * (1 + tolerance + SLACK))
+    return np.where(forecast.measured, measured, predicted) * available
+
+
+def check_asked(
+    power_cap: float = 1.0, confidence: float | None = None, objective: str = "performance"
+) -> None:
+    """Refuse a cap that is no power, a confidence that is no probability, and an objective there is not."""
+    if not (isinstance(power_cap, Real) and 0 < power_cap < np.inf):
+        raise InputError.of(field="power cap", expected="watts above 0", found=repr(power_cap))
+    if confidence is not None and not (isinstance(confidence, Real) and 0 < confidence < 1):
+        expected = "a probability between 0 and 1"
+        raise InputError.of(field="confidence", expected=expected, found=repr(confidence))
+    if objective not in OBJECTIVES:
+        expected = f"one of {', '.join(OBJECTIVES)}"
+        raise InputError.of(field="objective", expected=expected, found=repr(objective))
+
+
+_MORE_LIKELY_THAN_NOT = 0.5
+
+
+def select(
+    forecast: SurfaceForecast,
+    power_cap: float,
+    *,
+    objective: Objective = "performance",
+    confidence: float | None = None,
+    tolerance: float = 0.0,
+    available: Flags | None = None,
+    within: Reals | None = None,
+) -> int | None:
+    """Select the best that keeps to the cap with a confidence, or else the best on average.
+
+    `within` are the probabilities of keeping to it, where they are known already.
+    """
+    check_asked(power_cap, confidence, objective)
+    if within is None:
+        allowed = np.ones(len(forecast.measured), np.bool_) if available is None else available
+        tolerance = tolerance if confidence is None else 0.0
+        within = probability_under(forecast, power_cap, allowed, tolerance=tolerance)
+    worth = merit(forecast.time.centre, forecast.power.centre, objective)
+    likely = within >= (_MORE_LIKELY_THAN_NOT if confidence is None else confidence)
+    likely &= np.isfinite(worth)
+    if not likely.any():
+        return None
+    expected = worth * within if confidence is None else worth
+    return int(np.argmax(np.where(likely, expected, -np.inf)))
+
+
+LEVEL = 0.9
+"""Probability that intervals hold, unless another is asked for."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """A configuration with what is predicted of it."""
+
+    configuration: Configuration  # Which
+    time_s: float  # Predicted time in seconds and power in watts, or measured ones
+    power_w: float
+    time_low_s: float | None  # Intervals of both; `None` if the model does not know how sure it is
+    time_high_s: float | None
+    power_low_w: float | None
+    power_high_w: float | None
+    # Probability that it keeps to the cap; `None` if the model does not know how sure it is
+    probability_under: float | None
+    measured: bool  # Whether the kernel was run there
+    relative_performance: float  # Performance over that of the fastest configuration
+
+    def to_dict(self) -> dict[str, Any]:
+        """It as a JSON object: what is not known is null."""
+        return {
+            "configuration": self.configuration.to_dict(),
+            "time_s": self.time_s,
+            "power_w": self.power_w,
+            "low": {"time_s": self.time_low_s, "power_w": self.power_low_w},
+            "high": {"time_s": self.time_high_s, "power_w": self.power_high_w},
+            "probability_under": self.probability_under,
+            "measured": self.measured,
+            "relative_performance": self.relative_performance,
+        }
+
+
+@dataclass(frozen=True)
+class Choice(Tabular):
+    """A choice under a cap; as a table, the predicted Pareto frontier."""
+
+    power_cap: float  # Watts
+    objective: Objective  # What was to be as good as possible
+    confidence: float | None  # Probability with which the cap had to be kept, if one was asked for
+    level: float  # Probability that the intervals hold
+    recommended: Option | None  # What is chosen; `None` if nothing is
+    reason: str  # Why nothing is chosen, in one sentence; empty if something is
+    frontier: tuple[Option, ...]  # The predicted Pareto frontier, by rising power
+    least: Option  # The configuration with the least predicted power
+
+    def columns(self) -> Mapping[str, Column]:
+        """The frontier: configurations with what is predicted of them."""
+        names = Option.__dataclass_fields__
+        found = {name: [getattr(each, name) for each in self.frontier] for name in names}
+        recommended = None if self.recommended is None else self.recommended.configuration
+        at = found["configuration"]
+        return {
+            **found,
+            "configuration": list(map(str, at)),
+            "recommended": [each == recommended for each in at],
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """It as a JSON object: the recommended option's fields, and the rest; what is not known is null."""
+        recommended = self.recommended
+        chosen = dict.fromkeys(self.least.to_dict()) if recommended is None else recommended.to_dict()
+        return {
+            "power_cap_w": self.power_cap,
+            "objective": self.objective,
+            "confidence": self.confidence,
+            "level": self.level,
+            **chosen,
+            "reason": self.reason or None,
+            "frontier": [each.to_dict() for each in self.frontier],
+            "minimum_power_w": self.least.power_w,
+        }
+
+
+def choice_of(
+    forecast: SurfaceForecast,
+    space: Space,
+    power_cap: float,
+    *,
+    objective: Objective = "performance",
+    confidence: float | None = None,
+    level: float = LEVEL,
+) -> Choice:
+    """Choose a configuration for a kernel, and say what else there is."""
+    if not 0 < level < 1:
+        raise InputError.of(field="level", expected="a probability between 0 and 1", found=level)
+    time, power = forecast.time, forecast.power
+    if confidence is not None and not power.errors.size:
+        expected = "a model that knows how sure it is"
+        raise InputError.of(field="confidence", expected=expected, found="one that does not")
+    check_asked(power_cap, confidence, objective)
+    within = probability_under(forecast, power_cap, np.ones(len(space), np.bool_))
+    number = select(forecast, power_cap, objective=objective, confidence=confidence, within=within)
+    tails = ((1 - level) / 2, (1 + level) / 2)
+    intervals = {
+        f"{name}_{end}_{unit}": (quantity.quantile(tail), quantity.errors)
+        for name, unit, quantity in (("time", "s", time), ("power", "w", power))
+        for end, tail in zip(("low", "high"), tails, strict=True)
+    }
+    intervals["probability_under"] = (within, power.errors)
+    fastest = float(np.nanmin(time.centre))
+
+    def option(number: int) -> Option:
+        measured = bool(forecast.measured[number])
+        at, time_s, power_w = space.configurations[number], time.centre[number], power.centre[number]
+        known: dict[str, Any] = {
+            name: float(values[number]) if measured or errors.size else None
+            for name, (values, errors) in intervals.items()
+        }
+        known |= {"measured": measured, "relative_performance": float(fastest / time_s)}
+        return Option(at, float(time_s), float(power_w), **known)
+
+    least = option(int(np.nanargmin(power.centre)))
+    frontier = tuple(option(each) for each in pareto_frontier(time.centre, power.centre).tolist())
+    chosen = None if number is None else option(number)
+    surest = option(int(np.argmax(within)))
+    reason = _reason(power_cap, surest, least, confidence) if chosen is None else ""
+    return Choice(power_cap, objective, confidence, level, chosen, reason, frontier, least)
+
+
+def _reason(cap: float, surest: Option, least: Option, confidence: float | None) -> str:
+    """Why nothing is chosen."""
+    if confidence is None and least.power_w > cap:
+        return (
+            f"power cap: expected at least the least predicted power, {least.power_w:.4g} W at "
+            f"{least.configuration}; found {cap:g} W, so nothing is chosen"
+        )
+    probability = f"{100 * (surest.probability_under or 0.0):.3g} %"
+    if confidence is None:
+        return (
+            f"power cap: expected one that a configuration is likelier to keep than not, found {cap:g} W, "
+            f"which {surest.configuration} keeps with {probability}, so nothing is chosen"
+        )
+    return (
+        f"confidence: expected at most {probability}, which {surest.configuration} reaches under "
+        f"{cap:g} W, found {100 * confidence:.3g} %, so nothing is chosen; the least predicted power is "
+        f"{least.power_w:.4g} W at {least.configuration}"
+    )

@@ -1,0 +1,253 @@
+"""A trained model of co-running: its card, its forecasts, and how it is kept."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from crosscast.data.corun import Solo
+from crosscast.errors import InputError
+from crosscast.fields import decode
+from crosscast.prediction import store
+from crosscast.prediction.corun.forecast import (
+    CoRunForecast,
+    CoRunPrediction,
+    CoRunPredictor,
+    Estimate,
+    Mix,
+    MixForecast,
+    check_profile,
+    estimates,
+    is_plausible,
+)
+from crosscast.prediction.intervals import Residuals
+from crosscast.prediction.serialization import Nested, Stored, register_homes
+from crosscast.prediction.store import StoredModel
+from crosscast.prediction.warnings import format_names
+
+QUESTION = "corun"
+
+_HOMES = {
+    "corun-mean": "crosscast.prediction.corun.models",
+    "corun-process": "crosscast.prediction.corun.process",
+    "corun-published": "crosscast.prediction.corun.moolchandani2022",
+    "corun-sum": "crosscast.prediction.corun.models",
+}
+register_homes(_HOMES)
+
+
+class CoRunCard(msgspec.Struct, frozen=True):
+    """What belongs to a fitted model besides its arrays."""
+
+    model: str  # Name of the model
+    seed: Annotated[int, Meta(ge=0)]  # Start of the random numbers of its fit
+    device: str  # Key of the device that the mixes shared
+    configuration: str  # Settings of the device, and how it was shared, as JSON
+    sizes: Annotated[tuple[Annotated[int, Meta(ge=2)], ...], Meta(min_length=1)]  # Of the mixes, ascending
+    applications: tuple[str, ...]  # Names of the applications of these mixes
+    memory_bytes: Annotated[int, Meta(ge=1)] | None  # Memory of the device; `None` where it is not known
+    # Data that it was fitted to, for people: where from, how many of what, a hash
+    training: dict[str, Any]
+    errors: dict[str, Any]  # Scores on what was left out; see `crosscast.evaluation.corun.train_corun`
+    inputs: tuple[str, ...] | None = None  # These applications with their sizes; `None` for any sizes of them
+    runs: tuple[Solo, ...] = ()  # Their isolated runs, by which mixes can be named
+
+    def to_dict(self) -> dict[str, Any]:
+        """The card as a JSON object, as ``--json`` prints it: without the isolated runs."""
+        found: dict[str, Any] = {"target": QUESTION, **msgspec.to_builtins(self)}
+        del found["runs"]
+        return found
+
+
+_MOST_NAMED = 5
+
+
+def corun_warnings(card: CoRunCard, mix: Sequence[Solo], *, known: bool) -> tuple[str, ...]:
+    """What is doubtful of a forecast of a mix; sentences without a full stop."""
+    found = []
+    if len(mix) not in card.sizes:
+        sizes = " and ".join(map(str, card.sizes))
+        found.append(
+            f"{len(mix)} applications at once, and the model was trained on mixes of {sizes}: it is asked "
+            "beyond what it was tested on, and its intervals are those of these"
+        )
+    untimed = list(dict.fromkeys(run.name for run in mix if run.time_s is None))
+    if untimed:
+        names = format_names(untimed, _MOST_NAMED)
+        found.append(f"no isolated time is known of {names}, so that no time of the mix is told")
+    new = sorted({run.application for run in mix} - set(card.applications))
+    if not known and len(new) > 1:
+        found.append(
+            f"{format_names(new, _MOST_NAMED)} are all new to the model, and its intervals come from "
+            "mixes with one new application"
+        )
+    return tuple(found)
+
+
+NEW, KNOWN = "new", "known"
+"""Residuals of mixes with an application that was left out, and of mixes of applications that were not."""
+
+CoRunErrors = Mapping[str, Mapping[str, Residuals]]
+"""Residuals by `NEW` or `KNOWN`, and quantity."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Fitted(Stored):
+    """What is kept of a predictor of any kind."""
+
+    model: Annotated[CoRunPredictor, Nested(kinds=tuple(_HOMES))]
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedCoRunModel:
+    """A trained model of applications that share a device; `crosscast.load_model` opens one.
+
+    Parameters
+    ----------
+    card
+        What it was trained on, and how good it was.
+    parts
+        Gives the predictor and its out-of-fold residuals; those of a file are read when first asked for.
+    folder
+        Where it is kept; ``None`` before it is.
+    """
+
+    card: CoRunCard
+    parts: Callable[[], tuple[CoRunPredictor, CoRunErrors]]
+    folder: Path | None = None
+
+    @property
+    def predictor(self) -> CoRunPredictor:
+        """The fitted model, which predicts without intervals."""
+        return self.parts()[0]
+
+    @property
+    def errors(self) -> CoRunErrors:
+        """Out-of-fold residuals."""
+        return self.parts()[1]
+
+    def save(self, folder: str | Path) -> None:
+        """Write the model to a folder, which `crosscast.load_model` reads; a model that is there is replaced.
+
+        Raises
+        ------
+        InputError
+            If something else is there, or the folder cannot be written.
+        """
+        arrays = _Fitted(self.predictor).state()
+        for whose, by_quantity in sorted(self.errors.items()):
+            for quantity, residuals in sorted(by_quantity.items()):
+                for name, array in residuals.state().items():
+                    arrays[f"{_ERRORS}{whose}.{quantity}.{name}"] = array
+        store.write(folder, QUESTION, msgspec.to_builtins(self.card), arrays)
+
+    def predict(self, mixes: Sequence[Sequence[Solo | str]], *, level: float = 0.9) -> CoRunForecast:
+        """Predict mixes with intervals.
+
+        Intervals reach as far as the model's errors did on mixes with an application that it had not seen; if
+        all applications of a mix are among those of the training, on mixes that it had not seen.
+
+        Parameters
+        ----------
+        mixes
+            Of each mix, the isolated runs of two applications or more; or, of those of the training, their
+            names with their sizes, as in ``"kmeans/small"``.
+        level
+            Probability that the intervals are to hold.
+
+        Returns
+        -------
+        CoRunForecast
+            A forecast of each mix: slowdowns as ratios, times in seconds, power in watts.
+
+        Raises
+        ------
+        InputError
+            If a mix has fewer than two applications, one is unknown or of another device, or the level is no
+            probability.
+        """
+        if not 0 < level < 1:
+            raise InputError.of(where="level", expected="a probability between 0 and 1", found=f"{level:g}")
+        asked = [tuple(self._run(each) for each in mix) for mix in mixes]
+        few = next((mix for mix in asked if len(mix) < 2), None)
+        if few is not None:
+            raise InputError.of(where="mix", expected="at least 2 applications", found=len(few))
+        predicted = self.parts()[0].predict(asked)
+        found = [self._forecast(mix, predicted, place, level) for place, mix in enumerate(asked)]
+        return CoRunForecast(tuple(found))
+
+    def _run(self, run: Solo | str) -> Solo:
+        """An isolated run, or the one of the training of that name, if the model can say something of it."""
+        if isinstance(run, str):
+            by_name = {f"{each.application}/{each.size}": each for each in reversed(self.card.runs)}
+            if run not in by_name:
+                known = format_names([*reversed(by_name)], _MOST_NAMED) or "none"
+                expected = f"an isolated run, or the name of one of the training ({known})"
+                raise InputError.of(where="mix", expected=expected, found=repr(run))
+            run = by_name[run]
+        check_profile(run, self.card.device)
+        return run
+
+    def knows(self, mix: Mix) -> bool:
+        """Whether all applications of a mix are among those of the training, at the same sizes."""
+        if self.card.inputs is not None:
+            return {run.name for run in mix} <= set(self.card.inputs)
+        return {run.application for run in mix} <= set(self.card.applications)
+
+    def errors_of(self, *, known: bool) -> Mapping[str, Residuals]:
+        """Residuals by quantity that intervals of a mix come from; none where none were kept."""
+        errors = self.parts()[1]
+        return errors.get(KNOWN if known else NEW) or errors.get(NEW) or {}
+
+    def _forecast(self, mix: Mix, predicted: CoRunPrediction, place: int, level: float) -> MixForecast:
+        known = self.knows(mix)
+        errors, here = self.errors_of(known=known), slice(place, place + 1)
+        slowdown = estimates(predicted.slowdown[place], errors, "slowdown", level)
+        (time_s,) = estimates(predicted.time_s[here], errors, "time", level)
+        (power_w,) = estimates(predicted.power_w[here], errors, "power", level)
+        value, sure = float(predicted.time_s[place]), [each for each in slowdown if each is not None]
+        if time_s is None and len(sure) == len(mix) and is_plausible(value):
+            # Where no time was measured, it is no surer than the slowdown that is least sure.
+            factor = max(each.high / each.value for each in sure)
+            time_s = Estimate(value, value / factor, value * factor, level)
+        times = [run.time_s for run in mix if run.time_s is not None]
+        fits = float(predicted.fits[place])
+        memory = [run.memory_bytes for run in mix if run.memory_bytes is not None]
+        return MixForecast(
+            mix,
+            slowdown,
+            time_s,
+            sum(times) if len(times) == len(mix) else None,
+            power_w,
+            fits if math.isfinite(fits) else None,
+            sum(memory) if len(memory) == len(mix) else None,
+            level,
+            corun_warnings(self.card, mix, known=known),
+        )
+
+
+_ERRORS = "errors."
+
+
+def open_model(stored: StoredModel) -> TrainedCoRunModel:
+    """The model of a card; its arrays are read when they are needed."""
+    card = decode(CoRunCard, stored.card, stored.where)
+
+    @cache
+    def parts() -> tuple[CoRunPredictor, CoRunErrors]:
+        where, arrays = str(stored.path), stored.arrays
+        errors: dict[str, dict[str, Residuals]] = {}
+        for prefix in sorted({name.rpartition(".")[0] for name in arrays if name.startswith(_ERRORS)}):
+            kept = {name.rpartition(".")[2]: arrays[name] for name in arrays if name.startswith(f"{prefix}.")}
+            whose, _, quantity = prefix.removeprefix(_ERRORS).partition(".")
+            errors.setdefault(whose, {})[quantity] = Residuals.from_state(kept, f"{where}: {prefix}")
+        return _Fitted.from_state(stored.arrays, where).model, errors
+
+    return TrainedCoRunModel(card, parts, stored.folder)

@@ -1,0 +1,158 @@
+"""The models of co-running by name, and the baselines, which look at no application."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
+from typing import Annotated
+
+import numpy as np
+
+from crosscast.arrays import Integers, Reals
+from crosscast.data.corun import Bag, CoRuns
+from crosscast.errors import InputError
+from crosscast.prediction.corun.forecast import CoRunModel, CoRunPrediction, Mix
+from crosscast.prediction.corun.mix_times import mix_times, with_fewer
+from crosscast.prediction.corun.moolchandani2022 import KINDS, Published
+from crosscast.prediction.corun.process import Process
+from crosscast.prediction.serialization import Array, Stored
+
+
+@dataclass(frozen=True)
+class Mean:
+    """The means of the training mixes of the same size, or of all where there is none."""
+
+    name = "mean"
+
+    def fit(self, co_runs: CoRuns, seed: int = 0) -> FittedCoRunMean:
+        """Fit it; nothing is random."""
+        sound = [mix for mix in co_runs.bags if not mix.failed]
+        if not sound:
+            raise InputError.of(where=co_runs.label, expected="mixes to learn from", found="none")
+        sizes = list(dict.fromkeys(len(mix.members) for mix in sound))
+        parts = [[mix for mix in sound if len(mix.members) == size] for size in sizes]
+        means = [_means(mixes) for mixes in ([mix for part in parts for mix in part], *parts)]
+        return FittedCoRunMean(np.array([0, *sizes]), np.array(means))
+
+
+@dataclass(frozen=True, eq=False)
+class FittedCoRunMean(Stored, kind="corun-mean"):
+    """Means by size of mixes."""
+
+    sizes: Annotated[Integers, Array("s", low=0, least=1)]  # Sizes; the first is 0, for all together
+    # Of each: geometric mean of the slowdowns; mean place of the time between the longest of the isolated
+    # times (0) and the sum of all (1); mean power in watts; share that fits. Not a number where not known
+    means: Annotated[Reals, Array("s 4", nan=True)]
+
+    def check(self) -> None:
+        """Refuse means without those of all together."""
+        if self.sizes[0] != 0:
+            raise InputError.of(field="sizes", expected="0 first", found=int(self.sizes[0]))
+
+    def predict(self, mixes: Sequence[Mix]) -> CoRunPrediction:
+        """Predict mixes of any sizes."""
+        rows = np.array([self._row(len(mix)) for mix in mixes]).reshape(-1, 4)
+        slowdown, _, power, fits = rows.T
+        times = [_time(_isolated_s(mix), *row[:2]) for mix, row in zip(mixes, rows.tolist(), strict=True)]
+        slowdowns = tuple(np.full(len(mix), each) for mix, each in zip(mixes, slowdown, strict=True))
+        return CoRunPrediction(slowdowns, np.array(times, dtype=np.float64), power, fits)
+
+    def _row(self, members: int) -> Reals:
+        """What is known of a size, and of all sizes where nothing is."""
+        own = self.means[self.sizes == members]
+        row: Reals = self.means[0] if len(own) == 0 else np.where(np.isnan(own[0]), self.means[0], own[0])
+        return row
+
+
+@dataclass(frozen=True)
+class Sum:
+    """One after the other: a mix takes as long as its jobs alone, and everybody waits for everybody."""
+
+    name = "sum"
+
+    def fit(self, co_runs: CoRuns, seed: int = 0) -> FittedSum:
+        """Nothing is fitted."""
+        return FittedSum()
+
+
+@dataclass(frozen=True)
+class FittedSum(Stored, kind="corun-sum"):
+    """Co-runners that take turns: each is slowed down by as many as there are.
+
+    Power is the mean of the isolated powers over the time of each.
+    """
+
+    def predict(self, mixes: Sequence[Mix]) -> CoRunPrediction:
+        """Predict mixes of any sizes."""
+        times = np.array([_isolated_s(mix).sum() for mix in mixes])
+        powers = [np.array([run.power_w for run in mix], dtype=np.float64) for mix in mixes]
+        energies = [(_isolated_s(mix) * power).sum() for mix, power in zip(mixes, powers, strict=True)]
+        with np.errstate(invalid="ignore"):
+            power_w = np.array(energies) / times
+        slowdown = tuple(np.full(len(mix), float(len(mix))) for mix in mixes)
+        return CoRunPrediction(slowdown, times, power_w, np.full(len(mixes), np.nan))
+
+
+def _isolated_s(mix: Mix) -> Reals:
+    return np.array([run.time_s for run in mix], dtype=np.float64)
+
+
+def _time(isolated_s: Reals, slowdown: float, place: float) -> float:
+    """From where times lie between longest and sum; or from slowdowns, where no time is known."""
+    if not np.isnan(place):
+        return float(isolated_s.max() + place * (isolated_s.sum() - isolated_s.max()))
+    count = len(isolated_s)
+
+    def fewer(rows: Integers, places: Integers) -> Reals:
+        return with_fewer(np.full((len(rows), len(places)), slowdown), count, len(places))
+
+    return float(mix_times(isolated_s[None], np.full((1, count), slowdown), fewer)[0])
+
+
+def _means(mixes: Sequence[Bag]) -> list[float]:
+    slowdowns = [member.slowdown for mix in mixes for member in mix.members if member.slowdown]
+    return [
+        float(np.exp(_mean(np.log(slowdowns)))),
+        _mean([_place(mix) for mix in mixes]),
+        _mean([mix.power_w for mix in mixes]),
+        _mean([mix.fits for mix in mixes]),
+    ]
+
+
+def _place(mix: Bag) -> float | None:
+    isolated_s = _isolated_s(mix.solos)
+    if mix.time_s is None or not (rest := isolated_s.sum() - isolated_s.max()) > 0:
+        return None
+    return float((mix.time_s - isolated_s.max()) / rest)
+
+
+def _mean(values: Sequence[float | None] | Reals) -> float:
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known else float("nan")
+
+
+DEFAULT_MODEL = "process"
+
+BASELINES = ("mean", "sum")
+"""Those that look at no application: anything else must beat them."""
+
+MODELS: Mapping[str, Callable[[], CoRunModel]] = MappingProxyType(
+    {
+        "mean": Mean,
+        "sum": Sum,
+        **{f"published-{kind}": partial(Published, kind) for kind in KINDS},
+        "process-alone": partial(Process, trees=False),
+        "process": Process,
+    }
+)
+"""What makes each model, from the trivial to the strong."""
+
+
+def models_named(names: Sequence[str]) -> list[CoRunModel]:
+    """Make models, in the order of their names."""
+    for name in names:
+        if name not in MODELS:
+            raise InputError(f"models: expected one of {', '.join(MODELS)}, found {name!r}")
+    return [MODELS[name]() for name in dict.fromkeys(names)]

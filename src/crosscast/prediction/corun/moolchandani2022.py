@@ -1,0 +1,450 @@
+"""The published models of Moolchandani, Kumar and Sarangi (2022): six regressors, a predictor a size."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import permutations
+from typing import Annotated, Any, Protocol
+
+import numpy as np
+
+from crosscast.arrays import Integers, Reals
+from crosscast.data.corun import Bag, CoRuns
+from crosscast.errors import InputError, importing
+from crosscast.prediction.corun.forecast import CoRunPrediction, Mix
+from crosscast.prediction.corun.mix_times import even_slowdown, mix_times, with_fewer
+from crosscast.prediction.corun.moolchandani2022_features import (
+    PERFORMANCE,
+    POWER,
+    Combination,
+    MixColumns,
+    isolated_times,
+    other_features,
+    unknown_features,
+)
+from crosscast.prediction.serialization import Array, Nested, Stored
+from crosscast.prediction.trees import (
+    Trees,
+    constant,
+    joined,
+    trees_of_forest,
+    trees_of_gradient_boosting,
+    trees_of_tree,
+)
+
+
+class Regressor(Protocol):
+    """A fitted function of rows of features."""
+
+    def predict(self, rows: Reals) -> Reals:
+        """What it predicts of rows, (r, f): of shape (r,)."""
+        ...
+
+    def check_width(self, features: int) -> None:
+        """Refuse rows of so many features if it is of others."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Grown(Stored, kind="corun-trees"):
+    """A decision tree, a forest or boosted trees: a sum of trees with one output."""
+
+    trees: Annotated[Trees, Nested(flat=True)]
+
+    def predict(self, rows: Reals) -> Reals:
+        """Sum of the trees."""
+        return np.asarray(self.trees.sum(rows)[:, 0])
+
+    def check_width(self, features: int) -> None:
+        """See `Regressor`."""
+        self.trees.check_width(features, 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Linear(Stored, kind="corun-linear"):
+    """A linear function."""
+
+    slopes: Annotated[Reals, Array("f")]
+    level: float  # Value where all features are 0
+
+    def predict(self, rows: Reals) -> Reals:
+        """Its values."""
+        return np.asarray(rows @ self.slopes + self.level)
+
+    def check_width(self, features: int) -> None:
+        """See `Regressor`."""
+        _check_width("slopes", len(self.slopes), features)
+
+
+@dataclass(frozen=True, eq=False)
+class Network(Stored, kind="corun-network"):
+    """A perceptron with one hidden layer of ``h`` logistic units."""
+
+    hidden: Annotated[Reals, Array("f h")]  # Weights of the features
+    bias: Annotated[Reals, Array("h")]
+    output: Annotated[Linear, Nested(flat=True)]  # A linear function of the units
+
+    def predict(self, rows: Reals) -> Reals:
+        """Its values."""
+        # The logistic function, without an exponential that might overflow.
+        return self.output.predict(0.5 + 0.5 * np.tanh(0.5 * (rows @ self.hidden + self.bias)))
+
+    def check_width(self, features: int) -> None:
+        """See `Regressor`."""
+        _check_width("hidden", len(self.hidden), features)
+        self.output.check_width(len(self.bias))
+
+
+@dataclass(frozen=True, eq=False)
+class SupportVectors(Stored, kind="corun-kernels"):
+    """A linear function of how near rows are to ``m`` support vectors, by a Gaussian of the distance."""
+
+    vectors: Annotated[Reals, Array("m f")]
+    output: Annotated[Linear, Nested(flat=True)]  # A linear function of the nearness to each
+    gamma: float  # How fast nearness falls with the squared distance
+
+    def predict(self, rows: Reals) -> Reals:
+        """Its values."""
+        sums = (rows**2).sum(axis=1)[:, None] + (self.vectors**2).sum(axis=1)
+        squares = np.maximum(sums - 2.0 * (rows @ self.vectors.T), 0.0)
+        return self.output.predict(np.exp(-self.gamma * squares))
+
+    def check_width(self, features: int) -> None:
+        """See `Regressor`."""
+        _check_width("vectors", self.vectors.shape[1], features)
+        self.output.check_width(len(self.vectors))
+
+
+def _check_width(field: str, found: int, expected: int) -> None:
+    if found != expected:
+        raise InputError.of(field=field, expected=f"weights of {expected} features", found=found)
+
+
+DEPTH, PERFORMANCE_DEPTH = 10, 7
+"""Splits from the root to a leaf, at most, of the decision tree and the forest; and of the decision tree that
+predicts times (section 5.4.1)."""
+
+_FEW = 16
+"""So many mixes are predicted by the trees of all targets at once: each pass costs more than its rows do."""
+
+_TREES, _UNITS = 100, 100
+"""Trees of the forest, and units of the perceptron's hidden layer."""
+
+_GROWN = {"decision-tree": trees_of_tree, "forest": trees_of_forest, "boosting": trees_of_gradient_boosting}
+
+KINDS = (*_GROWN, "linear", "mlp", "svr")
+"""The regressors of table 6."""
+
+
+def estimator(kind: str, seed: int, depth: int = DEPTH) -> Any:
+    """The regressor of scikit-learn, not fitted."""
+    with importing("train", "fitting a model"):
+        from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
+        from sklearn.linear_model import LinearRegression
+        from sklearn.neural_network import MLPRegressor
+        from sklearn.svm import SVR
+        from sklearn.tree import DecisionTreeRegressor
+    state = {"random_state": seed % 2**31}
+    made = {
+        "decision-tree": DecisionTreeRegressor(max_depth=depth, **state),
+        "forest": RandomForestRegressor(_TREES, max_depth=depth, **state),
+        "boosting": GradientBoostingRegressor(loss="squared_error", **state),
+        "linear": LinearRegression(fit_intercept=True),
+        "mlp": MLPRegressor(hidden_layer_sizes=(_UNITS,), activation="logistic", **state),
+        "svr": SVR(kernel="rbf"),
+    }
+    return made[kind]
+
+
+def fit_regressor(kind: str, rows: Reals, wanted: Reals, seed: int, *, depth: int = DEPTH) -> Regressor:
+    """Fit a regressor, in one thread: the same rows and seed give the same numbers."""
+    low = float(wanted.min())
+    span = float(wanted.max()) - low or 1.0
+    fitted = estimator(kind, seed, depth)
+    from sklearn.exceptions import ConvergenceWarning
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1), warnings.catch_warnings():
+        # A perceptron that has not converged after the default number of rounds is what the table asks for.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        fitted.fit(rows, (wanted - low) / span)
+    if kind in _GROWN:
+        return Grown(joined([constant(np.array([low])), _GROWN[kind](fitted).onto(np.array([[span]]))]))
+    if kind == "linear":
+        return Linear(fitted.coef_ * span, float(fitted.intercept_) * span + low)
+    if kind == "mlp":
+        (hidden, output), (bias, level) = fitted.coefs_, fitted.intercepts_
+        return Network(hidden, bias, Linear(output[:, 0] * span, float(level[0]) * span + low))
+    output = Linear(fitted.dual_coef_[0] * span, float(fitted.intercept_[0]) * span + low)
+    return SupportVectors(fitted.support_vectors_, output, float(fitted._gamma))
+
+
+TARGETS = ("slowdown", "time_s", "power_w")
+"""What may be predicted: of each co-runner, and of the mix."""
+
+
+def own_first(members: int) -> Integers:
+    """For each co-runner of a mix, the places of itself and then of the others, of shape (n, n)."""
+    every = range(members)
+    return np.array([[own, *(place for place in every if place != own)] for own in every], dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Target(Stored):
+    """What predicts one of `TARGETS`."""
+
+    columns: Annotated[Integers, Array("c", low=0, least=1)]  # Columns of a co-runner that it sees, of each
+    regressor: Regressor
+    # The least that it learned from. Nothing below it is predicted: a linear function may fall below 0, where
+    # there are no times
+    least: float
+
+
+@dataclass(frozen=True, eq=False)
+class SizePredictor(Stored):
+    """Predicts mixes of ``n`` co-runners."""
+
+    members: Annotated[int, Array(low=2, below=1 << 10)]  # `n`
+    columns: Annotated[MixColumns, Nested(flat=True)]  # Columns of each co-runner
+    slowdown: Target | None  # What predicts each of `TARGETS`; `None` for what was not known
+    time_s: Target | None
+    power_w: Target | None
+
+    def check(self) -> None:
+        """Refuse targets of other columns."""
+        width = len(self.columns.titles)
+        for target in self.targets.values():
+            if target.columns.max() >= width:
+                found = int(target.columns.max())
+                raise InputError.of(field="columns", expected=f"places below {width}", found=found)
+            target.regressor.check_width(len(target.columns) * self.members)
+        if not self.targets:
+            raise InputError.of(expected=f"one of {', '.join(TARGETS)}", found="none")
+
+    @cached_property
+    def targets(self) -> Mapping[str, Target]:
+        """What predicts each of `TARGETS` that is predicted."""
+        return {name: target for name in TARGETS if (target := getattr(self, name)) is not None}
+
+    @cached_property
+    def views(self) -> Mapping[str, Integers]:
+        """For each target, where rows of its features are among the columns of a whole mix, (views, f).
+
+        Each co-runner's own come first, then the others'. A mix is seen by its first one, the longest.
+        """
+        width, first = len(self.columns.titles), own_first(self.members)
+        return {
+            name: (first[:, :, None] * width + target.columns).reshape(self.members, -1)[
+                : None if name == "slowdown" else 1
+            ]
+            for name, target in self.targets.items()
+        }
+
+    @cached_property
+    def _all_trees(self) -> Trees | None:
+        """The trees of all targets and views on the columns of a whole mix, with an output for each."""
+        parts = [
+            (target.regressor.trees, view)
+            for name, target in self.targets.items()
+            if isinstance(target.regressor, Grown)
+            for view in self.views[name]
+        ]
+        if len(parts) < sum(map(len, self.views.values())):
+            return None
+        outputs = np.eye(len(parts))[:, None]
+        return joined([trees.reading(at).onto(own) for (trees, at), own in zip(parts, outputs, strict=True)])
+
+    def predict(self, mixes: Sequence[Mix]) -> dict[str, Reals]:
+        """Predict ``b`` mixes of its size: slowdowns of shape (b, n), the others of shape (b,)."""
+        values, order = self.columns.of(mixes)
+        b, found, start = len(mixes), {}, 0
+        flat = values.reshape(b, -1)
+        sums = self._all_trees.sum(flat) if b <= _FEW and self._all_trees is not None else None
+        for name, target in self.targets.items():
+            views = self.views[name]
+            if sums is None:
+                told = target.regressor.predict(flat[:, views].reshape(b * len(views), -1)).reshape(b, -1)
+            else:
+                told = sums[:, start : start + len(views)]
+            found[name], start = np.maximum(told, target.least), start + len(views)
+        slowdown = np.empty(order.shape)
+        if "slowdown" in found:
+            np.put_along_axis(slowdown, order, found["slowdown"], axis=1)
+        return {name: slowdown if name == "slowdown" else each[:, 0] for name, each in found.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class PublishedCoRunPredictor(Stored, kind="corun-published"):
+    """One predictor a size (sections 5.1.3 and 8).
+
+    Where the training mixes of a size had slowdowns and no times, its times are made of slowdowns by
+    `mix_times`, and those of fewer co-runners are predicted, too, or taken as `with_fewer` says if there is
+    no predictor of their size. Where they had times and no slowdowns, slowdowns are those of `even_slowdown`.
+    """
+
+    sizes: tuple[SizePredictor, ...]  # Predictors by ascending numbers of co-runners
+
+    def check(self) -> None:
+        """Refuse sizes that are not ascending."""
+        found = [each.members for each in self.sizes]
+        if not found or sorted(set(found)) != found:
+            raise InputError.of(field="sizes", expected="predictors of ascending sizes", found=found)
+
+    @cached_property
+    def by_size(self) -> Mapping[int, SizePredictor]:
+        """Predictors by number of co-runners."""
+        return {each.members: each for each in self.sizes}
+
+    def predict(self, mixes: Sequence[Mix]) -> CoRunPrediction:
+        """Predict mixes of sizes that it was fitted to."""
+        slowdown = [np.full(len(mix), np.nan) for mix in mixes]
+        time_s, power_w, fits = np.full((3, len(mixes)), np.nan)
+        for members in sorted({len(mix) for mix in mixes}):
+            places = [place for place, mix in enumerate(mixes) if len(mix) == members]
+            some = [mixes[place] for place in places]
+            found = self._completed(self.of_size(members).predict(some), some)
+            for place, each in zip(places, found.get("slowdown", ()), strict=False):
+                slowdown[place] = each
+            time_s[places] = found.get("time_s", np.nan)
+            power_w[places] = found.get("power_w", np.nan)
+        return CoRunPrediction(tuple(slowdown), time_s, power_w, fits)
+
+    def of_size(self, members: int) -> SizePredictor:
+        """The predictor of mixes of so many co-runners."""
+        if members not in self.by_size:
+            known = ", ".join(map(str, self.by_size))
+            expected = f"as many applications as in mixes that the model was trained on ({known})"
+            raise InputError.of(where="mix", expected=expected, found=members)
+        return self.by_size[members]
+
+    def _completed(self, found: dict[str, Reals], mixes: Sequence[Mix]) -> dict[str, Reals]:
+        """With times made of slowdowns, or slowdowns of times, where only one of both is predicted."""
+        if ("slowdown" in found) == ("time_s" in found):
+            return found
+        isolated_s, count = isolated_times(mixes), len(mixes[0])
+        if "time_s" in found:
+            every = even_slowdown(isolated_s, found["time_s"])
+            return {**found, "slowdown": np.repeat(every[:, None], count, axis=1)}
+        slowdown = found["slowdown"]
+
+        def of_left(rows: Integers, places: Integers) -> Reals:
+            predictor = self.by_size.get(len(places))
+            if predictor is None or predictor.slowdown is None:
+                return with_fewer(slowdown[np.ix_(rows, places)], count, len(places))
+            left = [tuple(mixes[row][place] for place in places) for row in rows]
+            return predictor.predict(left)["slowdown"]
+
+        return {**found, "time_s": mix_times(isolated_s, slowdown, of_left)}
+
+
+@dataclass(frozen=True)
+class Published:
+    """A regressor of table 6 for each size of mixes, and for each of mix time, power and slowdown.
+
+    The paper predicts time and power. Slowdowns, which are all that other data have, are predicted from the
+    features of times, those of the co-runner itself first.
+    """
+
+    kind: str  # Kind of regressor, see `KINDS`
+    performance: Combination = PERFORMANCE  # Features that times and slowdowns, and power, are predicted from
+    power: Combination = POWER
+    # Whether training mixes of two and three are put in every order, as the paper permutes benchmarks
+    # (section 5.2). What is predicted is always in one order, so that it does not depend on that of the mix.
+    # On times of pairs that follow from gavel's V100, all kinds but the perceptron err less by it, if little
+    permuted: bool = True
+    # Whether to take all other features of the isolated runs, too, which is not as published. They are taken
+    # in any case where nothing in the training has any feature of a combination: else there were no model
+    others: bool = False
+    title: str = ""  # Its name, if not one after its kind
+
+    def __post_init__(self) -> None:
+        """Check the kind, and that the features are known before a mix runs."""
+        if self.kind not in KINDS:
+            expected = f"one of {', '.join(KINDS)}"
+            raise InputError.of(where="model", expected=expected, found=repr(self.kind))
+        for each in (self.performance, self.power):
+            if each.concurrent:
+                found = f"{', '.join(each.concurrent)}, which only a run of the mix itself tells"
+                raise InputError.of(where=each.name, expected="features of applications alone", found=found)
+
+    @property
+    def name(self) -> str:
+        """Its name on the command line and in tables."""
+        return self.title or f"published-{self.kind}"
+
+    def fit(self, co_runs: CoRuns, seed: int) -> PublishedCoRunPredictor:
+        """Fit it to mixes in which no application failed."""
+        sound = [mix for mix in co_runs.bags if not mix.failed and len(mix.members) > 1]
+        fitted = [
+            self._fit_size([mix for mix in sound if len(mix.members) == size], seed)
+            for size in sorted({len(mix.members) for mix in sound})
+        ]
+        sizes = tuple(each for each in fitted if each is not None)
+        if not sizes:
+            expected = "mixes with a slowdown, a time or a power to learn from"
+            raise InputError.of(where=co_runs.label, expected=expected, found="none")
+        return PublishedCoRunPredictor(sizes)
+
+    def _fit_size(self, mixes: Sequence[Bag], seed: int) -> SizePredictor | None:
+        """A predictor of mixes of one size; ``None`` if nothing is known of them that it could predict."""
+        known = {name: _known(name, mixes) for name in TARGETS}
+        told = np.any([~np.isnan(each).all(axis=1) for each in known.values()], axis=0)
+        if not told.any():
+            return None
+        every = [mix.solos for mix in mixes]
+        performance, power = (self._complete(each, every) for each in (self.performance, self.power))
+        features = {name: power if name == "power_w" else performance for name in TARGETS}
+        wanted = {name: each[told] for name, each in known.items() if not np.isnan(each).all()}
+        names = tuple(dict.fromkeys(name for target in wanted for name in features[target]))
+        runs = [every[place] for place in np.flatnonzero(told)]
+        columns = MixColumns.fit(names, runs)
+        values, order = columns.of(runs)
+        targets: dict[str, Target] = {}
+        for name, each in wanted.items():
+            used = columns.places(features[name])
+            if len(used):
+                ordered = np.take_along_axis(each, order, axis=1) if name == "slowdown" else each
+                rows, aims = _rows(values[:, :, used], ordered, self.permuted)
+                depth = PERFORMANCE_DEPTH if self.kind == "decision-tree" and name != "power_w" else DEPTH
+                regressor = fit_regressor(self.kind, rows, aims, seed, depth=depth)
+                targets[name] = Target(used, regressor, float(aims.min()))
+        return SizePredictor(len(mixes[0].members), columns, *(targets.get(name) for name in TARGETS))
+
+    def _complete(self, combination: Combination, mixes: Sequence[Mix]) -> tuple[str, ...]:
+        """Features of a combination, and the others where they are to be taken."""
+        features = combination.features
+        if not self.others and len(unknown_features(features, mixes)) < len(features):
+            return features
+        return (*features, *(name for name in other_features(mixes) if name not in features))
+
+
+def _known(target: str, mixes: Sequence[Bag]) -> Reals:
+    """What is known of a target: slowdowns of shape (b, n), the others of shape (b, 1)."""
+    of_mixes = (
+        [member.slowdown for member in mix.members] if target == "slowdown" else [getattr(mix, target)]
+        for mix in mixes
+    )
+    return np.array(list(of_mixes), dtype=np.float64)
+
+
+def _rows(values: Reals, known: Reals, permuted: bool) -> tuple[Reals, Reals]:
+    """Rows to learn from, and what is known of each: slowdowns of ``n`` co-runners, or one of each mix."""
+    b, n, _ = values.shape
+    of_each = known.shape[1] > 1
+    orders = own_first(n) if of_each else own_first(n)[:1]
+    if permuted and n <= _MOST_PERMUTED:
+        stays = 1 if of_each else 0
+        orders = np.array(
+            [[*order[:stays], *rest] for order in orders.tolist() for rest in permutations(order[stays:])]
+        )
+    aims = known[:, orders[:, 0]] if of_each else np.repeat(known, len(orders), axis=1)
+    rows, aims = values[:, orders].reshape(b * len(orders), -1), aims.ravel()
+    there = ~np.isnan(aims)
+    return rows[there], aims[there]
+
+
+_MOST_PERMUTED = 3
+"""Mixes of more are learned from in one order only."""

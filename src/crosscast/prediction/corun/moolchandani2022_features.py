@@ -1,0 +1,273 @@
+"""The features of Moolchandani, Kumar and Sarangi (2022): of applications alone, and fairness in a mix."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Annotated
+
+import numpy as np
+
+from crosscast.arrays import Flags, Integers, Reals
+from crosscast.data.corun import Solo
+from crosscast.errors import InputError
+from crosscast.prediction.corun.forecast import Mix
+from crosscast.prediction.serialization import Array, Nested, Stored
+
+_LEVELS = ("low", "medium", "high")
+"""The microbenchmarks with which each application has run (section 5.1.4)."""
+
+_PRESSURES = ("llc_miss", "inflicted_high", "bandwidth_bytes_per_s")
+"""What the pressure of an application is told by.
+
+The paper's misses; where counters are not to be had, how much the application slowed the microbenchmark High
+down, or its memory traffic.
+"""
+
+FAIRNESS = "fairness"
+"""The fairness of an application, chosen by what the others do to the cache (section 5.1.4)."""
+
+_INSTRUCTIONS = {
+    **{name: f"mix_{name.lower()}" for name in ("SSE", "ALU", "MEM", "FP")},
+    **{name: f"mix_{name.lower()}" for name in ("Stack", "String", "Shift", "Control")},
+}
+
+INSTRUCTION_MIX = tuple(_INSTRUCTIONS)
+"""Shares of kinds of instructions: *insmix*."""
+
+_COLUMNS: Mapping[str, str] = MappingProxyType(
+    {
+        "CPU_time": "cpu_time_s",
+        **_INSTRUCTIONS,
+        "CPU_power": "cpu_power_w",
+        "IPC": "ipc",
+        "LLC_miss": "llc_miss",
+        "Branch_miss": "branch_miss",
+        "L1_miss": "l1_miss",
+        "DTLB_miss": "dtlb_miss",
+    }
+)
+"""Where each is among the features of an isolated run."""
+
+INDIVIDUAL = ("GPU_time", "GPU_power", *_COLUMNS)
+"""Features of an application alone. The two of the GPU are those of the device at hand, whatever it is."""
+
+CONCURRENT = ("IPC_sh", "LLC_miss_sh", "Branch_miss_sh", "L1_miss_sh", "DTLB_miss_sh", "CPU_power_sh")
+"""Counters and power of the whole mix on a CPU."""
+
+
+@dataclass(frozen=True)
+class Combination:
+    """Features that a predictor is given: those of each application by the paper's names, and `FAIRNESS`."""
+
+    name: str
+    features: tuple[str, ...]
+
+    @property
+    def concurrent(self) -> tuple[str, ...]:
+        """Those that only a run of the mix itself would tell."""
+        return tuple(name for name in self.features if name in CONCURRENT)
+
+
+PERFORMANCE = Combination("all", ("CPU_time", "GPU_time", *INSTRUCTION_MIX, FAIRNESS))
+"""All features of table 4, which the performance predictor takes."""
+
+POWER = Combination("comb16", ("CPU_power", "GPU_power", "LLC_miss", FAIRNESS))
+"""What the paper chooses for power: it needs no run of the mix (section 7.3)."""
+
+
+def value_of(run: Solo, name: str) -> float:
+    """A feature of an application alone; not a number where it is not known."""
+    if name in ("GPU_time", "GPU_power"):
+        value = run.time_s if name == "GPU_time" else run.power_w
+        return math.nan if value is None else value
+    return run.features.get(_COLUMNS.get(name, name), math.nan)
+
+
+def fairness_with(run: Solo, level: str) -> float:
+    """Fairness of an application and a microbenchmark; not a number where it is not known.
+
+    Where it was not written down, it is made of the slowdowns of both: the lesser over the greater.
+    """
+    known = run.features.get(f"fairness_{level}")
+    if known is not None:
+        return known
+    own, other = (run.features.get(f"{what}_{level}", math.nan) for what in ("slowdown", "inflicted"))
+    return min(own, other) / max(own, other) if own > 0 and other > 0 else math.nan
+
+
+def unknown_features(names: Iterable[str], mixes: Sequence[Mix]) -> tuple[str, ...]:
+    """Which features nothing in the mixes has; a combination with such a one is not available on them."""
+    runs = {id(run): run for mix in mixes for run in mix}.values()
+
+    def known(name: str) -> bool:
+        if name == FAIRNESS:
+            return any(not math.isnan(fairness_with(run, level)) for run in runs for level in _LEVELS)
+        return name not in CONCURRENT and any(not math.isnan(value_of(run, name)) for run in runs)
+
+    return tuple(name for name in names if not known(name))
+
+
+def other_features(mixes: Sequence[Mix]) -> tuple[str, ...]:
+    """Names of what applications of the mixes have besides the features of the paper, sorted."""
+    found = {name for mix in mixes for run in mix for name in run.features}
+    return tuple(sorted(found - set(_COLUMNS.values())))
+
+
+def count_known(values: Sequence[float]) -> int:
+    """How many are known; none if they do not differ, as of a counter that does not count."""
+    known = [value for value in values if not math.isnan(value)]
+    return len(known) if len(set(known)) > 1 else 0
+
+
+@dataclass(frozen=True, eq=False)
+class FairnessChoice(Stored):
+    """Which fairness of an application stands for its fairness in a mix (section 5.1.4).
+
+    In a mix, the pressure of the others on the last-level cache, the sum of their misses, says which of the
+    three microbenchmarks they resemble.
+    """
+
+    # Which of `_PRESSURES` tells it; nothing where no application has any: all are medium then
+    pressure: str
+    pressure_usual: float  # What stands in for the pressure of one that lacks it: the training median
+    # Sums of the others' pressures above which they are medium, and high
+    pressure_thresholds: Annotated[Reals, Array("2")]
+
+    @classmethod
+    def fit(cls, mixes: Sequence[Mix]) -> FairnessChoice:
+        """Fit it to mixes of one size.
+
+        The paper does not say how its thresholds were found. Here they are the tertiles of the sums in the
+        training mixes. Pressure is told by what most have, and differs among them; of equals, by the first.
+        """
+        known = {
+            name: [run.features.get(name, math.nan) for mix in mixes for run in mix] for name in _PRESSURES
+        }
+        best = max(_PRESSURES, key=lambda name: count_known(known[name]))
+        if count_known(known[best]) == 0:
+            return cls("", 0.0, np.zeros(2))
+        unfitted = cls(best, float(np.nanmedian(known[best])), np.zeros(2))
+        return replace(unfitted, pressure_thresholds=np.quantile(unfitted.sums(mixes), [1 / 3, 2 / 3]))
+
+    def check(self) -> None:
+        """Refuse another pressure, and thresholds in the wrong order."""
+        if self.pressure not in ("", *_PRESSURES):
+            expected = f"one of {', '.join(_PRESSURES)}"
+            raise InputError.of(field="pressure", expected=expected, found=repr(self.pressure))
+        low, high = self.pressure_thresholds.tolist()
+        if low > high:
+            expected, found = "two numbers that do not fall", f"{low:g} and {high:g}"
+            raise InputError.of(field="pressure_thresholds", expected=expected, found=found)
+
+    def sums(self, mixes: Sequence[Mix]) -> Reals:
+        """Sum of the pressures of the others, for each of ``b`` mixes of ``n``, of shape (b, n)."""
+        own = np.array([[run.features.get(self.pressure, math.nan) for run in mix] for mix in mixes])
+        own = np.where(np.isnan(own), self.pressure_usual, own)
+        # Not the whole sum less the own one: of equal co-runners, rounding would tell them apart.
+        others = [np.delete(own, place, axis=1).sum(axis=1) for place in range(own.shape[1])]
+        return np.stack(others, axis=1)
+
+    def levels(self, mixes: Sequence[Mix]) -> Integers:
+        """Which microbenchmark the others resemble, 0 for Low to 2 for High, of shape (b, n)."""
+        if not self.pressure:
+            return np.ones((len(mixes), len(mixes[0])), dtype=np.int64)
+        return np.searchsorted(self.pressure_thresholds, self.sums(mixes), side="left").astype(np.int64)
+
+    def fairness(self, mixes: Sequence[Mix]) -> Reals:
+        """Fairness chosen for each, of shape (b, n); not a number where it is not known."""
+        return np.array(
+            [
+                [fairness_with(run, _LEVELS[place]) for run, place in zip(mix, places, strict=True)]
+                for mix, places in zip(mixes, self.levels(mixes).tolist(), strict=True)
+            ]
+        )
+
+
+_BEYOND = 1e30
+"""Scaled features further from 0 than this are taken to be this: trees compare in single precision."""
+
+
+@dataclass(frozen=True, eq=False)
+class MixColumns(Stored):
+    """What makes ``k`` features, and a flag for those that may be missing, of each co-runner of a mix."""
+
+    choice: Annotated[FairnessChoice, Nested(flat=True)]  # What chooses the fairness
+    columns: Annotated[tuple[str, ...], Array("k", least=1)]  # Names of the features
+    dropped: Annotated[tuple[str, ...], Array("d")]  # Features that were asked for, and that nothing has
+    usual: Annotated[Reals, Array("k")]  # What stands in for a feature that is missing: the training median
+    # Places of features that were missing of some in the training: each has a column that is 1 where it is
+    # missing, and 0 elsewhere
+    flagged: Annotated[Integers, Array("m", low=0, below="k")]
+    # The least value in the training, and how far the largest is above it, or 1 if they are all the same:
+    # features are scaled so that they go from 0 to 1 (section 5.3)
+    low: Annotated[Reals, Array("k")]
+    span: Annotated[Reals, Array("k", above=0)]
+
+    @classmethod
+    def fit(cls, names: Sequence[str], mixes: Sequence[Mix]) -> MixColumns:
+        """Fit it to training mixes of one size, at least one."""
+        choice = FairnessChoice.fit(mixes)
+        values = _values(names, choice, mixes).reshape(-1, len(names))
+        known: Flags = np.asarray(~np.isnan(values).all(axis=0))
+        if not known.any():
+            expected = f"at least one of {', '.join(names)}"
+            raise InputError.of(where="features", expected=expected, found="none in the mixes")
+        values = values[:, known]
+        usual = np.nanmedian(values, axis=0)
+        complete = np.where(np.isnan(values), usual, values)
+        low, high = complete.min(axis=0), complete.max(axis=0)
+        return cls(
+            choice,
+            tuple(name for name, there in zip(names, known, strict=True) if there),
+            tuple(name for name, there in zip(names, known, strict=True) if not there),
+            usual,
+            np.flatnonzero(np.isnan(values).any(axis=0)),
+            low,
+            np.where(high > low, high - low, 1.0),
+        )
+
+    @property
+    def titles(self) -> tuple[str, ...]:
+        """Names of all columns: the features, then the flags."""
+        return *self.columns, *(f"{self.columns[place]} missing" for place in self.flagged)
+
+    def places(self, names: Sequence[str]) -> Integers:
+        """Columns of some features, with their flags."""
+        wanted = [self.columns.index(name) for name in names if name in self.columns]
+        flags = [len(self.columns) + at for at, place in enumerate(self.flagged.tolist()) if place in wanted]
+        return np.array([*wanted, *flags], dtype=np.int64)
+
+    def of(self, mixes: Sequence[Mix]) -> tuple[Reals, Integers]:
+        """Columns of ``b`` mixes of ``n``, (b, n, columns), and the places that they come from, (b, n).
+
+        The co-runners of each mix come in an order that is that of the mix in no way: the longest job alone
+        first, and among jobs of one length by the columns.
+        """
+        values = _values(self.columns, self.choice, mixes)
+        missing = np.isnan(values)
+        scaled = (np.where(missing, self.usual, values) - self.low) / self.span
+        scaled = np.clip(scaled, -_BEYOND, _BEYOND)
+        columns = np.concatenate([scaled, missing[:, :, self.flagged]], axis=2)
+        times = isolated_times(mixes)
+        # The last key of `lexsort` is the first that it sorts by. Unknown times come last.
+        keys = np.concatenate([columns[:, :, ::-1], -times[:, :, None]], axis=2)
+        order = np.lexsort(np.moveaxis(keys, 2, 0), axis=-1)
+        return np.take_along_axis(columns, order[:, :, None], axis=1), order
+
+
+def isolated_times(mixes: Sequence[Mix]) -> Reals:
+    """Isolated times of mixes of one size, (b, n); not a number where one is not known."""
+    return np.array([[run.time_s for run in mix] for mix in mixes], dtype=np.float64)
+
+
+def _values(names: Sequence[str], choice: FairnessChoice, mixes: Sequence[Mix]) -> Reals:
+    """Features as they are, of shape (b, n, names)."""
+    runs = {id(run): run for mix in mixes for run in mix}
+    alone = {key: [value_of(run, name) for name in names] for key, run in runs.items()}
+    values = np.array([[alone[id(run)] for run in mix] for mix in mixes], dtype=np.float64)
+    if FAIRNESS in names:
+        values[:, :, list(names).index(FAIRNESS)] = choice.fairness(mixes)
+    return values

@@ -1,0 +1,451 @@
+"""Trained models of relative performance: their card, what they forecast, and their folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from crosscast.arrays import Flags, Integers, Reals
+from crosscast.errors import InputError
+from crosscast.fields import decode
+from crosscast.prediction.intervals import group_reach, group_weights, most_level
+from crosscast.prediction.relative.data import (
+    MOST_NAMED,
+    NO_SOURCE,
+    Observations,
+    RelativePredictor,
+    check_times,
+    profiles_seen,
+    unknown_counters_error,
+)
+from crosscast.prediction.serialization import Array, Nested, Stored, register_homes
+from crosscast.prediction.store import StoredModel, write
+from crosscast.prediction.time.data import ProfileBatch
+from crosscast.prediction.warnings import format_names
+from crosscast.profile import Profile
+from crosscast.results import Tabular
+
+QUESTION = "relative"
+
+# What an entry of a vector is, as the card says it
+DIRECTION = "time on a device over the time on the slowest device, in (0, 1]: less is better"
+
+_HOMES = {
+    "relative-blend": "crosscast.prediction.relative.models",
+    "relative-by-times": "crosscast.prediction.relative.models",
+    "relative-extra-trees": "crosscast.prediction.relative.models",
+    "relative-linear": "crosscast.prediction.relative.nichols2024",
+    "relative-trees": "crosscast.prediction.relative.features",
+    "relative-vector": "crosscast.prediction.relative.nichols2024",
+}
+register_homes(_HOMES)
+
+_LEAST_S, _MOST_S = 1e-9, 1e9
+_NAMES = ("application", "kernel", "size", "scale")
+
+
+class RelativeCard(msgspec.Struct, frozen=True, kw_only=True):
+    """What belongs to a fitted model besides its arrays."""
+
+    model: str
+    seed: Annotated[int, msgspec.Meta(ge=0)]
+    direction: str = DIRECTION
+    training: dict[str, Any]  # where the data are from, how many of what, names, a hash
+    devices: tuple[str, ...]  # keys of the devices whose times its vectors compare
+    sources: tuple[str, ...]  # devices on which the training runs were counted, or `NO_SOURCE`
+    counters: tuple[str, ...]  # those of the training runs, and their settings
+    configuration: tuple[str, ...]
+    errors: dict[str, Any]  # scores on what was left out; see `crosscast.evaluation.relative.train_relative`
+
+    def to_dict(self) -> dict[str, Any]:
+        """The card as a JSON object."""
+        return dict(msgspec.to_builtins(self))
+
+    def check(self, where: str) -> None:
+        """Refuse another direction, and names that are missing or repeated."""
+        wrong = [("direction", repr(DIRECTION), repr(self.direction))] if self.direction != DIRECTION else []
+        for field, least in (("devices", 2), ("sources", 1), ("counters", 1), ("configuration", 0)):
+            names: tuple[str, ...] = getattr(self, field)
+            if len(names) < least or len(set(names)) < len(names) or not all(names):
+                wrong.append((field, f"at least {least}, and each once", ", ".join(names) or "none"))
+        for field, expected, found in wrong:
+            raise InputError.of(where=where, field=field, expected=expected, found=found)
+
+
+@dataclass(frozen=True, eq=False)
+class RelativeResiduals(Stored):
+    """Out-of-fold residuals of ``n`` vectors of ``d`` devices.
+
+    Groups, applications as a rule, are exchangeable: a new one is to these as they are to each other. Errors
+    within a group depend on each other, so that each group weighs the same.
+    """
+
+    groups: Annotated[tuple[str, ...], Array("g")]
+    sources: Annotated[tuple[str, ...], Array("s")]  # devices that counted
+    # Logarithm of the predicted over the true entry, both relative to the slowest device of their vector.
+    log_error: Annotated[Reals, Array("n d", least=1)]
+    group: Annotated[Integers, Array("n", low=0, below="g")]
+    source: Annotated[Integers, Array("n", low=0, below="s")]
+
+    def check(self) -> None:
+        """Refuse groups and sources without an error."""
+        for field, names in (("group", self.groups), ("source", self.sources)):
+            found = len(np.unique(getattr(self, field)))
+            if found < len(names):
+                expected = f"errors of each of {len(names)} {field}s"
+                raise InputError.of(field=field, expected=expected, found=f"those of {found}")
+
+    @classmethod
+    def of(cls, group: Sequence[str], source: Sequence[str], log_error: Reals) -> RelativeResiduals:
+        """Errors, each with the name of its group and of the device that counted."""
+        (groups, of_group), (sources, of_source) = (
+            np.unique(np.array(names), return_inverse=True) for names in (group, source)
+        )
+        return cls(tuple(groups.tolist()), tuple(sources.tolist()), log_error, of_group, of_source)
+
+    def rows(self, there: Flags) -> RelativeResiduals:
+        """Some of the errors."""
+        groups = [self.groups[number] for number in self.group[there]]
+        sources = [self.sources[number] for number in self.source[there]]
+        return self.of(groups, sources, self.log_error[there])
+
+    def of_source(self, source: str) -> RelativeResiduals:
+        """The errors of what was counted on a device; all of them if there are none."""
+        known = source in self.sources
+        return self.rows(self.source == self.sources.index(source)) if known else self
+
+    def relative_errors(self, base: int | None) -> Reals:
+        """Errors of times over that on a device, of shape ``(n, d)``."""
+        return np.asarray(self.log_error - (0.0 if base is None else self.log_error[:, [base]]))
+
+    def reach(self, level: float, base: int | None) -> Reals:
+        """How far intervals reach to both sides, in logarithms, of shape ``(d,)``; see `group_reach`."""
+        return group_reach(np.abs(self.relative_errors(base)), self.group, level)
+
+
+@dataclass(frozen=True, eq=False)
+class RelativeForecast(Tabular):
+    """Forecast times of ``r`` runs on ``d`` devices, relative to a device; less is better.
+
+    Intervals are conformal: relative to a device, by the out-of-fold errors of such ratios. Probabilities are
+    shares of the errors, in which groups weigh the same: each is taken as the one that was made this time.
+    For both, the errors are those of what was counted on the same device, if there are any.
+
+    Relative to the slowest device (`relative_to` is ``None``), the largest entry of a run is 1. As any device
+    may be the slowest in truth, the interval of the one that is predicted so is not of width 0, but none
+    reaches above 1.
+    """
+
+    runs: Observations
+    devices: tuple[str, ...]
+    relative_to: str | None
+    level: float  # probability of the intervals that was asked for
+    reached: Reals  # (r,) probability that they have: less where there are too few groups
+    centre: Reals  # (r, d) time over that on the device that it is relative to
+    low: Reals  # (r, d)
+    high: Reals  # (r, d)
+    order: Integers  # (r, d) places of the devices, fastest first
+    fastest: Reals  # (r, d) probability that each is the fastest
+    same_order: Reals  # (r,) probability that the whole order is as predicted
+    timed_on: tuple[str | None, ...]  # device on which a time is known, for each run
+    time_s: Reals  # (r, d, 3) times and their limits in seconds; NaN where no time is known
+    warnings: tuple[tuple[str, ...], ...]  # what makes each run doubtful; sentences without a full stop
+
+    def __len__(self) -> int:
+        return len(self.runs)
+
+    @property
+    def recommended(self) -> tuple[str, ...]:
+        """The device to take for each run."""
+        return tuple(self.in_order(row)[0] for row in range(len(self)))
+
+    def in_order(self, row: int) -> tuple[str, ...]:
+        """The devices of a run, fastest first."""
+        return tuple(self.devices[place] for place in self.order[row])
+
+    def timed_s(self, row: int) -> float | None:
+        """The time of a run that is known, in seconds."""
+        device = self.timed_on[row]
+        return None if device is None else float(self.time_s[row, self.devices.index(device), 0])
+
+    def numbers(self) -> dict[str, Reals | Integers]:
+        """Figures of each run and device by name, of shape ``(r, d)``."""
+        return {
+            "relative": self.centre,
+            "low": self.low,
+            "high": self.high,
+            "rank": np.argsort(self.order, axis=1) + 1,
+            "probability_fastest": self.fastest,
+            **dict(zip(("time_s", "time_low_s", "time_high_s"), np.moveaxis(self.time_s, 2, 0), strict=True)),
+        }
+
+    def columns(self) -> Mapping[str, Any]:
+        """A row for each run and device."""
+        texts = {name: getattr(self.runs, name) for name in (*_NAMES, "source")}
+        return {
+            **{name: np.repeat(np.array(values), len(self.devices)) for name, values in texts.items()},
+            "device": np.tile(np.array(self.devices), len(self)),
+            **{name: values.ravel() for name, values in self.numbers().items()},
+        }
+
+    def __getitem__(self, row: int) -> RelativeRun:
+        return RelativeRun(self, row, self.runs.label(row), self.warnings[row])
+
+    def __iter__(self) -> Iterator[RelativeRun]:
+        return (self[row] for row in range(len(self)))
+
+
+class RelativeRun(NamedTuple):
+    """A run of a forecast."""
+
+    forecast: RelativeForecast
+    row: int
+    label: str  # its names, for people
+    warnings: tuple[str, ...]  # what makes it doubtful; sentences without a full stop
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, as the object that ``--json`` prints."""
+        found, row = self.forecast, self.row
+        source, timed_on = found.runs.source[row], found.timed_on[row]
+        columns = {name: values[row].tolist() for name, values in found.numbers().items()}
+        if timed_on is None:
+            columns |= {name: [None] * len(found.devices) for name in columns if name.startswith("time_")}
+        columns = {"device": found.devices, **columns, "speed_up": (1 / found.centre[row]).tolist()}
+        devices = [dict(zip(columns, each, strict=True)) for each in zip(*columns.values(), strict=True)]
+        return {
+            **{name: getattr(found.runs, name)[row] or None for name in _NAMES},
+            "source": None if source == NO_SOURCE else source,
+            "relative_to": found.relative_to,
+            "level": found.level,
+            "level_reached": float(found.reached[row]),
+            "devices": devices,
+            "order": list(found.in_order(row)),
+            "probability_same_order": float(found.same_order[row]),
+            "recommended": found.recommended[row],
+            "time": None if timed_on is None else {"device": timed_on, "time_s": found.timed_s(row)},
+            "warnings": list(self.warnings),
+        }
+
+
+def forecast_of(
+    runs: Observations,
+    devices: Sequence[str],
+    predicted: Reals,
+    residuals: RelativeResiduals,
+    *,
+    relative_to: str | None = None,
+    level: float = 0.9,
+    times: Sequence[tuple[str, float] | None] = (),
+    warnings: Sequence[Sequence[str]] = (),
+) -> RelativeForecast:
+    """Put intervals and probabilities to predicted vectors ``(r, d)``.
+
+    `times` say for each run a device with a time that is known there, and that time in seconds.
+    """
+    if not 0 < level < 1:
+        raise InputError.of(where="level", expected="a probability between 0 and 1", found=f"{level:g}")
+    if relative_to is not None:
+        _check_device("relative_to", relative_to, devices)
+    check_times(predicted, "model")
+    base = None if relative_to is None else list(devices).index(relative_to)
+    errors = [residuals.of_source(source) for source in runs.source]
+    logs = _logs(predicted, base)
+    order = np.argsort(logs, axis=1, kind="stable").astype(np.int64)
+    reached = np.array([min(level, most_level(len(each.groups))) for each in errors])
+    time_s = np.full((*predicted.shape, 3), np.nan)
+    known, said = [*times] or [None] * len(runs), warnings or [()] * len(runs)
+    for row, time in enumerate(known):
+        if time is not None:
+            timed = list(devices).index(time[0])
+            time_s[row] = time[1] * _limits(predicted[[row]], [errors[row]], timed, level)[0]
+    shares = [_shares(logs[row], order[row], each) for row, each in enumerate(errors)]
+    centre, low, high = np.moveaxis(_limits(predicted, errors, base, level), 2, 0)
+    return RelativeForecast(
+        runs,
+        tuple(devices),
+        relative_to,
+        level,
+        reached,
+        centre,
+        low,
+        high,
+        order=order,
+        fastest=np.array([fastest for fastest, _ in shares]).reshape(predicted.shape),
+        same_order=np.array([same for _, same in shares]),
+        timed_on=tuple(time and time[0] for time in known),
+        time_s=time_s,
+        warnings=tuple((*one, *_too_few(level, most)) for one, most in zip(said, reached, strict=True)),
+    )
+
+
+def _check_device(where: str, device: str, devices: Sequence[str]) -> None:
+    if device not in devices:
+        raise InputError.of(where=where, expected=f"one of {', '.join(devices)}", found=repr(device))
+
+
+def _logs(predicted: Reals, base: int | None) -> Reals:
+    logs = np.log(predicted)
+    return np.asarray(logs - (logs.max(axis=1, keepdims=True) if base is None else logs[:, [base]]))
+
+
+def _limits(predicted: Reals, errors: Sequence[RelativeResiduals], base: int | None, level: float) -> Reals:
+    """Centre, low and high of runs by the errors of each, of shape ``(r, d, 3)``."""
+    by_source = {each.sources: each for each in errors}
+    reaches = {sources: each.reach(level, base) for sources, each in by_source.items()}
+    logs = _logs(predicted, base)
+    reach = np.array([reaches[each.sources] for each in errors]).reshape(logs.shape)
+    high = np.minimum(np.exp(logs + reach), np.inf if base is not None else 1.0)
+    return np.stack([np.exp(logs), np.exp(logs - reach), high], axis=2)
+
+
+def _shares(logs: Reals, order: Integers, errors: RelativeResiduals) -> tuple[Reals, float]:
+    """How often each device is the fastest, and the order the same, if an error is one of those."""
+    truths = logs - errors.log_error
+    best = truths == truths.min(axis=1, keepdims=True)
+    same = (np.diff(truths[:, order], axis=1) >= 0).all(axis=1)
+    weights = group_weights(errors.group)
+    shares = weights @ (best / best.sum(axis=1, keepdims=True))
+    return shares / shares.sum(), min(float(weights @ same), 1.0)
+
+
+def _too_few(level: float, reached: float) -> tuple[str, ...]:
+    if reached >= level:
+        return ()
+    groups = round(reached / (1 - reached))
+    needed = int(np.ceil(level / (1 - level) - 1e-6))
+    return (
+        f"the intervals are {100 * reached:.3g} % intervals: the model was tested on {groups} groups of runs "
+        f"that it had not seen, and {100 * level:g} % takes {needed}",
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Parts(Stored):
+    model: Annotated[RelativePredictor, Nested(kinds=tuple(_HOMES))]
+    held_out: RelativeResiduals
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedRelativeModel:
+    """A fitted model with its out-of-fold residuals and its card."""
+
+    predictor: RelativePredictor
+    residuals: RelativeResiduals
+    card: RelativeCard
+    folder: Path | None = None  # where it was read from
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """Keys of the ``d`` devices whose times its vectors compare."""
+        return self.card.devices
+
+    def save(self, folder: str | Path) -> None:
+        """Write the model to a folder, in place of one that is there, for `crosscast.load_model`."""
+        write(folder, QUESTION, self.card.to_dict(), _Parts(self.predictor, self.residuals).state())
+
+    def vectors(self, runs: Observations) -> Reals:
+        """Relative vectors as the model gives them, of shape ``(r, d)``."""
+        predicted = self.predictor.predict(runs)
+        if predicted.shape != (len(runs), len(self.devices)):
+            expected = f"a model of {len(self.devices)} devices as its card says"
+            found = f"one that predicts an array of shape {predicted.shape}"
+            raise InputError.of(where=self.folder, expected=expected, found=found)
+        return predicted
+
+    def predict(
+        self,
+        runs: Observations | ProfileBatch | Sequence[Profile],
+        *,
+        relative_to: str | None = None,
+        level: float = 0.9,
+        timed_on: str | None = None,
+        time_s: float | None = None,
+    ) -> RelativeForecast:
+        """Forecast times relative to a device, by default the slowest of each run.
+
+        Where a time is known on a device, times are forecast in seconds too: by default that of each run on
+        the device on which it was counted.
+        """
+        if not isinstance(runs, Observations):
+            runs = profiles_seen(runs if isinstance(runs, ProfileBatch) else ProfileBatch.of(runs))
+        unknown = self._unknown_counters(runs)
+        for row in range(len(runs)):
+            if set(runs.counters_of(row)) <= set(unknown):
+                raise unknown_counters_error(runs, row, self.card.counters)
+        return forecast_of(
+            runs,
+            self.devices,
+            self.vectors(runs),
+            self.residuals,
+            relative_to=relative_to,
+            level=level,
+            times=self._times(runs, timed_on, time_s),
+            warnings=[self._warnings(runs, row, unknown) for row in range(len(runs))],
+        )
+
+    def _times(
+        self, runs: Observations, timed_on: str | None, time_s: float | None
+    ) -> list[tuple[str, float] | None]:
+        """Device and time of each run that has one."""
+        if timed_on is not None:
+            _check_device("source", timed_on, self.devices)
+        if time_s is not None and not _LEAST_S <= time_s <= _MOST_S:
+            expected = f"from {_LEAST_S:g} to {_MOST_S:g} seconds"
+            raise InputError.of(where="time", expected=expected, found=f"{time_s:g}")
+        on = [timed_on or source for source in runs.source]
+        for device in on if time_s is not None else ():
+            if device not in self.devices:
+                # `NO_SOURCE` reads as what was found, too.
+                expected = f"the device that it was measured on, one of {', '.join(self.devices)}"
+                raise InputError.of(where="time", expected=expected, found=device)
+        seconds = runs.time_s.tolist() if time_s is None else [time_s] * len(runs)
+        return [
+            (device, own_s) if device in self.devices and np.isfinite(own_s) else None
+            for device, own_s in zip(on, seconds, strict=True)
+        ]
+
+    def _unknown_counters(self, runs: Observations) -> tuple[str, ...]:
+        """Counters that the model does not know.
+
+        The model says it, or its features do: they may know counters of other tools by what these mean. Else
+        it is those that the training did not have.
+        """
+        parts: tuple[Any, ...] = (self.predictor, getattr(self.predictor, "features", None))
+        for part in parts:
+            if hasattr(part, "unknown_counters"):
+                return tuple(part.unknown_counters(runs))
+        return tuple(name for name in runs.names if name not in self.card.counters)
+
+    def _warnings(self, runs: Observations, row: int, unknown: Sequence[str]) -> tuple[str, ...]:
+        """Applicability warnings of a run."""
+        found = []
+        ignored = [name for name in runs.counters_of(row) if name in unknown]
+        if ignored:
+            names = format_names(ignored, MOST_NAMED)
+            found.append(f"counters that the model does not know are passed over: {names}")
+        source, sources = runs.source[row], self.card.sources
+        if source not in sources and source == NO_SOURCE:
+            found.append("the profile does not say on which device it was counted")
+        elif source not in sources:
+            found.append(
+                f"counted on {source}, and the model was trained on what was counted on "
+                f"{format_names(sources, MOST_NAMED)}, so that nothing tells how sure this is"
+            )
+        return tuple(found)
+
+
+def open_model(stored: StoredModel) -> TrainedRelativeModel:
+    """Make a model of what was read from its folder."""
+    card = decode(RelativeCard, stored.card, stored.where)
+    card.check(stored.where)
+    parts = _Parts.from_state(stored.arrays, str(stored.path))
+    found = parts.held_out.log_error.shape[1]
+    if found != len(card.devices):
+        expected = f"errors on the {len(card.devices)} devices of its card"
+        raise InputError.of(where=stored.path, expected=expected, found=found)
+    return TrainedRelativeModel(parts.model, parts.held_out, card, stored.folder)

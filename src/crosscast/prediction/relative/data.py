@@ -1,0 +1,177 @@
+"""What models of relative performance learn from: runs with counters, and vectors of their relative times.
+
+An entry of a vector is the time on a device over the time on the slowest device, in (0, 1]: less is better.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from crosscast.arrays import Flags, Integers, Reals
+from crosscast.device import Device
+from crosscast.errors import InputError
+from crosscast.prediction.time.data import ProfileBatch
+from crosscast.prediction.warnings import format_names
+from crosscast.profile import METRICS
+
+NO_SOURCE = "none"  # Source of counters of no device, such as an architecture-independent profile
+INVOCATIONS = "invocations"  # Setting of a profile: how often its kernel was launched
+Work = tuple[str, str, str, str]  # Application, kernel, size and scale: runs that agree in them did the same
+MOST_NAMED = 5  # Counters that a message names
+
+
+@dataclass(frozen=True)
+class Observations:
+    """Runs or profiles with their counters: ``r`` rows. What a run lacks is NaN."""
+
+    application: tuple[str, ...]  # (r,); names are for splits and tables, models do not see them
+    kernel: tuple[str, ...]
+    size: tuple[str, ...]
+    scale: tuple[str, ...]  # amount of a machine, or of a problem, for `leave-scale-out`
+    source: tuple[str, ...]  # device that each was counted on, or `NO_SOURCE`
+    names: tuple[str, ...]  # (f,) counters, as the tool that counted them calls them
+    counters: Reals  # (r, f)
+    configuration: tuple[str, ...]  # (c,) settings, such as `nodes`, `cores` and `uses_gpu`
+    settings: Reals  # (r, c)
+    time_s: Reals  # (r,) seconds on the source
+
+    def __len__(self) -> int:
+        return len(self.application)
+
+    @property
+    def works(self) -> list[Work]:
+        """What each row did."""
+        return list(zip(self.application, self.kernel, self.size, self.scale, strict=True))
+
+    @property
+    def kernels(self) -> list[tuple[str, str]]:
+        """Application and kernel of each row."""
+        return list(zip(self.application, self.kernel, strict=True))
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many applications, kernels, and kernels at a size there are."""
+        kernels_at_a_size = {work[:3] for work in self.works}
+        return {
+            "applications": len(set(self.application)),
+            "kernels": len(set(self.kernels)),
+            "kernels_at_a_size": len(kernels_at_a_size),
+        }
+
+    def label(self, row: int) -> str:
+        """Names of a row, for people."""
+        return " ".join(dict.fromkeys(filter(None, self.works[row]))) or "profile"
+
+    def counters_of(self, row: int) -> list[str]:
+        """Names of the counters that a row has."""
+        return [self.names[place] for place in np.flatnonzero(np.isfinite(self.counters[row]))]
+
+    def rows(self, places: Integers | Flags) -> Observations:
+        """Some of the rows."""
+        chosen = np.arange(len(self))[places]
+        texts = ("application", "kernel", "size", "scale", "source")
+        some: dict[str, Any] = {name: tuple(getattr(self, name)[row] for row in chosen) for name in texts}
+        some |= {name: getattr(self, name)[chosen] for name in ("counters", "settings", "time_s")}
+        return replace(self, **some)
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """Observations with the times of the same work on each of ``d`` devices."""
+
+    observations: Observations
+    devices: tuple[str, ...]  # (d,) keys
+    times_s: Reals  # (r, d) seconds; the run's own time on its source, elsewhere medians of the same work
+    described: tuple[Device, ...] = ()  # what is known of the devices, if anything
+
+    def __len__(self) -> int:
+        return len(self.observations)
+
+    @property
+    def vector(self) -> Reals:
+        """Relative vectors, of shape ``(r, d)``."""
+        return relative_to_slowest(self.times_s)
+
+    def rows(self, places: Integers | Flags) -> Vectors:
+        """Some of the rows."""
+        return replace(self, observations=self.observations.rows(places), times_s=self.times_s[places])
+
+
+class RelativePredictor(Protocol):
+    """A fitted model."""
+
+    def predict(self, observations: Observations) -> Reals:
+        """Relative vectors ``(r, d)``, all above 0; the largest entry of a row may be other than 1."""
+
+
+class RelativeModel(Protocol):
+    """A kind of model, with its settings."""
+
+    @property
+    def name(self) -> str:
+        """Name on the command line, and in tables."""
+
+    def fit(self, vectors: Vectors, seed: int) -> RelativePredictor:
+        """Fit, scale, tune and select with these rows alone."""
+
+
+def check_runs(name: str, vectors: Vectors) -> None:
+    """Refuse to fit to no runs."""
+    if not len(vectors):
+        raise InputError.of(where=name, expected="a run to learn from", found="none")
+
+
+def check_times(times: Reals, where: str) -> None:
+    """Refuse times, or vectors of them, that are not above 0."""
+    wrong = ~(np.isfinite(times) & (times > 0))
+    if wrong.any():
+        raise InputError.of(where=where, expected="numbers above 0", found=float(times[wrong][0]))
+
+
+def unknown_counters_error(observations: Observations, row: int, known: Sequence[str]) -> InputError:
+    """What to say of a row that has none of the counters that a model knows."""
+    expected = f"counters that the model knows, such as {format_names(known, MOST_NAMED)}"
+    found = format_names(observations.counters_of(row), MOST_NAMED) or "none"
+    return InputError.of(where=observations.label(row), expected=expected, found=found)
+
+
+def relative_to_slowest(times_s: Reals) -> Reals:
+    """Times over the longest time of their row.
+
+    >>> relative_to_slowest(np.array([[10.0, 8.0, 20.0]])).tolist()
+    [[0.5, 0.4, 1.0]]
+    """
+    return np.asarray(times_s / times_s.max(axis=1, keepdims=True))
+
+
+def centred(log_time: Reals) -> Reals:
+    """Logarithms of times less their mean over the devices."""
+    return np.asarray(log_time - log_time.mean(axis=1, keepdims=True))
+
+
+def kernel_weights(observations: Observations) -> Reals:
+    """Weights of rows; those of each kernel add up to 1."""
+    rows = Counter(observations.kernels)
+    return np.array([1.0 / rows[kernel] for kernel in observations.kernels])
+
+
+def profiles_seen(profiles: ProfileBatch) -> Observations:
+    """Profiles as observations, without the metrics that none of them has."""
+    there: Flags = np.asarray(~np.isnan(profiles.metrics).all(axis=0))
+    return Observations(
+        application=profiles.application,
+        kernel=profiles.kernel,
+        size=profiles.size,
+        scale=profiles.size,
+        source=(NO_SOURCE,) * len(profiles),
+        names=tuple(metric.name for metric, has in zip(METRICS, there, strict=True) if has),
+        counters=profiles.metrics[:, there],
+        configuration=(INVOCATIONS,),
+        settings=profiles.invocations[:, np.newaxis].astype(np.float64),
+        time_s=np.full(len(profiles), np.nan),
+    )

@@ -1,0 +1,265 @@
+"""Features of counters and settings on the scales of the training rows, and trees on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import numpy as np
+
+from crosscast.arrays import Flags, Integers, Reals
+from crosscast.errors import InputError, importing
+from crosscast.prediction.relative.counters import INTENSITIES, SETTINGS, TABLE_3, table3_features
+from crosscast.prediction.relative.data import NO_SOURCE, Observations, unknown_counters_error
+from crosscast.prediction.serialization import Array, Nested, Stored
+from crosscast.prediction.trees import Trees, both_sides, trees_of_booster
+
+# Scales: shares stay; amounts become ``log(x + 1)``, signed values ``asinh(x)``
+AS_IS, LOGARITHM, ROOT = range(3)
+# Origins of features: Table III of Nichols et al. 2024 (two kinds), the dataset's own, devices.
+COUNTED, SETTING, OWN_COUNTER, OWN_SETTING, SOURCE = range(5)
+
+_USES_GPU = SETTINGS[-1]
+
+
+def scale_for(values: Reals) -> int:
+    """Choose a scale by the values of the training rows.
+
+    Shares are from 0 to 1, or in percent from 0 to 100 and not all whole. If one is below 0, all are signed.
+    All else are amounts.
+    """
+    there = values[np.isfinite(values)]
+    if there.min() < 0:
+        return ROOT
+    is_percent = there.max() <= 100 and bool((there != np.floor(there)).any())
+    return AS_IS if there.max() <= 1 or is_percent else LOGARITHM
+
+
+def on_scale(values: Reals, scale: int) -> Reals:
+    """Values on a scale; NaN where they are not finite.
+
+    A negative amount, of which the training rows had none, is as far below 0 as its opposite is above.
+    """
+    values = np.where(np.isfinite(values), values, np.nan)
+    if scale == LOGARITHM:
+        return np.sign(values) * np.log1p(np.abs(values))
+    return np.arcsinh(values) if scale == ROOT else values
+
+
+class _Columns:
+    """Values of the features that some rows have, by origin and key, before they are scaled."""
+
+    def __init__(self, rows: Observations) -> None:
+        self.rows = rows
+        counted, self.used = table3_features(rows)
+        table = {
+            COUNTED: zip(TABLE_3, counted.T, strict=True),
+            OWN_COUNTER: zip(rows.names, rows.counters.T, strict=True),
+            OWN_SETTING: zip(rows.configuration, rows.settings.T, strict=True),
+        }
+        self.values = {(origin, key): column for origin, each in table.items() for key, column in each}
+        source = np.array(rows.source)
+        for key in sorted(set(rows.source) - {NO_SOURCE}):
+            self.values[SOURCE, key] = (source == key).astype(np.float64)
+        for key in SETTINGS:
+            self.values[SETTING, key] = self.values.pop((OWN_SETTING, key), np.full(len(rows), np.nan))
+
+    def of(self, origin: int, key: str) -> Reals:
+        """Values ``(r,)`` of a feature; 0 of a device that is none of theirs, NaN of others."""
+        absent = 0.0 if origin == SOURCE else np.nan
+        return np.asarray(self.values.get((origin, key), np.full(len(self.rows), absent)))
+
+    def known(self, keys: set[str], counters: tuple[str, ...]) -> Flags:
+        """Which counters are among some, or the source of some features of Table III."""
+        names = set(counters).union(*(self.used[TABLE_3.index(key)] for key in keys))
+        return np.array([name in names for name in self.rows.names], dtype=np.bool_)
+
+
+def fit_features(observations: Observations, *, own: bool = False, fill: bool = False) -> FittedFeatures:
+    """Choose and scale features by these rows alone; constant ones are left out.
+
+    These are Table III, as far as the counters give it, and the counters that are in none of its features;
+    `own` takes all counters as they are instead. What a run was set to, and the device that it was counted
+    on, belong to both. With `fill`, missing values become the mean of the training rows, with a feature that
+    says so; else they stay NaN.
+    """
+    columns = _Columns(observations)
+    taken = {(OWN_COUNTER, name) for name in frozenset[str]().union(*columns.used) if not own}
+    fitted = [
+        column
+        for origin, key in sorted(columns.values, key=lambda each: each[0])
+        if (origin, key) not in taken
+        and not (own and origin == COUNTED)
+        and (column := _fitted(origin, key, columns.of(origin, key))) is not None
+    ]
+    if not fitted:
+        expected = f"some that differ between {len(observations)} runs"
+        found = f"none among {', '.join(observations.names)[:200] or 'none'}"
+        raise InputError.of(where="counters", expected=expected, found=found)
+    origins, keys, scales, means, deviations, gaps = zip(*fitted, strict=True)
+    origin, scale, mean, deviation, gap = (
+        np.array(each) for each in (origins, scales, means, deviations, gaps)
+    )
+    return FittedFeatures(origin, keys, scale, mean, deviation, gap, fill, observations.names)
+
+
+def _fitted(origin: int, key: str, raw: Reals) -> tuple[int, str, int, float, float, bool] | None:
+    """A feature with its scale, mean, deviation and whether it has gaps; ``None`` if it is constant."""
+    there = raw[np.isfinite(raw)]
+    if there.size == 0 or there.min() == there.max():
+        return None
+    has_gaps = there.size < raw.size
+    if origin in (OWN_COUNTER, OWN_SETTING):
+        scale = scale_for(raw)
+    else:
+        scale = AS_IS if origin == SOURCE or key in (*INTENSITIES, _USES_GPU) else LOGARITHM
+    if origin == SOURCE or key == _USES_GPU:
+        return origin, key, scale, 0.0, 1.0, has_gaps
+    values = on_scale(there, scale)
+    mean, deviation = float(values.mean()), float(values.std())
+    # Values that differ in their last digits only are constant but for rounding.
+    if deviation <= 1e-12 * max(abs(mean), 1e-300):
+        return None
+    return origin, key, scale, mean, deviation, has_gaps
+
+
+@dataclass(frozen=True, eq=False)
+class FittedFeatures(Stored):
+    """Features as the training rows fixed them."""
+
+    origins: Annotated[Integers, Array("k", low=0, high=SOURCE, least=1)]
+    keys: Annotated[tuple[str, ...], Array("k")]  # features of Table III, counters, settings, devices
+    scales: Annotated[Integers, Array("k", low=0, high=ROOT)]
+    means: Annotated[Reals, Array("k")]  # of the training rows on that scale; 0 and 1 where values stay
+    deviations: Annotated[Reals, Array("k", above=0)]
+    gaps: Annotated[Flags, Array("k")]  # whether a training row has no value
+    fill: bool
+    known: tuple[str, ...]  # all counters of the training rows
+
+    def check(self) -> None:
+        """Refuse features that nothing is known of."""
+        published = np.isin(self.origins, (COUNTED, SETTING))
+        for key, is_published in zip(self.keys, published, strict=True):
+            if is_published and key not in (*TABLE_3, *SETTINGS):
+                raise InputError.of(field="keys", expected="features of Table III", found=repr(key[:60]))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns of `transform`, for people."""
+        prefixes = {SOURCE: "source ", OWN_SETTING: "setting "}
+        origins = zip(self.origins.tolist(), self.keys, strict=True)
+        names = [f"{prefixes.get(origin, '')}{key}" for origin, key in origins]
+        missing = np.flatnonzero(self.gaps) if self.fill else ()
+        return (*names, *(f"{names[place]} is missing" for place in missing))
+
+    def transform(self, observations: Observations) -> Reals:
+        """Features of runs, of shape ``(r, len(names))``.
+
+        The columns of counters have mean 0 and deviation 1 over the training rows that have them. A device
+        that no training row is from has 0 in each column of devices.
+        """
+        columns, there = _Columns(observations), np.isfinite(observations.counters)
+        strange = there.any(axis=1) & ~there[:, columns.known(self._published, self.known)].any(axis=1)
+        if strange.any() and self.known:
+            raise unknown_counters_error(observations, int(np.argmax(strange)), self.known)
+        places = zip(self.origins.tolist(), self.keys, self.scales.tolist(), strict=True)
+        scaled = [on_scale(columns.of(origin, key), scale) for origin, key, scale in places]
+        rows: Reals = (np.column_stack(scaled) - self.means) / self.deviations
+        if not self.fill:
+            return rows
+        missing = np.isnan(rows)
+        return np.hstack([np.where(missing, 0.0, rows), missing[:, self.gaps].astype(np.float64)])
+
+    def unknown_counters(self, observations: Observations) -> tuple[str, ...]:
+        """Counters that the rows have and the training rows did not, and that no feature is made of."""
+        there = np.isfinite(observations.counters).any(axis=0)
+        unknown = np.flatnonzero(there & ~_Columns(observations).known(self._published, self.known))
+        return tuple(observations.names[place] for place in unknown)
+
+    @property
+    def _published(self) -> set[str]:
+        """Features of Table III among them that are made of counters."""
+        return {key for origin, key in zip(self.origins, self.keys, strict=True) if origin == COUNTED}
+
+
+@dataclass(frozen=True, eq=False)
+class TreesOnFeatures(Stored, kind="relative-trees"):
+    """Fitted trees of relative vectors of ``d`` devices."""
+
+    features: Annotated[FittedFeatures, Nested(flat=True)]
+    trees: Annotated[Trees, Nested(flat=True)]  # on the columns of `both_sides`
+    least: Annotated[float, Array(above=0)]  # the least entry that was learned from
+    # Mean gain of the splits at each feature; 0 for one without a split.
+    gain: Annotated[Reals, Array("k", low=0)]
+
+    def check(self) -> None:
+        """Refuse parts of different sizes."""
+        count = len(self.features.names)
+        self.trees.check_width(2 * count)
+        if len(self.gain) != count:
+            raise InputError.of(field="gain", expected=f"{count} numbers", found=len(self.gain))
+
+    def predict(self, observations: Observations) -> Reals:
+        """Predicted relative vectors, of shape ``(r, d)``."""
+        return self.predict_features(self.features.transform(observations))
+
+    def predict_features(self, rows: Reals) -> Reals:
+        """The same from features.
+
+        A sum of trees may be 0 or less, which no ratio of times is: such entries become the least one that
+        was learned from. What is above 1 stays.
+        """
+        return np.maximum(self.trees.sum(both_sides(rows)), self.least)
+
+
+@dataclass(frozen=True)
+class VectorBoosting:
+    """Settings of XGBoost with trees of their own for each entry of the vector, minimising the MAE."""
+
+    rounds: int  # trees for each entry
+    rate: float
+    depth: int = 6
+    # Only so many features, those of the most gain in a first fit to the same rows (section VI-B of Nichols
+    # et al. 2024); `None` for all.
+    selected: int | None = None
+
+    def boost(
+        self, features: FittedFeatures, rows: Reals, vector: Reals, seed: int, weights: Reals | None = None
+    ) -> TreesOnFeatures:
+        """Fit in one thread: the same rows and seed give the same trees.
+
+        `rows` are what the features make of the training runs.
+        """
+        places = list(range(rows.shape[1]))
+        booster, gain = self._booster(rows, places, vector, weights, seed)
+        if self.selected is not None:
+            # Of features of the same gain, the first.
+            places = sorted(np.argsort(-gain, kind="stable")[: self.selected].tolist())
+            booster, gain = self._booster(rows, places, vector, weights, seed)
+        sides = [*places, *(place + rows.shape[1] for place in places)]
+        trees = trees_of_booster(booster, vector.shape[1]).reading(sides)
+        return TreesOnFeatures(features, trees, float(vector.min()), gain)
+
+    def _booster(
+        self, rows: Reals, places: list[int], vector: Reals, weights: Reals | None, seed: int
+    ) -> tuple[Any, Reals]:
+        """Trees on some of the features, and the mean gain of their splits at each of all features."""
+        with importing("train", "fitting a model of boosted trees"):
+            import xgboost
+        settings = {
+            "objective": "reg:absoluteerror",
+            "max_depth": self.depth,
+            "eta": self.rate,
+            "tree_method": "hist",
+            "multi_strategy": "one_output_per_tree",
+            "seed": seed % 2**31,
+            "nthread": 1,
+            "verbosity": 0,
+        }
+        some = rows[:, places].astype(np.float32)
+        data = xgboost.DMatrix(some, label=vector, weight=weights, nthread=1)
+        booster: Any = xgboost.train(settings, data, num_boost_round=self.rounds)
+        gain = np.zeros(rows.shape[1])
+        for name, value in booster.get_score(importance_type="gain").items():
+            gain[places[int(name.removeprefix("f"))]] = max(float(value), 0.0)
+        return booster, gain

@@ -1,0 +1,457 @@
+"""The default model, by-times for profiles and the blend for counters; extra trees; all models by name.
+
+Extremely randomized trees are those of Geurts, Ernst and Wehenkel 2006 (doi:10.1007/s10994-006-6226-1).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+
+from crosscast.arrays import Integers, Reals
+from crosscast.errors import InputError, importing
+from crosscast.prediction.relative.counters import (
+    BYTES,
+    ITEMS,
+    LAUNCHES,
+    OPERATIONS,
+    Base,
+    amounts_of,
+    base_of,
+    intensities_of,
+    unknown_counters,
+)
+from crosscast.prediction.relative.data import (
+    INVOCATIONS,
+    NO_SOURCE,
+    Observations,
+    RelativeModel,
+    RelativePredictor,
+    Vectors,
+    centred,
+    check_runs,
+    kernel_weights,
+    relative_to_slowest,
+)
+from crosscast.prediction.relative.features import (
+    FittedFeatures,
+    TreesOnFeatures,
+    VectorBoosting,
+    fit_features,
+)
+from crosscast.prediction.relative.nichols2024 import (
+    LogMean,
+    PublishedForest,
+    PublishedLinear,
+    PublishedMean,
+    PublishedXGBoost,
+)
+from crosscast.prediction.serialization import Array, Nested, Stored
+from crosscast.prediction.time.combined import Combined, CombinedPredictor
+from crosscast.prediction.time.data import Grid, ProfileBatch
+from crosscast.prediction.trees import Trees, trees_of_forest, within_singles
+from crosscast.profile import METRICS
+
+
+def _fit_features(vectors: Vectors) -> tuple[Base, FittedFeatures, Reals]:
+    """What totals are divided by, features of intensities, and the rows of these."""
+    base = base_of(vectors.observations)
+    seen = intensities_of(vectors.observations, base)
+    features = fit_features(seen, own=True, fill=True)
+    return base, features, features.transform(seen)
+
+
+def _check_filled(features: FittedFeatures) -> None:
+    if not features.fill:
+        raise InputError.of(field="features.fill", expected="features whose gaps are filled", found="others")
+
+
+def _random_trees(
+    count: int, rows: Reals, vectors: Vectors, seed: int, max_features: float = 1.0, leaf: int = 1
+) -> Trees:
+    """Extremely randomized trees of centred logarithms of times, to which kernels weigh the same."""
+    with importing("train", "fitting a model"):
+        from sklearn.ensemble import ExtraTreesRegressor
+    forest = ExtraTreesRegressor(
+        count, max_features=max_features, min_samples_leaf=leaf, random_state=seed, n_jobs=1
+    )
+    target, weights = centred(np.log(vectors.times_s)), kernel_weights(vectors.observations)
+    forest.fit(within_singles(rows), target, sample_weight=weights)
+    return trees_of_forest(forest)
+
+
+@dataclass(frozen=True)
+class ExtraTrees:
+    """Extremely randomized trees on intensities: the best where the kernel is known and its size is new."""
+
+    name = "extra-trees"
+    trees: int = 150
+
+    def fit(self, vectors: Vectors, seed: int) -> ExtraTreesPredictor:
+        """Grow them."""
+        check_runs(self.name, vectors)
+        base, features, rows = _fit_features(vectors)
+        return ExtraTreesPredictor(features, _random_trees(self.trees, rows, vectors, seed), base)
+
+
+@dataclass(frozen=True, eq=False)
+class ExtraTreesPredictor(Stored, kind="relative-extra-trees"):
+    """Fitted trees of centred logarithms of times, on features of intensities."""
+
+    features: Annotated[FittedFeatures, Nested(flat=True)]
+    trees: Annotated[Trees, Nested(flat=True)]
+    base: Base
+
+    def check(self) -> None:
+        """Refuse trees on other features."""
+        _check_filled(self.features)
+        self.trees.check_width(len(self.features.names))
+
+    def predict(self, observations: Observations) -> Reals:
+        """Predicted relative vectors ``(r, d)``; the largest entry of a row is 1."""
+        rows = self.features.transform(intensities_of(observations, self.base))
+        return relative_to_slowest(np.exp(self.trees.sum(within_singles(rows))))
+
+    def unknown_counters(self, observations: Observations) -> tuple[str, ...]:
+        """Counters of runs that nothing is learned from."""
+        return unknown_counters(observations, self.base, self.features.known)
+
+
+def spread_rows(vectors: Vectors, most: int) -> Vectors:
+    """At most so many rows of each kernel, spread evenly from its shortest to its longest runs."""
+    length = np.log(vectors.times_s).mean(axis=1)
+    kernels: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    for row, kernel in enumerate(vectors.observations.kernels):
+        kernels[kernel].append(row)
+    chosen = []
+    for rows in map(np.array, kernels.values()):
+        ordered = rows[np.argsort(length[rows], kind="stable")]
+        places = np.linspace(0, len(rows) - 1, min(len(rows), most)).round().astype(np.int64)
+        chosen.append(np.sort(ordered[places]))
+    return vectors.rows(np.concatenate(chosen))
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How many trees are grown, how many rounds boosted at which rate, and from how many rows of a kernel.
+
+    More rows of a kernel that was run at a thousand sizes tell hardly more, and cost time and space.
+    """
+
+    trees: int
+    rounds: int
+    rate: float
+    rows: int = 120
+    leaf: int = 1  # Least rows in a leaf of the trees that are grown
+
+
+FULL = Effort(trees=300, rounds=100, rate=0.1)
+# For trees that only tell how well trees do, and are fitted many times
+BRIEF = Effort(trees=80, rounds=40, rate=0.25)
+# For a model of a few 100 KB
+COMPACT = Effort(trees=60, rounds=100, rate=0.1, rows=30, leaf=2)
+_SHARE_OF_FEATURES = 0.15  # Tried at a split: with few kernels to learn from, trees should differ
+
+
+@dataclass(frozen=True, eq=False)
+class MixedTrees(Stored):
+    """Boosted and random trees on the same features of intensities."""
+
+    boosted: Annotated[TreesOnFeatures, Nested(flat=True)]  # of relative vectors
+    grown: Trees  # of centred logarithms of times
+    base: Base
+
+    def check(self) -> None:
+        """Refuse trees of other features or devices."""
+        _check_filled(self.boosted.features)
+        self.grown.check_width(len(self.boosted.features.names), self.devices)
+
+    @property
+    def devices(self) -> int:
+        """Number of devices."""
+        return len(self.boosted.trees.leaf_value.T)
+
+    def log_relative(self, observations: Observations) -> Reals:
+        """Logarithms of times less their mean over the devices, of shape ``(r, d)``."""
+        rows = self.boosted.features.transform(intensities_of(observations, self.base))
+        boosted = np.log(self.boosted.predict_features(rows))
+        return centred((boosted + self.grown.sum(within_singles(rows))) / 2)
+
+
+def fit_trees(vectors: Vectors, seed: int, effort: Effort = FULL) -> MixedTrees:
+    """Boost and grow the trees; kernels weigh the same."""
+    base, features, rows = _fit_features(vectors)
+    weights = kernel_weights(vectors.observations)
+    boosting = VectorBoosting(effort.rounds, effort.rate)
+    boosted = boosting.boost(features, rows, vectors.vector, seed, weights / weights.mean())
+    random = _random_trees(effort.trees, rows, vectors, seed, _SHARE_OF_FEATURES, effort.leaf)
+    return MixedTrees(boosted, random, base)
+
+
+# Error of a logarithm from which on the loss grows with the error, and no longer with its square
+_ROBUST = 0.5
+_PULL = 0.2  # How hard a price is pulled to where its term alone would make a third of the typical time
+
+_THIRD = -1.0
+_LEAST_S = 1e-30
+
+
+def terms_of(observations: Observations) -> Reals:
+    """Amounts that have a price, of shape ``(r, 4)``: launches, bytes, operations, bytes of an item a launch.
+
+    The last stands for the time that no parallelism shortens. NaN where counters do not tell; a run that does
+    not say how often it launched something is taken as one launch.
+    """
+    amounts = amounts_of(observations)
+    launches = np.where(amounts[LAUNCHES] > 0, amounts[LAUNCHES], 1.0)
+    items = np.where(amounts[ITEMS] > 0, amounts[ITEMS], np.nan)
+    return np.column_stack([launches, amounts[BYTES], amounts[OPERATIONS], launches * amounts[BYTES] / items])
+
+
+@dataclass(frozen=True, eq=False)
+class WorkPrices(Stored):
+    """Prices of work on ``d`` devices: a time is the sum of the terms times their prices."""
+
+    devices: Annotated[tuple[str, ...], Array("d")]
+    # Seconds for a unit of each term; 0 of a term that training runs do not have.
+    prices: Annotated[Reals, Array("4 d", low=0)]
+
+    def check(self) -> None:
+        """Refuse a device on which all is free."""
+        if not self.prices.any(axis=0).all():
+            raise InputError.of(field="prices", expected="one above 0 for each device", found="none")
+
+    def log_relative(self, observations: Observations, *, anchored: bool) -> Reals:
+        """Logarithms of times less their mean over the devices, of shape ``(r, d)``.
+
+        Rows without an amount are NaN. If anchored, a run's own time stands for its source.
+        """
+        terms = terms_of(observations)
+        used = self.prices.any(axis=1)
+        times = np.log(np.maximum(terms[:, used] @ self.prices[used], _LEAST_S))
+        for column, device in enumerate(self.devices if anchored else ()):
+            own = (np.array(observations.source) == device) & (observations.time_s > 0)
+            times[own, column] = np.log(observations.time_s[own])
+        return centred(times)
+
+
+def fit_prices(
+    observations: Observations, devices: tuple[str, ...], log_time: Reals, weights: Reals
+) -> WorkPrices | None:
+    """Fit prices to logarithms of times ``(r, d)``; ``None`` if counters tell of no work but launches."""
+    terms = terms_of(observations)
+    told = np.isfinite(terms).all(axis=0) & (terms > 0).any(axis=0)
+    if told.sum() < 2:
+        return None
+    prices = np.zeros((terms.shape[1], len(devices)))
+    root = np.sqrt(weights / weights.mean())
+    for column in range(len(devices)):
+        prices[told, column] = _prices_of(terms[:, told], log_time[:, column], root)
+    return WorkPrices(devices, prices)
+
+
+def _prices_of(terms: Reals, log_time: Reals, root: Reals) -> Reals:
+    with importing("train", "fitting a model"):
+        from scipy.optimize import least_squares
+    # Prices at which each term alone makes the typical time of the runs that have it.
+    typical = np.exp([np.median(log_time[term > 0] - np.log(term[term > 0])) for term in terms.T])
+    scaled = terms * typical
+
+    def errors(prices: Reals) -> Reals:
+        found = np.log(np.maximum(scaled @ np.exp(prices), _LEAST_S)) - log_time
+        return np.concatenate([found * root, _PULL * (prices - _THIRD)])
+
+    starts = (np.full(terms.shape[1], start) for start in (-2.0, -1.0, 0.0))
+    fits = [least_squares(errors, start, loss="soft_l1", f_scale=_ROBUST) for start in starts]
+    best = min(fits, key=lambda fit: float(fit.cost))
+    return np.asarray(typical * np.exp(best.x))
+
+
+@dataclass(frozen=True, eq=False)
+class BlendPredictor(Stored, kind="relative-blend"):
+    """A weighted mean of logarithms of times: of trees, and of the work times its prices."""
+
+    trees: Annotated[MixedTrees, Nested(flat=True)]
+    prices: WorkPrices | None  # `None` if the counters tell of no work
+    share: Annotated[float, Array(low=0, high=1)]  # of the priced work
+    anchored: bool  # whether a run's own time stands for its source in the priced work
+
+    def check(self) -> None:
+        """Refuse prices on other devices."""
+        found = 0 if self.prices is None else len(self.prices.devices)
+        if found != self.trees.devices and (found or self.share > 0):
+            raise InputError.of(field="prices", expected=f"{self.trees.devices} devices", found=found)
+
+    def predict(self, observations: Observations) -> Reals:
+        """Predicted relative vectors ``(r, d)``; the largest entry of a row is 1.
+
+        Where the counters of a run do not tell its work, the trees are taken alone.
+        """
+        log = self.trees.log_relative(observations)
+        if self.prices is not None:
+            priced = self.prices.log_relative(observations, anchored=self.anchored)
+            known = np.isfinite(priced).all(axis=1, keepdims=True)
+            log = np.where(known, (1 - self.share) * log + self.share * np.where(known, priced, 0.0), log)
+        return relative_to_slowest(np.exp(log))
+
+    def unknown_counters(self, observations: Observations) -> tuple[str, ...]:
+        """Counters of runs that nothing is learned from."""
+        return unknown_counters(observations, self.trees.base, self.trees.boosted.features.known)
+
+
+_FOLDS = 8
+_HALF = (0.5, True)  # The mix where too few kernels are there to leave some out, or neither part errs
+
+
+def fit_blend(vectors: Vectors, seed: int, effort: Effort = FULL, brief: Effort = BRIEF) -> BlendPredictor:
+    """Trees on intensities and priced work, mixed as serves kernels that were left out of the training rows.
+
+    That also finds whether the priced work takes a run's own time. The brief effort is for each part of the
+    kernels that is left out.
+    """
+    rows = spread_rows(vectors, effort.rows)
+    trees, prices = _parts(rows, seed, effort)
+    share, anchored = (0.0, False) if prices is None else _best_mix(rows, seed, brief)
+    return BlendPredictor(trees, prices, share, anchored)
+
+
+def _parts(vectors: Vectors, seed: int, effort: Effort) -> tuple[MixedTrees, WorkPrices | None]:
+    seen, log_time = vectors.observations, np.log(vectors.times_s)
+    trees = fit_trees(vectors, seed, effort)
+    return trees, fit_prices(seen, vectors.devices, log_time, kernel_weights(seen))
+
+
+def _best_mix(vectors: Vectors, seed: int, effort: Effort) -> tuple[float, bool]:
+    """Weigh the parts by how well each does by itself on kernels that were left out.
+
+    Weights go with the inverse of the squared error, as of two independent measurements. The share with the
+    least error of the mean itself would be chosen by the luck of a few kernels.
+    """
+    folds = _kernel_folds(vectors.observations, seed)
+    errors: list[list[float]] = []
+    for fold in range(int(folds.max()) + 1):
+        if (folds == fold).all():
+            break
+        try:
+            trees, prices = _parts(vectors.rows(folds != fold), seed, effort)
+        except InputError:
+            # Nothing differs between the few runs that are left: they tell nothing of the mix.
+            continue
+        if prices is not None:
+            errors += _errors(trees, prices, vectors.rows(folds == fold))
+    if not errors:
+        return _HALF
+    of_trees, anchored, free = np.mean(errors, axis=0).tolist()
+    of_prices = min(anchored, free)
+    total = of_trees**2 + of_prices**2
+    return (of_trees**2 / total, anchored <= free) if total > 0 else _HALF
+
+
+def _errors(trees: MixedTrees, prices: WorkPrices, held_out: Vectors) -> list[list[float]]:
+    """Mean absolute errors of trees, anchored and free prices, where prices tell something."""
+    seen = held_out.observations
+    free = prices.log_relative(seen, anchored=False)
+    told = np.isfinite(free).all(axis=1)
+    if not told.any():
+        return []
+    logs = (trees.log_relative(seen), prices.log_relative(seen, anchored=True), free)
+    true, weights = held_out.vector[told], kernel_weights(seen)[told]
+    wrong = [np.abs(relative_to_slowest(np.exp(log[told])) - true).mean(axis=1) for log in logs]
+    return [[float(np.average(each, weights=weights)) for each in wrong]]
+
+
+def _kernel_folds(seen: Observations, seed: int) -> Integers:
+    """Number of the fold of each row; whole kernels are dealt at random."""
+    known = sorted(set(seen.kernels))
+    dealt = np.random.default_rng(seed).permutation(len(known)) % _FOLDS
+    number = dict(zip(known, dealt.tolist(), strict=True))
+    return np.array([number[kernel] for kernel in seen.kernels], dtype=np.int64)
+
+
+_METRICS = tuple(metric.name for metric in METRICS)
+
+
+def are_profiles(observations: Observations) -> bool:
+    """Whether all rows are profiles of no device, with metrics for counters."""
+    return set(observations.source) == {NO_SOURCE} and set(observations.names) <= set(_METRICS)
+
+
+def profiles_of(observations: Observations) -> ProfileBatch:
+    """The profiles that `crosscast.prediction.relative.data.profiles_seen` made rows of."""
+    counters = dict(zip(observations.names, observations.counters.T, strict=True))
+    settings = dict(zip(observations.configuration, observations.settings.T, strict=True))
+    missing = np.full(len(observations), np.nan)
+    metrics = np.column_stack([counters.get(name, missing) for name in _METRICS])
+    invocations = settings.get(INVOCATIONS, missing)
+    counts = np.where(invocations >= 1, invocations, 1).astype(np.int64)
+    return ProfileBatch(observations.application, observations.kernel, observations.size, metrics, counts)
+
+
+@dataclass(frozen=True, eq=False)
+class ByTimesPredictor(Stored, kind="relative-by-times"):
+    """A fitted time model, of whose times ratios are made."""
+
+    times: Annotated[CombinedPredictor, Nested(flat=True)]
+
+    def predict(self, observations: Observations) -> Reals:
+        """Predicted relative vectors ``(r, d)``; the largest entry of a row is 1.
+
+        What the correction learned of single devices is half chance, so half of it is kept.
+        """
+        if not are_profiles(observations):
+            expected = "architecture-independent profiles, which the model was trained on"
+            found = "counters of a device, a profile whose counters the model does not know"
+            raise InputError.of(where="profile", expected=expected, found=found)
+        profiles = profiles_of(observations)
+        corrected, physical = self.times.log_time(profiles), self.times.physical.log_time(profiles)
+        return relative_to_slowest(np.exp(0.5 * corrected + 0.5 * physical))
+
+
+@dataclass(frozen=True)
+class CombinedRelative:
+    """The model of times for profiles of described devices, the blend for counters."""
+
+    name = "combined"
+    effort = FULL
+
+    def fit(self, vectors: Vectors, seed: int) -> RelativePredictor:
+        """Fit the one for what the rows are."""
+        check_runs(self.name, vectors)
+        if not (vectors.described and are_profiles(vectors.observations)):
+            return fit_blend(vectors, seed, self.effort)
+        log_time, profiles = np.log(vectors.times_s), profiles_of(vectors.observations)
+        spread, runs = np.full_like(log_time, np.nan), np.ones(log_time.shape, dtype=np.int64)
+        return ByTimesPredictor(
+            Combined().fit(Grid(profiles, vectors.described, log_time, spread, runs), seed)
+        )
+
+
+@dataclass(frozen=True)
+class CompactRelative(CombinedRelative):
+    """The same with fewer and smaller trees, for a model of a few 100 KB."""
+
+    name = "compact"
+    effort = COMPACT
+
+
+DEFAULT_MODEL = "combined"
+
+BASELINES = ("published-mean", "log-mean")  # Those that look at no counter: anything else must beat them
+
+_MODELS: tuple[Callable[[], RelativeModel], ...] = (
+    *(PublishedMean, LogMean, PublishedLinear, PublishedForest, PublishedXGBoost),
+    *(ExtraTrees, CompactRelative, CombinedRelative),
+)
+MODELS = {make().name: make for make in _MODELS}  # What makes each model, from the trivial to the strong
+
+
+def models_named(names: Sequence[str]) -> list[RelativeModel]:
+    """Make models, in the order of their names."""
+    for name in names:
+        if name not in MODELS:
+            raise InputError.of(where="models", expected=f"one of {', '.join(MODELS)}", found=repr(name))
+    return [MODELS[name]() for name in dict.fromkeys(names)]

@@ -1,0 +1,307 @@
+"""The folder of a model: a card (JSON) with a checksum beside its arrays, whole, and checked when read.
+
+The card is the model: it names the file with the arrays, and is renamed into place when that file is there. A
+model that is replaced is there until that moment, and the new one from then on. Arrays are numbers and texts
+in NumPy's ``.npz`` form; nothing is unpickled, and nothing larger than the card says is read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import zipfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import isfinite, prod
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+import crosscast
+from crosscast.arrays import Arrays, npz_bytes
+from crosscast.data.array_file import DAMAGE, array_header
+from crosscast.data.files import whole_file
+from crosscast.data.schema import json_text
+from crosscast.errors import InputError
+from crosscast.fields import decode, shown
+
+CARD = "card.json"
+"""Name of the card's file."""
+
+FORMAT = "crosscast model"
+
+PROTOCOL = 2
+"""Version of the format.
+
+It rises when a field or array changes its name, type or meaning, or one is added that a prediction needs.
+It stays when a field is added that earlier versions of Crosscast may pass over. Format 1 had no ``question``
+but a ``target``, with ``time`` for none.
+"""
+
+_MOST_CARD_BYTES = 16 << 20
+_MOST_BYTES = 1 << 30
+"""Size of all arrays together that is read; no model is nearly as large."""
+
+_MOST_HEADER_BYTES = 4096
+_KINDS = "fiubU"
+_ARRAYS = r"arrays-[0-9a-f]{16}\.npz"
+_OURS = re.compile(rf"{_ARRAYS}|\.(arrays-[0-9a-f]{{16}}\.\d+\.npz|card\.\d+\.json)")
+"""What a crash may leave of a model: its arrays without a card, and files that were being written."""
+
+_RESERVED = frozenset({"format", "protocol", "made_by", "question", "arrays", "sha256"})
+
+
+class _Listed(msgspec.Struct, frozen=True):
+    """What the card says of an array."""
+
+    dtype: str
+    shape: tuple[Annotated[int, msgspec.Meta(ge=0)], ...]
+    sha256: str
+
+
+class _Contents(msgspec.Struct, frozen=True):
+    """What the card says of all arrays."""
+
+    file: str
+    contents: dict[str, _Listed]
+
+
+class _Header(msgspec.Struct, frozen=True):
+    """What the card of every model says."""
+
+    question: Annotated[str, msgspec.Meta(min_length=1)]
+    arrays: _Contents
+
+
+def write(folder: str | Path, question: str, card: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
+    """Write a model, in the place of the one that is there."""
+    folder = Path(folder)
+    check_folder(folder)
+    _check_written(folder / CARD, card, arrays)
+    listed = {
+        name: {"dtype": array.dtype.str, "shape": list(array.shape), "sha256": _array_digest(array)}
+        for name, array in arrays.items()
+    }
+    whole = hashlib.sha256("".join(str(each["sha256"]) for each in listed.values()).encode()).hexdigest()
+    path = folder / f"arrays-{whole[:16]}.npz"
+    content = {
+        "format": FORMAT,
+        "protocol": PROTOCOL,
+        "made_by": f"crosscast {crosscast.__version__}",
+        "question": question,
+        **card,
+        "arrays": {"file": path.name, "contents": listed},
+    }
+    content["sha256"] = hashlib.sha256(json_text(content).encode()).hexdigest()
+    text = json.dumps(content, indent=1, allow_nan=False)
+    # The model that is there may have the same arrays.
+    new_folder, new_arrays, written = not folder.exists(), not path.exists(), False
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            with whole_file(path) as temporary:
+                temporary.write_bytes(npz_bytes(arrays))
+            with whole_file(folder / CARD) as temporary:
+                temporary.write_text(f"{text}\n", encoding="utf-8")
+            written = True
+        finally:
+            if new_arrays and not written:
+                path.unlink(missing_ok=True)
+            if new_folder and not any(folder.iterdir()):
+                folder.rmdir()
+        for other in folder.iterdir():
+            if other != path and re.fullmatch(_ARRAYS, other.name):
+                other.unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot write the model ({error.strerror or error})") from error
+
+
+def check_folder(folder: str | Path) -> None:
+    """Refuse a folder that holds something else than a model, or what a crash left of one."""
+    folder = Path(folder)
+    if folder.exists() and not folder.is_dir():
+        raise InputError.of(where=folder, expected="a folder for the model", found="a file")
+    if folder.is_dir() and not (folder / CARD).exists():
+        others = [path.name for path in folder.iterdir() if not _OURS.fullmatch(path.name)]
+        if others:
+            found = f"other files, as {min(others)}"
+            raise InputError.of(where=folder, expected="an empty folder, or one with a model", found=found)
+
+
+def _check_written(path: Path, card: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+    """Refuse what could not be read again."""
+    taken = sorted(_RESERVED & set(card))
+    if taken:
+        raise InputError.of(where=path, expected="fields of other names", found=", ".join(taken))
+    for place, value in _numbers(card, ""):
+        if not isfinite(value):
+            raise InputError.of(where=path, field=place, expected="a finite number", found=value)
+    for name, array in arrays.items():
+        if array.dtype.kind not in _KINDS:
+            raise InputError.of(
+                where=path, field=name, expected="an array of numbers or texts", found=str(array.dtype)
+            )
+
+
+def _numbers(value: object, place: str) -> Iterator[tuple[str, float]]:
+    """Every number of a JSON value that may not be finite, and where it is."""
+    if isinstance(value, float):
+        yield place, value
+    elif isinstance(value, Mapping):
+        for name, each in value.items():
+            yield from _numbers(each, f"{place}.{name}".lstrip("."))
+    elif isinstance(value, list | tuple):
+        for number, each in enumerate(value):
+            yield from _numbers(each, f"{place}[{number}]")
+
+
+def _array_digest(array: npt.NDArray[Any]) -> str:
+    """Hash of type, shape and values."""
+    digest = hashlib.sha256(f"{array.dtype.str} {array.shape}".encode())
+    digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class StoredModel:
+    """A model that was read from a folder; its arrays are read when they are asked for."""
+
+    folder: Path  # Where it is
+    where: str  # The card's file, for messages
+    question: str  # What it answers
+    protocol: int  # Format that it was written in
+    card: dict[str, Any]  # The fields of the card that are the question's
+    path: Path  # File of its arrays
+    listed: Mapping[str, _Listed]  # What the card says of them
+
+    @cached_property
+    def arrays(self) -> Arrays:
+        """The arrays by name."""
+        found: Arrays = {}
+        with _opened(self.path) as file:
+            for name, each in self.listed.items():
+                try:
+                    # First the header alone: memory is taken for what it says.
+                    with file.open(f"{name}.npy") as member:
+                        shape, dtype = array_header(member)
+                    if (shape, dtype) != (each.shape, np.dtype(each.dtype)):
+                        raise ValueError(f"it is of type {dtype} and shape {shape}, and not as the card says")
+                    with file.open(f"{name}.npy") as member:
+                        found[name] = np.lib.format.read_array(member, allow_pickle=False)
+                except DAMAGE as error:
+                    raise InputError(f"{self.path}: array {name} is damaged ({error})") from error
+                if _array_digest(found[name]) != each.sha256:
+                    raise InputError(f"{self.path}: array {name} is damaged (its checksum is not the card's)")
+        return found
+
+
+def _opened(path: Path) -> zipfile.ZipFile:
+    try:
+        return zipfile.ZipFile(path)
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: expected the arrays of the model, found no such file") from error
+    except DAMAGE as error:
+        raise InputError(f"{path}: cannot read the arrays of the model ({error})") from error
+
+
+def read(folder: str | Path, question: str | tuple[str, ...] | None = None) -> StoredModel:
+    """Read the card of a model for one of the questions, and check the sizes of its arrays."""
+    folder = Path(folder)
+    path = folder / CARD
+    card = _whole_card(path, folder)
+    if card["protocol"] == 1:
+        card["question"] = card.pop("target", "time")
+    header = decode(_Header, card, str(path))
+    wanted = (question,) if isinstance(question, str) else question
+    if wanted is not None and header.question not in wanted:
+        expected = " or ".join(f"'crosscast train {each}'" for each in wanted)
+        found = f"one by 'crosscast train {header.question}'"
+        raise InputError.of(where=f"{folder}/", expected=f"a model trained by {expected}", found=found)
+    listed = header.arrays
+    if Path(listed.file).name != listed.file or "\0" in listed.file:
+        expected = "the name of a file beside it"
+        raise InputError.of(where=path, field="arrays.file", expected=expected, found=repr(listed.file))
+    _check_sizes(path, folder / listed.file, listed.contents)
+    own = {name: value for name, value in card.items() if name not in _RESERVED}
+    protocol, arrays = card["protocol"], folder / listed.file
+    model = StoredModel(folder, str(path), header.question, protocol, own, arrays, listed.contents)
+    if protocol < PROTOCOL:
+        from crosscast.prediction.format1 import FORMAT_1
+
+        if header.question in FORMAT_1:
+            own, translated = FORMAT_1[header.question](own, model.arrays)
+            model = replace(model, card=own)
+            vars(model)["arrays"] = translated
+    return model
+
+
+def _check_sizes(path: Path, file: Path, listed: Mapping[str, _Listed]) -> None:
+    """Refuse arrays that are of no known type, or larger than the card says."""
+    sizes = {}
+    for name, each in listed.items():
+        try:
+            dtype = np.dtype(each.dtype)
+        except (TypeError, ValueError, SyntaxError):
+            dtype = np.dtype(object)
+        if dtype.kind not in _KINDS:
+            field, expected = f"arrays.contents.{name}.dtype", "that of numbers or texts"
+            raise InputError.of(where=path, field=field, expected=expected, found=repr(each.dtype))
+        sizes[name] = dtype.itemsize * prod(each.shape)
+    total = sum(sizes.values())
+    if total > _MOST_BYTES:
+        expected, found = f"at most {_MOST_BYTES >> 20} MiB", f"{total >> 20} MiB"
+        raise InputError.of(where=path, field="arrays", expected=expected, found=found)
+    with _opened(file) as archive:
+        there = {info.filename: info.file_size for info in archive.infolist()}
+    for name, size in sizes.items():
+        found_size = there.get(f"{name}.npy")
+        if found_size is None:
+            raise InputError(f"{file}: expected an array {name!r} as its card says, found none")
+        if not 0 < found_size - size <= _MOST_HEADER_BYTES:
+            expected = f"{size} bytes and a header as its card says"
+            raise InputError.of(where=file, field=name, expected=expected, found=found_size)
+
+
+def _whole_card(path: Path, folder: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            content = file.read(_MOST_CARD_BYTES + 1)
+    except FileNotFoundError:
+        raise InputError(f"{folder}: expected a folder that crosscast train wrote, found no {CARD}") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot read the card ({error.strerror})") from error
+    if len(content) > _MOST_CARD_BYTES:
+        raise InputError.of(where=path, expected=f"at most {_MOST_CARD_BYTES >> 20} MiB", found="more")
+    try:
+        card = json.loads(content, parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: the card is damaged ({error})") from error
+    if not isinstance(card, dict) or card.get("format") != FORMAT:
+        raise InputError(f"{path}: expected the card of a {FORMAT}, found another JSON value")
+    protocol = card.get("protocol")
+    if isinstance(protocol, bool) or not isinstance(protocol, int) or protocol < 1:
+        expected = f"a whole number from 1 to {PROTOCOL}"
+        raise InputError.of(where=path, field="protocol", expected=expected, found=shown(protocol))
+    if protocol > PROTOCOL:
+        raise InputError(
+            f"{path}: expected a model of format {PROTOCOL} or older, found format {protocol}: a newer "
+            "Crosscast wrote it"
+        )
+    try:
+        told = card.pop("sha256", None)
+        is_whole = told == hashlib.sha256(json_text(card).encode()).hexdigest()
+    except (ValueError, RecursionError):
+        # A number beyond all others, such as 1e999, which Python reads.
+        is_whole = False
+    if not is_whole:
+        raise InputError(f"{path}: the card is damaged (its checksum does not match): train the model again")
+    return card
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"expected finite numbers, found {constant}")

@@ -1,0 +1,308 @@
+"""A trained model of times: what its card says, its folder, and its forecasts with warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import numpy as np
+
+from crosscast.arrays import Reals
+from crosscast.device import Device
+from crosscast.errors import InputError
+from crosscast.fields import decode
+from crosscast.prediction.serialization import register_homes
+from crosscast.prediction.store import StoredModel, write
+from crosscast.prediction.time.data import ProfileBatch, Toolchain
+from crosscast.prediction.time.forecast import PointPredictor, TimeForecast
+from crosscast.prediction.time.gaussian import GaussianPredictor, Posterior
+from crosscast.prediction.warnings import outside_training
+from crosscast.profile import METRICS, Profile
+from crosscast.units import format_seconds
+
+QUESTION = "time"
+
+register_homes(
+    {
+        "combined": "crosscast.prediction.time.combined",
+        "forest": "crosscast.prediction.time.johnston2018",
+        "mean": "crosscast.prediction.time.models",
+        "nearest": "crosscast.prediction.time.models",
+        "physical": "crosscast.prediction.time.physical",
+        "trees": "crosscast.prediction.time.models",
+    }
+)
+
+
+class Range(msgspec.Struct, frozen=True):
+    """Least and greatest of something in the training."""
+
+    low: float
+    high: float
+
+
+class MetricRange(msgspec.Struct, frozen=True):
+    """A metric on which predictions depend."""
+
+    name: str
+    required: bool  # Whether nothing can be predicted without it
+    low: float  # Least and greatest value among the training kernels
+    high: float
+
+
+class Effect(msgspec.Struct, frozen=True):
+    """How predictions from another toolchain's profiles differ from those from the training's toolchain."""
+
+    compiler: str
+    options: tuple[str, ...]
+    kernels: int  # Kernels at a size that were profiled with both
+    factor: float  # Median of the predicted time from its profile over that from the training's
+    low: float  # What 10 % of these ratios lie below, and 90 %
+    high: float
+
+    @property
+    def sentence(self) -> str:
+        """It in words."""
+        return (
+            f"on {self.kernels} kernels profiled with both, that gives {self.factor:.2f} times the predicted "
+            f"time in the median, and {self.low:.2g} to {self.high:.2g} times for 80 % of them"
+        )
+
+
+class TimeCard(msgspec.Struct, frozen=True, kw_only=True):
+    """What belongs to a fitted model besides its arrays."""
+
+    model: str
+    seed: Annotated[int, msgspec.Meta(ge=0)]
+    training: dict[str, Any]  # What it was fitted to, for people: where from, how many of what, a hash
+    toolchains: tuple[Toolchain, ...]  # What the training profiles were made with
+    other_toolchains: tuple[Effect, ...] = ()  # What others are known to change
+    devices: tuple[Device, ...]  # The devices that it was fitted on, in order
+    metrics: tuple[MetricRange, ...]
+    time_s: Range
+    errors: dict[str, Any]  # Out-of-fold errors; see `crosscast.evaluation.time.train_time`
+
+    def to_dict(self) -> dict[str, Any]:
+        """The card as a JSON object."""
+        found: dict[str, Any] = msgspec.to_builtins(self)
+        return found
+
+
+_ENOUGH = 64
+
+
+def metric_ranges(point: PointPredictor, profiles: ProfileBatch) -> tuple[MetricRange, ...]:
+    """Find the metrics on which predictions depend, by taking each away."""
+    some = profiles.take(np.arange(0, len(profiles), max(1, len(profiles) // _ENOUGH)))
+    found = []
+    with np.errstate(all="ignore"):
+        before = point.log_time(some)
+        for place, each in enumerate(METRICS):
+            values = profiles.metrics[np.isfinite(profiles.metrics[:, place]), place]
+            metrics = some.metrics.copy()
+            metrics[:, place] = np.nan
+            try:
+                required, same = False, np.array_equal(point.log_time(replace(some, metrics=metrics)), before)
+            except InputError:
+                required, same = True, False
+            if values.size and not same:
+                found.append(MetricRange(each.name, required, float(values.min()), float(values.max())))
+    return tuple(found)
+
+
+_LEAST_S, _MOST_S = 1e-9, 1e6
+_ABSURD = 1e3
+_FAR = 0.999
+_MORE_INSTRUCTIONS = 1.25
+_COUNTS = [
+    place
+    for place, each in enumerate(METRICS)
+    if each.name == "total_instruction_count" or each.name.endswith(("_itb", "_ipt"))
+]
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedTimeModel:
+    """A model of the times of kernels on devices."""
+
+    card: TimeCard  # What it was trained on, and how good it was
+    # What predicts, or the folder that it is read from when the first forecast is asked for
+    source: GaussianPredictor | StoredModel
+
+    @property
+    def folder(self) -> Path | None:
+        """Where it is; ``None`` if it was not read from a folder."""
+        return self.source.folder if isinstance(self.source, StoredModel) else None
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """The devices that it was trained on."""
+        return self.card.devices
+
+    @cached_property
+    def predictor(self) -> GaussianPredictor:
+        """What predicts."""
+        if isinstance(self.source, GaussianPredictor):
+            return self.source
+        stored = self.source
+        return GaussianPredictor.from_state(stored.arrays, str(stored.path), devices=self.card.devices)
+
+    def save(self, folder: str | Path) -> None:
+        """Write the model to a folder for `crosscast.load_model`; a model that is there is replaced."""
+        write(folder, QUESTION, self.card.to_dict(), self.predictor.state())
+
+    def predict(
+        self,
+        profiles: Profile | Sequence[Profile] | ProfileBatch,
+        devices: Sequence[str | Device] | None = None,
+        *,
+        probes: Mapping[str, float] | Reals | None = None,
+        level: float = 0.9,
+    ) -> TimeForecast:
+        """Predict times of kernels on devices, with intervals, the device to take, and warnings.
+
+        Profiles of launches of one kernel, as `crosscast.characterize` gives them, are taken as invocations
+        in one run. Devices are keys of those that the model knows, or descriptions of others; by default all
+        that it knows. Probes are measured times in seconds: of one kernel by key of the device, or of all of
+        shape ``(n, d)`` with the devices that the model knows, not a number where not measured. The level is
+        the probability that the intervals are to hold.
+        """
+        if isinstance(profiles, Profile):
+            profiles = [profiles]
+        batch = profiles if isinstance(profiles, ProfileBatch) else ProfileBatch.of(profiles)
+        measured = self._probes(batch, probes) if isinstance(probes, Mapping) else probes
+        forecast = self.predictor.predict(batch, devices, probes=measured, level=level)
+        made_of = forecast.posterior
+        assert made_of is not None
+        found: list[list[str]] = [[] for _ in range(len(batch))]
+        warned = [
+            self._far_devices(len(batch), devices or ()),
+            self._other_toolchains(batch, made_of),
+            self._outside(batch, forecast),
+        ]
+        if measured is not None:
+            warned.append(self._far_probes(made_of))
+        for row, sentence in chain.from_iterable(warned):
+            found[row].append(sentence)
+        return replace(forecast, warnings=tuple(map(tuple, found)))
+
+    def _probes(self, batch: ProfileBatch, probes: Mapping[str, float]) -> Reals | None:
+        """Measured times of one kernel as a predictor takes them."""
+        if probes and len(batch) > 1:
+            found = f"{len(batch)} ({', '.join(batch.kernel)})"
+            raise InputError.of(where="probe", expected="one kernel to predict", found=found)
+        keys = [device.key for device in self.devices]
+        times = np.full((len(batch), len(keys)), np.nan)
+        for key, seconds in probes.items():
+            if key not in keys:
+                expected = f"a device that the model knows ({', '.join(keys)})"
+                raise InputError.of(where="probe", expected=expected, found=repr(key))
+            if not _LEAST_S <= seconds <= _MOST_S:
+                raise InputError(
+                    f"probe: {key}: expected a time from {_LEAST_S:g} to {_MOST_S:g} seconds, "
+                    f"found {seconds:g}"
+                )
+            times[0, keys.index(key)] = seconds
+        return times if probes else None
+
+    def _far_devices(self, rows: int, devices: Sequence[str | Device]) -> Iterator[tuple[int, str]]:
+        """Devices that are far outside of those of the training, whose intervals are wider for that."""
+        unseen, known = self.predictor.unseen, self.predictor.keys
+        for device in devices:
+            if unseen is None or isinstance(device, str) or device.key in known:
+                continue
+            far = sorted(unseen.far(device).items(), key=lambda item: -item[1][2])
+            numbers = ", ".join(
+                f"{name} {device.numbers[name]:.3g} against {low:.3g} to {high:.3g}"
+                for name, (low, high, _) in far
+            )
+            for row in range(rows if far else 0):
+                yield (
+                    row,
+                    f"{device.key} is far outside of the {len(known)} devices that the model was trained on "
+                    f"({numbers}): its interval is wider for that, and may still be too narrow",
+                )
+
+    def _other_toolchains(self, batch: ProfileBatch, made_of: Posterior) -> Iterator[tuple[int, str]]:
+        """How profiles of other toolchains change predictions: as was measured, or as counts matter.
+
+        Counts of instructions are what compilers change most.
+        """
+        trained = " and ".join(map(str, self.card.toolchains))
+        effects = {Toolchain(each.compiler, each.options): each for each in self.card.other_toolchains}
+        for row, toolchains in enumerate(batch.toolchains):
+            for each in toolchains:
+                if each in self.card.toolchains:
+                    continue
+                if each in effects:
+                    said = effects[each].sentence
+                else:
+                    one = batch.take(np.array([row]))
+                    metrics = one.metrics.copy()
+                    metrics[:, _COUNTS] *= _MORE_INSTRUCTIONS
+                    moved = self.predictor.point.log_time(replace(one, metrics=metrics)) - made_of.centre[row]
+                    more, change = 100 * (_MORE_INSTRUCTIONS - 1), 100 * np.expm1(np.median(moved))
+                    said = (
+                        f"the effect of that was not measured; {more:.0f} % more instructions would change "
+                        f"the predicted times by {change:+.0f} %"
+                    )
+                made = f"its profile was made with {each}, and those of the model's training with {trained}"
+                yield row, f"{made}: {said}"
+
+    def _outside(self, batch: ProfileBatch, forecast: TimeForecast) -> Iterator[tuple[int, str]]:
+        """Metrics and predicted times that are outside of those of the training."""
+        known = {metric.name for metric in METRICS}
+        ranges = [(each, batch.metric(each.name)) for each in self.card.metrics if each.name in known]
+        outside = np.zeros(len(batch), dtype=np.bool_)
+        for each, values in ranges:
+            outside |= (values < each.low) | (values > each.high)
+        for row in np.flatnonzero(outside).tolist():
+            features = [(each.name, float(values[row]), each.low, each.high) for each, values in ranges]
+            yield from ((row, sentence) for sentence in outside_training(features))
+        low, high = self.card.time_s.low, self.card.time_s.high
+        least, most = forecast.centre.min(axis=1), forecast.centre.max(axis=1)
+        for row in np.flatnonzero((least < low) | (most > high)).tolist():
+            worst = format_seconds(float(most[row] if most[row] > high else least[row]))
+            trained = f"{format_seconds(low)} to {format_seconds(high)}"
+            times = f"the times that the model was trained on ({trained})"
+            yield row, f"a predicted time of {worst} is outside of {times}"
+
+    def _far_probes(self, made_of: Posterior) -> Iterator[tuple[int, str]]:
+        """Compare measured times with the forecast without them."""
+        predictor = self.predictor
+        # Without probes, all kernels are as unsure.
+        nothing = np.full((1, len(predictor.keys)), np.nan)
+        sd = predictor.scatter.moments(nothing, np.eye(len(predictor.keys)))[1][0]
+        half = predictor.factors(0, _FAR) * sd
+        for row, place in np.argwhere(np.isfinite(made_of.errors)).tolist():
+            key, middle = predictor.keys[place], made_of.centre[row, place]
+            seconds = float(np.exp(middle + made_of.errors[row, place]))
+            low, high = (float(np.exp(middle + side * half[place])) for side in (-1, 1))
+            beyond = max(low / seconds, seconds / high)
+            interval = f"{format_seconds(low)} to {format_seconds(high)}"
+            if beyond > _ABSURD:
+                raise InputError(
+                    f"probe: {key}: expected about {interval} ({100 * _FAR:g} % interval of the model), "
+                    f"found {format_seconds(seconds)}: is it in seconds, and of this kernel?"
+                )
+            if beyond > 1:
+                yield (
+                    row,
+                    f"the time measured on {key}, {format_seconds(seconds)}, is outside of the model's "
+                    f"{100 * _FAR:g} % interval ({interval}): check its unit and kernel",
+                )
+
+
+def open_model(stored: StoredModel) -> TrainedTimeModel:
+    """The model of a folder; arrays are read when they are needed."""
+    card = decode(TimeCard, stored.card, stored.where)
+    keys = [device.key for device in card.devices]
+    if not keys or len(set(keys)) < len(keys):
+        expected = "at least one, and each once"
+        raise InputError.of(where=stored.where, field="devices", expected=expected, found=keys)
+    return TrainedTimeModel(card, stored)

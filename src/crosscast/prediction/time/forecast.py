@@ -1,0 +1,167 @@
+"""Forecasts of times: what a model answers, and what makes something a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import numpy as np
+
+from crosscast.arrays import Flags, Integers, Reals
+from crosscast.device import Device
+from crosscast.prediction.time.data import Grid, ProfileBatch
+from crosscast.results import Tabular
+
+if TYPE_CHECKING:
+    from crosscast.prediction.time.gaussian import Posterior
+
+Fitted = TypeVar("Fitted", covariant=True)
+
+
+class Estimator(Protocol[Fitted]):
+    """A way to predict times from profiles."""
+
+    @property
+    def name(self) -> str:
+        """Its name on the command line and in tables."""
+
+    def fit(self, grid: Grid, seed: int) -> Fitted:
+        """Fit it to a grid that may have cells without a time: all that it scales, tunes or selects."""
+
+
+class PointPredictor(Protocol):
+    """A fitted point model."""
+
+    def log_time(self, profiles: ProfileBatch) -> Reals:
+        """Natural logarithms of times in seconds on the devices of its grid, of shape ``(n, d)``."""
+
+
+class Predictor(Protocol):
+    """A fitted model that says how sure it is."""
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """The devices that it was fitted on."""
+
+    def predict(
+        self,
+        profiles: ProfileBatch,
+        devices: Sequence[str | Device] | None = None,
+        *,
+        probes: Reals | None = None,
+        level: float = 0.9,
+    ) -> TimeForecast:
+        """Predict times; `probes` are seconds of shape ``(n, d)``, not a number where not measured."""
+
+
+PointModel = Estimator[PointPredictor]
+Model = Estimator[Predictor]
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """The device to take for a kernel: the one with the least predicted time."""
+
+    device: str
+    runner_up: str | None = None  # The next; `None` if there is no other
+    times_longer: float | None = None  # Predicted time of the next over that of the first
+    # Probability that the next is in truth the faster of the two; `None` where it is not known
+    probability_faster: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class TimeForecast(Tabular):
+    """Predicted times of ``n`` kernels on ``d`` devices, in seconds, of one launch."""
+
+    profiles: ProfileBatch
+    devices: tuple[str, ...]  # Keys
+    centre: Reals  # `(n, d)` Predicted medians; a measured time where `measured`
+    low: Reals  # `(n, d)` Limits of the intervals that hold the time with a probability of `level`
+    high: Reals
+    level: float
+    measured: Flags | None = None  # `(n, d)` Which times are those of probes; by default none
+    # `(n, d)` Recorded times that the model was not given; not a number where there is none
+    recorded: Reals | None = None
+    warnings: tuple[tuple[str, ...], ...] = ()  # For each kernel; sentences without a full stop
+    posterior: Posterior | None = None  # What it was made of, if the model says
+
+    @cached_property
+    def ranks(self) -> Integers:
+        """Place of each device in the order of the predicted times, from 1, of shape ``(n, d)``."""
+        order = np.argsort(self.centre, axis=1, kind="stable")
+        return np.argsort(order, axis=1, kind="stable") + 1
+
+    @property
+    def is_measured(self) -> Flags:
+        """Which times are those of probes, of shape ``(n, d)``."""
+        return np.zeros(self.centre.shape, dtype=np.bool_) if self.measured is None else self.measured
+
+    @cached_property
+    def labels(self) -> list[str]:
+        """Names of each kernel, for people."""
+        return [" ".join(filter(None, names)) for names in self.profiles.names]
+
+    def with_recorded(self, times: Mapping[tuple[str, str, str], Mapping[str, float]]) -> TimeForecast:
+        """The same beside times that were recorded, by application, kernel and size, and by device."""
+        rows = [times.get(names, {}) for names in self.profiles.names]
+        recorded = np.array([[row.get(device, np.nan) for device in self.devices] for row in rows])
+        return replace(self, recorded=recorded) if times else self
+
+    @cached_property
+    def recommended(self) -> tuple[Recommendation, ...]:
+        """For each kernel, the device to take."""
+        return tuple(map(self._recommend, range(len(self.centre))))
+
+    def _recommend(self, row: int) -> Recommendation:
+        order = np.argsort(self.centre[row], kind="stable")[:2]
+        best, *others = (self.devices[place] for place in order.tolist())
+        if not others:
+            return Recommendation(best)
+        first, second = self.centre[row, order]
+        factor, faster = float(second / first), None
+        if self.posterior is not None:
+            faster = self.posterior.probability_faster(row, best, others[0], float(np.log(factor)))
+        return Recommendation(best, others[0], factor, faster)
+
+    def columns(self) -> Mapping[str, Any]:
+        """A row for each kernel and device."""
+        n, d = self.centre.shape
+        names = ("application", "kernel", "size")
+        columns = {name: np.repeat(getattr(self.profiles, name), d) for name in names} | {
+            "device": np.tile(self.devices, n),
+            "time_s": self.centre.ravel(),
+            "low_s": self.low.ravel(),
+            "high_s": self.high.ravel(),
+            "rank": self.ranks.ravel(),
+            "measured": self.is_measured.ravel(),
+        }
+        return columns if self.recorded is None else {**columns, "recorded_s": self.recorded.ravel()}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, as ``crosscast predict --json`` prints it."""
+        columns = {"recorded_s": [None] * self.centre.size} | super().to_dict()
+        cells = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+        names = ("device", "time_s", "low_s", "high_s", "rank", "measured", "recorded_s")
+        d, kernels = len(self.devices), []
+        for row, ((application, kernel, size), recommended) in enumerate(
+            zip(self.profiles.names, self.recommended, strict=True)
+        ):
+            best = asdict(recommended)
+            device, following = best.pop("device"), best.pop("runner_up")
+            of_kernel = cells[row * d : (row + 1) * d]
+            kernels.append(
+                {
+                    "application": application or None,
+                    "kernel": kernel,
+                    "size": size or None,
+                    "invocations": int(self.profiles.invocations[row]),
+                    "level": self.level,
+                    "devices": [{name: cell[name] for name in names} for cell in of_kernel],
+                    "recommended": device,
+                    "runner_up": {"device": following, **best} if following else None,
+                    "warnings": list(self.warnings[row]) if self.warnings else [],
+                }
+            )
+        return {"kernels": kernels}

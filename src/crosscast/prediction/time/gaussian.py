@@ -1,0 +1,370 @@
+"""Models that say how sure they are, made of point models.
+
+A *point model* says where the logarithm of the time lies on each device that it was fitted on. Everything
+else (intervals, probes, devices that were not there when it was fitted) is the same for all models, and is
+made from the errors that a point model has on applications that were held out of its fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from statistics import NormalDist
+from typing import Annotated, Any
+
+import numpy as np
+
+from crosscast.arrays import Flags, Reals
+from crosscast.device import Device
+from crosscast.errors import InputError
+from crosscast.prediction.intervals import LEVELS
+from crosscast.prediction.serialization import NOT_KEPT, Array, Stored
+from crosscast.prediction.time.data import Grid, ProfileBatch, application_weights, device_groups
+from crosscast.prediction.time.forecast import PointModel, PointPredictor, TimeForecast
+from crosscast.prediction.time.unseen import UnseenDevices, enough_devices, fit_unseen
+from crosscast.profile import METRICS
+
+_LEAST_NOISE = 0.03
+# Twice or half of either makes no difference on the published data that could be told from chance.
+_SHIFT_ODDS = 0.03
+_SHIFT_VARIANCE = 2.0
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """How errors of logarithms of times scatter over ``d`` devices, about zero.
+
+    A mixture of normal distributions: of the covariance, and of the covariance with a large error that a set
+    of devices shares.
+    """
+
+    covariance: Reals  # `(d, d)` Where nothing is out of the ordinary
+    shifts: Flags | None = None  # `(k, d)` Sets of devices that now and then share a large error
+
+    def moments(self, errors: Reals, sums: Reals, noise: float = _LEAST_NOISE) -> tuple[Reals, Reals]:
+        """Means and standard deviations ``(n, s)`` of weighted sums ``(s, d)`` of errors, given some errors.
+
+        Errors are of shape ``(n, d)``, and not a number where not known.
+        """
+        plain = np.zeros((1, len(self.covariance)))
+        sets = plain if self.shifts is None else np.vstack([plain, self.shifts])
+        odds = np.where(sets.any(axis=1), _SHIFT_ODDS, 1.0)
+        covariances = self.covariance + _SHIFT_VARIANCE * sets[:, :, None] * sets[:, None, :]
+        variances = ((sums @ covariances) * sums).sum(axis=2)
+        known = np.isfinite(errors)
+        mean, variance = np.zeros((2, len(errors), len(sums)))
+        for pattern in np.unique(known, axis=0):
+            rows = (known == pattern).all(axis=1)
+            if not pattern.any():
+                variance[rows] = (odds @ variances) / odds.sum()
+                continue
+            given = errors[np.ix_(rows, pattern)].T
+            across = sums @ covariances[:, :, pattern]
+            within: Any = covariances[:, pattern][:, :, pattern] + noise**2 * np.eye(len(given))
+            solved: Any = np.linalg.solve(within, given)
+            _, volumes = np.linalg.slogdet(within)
+            evidence = np.log(odds)[:, None] - ((given * solved).sum(axis=1) + volumes[:, None]) / 2
+            shares = np.exp(evidence - evidence.max(axis=0))
+            shares /= shares.sum(axis=0)
+            means: Any = (across @ solved).swapaxes(1, 2)
+            weights: Any = np.linalg.solve(within, across.swapaxes(1, 2))
+            left = variances - (weights.swapaxes(1, 2) * across).sum(axis=2)
+            mean[rows] = np.einsum("mn,mns->ns", shares, means)
+            apart = np.einsum("mn,mns->ns", shares, (means - mean[rows]) ** 2)
+            variance[rows] = shares.T @ left + apart
+        return mean, np.sqrt(np.maximum(variance, noise**2))
+
+
+def shared_shifts(devices: Sequence[Device]) -> Flags:
+    """Sets ``(k, d)`` of devices that may share a large error: all, and those of each kind with several."""
+    kinds = device_groups(devices)
+    sets = [kinds == kind for kind in np.unique(kinds)]
+    if len(sets) > 1:
+        sets.insert(0, np.ones(len(devices), dtype=np.bool_))
+    several = [each for each in sets if each.sum() > 1]
+    return np.array(several, dtype=np.bool_).reshape(-1, len(devices))
+
+
+_LEAST_APPLICATIONS = 3
+_SHRINKAGE = 0.3
+_LIMIT = 1.5
+# Median of the absolute value over the standard deviation, for a normal distribution.
+_MEDIAN_TO_SD = 0.6745
+_LEAST_VARIANCE = 1e-4
+
+
+def out_of_fold_residuals(model: PointModel, grid: Grid, seed: int) -> Reals:
+    """Measured less predicted logarithms ``(n, d)``; each application by the model fitted to the others."""
+    groups = grid.profiles.groups("application")
+    found = len(grid.applications)
+    if found < _LEAST_APPLICATIONS:
+        raise InputError(
+            f"applications: expected at least {_LEAST_APPLICATIONS} with profiles and records, found {found} "
+            "(intervals are made from the errors on each of them)"
+        )
+    errors = np.full(grid.log_time.shape, np.nan)
+    for out in (groups == group for group in range(found)):
+        predictor = model.fit(grid.take(~out), seed)
+        errors[out] = grid.log_time[out] - predictor.log_time(grid.profiles.take(out))
+    return errors
+
+
+def covariance_of(errors: Reals, grid: Grid) -> Reals:
+    """Covariance of the errors between devices, of shape ``(d, d)``.
+
+    About zero, since a model that is wrong by the same factor everywhere is wrong. Correlations are shrunk to
+    one value among devices of a type and vendor and one between such groups, so that the matrix is sound
+    also where few kernels were measured. Large errors are limited to 1.5 robust standard deviations, so that
+    no kernel sets it alone, and as those that devices share are in `Scatter`.
+    """
+    weights = application_weights(grid.profiles)
+    known = np.isfinite(errors)
+    limit = _LIMIT * float(np.median(np.abs(errors[known]))) / _MEDIAN_TO_SD if known.any() else 0.0
+    limited = np.where(known, np.clip(errors, -limit, limit), 0.0) * np.sqrt(weights)[:, None]
+    shared = (known * weights[:, None]).T @ known.astype(np.float64)
+    products = np.divide(limited.T @ limited, shared, out=np.zeros_like(shared), where=shared > 0)
+    variances, seen = np.diag(products).copy(), known.any(axis=0)
+    # Without an error that tells, a device is as unsure as the others, and not perfectly sure.
+    variances[~seen] = variances[seen].mean() if seen.any() else 1.0
+    np.fill_diagonal(products, variances)
+    scale = np.sqrt(np.maximum(variances, _LEAST_VARIANCE))
+    correlation = products / scale[:, None] / scale
+    kinds = device_groups(grid.devices)
+    alike, off = kinds[:, None] == kinds, ~np.eye(len(kinds), dtype=bool)
+    by_group = np.ones_like(correlation)
+    for pairs in (alike & off, ~alike & off):
+        if pairs.any():
+            by_group[pairs] = correlation[pairs].mean()
+    values, vectors = np.linalg.eigh((1 - _SHRINKAGE) * correlation + _SHRINKAGE * by_group)
+    positive = (vectors * np.maximum(values, _LEAST_VARIANCE)) @ vectors.T
+    covariance: Reals = positive * scale[:, None] * scale
+    return covariance
+
+
+_MOST_PROBES = 2
+_MOST_SETS = 60
+# One-sided 95 % of a normal distribution.
+_CAUTION = 1.645
+_MIDDLE = 0.5
+_NO_METRICS = np.empty((0, len(METRICS)))
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """What a forecast of ``n`` kernels was made of, on the ``k`` devices that the model was fitted on."""
+
+    predictor: GaussianPredictor
+    centre: Reals  # `(n, k)` Logarithms of the times, before the probes
+    errors: Reals  # `(n, k)` By how much the measured ones are larger; not a number where not measured
+
+    def probability_faster(self, row: int, first: str, second: str, apart: float) -> float | None:
+        """Probability that the second of two devices is faster, whose logarithms are predicted apart.
+
+        Errors are taken as normal, and as much wider than the covariance says as they were on held-out
+        applications. ``None`` where the model was not fitted on both.
+        """
+        keys, errors = self.predictor.keys, self.errors[row]
+        if not {first, second} <= set(keys):
+            return None
+        difference = np.zeros((1, len(keys)))
+        difference[0, keys.index(first)], difference[0, keys.index(second)] = -1.0, 1.0
+        sd = float(self.predictor.scatter.moments(errors[None, :], difference)[1][0, 0])
+        probes = int(np.isfinite(errors).sum())
+        width = float(self.predictor.factors(probes, _MIDDLE)) / NormalDist().inv_cdf(0.5 + _MIDDLE / 2)
+        return NormalDist().cdf(-apart / (width * sd))
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianPredictor(Stored):
+    """A fitted model that says how sure it is."""
+
+    devices: Annotated[tuple[Device, ...], NOT_KEPT]  # The `d` devices that it was fitted on
+    point: PointPredictor  # What predicts the centres
+    covariance: Annotated[Reals, Array("d d")]  # Of its errors on held-out applications
+    # Quantiles of the absolute errors over their standard deviations, for 0, 1 and 2 or more probes (rows)
+    # and for probabilities from 0 to 1 in equal steps (columns)
+    quantiles: Annotated[Reals, Array("p q", low=0, least=1, rising=True)]
+    unseen: UnseenDevices | None = None  # What predicts other devices, if it was fitted on enough to tell
+
+    def check(self) -> None:
+        """Refuse a covariance that is none, and parts of other devices."""
+        matrix, d = self.covariance, len(self.devices)
+        counts = {len(matrix), self.point.log_time(ProfileBatch((), (), (), _NO_METRICS)).shape[1]}
+        if self.unseen is not None:
+            counts.add(len(self.unseen.descriptors.device_types))
+        if counts != {d}:
+            raise InputError.of(expected=f"a model of {d} devices", found=f"one of {max(counts - {d})}")
+        if not (np.allclose(matrix, matrix.T) and (np.linalg.eigvalsh(matrix) > 0).all()):
+            raise InputError.of(field="covariance", expected="a positive definite one", found="another")
+
+    @cached_property
+    def keys(self) -> tuple[str, ...]:
+        """Keys of the devices."""
+        return tuple(device.key for device in self.devices)
+
+    @cached_property
+    def scatter(self) -> Scatter:
+        """How the errors scatter."""
+        return Scatter(self.covariance, shared_shifts(self.devices))
+
+    def predict(
+        self,
+        profiles: ProfileBatch,
+        devices: Sequence[str | Device] | None = None,
+        *,
+        probes: Reals | None = None,
+        level: float = 0.9,
+    ) -> TimeForecast:
+        """Predict times; see `Predictor.predict`."""
+        if not 0 < level < 1:
+            raise InputError.of(where="level", expected="a probability between 0 and 1", found=f"{level:g}")
+        places, new = self._asked(devices)
+        shape = (len(profiles), len(self.keys))
+        measured = np.full(shape, np.nan)
+        if probes is not None:
+            if probes.shape != shape:
+                raise InputError.of(where="probes", expected=f"times of shape {shape}", found=probes.shape)
+            wrong = np.isfinite(probes) & (probes <= 0) | np.isinf(probes)
+            if wrong.any():
+                found = f"{probes[wrong][0]:g}"
+                raise InputError.of(where="probes", expected="times above 0 s", found=found)
+            measured = np.log(probes)
+        centre, known = self.point.log_time(profiles), np.isfinite(measured)
+        errors = measured - centre
+        mean, sd = self.scatter.moments(errors, np.eye(len(self.keys)))
+        mean = np.where(known, measured, centre + mean)
+        factor = self.factors(known.sum(axis=1), level)[:, None]
+        half = np.where(known, NormalDist().inv_cdf(0.5 + level / 2) * _LEAST_NOISE, factor * sd)
+        if new:
+            means, halves = self._elsewhere(new, mean, errors, factor, level)
+            mean, half = np.hstack([mean, means]), np.hstack([half, halves])
+            known = np.hstack([known, np.zeros(means.shape, dtype=np.bool_)])
+        keys = (*self.keys, *(device.key for device in new))
+        mean, half = mean[:, places], half[:, places]
+        return TimeForecast(
+            profiles,
+            tuple(keys[place] for place in places),
+            np.exp(mean),
+            np.exp(mean - half),
+            np.exp(mean + half),
+            level,
+            known[:, places],
+            posterior=Posterior(self, centre, errors),
+        )
+
+    def _asked(self, wanted: Sequence[str | Device] | None) -> tuple[list[int], list[Device]]:
+        """Places of the devices that are asked for, and those that are not known, which come last."""
+        places, new = list[int](), list[Device]()
+        for each in self.keys if wanted is None else wanted:
+            key = each.key if isinstance(each, Device) else each
+            if key in self.keys:
+                places.append(self.keys.index(key))
+            elif isinstance(each, Device):
+                places.append(len(self.keys) + len(new))
+                new.append(each)
+            else:
+                expected = f"one that the model knows ({', '.join(self.keys)}), or the description of another"
+                raise InputError.of(where="device", expected=expected, found=repr(key))
+        return places, new
+
+    def _elsewhere(
+        self, new: Sequence[Device], mean: Reals, errors: Reals, factor: Reals, level: float
+    ) -> tuple[Reals, Reals]:
+        """Logarithms of times on new devices and half their intervals, from those on the known ones."""
+        if self.unseen is None:
+            expected = (
+                f"one that the model knows ({', '.join(self.keys)}), which are too few to predict others"
+            )
+            raise InputError.of(where="device", expected=expected, found=repr(new[0].key))
+        transfers = [self.unseen.transfer(device) for device in new]
+        means = np.stack([transfer.log_time(mean) for transfer in transfers], axis=1)
+        sums = np.stack([transfer.weights for transfer in transfers])
+        before = factor * self.scatter.moments(errors, sums)[1]
+        beyond = self.unseen.factor(level) * np.array([transfer.sd for transfer in transfers])
+        # What times on known devices leave open, and what descriptors do, have nothing to do with each other.
+        return means, np.hypot(before, beyond)
+
+    def factors(self, probes: Any, level: float) -> Reals:
+        """By how many standard deviations an interval of a level reaches, for numbers of probes."""
+        levels = np.linspace(0, 1, self.quantiles.shape[1])
+        by_count = np.array([np.interp(level, levels, row) for row in self.quantiles])
+        factors: Reals = by_count[np.minimum(probes, len(by_count) - 1)]
+        return factors
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """A point model with intervals and probes."""
+
+    point: PointModel
+    # A quicker form of it, whose errors are as large; by default itself. Out-of-fold residuals cost as many
+    # fits as there are applications
+    refit: PointModel | None = None
+
+    @property
+    def name(self) -> str:
+        """Name of the point model."""
+        return self.point.name
+
+    def fit(self, grid: Grid, seed: int) -> GaussianPredictor:
+        """Fit the point model to all applications but each in turn, and to all of them."""
+        # Imported here: predicting needs it not.
+        from threadpoolctl import threadpool_limits
+
+        # Threads of BLAS take longer to agree than these small matrices take.
+        with threadpool_limits(1):
+            errors = out_of_fold_residuals(self.refit or self.point, grid, seed)
+            return GaussianPredictor(
+                grid.devices,
+                self.point.fit(grid, seed),
+                covariance_of(errors, grid),
+                _quantiles(errors, grid, seed),
+                fit_unseen(grid, seed) if enough_devices(grid) else None,
+            )
+
+
+def _quantiles(errors: Reals, grid: Grid, seed: int) -> Reals:
+    """Quantiles of standardized errors of each application, by the covariance of the others' errors."""
+    d = len(grid.devices)
+    groups, shifts = grid.profiles.groups("application"), shared_shifts(grid.devices)
+    patterns = [_patterns(d, count, seed) for count in range(min(_MOST_PROBES, d - 1) + 1)]
+    ratios: list[list[Reals]] = [[] for _ in patterns]
+    for out in (groups == group for group in np.unique(groups)):
+        scatter = Scatter(covariance_of(errors[~out], grid.take(~out)), shifts)
+        for found, sets in zip(ratios, patterns, strict=True):
+            found.append(np.concatenate([_ratios(errors[out], scatter, known) for known in sets]))
+    return np.stack([_cautious_quantiles(found) for found in ratios])
+
+
+def _ratios(errors: Reals, scatter: Scatter, known: Flags) -> Reals:
+    """Absolute errors over their standard deviations, given those of some devices."""
+    measured = np.where(known, errors, np.nan)
+    mean, sd = scatter.moments(measured, np.eye(len(known)))
+    ratio = (np.abs(errors - mean) / sd)[:, ~known]
+    there: Reals = ratio[np.isfinite(ratio)]
+    return there
+
+
+def _patterns(d: int, count: int, seed: int) -> list[Flags]:
+    """Sets of so many devices whose errors are known."""
+    sets = list(combinations(range(d), count))
+    if len(sets) > _MOST_SETS:
+        chosen = np.random.default_rng(seed).choice(len(sets), _MOST_SETS, replace=False)
+        sets = [sets[place] for place in sorted(chosen.tolist())]
+    return [np.isin(np.arange(d), each) for each in sets]
+
+
+def _cautious_quantiles(by_application: Sequence[Reals]) -> Reals:
+    """Quantiles at which the mean share of an application's errors is reached with 95 % confidence.
+
+    Without the confidence, the mean over few applications would be taken for that over all.
+    """
+    ratios = np.unique(np.concatenate(by_application))
+    known = [np.sort(each) for each in by_application if len(each)]
+    shares = np.stack([np.searchsorted(each, ratios, side="right") / len(each) for each in known])
+    error = shares.std(axis=0, ddof=1) / np.sqrt(len(shares))
+    sure = np.maximum.accumulate(shares.mean(axis=0) - _CAUTION * error)
+    quantiles: Reals = ratios[np.minimum(np.searchsorted(sure, LEVELS), len(ratios) - 1)]
+    return quantiles

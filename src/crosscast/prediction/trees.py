@@ -1,0 +1,256 @@
+"""Regression trees as arrays: kept as data, followed with numpy alone.
+
+A prediction is the sum, over the trees, of the values of the leaves that a row comes to rest in. The mean of
+a forest is the sum of trees whose values are divided by their number; a constant is a tree of one leaf. So
+sums, multiples and projections of forests are forests again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Annotated, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crosscast.arrays import Flags, Integers, Reals
+from crosscast.errors import InputError
+from crosscast.prediction.serialization import Array, Stored
+
+_AT_ONCE = 1 << 15
+"""Pairs of a row and a tree that are followed at the same time: what a processor's cache holds."""
+
+_LARGEST = float(np.finfo(np.float32).max)
+
+Singles = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class Trees(Stored):
+    """``t`` trees with ``s`` splits, ``l`` leaves and ``o`` outputs, all together.
+
+    A node is named by a number: a split by its place, a leaf at place ``k`` by ``-1 - k``.
+    """
+
+    split_feature: Annotated[Integers, Array("s", low=0)]  # Column that each split looks at
+    # Rows whose feature, in single precision, is at most this go left; of single precision themselves
+    split_threshold: Annotated[Reals, Array("s", low=-_LARGEST, high=_LARGEST)]
+    # Children of each split; splits among them have higher places than itself
+    split_left: Annotated[Integers, Array("s", below="s")]
+    split_right: Annotated[Integers, Array("s", below="s")]
+    root: Annotated[Integers, Array("t", below="s", least=1)]  # Root of each tree
+    leaf_value: Annotated[Reals, Array("l o")]  # What each leaf adds
+
+    def check(self) -> None:
+        """Every node has one parent or is a root, and no split is below itself."""
+        leaves, splits = len(self.leaf_value), len(self.split_left)
+        for name in ("split_left", "split_right", "root"):
+            children = getattr(self, name)
+            if children.min(initial=0) < -leaves:
+                expected = f"numbers of nodes, at least {-leaves}"
+                raise InputError.of(field=name, expected=expected, found=int(children.min()))
+            above = (children >= 0) & (children <= np.arange(len(children)))
+            if name != "root" and above.any():
+                split = int(np.argmax(above))
+                found = f"{children[split]} at {split}"
+                raise InputError.of(field=name, expected="children after their parents", found=found)
+        nodes = np.concatenate([self.split_left, self.split_right, self.root]) + leaves
+        parents = np.bincount(nodes, minlength=leaves + splits)
+        if (parents != 1).any():
+            node = int(np.argmax(parents != 1)) - leaves
+            expected = "one parent, or to be a root, of every node"
+            raise InputError.of(expected=expected, found=f"{parents[node + leaves]} of node {node}")
+
+    def check_width(self, features: int, outputs: int | None = None) -> None:
+        """Refuse trees that are on more features, or have other outputs."""
+        if self.split_feature.max(initial=0) >= features:
+            expected, found = f"columns of {features} features", int(self.split_feature.max())
+            raise InputError.of(field="split_feature", expected=expected, found=found)
+        if outputs is not None and self.leaf_value.shape[1] != outputs:
+            expected, width = f"outputs of number {outputs}", self.leaf_value.shape[1]
+            raise InputError.of(field="leaf_value", expected=expected, found=width)
+
+    def sum(self, rows: Reals) -> Reals:
+        """Sum of all trees. Of shape ``(n, o)``. A row's sum does not depend on the other rows."""
+        total = np.empty((len(rows), self.leaf_value.shape[1]))
+        singles = rows.astype(np.float32)
+        step = max(1, _AT_ONCE // len(self.root))
+        for first in range(0, len(rows), step):
+            part = slice(first, first + step)
+            total[part] = self.leaf_value.take(self._leaves(singles[part]), axis=0).sum(axis=0)
+        return total
+
+    def _leaves(self, rows: Singles) -> Integers:
+        """Leaf in which each row comes to rest, in each tree, of shape ``(t, n)``."""
+        n, t = len(rows), len(self.root)
+        cells, column, children = rows.T.ravel(), self.split_feature * n, self._children
+        thresholds = self._thresholds
+        rest = np.repeat(self.root, n)
+        # Pairs of a tree and a row that are still on their way: which, where, and in which row.
+        way = np.flatnonzero(rest >= 0)
+        at, row = rest.take(way), np.tile(np.arange(n), t).take(way)
+        while len(way):
+            right = cells.take(column.take(at) + row) > thresholds.take(at)
+            at = children.take(2 * at + right)
+            rest[way] = at
+            on = np.flatnonzero(at >= 0)
+            at, row, way = at.take(on), row.take(on), way.take(on)
+        leaves: Integers = (-1 - rest).reshape(t, n)
+        return leaves
+
+    @cached_property
+    def _children(self) -> Integers:
+        """Children of each split side by side: those of the split at ``k`` at ``2 k`` and ``2 k + 1``."""
+        return np.column_stack([self.split_left, self.split_right]).ravel()
+
+    @cached_property
+    def _thresholds(self) -> Singles:
+        return self.split_threshold.astype(np.float32)
+
+    def reading(self, columns: Sequence[int]) -> Trees:
+        """The same trees on rows where their column ``k`` is at place ``columns[k]``."""
+        return replace(self, split_feature=np.asarray(columns, dtype=np.int64)[self.split_feature])
+
+    def onto(self, directions: Reals) -> Trees:
+        """Trees whose sums are those of these times a matrix."""
+        return replace(self, leaf_value=self.leaf_value @ directions)
+
+
+def constant(value: Reals) -> Trees:
+    """A tree of one leaf, of shape ``(o,)``."""
+    none = np.empty(0, dtype=np.int64)
+    root = np.array([-1], dtype=np.int64)
+    return Trees(none, np.empty(0), none, none, root, value[None, :])
+
+
+def joined(parts: Sequence[Trees]) -> Trees:
+    """The trees of all parts, whose sum is the sum of the parts' sums; at least one part."""
+    splits = np.cumsum([0, *(len(part.split_feature) for part in parts)])[:-1]
+    leaves = np.cumsum([0, *(len(part.leaf_value) for part in parts)])[:-1]
+
+    def moved(name: str) -> Integers:
+        nodes = [getattr(part, name) for part in parts]
+        return np.concatenate(
+            [
+                np.where(own < 0, own - leaf, own + split)
+                for own, leaf, split in zip(nodes, leaves, splits, strict=True)
+            ]
+        )
+
+    return Trees(
+        np.concatenate([part.split_feature for part in parts]),
+        np.concatenate([part.split_threshold for part in parts]),
+        moved("split_left"),
+        moved("split_right"),
+        moved("root"),
+        np.concatenate([part.leaf_value for part in parts]),
+    )
+
+
+def trees_of_forest(forest: Any) -> Trees:
+    """Trees of a fitted forest of regression trees, whose sum is what the forest predicts."""
+    share = 1.0 / len(forest.estimators_)
+    return joined([_of_tree(each.tree_, share) for each in forest.estimators_])
+
+
+def trees_of_boosting(model: Any) -> Trees:
+    """Trees of a fitted ``HistGradientBoostingRegressor``, whose sum is what it predicts.
+
+    On features in single precision; without features that are categories.
+    """
+    start = constant(np.full(1, float(np.ravel(model._baseline_prediction)[0])))
+    grown = [
+        exported(
+            each.nodes["is_leaf"].astype(bool),
+            each.nodes["feature_idx"],
+            each.nodes["num_threshold"],
+            each.nodes["left"].astype(np.int64),
+            each.nodes["right"].astype(np.int64),
+            each.nodes["value"][:, None],
+        )
+        for (each,) in model._predictors
+    ]
+    return joined([start, *grown])
+
+
+def trees_of_gradient_boosting(model: Any) -> Trees:
+    """Trees of a fitted ``GradientBoostingRegressor`` of least squares, whose sum is what it predicts."""
+    start = constant(np.full(1, float(np.ravel(model.init_.constant_)[0])))
+    return joined([start, *(_of_tree(each.tree_, model.learning_rate) for (each,) in model.estimators_)])
+
+
+def trees_of_tree(model: Any) -> Trees:
+    """The tree of a fitted ``DecisionTreeRegressor``, whose value is what it predicts."""
+    return _of_tree(model.tree_, 1.0)
+
+
+def _of_tree(tree: Any, share: float) -> Trees:
+    left, right = tree.children_left, tree.children_right
+    return exported(left < 0, tree.feature, tree.threshold, left, right, tree.value[:, :, 0] * share)
+
+
+def exported(
+    leaf: Flags, feature: Integers, threshold: Reals, left: Integers, right: Integers, value: Reals
+) -> Trees:
+    """One tree of its nodes, the root first; splits and leaves are numbered apart, each in their order."""
+    name = np.where(leaf, -np.cumsum(leaf, dtype=np.int64), np.cumsum(~leaf, dtype=np.int64) - 1)
+    split = ~leaf
+    # Largest numbers of single precision that are not above the thresholds, which decide the same.
+    rounded = threshold[split].astype(np.float32)
+    below = np.nextafter(rounded, np.float32(-np.inf))
+    return Trees(
+        feature[split].astype(np.int64),
+        np.where(rounded > threshold[split], below, rounded).astype(np.float64),
+        name[left[split]],
+        name[right[split]],
+        name[:1],
+        value[leaf],
+    )
+
+
+def trees_of_booster(booster: Any, outputs: int) -> Trees:
+    """Trees of a fitted ``Booster`` of XGBoost without categories, with trees of their own for each output.
+
+    Their sum on the columns of `both_sides` is what the booster predicts, but for its rounding to single
+    precision. A row goes left where its feature is less than the number of the split.
+    """
+    learner = json.loads(bytes(booster.save_raw("json")))["learner"]
+    parameters, model = learner["learner_model_param"], learner["gradient_booster"]["model"]
+    start = np.atleast_1d(np.array(json.loads(parameters["base_score"]), dtype=np.float64))
+    grown = []
+    for tree, output in zip(model["trees"], model["tree_info"], strict=True):
+        left = np.array(tree["left_children"], dtype=np.int64)
+        feature = np.array(tree["split_indices"], dtype=np.int64)
+        number = np.array(tree["split_conditions"], dtype=np.float32)
+        missing_left = np.array(tree["default_left"], dtype=np.bool_)
+        value = np.zeros((len(left), outputs))
+        value[:, int(output)] = number
+        grown.append(
+            exported(
+                left < 0,
+                np.where(missing_left, feature, feature + int(parameters["num_feature"])),
+                np.nextafter(number, np.float32(-np.inf)).astype(np.float64),
+                left,
+                np.array(tree["right_children"], dtype=np.int64),
+                value,
+            )
+        )
+    return joined([constant(np.broadcast_to(start, (outputs,)).copy()), *grown])
+
+
+def within_singles(rows: Reals) -> Reals:
+    """Features without gaps within single precision, which trees split in."""
+    return np.clip(rows, -_LARGEST, _LARGEST)
+
+
+def both_sides(rows: Reals) -> Reals:
+    """Features ``(r, k)`` twice: with what is missing below everything, and above everything.
+
+    Trees that know on which side of each split to leave a row without the feature then need no more than the
+    right one of the two: a split that such rows pass on the left looks at the first.
+    """
+    missing, known = np.isnan(rows), within_singles(rows)
+    return np.hstack([np.where(missing, -_LARGEST, known), np.where(missing, _LARGEST, known)])

@@ -1,0 +1,397 @@
+"""A space puts configurations in order, and tells their knobs, words and devices."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crosscast.arrays import Reals
+from crosscast.configuration import Configuration
+from crosscast.data.table import Table, table_of
+from crosscast.data.views import CONFIGURED
+from crosscast.errors import InputError
+from crosscast.prediction.configuration.data import (
+    KernelAt,
+    Observed,
+    Quantity,
+    Space,
+    Surfaces,
+    machines_of,
+    pareto_frontier,
+    power_totals,
+    reference_samples,
+    sample_places,
+    sampled,
+    total_power,
+)
+from support.grids import linear_space
+from support.surfaces import made_surfaces
+
+MIXED = (
+    Configuration("cpu", {"cores": 1, "governor": "low"}),
+    Configuration("cpu", {"cores": 1, "governor": "swift"}),
+    Configuration("cpu", {"cores": 12, "governor": "low"}),
+    Configuration("gpu", {"clock_hz": 5e8}),
+    Configuration("gpu", {"clock_hz": 1e9}),
+    Configuration("gpu", {"clock_hz": 2e9}),
+)
+
+
+@given(st.permutations(MIXED))
+def test_the_order_does_not_depend_on_that_of_the_input(found: list[Configuration]) -> None:
+    # Thus clocks that do not rise in the data do so here; and 12 comes after 1 as a number, not as a text.
+    space = Space(tuple(found))
+    assert space.configurations == MIXED
+    assert [space.number_of(each) for each in MIXED] == list(range(6))
+
+
+def test_a_knob_that_a_device_lacks_is_not_a_number() -> None:
+    space = Space(MIXED)
+    assert space.devices == ("cpu", "gpu")
+    assert space.device_numbers.tolist() == [0, 0, 0, 1, 1, 1]
+    assert space.knobs == ("clock_hz", "cores")
+    assert space.words == ("governor",)
+    none = np.nan
+    np.testing.assert_array_equal(
+        space.matrix, [[none, 1], [none, 1], [none, 12], [5e8, none], [1e9, none], [2e9, none]]
+    )
+
+
+def test_only_knobs_that_vary_on_a_device_are_knobs() -> None:
+    space = Space(
+        (Configuration("a", {"cores": 4, "mode": "x"}), Configuration("b", {"cores": 8, "mode": "y"}))
+    )
+    assert space.knobs == ()
+    assert space.words == ()
+    assert space.matrix.shape == (2, 0)
+    space = Space((Configuration("a", {"cores": 4}), Configuration("a", {})))
+    assert [str(each) for each in space.configurations] == ["a", "a: cores 4"]
+    assert space.knobs == ("cores",)
+    np.testing.assert_array_equal(space.matrix, [[np.nan], [4]])
+
+
+@pytest.mark.parametrize(
+    ("configurations", "sentence"),
+    [
+        ((), "expected at least one, found none"),
+        ((*MIXED, Configuration("gpu", {"clock_hz": 1000000000})), "found gpu: clock_hz 1e.09 twice"),
+        (
+            (Configuration("a", {"mode": "x"}), Configuration("b", {"mode": 2})),
+            "mode: expected numbers or words, found both",
+        ),
+    ],
+)
+def test_what_is_no_space_is_refused(configurations: tuple[Configuration, ...], sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        Space(configurations)
+
+
+def test_only_known_configurations_are_found() -> None:
+    space = Space(MIXED)
+    with pytest.raises(InputError, match="expected one of the 6 that are known, such as cpu: "):
+        space.number_of(Configuration("cpu", {}))
+
+
+def row(device: str, application: str, clock: float = 1.0, **changed: Any) -> dict[str, Any]:
+    """A run of 2 s at 50 W."""
+    cell = {"application": application, "kernel": application, "size": "big", "device": device}
+    numbers = {"runs": 3, "time_s": 2.0, "power_w": 50.0, "powers": None, "counters": None}
+    return {**cell, "configuration": json.dumps({"clock": clock}), **numbers, **changed}
+
+
+def table(*rows: dict[str, Any]) -> Table:
+    # In the order that other tables might have: views are not checked.
+    return table_of(CONFIGURED, [{**each, "powers": None, "counters": None} for each in rows])
+
+
+def test_devices_that_share_a_kernel_at_a_size_are_one_machine() -> None:
+    runs = table(row("a", "x"), row("b", "x"), row("b", "y"), row("c", "y"), row("d", "z"))
+    machines = machines_of(runs, "made up")
+    # a and c share none, but each shares one with b.
+    assert [machine.space.devices for machine in machines] == [("a", "b", "c"), ("d",)]
+    assert machines[0].kernels == (KernelAt("x", "x", "big"), KernelAt("y", "y", "big"))
+    assert machines[0].known.tolist() == [[True, True, False], [False, True, True]]
+    assert machines[0].applications == ("x", "y")
+    assert machines[0].rows_of(["y", "q"]).tolist() == [False, True]
+    runs = table(row("a", "x"), row("b", "y"), row("c", "x"), row("c", "y"))
+    assert [machine.space.devices for machine in machines_of(runs, "made up")] == [("a", "b", "c")]
+    runs = table(row("a", "x"), row("b", "x", size="small"))
+    assert len(machines_of(runs, "made up")) == 2
+
+
+@pytest.mark.parametrize("lacking", [{"power_w": None}, {"power_w": 0.0}, {"time_s": 0.0}])
+def test_rows_without_time_or_power_are_left_out(lacking: dict[str, Any]) -> None:
+    (machine,) = machines_of(
+        table(row("a", "x"), row("a", "x", 2.0, **lacking), row("a", "y", 3.0)), "made up"
+    )
+    assert machine.space.matrix.tolist() == [[1], [3]]
+    np.testing.assert_array_equal(machine.power_w, [[50, np.nan], [np.nan, 50]])
+    with pytest.raises(InputError, match="made up: expected runs with time and power, found none"):
+        machines_of(table(row("a", "x", **lacking)), "made up")
+
+
+def test_a_configuration_that_is_written_in_two_ways_is_refused() -> None:
+    rows = [row("a", "x"), row("a", "x", configuration='{"clock": 1}')]
+    with pytest.raises(InputError, match="expected each kernel once at a: clock 1, found x big again"):
+        machines_of(table(*rows), "made up")
+
+
+def test_devices_are_chosen_by_name() -> None:
+    runs = table(row("a", "x"), row("b", "x"), row("c", "x", power_w=None))
+    (machine,) = machines_of(runs, "made up", ["b"])
+    assert machine.space.devices == ("b",)
+    with pytest.raises(InputError, match="made up: device: expected one of a, b, found 'c'"):
+        machines_of(runs, "made up", ["a", "c"])
+
+
+def test_clocks_are_put_in_order() -> None:
+    runs = table(*(row("a", "x", clock, time_s=1 / clock) for clock in (2.0, 0.5, 16.0, 4.0)))
+    (machine,) = machines_of(runs, "made up")
+    assert machine.space.matrix.tolist() == [[0.5], [2], [4], [16]]
+    assert machine.time_s.tolist() == [[2, 0.5, 0.25, 0.0625]]
+
+
+def test_domains_and_counters_are_where_they_are_known() -> None:
+    rows = [
+        row("a", "x", 1.0, powers='{"cpu": 20.0, "gpu": 30.0}', counters='{"loads": 7.0}'),
+        row("a", "x", 2.0, powers='{"cpu": 25.0}'),
+    ]
+    (machine,) = machines_of(table_of(CONFIGURED, [_parsed(each) for each in rows]), "made up")
+    np.testing.assert_array_equal(machine.domains["cpu"], [[20, 25]])
+    np.testing.assert_array_equal(machine.domains["gpu"], [[30, np.nan]])
+    np.testing.assert_array_equal(machine.counters["loads"], [[7, np.nan]])
+    observed = machine.observed(0, (1,))
+    assert np.isnan(observed.domains["gpu"]).tolist() == [True]
+
+
+def _parsed(found: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: json.loads(value) if name in ("powers", "counters") and value else value
+        for name, value in found.items()
+    }
+
+
+def test_some_kernels_alone_keep_all_configurations() -> None:
+    surfaces = made_surfaces(3)
+    numbers, flags = np.array([4, 1]), np.isin(np.arange(6), [1, 4])
+    for taken, rows in ((surfaces.take(numbers), [4, 1]), (surfaces.take(flags), [1, 4])):
+        assert taken.kernels == tuple(surfaces.kernels[each] for each in rows)
+        assert taken.space is surfaces.space
+        np.testing.assert_array_equal(taken.time_s, surfaces.time_s[rows])
+        np.testing.assert_array_equal(taken.domains["gpu"], surfaces.domains["gpu"][rows])
+        np.testing.assert_array_equal(taken.counters["stalls"], surfaces.counters["stalls"][rows])
+
+
+def test_only_what_ran_is_observed() -> None:
+    surfaces = made_surfaces(1)
+    surfaces.time_s[0, 3] = surfaces.power_w[0, 3] = np.nan
+    observed = surfaces.observed(0, (5, 3, 0))
+    assert observed.numbers.tolist() == [5, 0]
+    assert observed.time_s.tolist() == surfaces.time_s[0, [5, 0]].tolist()
+
+
+def test_kernels_are_named_by_what_tells_them_apart() -> None:
+    assert str(KernelAt("cfd", "cfd", "big")) == "cfd big"
+    assert str(KernelAt("lud", "diagonal", "big")) == "lud/diagonal big"
+
+
+def runs(numbers: list[int], power_w: float, **domains: float) -> Observed:
+    count = len(numbers)
+    return Observed(
+        np.array(numbers, np.int64),
+        np.arange(1.0, count + 1),
+        np.full(count, power_w),
+        {name: np.full(count, value) for name, value in domains.items()},
+    )
+
+
+def test_a_run_replaces_that_at_its_configuration_and_lacks_domains_of_its_own() -> None:
+    found = runs([7, 3, 5], 100.0).and_run(runs([3], 90.0))
+    assert found.numbers.tolist() == [7, 5, 3]
+    assert found.time_s.tolist() == [1, 3, 1]
+    assert found.power_w.tolist() == [100, 100, 90]
+    none = np.nan
+    found = runs([7, 3], 100.0, cpu=60.0).and_run(runs([3, 4], 90.0, gpu=40.0))
+    assert sorted(found.domains) == ["cpu", "gpu"]
+    np.testing.assert_array_equal(found.domains["cpu"], [60, none, none])
+    np.testing.assert_array_equal(found.domains["gpu"], [none, 40, 40])
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=12))
+def test_after_any_runs_each_configuration_is_there_once_as_it_was_last(numbers: list[int]) -> None:
+    observed = runs([0], 1000.0)
+    for turn, number in enumerate(numbers):
+        observed = observed.and_run(runs([number], float(turn)))
+    last = {0: 1000.0} | {number: float(turn) for turn, number in enumerate(numbers)}
+    assert dict(zip(observed.numbers.tolist(), observed.power_w.tolist(), strict=True)) == last
+    assert len(observed) == len(last)
+
+
+NONE = np.empty(0)
+ERRORS = st.lists(st.integers(-400, 400).map(lambda each: each / 100), min_size=2, max_size=30).map(
+    lambda found: np.sort(np.array(found))
+)
+
+
+def quantity(errors: Reals, centre: float = 100.0, spread: float = 0.1) -> Quantity:
+    return Quantity(np.array([centre]), np.array([spread]), errors)
+
+
+@given(ERRORS.filter(lambda errors: bool((np.diff(errors) > 0).all())), st.floats(0.001, 0.999))
+def test_a_quantile_has_its_probability(errors: Reals, probability: float) -> None:
+    found = quantity(errors)
+    limit = float(found.quantile(probability)[0])
+    assert found.probability_within(limit)[0] == pytest.approx(probability, abs=1e-6)
+
+
+@given(ERRORS, st.floats(0.001, 0.999))
+def test_where_errors_agree_a_quantile_has_at_least_its_probability(
+    errors: Reals, probability: float
+) -> None:
+    found = quantity(errors)
+    limit = float(found.quantile(probability)[0]) * (1 + 1e-9)
+    assert found.probability_within(limit)[0] >= probability - 1e-6
+
+
+@given(ERRORS, st.lists(st.floats(1.0, 1e4), min_size=2, max_size=20))
+def test_a_higher_limit_is_as_likely_or_likelier_kept(errors: Reals, limits: list[float]) -> None:
+    found = [float(quantity(errors).probability_within(limit)[0]) for limit in sorted(limits)]
+    assert (np.diff(found) >= 0).all()
+    assert min(found) >= 0
+    assert max(found) <= 1
+
+
+def test_all_is_certain_beyond_the_errors() -> None:
+    found = quantity(np.array([-1.0, 0.0, 2.0]))
+    at = [float(found.probability_within(100 * np.exp(0.1 * error))[0]) for error in (-1.01, -0.5, 1, 2.01)]
+    assert at == pytest.approx([0, 0.25, 0.75, 1])
+
+
+def test_what_was_measured_is_certain_and_one_error_is_a_step() -> None:
+    found = quantity(np.array([-1.0, 0.0, 1.0]), spread=0.0)
+    assert found.quantile(0.9)[0] == found.quantile(0.1)[0] == 100
+    assert found.probability_within(100.0)[0] == 1
+    assert found.probability_within(99.999)[0] == 0
+    found = quantity(np.array([0.5]))
+    edge = 100 * np.exp(0.05)
+    assert found.probability_within(edge * 0.999)[0] == 0
+    assert found.probability_within(edge * 1.001)[0] == 1
+    found = Quantity(np.array([100.0, 200.0]), np.array([np.nan, 0.0]), NONE)
+    assert found.quantile(0.9).tolist() == [100, 200]
+    assert found.probability_within(150.0).tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("spread", [0.1, 0.0, np.nan])
+def test_what_has_no_forecast_keeps_to_nothing(spread: float) -> None:
+    assert quantity(np.array([-1.0, 1.0]), np.nan, spread).probability_within(1e9)[0] == 0
+
+
+def surfaces(power_w: list[float], devices: str = "aab", **domains: list[float]) -> Surfaces:
+    """One kernel at a configuration of each of some devices."""
+    space = Space(tuple(Configuration(key, {"x": place}) for place, key in enumerate(devices)))
+    return Surfaces(
+        "made up",
+        (KernelAt("a", "a", "s"),),
+        space,
+        np.ones((1, len(devices))),
+        np.array([power_w]),
+        {name: np.array([values]) for name, values in domains.items()},
+    )
+
+
+@pytest.mark.parametrize(
+    ("domains", "expected"),
+    [
+        # A domain that is the whole comes before sums of others.
+        (
+            {"node": [3.0, 5.0, 7.0], "cpu": [1.0, 2.0, 3.0], "gpu": [2.0, 3.0, 4.0]},
+            {"a": (("node",), ("cpu", "gpu")), "b": (("node",), ("cpu", "gpu"))},
+        ),
+        # Each device has sets of its own.
+        ({"board": [3.0, 5.0, np.nan], "chip": [1.0, 2.0, 7.0]}, {"a": (("board",),), "b": (("chip",),)}),
+        ({"chip": [1.0, 2.0, 3.0]}, {"a": (), "b": ()}),
+    ],
+)
+def test_domains_whose_sum_is_the_power_are_found(domains: Any, expected: Any) -> None:
+    assert power_totals(surfaces([3.0, 5.0, 7.0], **domains)) == expected
+    assert power_totals(made_surfaces()) == {"node": (("cpu", "gpu"),)}
+
+
+def test_the_first_set_that_is_known_is_the_power() -> None:
+    sets = (("node",), ("cpu", "gpu"))
+    assert total_power(sets, {"node": 5.0, "cpu": 1.0, "gpu": 2.0}) == 5.0
+    assert total_power(sets, {"cpu": 1.0, "gpu": 2.0}) == 3.0
+    assert total_power(sets, {"cpu": 1.0}) is None
+    assert total_power((), {"cpu": 1.0}) is None
+
+
+def test_runs_are_found_in_the_order_of_the_samples() -> None:
+    surfaces = made_surfaces(2)
+    assert sample_places(surfaces.space, (11, 0), surfaces.observed(0, [0, 5, 11])) == [2, 0]
+
+
+@pytest.mark.parametrize("what", ["time", "power"])
+@pytest.mark.parametrize("value", [0.0, -1.0, np.nan, np.inf])
+def test_a_sample_of_no_positive_value_is_refused(what: str, value: float) -> None:
+    wrong, right = np.array([value]), np.array([1.0])
+    time, power = (wrong, right) if what == "time" else (right, wrong)
+    with pytest.raises(InputError, match=f"expected a {what} above 0 at node"):
+        sample_places(made_surfaces(2).space, (3,), Observed(np.array([3]), time, power))
+
+
+def test_kernels_lacking_a_sample_are_left_out_and_none_at_all_is_refused() -> None:
+    surfaces = made_surfaces(2)
+    surfaces.time_s[1, 11] = surfaces.power_w[1, 11] = np.nan
+    assert sampled(surfaces, (0, 11)).kernels == (surfaces.kernels[0], *surfaces.kernels[2:])
+    surfaces = made_surfaces(2)
+    surfaces.time_s[:, 11] = np.nan
+    with pytest.raises(InputError, match="made up: expected a kernel that ran at all samples"):
+        sampled(surfaces, (0, 11))
+    with pytest.raises(InputError, match="samples: expected at least one"):
+        sampled(made_surfaces(2), ())
+
+
+def test_a_device_is_scaled_from_the_first_sample_on_it_or_the_first_of_all() -> None:
+    space = linear_space()
+    found = reference_samples(space, (10, 3, 4))
+    assert set(found[space.device_numbers == 0]) == {1}
+    assert set(found[space.device_numbers == 1]) == {0}
+    space = linear_space()
+    assert set(reference_samples(space, (4, 3))) == {0}
+
+
+# Few values, so that many agree.
+POINT = st.tuples(
+    st.sampled_from([1.0, 2.0, 3.0, np.nan, np.inf]), st.sampled_from([5.0, 6.0, 7.0, np.nan, np.inf])
+)
+
+
+def is_beaten(point: tuple[float, float], place: int, points: list[tuple[float, float]]) -> bool:
+    """Whether another is as good in both, and better in one or earlier."""
+    return any(
+        np.isfinite(other).all()
+        and other[0] <= point[0]
+        and other[1] <= point[1]
+        and (other != point or number < place)
+        for number, other in enumerate(points)
+        if number != place
+    )
+
+
+@given(st.lists(POINT, max_size=12))
+def test_it_is_that_found_by_comparing_all_with_all(points: list[tuple[float, float]]) -> None:
+    time, power = (np.array([each[axis] for each in points], np.float64) for axis in (0, 1))
+    expected = [
+        place
+        for place, point in enumerate(points)
+        if np.isfinite(point).all() and not is_beaten(point, place, points)
+    ]
+    found = pareto_frontier(time, power)
+    assert sorted(found.tolist()) == expected
+    assert (np.diff(power[found]) > 0).all()
+    assert (np.diff(time[found]) < 0).all()

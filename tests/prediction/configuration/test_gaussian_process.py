@@ -1,0 +1,338 @@
+"""Covariances are those of Matérn, of points near and far."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import check_grad
+from scipy.spatial.distance import cdist
+from scipy.stats import multivariate_normal
+from sklearn.gaussian_process.kernels import Matern
+from threadpoolctl import threadpool_limits
+
+from crosscast.arrays import Flags, Integers, Reals
+from crosscast.prediction.configuration.gaussian_process import (
+    Covariance,
+    Marginals,
+    Posterior,
+    TrainingCovariances,
+    _Likelihood,
+    inducing_points,
+    matern,
+    matern_slope,
+    small_product,
+    squares,
+    sum_of_parts,
+)
+from crosscast.prediction.configuration.gaussian_process import fit_covariance as fit_with_threads
+from support.surfaces import FEATURES, made_covariance, made_points
+
+
+def test_both_parts_are_those_of_scikit_learn() -> None:
+    covariance = made_covariance()
+    ones, others = made_points(seed=1)[0], made_points(seed=2)[0][:7]
+    shared = covariance.variance * Matern(covariance.lengths, nu=2.5)(ones, others)
+    np.testing.assert_allclose(covariance.shared(ones, others), shared, rtol=1e-10)
+    one, other = ones[:, FEATURES:], others[:, FEATURES:]
+    own = covariance.own_variance * Matern(covariance.own_lengths, nu=2.5)(one, other)
+    np.testing.assert_allclose(covariance.own(one, other), own, rtol=1e-10)
+
+
+def test_squares_are_those_of_distances_and_the_points_stay_as_they_are() -> None:
+    ones, others = made_points(seed=1)[0], made_points(seed=2)[0]
+    before = ones.copy(), others.copy()
+    np.testing.assert_allclose(squares(ones, others), cdist(ones, others, "sqeuclidean"), atol=1e-12)
+    np.testing.assert_array_equal(ones, before[0])
+    np.testing.assert_array_equal(others, before[1])
+
+
+def test_points_coincide_with_themselves_and_without_coordinates_all_do() -> None:
+    far = 1e3 * made_points()[0]
+    found = squares(far, far)
+    assert found.min() >= 0
+    assert np.diag(matern(found)) == pytest.approx(1, abs=1e-8)
+    assert matern(squares(np.empty((2, 0)), np.empty((3, 0)))).tolist() == [[1, 1, 1], [1, 1, 1]]
+
+
+@given(st.floats(1e-3, 50))
+def test_the_slope_is_that_of_the_correlation(squared: float) -> None:
+    error = check_grad(
+        lambda x: float(matern(x)[0]), lambda x: matern_slope(x), np.array([squared]), epsilon=1e-7
+    )
+    assert error < 1e-5
+
+
+def fit_covariance(points: Reals, features: int, kernels: Integers, values: Reals) -> Covariance:
+    """As the model calls it: on a busy machine threads make it many times slower."""
+    with threadpool_limits(1):
+        return fit_with_threads(points, features, kernels, values)
+
+
+def joint(covariance: Covariance, points: Reals, kernels: Integers) -> Reals:
+    """Covariance of all values, with noise."""
+    settings = points[:, FEATURES:]
+    own = covariance.own(settings, settings) * np.equal.outer(kernels, kernels)
+    noise: Reals = covariance.noise * np.eye(len(points))
+    total: Reals = covariance.shared(points, points) + own + noise
+    return total
+
+
+def logarithms(covariance: Covariance) -> Reals:
+    variances = [covariance.variance, covariance.own_variance, covariance.noise]
+    found: Reals = np.log(np.concatenate([covariance.lengths, covariance.own_lengths, variances]))
+    return found
+
+
+def likelihood(points: Reals, kernels: Integers, values: Reals) -> _Likelihood:
+    squared = (points.T[:, :, None] - points.T[:, None, :]) ** 2
+    return _Likelihood(squared, np.equal.outer(kernels, kernels).astype(np.float64), values, FEATURES)
+
+
+def drawn(covariance: Covariance, kernels: int, settings: int) -> tuple[Reals, Integers, Reals]:
+    points, of = made_points(kernels, settings)
+    values = np.random.default_rng(3).multivariate_normal(np.zeros(len(of)), joint(covariance, points, of))
+    return points, of, values
+
+
+@pytest.mark.parametrize("change", [0.0, 1.0, -1.5])
+def test_the_gradient_is_that_of_finite_differences(change: float) -> None:
+    points, kernels, values = drawn(made_covariance(), 4, 6)
+    cost = likelihood(points, kernels, values).cost
+    start = logarithms(made_covariance()) + change
+    error = check_grad(lambda x: cost(x)[0], lambda x: cost(x)[1], start, epsilon=1e-6)
+    assert error < 1e-4 * np.abs(cost(start)[1]).max()
+
+
+def test_the_cost_is_that_of_the_likelihood_but_for_a_constant_and_the_prior() -> None:
+    points, kernels, values = drawn(made_covariance(), 4, 6)
+    cost = likelihood(points, kernels, values).cost
+    ones, others = made_covariance(), made_covariance(own=0.5, noise=0.2)
+    costs = [cost(logarithms(each))[0] for each in (ones, others)]
+    # With the same lengths the prior is the same.
+    expected = [
+        -multivariate_normal(np.zeros(len(values)), joint(each, points, kernels)).logpdf(values)
+        for each in (ones, others)
+    ]
+    assert costs[0] - costs[1] == pytest.approx(expected[0] - expected[1], rel=1e-5)
+
+
+def test_the_found_one_is_likelier_than_that_from_which_values_were_drawn() -> None:
+    true = made_covariance()
+    points, kernels, values = drawn(true, 12, 10)
+    found = fit_covariance(points, FEATURES, kernels, values)
+    cost = likelihood(points, kernels, values).cost
+    assert cost(logarithms(found))[0] <= cost(logarithms(true))[0]
+    assert 0.02 < found.noise < 0.1
+
+
+def test_a_coordinate_that_does_not_matter_gets_a_great_length() -> None:
+    points, kernels = made_points(12, 10)
+    found = fit_covariance(points, FEATURES, kernels, np.sin(2 * points[:, 2]))
+    assert found.lengths[2] < 0.5 * found.lengths[[0, 1, 3]].min()
+
+
+@pytest.mark.parametrize(
+    ("points", "kernels", "values"),
+    [
+        (made_points()[0], made_points()[1], np.zeros(24)),
+        (made_points()[0], made_points()[1], np.full(24, 3.0)),
+        (np.zeros((6, 4)), np.arange(6), np.arange(6.0)),
+        (np.repeat(made_points(2, 3)[0], 4, axis=0), np.repeat(np.arange(6), 4), np.arange(24.0)),
+        (made_points(1, 1)[0], np.zeros(1, np.int64), np.array([0.3])),
+        (np.empty((5, 0)), np.arange(5), np.arange(5.0)),
+        (made_points()[0] * 1e-9, made_points()[1], np.arange(24) * 1e-6),
+        (made_points()[0] * 1e3, made_points()[1], np.arange(24) * 1e3),
+    ],
+    ids=["zero", "constant", "one point", "duplicates", "one value", "no coordinates", "tiny", "huge"],
+)
+def test_odd_values_have_a_likeliest_covariance_too(points: Reals, kernels: Integers, values: Reals) -> None:
+    features = min(FEATURES, points.shape[1])
+    found = fit_covariance(points, features, kernels, values)
+    every = [*found.lengths, *found.own_lengths, found.variance, found.own_variance, found.noise]
+    assert np.isfinite(every).all()
+    assert min(every) > 0
+
+
+COVARIANCE = made_covariance()
+COUNT = 9
+
+
+def posterior() -> Posterior:
+    points, _ = made_points(5, 6)
+    training = TrainingCovariances.of(COVARIANCE, points, inducing_points(COVARIANCE, points, 20))
+    values = np.cos(points.sum(axis=1))
+    return training.condition_on(values, np.ones(30, np.bool_)).at(made_points(1, COUNT, seed=5)[0], FEATURES)
+
+
+POSTERIOR = posterior()
+EVERY = POSTERIOR.rows(np.arange(COUNT))
+VALUES = np.random.default_rng(1).normal(size=COUNT)
+
+
+def conditioned(at: list[int], values: Reals) -> tuple[Reals, Reals]:
+    """Mean and variance of a run, from the joint covariance of all values and these runs."""
+    inner = EVERY[np.ix_(at, at)] + COVARIANCE.noise * np.eye(len(at))
+    gain = EVERY[:, at] @ np.linalg.inv(inner)
+    mean = POSTERIOR.mean + gain @ (values - POSTERIOR.mean[at])
+    return mean, np.diag(EVERY - gain @ EVERY[at]) + COVARIANCE.noise
+
+
+def test_covariances_are_those_of_a_joint_gaussian() -> None:
+    np.testing.assert_allclose(EVERY, EVERY.T, atol=1e-12)
+    assert np.linalg.eigvalsh(EVERY).min() > -1e-9
+    np.testing.assert_allclose(POSTERIOR.rows(np.array([4, 1])), EVERY[[4, 1]], atol=1e-12)
+
+
+@given(st.lists(st.integers(0, COUNT - 1), max_size=COUNT, unique=True))
+def test_runs_condition_as_a_joint_gaussian_does(at: list[int]) -> None:
+    found = POSTERIOR.condition_on(np.array(at, np.int64), VALUES[at])
+    mean, variance = conditioned(at, VALUES[at])
+    np.testing.assert_allclose(found.mean, mean, atol=1e-9)
+    np.testing.assert_allclose(found.variance, variance, atol=1e-9)
+    assert (found.variance >= COVARIANCE.noise).all()
+
+
+def test_what_is_not_a_number_is_left_out() -> None:
+    with_it = POSTERIOR.condition_on(np.array([2, 3, 6]), np.array([0.3, np.nan, -np.inf]))
+    without = POSTERIOR.condition_on(np.array([2]), np.array([0.3]))
+    np.testing.assert_array_equal(with_it.mean, without.mean)
+    np.testing.assert_array_equal(with_it.variance, without.variance)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 3, 700])
+def test_a_product_in_pieces_is_the_product(rows: int) -> None:
+    rng = np.random.default_rng(0)
+    ones, others = rng.normal(size=(rows, 90)), rng.normal(size=(90, 101))
+    np.testing.assert_allclose(small_product(ones, others), ones @ others, atol=1e-11)
+    wide = rng.normal(size=(90, 3000))
+    np.testing.assert_allclose(small_product(ones, wide), ones @ wide, atol=1e-11)
+
+
+def test_a_total_is_that_of_many_draws() -> None:
+    rng = np.random.default_rng(4)
+    parts = {
+        "cpu": Marginals(np.log([60.0, 100.0]), np.array([0.02, 0.001]) ** 2),
+        "gpu": Marginals(np.log([150.0, 20.0]), np.array([0.03, 0.05]) ** 2),
+    }
+    draws = sum(
+        np.exp(part.mean + np.sqrt(part.variance) * rng.standard_normal((200_000, 2)))
+        for part in parts.values()
+    )
+    found = sum_of_parts(parts)
+    np.testing.assert_allclose(found.mean, np.log(draws).mean(axis=0), atol=1e-3)
+    np.testing.assert_allclose(np.sqrt(found.variance), np.log(draws).std(axis=0), rtol=0.01)
+
+
+def test_the_total_of_one_part_is_that_part() -> None:
+    part = Marginals(np.array([1.0, 2.0]), np.array([0.1, 0.2]))
+    found = sum_of_parts({"power": part})
+    np.testing.assert_allclose(found.mean, part.mean)
+    np.testing.assert_allclose(found.variance, part.variance)
+
+
+HARDLY_OWN = made_covariance(own=0.0001)
+POINTS, KERNELS = made_points(5, 6)
+TRAINING_VALUES = np.sin(POINTS[:, 0] + 2 * POINTS[:, 2]) + 0.1 * np.random.default_rng(0).normal(size=30)
+NEW = made_points(1, 8, seed=9)[0]
+
+
+def exact(used: Flags, new: Reals = NEW) -> tuple[Reals, Reals]:
+    """Mean and covariance, without own part and noise, by the formulas of a textbook."""
+    points = POINTS[used]
+    noise = HARDLY_OWN.noise + HARDLY_OWN.own_variance
+    inner = HARDLY_OWN.shared(points, points) + noise * np.eye(len(points))
+    near = HARDLY_OWN.shared(new, points)
+    before = HARDLY_OWN.shared(new, new)
+    return near @ np.linalg.solve(inner, TRAINING_VALUES[used]), before - near @ np.linalg.solve(
+        inner, near.T
+    )
+
+
+def shared_of(found: Posterior) -> Reals:
+    """All covariances, without the kernel's own part."""
+    settings = found.points[:, FEATURES:]
+    return found.rows(np.arange(len(found.mean))) - HARDLY_OWN.own(settings, settings)
+
+
+@pytest.mark.parametrize("used", [np.ones(30, np.bool_), KERNELS != 2])
+def test_with_all_points_inducing_it_is_exact(used: Flags) -> None:
+    training = TrainingCovariances.of(HARDLY_OWN, POINTS, np.arange(30))
+    found = training.condition_on(np.where(used, TRAINING_VALUES, np.nan), used).at(NEW, FEATURES)
+    mean, covariance = exact(used)
+    np.testing.assert_allclose(found.mean, mean, atol=1e-5)
+    np.testing.assert_allclose(shared_of(found), covariance, atol=1e-5)
+
+
+def test_what_was_left_out_is_not_inducing() -> None:
+    inducing = inducing_points(HARDLY_OWN, POINTS, 20)
+    used = KERNELS != 2
+    found = TrainingCovariances.of(HARDLY_OWN, POINTS, inducing).condition_on(TRAINING_VALUES, used)
+    alone = TrainingCovariances.of(
+        HARDLY_OWN, POINTS[used], np.flatnonzero(np.isin(np.flatnonzero(used), inducing))
+    )
+    expected = alone.condition_on(TRAINING_VALUES[used], np.ones(used.sum(), np.bool_))
+    # The order of those inducing is another one.
+    ones, others = found.at(NEW, FEATURES), expected.at(NEW, FEATURES)
+    np.testing.assert_allclose(ones.mean, others.mean, atol=1e-7)
+    np.testing.assert_allclose(shared_of(ones), shared_of(others), atol=1e-7)
+    assert len(found.points) < 20
+
+
+def test_few_points_that_tell_much_come_near_to_all() -> None:
+    used = np.ones(30, np.bool_)
+    found = TrainingCovariances.of(HARDLY_OWN, POINTS, inducing_points(HARDLY_OWN, POINTS, 22)).condition_on(
+        TRAINING_VALUES, used
+    )
+    mean, _ = exact(used)
+    assert np.abs(found.at(NEW, FEATURES).mean - mean).max() < 0.1 * np.abs(mean).max()
+
+
+def test_training_never_makes_it_less_sure_and_variances_stay_positive() -> None:
+    for count in (1, 5, 30):
+        inducing = inducing_points(HARDLY_OWN, POINTS, count)
+        found = TrainingCovariances.of(HARDLY_OWN, POINTS, inducing).condition_on(
+            TRAINING_VALUES, np.ones(30, np.bool_)
+        )
+        variances = np.diag(shared_of(found.at(POINTS[:6], FEATURES)))
+        assert (variances > -1e-9).all()
+        assert (variances < HARDLY_OWN.variance + 1e-9).all()
+
+
+def test_where_nothing_is_inducing_nothing_is_known() -> None:
+    used = KERNELS == 1
+    found = (
+        TrainingCovariances.of(HARDLY_OWN, POINTS, np.array([0, 1]))
+        .condition_on(TRAINING_VALUES, used)
+        .at(NEW, FEATURES)
+    )
+    assert found.mean.tolist() == [0] * 8
+    np.testing.assert_allclose(shared_of(found), HARDLY_OWN.shared(NEW, NEW))
+
+
+def greedy(points: Reals, most: int) -> list[int]:
+    """Each time the point of which the variance is greatest, given those before, by dense conditioning."""
+    chosen: list[int] = []
+    every = HARDLY_OWN.shared(points, points)
+    for _ in range(most):
+        seen = every[:, chosen]
+        left = np.diag(every - seen @ np.linalg.solve(every[np.ix_(chosen, chosen)], seen.T)).copy()
+        left[chosen] = -1
+        chosen.append(int(np.argmax(np.round(left, 9))))
+    return chosen
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_inducing_points_are_those_of_a_greedy_search(seed: int) -> None:
+    points = np.random.default_rng(seed).normal(size=(15, 4))
+    assert inducing_points(HARDLY_OWN, points, 8).tolist() == greedy(points, 8)
+
+
+def test_a_point_that_is_there_twice_is_inducing_once() -> None:
+    twice = np.concatenate([POINTS[:5], POINTS[:5]])
+    found = inducing_points(HARDLY_OWN, twice, 10)
+    assert len(found) == 5
+    assert sorted(found % 5) == [0, 1, 2, 3, 4]
+    assert inducing_points(HARDLY_OWN, np.zeros((7, 4)), 5).tolist() == [0]
+    assert inducing_points(HARDLY_OWN, POINTS[:3], 10).size == 3

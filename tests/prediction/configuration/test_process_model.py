@@ -1,0 +1,203 @@
+"""The process is fitted to any machine that has two programs, honestly and the same each time."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_limits
+
+from crosscast.configuration import Configuration
+from crosscast.errors import InputError
+from crosscast.prediction.configuration.data import KernelAt, Space, Surfaces
+from crosscast.prediction.configuration.features import TrainingRuns
+from crosscast.prediction.configuration.process import ProcessModel, ProcessPredictor, _Training
+from support.grids import linear_samples, linear_surfaces
+from support.process_digest import SAMPLES, SEED, SURFACES, digest
+
+
+def lacking(surfaces: Surfaces, share: float) -> Surfaces:
+    """Some cells of each kernel are missing, but not those at the ends."""
+    holes = np.random.default_rng(0).random(surfaces.time_s.shape) < share
+    holes[:, [0, -1]] = False
+    return replace(
+        surfaces,
+        time_s=np.where(holes, np.nan, surfaces.time_s),
+        power_w=np.where(holes, np.nan, surfaces.power_w),
+        domains={name: np.where(holes, np.nan, values) for name, values in surfaces.domains.items()},
+        counters={name: np.where(holes, np.nan, values) for name, values in surfaces.counters.items()},
+    )
+
+
+def made_of(space: Space, time_s: list[list[float]], power_w: list[list[float]]) -> Surfaces:
+    """A program a row."""
+    kernels = tuple(KernelAt(f"app{number}", f"app{number}", "only") for number in range(len(time_s)))
+    return Surfaces("made up", kernels, space, np.array(time_s), np.array(power_w))
+
+
+def check(fitted: ProcessPredictor, surfaces: Surfaces, row: int) -> None:
+    """All cells are forecast, with numbers that can be."""
+    found = fitted.forecast(surfaces.observed(row, fitted.samples))
+    for each in (found.time, found.power):
+        assert np.isfinite(each.centre).all()
+        assert (each.centre > 0).all()
+        assert (each.spread[~found.measured] > 0).all()
+        assert (np.diff(each.errors) >= 0).all()
+
+
+@pytest.fixture(scope="module")
+def fitted() -> ProcessPredictor:
+    return ProcessModel().fit(SURFACES, SAMPLES, SEED)
+
+
+def test_it_is_the_same_in_another_process(fitted: ProcessPredictor) -> None:
+    program = Path(__file__).parents[2] / "support" / "process_digest.py"
+    path = os.pathsep.join([str(program.parents[2]), *sys.path])
+    found = subprocess.run(
+        [sys.executable, program],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": path, "PYTHONHASHSEED": "7"},
+    )
+    assert found.stdout.strip() == digest(fitted)
+
+
+def test_it_is_of_time_and_of_the_parts_of_the_power(fitted: ProcessPredictor) -> None:
+    assert list(fitted.fitted.names) == ["time", "cpu", "gpu"]
+    assert fitted.fitted.domains == ("cpu", "gpu")
+    check(fitted, SURFACES, 1)
+    assert len(fitted.fitted.time_errors) == len(fitted.fitted.power_errors) == 201
+
+
+def test_what_is_said_of_a_left_out_program_does_not_come_from_its_values() -> None:
+    out = SURFACES.rows_of(["app2"])
+    asked = ~np.isin(np.arange(12), SAMPLES)
+    wrong = np.where(out[:, None] & asked, 7.0, 1.0)
+    domains = {name: values * wrong for name, values in SURFACES.domains.items()}
+    changed = replace(
+        SURFACES, time_s=SURFACES.time_s * wrong, power_w=SURFACES.power_w * wrong, domains=domains
+    )
+    with threadpool_limits(1):
+        one, other = (_Training.of(TrainingRuns.of(each, SAMPLES), SAMPLES) for each in (SURFACES, changed))
+        everyone, covariances = np.ones(len(out), np.bool_), one.covariances(0)
+        left, wrongly = (each.conditioned(covariances, ~out) for each in (one, other))
+        whole, other_whole = (each.conditioned(covariances, everyone) for each in (one, other))
+    assert digest(left) == digest(wrongly)
+    assert digest(whole) != digest(other_whole)
+    # Nor does it remember the program's points.
+    points = np.unique(left.quantities[0].process.points, axis=0)
+    own = one.points[out[one.kernels]]
+    assert not (points[:, None] == own[None]).all(axis=2).any()
+
+
+def test_each_program_weighs_the_same_in_the_mean() -> None:
+    space = Space(tuple(Configuration("a", {"cores": n}) for n in (1, 2)))
+    surfaces = made_of(space, [[1.0, 0.5], [1.0, 0.5], [1.0, 1.0]], [[1.0, 1.0]] * 3)
+    kernels = (KernelAt("x", "x", "big"), KernelAt("x", "x", "small"), KernelAt("y", "y", "big"))
+    training = _Training.of(TrainingRuns.of(replace(surfaces, kernels=kernels), (0,)), (0,))
+    assert training._mean("time", np.array([True, True, True])) == pytest.approx([0, np.log(0.5) / 2])
+    assert training._mean("time", np.array([False, False, True])) == pytest.approx([0, 0])
+
+
+def test_two_programs_are_needed() -> None:
+    with pytest.raises(
+        InputError, match="made up: expected at least 2 programs that ran at all samples, found app0"
+    ):
+        ProcessModel().fit(SURFACES.take(SURFACES.rows_of(["app0"])), SAMPLES)
+    lost = replace(SURFACES, time_s=SURFACES.time_s.copy())
+    lost.time_s[:, 0] = np.nan
+    with pytest.raises(InputError, match="expected a kernel that ran at all samples"):
+        ProcessModel().fit(lost, SAMPLES)
+    with pytest.raises(InputError, match="samples: expected at least one"):
+        ProcessModel().fit(SURFACES, ())
+    check(ProcessModel().fit(SURFACES.take(SURFACES.rows_of(["app0", "app1"])), SAMPLES), SURFACES, 6)
+
+
+@pytest.mark.parametrize("sample", [12, -1])
+def test_a_sample_outside_of_the_space_is_refused(sample: int) -> None:
+    with pytest.raises(
+        InputError, match=f"samples: expected places from 0 to 11, each once, found .*{sample}"
+    ):
+        ProcessModel().fit(SURFACES, (0, sample))
+
+
+def test_a_sample_may_not_be_there_twice() -> None:
+    with pytest.raises(InputError, match="samples: expected places from 0 to 11, each once, found 3, 3"):
+        ProcessModel().fit(SURFACES, (3, 3))
+
+
+def test_one_sample_and_missing_cells_are_enough() -> None:
+    check(ProcessModel().fit(SURFACES, (11,)), SURFACES, 2)
+    surfaces = lacking(SURFACES, 0.3)
+    check(ProcessModel().fit(surfaces, SAMPLES), surfaces, 0)
+
+
+def test_a_device_with_or_without_a_sample_is_forecast() -> None:
+    surfaces = linear_surfaces(6)
+    fitted = ProcessModel().fit(surfaces, linear_samples(surfaces.space))
+    assert list(fitted.fitted.names) == ["time", "power"]
+    found = fitted.forecast(surfaces.observed(2, fitted.samples))
+    np.testing.assert_allclose(found.time.centre, surfaces.time_s[2], rtol=0.1)
+    np.testing.assert_allclose(found.power.centre, surfaces.power_w[2], rtol=0.1)
+    surfaces = linear_surfaces(6)
+    fitted = ProcessModel().fit(surfaces, linear_samples(surfaces.space)[:1])
+    check(fitted, surfaces, 2)
+
+
+def test_a_device_that_no_kernel_with_the_samples_ran_on_is_forecast_without_much_trust() -> None:
+    surfaces = linear_surfaces(5)
+    space = surfaces.space
+    on_gpu = space.device_numbers == 1
+    # The last program ran on the GPU, but not at the sample.
+    holes = np.broadcast_to(on_gpu, surfaces.time_s.shape).copy()
+    holes[-1] = space.device_numbers == 0
+    time_s, power_w = (np.where(holes, np.nan, each) for each in (surfaces.time_s, surfaces.power_w))
+    fitted = ProcessModel().fit(replace(surfaces, time_s=time_s, power_w=power_w), (8,))
+    check(fitted, surfaces, 0)
+    found = fitted.forecast(surfaces.observed(0, (8,)))
+    assert found.time.spread[on_gpu].min() > np.median(found.time.spread[~on_gpu])
+
+
+def test_words_are_told_apart() -> None:
+    space = Space(
+        tuple(Configuration("a", {"cores": n, "mode": word}) for n in (1, 2, 4) for word in ("slow", "swift"))
+    )
+    speed = np.array([1 + (word == "swift") for _ in (1, 2, 4) for word in ("slow", "swift")])
+    cores = np.array([n for n in (1, 2, 4) for _ in range(2)])
+    surfaces = made_of(
+        space,
+        [(10 / speed / cores**power).tolist() for power in (0.2, 0.5, 0.9, 0.7)],
+        [(20 + 5 * speed * cores * power).tolist() for power in (1, 2, 3, 2.5)],
+    )
+    fitted = ProcessModel().fit(surfaces.take(np.array([0, 1, 2])), (0, 4))
+    found = fitted.forecast(surfaces.observed(3, (0, 4)))
+    np.testing.assert_allclose(found.time.centre, surfaces.time_s[3], rtol=0.15)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_machine_of_one_or_two_configurations_is_a_machine(count: int) -> None:
+    space = Space(tuple(Configuration("a", {"cores": n}) for n in range(1, count + 1)))
+    rows = [[1.0 + n, 0.6 + n][:count] for n in range(3)]
+    surfaces = made_of(space, rows, [[50.0 + n, 60.0][:count] for n in range(3)])
+    fitted = ProcessModel().fit(surfaces, (0,))
+    found = fitted.forecast(surfaces.observed(0, (0,)))
+    assert found.time.centre[0] == 1
+    assert np.isfinite(found.time.quantile(0.9)).all()
+
+
+def test_kernels_that_are_all_alike_are_forecast() -> None:
+    space = Space(tuple(Configuration("a", {"cores": n}) for n in (1, 2, 4)))
+    same = made_of(space, [[4.0, 2.0, 1.0]] * 3, [[10.0, 20.0, 40.0]] * 3)
+    found = ProcessModel().fit(same, (0,)).forecast(same.observed(0, (0,)))
+    np.testing.assert_allclose(found.time.centre, [4, 2, 1], rtol=1e-6)
+    np.testing.assert_allclose(found.power.centre, [10, 20, 40], rtol=1e-6)
+    constant = made_of(space, [[3.0] * 3] * 3, [[10.0] * 3] * 3)
+    check(ProcessModel().fit(constant, (0, 2)), constant, 1)
+    single = made_of(Space((Configuration("a", {}),)), [[3.0]] * 2, [[10.0]] * 2)
+    assert ProcessModel().fit(single, (0,)).forecast(single.observed(0, (0,))).time.centre.tolist() == [3]

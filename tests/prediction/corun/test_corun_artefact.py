@@ -1,0 +1,219 @@
+"""Artefacts of models of co-running: what was kept forecasts the same, and wrong input is one sentence."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from crosscast.data.corun import CoRuns, Solo
+from crosscast.errors import InputError
+from crosscast.prediction.corun.artefact import KNOWN, NEW, CoRunCard, TrainedCoRunModel
+from crosscast.prediction.corun.forecast import CoRunPredictor
+from crosscast.prediction.corun.moolchandani2022 import Published
+from crosscast.prediction.corun.process import Process
+from crosscast.prediction.intervals import Residuals
+from crosscast.prediction.named_models import load_model
+from support.mixes import NAMES, made_co_runs, made_solo
+
+BOTH = made_co_runs(NAMES[:4], bags=(2, 3))
+A, B, C, _ = BOTH.solos
+X, Y = made_solo("x"), made_solo("y")
+GROUPS = np.array([0, 0, 1, 1, 2, 2])
+
+
+def left_out(size: float) -> Residuals:
+    return Residuals(size * np.array([1, -1, 1, 1, -1, 1.0]), GROUPS, ("a", "b", "c"))
+
+
+QUANTITIES = {"slowdown": 0.1, "time": 0.2, "power": 0.05}
+
+
+def kept(
+    folder: Path, predictor: CoRunPredictor, quantities: Mapping[str, float] = QUANTITIES, runs: CoRuns = BOTH
+) -> TrainedCoRunModel:
+    """A model with errors of new applications that are twice those of known ones."""
+    errors = {
+        whose: {name: left_out(factor * size) for name, size in quantities.items()}
+        for whose, factor in ((NEW, 2.0), (KNOWN, 1.0))
+    }
+    sizes = tuple(sorted({len(bag.members) for bag in runs.bags}))
+    card = CoRunCard(
+        "process", 0, "cpu", "{}", sizes, runs.applications, 1 << 30, {"bags": 9}, {"level": 0.9}
+    )
+    TrainedCoRunModel(card, lambda: (predictor, errors)).save(folder)
+    found: TrainedCoRunModel = load_model(folder, "corun")
+    return found
+
+
+@pytest.fixture(scope="module")
+def predictor() -> CoRunPredictor:
+    return Process(trees=False).fit(BOTH, 0)
+
+
+@pytest.fixture(scope="module")
+def model(predictor: CoRunPredictor, tmp_path_factory: pytest.TempPathFactory) -> TrainedCoRunModel:
+    return kept(tmp_path_factory.mktemp("kept") / "co", predictor)
+
+
+def test_what_was_kept_predicts_the_same_bits(predictor: CoRunPredictor, model: TrainedCoRunModel) -> None:
+    bags = [(A, B), (A, X, B), (X, Y)]
+    first, second = predictor.predict(bags), model.predictor.predict(bags)
+    for one, other in zip(first.slowdown, second.slowdown, strict=True):
+        assert_array_equal(one, other)
+    assert_array_equal(first.time_s, second.time_s)
+    assert_array_equal(first.power_w, second.power_w)
+
+
+def test_intervals_are_those_of_new_or_of_known_applications(model: TrainedCoRunModel) -> None:
+    known, new = model.predict([(A, B), (A, X)])
+    for forecast, factor in ((known, 1.0), (new, 2.0)):
+        for quantity, found in (
+            ("slowdown", forecast.slowdown[0]),
+            ("time", forecast.time_s),
+            ("power", forecast.power_w),
+        ):
+            assert found is not None
+            assert found.high / found.value == pytest.approx(np.exp(factor * QUANTITIES[quantity]))
+            assert found.low * found.high == pytest.approx(found.value**2)
+
+
+def test_a_forecast_says_what_belongs_beside_it(model: TrainedCoRunModel) -> None:
+    (found,) = model.predict([(A, B)], level=0.5)
+    assert found.level == 0.5
+    assert found.serial_s == pytest.approx((A.time_s or 0) + (B.time_s or 0))
+    assert found.memory_bytes == 2 << 20
+    assert found.warnings == ()
+    told = found.to_dict()
+    assert list(told["slowdown"]) == [A.application, B.application]
+    for value in (told["time_s"], told["power_w"], *told["slowdown"].values()):
+        assert value["low"] < value["value"] < value["high"]
+    json.dumps(told, allow_nan=False)
+
+
+def test_an_application_that_is_there_twice_is_named_twice(model: TrainedCoRunModel) -> None:
+    (same,) = model.predict([(A, B, A)])
+    assert list(same.to_dict()["slowdown"]) == ["bfs small (1)", "cfd small", "bfs small (2)"]
+    first, _, last = same.slowdown
+    assert first == last
+    (sizes,) = model.predict([(A, made_solo("bfs", "tiny"))])
+    assert list(sizes.to_dict()["slowdown"]) == ["bfs small", "bfs tiny"]
+
+
+def test_members_that_are_given_in_another_order_get_the_same(model: TrainedCoRunModel) -> None:
+    one, other = model.predict([(A, B, X), (X, A, B)])
+    assert one.time_s is not None
+    assert other.time_s is not None
+    assert one.time_s.value == pytest.approx(other.time_s.value)
+    assert [each.value for each in one.slowdown if each] == pytest.approx(
+        [other.slowdown[place].value for place in (1, 2, 0)]  # type: ignore[union-attr]
+    )
+
+
+def test_a_bag_larger_than_those_of_the_training_is_predicted_with_a_warning(
+    model: TrainedCoRunModel,
+) -> None:
+    (found,) = model.predict([(A, B, C, A)])
+    assert found.time_s is not None
+    assert found.warnings == (
+        "4 applications at once, and the model was trained on mixes of 2 and 3: it is asked beyond what it "
+        "was tested on, and its intervals are those of these",
+    )
+
+
+def test_applications_that_are_all_new_are_doubted(model: TrainedCoRunModel) -> None:
+    both, one = model.predict([(X, Y), (A, X)])
+    assert both.warnings == (
+        "x, y are all new to the model, and its intervals come from mixes with one new application",
+    )
+    assert one.warnings == ()
+
+
+def test_without_a_time_alone_no_time_is_told_and_said_so(model: TrainedCoRunModel) -> None:
+    (found,) = model.predict([(A, replace(B, time_s=None, memory_bytes=None, power_w=None))])
+    assert (found.time_s, found.serial_s, found.power_w, found.memory_bytes) == (None,) * 4
+    assert all(found.slowdown)
+    assert found.warnings == ("no isolated time is known of cfd small, so that no time of the mix is told",)
+
+
+def test_times_that_were_never_measured_are_as_sure_as_slowdowns(
+    predictor: CoRunPredictor, tmp_path: Path
+) -> None:
+    (found,) = kept(tmp_path / "co", predictor, {"slowdown": 0.1}).predict([(A, B)])
+    assert found.time_s is not None
+    assert found.time_s.high / found.time_s.value == pytest.approx(np.exp(0.1))
+    assert found.power_w is None
+
+
+@pytest.mark.parametrize("times", [True, False], ids=["times", "no times"])
+def test_a_published_model_of_triples_alone_forecasts_triples(times: bool, tmp_path: Path) -> None:
+    runs = made_co_runs(NAMES[:4], bags=(3,))
+    if not times:
+        runs = replace(runs, bags=tuple(replace(bag, time_s=None) for bag in runs.bags))
+    quantities = QUANTITIES if times else {"slowdown": 0.1}
+    trained = kept(tmp_path / "co", Published("decision-tree").fit(runs, 0), quantities, runs)
+    (found,) = trained.predict([(A, B, C)])
+    assert found.time_s is not None
+    assert found.time_s.value == pytest.approx(trained.predictor.predict([(A, B, C)]).time_s[0])
+    with pytest.raises(InputError, match=r"^mix: expected as many applications .* \(3\), found 2$"):
+        trained.predict([(A, B)])
+
+
+@pytest.mark.parametrize(
+    ("bag", "level", "message"),
+    [
+        ((A,), 0.9, r"^mix: expected at least 2 applications, found 1$"),
+        (
+            (A, replace(B, device="gpu")),
+            0.9,
+            r"^cfd small: device: expected the profile to be of cpu, .* gpu",
+        ),
+        (
+            (A, replace(B, time_s=1e200)),
+            0.9,
+            r"^cfd small: time_s: expected a number of seconds that a job may take, found 1e\+200$",
+        ),
+        ((A, B), 0.0, r"^level: expected a probability between 0 and 1, found 0$"),
+        ((A, B), 1.0, r"^level: expected"),
+    ],
+)
+def test_wrong_bags_are_refused(
+    model: TrainedCoRunModel, bag: tuple[Solo, ...], level: float, message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        model.predict([bag], level=level)
+
+
+def test_limits_are_numbers_whatever_errors_were_kept(predictor: CoRunPredictor, tmp_path: Path) -> None:
+    (found,) = kept(tmp_path / "co", predictor, dict.fromkeys(QUANTITIES, 1e9)).predict([(A, B)])
+    assert found.time_s is not None
+    assert found.time_s.high / found.time_s.value == pytest.approx(np.exp(100))
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_mixes_may_be_named_by_isolated_runs_of_the_training(predictor: CoRunPredictor) -> None:
+    card = CoRunCard("process", 0, "cpu", "{}", (2,), ("bfs", "cfd"), None, {}, {}, None, (A, B))
+    model = TrainedCoRunModel(card, lambda: (predictor, {NEW: {"slowdown": left_out(0.1)}}))
+    named = model.predict([["bfs/small", "cfd/small"], ["cfd/small", X]])
+    assert named.mixes == model.predict([(A, B), (B, X)]).mixes
+    with pytest.raises(InputError, match=r"^mix: expected .*\(bfs/small, cfd/small\), found 'bfs/huge'$"):
+        model.predict([["bfs/huge", "cfd/small"]])
+
+
+def test_a_forecast_is_a_table_of_co_runners(model: TrainedCoRunModel) -> None:
+    found = model.predict([(A, B), (A, B, X)])
+    table = found.to_dict()
+    assert table["co_runner"] == ["bfs small", "cfd small", "bfs small", "cfd small", "x small"]
+    assert table["mix"][:2] == ["bfs small + cfd small"] * 2
+    assert found[0].time_s is not None
+    assert table["time_s"][:2] == [found[0].time_s.value] * 2
+    assert all(
+        low < value < high
+        for low, value, high in zip(*(table[name] for name in ("low", "slowdown", "high")), strict=True)
+    )
+    assert table["fits"] == [None] * 5

@@ -1,0 +1,174 @@
+"""What applications are compared by: where it comes from, and what stands in for what is not known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from crosscast.data.corun import Solo
+from crosscast.prediction.corun.features import CoRunnerRows, Traits, applications_of, leaves_memory_idle
+from crosscast.prediction.corun.slowdowns import LINKS, Covariance, KernelSizes, Scale
+from support.mixes import NAMES, made_solo
+
+THREE = [made_solo(name) for name in ("bfs", "cfd", "crc")]
+
+
+def bare(name: str, **features: float) -> Solo:
+    return Solo(name, "s", "d", 1.0, features=features)
+
+
+def test_traits_are_what_more_than_half_of_the_applications_have() -> None:
+    solos = [
+        bare("a", utilisation=0.5, slowdown_low=1.1),
+        bare("b", utilisation=0.7),
+        bare("c", slowdown_low=1.0),
+        bare("d", ipc=2.0),
+        bare("e", utilisation=0.9),
+    ]
+    found = Traits.of(solos)
+    assert found.names == ("utilisation",)
+    assert_array_equal(found.matrix(solos).near[:, 0], [0.5, 0.7, 0.7, 0.7, 0.9])
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, float("nan")])
+def test_a_slowdown_with_a_microbenchmark_that_cannot_be_is_not_known(value: float) -> None:
+    solos = [bare("a", slowdown_low=1.5), bare("b", slowdown_low=3.0), bare("c", slowdown_low=value)]
+    near = Traits.of(solos).matrix(solos).near[:, 0]
+    assert_allclose(near, np.log([1.5, 3.0, np.sqrt(4.5)]))
+
+
+def test_a_share_of_0_is_a_share() -> None:
+    solos = [bare("a", utilisation=0.0), bare("b", utilisation=1.0)]
+    assert_array_equal(Traits.of(solos).matrix(solos).near[:, 0], [0.0, 1.0])
+
+
+def test_traits_that_are_all_the_same_tell_nothing_and_break_nothing() -> None:
+    solos = [bare(name, utilisation=0.5) for name in "abc"]
+    found = Traits.of(solos).matrix(solos)
+    assert_array_equal(found.load, np.zeros(3))
+
+
+def test_without_traits_the_load_is_the_lowest_rate_or_else_the_time_alone() -> None:
+    solos = [bare("a", k80_steps_per_s=1.0, v100_steps_per_s=2.0), bare("b", k80_steps_per_s=2.0)]
+    both = [replace(solo, features={"v100_steps_per_s": 4.0, **solo.features}) for solo in solos]
+    assert Traits.of(both).load == "k80_steps_per_s"
+    # Slower is more load.
+    load = Traits.of(both).matrix(both).load
+    assert load[0] > load[1]
+    solos = [bare("a"), replace(bare("b"), time_s=np.e**2), replace(bare("c"), time_s=None)]
+    found = Traits.of(solos)
+    assert found.load == "time_s"
+    assert_allclose(found.matrix(solos).load[2], 0.0, atol=1e-12)
+    unknown = [replace(solo, time_s=None) for solo in solos]
+    assert_array_equal(Traits.of(unknown).matrix(unknown).load, np.zeros(3))
+
+
+def test_a_load_that_is_not_known_is_the_mean_of_the_training_whoever_else_is_asked_about() -> None:
+    known = [bare("a", k80_steps_per_s=1.0), bare("b", k80_steps_per_s=9.0)]
+    found, new = Traits.of(known), bare("c")
+    for asked in ([new], [new, known[0]], [new, known[1]]):
+        assert_allclose(found.matrix(asked).load[0], 0.0, atol=1e-12)
+
+
+def test_who_leaves_the_memory_system_idle_is_known_by_its_use() -> None:
+    solos = [bare("a", memory_utilisation=0.001), bare("b", memory_utilisation=0.5), bare("c")]
+    assert leaves_memory_idle(solos).tolist() == [True, False, False]
+
+
+def test_rows_count_who_is_beside_whom() -> None:
+    bags = [(THREE[0], THREE[2]), (THREE[1], THREE[1], THREE[0])]
+    solos, places = applications_of(bags)
+    rows = CoRunnerRows.of(places, len(solos))
+    assert [solo.application for solo in solos] == ["bfs", "cfd", "crc"]
+    assert rows.own.tolist() == [0, 2, 1, 1, 0]
+    assert rows.beside.tolist() == [[0, 0, 1], [1, 0, 0], [1, 1, 0], [1, 1, 0], [0, 2, 0]]
+    assert rows.mix.tolist() == [0, 0, 1, 1, 1]
+    assert rows.members.tolist() == [2, 2, 3, 3, 3]
+
+
+def test_an_application_that_was_profiled_twice_is_two() -> None:
+    other = replace(THREE[0], features={"utilisation": 0.9})
+    solos, places = applications_of([(THREE[0], other), (THREE[0], THREE[1])])
+    assert [solo.application for solo in solos] == ["bfs", "bfs", "cfd"]
+    assert places == [[0, 1], [0, 2]]
+
+
+WITH = [made_solo(name, size) for name in NAMES for size in ("small", "tiny")]
+WITHOUT = [replace(solo, features={}) for solo in WITH]
+
+
+def training(bags: list[tuple[Solo, ...]]) -> Covariance:
+    solos, places = applications_of(bags)
+    return Covariance(Traits.of(solos).matrix(solos), CoRunnerRows.of(places, len(solos)))
+
+
+def bags_of(solos: list[Solo], seed: int, count: int = 12) -> list[tuple[Solo, ...]]:
+    random = np.random.default_rng(seed)
+    return [
+        tuple(solos[place] for place in random.choice(len(solos), size=random.integers(2, 5)))
+        for _ in range(count)
+    ]
+
+
+def moved(asked: Covariance, seed: int) -> KernelSizes:
+    sizes = KernelSizes.unfitted(asked.features.near.shape[1])
+    return sizes.moved(sizes.vector + np.random.default_rng(seed).normal(0, 0.7, len(sizes.vector)))
+
+
+@pytest.mark.parametrize("solos", [WITH, WITHOUT], ids=["traits", "no traits"])
+@given(seed=st.integers(0, 1000))
+@settings(max_examples=15, deadline=None)
+def test_it_is_symmetric_and_never_negative(solos: list[Solo], seed: int) -> None:
+    asked = training(bags_of(solos, seed))
+    covariance = asked.matrix(moved(asked, seed))
+    assert_allclose(covariance, covariance.T, rtol=1e-12, atol=1e-12)
+    assert np.linalg.eigvalsh(covariance).min() > -1e-9 * np.trace(covariance)
+
+
+@pytest.mark.parametrize("solos", [WITH, WITHOUT], ids=["traits", "no traits"])
+def test_its_slope_is_that_of_finite_differences(solos: list[Solo]) -> None:
+    asked = training(bags_of(solos, 3))
+    sizes = moved(asked, 3)
+    half = np.random.default_rng(3).normal(size=(len(asked.rows.own), len(asked.rows.own)))
+    weights = half + half.T
+    slope = asked.slope(sizes, asked.products(sizes), weights)
+    assert len(slope) == len(sizes.vector) - 1
+    for place, found in enumerate(slope):
+        step = np.zeros(len(sizes.vector))
+        step[place] = 1e-5
+        up, down = ((weights * asked.matrix(sizes.moved(sizes.vector + way * step))).sum() for way in (1, -1))
+        assert found == pytest.approx((up - down) / 2e-5, rel=1e-5, abs=1e-5)
+
+
+def test_sizes_come_back_from_their_vector() -> None:
+    sizes = moved(training(bags_of(WITH, 0)), 1)
+    again = sizes.moved(sizes.vector)
+    assert_allclose(again.variances, sizes.variances, rtol=1e-12)
+    assert_allclose(again.lengths, sizes.lengths, rtol=1e-12)
+    assert again.noise == pytest.approx(sizes.noise, rel=1e-12)
+    assert len(sizes.prior_spread) == len(sizes.vector)
+
+
+@given(st.sampled_from(sorted(LINKS)), st.floats(0.05, 49), st.integers(2, 9), st.floats(-0.5, 0.5))
+def test_slowdowns_come_back(link: str, slowdown: float, members: int, slope: float) -> None:
+    scale = Scale(link, -0.3, slope, 0.2)
+    values, count = np.array([slowdown]), np.array([float(members)])
+    assert scale.back(scale.to(values, count), count)[0] == pytest.approx(slowdown, rel=1e-9)
+
+
+@given(st.sampled_from(sorted(LINKS)), st.floats(-1e6, 1e6))
+def test_whatever_the_number_the_slowdown_is_one(link: str, number: float) -> None:
+    slowdown = LINKS[link].back(np.array([number]))[0]
+    assert 0 <= slowdown <= 50 + 1e-9
+    assert np.isfinite(slowdown)
+
+
+@given(st.sampled_from(sorted(LINKS)), st.floats(0.1, 40), st.floats(0.01, 5))
+def test_larger_numbers_are_larger_slowdowns(link: str, slowdown: float, more: float) -> None:
+    first, second = LINKS[link].to(np.array([slowdown, slowdown + more]))
+    assert first < second

@@ -1,0 +1,207 @@
+"""Errors on what was left out, and how far intervals reach by them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+
+from crosscast.arrays import Integers, Reals
+from crosscast.errors import InputError
+from crosscast.prediction.corun.mix_times import even_slowdown, mix_times, with_fewer
+from crosscast.prediction.intervals import Residuals
+from support.mix_times import mix_time
+
+GROUPS = tuple("abcdefgh")
+
+
+def made(seed: int = 0, *, slope: float = 0.0, values: bool = True) -> Residuals:
+    """Errors of eight groups, 60 each, whose spread rises with the logarithm of what is predicted."""
+    random = np.random.default_rng(seed)
+    log_value = random.uniform(-0.2, 1.0, 480)
+    spread = 0.05 + slope * np.maximum(log_value, 0)
+    return Residuals(
+        random.normal(0, spread),
+        np.repeat(np.arange(8), 60),
+        GROUPS,
+        np.arange(480) // 2,
+        log_value if values else None,
+    )
+
+
+@given(st.integers(0, 200), st.floats(0.05, 0.9), st.floats(0.0, 0.5))
+@settings(max_examples=30, deadline=None)
+def test_the_more_often_an_interval_is_to_hold_the_further_it_reaches(
+    seed: int, level: float, slope: float
+) -> None:
+    errors = made(seed, slope=slope)
+    near, far = errors.reach(level, 0.5), errors.reach(level + 0.09, 0.5)
+    assert 0 < near <= far
+
+
+def test_intervals_hold_about_as_often_as_they_say() -> None:
+    shares: dict[float, list[float]] = {0.5: [], 0.9: []}
+    for seed in range(12):
+        errors, new = made(seed, slope=0.2), made(seed + 100, slope=0.2)
+        assert new.log_value is not None
+        for level, found in shares.items():
+            held = np.abs(new.log_error) <= errors.reach(level, new.log_value)
+            found.append(float(held.mean()))
+    for level, found in shares.items():
+        assert np.mean(found) == pytest.approx(level, abs=0.03)
+
+
+def test_intervals_are_wider_where_larger_values_are_less_sure() -> None:
+    errors = made(slope=0.4)
+    reach = errors.reach(0.9, np.array([-1.0, 0.0, 0.5, 1.0]))
+    assert reach[0] == reach[1]
+    assert reach[3] > reach[2] > 2 * reach[1]
+
+
+@pytest.mark.parametrize("errors", [made(values=False), made(slope=-0.04)], ids=["untold", "surer"])
+def test_intervals_are_never_narrower_for_larger_values(errors: Residuals) -> None:
+    reach = errors.reach(0.9, np.array([0.0, 2.0]))
+    assert reach[0] == pytest.approx(reach[1])
+
+
+def test_errors_that_are_all_0_reach_nowhere() -> None:
+    errors = Residuals(np.zeros(4), np.array([0, 0, 1, 1]), ("a", "b"), None, np.array([0.1, 0.2, 0.3, 0.4]))
+    assert errors.reach(0.9, 0.3) == 0
+
+
+def test_asking_again_gives_the_same() -> None:
+    errors = made(slope=0.2)
+    first = errors.reach(0.9, 0.4)
+    errors.reach(0.5, 0.4)
+    assert errors.reach(0.9, 0.4) == first
+    assert made(slope=0.2).reach(0.9, 0.4) == first
+
+
+def test_absurd_errors_reach_as_far_as_there_are_numbers() -> None:
+    errors = made(slope=0.3)
+    absurd = Residuals(1e6 * errors.log_error, errors.group, GROUPS, errors.mix, errors.log_value)
+    assert_array_equal(absurd.reach(0.9, np.array([0.0, 200.0])), [100.0, 100.0])
+
+
+TIMES = st.lists(st.floats(0.01, 100), min_size=2, max_size=5)
+
+
+def by_number(each: dict[int, float]) -> Callable[[tuple[int, ...]], list[float]]:
+    """Slowdowns that depend on how many run."""
+    return lambda running: [each[len(running)]] * len(running)
+
+
+def test_three_that_end_one_by_one() -> None:
+    """Of 1, 2 and 4 s: 3 s until the first ends; then 1 s of work at 2; then 2 s alone."""
+    assert mix_time([1.0, 2.0, 4.0], by_number({3: 3.0, 2: 2.0})) == pytest.approx(3 + 2 + 2)
+
+
+def test_the_one_that_ends_first_is_told_by_its_slowdown_not_by_its_time_alone() -> None:
+    """The short one is slowed down so much that the long one ends first, after 3 s; 0.7 s are left."""
+    asked = []
+
+    def slowdowns(running: tuple[int, ...]) -> list[float]:
+        asked.append(running)
+        return [10.0, 1.5]
+
+    assert mix_time([1.0, 2.0], slowdowns) == pytest.approx(3 + 0.7)
+    assert asked == [(0, 1)]
+
+
+def test_those_that_are_left_are_named_by_their_places() -> None:
+    asked = []
+
+    def slowdowns(running: tuple[int, ...]) -> list[float]:
+        asked.append(running)
+        return [1.0] * len(running)
+
+    assert mix_time([3.0, 1.0, 2.0], slowdowns) == pytest.approx(3.0)
+    assert asked == [(0, 1, 2), (0, 2)]
+
+
+def test_a_mix_of_one_ends_with_it_and_one_of_equals_at_once() -> None:
+    assert mix_time([2.5], by_number({})) == 2.5
+    assert mix_time([0.1, 0.1, 0.1], by_number({3: 2.7})) == pytest.approx(0.27)
+
+
+@given(TIMES, st.data())
+def test_times_lie_between_the_longest_and_the_sum(times: list[float], data: st.DataObject) -> None:
+    """If nobody is faster in company, nor slower than if they took turns."""
+    each = {n: data.draw(st.floats(1, n)) for n in range(2, len(times) + 1)}
+    time = mix_time(times, by_number(each))
+    assert max(times) * (1 - 1e-9) <= time <= sum(times) * (1 + 1e-9)
+
+
+@given(TIMES)
+def test_undisturbed_members_take_as_long_as_the_longest(times: list[float]) -> None:
+    assert mix_time(times, lambda running: [1.0] * len(running)) == pytest.approx(max(times))
+
+
+@given(TIMES)
+def test_members_that_take_turns_take_the_sum(times: list[float]) -> None:
+    assert mix_time(times, lambda running: [float(len(running))] * len(running)) == pytest.approx(sum(times))
+
+
+@given(st.lists(st.tuples(st.floats(0.01, 100), st.floats(1, 5)), min_size=2, max_size=5), st.randoms())
+def test_the_order_of_the_members_does_not_matter(members: list[tuple[float, float]], random: Random) -> None:
+    shuffled = random.sample(members, len(members))
+
+    def took(bag: list[tuple[float, float]]) -> float:
+        return mix_time([time for time, _ in bag], lambda running: [bag[place][1] for place in running])
+
+    assert took(shuffled) == pytest.approx(took(members))
+
+
+@given(TIMES, st.floats(0.1, 10))
+def test_twice_the_times_are_twice_the_time(times: list[float], factor: float) -> None:
+    slowed = by_number({2: 1.4, 3: 2.2, 4: 2.5, 5: 4.0})
+    longer = mix_time([factor * each for each in times], slowed)
+    assert longer == pytest.approx(factor * mix_time(times, slowed))
+
+
+@given(st.lists(TIMES.filter(lambda times: len(times) >= 3).map(lambda times: times[:3]), min_size=1))
+def test_many_bags_take_what_each_takes_by_itself(bags: list[list[float]]) -> None:
+    slowed = np.array([2.0, 1.5, 1.2])
+
+    def left(rows: Integers, places: Integers) -> Reals:
+        return np.tile(slowed[places] - 0.1, (len(rows), 1))
+
+    together = mix_times(np.array(bags), np.tile(slowed, (len(bags), 1)), left)
+    for place, times in enumerate(bags):
+        alone = mix_time(
+            times, lambda running: [slowed[each] - (0.1 if len(running) < 3 else 0.0) for each in running]
+        )
+        assert alone == pytest.approx(together[place])
+
+
+@pytest.mark.parametrize(("times", "slowed"), [([np.nan, 1.0], [2.0, 2.0]), ([1.0, 1.0], [2.0, np.nan])])
+def test_what_is_not_known_makes_a_time_unknown(times: list[float], slowed: list[float]) -> None:
+    assert np.isnan(mix_time(times, lambda running: slowed))
+
+
+@pytest.mark.parametrize(
+    ("times", "slowed", "name"), [([0.0, 1.0], 2.0, "isolated times"), ([1.0, 2.0], -1.0, "slowdowns")]
+)
+def test_times_and_slowdowns_are_above_0(times: list[float], slowed: float, name: str) -> None:
+    with pytest.raises(InputError, match=rf"^{name}: expected numbers above 0, found"):
+        mix_time(times, lambda running: [slowed] * len(running))
+
+
+@given(TIMES, st.floats(1, 5))
+def test_an_even_slowdown_is_found_again_from_the_time(times: list[float], slowdown: float) -> None:
+    members = len(times)
+    time = mix_time(
+        times, lambda running: with_fewer(np.full(len(running), slowdown), members, len(running)).tolist()
+    )
+    found = even_slowdown(np.array([times]), np.array([time]))
+    assert found == pytest.approx([slowdown], rel=1e-6, abs=1e-6)
+
+
+def test_an_even_slowdown_is_never_below_1_and_ends_there() -> None:
+    assert even_slowdown(np.array([[1.0, 2.0]]), np.array([1.9])).tolist() == [1.0]
+    assert [float(with_fewer(np.array(2.0), 3, left)) for left in (1, 2, 3)] == [1.0, 1.5, 2.0]

@@ -1,0 +1,382 @@
+"""The default model of co-running: what it predicts of made-up bags, its laws, and what it refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations, combinations_with_replacement, permutations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from crosscast.arrays import Reals
+from crosscast.data.corun import Bag, CoRuns, Member, Solo
+from crosscast.errors import InputError
+from crosscast.prediction.corun.features import CoRunnerRows, Traits, applications_of
+from crosscast.prediction.corun.forecast import CoRunPrediction
+from crosscast.prediction.corun.process import Process, ProcessPredictor
+from crosscast.prediction.corun.slowdowns import Covariance, KernelSizes
+from crosscast.prediction.corun.training import Posterior, fit_slowdowns, fitted_sizes, inverse_of
+from support.mix_times import mix_time
+from support.mixes import NAMES, made_bag, made_co_runs, made_solo, true_slowdowns
+
+BOTH = made_co_runs(NAMES, bags=(2, 3))
+NEW = [made_solo(name) for name in ("gem", "hmm", "kmeans")]
+ASKED = [(NEW[0], NEW[1]), (NEW[2], BOTH.solos[0]), tuple(NEW), (*NEW, BOTH.solos[1]), (NEW[0], NEW[0])]
+
+
+@pytest.fixture(scope="module")
+def fitted() -> ProcessPredictor:
+    return Process().fit(BOTH, 0)
+
+
+def bare(co_runs: CoRuns) -> CoRuns:
+    """Without any feature, as where only names, times and slowdowns were published."""
+    solos = {solo.key: replace(solo, features={}, power_w=None) for solo in co_runs.solos}
+    bags = tuple(
+        replace(
+            bag, members=tuple(replace(each, solo=solos[each.solo.key]) for each in bag.members), power_w=None
+        )
+        for bag in co_runs.bags
+    )
+    return CoRuns(co_runs.label, tuple(solos.values()), bags)
+
+
+def changed(bags: tuple[Bag, ...], slowdown: float) -> tuple[Bag, ...]:
+    return tuple(
+        replace(bag, members=tuple(replace(each, slowdown=slowdown) for each in bag.members)) for bag in bags
+    )
+
+
+def assert_same(first: CoRunPrediction, second: CoRunPrediction) -> None:
+    for one, other in zip(first.slowdown, second.slowdown, strict=True):
+        assert_array_equal(one, other)
+    for name in ("time_s", "power_w", "fits"):
+        assert_array_equal(getattr(first, name), getattr(second, name))
+
+
+def error_of(predicted: CoRunPrediction, bags: Sequence[tuple[Solo, ...]]) -> float:
+    true = np.concatenate([true_slowdowns(bag) for bag in bags])
+    return float(np.abs(np.concatenate(predicted.slowdown) / true - 1).mean())
+
+
+def test_slowdowns_of_new_applications_are_found(fitted: ProcessPredictor) -> None:
+    bags = [bag for members in (2, 3) for bag in combinations_with_replacement(NEW, members)]
+    found = error_of(fitted.predict(bags), bags)
+    mean = float(np.exp(np.mean([np.log(each.slowdown or 1) for bag in BOTH.bags for each in bag.members])))
+    of_mean = np.abs(mean / np.concatenate([true_slowdowns(bag) for bag in bags]) - 1).mean()
+    assert found < 0.12
+    assert found < of_mean / 2
+
+
+def test_slowdowns_of_bags_of_known_applications_are_found() -> None:
+    """Each tenth bag is new."""
+    new = [bag.solos for bag in BOTH.bags[::10]]
+    rest = tuple(bag for place, bag in enumerate(BOTH.bags) if place % 10)
+    predicted = Process().fit(replace(BOTH, bags=rest), 0).predict(new)
+    assert error_of(predicted, new) < 0.05
+
+
+def test_bags_of_a_size_that_was_never_seen_are_predicted(fitted: ProcessPredictor) -> None:
+    bags = list(combinations_with_replacement([*NEW, *BOTH.solos[:2]], 4))
+    assert error_of(fitted.predict(bags), bags) < 0.2
+
+
+def test_times_lie_between_the_longest_alone_and_all_one_after_another(fitted: ProcessPredictor) -> None:
+    for bag, time in zip(ASKED, fitted.predict(ASKED).time_s, strict=True):
+        alone = [solo.time_s or 0.0 for solo in bag]
+        assert max(alone) < time < 1.3 * sum(alone)
+
+
+@pytest.mark.parametrize("copies", [1, 20], ids=["few", "many"])
+def test_times_follow_from_the_slowdowns_of_those_that_still_run(
+    fitted: ProcessPredictor, copies: int
+) -> None:
+    bag = ASKED[3]
+
+    def slowdowns_of(places: tuple[int, ...]) -> list[float]:
+        part = tuple(bag[place] for place in places)
+        found: list[float] = fitted.predict([part]).slowdown[0].tolist()
+        return found
+
+    time = mix_time([solo.time_s or 0.0 for solo in bag], slowdowns_of)
+    assert_allclose(fitted.predict([bag] * copies).time_s, fitted.time_factor * time, rtol=1e-9)
+
+
+@pytest.mark.parametrize("features", [True, False], ids=["traits", "no traits"])
+def test_the_order_of_members_only_permutes(fitted: ProcessPredictor, features: bool) -> None:
+    predictor = fitted if features else Process().fit(bare(BOTH), 0)
+    bag = ASKED[3] if features else bare(BOTH).bags[-20].solos
+    orders = list(permutations(range(len(bag))))
+    found = predictor.predict([tuple(bag[place] for place in order) for order in orders])
+    for order, slowdown in zip(orders, found.slowdown, strict=True):
+        assert_allclose(slowdown, found.slowdown[0][list(order)], rtol=1e-10)
+    for name in ("time_s", "power_w", "fits"):
+        assert_allclose(getattr(found, name), getattr(found, name)[0], rtol=1e-10)
+
+
+def test_the_order_of_training_bags_and_of_their_members_hardly_matters() -> None:
+    """But for the lots of trees, so without them."""
+    turned = tuple(made_bag(bag.solos[::-1]) for bag in BOTH.bags[::-1])
+    first, second = (
+        Process(trees=False).fit(replace(BOTH, bags=bags), 0).predict(ASKED) for bags in (BOTH.bags, turned)
+    )
+    assert_allclose(np.concatenate(first.slowdown), np.concatenate(second.slowdown), rtol=1e-3)
+
+
+def test_bags_that_are_asked_together_get_what_they_get_alone(fitted: ProcessPredictor) -> None:
+    """Few bags are predicted with all parts of them at once, many without."""
+    many = fitted.predict(ASKED * 8)
+    for place, bag in enumerate(ASKED):
+        alone = fitted.predict([bag])
+        assert_allclose(many.slowdown[place], alone.slowdown[0], rtol=1e-10)
+        assert_allclose(many.time_s[place], alone.time_s[0], rtol=1e-10)
+
+
+def test_the_same_seed_gives_the_same_bytes_and_another_one_other_trees(fitted: ProcessPredictor) -> None:
+    again = Process().fit(BOTH, 0).state()
+    for name, array in fitted.state().items():
+        assert again[name].tobytes() == array.tobytes()
+    other = Process().fit(BOTH, 1).state()
+    assert other["slowdowns.trees.leaf_value"].tobytes() != again["slowdowns.trees.leaf_value"].tobytes()
+    assert other["slowdowns.variances"].tobytes() == again["slowdowns.variances"].tobytes()
+
+
+@pytest.mark.parametrize("features", [True, False], ids=["traits", "no traits"])
+def test_small_arrays_say_what_the_whole_covariance_says(features: bool) -> None:
+    """Covariances with all training rows, times what each weighs; of new applications and known ones."""
+    runs = BOTH if features else bare(BOTH)
+    process = fit_slowdowns(runs.bags, 0, trees=False)
+    twice = (NEW[0], NEW[1], NEW[1], runs.bags[0].solos[0])
+    asked = [*ASKED, twice] if features else [bag.solos[::-1] for bag in runs.bags[::9]]
+    training = [bag.solos for bag in runs.bags]
+    solos, places = applications_of([*training, *asked])
+    rows = CoRunnerRows.of(places, len(solos))
+    n = sum(len(bag) for bag in training)
+    covariance = Covariance(process.traits.matrix(solos), rows).matrix(process.sizes)
+    slowdown = np.array([each.slowdown for bag in runs.bags for each in bag.members], dtype=np.float64)
+    values = process.scale.to(slowdown, rows.members[:n])
+    inverse, _ = inverse_of(covariance[:n, :n], process.sizes.noise)
+    whole = process.scale.back(covariance[n:, :n] @ inverse @ values, rows.members[n:])
+    found, places = process.of_mixes(asked)
+    assert_allclose(np.concatenate(found.slowdowns(places)), whole, rtol=1e-6)
+
+
+def test_measured_bags_of_a_new_application_move_the_predictions_of_its_others() -> None:
+    """One that its features do not tell: it suffers twice as much as others like it."""
+    odd = made_solo("odd")
+
+    def suffering(solos: tuple[Solo, ...]) -> Bag:
+        bag = made_bag(solos)
+        return replace(
+            bag,
+            members=tuple(
+                replace(each, slowdown=2 * (each.slowdown or 0)) if each.solo is odd else each
+                for each in bag.members
+            ),
+        )
+
+    new = [suffering((odd, solo)) for solo in BOTH.solos]
+    asked, probes = [bag.solos for bag in new[2:]], tuple(new[:2])
+    true = np.array([bag.members[0].slowdown for bag in new[2:]], dtype=np.float64)
+
+    def error(bags: tuple[Bag, ...]) -> float:
+        found = Process().fit(replace(BOTH, bags=bags), 0).predict(asked).slowdown
+        return float(np.abs(np.array([each[0] for each in found]) / true - 1).mean())
+
+    without, with_probes = error(BOTH.bags), error((*BOTH.bags, *probes))
+    assert without > 0.35
+    assert with_probes < without / 2
+
+
+def test_members_that_leave_the_memory_system_idle_have_a_slowdown_of_their_own() -> None:
+    idle = made_solo("idle", memory_utilisation=0.0)
+    busy = [made_solo(name, memory_utilisation=0.5) for name in NAMES[:4]]
+    bags = []
+    for first in busy:
+        for second in [*busy, idle]:
+            bag = made_bag((first, second))
+            members = tuple(
+                replace(each, slowdown=1.01) if each.solo is idle else each for each in bag.members
+            )
+            bags.append(replace(bag, members=members))
+    found = Process().fit(CoRuns("idle", (*busy, idle), tuple(bags)), 0)
+    predicted = found.predict([(idle, busy[0]), (busy[0], busy[1])]).slowdown
+    assert predicted[0][0] == pytest.approx(1.01)
+    assert predicted[1].min() > 1.05
+    again = ProcessPredictor.from_state(found.state())
+    assert again.predict([(idle, busy[0])]).slowdown[0][0] == pytest.approx(1.01)
+
+
+@pytest.mark.parametrize("link", ["traits", "no traits"])
+def test_slowdowns_that_are_all_the_same_are_predicted(link: str) -> None:
+    runs = BOTH if link == "traits" else bare(BOTH)
+    found = Process().fit(replace(runs, bags=changed(runs.bags, 1.5)), 0).predict([runs.bags[0].solos])
+    assert_allclose(found.slowdown[0], 1.5, rtol=1e-6)
+
+
+def test_one_application_alone_can_be_learned_from() -> None:
+    runs = made_co_runs(NAMES[:1], sizes=("small", "tiny"))
+    assert len(runs.bags) == 3
+    found = Process().fit(runs, 0).predict([runs.bags[1].solos])
+    assert_allclose(found.slowdown[0], true_slowdowns(runs.bags[1].solos), rtol=0.2)
+
+
+def test_traits_that_are_all_the_same_can_be_learned_from() -> None:
+    solos = [replace(made_solo(name), features={"utilisation": 0.6}) for name in NAMES]
+    bags = tuple(made_bag(pair) for pair in combinations_with_replacement(solos, 2))
+    found = Process().fit(CoRuns("same", tuple(solos), bags), 0).predict([(solos[0], solos[1])])
+    assert_allclose(found.slowdown[0], true_slowdowns((solos[0], solos[1])), rtol=0.02)
+
+
+@pytest.mark.parametrize("features", [{}, {"utilisation": float("nan")}, {"utilisation": 0.0}])
+def test_an_application_whose_counters_are_missing_or_0_is_predicted(
+    fitted: ProcessPredictor, features: dict[str, float]
+) -> None:
+    unknown = replace(NEW[0], features=features)
+    found = fitted.predict([(unknown, NEW[1])])
+    assert np.isfinite(found.slowdown[0]).all()
+    assert np.isfinite(found.time_s).all()
+
+
+def test_without_times_alone_slowdowns_are_predicted_and_times_are_not(fitted: ProcessPredictor) -> None:
+    untimed = replace(NEW[0], time_s=None)
+    found = fitted.predict([(untimed, NEW[1]), (NEW[0], NEW[1])])
+    assert np.isfinite(np.concatenate(found.slowdown)).all()
+    assert np.isnan(found.time_s[0])
+    assert np.isfinite(found.time_s[1])
+
+
+def test_bags_with_a_failed_member_or_without_slowdowns_teach_nothing(fitted: ProcessPredictor) -> None:
+    wrong = [
+        replace(bag, members=(replace(bag.members[0], slowdown=9.0, failure="killed"), *bag.members[1:]))
+        for bag in changed(BOTH.bags[:5], 9.0)
+    ]
+    zero = [
+        replace(
+            bag, members=(Member(bag.members[0].solo, unknown), *bag.members[1:]), power_w=None, fits=None
+        )
+        for bag, unknown in zip(BOTH.bags[5:7], (0.0, None), strict=True)
+    ]
+    runs = replace(BOTH, bags=(*BOTH.bags, *wrong, *zero))
+    assert_same(Process().fit(runs, 0).predict(ASKED), fitted.predict(ASKED))
+
+
+def test_two_bags_are_too_few() -> None:
+    with pytest.raises(InputError, match=r"^made up: expected at least 3 mixes with slowdowns .* found 2$"):
+        Process().fit(replace(BOTH, bags=BOTH.bags[:2]), 0)
+
+
+def test_a_refit_takes_what_was_found(fitted: ProcessPredictor) -> None:
+    part = replace(BOTH, bags=BOTH.bags[:40])
+    again = Process().refit(fitted).fit(part, 0)
+    assert_array_equal(again.slowdowns.sizes.variances, fitted.slowdowns.sizes.variances)
+    assert again.slowdowns.scale.link == fitted.slowdowns.scale.link == "logarithm"
+
+
+def test_a_refit_finds_its_own_where_a_part_has_other_traits_in_common() -> None:
+    """Four of seven applications have it; of six, three, which is not most."""
+    known = [made_solo(name) for name in NAMES[:4]]
+    others = [replace(made_solo(name), features={"utilisation": 0.5}) for name in ("nw", "gem", "hmm")]
+    solos = [
+        replace(solo, features={**solo.features, "slowdown_low": 1.5 + 0.1 * place})
+        for place, solo in enumerate(known)
+    ]
+    bags = tuple(made_bag(pair) for pair in combinations_with_replacement([*solos, *others], 2))
+    runs = CoRuns("some", (*solos, *others), bags)
+    found = Process().fit(runs, 0)
+    assert "slowdown_low" in found.slowdowns.traits.names
+    part = replace(runs, bags=tuple(bag for bag in bags if NAMES[0] not in bag.applications))
+    again = Process().refit(found).fit(part, 0)
+    assert "slowdown_low" not in again.slowdowns.traits.names
+    assert np.isfinite(np.concatenate(again.predict([bags[0].solos]).slowdown)).all()
+
+
+def test_no_bags_are_predicted_as_nothing(fitted: ProcessPredictor) -> None:
+    found = fitted.predict([])
+    assert found.slowdown == ()
+    assert found.time_s.shape == (0,)
+
+
+def test_names_tell_both_forms_apart() -> None:
+    assert (Process().name, Process(trees=False).name) == ("process", "process-alone")
+    assert Traits.of(BOTH.solos).names == ("utilisation", "inflicted_high")
+
+
+def test_more_members_than_were_trained_on_slow_down_by_what_pairs_add_up_to_at_least() -> None:
+    co_runs = made_co_runs()
+    predictor = Process().fit(co_runs, 0)
+    for bag in combinations(co_runs.solos, 4):
+        pairs = {
+            (i, j): slow
+            for (i, j) in combinations(range(4), 2)
+            for slow in predictor.predict([(bag[i], bag[j])]).slowdown
+        }
+        for place, slowdown in enumerate(predictor.predict([bag]).slowdown[0].tolist()):
+            own = [max(slow[pair.index(place)] - 1, 0.0) for pair, slow in pairs.items() if place in pair]
+            assert slowdown >= 1 + sum(own) - 1e-12
+
+
+def covariance_of(seed: int, count: int = 15) -> Reals:
+    half = np.random.default_rng(seed).normal(size=(count, 4))
+    found: Reals = half @ half.T
+    return found
+
+
+@given(st.integers(0, 1000), st.integers(1, 10))
+@settings(max_examples=25, deadline=None)
+def test_what_is_said_without_some_rows_is_what_a_fit_without_them_says(seed: int, out: int) -> None:
+    random = np.random.default_rng(seed)
+    covariance, values = covariance_of(seed), random.normal(size=15)
+    rows = random.choice(15, out, replace=False)
+    rest = np.setdiff1d(np.arange(15), rows)
+    refit = Posterior.of(covariance[np.ix_(rest, rest)], 0.1, values[rest])
+    assert_allclose(
+        Posterior.of(covariance, 0.1, values).without(rows),
+        covariance[np.ix_(rows, rest)] @ refit.weights,
+        rtol=1e-8,
+        atol=1e-8,
+    )
+
+
+def test_an_inverse_and_its_determinant_are_those_of_numpy_also_where_rows_are_alike() -> None:
+    covariance = covariance_of(5)
+    noisy = covariance + 0.2 * np.eye(15)
+    inverse, log_determinant = inverse_of(covariance, 0.2)
+    assert_allclose(inverse, np.linalg.inv(noisy), rtol=1e-10, atol=1e-10)
+    assert log_determinant == pytest.approx(np.linalg.slogdet(noisy)[1], rel=1e-12)
+    """The least noise that is fitted, beside the largest variance."""
+    inverse, _ = inverse_of(np.full((400, 400), 40.0), 2.5e-4)
+    noisy = np.full((400, 400), 40.0) + 2.5e-4 * np.eye(400)
+    assert_allclose(inverse @ noisy, np.eye(400), atol=1e-5)
+    with pytest.raises(InputError, match=r"^mixes: expected slowdowns and features of usual size"):
+        inverse_of(-np.eye(3), 0.1)
+
+
+def test_sizes_that_are_fitted_are_likelier_than_others_and_find_the_noise() -> None:
+    solos = [made_solo(name, size) for name in NAMES[:4] for size in ("small", "tiny")]
+    bags = [(first, second) for first in solos for second in solos]
+    known, places = applications_of(bags)
+    training = Covariance(Traits.of(known).matrix(known), CoRunnerRows.of(places, len(known)))
+    start = KernelSizes.unfitted(training.features.near.shape[1])
+    random = np.random.default_rng(0)
+    n = len(training.rows.own)
+    truth = np.linalg.cholesky(training.matrix(start) + 1e-9 * np.eye(n)) @ random.normal(size=n)
+    values = truth + random.normal(0, 0.2, n)
+    found = fitted_sizes(training, values - values.mean())
+    assert found.noise == pytest.approx(0.04, rel=0.4)
+
+    def likelihood(sizes: KernelSizes) -> float:
+        inverse, log_determinant = inverse_of(training.matrix(sizes), sizes.noise)
+        away = (sizes.vector - start.vector) / start.prior_spread
+        centred = values - values.mean()
+        return float(-(centred @ inverse @ centred + log_determinant + away @ away) / 2)
+
+    best = likelihood(found)
+    assert best > likelihood(start)
+    for _ in range(5):
+        other = found.moved(found.vector + random.normal(0, 0.3, len(found.vector)))
+        assert likelihood(other) < best

@@ -1,0 +1,214 @@
+"""Features of Moolchandani et al. 2022: which fairness stands for a bag, columns, published combinations."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise, permutations
+
+import numpy as np
+import pytest
+from sklearn.preprocessing import MinMaxScaler
+
+from crosscast.data.corun import Solo
+from crosscast.errors import InputError
+from crosscast.prediction.corun.moolchandani2022 import own_first
+from crosscast.prediction.corun.moolchandani2022_features import (
+    CONCURRENT,
+    FAIRNESS,
+    INDIVIDUAL,
+    PERFORMANCE,
+    POWER,
+    FairnessChoice,
+    MixColumns,
+    fairness_with,
+    other_features,
+    unknown_features,
+    value_of,
+)
+from crosscast.studies.moolchandani2022_published import FIGURE_7, FIGURE_8, REPORTED_MAPE, TABLE_7
+from support.published_mixes import made_co_runs, without
+
+FAIR = {"fairness_low": 0.9, "fairness_medium": 0.6, "fairness_high": 0.3}
+
+
+def solo(name: str, **features: float) -> Solo:
+    return Solo(name, "s", "d", 1.0, features=features)
+
+
+def missing(amount: float, **more: float) -> Solo:
+    return solo(f"misses {amount}", llc_miss=amount, **FAIR, **more)
+
+
+PAIRS = [(missing(a), missing(b)) for a in (0.0, 0.3, 0.9) for b in (0.0, 0.3, 0.9)]
+
+
+def test_the_thresholds_part_the_sums_in_thirds() -> None:
+    choice = FairnessChoice.fit(PAIRS)
+    assert choice.pressure == "llc_miss"
+    levels = choice.levels(PAIRS)
+    assert np.bincount(levels.ravel()).tolist() == [6, 6, 6]
+
+
+def test_the_others_not_the_member_itself_decide() -> None:
+    choice = FairnessChoice.fit(PAIRS)
+    assert choice.fairness([(missing(0.0), missing(0.9))]).tolist() == [[0.3, 0.9]]
+
+
+def test_of_three_the_misses_of_both_others_count() -> None:
+    choice = FairnessChoice("llc_miss", 0.0, np.array([0.5, 1.0]))
+    assert choice.levels([(missing(0.4), missing(0.4), missing(0.8))]).tolist() == [[2, 2, 1]]
+    assert choice.sums([(missing(0.4), missing(0.4), missing(0.8))])[0] == pytest.approx([1.2, 1.2, 0.8])
+
+
+@pytest.mark.parametrize("counter", ["inflicted_high", "bandwidth_bytes_per_s"])
+def test_without_counters_something_else_tells_the_pressure(counter: str) -> None:
+    bags = [
+        (solo("a", **{counter: a}, **FAIR), solo("b", **{counter: b}, **FAIR))
+        for a in (1, 2, 3)
+        for b in (1, 2, 3)
+    ]
+    choice = FairnessChoice.fit(bags)
+    assert choice.pressure == counter
+    assert choice.fairness([bags[2]]).tolist() == [[0.3, 0.9]]
+
+
+def test_without_a_pressure_that_counts_something_else_tells_it_or_all_are_medium() -> None:
+    bags = [(missing(0.0, inflicted_high=1.0), missing(0.0, inflicted_high=3.0))]
+    assert FairnessChoice.fit(bags).pressure == "inflicted_high"
+    choice = FairnessChoice("llc_miss", 0.7, np.array([0.5, 0.8]))
+    assert choice.sums([(missing(0.0), solo("unknown"))]).tolist() == [[0.7, 0.0]]
+    bags = [(solo("a", **FAIR), solo("b", **FAIR))]
+    assert FairnessChoice.fit(bags).fairness(bags).tolist() == [[0.6, 0.6]]
+
+
+def test_fairness_follows_from_both_slowdowns_where_it_was_not_written_down() -> None:
+    known = solo("a", slowdown_low=1.5, inflicted_low=2.0, slowdown_high=3.0)
+    assert fairness_with(known, "low") == pytest.approx(0.75)
+    assert np.isnan([fairness_with(known, level) for level in ("medium", "high")]).all()
+    assert fairness_with(replace(known, features={**known.features, "fairness_low": 0.5}), "low") == 0.5
+
+
+def test_published_combinations_are_those_of_the_paper() -> None:
+    assert len({frozenset(each.features) for each in TABLE_7}) == 20
+    known = {*INDIVIDUAL, *CONCURRENT, FAIRNESS}
+    assert all(
+        set(each.features) <= known and len(set(each.features)) == len(each.features) for each in TABLE_7
+    )
+    assert TABLE_7[15] == POWER
+    assert set(POWER.features) == {"CPU_power", "GPU_power", "LLC_miss", "fairness"}
+    sets = [set(each.features) for each in FIGURE_7]
+    assert [len(each) for each in sets] == [8, 9, 10, 11]
+    assert all(fewer < more for fewer, more in pairwise(sets))
+    assert FIGURE_7[-1] is PERFORMANCE
+    assert set(REPORTED_MAPE) == {each.name for each in TABLE_7}
+    assert REPORTED_MAPE["comb16"]["forest"] == 3.59
+    assert min(REPORTED_MAPE["comb20"].values()) == REPORTED_MAPE["comb20"]["boosting"] == 3.62
+
+
+@pytest.mark.parametrize(
+    ("numbers", "concurrent"),
+    [((1, 2, 3, 4, 5, 6, 10, 11, 13, 14, 16), False), ((7, 8, 9, 12, 15, 17, 18, 19, 20), True)],
+)
+def test_those_that_need_a_run_of_the_bag_are_those_of_section_7_1(
+    numbers: tuple[int, ...], concurrent: bool
+) -> None:
+    assert {bool(TABLE_7[number - 1].concurrent) for number in numbers} == {concurrent}
+
+
+def test_figure_8_has_every_row_with_neither_either_and_both_times() -> None:
+    for row in FIGURE_8:
+        without, cpu, gpu, both = (set(each.features) for each in row)
+        assert cpu - without == {"CPU_time"}
+        assert gpu - without == {"GPU_time"}
+        assert both == cpu | gpu
+    names = [each.name for row in FIGURE_8 for each in row]
+    assert len(set(names)) == len(names)
+    assert "ALU+SSE+fairness+CPU_time" in names
+
+
+NAMES = ("CPU_time", "GPU_time", "LLC_miss", FAIRNESS)
+BAGS = [bag.solos for bag in made_co_runs((3,), applications=6).bags]
+
+
+def test_features_scale_as_scikit_learn_scales_them() -> None:
+    columns = MixColumns.fit(NAMES, BAGS)
+    values, _ = columns.of(BAGS)
+    fairness = columns.choice.fairness(BAGS)
+    raw = np.array(
+        [
+            [*(value_of(solo, name) for name in NAMES[:3]), fair]
+            for bag, fairs in zip(BAGS, fairness, strict=True)
+            for solo, fair in zip(bag, fairs, strict=True)
+        ]
+    )
+    expected = MinMaxScaler().fit_transform(raw)
+    found = np.concatenate(
+        [each[np.argsort(order)] for each, order in zip(values, columns.of(BAGS)[1], strict=True)]
+    )
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+
+
+def test_the_longest_alone_comes_first_and_members_without_a_time_last() -> None:
+    _, order = MixColumns.fit(NAMES, BAGS).of(BAGS)
+    for bag, places in zip(BAGS, order, strict=True):
+        times = [bag[place].time_s or 0.0 for place in places]
+        assert times == sorted(times, reverse=True)
+    bag = (Solo("a", "s", "d", None, features={"ipc": 2.0}), Solo("b", "s", "d", 0.5, features={"ipc": 1.0}))
+    assert MixColumns.fit(("IPC",), [bag]).of([bag])[1].tolist() == [[1, 0]]
+
+
+def test_members_of_one_length_come_in_an_order_that_is_not_that_of_the_bag() -> None:
+    alike = tuple(Solo(f"a{n}", "s", "d", 1.0, features={"llc_miss": n / 7, "ipc": 1.0}) for n in (3, 1, 2))
+    columns = MixColumns.fit(("LLC_miss", "IPC"), [alike])
+    seen = [columns.of([bag])[0] for bag in permutations(alike)]
+    assert all((each == seen[0]).all() for each in seen)
+
+
+def test_what_no_member_has_is_dropped_and_named() -> None:
+    bags = [tuple(without(solo, "llc_miss", "ipc") for solo in bag) for bag in BAGS]
+    columns = MixColumns.fit(("CPU_time", "IPC", "LLC_miss"), bags)
+    assert (columns.columns, columns.dropped) == (("CPU_time",), ("IPC", "LLC_miss"))
+
+
+def test_what_some_lack_is_filled_with_the_median_and_flagged() -> None:
+    solos = [Solo(f"a{n}", "s", "d", 1.0 + n, features={"ipc": float(n), "llc_miss": 0.0}) for n in range(3)]
+    lacks = Solo("lacks", "s", "d", 9.0, features={"llc_miss": 0.0})
+    columns = MixColumns.fit(("IPC", "LLC_miss"), [(solos[0], solos[1]), (solos[2], lacks)])
+    assert columns.titles == ("IPC", "LLC_miss", "IPC missing")
+    values, _ = columns.of([(lacks, solos[2])])
+    # Misses that are 0 are as measured: they are not missing, and have no flag.
+    assert values[0].tolist() == [[0.5, 0.0, 1.0], [1.0, 0.0, 0.0]]
+    assert columns.places(["IPC"]).tolist() == [0, 2]
+    assert columns.places(["LLC_miss"]).tolist() == [1]
+
+
+def test_what_only_a_new_member_lacks_is_filled_too() -> None:
+    columns = MixColumns.fit(("GPU_time", "IPC"), BAGS)
+    bag = (without(BAGS[0][0], "ipc"), *BAGS[0][1:])
+    values, order = columns.of([bag])
+    usual = (columns.usual - columns.low) / columns.span
+    assert values[0, order[0].tolist().index(0), 1] == pytest.approx(usual[1])
+    assert columns.titles == ("GPU_time", "IPC")
+
+
+def test_bags_of_which_nothing_is_known_are_refused() -> None:
+    nothing = Solo("a", "s", "d", None)
+    with pytest.raises(InputError, match=r"^features: expected at least one of IPC, fairness, found none"):
+        MixColumns.fit(("IPC", FAIRNESS), [(nothing, nothing)])
+
+
+def test_each_member_comes_first_once() -> None:
+    assert own_first(3).tolist() == [[0, 1, 2], [1, 0, 2], [2, 0, 1]]
+
+
+def test_counters_of_the_bag_are_never_known_and_the_rest_is_where_a_member_has_it() -> None:
+    every = (*INDIVIDUAL, *CONCURRENT, FAIRNESS)
+    assert unknown_features(every, BAGS) == CONCURRENT
+    poor = [tuple(Solo(solo.application, "s", "d", solo.time_s) for solo in bag) for bag in BAGS]
+    assert set(unknown_features(every, poor)) == set(every) - {"GPU_time"}
+
+
+def test_other_features_are_those_that_the_paper_does_not_have() -> None:
+    bag = (Solo("a", "s", "d", 1.0, features={"batch_size": 8.0, "ipc": 1.0, "amp": 0.0}),)
+    assert other_features([bag]) == ("amp", "batch_size")
+    assert value_of(bag[0], "batch_size") == 8.0

@@ -1,0 +1,230 @@
+"""Lines through times: least squares, in both forms, that never tell a time below what was seen."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import structs
+
+from crosscast.errors import InputError
+from crosscast.evaluation.corun import of_one_device, train_corun
+from crosscast.evaluation.translation import shared_times, train_translation
+from crosscast.prediction.corun.artefact import TrainedCoRunModel
+from crosscast.prediction.corun.models import models_named
+from crosscast.prediction.corun.translation import (
+    LOGARITHMIC,
+    PLAIN,
+    TimeLine,
+    TranslationCard,
+    TranslationErrors,
+    read_translation,
+    translated_forecasts,
+    write_translation,
+)
+from crosscast.prediction.named_models import load_model
+from support.mixes import EXPONENT, bag_elsewhere, counted_co_runs, other_time
+
+TIMES = st.lists(st.floats(1e-4, 1e3), min_size=3, max_size=20, unique=True).map(np.array)
+
+
+@given(TIMES, st.floats(0.1, 10), st.floats(0.3, 2))
+def test_a_power_law_is_found_by_the_logarithmic_form(times, factor, exponent):  # type: ignore[no-untyped-def]
+    line = TimeLine.fit(LOGARITHMIC, times, factor * times**exponent)
+    np.testing.assert_allclose(line(2 * times), factor * (2 * times) ** exponent, rtol=1e-6)
+    # A slowdown there is that here, to the power.
+    np.testing.assert_allclose(line.slowdown(times, np.full(len(times), 1.7)), 1.7**exponent, rtol=1e-6)
+
+
+@given(TIMES)
+def test_plain_lines_are_those_of_numpy(times):  # type: ignore[no-untyped-def]
+    wanted = np.random.default_rng(0).uniform(1, 2, len(times)) * times
+    line = TimeLine.fit(PLAIN, times, wanted)
+    slope, intercept = np.polyfit(times, wanted, 1)
+    expected = np.maximum(slope * times + intercept, wanted.min())
+    np.testing.assert_allclose(line(times), expected, rtol=1e-5, atol=1e-7)
+
+
+def test_no_time_is_below_the_least_that_was_seen() -> None:
+    line = TimeLine.fit(PLAIN, np.array([1.0, 2.0]), np.array([1.0, 3.0]))
+    assert line(np.array([0.1])).tolist() == [1.0]
+
+
+def test_a_line_takes_two_different_times() -> None:
+    with pytest.raises(InputError, match="at least 2 different ones to draw a line, found 1"):
+        TimeLine.fit(PLAIN, np.array([1.0, 1.0]), np.array([1.0, 2.0]))
+
+
+def trained(folder: Path, device: str) -> TrainedCoRunModel:
+    (model,) = models_named(["published-linear"])
+    train_corun(of_one_device(counted_co_runs((2,)), device), model).save(folder)
+    found: TrainedCoRunModel = load_model(folder, "corun")
+    return found
+
+
+@pytest.fixture(scope="module")
+def card() -> TranslationCard:
+    """A card that is exact, but for errors that are given to it."""
+    made = train_translation(shared_times(counted_co_runs(), "cpu", "other"))
+    errors = {
+        name: TranslationErrors([error + 0.1 for error in each.log_error], each.group, each.groups)
+        for name, each in made.errors.items()
+    }
+    return structs.replace(made, errors=errors)
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> TrainedCoRunModel:
+    return trained(tmp_path_factory.mktemp("models"), "cpu")
+
+
+@pytest.fixture(scope="module")
+def there(tmp_path_factory: pytest.TempPathFactory) -> TrainedCoRunModel:
+    return trained(tmp_path_factory.mktemp("models"), "other")
+
+
+BAG = counted_co_runs((2,)).bags[1].solos
+
+
+def test_times_and_slowdowns_of_a_model_here_are_translated(
+    here: TrainedCoRunModel, card: TranslationCard
+) -> None:
+    (own,) = here.predict([BAG], level=0.5)
+    (found,) = translated_forecasts(here, card, [BAG], level=0.5)
+    assert [solo.device for solo in found.mix] == ["other", "other"]
+    assert own.time_s and found.time_s
+    assert found.time_s.value == pytest.approx(other_time(own.time_s.value))
+    for one, translated in zip(own.slowdown, found.slowdown, strict=True):
+        assert one and translated
+        assert translated.value == pytest.approx(one.value**EXPONENT)
+    assert found.serial_s == pytest.approx(sum(other_time(solo.time_s or 0) for solo in BAG))
+    assert own.power_w is not None
+    assert found.power_w is None
+
+
+def test_intervals_reach_as_far_as_both_errors_together(
+    here: TrainedCoRunModel, card: TranslationCard
+) -> None:
+    (own,) = here.predict([BAG], level=0.5)
+    (found,) = translated_forecasts(here, card, [BAG], level=0.5)
+    assert own.time_s and found.time_s
+    model, both = (math.log(each.high / each.value) for each in (own.time_s, found.time_s))
+    assert both == pytest.approx(math.hypot(model, card.errors["time"].left_out.reach(0.5)))
+    assert both > max(model, 0.09)
+    assert found.time_s.low * found.time_s.high == pytest.approx(found.time_s.value**2)
+
+
+def test_a_model_there_is_asked_with_translated_times(
+    there: TrainedCoRunModel, card: TranslationCard
+) -> None:
+    (found,) = translated_forecasts(there, card, [BAG], level=0.5)
+    asked = tuple(replace(solo, power_w=None) for solo in bag_elsewhere(counted_co_runs((2,)).bags[1]).solos)
+    (own,) = there.predict([asked], level=0.5)
+    assert own.time_s and found.time_s
+    assert found.time_s.value == pytest.approx(own.time_s.value)
+    assert found.time_s.high > own.time_s.high
+    assert any("is taken as it is on cpu" in warning for warning in found.warnings)
+
+
+def test_times_beyond_those_of_the_card_are_doubted(here: TrainedCoRunModel, card: TranslationCard) -> None:
+    long = tuple(replace(solo, time_s=1000.0) for solo in BAG)
+    (found,) = translated_forecasts(here, card, [long])
+    assert any("are translated, and the card was made of those" in warning for warning in found.warnings)
+    (known,) = translated_forecasts(here, card, [BAG])
+    assert not known.warnings
+
+
+def test_profiles_and_models_of_other_devices_are_refused(
+    here: TrainedCoRunModel, card: TranslationCard
+) -> None:
+    elsewhere = tuple(replace(solo, device="moon") for solo in BAG)
+    with pytest.raises(InputError, match="expected the profile to be of cpu, from which the card translates"):
+        translated_forecasts(here, card, [elsewhere])
+    far = structs.replace(card, source="moon", target="mars")
+    with pytest.raises(InputError, match="expected one of moon or mars"):
+        translated_forecasts(here, far, [elsewhere])
+
+
+def test_the_level_is_that_of_the_model(here: TrainedCoRunModel, card: TranslationCard) -> None:
+    (own,), (found,) = here.predict([BAG]), translated_forecasts(here, card, [BAG])
+    for one, translated in ((own.time_s, found.time_s), *zip(own.slowdown, found.slowdown, strict=True)):
+        assert one and translated
+        assert translated.reached == one.reached == 0.9
+
+
+@pytest.mark.parametrize("slope", [1e6, -1e6])
+def test_a_line_that_leads_nowhere_is_refused(
+    here: TrainedCoRunModel, card: TranslationCard, slope: float
+) -> None:
+    steep = structs.replace(card, line=structs.replace(card.line, form=LOGARITHMIC, slope=slope))
+    with pytest.raises(InputError, match=r"^translation: line: expected one that takes .* to a time above 0"):
+        translated_forecasts(here, steep, [BAG])
+
+
+def made_card() -> TranslationCard:
+    return train_translation(shared_times(counted_co_runs(), "cpu", "other"))
+
+
+def test_a_card_is_read_as_it_was_written_and_the_same_has_the_same_bytes(tmp_path: Path) -> None:
+    card = made_card()
+    write_translation(card, tmp_path / "a.json")
+    write_translation(made_card(), tmp_path / "b.json")
+    assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
+    found = read_translation(tmp_path / "a.json")
+    assert found.to_dict() == card.to_dict()
+    for quantity in ("time", "slowdown"):
+        assert found.errors[quantity].left_out.reach(0.8) == card.errors[quantity].left_out.reach(0.8)
+    np.testing.assert_array_equal(found.line(np.array([0.3, 3.0])), card.line(np.array([0.3, 3.0])))
+
+
+LINE = {"form": "plain", "slope": 1, "intercept": 0, "least_s": 1}
+LEFT_OUT = {"log_error": [0.1], "group": [0], "groups": ["a"]}
+
+WRONG: list[tuple[str, Any, str]] = [
+    ("format", "other", "format: expected a 'crosscast machine translation card', found 'other'"),
+    ("version", 3, "version: expected a whole number <= 2, found 3"),
+    ("from", None, "from: expected a text, found null"),
+    ("to", 3, "to: expected a text, found 3"),
+    ("line", {**LINE, "form": "bent"}, "line.form: expected a text matching regex"),
+    ("line", {**LINE, "slope": "1"}, 'line.slope: expected a number, found "1"'),
+    ("line", {**LINE, "least_s": 0}, "line.least_s: expected a number > 0.0, found 0"),
+    ("shortest_s", -1.0, "shortest_s: expected a number > 0.0, found -1.0"),
+    ("shortest_s", 1e9, "shortest_s: expected a number up to longest_s"),
+    ("errors", {}, "errors: expected those of times, found none"),
+    ("errors", {"time": {**LEFT_OUT, "group": [1]}}, "errors.time: group: expected all places in groups"),
+    ("errors", {"time": {**LEFT_OUT, "group": [0, 0]}}, "group: expected one for each error, found 2 for 1"),
+    ("errors", {"time": {**LEFT_OUT, "log_error": [1e999]}}, "expected finite numbers, found Infinity"),
+    ("errors", {"time": {**LEFT_OUT, "log_error": ["a"]}}, 'log_error[0]: expected a number, found "a"'),
+]
+
+
+@pytest.mark.parametrize(("field", "value", "message"), WRONG)
+def test_a_damaged_card_is_refused_by_field(tmp_path: Path, field: str, value: Any, message: str) -> None:
+    card = {**made_card().to_dict(), field: value}
+    path = tmp_path / "card.json"
+    path.write_text(json.dumps(card))
+    with pytest.raises(InputError, match=r"card\.json") as error:
+        read_translation(path)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", "[" * 100_000, "\x00"])
+def test_what_is_no_card_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "card.json"
+    path.write_text(text)
+    with pytest.raises(InputError, match="expected a"):
+        read_translation(path)
+
+
+def test_files_that_are_not_there_or_cannot_be_written_are_said(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot read the card"):
+        read_translation(tmp_path / "none.json")
+    with pytest.raises(InputError, match="cannot write the card"):
+        write_translation(made_card(), tmp_path / "none" / "card.json")

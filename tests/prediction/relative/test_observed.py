@@ -1,0 +1,353 @@
+"""The scale of a run is what it says, or how much of a machine it had, or its input."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
+
+from crosscast.arrays import Flags, Reals
+from crosscast.configuration import Setting
+from crosscast.data.dataset import validate
+from crosscast.errors import InputError
+from crosscast.prediction.relative.data import NO_SOURCE, Vectors
+from crosscast.prediction.relative.observed import (
+    devices_left_out,
+    full_devices,
+    observations_of,
+    scale_of,
+    vectors_of,
+    work_times,
+)
+from support.runs_seen import dataset_of_runs, profile, run
+from support.shared import published
+from support.tables import Row
+
+
+@pytest.mark.parametrize(
+    ("settings", "scale"),
+    [
+        ({}, "big"),
+        ({"clock_hz": 1e9, "compiler": "gcc"}, "big"),
+        ({"cores": 4.0}, "4 cores"),
+        ({"cores": 36.0, "nodes": 2.0}, "2 nodes, 36 cores"),
+        ({"nodes": "all"}, "all nodes"),
+        ({"scale": "one node", "nodes": 1.0}, "one node"),
+        ({"scale": 2.5}, "2.5"),
+    ],
+)
+def test_the_first_that_is_known_is_the_scale(settings: dict[str, Setting], scale: str) -> None:
+    assert scale_of(settings, "big") == scale
+
+
+def test_runs_of_one_work_are_taken_together_whatever_they_were_set_to() -> None:
+    runs = [
+        run("gpu", time, settings={"block": block}) for time, block in ((1.0, 1.0), (4.0, 2.0), (9.0, 3.0))
+    ]
+    times = work_times(dataset_of_runs([*runs, run("cpu", 5.0)]))
+    work = ("sums", "sum", "big", "big")
+    assert times == {("cpu", work): 5, ("gpu", work): 4}
+
+
+def test_nothing_that_failed_counts() -> None:
+    assert work_times(dataset_of_runs([run("cpu", 5.0, failure="wrong")])) == {}
+
+
+def test_counters_are_those_of_a_run_of_each_kernel_of_a_session() -> None:
+    seen = observations_of(dataset_of_runs([run("cpu", 1.0, runs=4, counters={"loads": 20, "stores": 2})]))
+    assert (seen.names, seen.counters.tolist()) == (("loads", "stores"), [[5, 0.5]])
+    seen = observations_of(dataset_of_runs([run("cpu", 1.0, kernels=["sum", "scan"], counters={"loads": 2})]))
+    assert (seen.kernel, seen.counters.tolist()) == (("sum", "scan"), [[2], [2]])
+    np.testing.assert_array_equal(seen.time_s, [1, np.nan])
+    runs = [run("a", 1.0, counters={"loads": None, "ipc": 1}), run("b", 1.0, counters={"loads": 3})]
+    np.testing.assert_array_equal(observations_of(dataset_of_runs(runs)).counters, [[1, np.nan], [np.nan, 3]])
+
+
+def test_settings_that_are_numbers_are_the_configuration() -> None:
+    runs = [
+        run("cpu", 1.0, settings={"compiler": "gcc", "cores": 4.0, "uses_gpu": 0.0}, counters={"loads": 1}),
+        run("gpu", 1.0, settings={"uses_gpu": 1.0, "scale": 2.0}, counters={"loads": 1}),
+    ]
+    seen = observations_of(dataset_of_runs(runs))
+    assert seen.configuration == ("cores", "uses_gpu")
+    np.testing.assert_array_equal(seen.settings, [[4, 0], [np.nan, 1]])
+    assert seen.scale == ("4 cores", "2")
+
+
+def test_a_failed_session_has_no_counters() -> None:
+    dataset = dataset_of_runs([run("cpu", 1.0, failure="wrong", counters={"loads": 1})])
+    with pytest.raises(InputError, match="made up: expected sessions with counters, found none"):
+        observations_of(dataset, counters="sessions")
+
+
+def test_counters_and_settings_that_are_none_are_refused() -> None:
+    dataset = dataset_of_runs([run("cpu", 1.0, counters={"loads": "many"})])
+    with pytest.raises(
+        InputError, match=r"sessions: column 'counters' of sums, big, cpu, .* expected an object of numbers"
+    ):
+        observations_of(dataset)
+    dataset = dataset_of_runs([run("cpu", 1.0, settings={"cores": [1]}, counters={"loads": 1})])  # type: ignore[dict-item]
+    with pytest.raises(InputError, match="configuration: cores: expected a finite number or a word"):
+        observations_of(dataset)
+
+
+KNOWN = arrays(np.bool_, array_shapes(min_dims=2, max_dims=2, min_side=1, max_side=6), elements=st.booleans())
+
+
+def times(known: Flags, devices: list[int]) -> int:
+    return len(devices) * int(known[:, devices].all(axis=1).sum())
+
+
+def nested(rows: list[int], devices: int) -> Flags:
+    """Work that the first so many of the devices have, row by row."""
+    return np.array([np.arange(devices) < row for row in rows])
+
+
+@given(KNOWN)
+def test_the_chosen_share_work_and_no_other_device_has_more_of_it(known: Flags) -> None:
+    chosen = full_devices(known)
+    counts = known.sum(axis=0)
+    if not chosen:
+        fullest = np.argsort(-counts, kind="stable")[:2].tolist()
+        assert len(fullest) < 2 or times(known, fullest) == 0
+        return
+    others = [device for device in range(known.shape[1]) if device not in chosen]
+    assert len(chosen) >= 2
+    assert times(known, chosen) > 0
+    assert all(counts[device] <= counts[chosen].min() for device in others)
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=9), st.permutations(range(5)))
+def test_of_nested_gaps_no_other_devices_make_a_larger_table(rows: list[int], order: list[int]) -> None:
+    known = nested(rows, 5)[:, order]
+    chosen = full_devices(known)
+    best = max(times(known, list(each)) for k in range(2, 6) for each in combinations(range(5), k))
+    assert times(known, chosen) == best if chosen else best == 0
+
+
+def test_of_equal_tables_that_of_more_devices_is_taken_if_there_are_two() -> None:
+    assert full_devices(nested([3, 3, 2], 3)) == [0, 1, 2]
+    assert full_devices(np.ones((3, 1), dtype=np.bool_)) == []
+    assert full_devices(np.zeros((0, 3), dtype=np.bool_)) == []
+
+
+COUNTED: dict[str, Any] = {"counters": {"loads": 5.0}}
+
+
+def vectors(*runs: Row, **options: Any) -> Vectors:
+    return vectors_of(dataset_of_runs(runs), **options)
+
+
+def test_a_run_has_its_own_time_on_its_source_and_medians_elsewhere() -> None:
+    found = vectors(
+        run("cpu", 8.0, repeat=0, **COUNTED),
+        run("cpu", 10.0, repeat=1, **COUNTED),
+        # A session that failed is no run.
+        run("cpu", 9.0, repeat=2, failure="wrong result", **COUNTED),
+        *(run("gpu", time, repeat=repeat) for repeat, time in enumerate((1.0, 2.0, 6.0))),
+    )
+    assert found.devices == ("cpu", "gpu")
+    assert found.times_s.tolist() == [[8, 2], [10, 2]]
+    assert found.vector.tolist() == [[1, 0.25], [1, 0.2]]
+    assert found.observations.source == ("cpu", "cpu")
+    assert found.observations.time_s.tolist() == [8, 10]
+
+
+def test_each_device_that_counted_has_a_row() -> None:
+    found = vectors(run("cpu", 8.0, **COUNTED), run("gpu", 2.0, counters={"ipc": 3}))
+    assert found.observations.source == ("cpu", "gpu")
+    assert found.observations.names == ("ipc", "loads")
+    np.testing.assert_array_equal(found.observations.counters, [[np.nan, 5], [3, np.nan]])
+    assert found.times_s.tolist() == [[8, 2], [8, 2]]
+
+
+def test_runs_are_compared_at_one_scale() -> None:
+    one, two = {"nodes": 1.0}, {"nodes": 2.0}
+    found = vectors(
+        *(run("a", time, settings=at, **COUNTED) for time, at in ((8.0, one), (5.0, two))),
+        *(run("b", time, settings=at) for time, at in ((4.0, one), (1.0, two))),
+    )
+    assert found.observations.scale == ("1 nodes", "2 nodes")
+    assert found.times_s.tolist() == [[8, 4], [5, 1]]
+    assert found.observations.configuration == ("nodes",)
+    assert found.observations.settings.tolist() == [[1], [2]]
+
+
+def test_a_device_with_gaps_is_left_out_and_can_be_asked_for() -> None:
+    runs = [run(device, 1.0, size=size, **COUNTED) for device in "ab" for size in ("s1", "s2", "s3", "s4")]
+    dataset = dataset_of_runs([*runs, run("c", 3.0, size="s1", **COUNTED)])
+    found = vectors_of(dataset)
+    assert (found.devices, len(found)) == (("a", "b"), 8)
+    assert devices_left_out(dataset, found) == ("c",)
+    asked = vectors_of(dataset, devices=["c", "a", "b"])
+    assert asked.devices == ("c", "a", "b")
+    assert asked.times_s.tolist() == [[3, 1, 1]] * 3
+    assert asked.observations.source == ("a", "b", "c")
+    assert devices_left_out(dataset, asked) == ()
+
+
+def test_counters_of_a_device_that_is_not_compared_are_taken_if_asked_for_or_alone() -> None:
+    found = vectors(
+        run("a", 1.0, **COUNTED), run("b", 2.0), run("c", 3.0, **COUNTED), devices=["a", "b"], sources=["c"]
+    )
+    assert found.observations.source == ("c",)
+    assert found.observations.time_s.tolist() == [3]
+    assert found.times_s.tolist() == [[1, 2]]
+    alone = vectors(run("a", 1.0), run("b", 2.0), run("c", 3.0, **COUNTED), devices=["a", "b"])
+    assert alone.observations.source == ("c",)
+
+
+def test_profiles_are_of_no_device_and_come_first() -> None:
+    runs = [run("cpu", 8.0, **COUNTED), run("gpu", 2.0, repeat=0), run("gpu", 4.0, repeat=1)]
+    dataset = dataset_of_runs(runs, [profile(opcode=3), profile(opcode=5, invocation=1)])
+    found = vectors_of(dataset)
+    seen = found.observations
+    assert (seen.source, seen.scale) == ((NO_SOURCE,), ("big",))
+    assert (seen.names, seen.counters.tolist()) == (("opcode", "total_instruction_count"), [[4, 100]])
+    assert (seen.configuration, seen.settings.tolist()) == (("invocations",), [[2]])
+    np.testing.assert_allclose(found.times_s, [[8, 3]])
+    assert np.isnan(seen.time_s).all()
+    assert vectors_of(dataset, counters="sessions").observations.names == ("loads",)
+    assert vectors_of(dataset, sources=[NO_SOURCE]).observations.source == (NO_SOURCE,)
+
+
+def test_what_is_asked_about_needs_no_times_elsewhere_and_is_what_vectors_have() -> None:
+    assert observations_of(dataset_of_runs([run("cpu", 8.0, **COUNTED)])).counters.tolist() == [[5]]
+    profiles = [profile(opcode=3), profile("scan", opcode=4)]
+    assert observations_of(dataset_of_runs([], profiles)).counters.tolist() == [[3, 100], [4, 100]]
+    runs = [run(device, 2.0, kernel=kernel) for device in "ab" for kernel in ("sum", "scan")]
+    dataset = dataset_of_runs(runs, profiles[::-1])
+    alone, timed = (
+        dict(zip(each.kernel, each.counters.tolist(), strict=True))
+        for each in (observations_of(dataset), vectors_of(dataset).observations)
+    )
+    assert alone == timed
+
+
+COUNTED_RUN, UNCOUNTED_RUN = run("a", 1.0, **COUNTED), run("b", 1.0)
+NOT_TWO = "made up: expected counted work with times on two devices or more, found none (devices with times: "
+
+
+@pytest.mark.parametrize(
+    ("runs", "options", "sentence"),
+    [
+        (
+            [run("cpu", 1.0, **COUNTED), run("gpu", 1.0, size="small"), run("gpu", 1.0, kernel="scan")],
+            {},
+            f"{NOT_TWO}cpu, gpu)",
+        ),
+        ([COUNTED_RUN], {}, f"{NOT_TWO}a)"),
+        ([UNCOUNTED_RUN], {}, "made up: expected profiles or sessions with counters, found neither"),
+        ([UNCOUNTED_RUN], {"counters": "sessions"}, "made up: expected sessions with counters, found none"),
+        ([UNCOUNTED_RUN], {"counters": "profiles"}, "made up: expected profiles, found none"),
+        *(
+            (
+                [COUNTED_RUN, UNCOUNTED_RUN],
+                {"devices": devices},
+                f"devices: expected two or more, each once, found {', '.join(devices) or 'none'}",
+            )
+            for devices in (["a"], ["a", "b", "a"], [])
+        ),
+        (
+            [COUNTED_RUN, UNCOUNTED_RUN],
+            {"devices": ["a", "x"]},
+            "devices: expected some of those with times in made up (a, b), found 'x'",
+        ),
+        (
+            [COUNTED_RUN, UNCOUNTED_RUN],
+            {"sources": ["b"]},
+            "sources: expected some of those with counters in made up (a), found 'b'",
+        ),
+        (
+            [run(device, 1.0, size=device, **COUNTED) for device in "ab"],
+            {"devices": ["a", "b"]},
+            "made up: expected work counted with times on all of a, b, found none",
+        ),
+        (
+            [run("cpu", 5.0, **COUNTED), run("cpu", 1.0, kernel="scan"), run("gpu", 2.0, kernel="scan")],
+            {"devices": ["cpu", "gpu"]},
+            "made up: expected work counted with times on all of cpu, gpu, found none",
+        ),
+        (
+            [COUNTED_RUN, UNCOUNTED_RUN, run("c", 1.0, size="small", **COUNTED)],
+            {"sources": ["c"]},
+            "made up: expected work counted on c with times on all of a, b, found none",
+        ),
+        (
+            [COUNTED_RUN, run("b", 0.0)],
+            {},
+            "made up: records: expected times above 0, found 0 for sums, sum, big on b",
+        ),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(runs: list[Row], options: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(InputError) as caught:
+        vectors(*runs, **options)
+    assert str(caught.value) == sentence
+
+
+def test_a_run_whose_kernel_has_no_record_is_left_out() -> None:
+    session: dict[str, Any] = {**COUNTED, "kernels": ["sum", "scan"]}
+    assert vectors(run("a", 1.0, **session), run("b", 2.0)).observations.kernel == ("sum",)
+
+
+@pytest.fixture(scope="module")
+def launches() -> Vectors:
+    return vectors_of(published("rodinia9", "cross_architecture"))
+
+
+def names(values: tuple[str, ...]) -> np.ndarray[tuple[int], np.dtype[np.str_]]:
+    return np.array(values)
+
+
+def test_times_of_the_raja_suite_are_of_one_repetition() -> None:
+    found = vectors_of(published("rajaperf", "cross_architecture", cores=36))
+    moved = found.observations.counters[:, found.observations.names.index("Bytes/Rep")]
+    memset = names(found.observations.kernel) == "Algorithm_MEMSET"
+    # The V100's memory does 900 GB/s.
+    np.testing.assert_allclose((moved / found.times_s[:, 0])[memset] / 1e9, 854, rtol=0.01)
+
+
+def test_seven_gpus_have_all_launches_of_rodinia_and_nine_those_of_five_kernels(launches: Vectors) -> None:
+    rodinia = published("rodinia9", "cross_architecture")
+    validate(rodinia)
+    seen = launches.observations
+    assert launches.times_s.shape == (7 * 1094, 7)
+    assert set(Counter(seen.source).values()) == {1094}
+    assert devices_left_out(rodinia, launches) == ("gtx-970", "titanx")
+    assert {kernel: count // 7 for kernel, count in Counter(seen.kernel).items()} == {
+        "bpnn_adjust_weights_cuda": 57,
+        "bpnn_layerforward_CUDA": 57,
+        "calculate_temp": 20,
+        "kernel": 85,
+        "lud_diagonal": 32,
+        "lud_perimeter": 843,
+    }
+    assert len(seen.names) == 72
+    assert not np.isnan(seen.counters).any()
+    devices = sorted(rodinia.devices.column("device").to_pylist())
+    vectors = vectors_of(rodinia, devices=devices)
+    assert vectors.times_s.shape == (9 * 251, 9)
+    assert "lud_perimeter" not in vectors.observations.kernel
+
+
+def test_the_mean_vector_of_other_kernels_is_as_far_off_as_known(launches: Vectors) -> None:
+    # Kernels weigh the same; the mean is that of logarithms.
+    assert np.mean(_left_out(launches)) == pytest.approx(0.149, abs=5e-4)
+
+
+def _left_out(vectors: Vectors) -> list[float]:
+    kernel, vector = names(vectors.observations.kernel), vectors.vector
+    kernels = sorted(set(kernel.tolist()))
+    means: dict[str, Reals] = {each: np.log(vector[kernel == each]).mean(axis=0) for each in kernels}
+    return [
+        float(np.abs(vector[kernel == each] - np.exp(others)).mean())
+        for each in kernels
+        for others in [np.mean([means[other] for other in kernels if other != each], axis=0)]
+    ]

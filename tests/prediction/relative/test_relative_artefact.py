@@ -1,0 +1,223 @@
+"""Artefacts of models of relative vectors: what comes back, what is refused, and that bytes stay the same."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from crosscast.data.profiles import from_row
+from crosscast.errors import InputError
+from crosscast.evaluation.relative import train_relative
+from crosscast.prediction.relative.artefact import TrainedRelativeModel, open_model
+from crosscast.prediction.relative.data import NO_SOURCE, Observations
+from crosscast.prediction.relative.models import MODELS, models_named
+from crosscast.prediction.relative.nichols2024 import FixedVector, PublishedMean
+from crosscast.prediction.relative.observed import observations_of, vectors_of
+from crosscast.prediction.store import CARD, read
+from crosscast.prediction.time.data import ProfileBatch
+from support.johnston2018 import made_up
+from support.models import arrays_path
+from support.vectors import COUNTERS, DEVICES, kept_relative, made_vectors, trained
+
+
+def load(folder: Path) -> TrainedRelativeModel:
+    return open_model(read(folder, "relative"))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return kept_relative(tmp_path / "rpv")
+
+
+def runs() -> Observations:
+    return made_vectors().observations
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_model_predicts_as_before_to_the_last_bit(name: str, tmp_path: Path) -> None:
+    found = trained()
+    predictor = models_named([name])[0].fit(made_vectors(), 0)
+    replace(found, predictor=predictor).save(tmp_path / "rpv")
+    model = load(tmp_path / "rpv")
+    np.testing.assert_array_equal(model.vectors(runs()), predictor.predict(runs()))
+    assert model.card == found.card
+    assert model.devices == DEVICES
+    np.testing.assert_array_equal(model.residuals.log_error, found.residuals.log_error)
+
+
+def test_the_card_says_the_direction_and_what_the_model_knows(folder: Path) -> None:
+    card = json.loads((folder / CARD).read_text())
+    assert (
+        card["direction"] == "time on a device over the time on the slowest device, in (0, 1]: less is better"
+    )
+    assert (card["question"], card["devices"]) == ("relative", list(DEVICES))
+    assert (card["sources"], card["counters"]) == (["cpu", "fast"], list(COUNTERS))
+    assert card["training"]["applications"] == 12
+    assert {"mae", "same_order", "regret"} <= set(card["errors"]["results"][0])
+
+
+def test_a_model_of_other_devices_than_its_errors_is_refused(tmp_path: Path) -> None:
+    two = FixedVector(np.array([0.5, 1.0]))
+    replace(trained(), predictor=two).save(tmp_path / "rpv")
+    with pytest.raises(
+        InputError, match="expected a model of 3 devices as its card says, found one that pred"
+    ):
+        load(tmp_path / "rpv").predict(runs())
+
+
+def test_a_model_of_an_unknown_kind_is_not_kept(tmp_path: Path) -> None:
+    class Own:
+        def predict(self, observations: Observations) -> Any:
+            return None
+
+    with pytest.raises(InputError, match=r"of a kind that can be kept, found .*Own"):
+        replace(trained(), predictor=Own()).save(tmp_path / "rpv")
+    assert not (tmp_path / "rpv").exists()
+
+
+def test_training_again_replaces_the_whole_model(folder: Path) -> None:
+    old = arrays_path(folder)
+    found = trained()
+    wider = replace(found.residuals, log_error=2 * found.residuals.log_error)
+    card = msgspec.structs.replace(found.card, seed=7)
+    replace(found, residuals=wider, card=card).save(folder)
+    assert not old.exists()
+    model = load(folder)
+    assert model.card.seed == 7
+    np.testing.assert_array_equal(model.residuals.log_error, wider.log_error)
+
+
+def one_run(**changed: Any) -> Observations:
+    return replace(runs().rows(np.array([0])), **changed)
+
+
+def test_a_forecast_of_many_runs_is_that_of_each(folder: Path) -> None:
+    model = load(folder)
+    many = model.predict(runs(), relative_to="cpu")
+    for row in (0, 5, 70):
+        one = model.predict(runs().rows(np.array([row])), relative_to="cpu")
+        for name in ("centre", "low", "high", "fastest", "order"):
+            np.testing.assert_allclose(getattr(one, name)[0], getattr(many, name)[row], rtol=1e-12)
+    assert many.warnings == ((),) * len(runs())
+
+
+def test_counters_that_are_passed_over_are_named(folder: Path) -> None:
+    seen = one_run(names=(*COUNTERS, "MYSTERY"), counters=np.append(runs().counters[:1], [[3.0]], axis=1))
+    model = load(folder)
+    found = model.predict(seen)
+    assert found.warnings == (("counters that the model does not know are passed over: MYSTERY",),)
+    np.testing.assert_array_equal(found.centre, model.predict(one_run()).centre)
+
+
+def test_a_profile_of_unknown_counters_alone_is_refused(folder: Path) -> None:
+    seen = one_run(names=("one", "two"), counters=np.array([[1.0, 2.0]]))
+    with pytest.raises(InputError) as caught:
+        load(folder).predict(seen)
+    assert str(caught.value) == (
+        "app00 kernel0 size0: expected counters that the model knows, such as PAPI_TOT_INS, PAPI_BR_INS, "
+        "PAPI_LD_INS, PAPI_L2_LDM, found one, two"
+    )
+
+
+def test_a_source_that_was_not_in_the_training_is_a_warning(folder: Path) -> None:
+    model = load(folder)
+    ((warning,),) = model.predict(one_run(source=("gpu",))).warnings
+    assert warning.startswith("counted on gpu, and the model was trained on what was counted on cpu, fast")
+    ((warning,),) = model.predict(one_run(source=(NO_SOURCE,))).warnings
+    assert warning == "the profile does not say on which device it was counted"
+
+
+@pytest.mark.parametrize("name", ["published-mean", "published-linear"])
+def test_counters_of_another_tool_are_known_if_the_model_knows_what_they_mean(name: str) -> None:
+    """perf has other names for branches than PAPI; features know both, and a mean has none."""
+    model = replace(trained(), predictor=models_named([name])[0].fit(made_vectors(), 0))
+    seen = one_run(names=("instructions", "branches"), counters=runs().counters[:1, :2])
+    if name == "published-mean":
+        with pytest.raises(InputError, match="expected counters that the model knows"):
+            model.predict(seen)
+    else:
+        assert "branches" not in str(model.predict(seen).warnings)
+
+
+TWO = runs().rows(np.array([0, 1]))
+"""One counted on the CPU, one on the fast one."""
+
+
+def test_ranks_follow_the_times_and_the_first_is_recommended() -> None:
+    found = trained().predict(TWO)
+    for row in range(2):
+        answer = json.loads(json.dumps(found[row].to_dict(), allow_nan=False))
+        by_time = sorted(answer["devices"], key=lambda each: float(each["relative"]))
+        assert [each["rank"] for each in by_time] == [1, 2, 3]
+        assert answer["order"] == [each["device"] for each in by_time] == list(found.in_order(row))
+        assert answer["recommended"] == found.recommended[row] == answer["order"][0]
+        assert [each["device"] for each in answer["devices"]] == list(DEVICES)
+        for each in answer["devices"]:
+            assert each["speed_up"] == pytest.approx(1 / each["relative"])
+
+
+def test_a_forecast_is_a_table_of_runs_and_devices() -> None:
+    found = trained().predict(TWO, relative_to="gpu")
+    table = found.to_pandas()
+    assert table.device.tolist() == [*DEVICES, *DEVICES]
+    assert table.source.tolist() == ["cpu"] * 3 + ["fast"] * 3
+    for row in range(2):
+        devices = found[row].to_dict()["devices"]
+        for name in ("relative", "low", "high", "rank", "probability_fastest", "time_s", "time_low_s"):
+            assert table[name][3 * row : 3 * row + 3].tolist() == [each[name] for each in devices]
+
+
+def test_a_time_on_the_source_gives_seconds_on_each_device() -> None:
+    found = trained().predict(TWO, relative_to="gpu")
+    for row in range(2):
+        assert (found.timed_on[row], found.timed_s(row)) == (DEVICES[row], TWO.time_s[row])
+        assert found.time_s[row, row].tolist() == [TWO.time_s[row]] * 3
+        centre, low, high = found.time_s[row].T
+        np.testing.assert_allclose(centre / centre[2], found.centre[row])
+        assert ((low > 0) & (low <= centre) & (centre <= high)).all()
+
+
+def test_a_time_that_is_told_takes_the_place_of_the_runs_own() -> None:
+    found = trained().predict(TWO, timed_on="gpu", time_s=2.0)
+    assert (found.timed_on[0], found.timed_s(0), found.time_s[0, 2, 0]) == ("gpu", 2.0, 2.0)
+
+
+@pytest.mark.parametrize(
+    "changed", [{"time_s": np.full(2, np.nan)}, {"source": (NO_SOURCE, "elsewhere")}], ids=["time", "device"]
+)
+def test_without_a_time_or_its_device_there_are_no_seconds(changed: dict[str, Any]) -> None:
+    found = trained().predict(replace(TWO, **changed))
+    assert found.timed_on == (None, None)
+    assert np.isnan(found.time_s).all()
+    answer = found[0].to_dict()
+    assert answer["time"] is None
+    assert all(each["time_s"] is None and each["time_low_s"] is None for each in answer["devices"])
+    assert answer["source"] == ("cpu" if "time_s" in changed else None)
+
+
+@pytest.mark.parametrize("seconds", [0.0, -1.0, float("nan"), float("inf"), 1e12])
+def test_what_is_no_time_is_refused(seconds: float) -> None:
+    with pytest.raises(InputError, match="time: expected from 1e-09 to 1e"):
+        trained().predict(TWO, time_s=seconds)
+
+
+def test_a_time_on_an_unknown_device_is_refused() -> None:
+    with pytest.raises(InputError, match="source: expected one of cpu, fast, gpu, found 'lassen'"):
+        trained().predict(TWO, timed_on="lassen", time_s=1.0)
+    with pytest.raises(InputError, match=r"time: expected the device that it was measured on.*found none"):
+        trained().predict(replace(TWO, source=(NO_SOURCE,) * 2), time_s=1.0)
+
+
+def test_profiles_are_predicted_as_they_are() -> None:
+    dataset = made_up()
+    model = train_relative(vectors_of(dataset), PublishedMean())
+    profiles = [from_row(row) for row in dataset.profiles.to_pylist()]
+    seen = observations_of(dataset)
+    for asked in (profiles, ProfileBatch.of(profiles)):
+        np.testing.assert_array_equal(model.predict(asked).centre, model.predict(seen).centre)

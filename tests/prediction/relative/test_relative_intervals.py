@@ -1,0 +1,241 @@
+"""Held-out errors: how far intervals reach, groups weigh the same, and what is kept comes back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from crosscast.arrays import Reals
+from crosscast.errors import InputError
+from crosscast.prediction.relative.artefact import RelativeForecast, RelativeResiduals, forecast_of
+from crosscast.prediction.relative.data import Observations
+
+
+def residuals(
+    errors: Reals, groups: list[int] | None = None, sources: list[int] | None = None, devices: int = 1
+) -> RelativeResiduals:
+    """Errors of one device, or of several, in groups of one each unless told otherwise."""
+    matrix = np.asarray(errors, dtype=np.float64).reshape(-1, devices)
+    numbers = groups or range(len(matrix))
+    from_ = sources or [0] * len(matrix)
+    return RelativeResiduals.of([f"g{each}" for each in numbers], [f"s{each}" for each in from_], matrix)
+
+
+def test_of_nine_groups_a_90_percent_interval_reaches_to_the_largest_error() -> None:
+    found = residuals(np.array([0.1, -0.9, 0.3, 0.2, -0.5, 0.4, 0.8, -0.7, 0.6]))
+    assert found.reach(0.9, None).tolist() == [0.9]
+    # Nine errors and the one to come: half of the ten is the fifth.
+    assert found.reach(0.5, None).tolist() == [0.5]
+    assert found.reach(0.8, None).tolist() == [0.8]
+
+
+def test_errors_of_ratios_are_differences() -> None:
+    found = residuals(np.array([[0.1, 0.3], [0.2, 0.2], [-0.4, 0.4]]), devices=2)
+    np.testing.assert_allclose(found.reach(0.75, 0), [0, 0.8])
+    np.testing.assert_allclose(found.reach(0.5, 1), [0.2, 0])
+
+
+def test_errors_may_be_of_one_source_or_without_a_group() -> None:
+    found = residuals(np.array([1.0, 2.0, 3.0, 4.0]), [0, 0, 1, 2], [0, 1, 1, 0])
+    own = found.of_source("s1")
+    assert own.log_error[:, 0].tolist() == [2, 3]
+    assert (own.groups, own.group.tolist(), own.sources) == (("g0", "g1"), [0, 1], ("s1",))
+    assert found.of_source("another") is found
+    whole = residuals(np.array([1.0, 2.0, 3.0, 4.0]), [0, 0, 1, 2])
+    found = whole.rows(whole.group != 1)
+    assert (found.log_error[:, 0].tolist(), found.group.tolist()) == ([1, 2, 4], [0, 0, 1])
+    assert found.groups == ("g0", "g2")
+
+
+DEVICES = ("a", "b", "c", "d")
+
+
+def forecast(
+    devices: tuple[str, ...],
+    predicted: Reals,
+    sources: tuple[str, ...],
+    errors: RelativeResiduals,
+    relative_to: str | None,
+    level: float,
+) -> RelativeForecast:
+    """That of runs without names."""
+    none, empty = ("",) * len(sources), np.empty((len(sources), 0))
+    time_s = np.full(len(sources), np.nan)
+    runs = Observations(none, none, none, none, sources, (), empty, (), empty, time_s)
+    return forecast_of(runs, devices, predicted, errors, relative_to=relative_to, level=level)
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """Predicted vectors, and errors that were made before."""
+
+    predicted: Reals
+    errors: RelativeResiduals
+    sources: tuple[str, ...]
+
+    def forecast(self, relative_to: str | None = None, level: float = 0.9) -> RelativeForecast:
+        return forecast(DEVICES, self.predicted, self.sources, self.errors, relative_to, level)
+
+
+def errors_of(log_error: Reals, groups: int, sources: tuple[str, ...] = ("x",)) -> RelativeResiduals:
+    """Errors in groups and of sources, dealt in turn."""
+    numbers = range(len(log_error))
+    names = [f"g{number % groups}" for number in numbers]
+    return RelativeResiduals.of(names, [sources[number % len(sources)] for number in numbers], log_error)
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    runs, errors = draw(st.integers(1, 3)), draw(st.integers(2, 9))
+    logs = st.floats(-3, 3, width=32)
+    # Distinct values, as devices that tie are in the order of their names.
+    rows = [draw(st.lists(st.integers(-300, 300), min_size=4, max_size=4, unique=True)) for _ in range(runs)]
+    log_error = draw(arrays(np.float64, (errors, 4), elements=logs))
+    source = st.sampled_from(("x", "y", "another"))
+    return Case(
+        np.exp(np.array(rows) / 100),
+        errors_of(log_error, draw(st.integers(1, errors // 2)), ("x", "y")),
+        tuple(draw(source) for _ in range(runs)),
+    )
+
+
+anything = st.sampled_from((None, *DEVICES))
+levels = st.floats(0.05, 0.99)
+
+
+@given(cases(), anything, levels)
+def test_an_interval_holds_its_centre(case: Case, relative_to: str | None, level: float) -> None:
+    found = case.forecast(relative_to, level)
+    assert (found.low > 0).all()
+    assert (found.low <= found.centre).all()
+    assert (found.centre <= found.high).all()
+
+
+@given(cases(), levels)
+def test_relative_to_the_slowest_nothing_is_above_1_and_one_is_1(case: Case, level: float) -> None:
+    found = case.forecast(None, level)
+    assert (found.centre.max(axis=1) == 1).all()
+    assert (found.high <= 1).all()
+
+
+@given(cases(), levels, st.sampled_from(DEVICES))
+def test_relative_to_itself_a_device_is_exactly_1(case: Case, level: float, device: str) -> None:
+    found = case.forecast(device, level)
+    place = DEVICES.index(device)
+    for values in (found.low, found.centre, found.high):
+        assert (values[:, place] == 1).all()
+
+
+@given(cases(), levels, st.sampled_from(DEVICES), st.sampled_from(DEVICES))
+def test_ratios_are_the_same_whatever_times_are_relative_to(
+    case: Case, level: float, one: str, other: str
+) -> None:
+    to_one, to_other = case.forecast(one, level), case.forecast(other, level)
+    first, second = DEVICES.index(one), DEVICES.index(other)
+    np.testing.assert_allclose(to_one.centre, to_other.centre / to_other.centre[:, [first]], rtol=1e-12)
+    # One over the other and the other over the one: each interval is the other one's inverse.
+    np.testing.assert_allclose(to_one.low[:, second], 1 / to_other.high[:, first], rtol=1e-12)
+    np.testing.assert_allclose(to_one.high[:, second], 1 / to_other.low[:, first], rtol=1e-12)
+    slowest = case.forecast(None, level).centre
+    np.testing.assert_allclose(slowest / slowest[:, [first]], to_one.centre, rtol=1e-12)
+
+
+@given(cases(), anything)
+def test_what_a_vector_was_relative_to_does_not_matter(case: Case, relative_to: str | None) -> None:
+    scaled = Case(case.predicted * 7.5, case.errors, case.sources)
+    one, other = case.forecast(relative_to), scaled.forecast(relative_to)
+    np.testing.assert_allclose(other.centre, one.centre, rtol=1e-12)
+    np.testing.assert_allclose(other.high, one.high, rtol=1e-12)
+    assert (one.order == other.order).all()
+
+
+@given(cases(), st.permutations(range(4)), levels)
+def test_the_order_of_devices_does_not_matter(case: Case, order: list[int], level: float) -> None:
+    moved = replace(case.errors, log_error=case.errors.log_error[:, order])
+    devices = tuple(DEVICES[place] for place in order)
+    one = case.forecast(None, level)
+    other = forecast(devices, case.predicted[:, order], case.sources, moved, None, level)
+    for name in ("centre", "low", "high", "fastest"):
+        np.testing.assert_allclose(getattr(other, name), getattr(one, name)[:, order], rtol=1e-9, atol=1e-12)
+    for row in range(len(one)):
+        assert other.in_order(row) == one.in_order(row)
+
+
+@given(cases())
+def test_probabilities_are_shares(case: Case) -> None:
+    found = case.forecast()
+    np.testing.assert_allclose(found.fastest.sum(axis=1), 1)
+    assert ((found.fastest >= 0) & (found.fastest <= 1)).all()
+    for row, share in enumerate(found.same_order):
+        # Where the whole order is right, so is the first.
+        assert 0 <= share <= found.fastest[row, found.order[row, 0]] + 1e-9 or _ties(case)
+
+
+def _ties(case: Case) -> bool:
+    """Whether devices may tie as the fastest, which then share the probability."""
+    truths = np.log(case.predicted)[:, None] - case.errors.log_error
+    return bool((np.diff(np.sort(truths, axis=2), axis=2)[:, :, 0] < 1e-9).any())
+
+
+def test_without_errors_all_is_sure_and_a_tie_is_shared() -> None:
+    case = Case(np.array([[0.4, 0.1, 0.2, 0.3]]), errors_of(np.zeros((9, 4)), 9), ("x",))
+    found = case.forecast("a")
+    assert found.in_order(0) == ("b", "c", "d", "a")
+    np.testing.assert_allclose(found.centre, [[1, 0.25, 0.5, 0.75]])
+    np.testing.assert_array_equal(found.low, found.high)
+    assert (found.fastest.tolist(), found.same_order.tolist()) == ([[0, 1, 0, 0]], [1])
+    case = Case(np.array([[0.5, 0.5, 1.0, 1.0]]), errors_of(np.zeros((4, 4)), 4), ("x",))
+    assert case.forecast().fastest.tolist() == [[0.5, 0.5, 0, 0]]
+
+
+def test_a_probability_is_the_share_of_errors_that_make_a_device_the_fastest() -> None:
+    """Errors of three groups: one of two runs swaps the first two devices, which is a sixth in all."""
+    swap = [np.log(3.0), 0.0, 0.0, 0.0]
+    log_error = np.array([swap, [0.0] * 4, [0.0] * 4, [0.0] * 4])
+    errors = RelativeResiduals.of(["one", "one", "two", "three"], ["x"] * 4, log_error)
+    # True over predicted is one over the error: device a was a third of what was predicted.
+    case = Case(np.array([[0.2, 0.1, 0.5, 1.0]]), errors, ("x",))
+    found = case.forecast()
+    np.testing.assert_allclose(found.fastest, [[1 / 6, 5 / 6, 0, 0]])
+    np.testing.assert_allclose(found.same_order, [5 / 6])
+
+
+def test_a_source_that_is_known_better_has_narrower_intervals() -> None:
+    log_error = np.zeros((18, 4))
+    log_error[::2, 1] = np.linspace(1, 2, 9)
+    log_error[1::2, 1] = 0.01
+    errors = RelativeResiduals.of([f"g{row // 2}" for row in range(18)], ["bad", "good"] * 9, log_error)
+    case = Case(np.full((3, 4), 0.5), errors, ("bad", "good", "another"))
+    found = case.forecast("a")
+    widths = np.log(found.high / found.low)[:, 1]
+    np.testing.assert_allclose(widths[:2], [4, 0.02])
+    # Of one that is not known, nothing tells which errors are the right ones.
+    assert widths[1] < widths[2] <= widths[0]
+
+
+def test_too_few_groups_are_said_in_a_sentence() -> None:
+    errors = errors_of(np.ones((4, 4)), 4)
+    found = Case(np.ones((1, 4)), errors, ("x",)).forecast(level=0.9)
+    assert found.reached.tolist() == [0.8]
+    ((warning,),) = found.warnings
+    assert "80 % intervals" in warning
+    assert "tested on 4 groups" in warning
+    assert "90 % takes 9" in warning
+    assert Case(np.ones((1, 4)), errors, ("x",)).forecast(level=0.8).warnings == ((),)
+
+
+def test_what_is_no_forecast_is_refused() -> None:
+    case = Case(np.ones((1, 4)), errors_of(np.ones((4, 4)), 4), ("x",))
+    with pytest.raises(InputError, match="relative_to: expected one of a, b, c, d, found 'lassen'"):
+        case.forecast("lassen")
+    for level in (0.0, 1.0, -1.0, float("nan")):
+        with pytest.raises(InputError, match="level: expected a probability between 0 and 1"):
+            case.forecast(level=level)
+    for wrong in (0.0, -1.0, np.nan, np.inf):
+        with pytest.raises(InputError, match="model: expected numbers above 0"):
+            Case(np.full((1, 4), wrong), case.errors, ("x",)).forecast()

@@ -1,0 +1,323 @@
+"""All models of relative performance: laws that they share, and what each is by itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+import xgboost
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.linear_model import LinearRegression
+
+from crosscast.arrays import Reals
+from crosscast.errors import InputError
+from crosscast.prediction.relative.data import (
+    Observations,
+    RelativeModel,
+    Vectors,
+    profiles_seen,
+    relative_to_slowest,
+)
+from crosscast.prediction.relative.features import fit_features
+from crosscast.prediction.relative.models import (
+    BASELINES,
+    DEFAULT_MODEL,
+    MODELS,
+    BlendPredictor,
+    ByTimesPredictor,
+    CombinedRelative,
+    ExtraTrees,
+    are_profiles,
+    models_named,
+    profiles_of,
+)
+from crosscast.prediction.relative.nichols2024 import (
+    LogMean,
+    PublishedForest,
+    PublishedLinear,
+    PublishedMean,
+    PublishedXGBoost,
+)
+from crosscast.prediction.serialization import Stored
+from crosscast.prediction.time.combined import Combined as TimeModel
+from crosscast.prediction.time.data import ProfileBatch
+from crosscast.prediction.trees import both_sides, trees_of_booster
+from support.grids import lawful_grid, noisy_grid
+from support.vectors import made_profile_vectors, made_vectors, runs_with
+
+VECTORS = made_vectors(applications=6)
+COUNTED_MODELS = (
+    PublishedMean(),
+    LogMean(),
+    PublishedLinear(),
+    PublishedForest(trees=10),
+    PublishedXGBoost(rounds=10),
+    PublishedXGBoost(rounds=10, selected=2),
+    ExtraTrees(trees=20),
+)
+each_model = pytest.mark.parametrize("model", COUNTED_MODELS, ids=lambda model: model.name)
+
+
+def with_gaps(share: float = 0.3) -> Vectors:
+    """Some counters are missing."""
+    rows = VECTORS.observations
+    counters = rows.counters.copy()
+    counters[np.random.default_rng(0).random(counters.shape) < share] = np.nan
+    counters[:, 0] = rows.counters[:, 0]
+    return replace(VECTORS, observations=replace(rows, counters=counters))
+
+
+def again(fitted: Stored) -> Any:
+    """What is read of the arrays of a fitted model."""
+    return type(fitted).from_state(fitted.state())
+
+
+@each_model
+def test_counters_may_be_missing(model: RelativeModel) -> None:
+    vectors = with_gaps()
+    found = model.fit(vectors, 1).predict(vectors.observations)
+    assert found.shape == vectors.times_s.shape
+    assert (found > 0).all()
+
+
+@each_model
+def test_the_same_rows_and_seed_give_the_same_model(model: RelativeModel) -> None:
+    fits: list[Any] = [model.fit(VECTORS, 4) for _ in range(2)]
+    one, other = (each.state() for each in fits)
+    assert one.keys() == other.keys()
+    assert all(np.array_equal(one[name], other[name]) for name in one)
+
+
+@each_model
+def test_a_run_is_predicted_alone_as_among_others(model: RelativeModel) -> None:
+    fitted = model.fit(VECTORS, 0)
+    whole = fitted.predict(VECTORS.observations)
+    alone = fitted.predict(VECTORS.observations.rows(np.array([5])))
+    np.testing.assert_array_equal(alone[0], whole[5])
+
+
+@pytest.mark.parametrize("model", [*COUNTED_MODELS, CombinedRelative()], ids=lambda model: model.name)
+def test_nothing_can_be_learned_from_nothing(model: RelativeModel) -> None:
+    with pytest.raises(InputError, match=f"^{model.name}: expected a run to learn from, found none"):
+        model.fit(VECTORS.rows(np.array([], dtype=np.int64)), 0)
+
+
+def test_the_registry_names_its_models() -> None:
+    for name, make in MODELS.items():
+        assert make().name == name
+    assert {DEFAULT_MODEL, *BASELINES} <= set(MODELS)
+    names = [model.name for model in models_named(["log-mean", "published-mean", "log-mean"])]
+    assert names == ["log-mean", "published-mean"]
+    with pytest.raises(InputError, match=r"^models: expected one of published-mean, .*, found 'oracle'$"):
+        models_named(["oracle"])
+
+
+def of_times(times: list[list[float]]) -> Vectors:
+    return Vectors(VECTORS.observations.rows(np.arange(len(times))), ("a", "b"), np.array(times))
+
+
+def test_means_are_of_vectors_or_of_logarithms() -> None:
+    vectors = of_times([[1.0, 2.0], [3.0, 3.0], [4.0, 1.0]])
+    predicted = PublishedMean().fit(vectors).predict(vectors.observations)
+    assert predicted.tolist() == [[2.5 / 3, 2.25 / 3]] * 3
+    assert LogMean().fit(of_times([[1.0, 2.0], [1.0, 8.0]])).vector.tolist() == pytest.approx([0.25, 1])
+    assert LogMean().fit(of_times([[2.0, 1.0], [8.0, 1.0]])).vector.tolist() == pytest.approx([1, 0.25])
+
+
+@pytest.mark.parametrize(
+    ("model", "published"),
+    [
+        (PublishedLinear(), LinearRegression()),
+        (PublishedForest(trees=10), RandomForestRegressor(10, random_state=3)),
+    ],
+)
+def test_it_is_that_of_scikit_learn(model: RelativeModel, published: Any) -> None:
+    rows = fit_features(VECTORS.observations, fill=True).transform(VECTORS.observations)
+    reference = np.maximum(published.fit(rows, VECTORS.vector).predict(rows), VECTORS.vector.min())
+    np.testing.assert_allclose(model.fit(VECTORS, 3).predict(VECTORS.observations), reference, rtol=1e-9)
+
+
+def boosted(rows: Reals, vector: Reals, rounds: int = 25) -> xgboost.Booster:
+    settings = {"objective": "reg:absoluteerror", "max_depth": 6, "eta": 0.1, "nthread": 1, "seed": 2}
+    settings["tree_method"] = "hist"
+    data = xgboost.DMatrix(rows.astype(np.float32), label=vector, nthread=1)
+    return xgboost.train(settings, data, num_boost_round=rounds)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3])
+def test_boosted_trees_as_arrays_predict_as_xgboost_does(share: float) -> None:
+    rng = np.random.default_rng(1)
+    rows = rng.normal(size=(300, 5))
+    rows[rng.random(rows.shape) < share] = np.nan
+    vector = np.exp(np.nan_to_num(rows[:, :3]) - np.isnan(rows[:, 1:4]))
+    booster = boosted(rows, vector)
+    asked = rng.normal(size=(400, 5))
+    asked[rng.random(asked.shape) < 0.3] = np.nan
+    # Numbers on which splits are, too.
+    asked[:300] = np.where(rng.random(rows.shape) < 0.5, rows, asked[:300])
+    reference = booster.predict(xgboost.DMatrix(asked.astype(np.float32), nthread=1))
+    found = trees_of_booster(booster, 3).sum(both_sides(asked))
+    np.testing.assert_allclose(found, reference, rtol=2e-5, atol=2e-5)
+
+
+def test_both_sides_are_finite_and_in_single_precision() -> None:
+    rows = both_sides(np.array([[1.0, np.nan, 1e300]]))
+    largest = float(np.finfo(np.float32).max)
+    assert rows.tolist() == [[1.0, -largest, largest, 1.0, largest, largest]]
+
+
+def test_xgboost_is_asked_for_what_the_paper_says() -> None:
+    features = fit_features(VECTORS.observations)
+    rows = features.transform(VECTORS.observations)
+    reference = boosted(rows, VECTORS.vector).predict(xgboost.DMatrix(rows.astype(np.float32), nthread=1))
+    model = PublishedXGBoost(rounds=25).fit(VECTORS, 2)
+    predicted = model.predict(VECTORS.observations)
+    np.testing.assert_allclose(predicted, np.maximum(reference, VECTORS.vector.min()), rtol=1e-4, atol=1e-5)
+    assert model.gain.shape == (len(features.names),)
+
+
+def test_gain_is_of_what_matters() -> None:
+    """Branches decide how fast the GPU is."""
+    found = PublishedXGBoost(rounds=20).fit(VECTORS, 0)
+    assert found.features.names[found.gain.argmax()] == "branch intensity"
+    assert (found.gain >= 0).all()
+
+
+def test_a_selection_looks_at_no_more_features() -> None:
+    whole = PublishedXGBoost(rounds=10).fit(VECTORS, 0)
+    model = PublishedXGBoost(rounds=10, selected=2)
+    assert model.name == "published-xgboost-2"
+    few = model.fit(VECTORS, 0)
+    chosen = set(np.argsort(-whole.gain, kind="stable")[:2].tolist())
+    assert set((few.trees.split_feature % len(few.features.names)).tolist()) <= chosen
+    assert set(np.flatnonzero(few.gain).tolist()) <= chosen
+
+
+def test_nothing_is_predicted_below_what_was_learned_from() -> None:
+    """Far from the training, a line goes below 0, where no ratio of times is."""
+    seen = VECTORS.observations
+    far = replace(seen, counters=seen.counters * np.array([1, 1e-3, 1e3, 1e3]))
+    assert PublishedLinear().fit(VECTORS).predict(far).min() == VECTORS.vector.min()
+
+
+def test_trees_predict_runs_of_known_kernels_well() -> None:
+    sizes = np.array(VECTORS.observations.size)
+    train, test = VECTORS.rows(sizes == "size0"), VECTORS.rows(sizes == "size1")
+    trees, mean = (
+        model.fit(train, 0).predict(test.observations) for model in (ExtraTrees(trees=20), LogMean())
+    )
+    assert np.abs(trees - test.vector).mean() < 0.5 * np.abs(mean - test.vector).mean()
+    np.testing.assert_array_equal(trees.max(axis=1), 1)
+
+
+def test_another_seed_gives_other_trees() -> None:
+    half = VECTORS.rows(np.arange(0, len(VECTORS), 2))
+    one, other = (ExtraTrees(trees=20).fit(half, seed).predict(VECTORS.observations) for seed in (0, 1))
+    assert (one != other).any()
+
+
+def test_a_run_without_a_counter_is_predicted_and_one_that_is_unknown_is_named() -> None:
+    seen, found = VECTORS.observations, ExtraTrees(trees=20).fit(VECTORS, 0)
+    counters = seen.counters.copy()
+    counters[:, 1] = np.nan
+    assert np.isfinite(found.predict(replace(seen, counters=counters))).all()
+    names, counters = (*seen.names, "luck"), np.column_stack([seen.counters, np.ones(len(seen))])
+    assert found.unknown_counters(replace(seen, names=names, counters=counters)) == ("luck",)
+
+
+GRID, PROFILES = noisy_grid(), made_profile_vectors()
+LAUNCHED = replace(GRID.profiles, invocations=np.arange(1, len(GRID.profiles) + 1))
+KEYS, SEEN = PROFILES.devices, PROFILES.observations
+
+
+@cache
+def by_times() -> ByTimesPredictor:
+    found = CombinedRelative().fit(PROFILES, 0)
+    assert isinstance(found, ByTimesPredictor)
+    return found
+
+
+def without(seen: Observations, name: str) -> Observations:
+    place = seen.names.index(name)
+    names = tuple(each for each in seen.names if each != name)
+    return replace(seen, names=names, counters=np.delete(seen.counters, place, axis=1))
+
+
+def test_profiles_come_back_from_the_rows_that_were_made_of_them() -> None:
+    back = profiles_of(SEEN)
+    assert back.names == LAUNCHED.names
+    np.testing.assert_array_equal(back.metrics, LAUNCHED.metrics)
+    np.testing.assert_array_equal(back.invocations, LAUNCHED.invocations)
+
+
+def test_the_order_of_metrics_does_not_matter() -> None:
+    turned = replace(SEEN, names=SEEN.names[::-1], counters=SEEN.counters[:, ::-1])
+    np.testing.assert_array_equal(profiles_of(turned).metrics, LAUNCHED.metrics)
+    np.testing.assert_array_equal(by_times().predict(turned), by_times().predict(SEEN))
+
+
+@pytest.mark.parametrize("said", [np.nan, 0.0])
+def test_a_profile_that_does_not_say_how_often_it_was_launched_was_launched_once(said: float) -> None:
+    unsaid = replace(SEEN, settings=np.full_like(SEEN.settings, said))
+    assert set(profiles_of(unsaid).invocations.tolist()) == {1}
+    unset = replace(SEEN, configuration=(), settings=np.empty((len(SEEN), 0)))
+    assert set(profiles_of(unset).invocations.tolist()) == {1}
+
+
+def test_vectors_are_those_of_the_mean_of_the_corrected_times_and_the_uncorrected() -> None:
+    times = TimeModel().fit(replace(GRID, profiles=LAUNCHED), 0)
+    log = (times.log_time(LAUNCHED) + times.physical.log_time(LAUNCHED)) / 2
+    found = by_times().predict(SEEN)
+    np.testing.assert_allclose(found, relative_to_slowest(np.exp(log)), rtol=1e-6)
+    assert (found.max(axis=1) == 1).all()
+    assert not np.allclose(found, relative_to_slowest(np.exp(times.log_time(LAUNCHED))), rtol=1e-3)
+    np.testing.assert_array_equal(again(by_times()).predict(SEEN), found)
+
+
+def lawful() -> tuple[ProfileBatch, Vectors]:
+    grid = lawful_grid()
+    return grid.profiles, Vectors(profiles_seen(grid.profiles), KEYS, np.exp(grid.log_time), grid.devices)
+
+
+def test_a_law_of_times_is_a_law_of_their_ratios() -> None:
+    profiles, vectors = lawful()
+    out = profiles.groups("application") == 2
+    found = CombinedRelative().fit(vectors.rows(~out), 0).predict(vectors.rows(out).observations)
+    assert np.abs(found - vectors.vector[out]).mean() < 0.03
+
+
+def test_counters_of_a_device_are_no_profiles() -> None:
+    assert are_profiles(SEEN)
+    assert not are_profiles(VECTORS.observations)
+    assert not are_profiles(replace(SEEN, source=("cpu", *SEEN.source[1:])))
+    assert not are_profiles(replace(SEEN, names=("odd", *SEEN.names[1:])))
+    with pytest.raises(InputError, match=r"^profile: expected architecture-independent profiles"):
+        by_times().predict(runs_with({"PAPI_TOT_INS": 1.0}))
+
+
+def test_a_profile_without_a_metric_that_times_need_is_refused() -> None:
+    lacking = without(SEEN, "total_instruction_count")
+    for ask in (
+        by_times().predict,
+        lambda seen: CombinedRelative().fit(replace(PROFILES, observations=seen), 0),
+    ):
+        with pytest.raises(InputError, match="total_instruction_count") as caught:
+            ask(lacking)
+        assert "\n" not in str(caught.value)
+
+
+def test_the_default_takes_times_for_profiles_and_the_blend_for_counters() -> None:
+    assert isinstance(MODELS[DEFAULT_MODEL](), CombinedRelative)
+    _, vectors = lawful()
+    assert isinstance(CombinedRelative().fit(vectors, 0), ByTimesPredictor)
+    assert isinstance(CombinedRelative().fit(made_vectors(applications=2), 0), BlendPredictor)
+
+
+def test_profiles_with_times_on_devices_of_which_nothing_is_known_are_predicted_by_the_blend() -> None:
+    _, vectors = lawful()
+    found = CombinedRelative().fit(replace(vectors, described=()), 0)
+    assert isinstance(found, BlendPredictor)
+    assert np.abs(found.predict(vectors.observations) - vectors.vector).mean() < 0.05

@@ -1,0 +1,68 @@
+"""Models that come with Crosscast, and the user's own, by name."""
+
+from pathlib import Path
+
+import pytest
+
+import crosscast
+from crosscast.errors import InputError
+from crosscast.prediction.named_models import BUNDLED, load_model, models_home, named_models, recipes
+from crosscast.prediction.store import CARD
+
+NAMES = [each.name for each in named_models()]
+FREE = {"MIT", "BSD-3-Clause", "CC-BY-4.0", "Apache-2.0"}
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    return models_home()
+
+
+def test_each_recipe_has_its_model_and_nothing_else_comes_along() -> None:
+    folders = {card.parent.name for card in BUNDLED.glob(f"*/{CARD}")}
+    assert folders == set(recipes())
+
+
+@pytest.mark.parametrize("name", recipes())
+def test_a_bundled_model_is_small_free_and_says_how_good_it_is(name: str) -> None:
+    recipe, model = recipes()[name], load_model(name)
+    assert recipe.licence in FREE
+    assert recipe.citation and recipe.origin
+    assert sum(file.stat().st_size for file in (BUNDLED / name).iterdir()) < 1_000_000
+    assert model.card.errors
+    assert load_model(name, recipe.question).card == model.card
+
+
+def test_an_unknown_name_lists_the_known_ones_of_the_question() -> None:
+    with pytest.raises(InputError, match="one of opencl-15-devices, found 'opencl-16-devices'"):
+        load_model("opencl-16-devices", "time")
+    with pytest.raises(InputError, match=r"model: expected a folder, or one of .*seven-gpus"):
+        crosscast.load_model("nosuch")
+
+
+def test_a_model_of_another_question_is_refused() -> None:
+    with pytest.raises(InputError, match="expected a model trained by 'crosscast train relative'"):
+        load_model("opencl-15-devices", "relative")
+
+
+def test_a_folder_comes_before_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / NAMES[0]).mkdir()
+    with pytest.raises(InputError, match="found no card"):
+        load_model(NAMES[0])
+
+
+def test_the_users_own_models_come_first(home: Path) -> None:
+    load_model("opencl-15-devices").save(home / "mine")
+    first, *others = named_models("time")
+    assert (first.name, first.own, first.question) == ("mine", True, "time")
+    assert not any(each.own for each in others)
+    assert load_model("mine").card.model == load_model("opencl-15-devices").card.model
+
+
+def test_a_damaged_model_of_the_user_is_named(home: Path) -> None:
+    (home / "mine").mkdir(parents=True)
+    (home / "mine" / CARD).write_text("{")
+    with pytest.raises(InputError, match=r"mine/card.json: the card is damaged"):
+        named_models()

@@ -1,0 +1,265 @@
+"""Fitted parts as arrays: what annotations say is kept, and checked."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal, Protocol
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as npst
+
+from crosscast.arrays import Arrays, Flags, Integers, Reals
+from crosscast.errors import InputError
+from crosscast.prediction.serialization import Array, Nested, Stored, register_homes
+
+
+class Point(Protocol):
+    """What stands for a point model."""
+
+    def log_time(self, x: Reals) -> Reals: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Features(Stored):
+    names: tuple[str, ...]
+    scale: Annotated[Reals, Array("f", above=0)]
+
+
+@dataclass(frozen=True, eq=False)
+class Mean(Stored, kind="test-mean"):
+    mean: Annotated[Reals, Array("d", least=1)]
+
+    def log_time(self, x: Reals) -> Reals:
+        return np.tile(self.mean, (len(x), 1))
+
+
+@dataclass(frozen=True, eq=False)
+class Silent(Stored, kind="test-silent"):
+    level: float
+
+
+@dataclass(frozen=True, eq=False)
+class Nearest(Stored, kind="test-nearest"):
+    features: Features
+    flat: Annotated[Silent, Nested(flat=True)]
+    points: Annotated[Reals, Array("k f")]
+    times: Annotated[Reals, Array("k d", nan=True)]
+    places: Annotated[Integers, Array("k", low=0, below="d")]
+    starts: Annotated[Integers, Array("k+1")]
+    mask: Annotated[Flags, Array("2 d")]
+    seed: Annotated[int, Array(low=0)]
+    share: float
+    flag: bool
+    label: str
+    way: Literal["up", "down"]
+    sizes: tuple[int, ...]
+    parts: tuple[Mean, ...]
+    models: tuple[Point, ...]
+    maybe: Annotated[Reals, Array("d")] | None = None
+    other: Mean | None = None
+    any_point: Point | None = None
+
+    def log_time(self, x: Reals) -> Reals:
+        return x
+
+    def check(self) -> None:
+        if len(self.features.names) != self.points.shape[1]:
+            raise InputError.of(field="features", expected="those of the points", found=self.features.names)
+
+
+def nearest(k: int = 2, f: int = 3, d: int = 4, **words: Any) -> Nearest:
+    made: dict[str, Any] = {
+        "features": Features(tuple("abcdefgh"[:f]), np.ones(f)),
+        "flat": Silent(0.5),
+        "points": np.arange(k * f, dtype=np.float64).reshape(k, f),
+        "times": np.full((k, d), np.nan),
+        "places": np.zeros(k, np.int64),
+        "starts": np.arange(k + 1),
+        "mask": np.ones((2, d), bool),
+        "seed": 3,
+        "share": 0.25,
+        "flag": True,
+        "label": "näher",
+        "way": "up",
+        "sizes": (),
+        "parts": (Mean(np.zeros(1)), Mean(np.ones(2))),
+        "models": (Mean(np.zeros(2)),),
+    }
+    return Nearest(**{**made, **words})
+
+
+def same(one: Any, other: Any) -> bool:
+    if isinstance(one, Stored):
+        return type(one) is type(other) and all(
+            same(value, vars(other)[name]) for name, value in vars(one).items()
+        )
+    if isinstance(one, np.ndarray):
+        return one.dtype == other.dtype and np.array_equal(one, other, equal_nan=True)
+    if isinstance(one, tuple):
+        return len(one) == len(other) and all(map(same, one, other))
+    return type(one) is type(other) and bool(one == other)
+
+
+def changed(name: str, value: Any) -> Callable[[Arrays], Arrays]:
+    return lambda arrays: {**arrays, name: np.asarray(value)}
+
+
+@given(
+    st.integers(0, 4),
+    st.integers(0, 4),
+    st.integers(1, 4),
+    st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.integers(0, 2**63 - 1),
+    st.lists(st.integers(-(2**63), 2**63 - 1)).map(tuple),
+    st.data(),
+)
+def test_what_is_kept_comes_back(
+    k: int, f: int, d: int, label: str, share: float, seed: int, sizes: tuple[int, ...], data: st.DataObject
+) -> None:
+    finite = st.floats(allow_nan=False, allow_infinity=False)
+    part = nearest(
+        k,
+        f,
+        d,
+        label=label,
+        share=share,
+        seed=seed,
+        sizes=sizes,
+        points=data.draw(npst.arrays(np.float64, (k, f), elements=finite)),
+        maybe=data.draw(st.none() | npst.arrays(np.float64, d, elements=finite)),
+        other=data.draw(st.none() | st.just(Mean(np.ones(d)))),
+        any_point=data.draw(st.sampled_from([None, Mean(np.ones(1)), nearest()])),
+    )
+    assert same(Nearest.from_state(part.state()), part)
+
+
+def test_arrays_have_the_names_of_fields_and_of_parts_in_them() -> None:
+    names = set(nearest().state())
+    assert {"features.names", "features.scale", "level", "points", "parts.count", "parts.1.mean"} <= names
+    assert {"models.count", "models.0.kind", "models.0.mean"} <= names
+    assert not {name for name in names if name.startswith(("maybe", "other", "flat"))}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("points", np.zeros(3, np.float32), "expected numbers along 2 axes, found float32 of shape (3,)"),
+        ("points", [[1, 2, 3], [4, 5, 6]], "expected numbers along 2 axes, found int64 of shape (2, 3)"),
+        ("points", [[1.0, 2, np.nan], [4, 5, 6]], "points: expected finite numbers, found nan at [0, 2]"),
+        ("times", [[np.inf] * 4] * 2, "times: expected finite numbers, or none, found inf at [0, 0]"),
+        ("times", np.zeros((3, 4)), "times: expected 2 along axis k, found 3"),
+        ("starts", np.zeros(2, np.int64), "starts: expected 3 along axis k+1, found 2"),
+        ("mask", np.ones((3, 4), bool), "mask: expected 2 along axis 2, found 3"),
+        ("mask", np.ones((2, 4)), "mask: expected flags along 2 axes, found float64 of shape (2, 4)"),
+        ("places", [0, 4], "places: expected less than 4, found 4 at [1]"),
+        ("places", [-1, 0], "places: expected at least 0, found -1 at [0]"),
+        ("places", np.array([0, 2**63], np.uint64), f"integers up to {2**63 - 1}, found {2**63}"),
+        ("features.scale", [1.0, 0.0, 1.0], "features.scale: expected more than 0, found 0.0 at [1]"),
+        ("parts.0.mean", np.zeros(0), "parts.0.mean: expected at least 1 along axis d, found 0"),
+        ("parts.count", -1, "parts.count: expected at least 0, found -1"),
+        ("parts.count", 10**9, "parts.count: expected at most"),
+        ("parts.count", 3, "parts.2.mean: expected numbers along 1 axis, found none among the arrays"),
+        ("models.0.kind", "os.system", "models.0.kind: expected one of the kinds"),
+        ("models.0.kind", "test-silent", "expected a part that has log_time, found 'test-silent'"),
+        ("seed", -2, "seed: expected at least 0, found -2"),
+        ("seed", 2.5, "seed: expected an integer, found float64 of shape ()"),
+        ("share", np.nan, "share: expected finite numbers, found nan"),
+        ("flag", 1, "flag: expected true or false, found int64 of shape ()"),
+        ("label", 1, "label: expected a text, found int64 of shape ()"),
+        ("way", "left", "way: expected one of up, down, found 'left'"),
+        ("features.names", [b"a"], "features.names: expected texts along 1 axis, found |S1 of shape (1,)"),
+        ("features.names", ["a"], "features: expected those of the points, found ('a',)"),
+        ("label", np.array({}, dtype=object), "label: expected a text, found object of shape ()"),
+    ],
+)
+def test_an_array_that_does_not_fit_is_refused(name: str, value: Any, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        Nearest.from_state(changed(name, value)(nearest().state()))
+    assert message in str(caught.value)
+    assert str(caught.value).startswith("model: ")
+
+
+def test_a_missing_array_is_named_and_so_is_the_file() -> None:
+    arrays = nearest().state()
+    del arrays["points"]
+    with pytest.raises(InputError, match=r"a\.npz: points: expected numbers along 2 axes, found none among"):
+        Nearest.from_state(arrays, "a.npz")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"points": np.full((2, 3), np.nan)},
+        {"places": np.array([0, 4])},
+        {"places": np.zeros(2)},
+        {"label": "ends in\0"},
+        {"label": 3},
+        {"seed": -1},
+        {"parts": (Silent(0.5),)},
+        {"other": nearest()},
+        {"any_point": Features((), np.zeros(0))},
+        {"any_point": "text"},
+    ],
+)
+def test_what_could_not_be_read_again_is_not_kept(words: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match="model: "):
+        replace(nearest(), **words).state()
+
+
+def test_a_kind_is_imported_from_its_home_when_it_is_read(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "far_away_part.py").write_text(
+        "from dataclasses import dataclass\nfrom crosscast.prediction.serialization import Stored\n"
+        "@dataclass(frozen=True)\nclass Far(Stored, kind='test-far'):\n    level: float\n"
+        "    def log_time(self, x): return x\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    register_homes({"test-far": "far_away_part"})
+    arrays = nearest().state() | {"any_point.kind": np.array("test-far"), "any_point.level": np.array(2.0)}
+    assert "far_away_part" not in sys.modules
+    found = Nearest.from_state(arrays)
+    assert type(found.any_point).__name__ == "Far"
+
+
+def test_kinds_may_be_limited() -> None:
+    arrays = {"inner.kind": np.array("test-mean"), "inner.mean": np.zeros(1)}
+    with pytest.raises(
+        InputError, match=r"inner\.kind: expected one of the kinds test-silent, found 'test-mean'"
+    ):
+        Limited.from_state(arrays)
+    with pytest.raises(InputError, match="expected one of the kinds test-silent"):
+        Limited(Mean(np.zeros(1))).state()
+    assert same(Limited.from_state(Limited(Silent(1.0)).state()), Limited(Silent(1.0)))
+
+
+@dataclass(frozen=True, eq=False)
+class Limited(Stored, kind="test-limited"):
+    inner: Annotated[Stored, Nested(kinds=("test-silent",))]
+
+
+@dataclass(frozen=True, eq=False)
+class Chain(Stored, kind="test-chain"):
+    next: Stored | None
+
+
+def test_parts_in_parts_without_an_end_are_refused() -> None:
+    arrays = {f"{'next.' * depth}kind": np.array("test-chain") for depth in range(1, 2000)}
+    with pytest.raises(InputError, match="at most 64 parts in each other"):
+        Chain.from_state(arrays)
+
+
+def test_one_kind_is_one_class() -> None:
+    with pytest.raises(TypeError, match="kind 'test-mean': expected one class"):
+        type("Other", (Stored,), {}, kind="test-mean")
+
+
+@pytest.mark.parametrize("hint", [Annotated[Reals, "no axes"], dict[str, int], Reals, object | int])
+def test_an_annotation_that_says_nothing_is_a_mistake_of_the_class(hint: Any) -> None:
+    made: Any = dataclass(frozen=True)(type("Made", (Stored,), {"__annotations__": {"x": hint}}))
+    with pytest.raises(TypeError, match="expected an"):
+        made(x=1).state()

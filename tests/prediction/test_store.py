@@ -1,0 +1,332 @@
+"""Folders of models: whole or not at all, checked when read, and free of code."""
+
+import hashlib
+import json
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crosscast.data.schema import json_text
+from crosscast.errors import InputError
+from crosscast.fields import decode
+from crosscast.prediction import format1
+from crosscast.prediction.store import CARD, check_folder, read, write
+
+CARD_FIELDS = {"model": "combined", "seed": 1, "errors": {"rmse": 0.5, "none": None}}
+ARRAYS = {
+    "point.mean": np.arange(6.0).reshape(2, 3),
+    "file": np.array(3),
+    "names": np.array(["a", "größer"]),
+    "mask": np.array([True, False]),
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    found = tmp_path / "model"
+    write(found, "time", CARD_FIELDS, ARRAYS)
+    return found
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def signed(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    """Change a card, with a checksum that fits."""
+    card = json.loads((folder / CARD).read_text())
+    change(card)
+    card.pop("sha256", None)
+    card["sha256"] = hashlib.sha256(json_text(card).encode()).hexdigest()
+    (folder / CARD).write_text(json.dumps(card))
+
+
+def mask(card: dict[str, Any]) -> dict[str, Any]:
+    """What a card says of the array `mask`."""
+    found: dict[str, Any] = card["arrays"]["contents"]["mask"]
+    return found
+
+
+def refusal(folder: Path, question: str | tuple[str, ...] | None = None) -> str:
+    with pytest.raises(InputError) as caught:
+        read(folder, question).arrays  # noqa: B018
+    return str(caught.value)
+
+
+def test_a_model_comes_back_whole(folder: Path) -> None:
+    found = read(folder, "time")
+    assert (found.folder, found.question, found.protocol, found.card) == (folder, "time", 2, CARD_FIELDS)
+    assert list(found.arrays) == list(ARRAYS)
+    for name, array in ARRAYS.items():
+        assert found.arrays[name].dtype == array.dtype
+        assert np.array_equal(found.arrays[name], array)
+    assert len(files(folder)) == 2
+
+
+def test_the_same_model_has_the_same_bytes(folder: Path, tmp_path: Path) -> None:
+    write(tmp_path / "again", "time", CARD_FIELDS, ARRAYS)
+    for name in files(folder):
+        assert (tmp_path / "again" / name).read_bytes() == (folder / name).read_bytes()
+
+
+def test_arrays_are_read_when_they_are_asked_for(folder: Path) -> None:
+    found = read(folder)
+    found.path.write_bytes(b"")
+    with pytest.raises(InputError, match="cannot read the arrays"):
+        found.arrays  # noqa: B018
+
+
+def test_a_model_takes_the_place_of_another(folder: Path) -> None:
+    write(folder, "corun", {"model": "new"}, {"x": np.ones(2)})
+    assert read(folder).question == "corun"
+    assert len(files(folder)) == 2
+
+
+@pytest.mark.parametrize("broken", ["arrays", "card"])
+@pytest.mark.parametrize("replaced", [True, False])
+def test_a_full_disk_leaves_what_was_there_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str, replaced: bool
+) -> None:
+    folder = tmp_path / "model"
+    if replaced:
+        write(folder, "time", CARD_FIELDS, ARRAYS)
+    before = files(folder) if replaced else None
+
+    def full(path: Path, *content: object, **words: object) -> None:
+        with path.open("wb") as file:
+            file.write(b"half")
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "write_bytes" if broken == "arrays" else "write_text", full)
+        with pytest.raises(InputError, match=r"model: cannot write the model \(No space left on device\)"):
+            write(folder, "time", {"model": "new"}, {"x": np.ones(2)})
+    if before is None:
+        assert not folder.exists()
+    else:
+        assert files(folder) == before
+        assert read(folder).card == CARD_FIELDS
+
+
+def test_the_same_arrays_stay_when_their_new_card_cannot_be_written(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*words: object, **others: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "write_text", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write(folder, "time", {"model": "new"}, ARRAYS)
+    assert np.array_equal(read(folder).arrays["names"], ARRAYS["names"])
+
+
+def test_a_folder_with_other_files_is_refused_and_one_that_a_crash_left_is_not(tmp_path: Path) -> None:
+    (tmp_path / "arrays-0123456789abcdef.npz").write_bytes(b"half")
+    (tmp_path / ".card.12.json").write_bytes(b"half")
+    check_folder(tmp_path)
+    write(tmp_path, "time", CARD_FIELDS, ARRAYS)
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "arrays-mine.npz").write_text("")
+    with pytest.raises(
+        InputError, match="other: expected an empty folder, or one with a model, found other files"
+    ):
+        write(other, "time", CARD_FIELDS, ARRAYS)
+    with pytest.raises(InputError, match="expected a folder for the model, found a file"):
+        check_folder(other / "arrays-mine.npz")
+
+
+@pytest.mark.parametrize(
+    ("card", "arrays", "message"),
+    [
+        ({"a": [{"b": float("nan")}]}, {}, "a[0].b: expected a finite number, found nan"),
+        ({"a": -float("inf")}, {}, "a: expected a finite number, found -inf"),
+        ({"sha256": ""}, {}, "expected fields of other names, found sha256"),
+        ({}, {"x": np.array([{}], dtype=object)}, "x: expected an array of numbers or texts, found object"),
+    ],
+)
+def test_what_could_not_be_read_again_is_not_written(
+    tmp_path: Path, card: dict[str, Any], arrays: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        write(tmp_path / "model", "time", card, arrays)
+    assert message in str(caught.value)
+    assert not (tmp_path / "model").exists()
+
+
+def test_another_question_is_named_by_its_command(folder: Path) -> None:
+    write(folder, "corun", CARD_FIELDS, ARRAYS)
+    assert refusal(folder, "time") == (
+        f"{folder}/: expected a model trained by 'crosscast train time', found one by 'crosscast train corun'"
+    )
+    assert "'crosscast train time' or 'crosscast train relative'" in refusal(folder, ("time", "relative"))
+    assert read(folder, ("time", "corun")).question == "corun"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda card: card.update(protocol=3), "expected a model of format 2 or older, found format 3"),
+        (lambda card: card.update(protocol=0), "protocol: expected a whole number from 1 to 2, found 0"),
+        (lambda card: card.update(protocol=True), "found true"),
+        (lambda card: card.update(format="other"), "expected the card of a crosscast model"),
+        (lambda card: card.update(question=3), "question: expected a text, found 3"),
+        (lambda card: card.pop("question"), "question: expected a value, found none"),
+        (lambda card: card.pop("arrays"), "arrays: expected a value, found none"),
+        (lambda card: card["arrays"].update(file="../x.npz"), "arrays.file: expected the name of a file"),
+        (lambda card: card["arrays"].update(file="x.npz"), "expected the arrays of the model, found no such"),
+        (lambda card: mask(card).update(dtype="|O"), "that of numbers or texts, found '|O'"),
+        (lambda card: mask(card).update(dtype="f8,i4"), "expected that of numbers"),
+        (lambda card: mask(card).update(shape=[-2]), "shape[0]: expected a whole number >= 0, found -2"),
+        (lambda card: mask(card).update(shape=[2**40]), "arrays: expected at most 1024 MiB"),
+        (lambda card: mask(card).update(shape=[2**20]), "bytes and a header as its card"),
+        (lambda card: mask(card).update(shape=[1, 2]), "not as the card says"),
+        (lambda card: mask(card).update(sha256="0"), "its checksum is not the card's"),
+        (lambda card: card["arrays"]["contents"].update(more=mask(card)), "array 'more'"),
+    ],
+)
+def test_a_card_that_does_not_fit_is_refused(
+    folder: Path, change: Callable[[dict[str, Any]], object], message: str
+) -> None:
+    signed(folder, change)
+    assert message in refusal(folder)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "the card is damaged"),
+        (b"[1]", "expected the card of a crosscast model"),
+        (b'{"format": NaN}', "expected finite numbers, found NaN"),
+        (b"[" * 100_000, "the card is damaged"),
+        (b" " * ((16 << 20) + 1), "expected at most 16 MiB"),
+        (b'{"format": "crosscast model", "protocol": 2, "x": 1e999}', "its checksum does not match"),
+    ],
+)
+def test_a_file_that_is_no_card_is_refused(folder: Path, content: bytes, message: str) -> None:
+    (folder / CARD).write_bytes(content)
+    assert message in refusal(folder)
+
+
+def test_a_changed_card_and_a_folder_without_one_are_refused(folder: Path, tmp_path: Path) -> None:
+    text = (folder / CARD).read_text()
+    (folder / CARD).write_text(text.replace('"seed": 1', '"seed": 2'))
+    assert "its checksum does not match" in refusal(folder)
+    assert "found no card.json" in refusal(tmp_path)
+
+
+@pytest.mark.parametrize("damage", ["half", "text", "flipped", "pickle", "header"])
+def test_damaged_arrays_are_refused_and_nothing_is_unpickled(folder: Path, damage: str) -> None:
+    path = read(folder).path
+    whole = path.read_bytes()
+    if damage == "half":
+        path.write_bytes(whole[: len(whole) // 2])
+    elif damage == "text":
+        path.write_text("no archive")
+    elif damage == "flipped":
+        path.write_bytes(whole[:100] + bytes([whole[100] ^ 0xFF]) + whole[101:])
+    else:
+        with zipfile.ZipFile(path, "w") as archive:
+            for name, array in ARRAYS.items():
+                with archive.open(f"{name}.npy", "w") as member:
+                    if damage == "pickle":
+                        np.lib.format.write_array(member, array.astype(object), allow_pickle=True)
+                    else:
+                        # As many bytes as the card says, and a header of a terabyte.
+                        huge = {"descr": "<f8", "fortran_order": False, "shape": (1 << 37,)}
+                        np.lib.format.write_array_header_1_0(member, huge)
+                        member.write(array.tobytes())
+    assert str(path) in refusal(folder)
+
+
+@given(st.dictionaries(st.text("abc._", min_size=1), st.lists(st.floats(allow_nan=True)), max_size=4))
+def test_any_arrays_come_back(arrays: dict[str, list[float]]) -> None:
+    import tempfile
+
+    given_arrays = {name: np.array(values, np.float64) for name, values in arrays.items()}
+    with tempfile.TemporaryDirectory() as folder:
+        write(folder, "time", {}, given_arrays)
+        found = read(folder).arrays
+    assert set(found) == set(given_arrays)
+    assert all(np.array_equal(found[name], each, equal_nan=True) for name, each in given_arrays.items())
+
+
+@pytest.mark.parametrize(("target", "question"), [(None, "time"), ("corun", "corun")])
+def test_a_model_of_format_1_is_read_and_translated(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, target: str | None, question: str
+) -> None:
+    def older(card: dict[str, Any]) -> None:
+        del card["question"]
+        card.update({"protocol": 1} | ({} if target is None else {"target": target}))
+
+    signed(folder, older)
+    monkeypatch.delitem(format1.FORMAT_1, question, raising=False)
+    found = read(folder, question)
+    assert (found.protocol, found.question, found.card) == (1, question, CARD_FIELDS)
+    assert found.arrays["file"].item() == 3
+    monkeypatch.setitem(
+        format1.FORMAT_1,
+        question,
+        lambda card, arrays: ({"model": card["model"].upper()}, {"mean": arrays["point.mean"]}),
+    )
+    found = read(folder)
+    assert found.card == {"model": "COMBINED"}
+    assert list(found.arrays) == ["mean"]
+
+
+class Range(msgspec.Struct):
+    name: str
+    low: Annotated[float, msgspec.Meta(ge=0)]
+    high: float | None = None
+
+
+class Section(msgspec.Struct):
+    seed: int
+    metrics: list[Range] = []
+    numbers: dict[str, float] = {}
+    ranges: dict[str, dict[str, Range]] = {}
+    flag: bool = False
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ({"seed": "x"}, 'card: seed: expected a whole number, found "x"'),
+        ({"seed": 1.5}, "card: seed: expected a whole number, found 1.5"),
+        ({}, "card: seed: expected a value, found none"),
+        ([1], "card: expected an object, found [1]"),
+        ({"seed": 1, "metrics": {}}, "card: metrics: expected a list, found {}"),
+        ({"seed": 1, "metrics": [{"name": "a"}]}, "card: metrics[0].low: expected a value, found none"),
+        (
+            {"seed": 1, "metrics": [{"name": "a", "low": 1}, {"name": "a", "low": -1}]},
+            "card: metrics[1].low: expected a number >= 0.0, found -1",
+        ),
+        (
+            {"seed": 1, "metrics": [{"name": "a", "low": 1, "high": "x" * 99}]},
+            f'card: metrics[0].high: expected a number or null, found "{"x" * 56}...',
+        ),
+        ({"seed": 1, "numbers": {"a": 1, "b.c": "x"}}, 'card: numbers.b.c: expected a number, found "x"'),
+        ({"seed": 1, "numbers": {"a": "y", "b": "x"}}, 'card: numbers.b: expected a number, found "x"'),
+        (
+            {"seed": 1, "ranges": {"a": {"r": {"name": "", "low": 1}, "s": {"name": "", "low": -1}}}},
+            "card: ranges.a.s.low: expected a number >= 0.0, found -1",
+        ),
+        ({"seed": 1, "flag": None}, "card: flag: expected true or false, found null"),
+    ],
+)
+def test_a_section_is_told_with_its_place_or_is_a_structure(value: Any, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        decode(Section, value, "card")
+    assert str(caught.value) == message
+
+
+def test_a_section_that_fits_is_a_structure() -> None:
+    found = decode(Section, {"seed": 1, "metrics": [{"name": "a", "low": 2}], "other": 3}, "card")
+    assert found == Section(1, [Range("a", 2.0)])

@@ -1,0 +1,362 @@
+"""Every fitted part is kept as arrays: it comes back as it was, and damaged arrays are refused by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.ensemble import ExtraTreesRegressor
+
+from crosscast.arrays import Arrays
+from crosscast.device import Device
+from crosscast.errors import InputError
+from crosscast.prediction.configuration.bailey2014 import PublishedModel
+from crosscast.prediction.configuration.process import ProcessModel
+from crosscast.prediction.corun.models import FittedSum, Mean
+from crosscast.prediction.corun.moolchandani2022 import KINDS, Published
+from crosscast.prediction.corun.moolchandani2022_features import FairnessChoice, MixColumns
+from crosscast.prediction.corun.process import Feasibility, Process
+from crosscast.prediction.intervals import Residuals
+from crosscast.prediction.relative.artefact import RelativeResiduals
+from crosscast.prediction.relative.features import fit_features
+from crosscast.prediction.relative.models import CombinedRelative, Effort, ExtraTrees, fit_blend
+from crosscast.prediction.relative.nichols2024 import (
+    PublishedForest,
+    PublishedLinear,
+    PublishedMean,
+    PublishedXGBoost,
+)
+from crosscast.prediction.serialization import Stored
+from crosscast.prediction.time.combined import Combined
+from crosscast.prediction.time.gaussian import GaussianPredictor
+from crosscast.prediction.time.johnston2018 import PublishedForest as TimeForest
+from crosscast.prediction.time.models import Boosting, DeviceMean, Nearest
+from crosscast.prediction.time.models import ExtraTrees as TimeTrees
+from crosscast.prediction.time.unseen import Descriptors
+from crosscast.prediction.trees import trees_of_forest
+from support import published_mixes
+from support.grids import lawful_grid, small_grid
+from support.mixes import made_co_runs
+from support.models import fitted
+from support.surfaces import made_surfaces
+from support.vectors import made_profile_vectors, made_vectors
+from support.work import made_work
+
+GRID, SMALL, SURFACES, MIXES = lawful_grid(), small_grid(), made_surfaces(4, noise=0.01), made_co_runs()
+VECTORS, COUNTED = made_vectors(applications=4), made_vectors(applications=4).observations
+PAIRS = published_mixes.made_co_runs()
+BAGS = [bag.solos for bag in PAIRS.bags]
+FEW = Effort(5, 10, 0.25)
+SIX, THREE = np.array([1, -1, 1, 1, -1, 1.0]) / 9, np.array([0, 0, 1, 1, 2, 2])
+DEVICES = [
+    Device("one", "", "Nvidia", "gpu", numbers={"clock_hz": 1e9, "tdp_w": 200.0}),
+    Device("two", "", "Nvidia", "gpu", numbers={"clock_hz": 2e9}),
+]
+
+
+def grown() -> Stored:
+    rows = np.random.default_rng(0).normal(size=(60, 4))
+    return trees_of_forest(ExtraTreesRegressor(7, random_state=0).fit(rows, rows[:, :3]))
+
+
+PARTS: dict[str, Callable[[], Any]] = {
+    "trees": grown,
+    "residuals": lambda: Residuals(SIX, THREE, ("a", "b", "c"), THREE, SIX),
+    "time mean": lambda: DeviceMean().fit(SMALL, 0),
+    "nearest": lambda: Nearest().fit(SMALL, 0),
+    "time trees": lambda: TimeTrees(trees=5).fit(SMALL, 0),
+    "time boosting": lambda: Boosting(rounds=5).fit(SMALL, 0),
+    "time forest": lambda: TimeForest(trees=3, tried=4).fit(GRID, 0),
+    "physical with intervals": lambda: fitted()[1],
+    "combined": lambda: Combined().fit(GRID, 0),
+    "descriptors": lambda: Descriptors.of(DEVICES),
+    "clusters": lambda: PublishedModel(2).fit(SURFACES, (11, 0)).fitted,
+    "configuration process": lambda: ProcessModel().fit(SURFACES, (11, 0)).fitted,
+    "corun mean": lambda: Mean().fit(MIXES),
+    "corun sum": FittedSum,
+    "feasibility": lambda: Feasibility("memory_bytes", 3.0, 0.5, 1.0, -2.0),
+    "process": lambda: Process().fit(MIXES, 0),
+    "process without features": lambda: Process(trees=False).fit(published_mixes.featureless(MIXES), 0),
+    "fairness": lambda: FairnessChoice.fit(BAGS),
+    "columns": lambda: MixColumns.fit(("CPU_time", "GPU_time", "LLC_miss", "fairness"), BAGS),
+    **{f"published {kind}": partial(lambda kind: Published(kind).fit(PAIRS, 0), kind) for kind in KINDS},
+    "relative mean": lambda: PublishedMean().fit(VECTORS),
+    "relative linear": lambda: PublishedLinear().fit(VECTORS),
+    "relative forest": lambda: PublishedForest(trees=3).fit(VECTORS, 0),
+    "xgboost": lambda: PublishedXGBoost(rounds=2).fit(VECTORS, 0),
+    "relative trees": lambda: ExtraTrees(trees=3).fit(VECTORS, 0),
+    "features": lambda: fit_features(COUNTED),
+    "filled features": lambda: fit_features(COUNTED, fill=True),
+    "blend": lambda: fit_blend(made_work(kernels=6, sizes=2), 0, FEW, FEW),
+    "blend without sums": lambda: fit_blend(VECTORS, 0, FEW, FEW),
+    "by times": lambda: CombinedRelative().fit(made_profile_vectors(), 0),
+    "relative residuals": lambda: RelativeResiduals.of(list("aabbcc"), list("xyxyxy"), np.ones((6, 2)) / 9),
+}
+
+
+@cache
+def part_named(name: str) -> Stored:
+    found: Stored = PARTS[name]()
+    return found
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two parts have the same in all fields, to the last bit."""
+    if isinstance(one, Stored):
+        names = [each.name for each in fields(one)]  # type: ignore[arg-type]
+        return type(one) is type(other) and all(
+            same(getattr(one, each), getattr(other, each)) for each in names
+        )
+    if isinstance(one, tuple):
+        return len(one) == len(other) and all(map(same, one, other))
+    return type(one) is type(other) and np.asarray(one).tobytes() == np.asarray(other).tobytes()
+
+
+def again(part: Stored, state: Arrays) -> Stored:
+    """What is read of these arrays, with what is on the card and not among them."""
+    told: dict[str, Any] = {"devices": part.devices} if isinstance(part, GaussianPredictor) else {}
+    return type(part).from_state(state, **told)
+
+
+def refusal(part: Stored, state: Arrays) -> str:
+    with pytest.raises(InputError) as caught:
+        again(part, state)
+    text = str(caught.value)
+    assert text.startswith("model: ")
+    assert "\n" not in text
+    return text
+
+
+each_part = pytest.mark.parametrize("name", PARTS)
+
+
+@each_part
+def test_a_part_comes_back_as_it_was(name: str) -> None:
+    part = part_named(name)
+    state = part.state()
+    assert {array.dtype.kind for array in state.values()} <= set("iufUb")
+    assert same(part, again(part, state))
+
+
+MAY_LACK = {"residuals": {"mix", "log_value"}, "clusters": {"clusters.asked"}}
+"""Arrays without which there is a sound part that knows less."""
+
+
+@each_part
+def test_a_state_that_lacks_an_array_is_refused_by_name(name: str) -> None:
+    part = part_named(name)
+    state = part.state()
+    for lacking in state.keys() - MAY_LACK.get(name, set()):
+        found = refusal(part, {each: state[each] for each in state if each != lacking})
+        # One of two correlations alone is told with both.
+        assert lacking.split(".")[-1] in found or "correlation" in lacking
+
+
+MAY_BE_UNKNOWN = {"means", "idle", "performance", "power", "least_performance", "least_power"}
+"""Last words of the names of arrays in which there may be no number."""
+
+
+@each_part
+def test_an_array_of_another_type_or_with_what_is_no_number_is_refused(name: str) -> None:
+    part = part_named(name)
+    state = part.state()
+    for array, values in state.items():
+        assert refusal(
+            part, {**state, array: np.zeros(values.shape, "U1" if values.dtype.kind in "iufb" else "f8")}
+        )
+        if values.dtype.kind == "f" and values.size and array.split(".")[-1] not in MAY_BE_UNKNOWN:
+            broken = values.copy()
+            broken[(-1,) * values.ndim] = np.nan
+            assert "finite" in refusal(part, {**state, array: broken})
+
+
+ANY = "expected"
+DAMAGED: dict[str, list[tuple[str, Any, str]]] = {
+    "trees": [
+        ("split_feature", lambda a: a[:-1], "split_threshold: expected 412 along axis s"),
+        ("split_feature", lambda a: a + 0.5, "split_feature: expected integers along 1 axis"),
+        ("split_left", lambda a: a + len(a), "split_left: expected less than 413"),
+        ("split_right", lambda a: a - 10**6, "split_right: expected numbers of nodes, at least -"),
+        ("split_left", lambda a: np.arange(len(a)), "split_left: expected children after"),
+        ("split_right", np.zeros_like, "split_right: expected children after"),
+        ("split_left", lambda a: 0 * a - 1, "expected one parent, or to be a root, of every"),
+        ("root", lambda a: a[:0], "root: expected at least 1 along axis t, found 0"),
+        ("root", lambda a: a[:1], "expected one parent, or to be a root, of every node, found 0 of"),
+        ("leaf_value", lambda a: a[:, 0], "leaf_value: expected numbers along 2 axes"),
+        ("split_threshold", lambda a: np.abs(a) * 1e300, "split_threshold: expected at most 3.4"),
+        ("split_threshold", lambda a: a * np.inf, "split_threshold: expected finite numbers"),
+    ],
+    "residuals": [
+        ("log_error", np.zeros(3), ANY),
+        ("group", np.zeros(6, np.int64), "expected residuals of each of 3 groups"),
+        ("group", np.full(6, 3), "group: expected"),
+        ("groups", np.array([], dtype="U1"), ANY),
+        ("mix", np.zeros(3, np.int64), "mix: expected 6 along axis n, found 3"),
+        ("log_value", np.zeros(3), ANY),
+    ],
+    "nearest": [("points", lambda a: a[:, :1], "points: expected 3 along axis f, found 1")],
+    "time trees": [
+        ("features", np.array([], dtype="U1"), "features: expected at least 1"),
+        ("features", np.array(["instructions", "luck"]), "features: expected some of instructions"),
+        ("features", np.array(["footprint", "footprint"]), "features: expected some of instructions"),
+    ],
+    "time forest": [
+        ("metrics", np.array(["luck"]), "metrics: expected some of opcode"),
+        ("leaf_value", lambda a: np.hstack([a, a]), "expected outputs of number 1, found 2"),
+    ],
+    "physical with intervals": [
+        ("quantiles", lambda a: -a, "quantiles: expected at least 0"),
+        ("quantiles", lambda a: a[:, ::-1], "quantiles: expected numbers that rise"),
+        ("unseen.similarity", np.zeros((3, 2)), "unseen.similarity: expected 6 along axis 6"),
+        ("unseen.kriging", np.zeros(3), "unseen.kriging: expected 8 along axis 8"),
+        ("unseen.unseen_quantiles", np.zeros(0), "unseen.unseen_quantiles: expected at least 1"),
+    ],
+    "combined": [
+        ("by_launch", lambda a: a[1:], ANY),
+        ("by_work", lambda a: a[1:], ANY),
+        ("launch.points", lambda a: a[1:], ANY),
+        ("work.scale", lambda a: a[1:], ANY),
+        ("work.scale", lambda a: 0 * a, "work.scale: expected more than 0"),
+    ],
+    "descriptors": [
+        ("device_numbers", np.array(["clock_hz", "horses"]), "horses"),
+        ("device_logs", np.zeros((1, 2)), "device_logs: expected 2 along axis d, found 1"),
+        ("device_types", np.array(["gpu"]), "device_vendors: expected 1 along axis d, found 2"),
+    ],
+    "clusters": [
+        ("tree.feature", lambda a: a + 30, "tree.feature: expected"),
+        ("tree.left", np.zeros_like, "tree"),
+        ("tree.right", lambda a: np.where(a > 0, 1, a), "tree"),
+        ("tree.counts", lambda a: a[1:], "tree.counts: expected"),
+        ("tree.names", lambda a: np.array(["x", *a[1:]]), "tree.names: expected"),
+        ("clusters.sizes", np.array([3, 2]), "sizes: expected a sum of 8, found 5"),
+        ("clusters.sizes", np.array([8, 0]), "sizes: expected at least 1, found 0"),
+        ("clusters.sizes", np.array([8]), "clusters: expected those of 2"),
+        ("clusters.undefined", np.array(-1), "undefined: expected at least 0, found -1"),
+        *(
+            (
+                "features.names",
+                lambda a, name=name: np.array([name, *a[1:]]),
+                f"expected kind:name@sample, found {name!r}",
+            )
+            for name in ("x", "power", "power@x", "disk:a@0", "domain:@0")
+        ),
+    ],
+    "configuration process": [
+        ("time_errors", lambda a: a[::-1], "time_errors: expected rising numbers"),
+        ("names", lambda a: a[1:], "names: expected"),
+        ("names", lambda a: a[[0, 1, 1]], "names: expected time and powers, each once, found time, cpu, cpu"),
+        ("plain.names", np.array(["time", "cpu"]), "plain.names: expected time, power, found time"),
+        *(
+            (f"quantities.0.{name}", lambda a, sign=sign: sign * np.abs(a), f"{name}: expected more than 0")
+            for name in ("lengths", "own_lengths", "variance", "own_variance", "noise")
+            for sign in (0.0, -1.0)
+        ),
+        ("quantities.0.lengths", lambda a: a[1:], "lengths: expected those of"),
+    ],
+    "corun mean": [
+        ("means", np.zeros((1, 2)), "means: expected 2 along axis s, found 1"),
+        ("sizes", np.array([2, 0]), "sizes: expected 0 first, found 2"),
+    ],
+    "feasibility": [("spread", np.array(0.0), "spread: expected more than 0")],
+    "process": [
+        ("power.spread", np.zeros(4), "power.spread: expected more than 0"),
+        ("time_factor", np.array(0.0), "time_factor: expected more than 0, found 0.0"),
+        ("slowdowns.alone", np.zeros(2), "beside: expected 2 along axis s, found 6"),
+        ("slowdowns.beside", np.zeros(6), "beside: expected numbers along 2 axes"),
+        ("slowdowns.scale.link", np.array("root"), "link: expected one of speed, logarithm, found 'root'"),
+        ("slowdowns.lengths", np.ones((2, 3)), "near and lengths: expected"),
+        ("slowdowns.variances", np.ones(2), "variances: expected"),
+        ("slowdowns.trees.root", np.zeros(0, np.int32), "root: expected at least 1"),
+        ("slowdowns.traits.middle", np.zeros(7), "middle: expected 2 along axis f, found 7"),
+        ("slowdowns.traits.spread", np.array(0.0), "spread: expected more than 0, found 0.0"),
+        ("slowdowns.traits.load", np.array(["a", "b"]), "load: expected a text, found"),
+    ],
+    "fairness": [
+        ("pressure", np.array("weather"), "pressure"),
+        ("pressure_thresholds", np.array([2.0, 1.0]), "pressure"),
+    ],
+    "columns": [
+        ("span", np.zeros(4), "span: expected more than 0"),
+        ("usual", np.zeros(2), "usual: expected"),
+        ("flagged", np.array([9]), "flagged: expected less than 4"),
+        ("columns", np.array([], dtype="U1"), "columns: expected at least 1"),
+    ],
+    "published linear": [
+        ("sizes.count", np.array(0), ANY),
+        ("sizes.0.members", np.array(3), ANY),
+        ("sizes.0.time_s.regressor.slopes", np.zeros(3), ANY),
+        ("sizes.0.time_s.regressor.kind", np.array("magic"), "regressor.kind: expected one of the kinds"),
+        ("sizes.0.time_s.columns", np.array([99]), ANY),
+        ("sizes.0.time_s.least", np.zeros(2), ANY),
+    ],
+    "published mlp": [
+        ("sizes.0.time_s.regressor.hidden", np.zeros((3, 100)), ANY),
+        ("sizes.0.time_s.regressor.bias", np.zeros(3), ANY),
+    ],
+    "published svr": [
+        ("sizes.0.time_s.regressor.vectors", np.zeros((2, 2)), ANY),
+        ("sizes.0.time_s.regressor.gamma", np.zeros(2), ANY),
+    ],
+    "published decision-tree": [("sizes.0.time_s.regressor.leaf_value", np.zeros((3, 2)), ANY)],
+    "relative mean": [
+        ("vector", np.array([0.5]), "vector: expected at least 2"),
+        ("vector", np.array([0.5, 0.0]), "vector: expected more than 0"),
+    ],
+    "relative linear": [
+        ("slopes", np.ones((2, 3)), ANY),
+        ("least", np.array(0.0), "least: expected more than 0"),
+    ],
+    "relative forest": [("split_feature", np.full(3, 1000), ANY), ("leaf_value", np.zeros((1, 3)), ANY)],
+    "xgboost": [
+        ("gain", np.ones(1), "gain: expected"),
+        ("gain", lambda a: a - 2e9, "gain: expected at least 0"),
+    ],
+    "relative trees": [
+        ("base", np.array("metres"), "base: expected"),
+        ("fill", np.array(False), "fill: expected"),
+    ],
+    "features": [
+        ("keys", np.array(["a"]), ANY),
+        ("deviations", lambda a: 0 * a, "deviations: expected more than 0"),
+        ("origins", lambda a: 0 * a + 9, "origins: expected at most"),
+        ("origins", np.zeros_like, ANY),
+        ("fill", np.array([False, True]), "fill: expected"),
+    ],
+    "blend": [
+        ("share", np.array(1.5), "share: expected at most 1, found 1.5"),
+        ("share", np.array([0.5, 0.5]), "share: expected a number, found float64 of shape (2,)"),
+        ("anchored", np.array(2), "anchored: expected true or false, found int64"),
+        ("base", np.array("bytes"), "base: expected one of instructions, items, , found 'bytes'"),
+        ("fill", np.array(False), "features.fill: expected features whose gaps are filled"),
+        ("prices.prices", np.ones((3, 2)), "prices: expected 4 along axis 4"),
+        ("prices.prices", -np.ones((4, 2)), "prices: expected at least 0"),
+        ("prices.prices", np.array([[1.0, 0.0]] * 4), "prices: expected"),
+        ("prices.prices", np.ones((4, 3)), "prices"),
+        ("prices.devices", np.array(["cpu"]), "prices"),
+        ("grown.leaf_value", lambda a: np.hstack([a, a[:, :1]]), "expected outputs of number 2, found 3"),
+    ],
+    "relative residuals": [
+        ("log_error", np.empty((0, 2)), "log_error: expected at least 1 along axis n, found 0"),
+        ("group", np.array([0, 1]), "group: expected 6 along axis n, found 2"),
+        ("group", np.array([0, 1, 2, 9, 0, 0]), "group: expected less than 3, found 9"),
+        ("group", np.array([0, 1, 1, 0, 1, 1]), "group: expected errors of each of 3 groups"),
+        ("sources", np.array(["x", "y", "z"]), "source: expected errors of each of 3 sources"),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "damage", "sentence"), [(name, *each) for name in DAMAGED for each in DAMAGED[name]]
+)
+def test_a_damaged_array_is_refused_in_one_sentence(
+    name: str, array: str, damage: Any, sentence: str
+) -> None:
+    part = part_named(name)
+    state = part.state()
+    values = damage(state[array]) if callable(damage) else damage
+    assert sentence in refusal(part, {**state, array: values})

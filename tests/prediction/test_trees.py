@@ -1,0 +1,116 @@
+"""Trees as arrays: they predict what scikit-learn does, add up, and refuse what are no trees."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.ensemble import ExtraTreesRegressor, HistGradientBoostingRegressor, RandomForestRegressor
+from threadpoolctl import threadpool_limits
+
+from crosscast.arrays import Reals
+from crosscast.errors import InputError
+from crosscast.prediction.trees import Trees, constant, joined, trees_of_boosting, trees_of_forest
+
+
+def sample(seed: int, n: int = 60, f: int = 4, o: int = 3) -> tuple[Reals, Reals]:
+    """Rows of few distinct features, as sizes have them, and outputs."""
+    rng = np.random.default_rng(seed)
+    rows = rng.integers(0, 12, (n, f)) / 7 + rng.choice([0.0, 1e-9], (n, f))
+    return rows, rng.normal(size=(n, o)) + rows[:, :1]
+
+
+def grown(seed: int = 0, trees: int = 7, o: int = 3) -> Trees:
+    rows, wanted = sample(seed, o=o)
+    return trees_of_forest(ExtraTreesRegressor(trees, random_state=seed).fit(rows, wanted))
+
+
+def test_a_sum_is_that_of_the_trees_one_by_one() -> None:
+    trees, rows = grown(), sample(1, n=9000)[0]
+    alone = [replace(trees, root=trees.root[place : place + 1]).sum(rows) for place in range(7)]
+    np.testing.assert_allclose(np.sum(alone, axis=0), trees.sum(rows), atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [ExtraTreesRegressor, RandomForestRegressor])
+@given(st.integers(0, 2**31), st.sampled_from([1, 3, 20]), st.sampled_from([2, 5]))
+@settings(max_examples=12, deadline=None)
+def test_a_forest_predicts_what_scikit_learn_does(kind: Any, seed: int, leaf: int, outputs: int) -> None:
+    rows, wanted = sample(seed, o=outputs)
+    forest = kind(11, min_samples_leaf=leaf, random_state=seed).fit(rows, wanted)
+    others = np.concatenate([rows, rows + 1e-9, np.nextafter(rows, np.inf), sample(seed + 1)[0]])
+    np.testing.assert_allclose(
+        trees_of_forest(forest).sum(others), forest.predict(others), rtol=0, atol=1e-12
+    )
+
+
+def test_rows_at_thresholds_go_where_scikit_learn_sends_them() -> None:
+    rows, wanted = sample(3)
+    forest = ExtraTreesRegressor(5, random_state=3).fit(rows, wanted)
+    thresholds = np.unique(np.concatenate([each.tree_.threshold for each in forest.estimators_]))
+    near = np.concatenate([np.nextafter(thresholds, end) for end in (-np.inf, np.inf)] + [thresholds])
+    on = np.repeat(near[:, None], 4, axis=1)
+    np.testing.assert_allclose(trees_of_forest(forest).sum(on), forest.predict(on), rtol=0, atol=1e-12)
+
+
+@given(st.integers(0, 2**31), st.sampled_from([2, 4, 31]), st.sampled_from([1, 30]))
+@settings(max_examples=12, deadline=None)
+def test_boosting_predicts_what_scikit_learn_does(seed: int, leaves: int, rounds: int) -> None:
+    rows, wanted = sample(seed)
+    rows = rows.astype(np.float32).astype(np.float64)
+    model = HistGradientBoostingRegressor(
+        max_iter=rounds, max_leaf_nodes=leaves, min_samples_leaf=3, early_stopping=False, random_state=seed
+    )
+    # Threads wait for each other longer than so few rows take.
+    with threadpool_limits(1):
+        model.fit(rows, wanted[:, 0])
+        others = np.concatenate([rows, sample(seed + 1)[0].astype(np.float32).astype(np.float64)])
+        predicted = model.predict(others)
+    found = trees_of_boosting(model).sum(others)[:, 0]
+    np.testing.assert_allclose(found, predicted, rtol=0, atol=1e-12)
+
+
+def test_a_row_has_the_same_sum_alone_and_among_many() -> None:
+    trees, rows = grown(trees=50), sample(5, n=3000)[0]
+    alone = np.concatenate([trees.sum(row[None, :]) for row in rows[::100]])
+    np.testing.assert_array_equal(trees.sum(rows)[::100], alone)
+
+
+def test_no_rows_have_no_sums_and_a_constant_is_the_same_for_all_rows() -> None:
+    assert grown().sum(np.empty((0, 4))).shape == (0, 3)
+    assert constant(np.array([1.0, 2.0])).sum(np.zeros((3, 0))).tolist() == [[1.0, 2.0]] * 3
+
+
+def test_joined_trees_add_up_and_projected_ones_sum_to_projected_sums() -> None:
+    one, other, rows = grown(0), grown(1), sample(2)[0]
+    middle = np.array([1.0, 2.0, 3.0])
+    both = joined([one, constant(middle), other])
+    np.testing.assert_allclose(both.sum(rows), one.sum(rows) + middle + other.sum(rows), atol=1e-12)
+    trees, rows = grown(), sample(2)[0]
+    directions = np.random.default_rng(0).normal(size=(3, 5))
+    np.testing.assert_allclose(trees.onto(directions).sum(rows), trees.sum(rows) @ directions, atol=1e-12)
+
+
+def test_trees_can_be_moved_to_other_columns() -> None:
+    trees, rows = grown(), sample(2)[0]
+    wide = np.full((len(rows), 9), 5.0)
+    wide[:, [7, 2, 4, 0]] = rows
+    np.testing.assert_array_equal(trees.reading([7, 2, 4, 0]).sum(wide), trees.sum(rows))
+
+
+@given(st.data())
+@settings(max_examples=80, deadline=None)
+def test_a_state_with_any_one_node_changed_is_refused_or_still_trees(data: st.DataObject) -> None:
+    state = grown(trees=2).state()
+    name = data.draw(st.sampled_from(["split_left", "split_right", "root", "split_feature"]))
+    array = state[name].copy()
+    array[data.draw(st.integers(0, len(array) - 1))] = data.draw(st.integers(-200, 200))
+    try:
+        trees = Trees.from_state({**state, name: array})
+        trees.check_width(4)
+    except InputError:
+        return
+    assert np.isfinite(trees.sum(sample(2)[0])).all()

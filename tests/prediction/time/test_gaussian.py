@@ -1,0 +1,211 @@
+"""Conditioning is that of normal distributions, and knows a shift that several devices share."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crosscast.arrays import Reals
+from crosscast.errors import InputError
+from crosscast.prediction.time.data import Grid, device_groups
+from crosscast.prediction.time.gaussian import (
+    Gaussian,
+    GaussianPredictor,
+    Scatter,
+    covariance_of,
+    shared_shifts,
+)
+from crosscast.prediction.time.physical import Physical
+from support.grids import DEVICES
+
+
+def conditional(centre: Reals, scatter: Scatter, measured: Reals, noise: float = 0.03) -> tuple[Reals, Reals]:
+    """Means and standard deviations of logarithms of times, of which some were measured."""
+    mean, sd = scatter.moments(measured - centre, np.eye(len(scatter.covariance)), noise)
+    known = np.isfinite(measured)
+    return np.where(known, measured, centre + mean), np.where(known, noise, sd)
+
+
+def test_conditioning_is_that_of_the_normal_distribution() -> None:
+    covariance = np.array([[2.0, 1.2, 0.4], [1.2, 1.5, 0.3], [0.4, 0.3, 1.0]])
+    measured = np.array([[np.nan, 0.7, np.nan]])
+    mean, sd = conditional(np.array([[0.1, 0.2, 0.3]]), Scatter(covariance), measured, noise=0.0)
+    assert mean[0] == pytest.approx([0.1 + 1.2 / 1.5 * 0.5, 0.7, 0.3 + 0.3 / 1.5 * 0.5])
+    assert sd[0] == pytest.approx([np.sqrt(2 - 1.2**2 / 1.5), 0.0, np.sqrt(1 - 0.3**2 / 1.5)])
+
+
+def test_two_at_once_are_as_one_after_the_other() -> None:
+    rng = np.random.default_rng(0)
+    root = rng.normal(size=(4, 4))
+    covariance, centre = root @ root.T, rng.normal(size=(1, 4))
+    measured = np.array([[0.3, np.nan, -0.2, np.nan]])
+    together, _ = conditional(centre, Scatter(covariance), measured, noise=0.0)
+    first, known = (
+        covariance[:, [0]] / covariance[0, 0],
+        centre + (0.3 - centre[0, 0]) * covariance[0] / covariance[0, 0],
+    )
+    left = covariance - first @ covariance[[0]]
+    second = known + (-0.2 - known[0, 2]) * left[2] / left[2, 2]
+    assert together[0] == pytest.approx(second[0])
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10_000), st.lists(st.integers(0, 4), unique=True, max_size=4))
+def test_knowing_more_never_widens(seed: int, known: list[int]) -> None:
+    rng = np.random.default_rng(seed)
+    root = rng.normal(size=(5, 5))
+    covariance = root @ root.T + 0.1 * np.eye(5)
+    measured = np.full((1, 5), np.nan)
+    _, before = conditional(np.zeros((1, 5)), Scatter(covariance), measured)
+    for device in known:
+        measured[0, device] = rng.normal()
+        _, after = conditional(np.zeros((1, 5)), Scatter(covariance), measured)
+        assert (after <= before + 1e-9).all()
+        before = after
+
+
+def sampled(covariance: Reals, shifts: Reals, measured: Reals, noise: float) -> tuple[Reals, Reals]:
+    """Mean and standard deviation of errors drawn from the mixture, weighted by how well they fit."""
+    rng = np.random.default_rng(0)
+    d, draws = len(covariance), 400_000
+    errors = rng.multivariate_normal(np.zeros(d), covariance, draws)
+    odds = np.array([1.0] + [0.03] * len(shifts))
+    which = rng.choice(len(odds), draws, p=odds / odds.sum())
+    sizes = rng.normal(0, np.sqrt(2), draws)
+    errors += np.vstack([np.zeros(d), shifts])[which] * sizes[:, None]
+    known = np.isfinite(measured)
+    far = (errors[:, known] - measured[known]) / noise
+    weights = np.exp(-0.5 * (far**2).sum(axis=1))
+    weights /= weights.sum()
+    mean = weights @ errors
+    return mean, np.sqrt(weights @ (errors - mean) ** 2)
+
+
+@pytest.mark.parametrize("error", [0.1, 1.0, 2.0])
+def test_moments_are_those_of_draws_that_fit_what_was_measured(error: float) -> None:
+    covariance = np.array([[0.3, 0.2, 0.1], [0.2, 0.3, 0.1], [0.1, 0.1, 0.4]])
+    shifts = np.array([[True, True, True], [True, True, False]])
+    measured = np.array([[error, np.nan, np.nan]])
+    mean, sd = conditional(np.zeros((1, 3)), Scatter(covariance, shifts), measured, noise=0.2)
+    wanted_mean, wanted_sd = sampled(covariance, shifts.astype(np.float64), measured[0], 0.2)
+    assert mean[0, 1:] == pytest.approx(wanted_mean[1:], abs=0.07)
+    assert sd[0, 1:] == pytest.approx(wanted_sd[1:], rel=0.07)
+
+
+def test_a_large_error_on_one_maker_alone_stays_with_that_maker() -> None:
+    alike = np.array([0, 0, 1, 1])
+    covariance = 0.1 * np.eye(4) + 0.3 + 0.1 * (alike[:, None] == alike)
+    shifts = np.array([[True] * 4, [True, True, False, False]])
+    measured = np.array([[3.0, np.nan, 0.0, np.nan]])
+    plain, _ = conditional(np.zeros((1, 4)), Scatter(covariance), measured)
+    aware, _ = conditional(np.zeros((1, 4)), Scatter(covariance, shifts), measured)
+    assert aware[0, 1] > plain[0, 1] > 1
+    assert abs(aware[0, 3]) < abs(plain[0, 3])
+
+
+def test_the_spread_of_a_device_alone_is_its_standard_deviation() -> None:
+    covariance = 0.1 * np.eye(4) + 0.3
+    scatter = Scatter(covariance, shared_shifts(DEVICES))
+    errors = np.array([[np.nan, 2.0, np.nan, 0.3], [np.nan] * 4])
+    _, sd = conditional(np.zeros((2, 4)), scatter, errors)
+    np.testing.assert_allclose(scatter.moments(errors, np.eye(4))[1], sd, rtol=2e-3)
+
+
+def test_what_devices_share_cancels_in_their_difference() -> None:
+    scatter = Scatter(0.01 * np.eye(4) + 0.5, np.ones((1, 4), dtype=np.bool_))
+    nothing = np.full((1, 4), np.nan)
+    _, apart = scatter.moments(nothing, np.array([[1.0, -1.0, 0.0, 0.0], [0.5, 0.5, 0.0, 0.0]]))
+    assert apart[0] == pytest.approx([np.sqrt(0.02), np.sqrt(0.505 + 2 * 0.03 / 1.03)])
+
+
+def test_all_devices_and_each_kind_with_several_may_be_shifted() -> None:
+    assert device_groups(DEVICES).tolist() == [2, 2, 1, 0]
+    assert shared_shifts(DEVICES).tolist() == [[True] * 4, [True, True, False, False]]
+    assert shared_shifts(DEVICES[:2]).tolist() == [[True, True]]
+    assert shared_shifts(DEVICES[3:]).shape == (0, 1)
+
+
+@pytest.fixture(scope="module")
+def predictor(noisy: Grid) -> GaussianPredictor:
+    return Gaussian(Physical()).fit(noisy.take(noisy.profiles.groups("application") > 0), 0)
+
+
+@pytest.fixture(scope="module")
+def held_out(noisy: Grid) -> Grid:
+    return noisy.take(noisy.profiles.groups("application") == 0)
+
+
+def probes(grid: Grid, *devices: int) -> Reals:
+    measured = np.full(grid.log_time.shape, np.nan)
+    measured[:, list(devices)] = np.exp(grid.log_time[:, list(devices)])
+    return measured
+
+
+def test_intervals_hold_what_they_say_on_an_application_never_seen(
+    predictor: GaussianPredictor, held_out: Grid
+) -> None:
+    widths = []
+    for level, least in ((0.5, 0.35), (0.9, 0.8)):
+        found = predictor.predict(held_out.profiles, level=level)
+        times = np.exp(held_out.log_time)
+        assert ((times >= found.low) & (times <= found.high)).mean() >= least
+        assert (found.low < found.centre).all()
+        assert (found.centre < found.high).all()
+        widths.append(found.high / found.low)
+    assert (widths[0] < widths[1]).all()
+
+
+def test_a_probe_sharpens_the_other_devices(predictor: GaussianPredictor, held_out: Grid) -> None:
+    without = predictor.predict(held_out.profiles)
+    known = predictor.predict(held_out.profiles, probes=probes(held_out, 0))
+    others = [1, 2, 3]
+    np.testing.assert_allclose(known.centre[:, 0], np.exp(held_out.log_time[:, 0]))
+    assert (known.high[:, 0] / known.low[:, 0] < 1.2).all()
+
+    def error(centre: Reals) -> float:
+        return float(np.abs(np.log(centre) - held_out.log_time)[:, others].mean())
+
+    assert error(known.centre) < 0.6 * error(without.centre)
+    assert np.median((known.high / known.low)[:, others]) < np.median((without.high / without.low)[:, others])
+
+
+def test_devices_are_told_in_the_order_asked(predictor: GaussianPredictor, held_out: Grid) -> None:
+    everything = predictor.predict(held_out.profiles)
+    some = predictor.predict(held_out.profiles, ["host", predictor.devices[0]])
+    assert some.devices == ("host", "big")
+    np.testing.assert_array_equal(some.centre, everything.centre[:, [3, 0]])
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, -1.0, 2.0])
+def test_a_level_that_is_no_probability_is_refused(
+    predictor: GaussianPredictor, held_out: Grid, level: float
+) -> None:
+    with pytest.raises(InputError, match="level: expected a probability between 0 and 1"):
+        predictor.predict(held_out.profiles, level=level)
+
+
+@pytest.mark.parametrize("time", [0.0, -1.0, np.inf])
+def test_a_probe_that_is_no_time_is_refused(
+    predictor: GaussianPredictor, held_out: Grid, time: float
+) -> None:
+    measured = probes(held_out, 1)
+    measured[0, 1] = time
+    with pytest.raises(InputError, match="probes: expected times above 0 s"):
+        predictor.predict(held_out.profiles, probes=measured)
+
+
+def test_too_few_applications_are_refused(noisy: Grid) -> None:
+    with pytest.raises(InputError, match="applications: expected at least 3"):
+        Gaussian(Physical()).fit(noisy.take(noisy.profiles.groups("application") < 2), 0)
+
+
+def test_a_device_without_a_held_out_error_is_as_unsure_as_the_others(noisy: Grid) -> None:
+    errors = np.random.default_rng(0).normal(size=noisy.log_time.shape)
+    whole = covariance_of(errors, noisy)
+    errors[:, 2] = np.nan
+    found = covariance_of(errors, noisy)
+    others = np.delete(np.diag(found), 2)
+    assert others.min() < found[2, 2] < others.max()
+    np.testing.assert_allclose(others, np.delete(np.diag(whole), 2), rtol=0.2)

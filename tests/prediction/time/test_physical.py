@@ -1,0 +1,209 @@
+"""Quantities are what their names say, and what is missing is named."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+from scipy.special import logsumexp
+
+from crosscast.arrays import Reals
+from crosscast.errors import InputError
+from crosscast.prediction.time.data import Grid, ProfileBatch
+from crosscast.prediction.time.physical import (
+    METRICS_NEEDED,
+    VARIANTS,
+    Data,
+    Physical,
+    PhysicalPredictor,
+    fit_coefficients,
+    loads,
+    log_sum,
+    modifiers_of,
+    quantities_of,
+    standardized,
+)
+from crosscast.profile import METRICS
+from support.grids import DEVICES, lawful_grid, profiles_of
+
+NAMES = [each.name for each in METRICS]
+VALUES = {
+    "opcode": 7,
+    "total_instruction_count": 4000,
+    "work_items": 100,
+    "total_barriers_hit": 200,
+    "max_itb": 90,
+    "total_memory_footprint": 900,
+    "footprint_90": 800,
+    "global_memory_address_entropy": 9.0,
+} | {f"local_memory_address_entropy_{bits}": 9.0 - max(0, bits - 2) for bits in range(1, 11)}
+
+
+def profile(**changes: float) -> ProfileBatch:
+    metrics = np.full((1, len(METRICS)), np.nan)
+    for name, value in (VALUES | changes).items():
+        metrics[0, NAMES.index(name)] = value
+    return ProfileBatch(("app",), ("saxpy",), ("tiny",), metrics, np.array([2]))
+
+
+def test_each_quantity_is_worked_out_by_hand() -> None:
+    found = quantities_of(profile())
+    assert found.per_item == 40
+    assert found.critical_path == 90
+    assert found.barriers == 2
+    assert found.addresses_per_item == 8
+    assert found.repetition == pytest.approx(np.log(2))
+    assert found.locality == pytest.approx(8 / 9)
+    # Elements of four bytes leave two address bits still, those of one byte none.
+    assert found.bytes == 800 * 4
+    entropies = {f"local_memory_address_entropy_{bits}": 9.0 - bits for bits in range(1, 10)}
+    assert quantities_of(profile(**entropies, local_memory_address_entropy_10=0.0)).bytes == 800
+    # Where barriers cut the longest work-item short, the mean is the critical path.
+    assert quantities_of(profile(max_itb=5)).critical_path == 40
+    # What is done a hundred times is done often.
+    often = replace(profile(), invocations=np.array([100])), replace(profile(), invocations=np.array([1000]))
+    assert [quantities_of(each).repetition for each in often] == [pytest.approx(3)] * 2
+    limited = standardized(np.array([[-100.0], [0.0], [3.0]]), np.zeros(1), np.ones(1))
+    assert limited.ravel().tolist() == [-2.5, 0.0, 2.5]
+
+
+@pytest.mark.parametrize("name", METRICS_NEEDED)
+@pytest.mark.parametrize(("value", "found"), [(np.nan, "nothing"), (np.inf, "inf"), (-1.0, "-1")])
+def test_a_metric_that_is_missing_or_not_a_number_is_named(name: str, value: float, found: str) -> None:
+    with pytest.raises(InputError, match=f"profile of saxpy: metric {name}: expected .*, found {found}"):
+        quantities_of(profile(**{name: value}))
+
+
+def test_a_kernel_without_work_items_is_refused() -> None:
+    with pytest.raises(InputError, match="metric work_items: expected a number of at least 1, found 0"):
+        quantities_of(profile(work_items=0))
+
+
+def times(loads: Reals, terms: Reals, modified: Reals | None = None) -> Reals:
+    """Logarithms of times ``(n, d)`` by fitted terms, and what modifiers add to each."""
+    parts: Reals = loads + terms
+    return log_sum(parts if modified is None else parts + modified)[0]
+
+
+def data(log_time: Reals, loads: Reals, groups: list[int]) -> Data:
+    n = len(log_time)
+    return Data(
+        loads, np.zeros((n, 0)), np.zeros((0, *loads.shape[1:])), log_time, np.ones(n), np.array(groups)
+    )
+
+
+@given(arrays.arrays(np.float64, (3, 4, 2), elements=st.floats(-50, 50)))
+def test_the_logarithm_of_a_sum_is_scipys(parts: Reals) -> None:
+    total, shares = log_sum(parts)
+    np.testing.assert_allclose(total, logsumexp(parts, axis=1), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(shares.sum(axis=1), 1)
+
+
+def test_a_sum_of_two_terms_is_found_again() -> None:
+    rng = np.random.default_rng(0)
+    work = rng.uniform(0, 12, 60)
+    loads = np.repeat(np.stack([np.zeros(60), work], 1)[:, :, None], 3, axis=2)
+    truth = np.array([[1.0, 1.5, 0.7], [-5.0, -4.5, -5.2]])
+    time, _ = log_sum(loads + truth)
+    terms, _ = fit_coefficients(data(time, loads, [0, 0, 1]), 0.5)
+    np.testing.assert_allclose(times(loads, terms), time, atol=0.1)
+    np.testing.assert_allclose(terms, truth, atol=0.15)
+
+
+def test_a_device_without_times_gets_the_coefficients_of_its_group() -> None:
+    rng = np.random.default_rng(1)
+    work = rng.uniform(0, 12, 50)
+    loads = np.repeat(np.stack([np.zeros(50), work], 1)[:, :, None], 3, axis=2)
+    time, _ = log_sum(loads + np.array([[1.0, 1.0, 4.0], [-5.0, -5.0, -2.0]]))
+    time[:, 1] = np.nan
+    terms, _ = fit_coefficients(data(time, loads, [0, 0, 1]), 0.5)
+    alike, unknown, other = terms.T
+    assert (np.abs(unknown - alike) < 0.3 * np.abs(unknown - other)).all()
+
+
+def test_one_wild_kernel_does_not_move_the_others() -> None:
+    rng = np.random.default_rng(2)
+    work = rng.uniform(0, 12, 40)
+    loads = np.stack([np.zeros(40), work], 1)[:, :, None]
+    time, _ = log_sum(loads + np.array([[1.0], [-5.0]]))
+    wild = time.copy()
+    wild[0] += 6
+    calm, shaken = (fit_coefficients(data(each, loads, [0]), 0.3)[0] for each in (time, wild))
+    np.testing.assert_allclose(shaken, calm, atol=0.1)
+
+
+def test_a_term_of_which_no_kernel_has_any_changes_nothing() -> None:
+    work = np.linspace(0, 12, 40)
+    loads = np.stack([np.zeros(40), work, np.full(40, np.log(1e-30))], 1)[:, :, None]
+    time, _ = log_sum(loads[:, :2] + np.array([[1.0], [-5.0]]))
+    terms, _ = fit_coefficients(data(time, loads, [0]), 0.3)
+    np.testing.assert_allclose(times(loads, terms), time, atol=0.15)
+
+
+def test_larger_quantities_never_take_less_time() -> None:
+    rng = np.random.default_rng(5)
+    loads = rng.normal(size=(30, 3, 2))
+    terms, _ = fit_coefficients(data(rng.normal(size=(30, 2)), loads, [0, 0]), 0.4)
+    more = times(loads + rng.uniform(0, 1, loads.shape), terms)
+    assert (more >= times(loads, terms) - 1e-12).all()
+
+
+def test_a_law_of_its_own_kind_is_told_for_an_application_it_never_saw(lawful: Grid) -> None:
+    out = lawful.profiles.groups("application") == 2
+    predicted = Physical().fit(lawful.take(~out), 0).log_time(lawful.profiles.take(out))
+    errors = predicted - lawful.log_time[out]
+    baseline = lawful.log_time[~out].mean(axis=0) - lawful.log_time[out]
+    assert np.median(np.abs(errors)) < 0.2
+    assert np.sqrt((errors**2).mean()) < 0.3 * np.sqrt((baseline**2).mean())
+
+
+def test_it_is_better_than_a_mean_on_what_was_measured(bundled: Grid) -> None:
+    out = bundled.profiles.groups("application") == 0
+    predicted = Physical().fit(bundled.take(~out), 0).log_time(bundled.profiles.take(out))
+    mean = bundled.log_time[~out].mean(axis=0)
+    assert np.abs(predicted - bundled.log_time[out]).mean() < np.abs(mean - bundled.log_time[out]).mean() / 2
+
+
+def test_cells_that_were_not_measured_do_not_matter(lawful: Grid) -> None:
+    gaps = lawful.log_time.copy()
+    gaps[::7, 0] = np.nan
+    gaps[3::7, 3] = np.nan
+    gaps[:3] = np.nan
+    holed = Grid(lawful.profiles, lawful.devices, gaps, lawful.spread, lawful.runs)
+    predicted = Physical().fit(holed, 0).log_time(lawful.profiles)
+    assert np.isfinite(predicted).all()
+    assert np.sqrt(((predicted - lawful.log_time) ** 2).mean()) < 0.3
+
+
+@pytest.fixture(scope="module")
+def predictor() -> PhysicalPredictor:
+    return Physical().fit(lawful_grid(), 0)
+
+
+def term_by_term(predictor: PhysicalPredictor, rows: int) -> Reals:
+    """The mean over the variants of the logarithm of the sum of their terms."""
+    quantities = quantities_of(profiles_of("xyz", rows, seed=3))
+    modifiers = standardized(modifiers_of(quantities), predictor.centre, predictor.scale)
+    each = [
+        times(
+            loads(quantities, predictor.gpu, variant.form),
+            terms,
+            np.tensordot(modifiers * strengths, predictor.masks, 1),
+        )
+        for variant, terms, strengths in zip(VARIANTS, predictor.terms, predictor.strengths, strict=True)
+    ]
+    mean: Reals = np.mean(each, axis=0)
+    return mean
+
+
+def test_together_is_what_it_is_term_by_term(predictor: PhysicalPredictor) -> None:
+    found = predictor.log_time(profiles_of("xyz", 40, seed=3))
+    assert found.shape == (120, len(DEVICES))
+    np.testing.assert_allclose(found, term_by_term(predictor, 40), rtol=0, atol=1e-12)
+    alone = predictor.log_time(profiles_of("xyz", 40, seed=3).take(np.array([17])))
+    np.testing.assert_allclose(alone[0], found[17], rtol=0, atol=1e-12)
+    assert predictor.log_time(profiles_of("", 0)).shape == (0, len(DEVICES))

@@ -1,0 +1,213 @@
+"""The answer for a kernel: times, ranks, the device to take, how sure that is, and what is doubtful."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from statistics import NormalDist
+
+import numpy as np
+import pytest
+
+from crosscast.arrays import Reals
+from crosscast.errors import InputError
+from crosscast.prediction.store import read
+from crosscast.prediction.time.artefact import Effect, TrainedTimeModel, metric_ranges, open_model
+from crosscast.prediction.time.data import ProfileBatch, Toolchain
+from crosscast.prediction.time.forecast import TimeForecast
+from crosscast.prediction.time.gaussian import GaussianPredictor
+from crosscast.prediction.time.physical import PhysicalPredictor
+from crosscast.profile import Profile
+from support.grids import DEVICES, NAMES, profiles_of
+from support.models import TOOLCHAIN, fitted, kept
+
+KEYS = [device.key for device in DEVICES]
+Maker = Callable[..., Profile]
+OWN = profiles_of("abcdef", 8)
+LONGEST = int(np.argmax(OWN.metrics[:, NAMES.index("total_instruction_count")]))
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> TrainedTimeModel:
+    return open_model(read(kept(tmp_path / "model")))
+
+
+def told(profiles: ProfileBatch, toolchain: Toolchain = TOOLCHAIN) -> ProfileBatch:
+    return replace(profiles, toolchains=((toolchain,),) * len(profiles))
+
+
+def one(row: int = 3, **changed: float) -> ProfileBatch:
+    """A training kernel, with some metrics changed."""
+    profiles = OWN.take(np.array([row]))
+    metrics = profiles.metrics.copy()
+    for name, value in changed.items():
+        metrics[0, NAMES.index(name)] = value
+    return told(replace(profiles, metrics=metrics))
+
+
+def times(forecast: TimeForecast) -> dict[str, float]:
+    """Of a single kernel, by device."""
+    return dict(zip(forecast.devices, forecast.centre[0].tolist(), strict=True))
+
+
+def test_ranks_follow_the_times_and_the_first_is_recommended(model: TrainedTimeModel) -> None:
+    found = model.predict(one())
+    order = np.argsort(found.ranks[0])
+    assert found.ranks[0, order].tolist() == [1, 2, 3, 4]
+    assert (np.diff(found.centre[0, order]) > 0).all()
+    (choice,) = found.recommended
+    assert (choice.device, choice.runner_up) == tuple(found.devices[place] for place in order[:2])
+    assert choice.times_longer == pytest.approx(found.centre[0, order[1]] / found.centre[0, order[0]])
+    assert ((found.low < found.centre) & (found.centre < found.high) & ~found.is_measured).all()
+
+
+def test_several_kernels_are_what_they_are_alone(model: TrainedTimeModel) -> None:
+    rows = [3, 11, 20]
+    together = model.predict(told(OWN.take(np.array(rows))))
+    for place, row in enumerate(rows):
+        alone = model.predict(one(row))
+        assert together.recommended[place].device == alone.recommended[0].device
+        assert together.centre[place] == pytest.approx(alone.centre[0], rel=1e-12)
+
+
+def test_a_forecast_is_a_table_with_a_row_for_each_kernel_and_device(model: TrainedTimeModel) -> None:
+    found = model.predict(told(OWN.take(np.array([3, 11])))).with_recorded(
+        {("a", "a3", "tiny"): {"red": 2.0}}
+    )
+    table = found.to_pandas()
+    assert len(table) == 8
+    assert table[table["rank"] == 1]["device"].tolist() == [each.device for each in found.recommended]
+    assert table["recorded_s"].notna().sum() == 1
+    kernels = found.to_dict()["kernels"]
+    assert [each["kernel"] for each in kernels] == ["a3", "b3"]
+    assert [each["recorded_s"] for each in kernels[0]["devices"]] == [None, None, 2.0, None]
+    assert "<table>" in found._repr_html_()
+
+
+def test_profiles_of_launches_are_grouped_to_kernels(model: TrainedTimeModel, make_profile: Maker) -> None:
+    values = {name: float(value) for name, value in zip(NAMES, OWN.metrics[3], strict=True)}
+    launches = [make_profile("k", number, **values) for number in range(2)]
+    together, alone = model.predict(launches), model.predict(launches[0])
+    assert together.profiles.invocations.tolist() == [2]
+    assert together.centre.shape == alone.centre.shape == (1, 4)
+
+
+def test_a_subset_of_the_devices_is_ranked_by_itself(model: TrainedTimeModel) -> None:
+    found = model.predict(one(), devices=["host", "red"])
+    assert found.devices == ("host", "red")
+    assert set(found.ranks[0].tolist()) == {1, 2}
+    alone = model.predict(one(), devices=["host"])
+    assert alone.recommended[0].runner_up is None
+    assert alone.to_dict()["kernels"][0]["runner_up"] is None
+
+
+def test_the_probability_is_that_of_the_errors_which_the_two_do_not_share(model: TrainedTimeModel) -> None:
+    (choice,) = model.predict(one(), devices=["big", "bigger"]).recommended
+    # The fixture: own variances of 0.04 each, and errors that reach 1.5 deviations at one half.
+    sd = np.sqrt(0.08) * 1.5 / NormalDist().inv_cdf(0.75)
+    assert choice.times_longer is not None
+    assert choice.probability_faster == pytest.approx(NormalDist().cdf(-np.log(choice.times_longer) / sd))
+
+
+def test_a_measured_device_moves_the_others(model: TrainedTimeModel) -> None:
+    before = model.predict(one())
+    after = model.predict(one(), probes={"host": times(before)["host"] * 2})
+    assert after.is_measured.tolist() == [[False, False, False, True]]
+    assert times(after)["host"] == pytest.approx(2 * times(before)["host"])
+    assert 1.5 < times(after)["red"] / times(before)["red"] < 2
+    assert ((after.high / after.low)[0, :3] < (before.high / before.low)[0, :3]).all()
+    assert not after.warnings[0]
+
+
+def test_the_point_model_runs_once(model: TrainedTimeModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    host, calls = times(model.predict(one()))["host"], list[int]()
+    log_time = PhysicalPredictor.log_time
+
+    def counted(self: PhysicalPredictor, batch: ProfileBatch) -> Reals:
+        calls.append(len(batch))
+        return log_time(self, batch)
+
+    monkeypatch.setattr(PhysicalPredictor, "log_time", counted)
+    assert model.predict(one(), probes={"host": host}).recommended
+    assert calls == [1]
+
+
+def test_a_device_that_is_only_described_is_predicted_without_a_probability_that_nobody_knows(
+    model: TrainedTimeModel,
+) -> None:
+    device = replace(DEVICES[0], key="next")
+    assert model.predict(one(), devices=[*KEYS, device]).devices == (*KEYS, "next")
+    assert model.predict(one(), devices=["big", device]).recommended[0].probability_faster is None
+
+
+def test_times_and_metrics_beyond_the_training_are_named(model: TrainedTimeModel) -> None:
+    (warning,) = model.predict(one(opcode=99.0)).warnings[0]
+    # Those that the model does not look at may be anything.
+    assert not model.predict(one(unique_branches=1e9, total_reads=np.nan)).warnings[0]
+    assert not model.predict(one()).warnings[0]
+    assert warning.startswith("outside of what the model was trained on: opcode 99 (trained on 6 to 1")
+    warnings = model.predict(one(total_instruction_count=1e13)).warnings[0]
+    assert any("is outside of the times that the model was trained on" in each for each in warnings)
+
+
+def test_another_toolchain_is_named_with_how_much_instructions_matter(model: TrainedTimeModel) -> None:
+    asked = told(OWN.take(np.array([LONGEST])), Toolchain("gcc", ("-O0",)))
+    (warning,) = model.predict(asked).warnings[0]
+    assert "its profile was made with gcc -O0, and those of the model's training with clang 22" in warning
+    assert "25 % more instructions would change the predicted times by +" in warning
+
+
+def test_another_toolchain_whose_effect_was_measured_is_named_with_it(tmp_path: Path) -> None:
+    other = Toolchain("gcc")
+    effects = (Effect(other.compiler, other.options, 17, 1.02, 0.84, 3.5),)
+    model = open_model(read(kept(tmp_path / "model", other_toolchains=effects)))
+    (warning,) = model.predict(told(OWN.take(np.array([3])), other)).warnings[0]
+    assert (
+        "on 17 kernels profiled with both, that gives 1.02 times the predicted time in the median" in warning
+    )
+    assert "0.84 to 3.5 times for 80 %" in warning
+
+
+def test_a_missing_metric_names_kernel_and_metric(model: TrainedTimeModel) -> None:
+    with pytest.raises(InputError, match=r"profile of a3: metric opcode: expected a number .* found nothing"):
+        model.predict(one(opcode=np.nan))
+    with pytest.raises(InputError, match=r"metric footprint_90: .* found inf"):
+        model.predict(one(footprint_90=np.inf))
+
+
+def test_a_probe_outside_of_the_wide_interval_is_doubted(model: TrainedTimeModel) -> None:
+    host = times(model.predict(one()))["host"]
+    (warning,) = model.predict(one(), probes={"host": host * 30}).warnings[0]
+    assert "the time measured on host" in warning
+    assert "is outside of the model's 99.9 % interval" in warning
+
+
+@pytest.mark.parametrize("factor", [1e6, 1e-5])
+def test_an_absurd_probe_is_refused_with_what_was_expected(model: TrainedTimeModel, factor: float) -> None:
+    host = times(model.predict(one(LONGEST)))["host"]
+    with pytest.raises(InputError, match=r"probe: host: expected about .* is it in seconds"):
+        model.predict(one(LONGEST), probes={"host": host * factor})
+
+
+@pytest.mark.parametrize("seconds", [1e-10, 1e7, float("nan")])
+def test_a_probe_that_no_kernel_takes_is_refused(model: TrainedTimeModel, seconds: float) -> None:
+    with pytest.raises(InputError, match="probe: host: expected a time from 1e-09 to 1e"):
+        model.predict(one(), probes={"host": seconds})
+
+
+def test_a_probe_is_of_one_kernel_on_a_known_device(model: TrainedTimeModel) -> None:
+    with pytest.raises(InputError, match=r"probe: expected a device that the model knows .*big, bigger"):
+        model.predict(one(), probes={"none": 1e-3})
+    with pytest.raises(InputError, match="probe: expected one kernel to predict, found 2"):
+        model.predict(told(OWN.take(np.array([3, 4]))), probes={"host": 1e-3})
+
+
+def test_the_metrics_that_a_model_needs_are_found_by_taking_each_away() -> None:
+    known, predictor, _ = fitted()
+    assert isinstance(predictor, GaussianPredictor)
+    ranges = {each.name: each for each in metric_ranges(predictor.point, known.profiles)}
+    assert "unique_branches" not in ranges
+    assert ranges["opcode"].required
+    opcodes = known.profiles.metrics[:, NAMES.index("opcode")]
+    assert (ranges["opcode"].low, ranges["opcode"].high) == (opcodes.min(), opcodes.max())

@@ -1,0 +1,127 @@
+"""One time a device, and the most similar kernel."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.ensemble import ExtraTreesRegressor
+
+from crosscast.prediction.time.data import Grid
+from crosscast.prediction.time.models import (
+    LEVEL,
+    PREFERENCE,
+    Boosting,
+    DeviceMean,
+    ExtraTrees,
+    Nearest,
+    two_parts,
+)
+from crosscast.profile import METRICS
+from support.grids import grid_of_times, rms, small_grid, small_profiles
+
+
+def three_kernels() -> Grid:
+    columns = {
+        "total_instruction_count": np.array([1e3, 1e6, 1e9]),
+        "work_items": np.array([1e2, 1e3, 1e4]),
+        "total_memory_footprint": np.array([1e2, 1e3, 1e4]),
+    }
+    return grid_of_times(small_profiles(3, columns), np.log([[1e-6, 2e-6], [1e-4, 1e-5], [1e-2, 1e-2]]))
+
+
+def test_the_mean_of_a_device_is_geometric() -> None:
+    grid = three_kernels()
+    found = np.exp(DeviceMean().fit(grid, 0).log_time(grid.profiles))
+    assert found.shape == (3, 2)
+    np.testing.assert_allclose(found, np.tile([1e-4, (2e-6 * 1e-5 * 1e-2) ** (1 / 3)], (3, 1)))
+
+
+def test_a_kernel_gets_the_times_of_the_most_similar_ones() -> None:
+    grid = three_kernels()
+    columns = {
+        "total_instruction_count": np.array([3e8, 2e3]),
+        "work_items": np.array([7e3, 3e2]),
+        "total_memory_footprint": np.array([3e4, 50.0]),
+    }
+    found = Nearest().fit(grid, 0).log_time(small_profiles(2, columns))
+    np.testing.assert_array_equal(found, grid.log_time[[2, 0]])
+    grid = small_grid()
+    np.testing.assert_allclose(Nearest().fit(grid, 0).log_time(grid.profiles), grid.log_time, atol=1e-12)
+    grid = grid_of_times(small_profiles(4, {}), np.log([[1.0], [4.0], [1.0], [4.0]]))
+    np.testing.assert_allclose(np.exp(Nearest().fit(grid, 0).log_time(grid.profiles)), 2.0)
+
+
+def test_many_kernels_are_looked_up_as_one_by_one() -> None:
+    predictor, many = Nearest().fit(small_grid(), 0), small_grid(n=5000, seed=2).profiles
+    found = predictor.log_time(many)
+    some = np.arange(0, 5000, 500)
+    np.testing.assert_array_equal(found[some], predictor.log_time(many.take(some)))
+
+
+def test_the_parts_add_up_to_the_times() -> None:
+    grid = small_grid()
+    parts = two_parts(grid)
+    np.testing.assert_allclose(parts.level[:, None] + parts.preference, grid.log_time, atol=1e-12)
+    np.testing.assert_allclose(parts.preference.mean(axis=1), 0, atol=1e-12)
+    np.testing.assert_array_equal(parts.rows, parts.rows.astype(np.float32))
+    assert {parts.features[place] for place in parts.level_places} == set(LEVEL)
+    assert {parts.features[place] for place in parts.preference_places} == set(PREFERENCE)
+
+
+def test_a_prediction_is_the_sum_of_a_forest_for_each_part() -> None:
+    grid = small_grid()
+    parts = two_parts(grid)
+    seeds = np.random.default_rng(3).integers(2**31, size=2).tolist()
+    level, preference = parts.rows[:, parts.level_places], parts.rows[:, parts.preference_places]
+    one = ExtraTreesRegressor(20, min_samples_leaf=2, max_features=0.5, random_state=seeds[0])
+    other = ExtraTreesRegressor(20, min_samples_leaf=4, random_state=seeds[1])
+    one.fit(level, parts.level, sample_weight=parts.weights)
+    other.fit(preference, parts.preference, sample_weight=parts.weights)
+    wanted = one.predict(level)[:, None] + other.predict(preference)
+    found = ExtraTrees(trees=20).fit(grid, 3).log_time(grid.profiles)
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-12)
+
+
+def test_on_the_bundled_dataset_a_held_out_application_is_predicted_better_than_by_the_mean(
+    bundled: Grid,
+) -> None:
+    groups = bundled.profiles.groups("application")
+    errors = {model.name: np.empty_like(bundled.log_time) for model in (ExtraTrees(trees=40), DeviceMean())}
+    for group in np.unique(groups)[::3]:
+        out = groups == group
+        for model in (ExtraTrees(trees=40), DeviceMean()):
+            found = model.fit(bundled.take(~out), 0).log_time(bundled.profiles.take(out))
+            errors[model.name][out] = found - bundled.log_time[out]
+    held_out = np.isin(groups, np.unique(groups)[::3])
+    assert rms(errors["extra-trees"][held_out]) < 0.5 * rms(errors["device-mean"][held_out])
+
+
+def test_more_instructions_never_take_less_time_on_the_mean_of_the_devices() -> None:
+    grid = small_grid(n=60)
+    predictor = Boosting(rounds=40).fit(grid, 0)
+    place = [each.name for each in METRICS].index("total_instruction_count")
+    means = []
+    for factor in np.geomspace(1, 1e4, 30):
+        metrics = grid.profiles.metrics.copy()
+        metrics[:, place] *= factor
+        # Preferences have mean 0 over the devices, so this is the level.
+        means.append(predictor.log_time(replace(grid.profiles, metrics=metrics)).mean(axis=1))
+    assert (np.diff(means, axis=0) >= -1e-9).all()
+
+
+@pytest.mark.parametrize("devices", [1, 2, 5])
+def test_it_fits_grids_of_few_and_more_devices(devices: int) -> None:
+    grid = small_grid(n=60, devices=devices)
+    found = Boosting().fit(grid, 0).log_time(grid.profiles)
+    assert np.abs(found - grid.log_time).mean() < 0.25
+
+
+def test_more_directions_fit_the_training_kernels_more_closely() -> None:
+    grid = small_grid(n=60, devices=5)
+    errors = [
+        np.abs(Boosting(directions=count).fit(grid, 0).log_time(grid.profiles) - grid.log_time).mean()
+        for count in (0, 1, 3)
+    ]
+    assert errors[0] > errors[1] > errors[2]

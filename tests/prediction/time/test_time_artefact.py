@@ -1,0 +1,50 @@
+"""A model of times comes back as it was, and parts that do not fit together are refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from crosscast import load_model
+from crosscast.prediction.time.artefact import TrainedTimeModel
+from crosscast.prediction.time.models import DeviceMean
+from support.grids import DEVICES
+from support.models import fitted, kept, model_refusal
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return kept(tmp_path / "model")
+
+
+def loaded(folder: Path) -> TrainedTimeModel:
+    model: TrainedTimeModel = load_model(folder)
+    return model
+
+
+def test_it_predicts_as_before_to_the_last_bit(folder: Path) -> None:
+    known, predictor, card = fitted()
+    model, devices = loaded(folder), [*DEVICES, replace(DEVICES[0], key="next")]
+    before, after = (each.predict(known.profiles, devices) for each in (predictor, model))
+    assert after.devices == before.devices
+    for name in ("centre", "low", "high"):
+        np.testing.assert_array_equal(getattr(after, name), getattr(before, name))
+    assert (model.card, model.devices, model.folder) == (card, DEVICES, folder)
+
+
+def test_sound_checksums_of_wrong_contents_are_refused(tmp_path: Path) -> None:
+    known, predictor, card = fitted()
+    two = DeviceMean().fit(known.on([0, 1]), 0)
+    cases = {
+        "expected a model of 4 devices, found one of 3": replace(predictor, covariance=np.eye(3)),
+        "covariance: expected a positive definite one, found another": replace(
+            predictor, covariance=-np.eye(4)
+        ),
+        "expected a model of 4 devices, found one of 2": replace(predictor, point=two),
+    }
+    for number, (reason, wrong) in enumerate(cases.items()):
+        TrainedTimeModel(card, wrong).save(tmp_path / str(number))
+        assert reason in model_refusal(tmp_path / str(number))

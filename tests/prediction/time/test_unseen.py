@@ -1,0 +1,293 @@
+"""Kriging is best linear unbiased prediction by sizes that are the most likely ones."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.linalg import helmert
+from scipy.stats import multivariate_normal, norm
+
+from crosscast.arrays import Reals
+from crosscast.device import Device
+from crosscast.errors import InputError
+from crosscast.prediction.time.data import Grid, grid_of
+from crosscast.prediction.time.gaussian import Gaussian, GaussianPredictor
+from crosscast.prediction.time.physical import Physical
+from crosscast.prediction.time.unseen import (
+    Descriptors,
+    Kriging,
+    Pairs,
+    Transfer,
+    UnseenDevices,
+    enough_devices,
+    fit_kriging,
+    fit_unseen,
+)
+from support.grids import kin_devices, kin_grid, kin_times
+from support.shared import published
+
+SIZES = np.log([0.1, 0.1, 0.05, 0.1, 0.1, 0.01, 1.0, np.e])
+
+
+@pytest.fixture(scope="module")
+def pairs() -> Pairs:
+    devices = kin_devices(3)
+    return Descriptors.of(devices).pairs(len(devices))
+
+
+def covariance(sizes: Reals, pairs: Pairs) -> Reals:
+    """As the module describes it, part by part."""
+    gpus, makers, series, near, linear, own = np.exp(sizes[:6])
+    total: Reals = (
+        gpus * pairs.gpus
+        + makers * pairs.types * pairs.vendors
+        + series * pairs.series
+        + near * np.exp(-pairs.squares / 2 / np.exp(sizes[6]) ** 2)
+        + linear * pairs.products
+        + own * np.eye(len(pairs))
+    )
+    return total
+
+
+@given(st.lists(st.floats(-1, 1), min_size=8, max_size=8))
+def test_no_other_weights_that_add_up_to_one_err_less(moves: list[float]) -> None:
+    devices = kin_devices(3)
+    pairs = Descriptors.of(devices).pairs(len(devices))
+    kriging = Kriging(SIZES)
+    weights, _ = kriging.weights(pairs)
+    assert weights.sum() == pytest.approx(1)
+    others = weights + np.array(moves) - np.mean(moves)
+    assert kriging.sd(others, pairs) >= kriging.sd(weights, pairs) - 1e-9
+
+
+def test_the_error_is_that_of_the_covariance(pairs: Pairs) -> None:
+    whole = np.append(np.full(8, -1 / 8), 1.0)
+    expected = np.sqrt(whole @ covariance(SIZES, pairs) @ whole * (1 + np.e))
+    assert Kriging(SIZES).sd(np.full(8, 1 / 8), pairs) == pytest.approx(expected)
+
+
+def log_posterior(sizes: Reals, pairs: Pairs, times: Reals) -> float:
+    """Of sizes, given times of kernels that count alike and for as many as they are."""
+    contrasts = helmert(len(pairs))
+    seen = (times - 0.8 * pairs.trend) @ contrasts.T
+    within = contrasts @ covariance(sizes, pairs) @ contrasts.T
+    mean = seen.mean(axis=0)
+    likely = multivariate_normal(cov=within).logpdf(seen - mean).sum()
+    likely += multivariate_normal(cov=np.exp(sizes[7]) * within).logpdf(mean)
+    prior = norm(SIZES, [1.5] * 6 + [0.7, 1.0]).logpdf(sizes).sum()
+    return float(likely + prior)
+
+
+@pytest.mark.parametrize("place", range(8))
+def test_the_sizes_are_the_most_likely_ones(pairs: Pairs, place: int) -> None:
+    times = kin_times(kin_devices(3), 20)
+    fitted = fit_kriging(pairs, times, np.ones(20), 20).sizes
+    best = log_posterior(fitted, pairs, times)
+    for step in (-0.05, 0.05):
+        moved = fitted.copy()
+        moved[place] += step
+        assert log_posterior(moved, pairs, times) < best
+
+
+def test_a_device_far_from_all_others_is_less_sure() -> None:
+    devices = kin_devices(3)
+    twin, stranger = devices[0], devices[-1]
+    known = Descriptors.of(devices[:-1])
+    kriging = Kriging(SIZES)
+    errors = []
+    for device in (twin, stranger):
+        pairs = known.joined(device).pairs(len(devices) - 1)
+        weights, _ = kriging.weights(pairs)
+        errors.append(kriging.sd(weights, pairs))
+    assert errors[0] < errors[1]
+
+
+@pytest.fixture(scope="module")
+def kin() -> Grid:
+    return kin_grid()
+
+
+@pytest.fixture(scope="module")
+def without_last(kin: Grid) -> Grid:
+    return kin.on(range(len(kin.devices) - 1))
+
+
+@pytest.fixture(scope="module")
+def unseen(without_last: Grid) -> UnseenDevices:
+    return fit_unseen(without_last, 0)
+
+
+def left_out(grid: Grid) -> tuple[Reals, Reals]:
+    """Errors on each device, predicted from the others, and half the 90 % intervals."""
+    errors, halves = [], []
+    for device in range(len(grid.devices)):
+        others = [each for each in range(len(grid.devices)) if each != device]
+        unseen = fit_unseen(grid.on(others), 0)
+        transfer = unseen.transfer(grid.devices[device])
+        errors.append(transfer.log_time(grid.log_time[:, others]) - grid.log_time[:, device])
+        halves.append(unseen.factor(0.9) * transfer.sd)
+    return np.stack(errors, axis=1), np.array(halves)
+
+
+def test_times_that_follow_from_descriptors_are_told(kin: Grid) -> None:
+    errors, halves = left_out(kin)
+    assert np.median(np.abs(errors)) < 0.15
+    assert 0.75 < (np.abs(errors) <= halves).mean() < 1
+
+
+def test_on_the_published_data_the_median_error_is_below_a_quarter() -> None:
+    errors, halves = left_out(grid_of(published("aiwc2018", "aiwc2018")))
+    assert np.median(np.abs(np.expm1(errors))) < 0.25
+    assert 0.8 < (np.abs(errors) <= halves).mean() < 0.95
+
+
+def test_far_outside_of_the_known_devices_a_forecast_is_less_sure_by_the_stated_rule(
+    kin: Grid, unseen: UnseenDevices
+) -> None:
+    known = kin.devices[0]
+    most = max(device.numbers["peak_flop_per_s"] for device in kin.devices[:-1])
+
+    def device(times: float) -> Device:
+        return replace(known, key="new", numbers={**known.numbers, "peak_flop_per_s": times * most})
+
+    assert unseen.far(device(1.9)) == {}
+    ((name, (_, high, outside)),) = unseen.far(device(8)).items()
+    assert name == "peak_flop_per_s"
+    assert [high, outside] == pytest.approx([most, 8])
+    found = unseen.transfer(device(8))
+    pairs = unseen.descriptors.joined(device(8)).pairs(len(kin.devices) - 1)
+    before = Transfer.of(unseen.similarity, unseen.kriging, pairs)
+    assert found.sd == pytest.approx(np.hypot(before.sd, 0.5 * np.log(8 / 2)))
+    assert (found.weights == before.weights).all()
+
+
+def test_beyond_the_published_devices_intervals_hold_nine_in_ten_times() -> None:
+    """Fitted to the devices with the least and the greatest peak rates or numbers of compute units."""
+    grid = grid_of(published("aiwc2018", "aiwc2018"))
+    held = []
+    for name in ("peak_flop_per_s", "compute_units"):
+        order = np.argsort([device.numbers[name] for device in grid.devices]).tolist()
+        for some in (order[:7], order[-7:]):
+            unseen = fit_unseen(grid.on(sorted(some)), 0)
+            known = grid.log_time[:, sorted(some)]
+            for place in set(order) - set(some):
+                if unseen.far(grid.devices[place]):
+                    transfer = unseen.transfer(grid.devices[place])
+                    error = np.abs(transfer.log_time(known) - grid.log_time[:, place])
+                    held.append((error <= unseen.factor(0.9) * transfer.sd).mean())
+    assert len(held) > 10
+    assert 0.85 < np.mean(held) < 1
+
+
+def test_a_kernel_that_is_slower_everywhere_is_so_there(kin: Grid, unseen: UnseenDevices) -> None:
+    transfer = unseen.transfer(kin.devices[-1])
+    assert transfer.weights.sum() == pytest.approx(1)
+    times = kin.log_time[:, :-1]
+    assert transfer.log_time(times + 2) == pytest.approx(transfer.log_time(times) + 2)
+
+
+def test_the_order_of_devices_does_not_matter(kin: Grid, without_last: Grid, unseen: UnseenDevices) -> None:
+    order = np.random.default_rng(0).permutation(len(without_last.devices)).tolist()
+    other = fit_unseen(without_last.on(order), 0).transfer(kin.devices[-1])
+    transfer = unseen.transfer(kin.devices[-1])
+    assert other.weights == pytest.approx(transfer.weights[order], abs=1e-3)
+    assert other.sd == pytest.approx(transfer.sd, rel=1e-2)
+
+
+def test_a_cell_without_a_time_changes_little(kin: Grid, without_last: Grid, unseen: UnseenDevices) -> None:
+    gappy = without_last.log_time.copy()
+    gappy[::7, 0] = np.nan
+    other = fit_unseen(replace(without_last, log_time=gappy), 0).transfer(kin.devices[-1])
+    transfer = unseen.transfer(kin.devices[-1])
+    assert other.weights == pytest.approx(transfer.weights, abs=0.1)
+
+
+def test_three_devices_with_times_are_enough(kin: Grid) -> None:
+    three, empty = kin.on([0, 4, 8]), kin.log_time.copy()
+    transfer = fit_unseen(three, 0).transfer(kin.devices[1])
+    assert np.isfinite(transfer.log_time(three.log_time)).all()
+    assert transfer.sd > 0
+    empty[:, 2] = np.nan
+    enough = [enough_devices(each) for each in (three, kin.on([0, 1]), replace(kin, log_time=empty))]
+    assert enough == [True, False, False]
+    with pytest.raises(InputError, match=r"^devices: expected at least 3 .*, found 2$"):
+        fit_unseen(kin.on([0, 1]), 0)
+
+
+def test_devices_without_any_number_are_told_by_their_kind(kin: Grid) -> None:
+    bare = [Device(each.key, "", each.vendor, each.type) for each in kin.devices]
+    grid = replace(kin, devices=tuple(bare))
+    transfer = fit_unseen(grid, 0).transfer(Device("new", "", "AMD", "gpu"))
+    own = [device.vendor == "AMD" for device in bare]
+    assert transfer.weights[own].sum() > 0.5
+
+
+def test_it_is_kept_as_arrays_and_predicts_without_scipy(
+    kin: Grid, unseen: UnseenDevices, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = unseen.state()
+    assert {array.dtype.kind for array in state.values()} <= set("fiU")
+    for name in [each for each in sys.modules if each.partition(".")[0] == "scipy"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    again, device = UnseenDevices.from_state(state), kin.devices[-1]
+    assert np.array_equal(again.transfer(device).weights, unseen.transfer(device).weights)
+    assert again.transfer(device).sd == unseen.transfer(device).sd
+    assert again.factor(0.9) == unseen.factor(0.9)
+
+
+@pytest.fixture(scope="module")
+def predictor(without_last: Grid) -> GaussianPredictor:
+    return Gaussian(Physical()).fit(without_last, 0)
+
+
+def test_a_forecast_from_measured_times_is_the_transfer(
+    kin: Grid, without_last: Grid, predictor: GaussianPredictor
+) -> None:
+    new = kin.devices[-1]
+    times = np.exp(without_last.log_time)
+    forecast = predictor.predict(kin.profiles, ["amd1", new, "nvidia0"], probes=times)
+    assert forecast.devices == ("amd1", new.key, "nvidia0")
+    assert predictor.unseen is not None
+    transfer = predictor.unseen.transfer(new)
+    assert forecast.centre[:, 1] == pytest.approx(np.exp(transfer.log_time(without_last.log_time)))
+    assert forecast.centre[:, 0] == pytest.approx(times[:, 5])
+    assert forecast.centre[:, 2] == pytest.approx(times[:, 0])
+    reach = np.log(forecast.high[:, 1] / forecast.centre[:, 1])
+    least = predictor.unseen.factor(0.9) * transfer.sd
+    assert (reach >= least).all()
+    assert (reach <= least + 0.2).all()
+    assert np.log(forecast.centre[:, 1] / forecast.low[:, 1]) == pytest.approx(reach)
+
+
+def test_what_known_devices_leave_open_widens_the_interval(kin: Grid, predictor: GaussianPredictor) -> None:
+    new, widths = kin.devices[-1], []
+    for probed in ([], [8], range(11)):
+        probes = np.full((len(kin.profiles), 11), np.nan)
+        probes[:, list(probed)] = np.exp(kin.log_time[:, list(probed)])
+        forecast = predictor.predict(kin.profiles, [new], probes=probes)
+        widths.append(float(np.median(forecast.high / forecast.low)))
+    assert widths[0] >= widths[1] > widths[2]
+
+
+def test_a_device_that_is_known_is_told_by_its_own_times(kin: Grid, predictor: GaussianPredictor) -> None:
+    known = predictor.devices[3]
+    by_key = predictor.predict(kin.profiles, [known.key])
+    described = predictor.predict(kin.profiles, [replace(known, numbers={})])
+    assert np.array_equal(by_key.centre, described.centre)
+
+
+def test_only_a_described_device_may_be_unknown_and_only_to_a_model_of_enough(
+    bundled: Grid, kin: Grid, predictor: GaussianPredictor
+) -> None:
+    of_two = Gaussian(Physical()).fit(bundled, 0)
+    with pytest.raises(InputError, match=r"^device: expected one that the model knows .* found 'new'$"):
+        of_two.predict(bundled.profiles, [Device("new", type="gpu")])
+    with pytest.raises(
+        InputError, match=r"knows \(nvidia0, .*\), or the description of another, found 'new'$"
+    ):
+        predictor.predict(kin.profiles, ["new"])
