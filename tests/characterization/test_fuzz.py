@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from benchmarks import fuzz
 
@@ -71,6 +72,29 @@ def test_a_crash_of_llvm_is_a_refusal_and_the_next_program_is_read() -> None:
 
 
 def test_a_stage_that_does_not_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(llvm, "_LIMIT_S", 0.0)
+    monkeypatch.setitem(llvm._LIMIT_S, "parse", 0.0)
     with pytest.raises(llvm.LLVMRefusedError, match="did not end within 0"):
         llvm.parse(b"", is_text=True)
+
+
+def test_globals_without_a_name_are_read() -> None:
+    """LLVM prints them by number, in the order of the file."""
+    text = """target datalayout = "e-i64:64-v16:16-v24:32-v32:32-v48:64-v96:128-v192:256"
+target triple = "spir64"
+@0 = addrspace(2) constant i32 7
+@1 = addrspace(2) constant i32 9
+define spir_func i32 @2(ptr addrspace(2) %x) {
+  %v = load i32, ptr addrspace(2) %x
+  ret i32 %v
+}
+define spir_kernel void @k(ptr addrspace(1) %o) {
+  %a = call spir_func i32 @2(ptr addrspace(2) @0)
+  %b = call spir_func i32 @2(ptr addrspace(2) @1)
+  %s = sub i32 %b, %a
+  store i32 %s, ptr addrspace(1) %o
+  ret void
+}
+"""
+    output = np.zeros(1, np.int32)
+    crosscast.characterize(Kernel(Program(text.encode(), "llvm-ir"), "k"), 1, args=[output])
+    assert output[0] == 2

@@ -15,7 +15,7 @@ from crosscast.errors import EnvironmentFault, InputError
 
 __all__ = ["LLVMRefusedError", "build", "parse"]
 
-_LIMIT_S = 120
+_LIMIT_S = {"parse": 30, "build": 120}
 _REFUSED = 3
 
 
@@ -60,20 +60,20 @@ def _do(task: str, facts: dict[str, object], given: Sequence[bytes], *, results:
         outputs = [stack.enter_context(memory_file(f"crosscast-{task}-result")) for _ in range(results)]
         errors = stack.enter_context(memory_file("crosscast-stderr"))
         job = {"task": task, **facts, "given": inputs, "made": outputs, "stderr_fd": errors}
-        code = _execute(job, [*inputs, *outputs, errors])
+        code = _execute(task, job, [*inputs, *outputs, errors])
         if code:
             said = Path(f"/proc/self/fd/{errors}").read_text(errors="replace").split()
             raise LLVMRefusedError(_reason(code, " ".join(said)))
         return [Path(f"/proc/self/fd/{fd}").read_bytes() for fd in outputs]
 
 
-def _execute(job: dict[str, object], descriptors: list[int]) -> int:
+def _execute(task: str, job: dict[str, object], descriptors: list[int]) -> int:
     try:
-        code = workers.run("llvm", job, descriptors, lambda worker: worker.wait(_LIMIT_S))
+        code = workers.run("llvm", job, descriptors, lambda worker: worker.wait(_LIMIT_S[task]))
     except OSError as error:
         raise EnvironmentFault(f"the process that LLVM runs in is gone ({error})") from error
     if code is None:
-        raise LLVMRefusedError(f"LLVM did not end within {_LIMIT_S} s")
+        raise LLVMRefusedError(f"LLVM did not end within {_LIMIT_S[task]} s")
     return code
 
 

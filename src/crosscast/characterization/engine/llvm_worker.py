@@ -46,6 +46,8 @@ def _parse(job: dict[str, Any], content: bytes) -> tuple[bytes, bytes]:
     """A module's canonical text, and what is in it (see `ir.Parsed`)."""
     parsed = llvm.parse_assembly(content.decode()) if job["is_text"] else llvm.parse_bitcode(content)
     parsed.verify()
+    for value in (*parsed.global_variables, *parsed.functions):
+        value.name = value.name or "unnamed"  # LLVM adds a number where a name is taken
     layout = llvm.create_target_data(parsed.data_layout)
     sizes: dict[str, tuple[int, int]] = {}
 
