@@ -2,7 +2,9 @@
 
 ``python -m benchmarks.random_kernels --kernels N`` makes N kernels (`support.random_kernels`, seeded) and
 runs each in Python, on PoCL, and characterized at one or several levels, on one thread and on three. All
-must leave the same in memory, and the profiles of a level must be equal.
+must leave the same in memory, and the profiles of a level must be equal. PoCL compiles about one of
+150 of these kernels wrongly when it optimizes: where PoCL differs, it runs the kernel again without optimization, and only what
+then still differs is a failure; the others are counted.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import argparse
 import random
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -53,15 +56,24 @@ def failures(seed: int, levels: int, pocl: NativeRuns | None) -> list[str]:
                 wrong.append(f"seed {seed} at {level} on {threads} threads: another output than in Python")
         if len(metrics) == 2 and metrics[0] != metrics[1]:
             wrong.append(f"seed {seed} at {level}: another profile on three threads than on one")
-    if pocl is not None:
-        one = launch()
-        try:
+    return wrong + (_of_pocl(seed, pocl, launch, is_right) if pocl is not None else [])
+
+
+_MISCOMPILED = "PoCL leaves the same as Python only without optimization"
+
+
+def _of_pocl(
+    seed: int, pocl: NativeRuns, launch: Callable[..., Launch], is_right: Callable[[Launch], bool]
+) -> list[str]:
+    try:
+        for options in ((), ("-cl-opt-disable",)):
+            one = launch(*options)
             pocl.run(one)
-            if not is_right(one):
-                wrong.append(f"seed {seed}: PoCL leaves something else than Python")
-        except NativeError as error:
-            wrong.append(f"seed {seed}: PoCL: {error}")
-    return wrong
+            if is_right(one):
+                return [f"seed {seed}: {_MISCOMPILED}"] if options else []
+    except NativeError as error:
+        return [f"seed {seed}: PoCL: {error}"]
+    return [f"seed {seed}: PoCL leaves something else than Python"]
 
 
 def main() -> int:
@@ -72,16 +84,21 @@ def main() -> int:
     parser.add_argument("--levels", type=int, default=len(_LEVELS), help="levels for each kernel, at random")
     parser.add_argument("--no-pocl", action="store_true")
     options = parser.parse_args()
-    start, count = time.monotonic(), 0
+    start, count, miscompiled = time.monotonic(), 0, 0
     with NativeRuns() as pocl:
         for seed in range(options.seed, options.seed + options.kernels):
             found = failures(seed, options.levels, None if options.no_pocl else pocl)
-            count += bool(found)
+            theirs = all(_MISCOMPILED in text for text in found)
+            count += not theirs
+            miscompiled += bool(found) and theirs
             for text in found:
                 print(text, flush=True)
     minutes = (time.monotonic() - start) / 60
     verdict = "FAIL" if count else "PASS"
-    print(f"{verdict}  {options.kernels} random kernels in {minutes:.1f} min: {count} with a difference")
+    print(
+        f"{verdict}  {options.kernels} random kernels in {minutes:.1f} min: {count} with a difference, "
+        f"{miscompiled} that PoCL's optimizer compiles wrongly"
+    )
     return int(count > 0)
 
 
