@@ -2,9 +2,9 @@
 
 ``python -m benchmarks.random_kernels --kernels N`` makes N kernels (`support.random_kernels`, seeded) and
 runs each in Python, on PoCL, and characterized at one or several levels, on one thread and on three. All
-must leave the same in memory, and the profiles of a level must be equal. PoCL compiles about one of
-150 of these kernels wrongly when it optimizes: where PoCL differs, it runs the kernel again without optimization, and only what
-then still differs is a failure; the others are counted.
+must leave the same in memory, and the profiles of a level must be equal. PoCL compiles about one of 150 of
+these kernels wrongly when it optimizes: where it differs, it runs the kernel again without optimization, and
+only what then still differs is a failure; the others are counted.
 """
 
 from __future__ import annotations
