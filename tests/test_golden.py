@@ -77,7 +77,7 @@ def test_relative_performance_of_rajaperf() -> None:
 
 
 def test_times_of_the_bundled_dataset() -> None:
-    # Printed by commit a80dc47: evaluate bundled --models device-mean --probes 0,1.
+    # Printed by: crosscast evaluate time bundled --models device-mean,nearest --probes 0,1 --json
     expected = json.loads((Path(__file__).parent / "data" / "golden" / "time_bundled.json").read_text())
     found = evaluate_time(bundled_dataset(), TRIVIAL, probes=(0, 1)).to_dict()
     assert_close({**found, "dataset": "bundled"}, expected)

@@ -209,7 +209,8 @@ def test_the_noise_floor_is_the_spread_of_single_runs_by_seed_and_level(bundled:
     # About the median instead of the mean, so a little more than the standard deviation.
     spread = np.sqrt(np.mean(grid.spread**2))
     assert found.rmse_log == pytest.approx(spread, rel=0.15)
-    assert found.coverage == pytest.approx(0.9, abs=0.02)
+    # One of 50 runs is within quantiles of the others less often than within those of the distribution.
+    assert found.coverage == pytest.approx(0.9 * 49 / 51, abs=0.02)
     assert found.slowdown_mean is not None
     assert found.slowdown_mean > 1
     dataset, grid = bundled
