@@ -1,7 +1,7 @@
 """Thin a dataset's records so that it is small enough to come with Crosscast.
 
-``python -m benchmarks.bundled_records FOLDER`` keeps, of each application at a size on a device, 50 of its runs, evenly
-spaced from the first to the last: forecasts are of medians, which hardly move.
+``python -m benchmarks.bundled_records FOLDER`` keeps, of each application at a size on a device, 50 of its
+runs, evenly spaced from the first to the last: forecasts are of medians, which hardly move.
 """
 
 from __future__ import annotations
