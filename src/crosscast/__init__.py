@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from crosscast.data.views import join
     from crosscast.decide.colocation import choose_colocation as colocate
     from crosscast.decide.selector import Selector
+    from crosscast.forecasting import predict
     from crosscast.kernel import Image, Kernel, Launch, Local, Parameter, Program, Sampler
     from crosscast.measure.regions.file import read_history
     from crosscast.measure.regions.recorder import ProfiledQueue, profiled
@@ -75,6 +76,7 @@ __all__ = [
     "expect_close",
     "join",
     "load_model",
+    "predict",
     "profiled",
     "profiles_of",
     "read_corun_profile",
@@ -120,6 +122,7 @@ _HOMES = {
     "expect_close": "crosscast.suite.application:expect_close",
     "join": "crosscast.data.views:join",
     "load_model": "crosscast.prediction.named_models:load_model",
+    "predict": "crosscast.forecasting:predict",
     "profiled": "crosscast.measure.regions.recorder:profiled",
     "profiles_of": "crosscast.suite.registry:profiles_of",
     "read_corun_profile": "crosscast.data.isolated_runs:read_profile",

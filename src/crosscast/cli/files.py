@@ -2,98 +2,53 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crosscast.characterization.embedding.files import read_content, read_embedded
-from crosscast.characterization.embedding.payload import profile_of
 from crosscast.cli.options import dataset_named
-from crosscast.data.profiles import from_row, read_csv, read_parquet
 from crosscast.errors import InputError
 from crosscast.profile import Profile
 
 if TYPE_CHECKING:
     from crosscast.cli.characterize import Direct
+    from crosscast.forecasting import Recorded
+    from crosscast.kernel import Launch
     from crosscast.prediction.relative.data import Observations
 
 
-Recorded = dict[tuple[str, str, str], dict[str, float]]
-"""Median times in seconds by application, kernel and size, and by device."""
-
-
 def read_profiles(path: Path, direct: Direct | None = None) -> tuple[list[Profile], Recorded]:
-    """Read the profiles of a file or dataset, or make those of a launch file's launches.
+    """Read the profiles of a file or dataset, or make those of launches, with progress.
 
     A program is launched as the command line says, if it does; else it is read for embedded profiles.
     """
-    if direct is not None:
-        return _characterized(path, direct), {}
-    if path.is_dir() or str(path) == "bundled":
-        return _of_dataset(path)
-    if path.suffix in (".parquet", ".csv"):
-        profiles = read_parquet(path) if path.suffix == ".parquet" else read_csv(path)
-        if not profiles:
-            raise InputError(f"{path}: expected profiles, found an empty table")
-        return profiles, {}
-    if path.suffix in (".json", ".jsonl"):
-        return _of_json(path), {}
-    # Imported here: stored profiles need none of it.
+    # Imported here: `--help` needs none of it.
     from crosscast.characterization.launchfiles.launches import LAUNCH_FILES
+    from crosscast.forecasting import read_profiles as of_file
 
-    if path.suffix in LAUNCH_FILES:
-        return _characterized(path), {}
-    try:
-        return list(read_embedded(path)), {}
-    except InputError as error:
-        raise InputError(
-            f"{error}; to characterize it now, say its launch (--global 1024 --arg ...)"
-        ) from error
+    def characterized(launch: Launch, number: int) -> Profile:
+        from crosscast.characterization.run import Options
+        from crosscast.cli.running import run_launch
+
+        return run_launch(launch, number, Options())
+
+    if direct is None:
+        if path.suffix in LAUNCH_FILES:
+            _start_engine()
+        return of_file(path, characterized)
+    _start_engine()
+    from crosscast.cli.characterize import read_inputs
+
+    launches = read_inputs(path, direct).launches
+    return [characterized(launch, number) for number, launch in enumerate(launches)], {}
 
 
-def _of_dataset(folder: Path) -> tuple[list[Profile], Recorded]:
-    from crosscast.prediction.time.data import recorded_times
-
-    dataset = dataset_named(folder)
-    if dataset.profiles.num_rows == 0:
-        raise InputError(f"{folder}: expected a dataset with profiles, found none")
-    return [from_row(row) for row in dataset.profiles.to_pylist()], recorded_times(dataset)
-
-
-def _characterized(path: Path, direct: Direct | None = None) -> list[Profile]:
+def _start_engine() -> None:
     # Imported here: the engine brings the compiler.
     from crosscast.characterization.engine import runtime_objects
 
     runtime_objects.start()
-    from crosscast.characterization.launchfiles.launches import read_launches
-    from crosscast.characterization.run import Options
-    from crosscast.cli.characterize import read_inputs
-    from crosscast.cli.running import run_launch
-
-    launches = read_launches(path) if direct is None else read_inputs(path, direct).launches
-    return [run_launch(launch, number, Options()) for number, launch in enumerate(launches)]
-
-
-def _of_json(path: Path) -> list[Profile]:
-    """Profiles of JSON: one object, a list, or one a line, as ``crosscast characterize`` prints them."""
-    try:
-        text = read_content(path).decode()
-        entries = _values(text)
-        if not entries:
-            raise ValueError("found none")
-        return [profile_of(entry, number) for number, entry in enumerate(entries)]
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: expected profiles as characterize --json prints them ({error})") from error
-
-
-def _values(text: str) -> list[object]:
-    try:
-        whole = json.loads(text)
-    except ValueError:
-        return [json.loads(line) for line in text.splitlines() if line.strip()]
-    return whole if isinstance(whole, list) else [whole]
 
 
 _MOST_NAMED = 20

@@ -297,7 +297,6 @@ def warn(text: str) -> None:
 def dataset_named(folder: Path) -> Dataset:
     """Read the dataset of a folder, or one that comes with Crosscast for ``bundled`` or ``bundled-corun``."""
     # Imported here: `--help` needs no pyarrow.
-    from crosscast.data.dataset import bundled_named, read_dataset
+    from crosscast.data import dataset
 
-    bundled = None if folder.exists() else bundled_named(str(folder))
-    return read_dataset(folder) if bundled is None else bundled
+    return dataset.dataset_named(folder)

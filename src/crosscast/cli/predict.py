@@ -31,12 +31,12 @@ from crosscast.errors import InputError
 
 if TYPE_CHECKING:
     from crosscast.cli.characterize import Direct
-    from crosscast.cli.files import Recorded
     from crosscast.data.corun import Solo
     from crosscast.device import Device
+    from crosscast.forecasting import Loaded, Recorded
     from crosscast.prediction.corun.artefact import TrainedCoRunModel
     from crosscast.prediction.corun.forecast import MixForecast
-    from crosscast.prediction.named_models import NamedModel, Question
+    from crosscast.prediction.named_models import Question
     from crosscast.prediction.relative.artefact import RelativeForecast, TrainedRelativeModel
     from crosscast.prediction.relative.data import Observations
     from crosscast.prediction.time.artefact import TrainedTimeModel
@@ -82,10 +82,6 @@ LAUNCH = LaunchWords()
 app = cyclopts.App(
     name="predict",
     help="Predict run time, relative time, or slowdowns of co-runners, with prediction intervals.",
-)
-
-_HOW_TO_ADD = (
-    "to add a device, measure it (crosscast dataset build) and train again, or describe it (--device-file)"
 )
 
 
@@ -271,40 +267,19 @@ def corun(
     output.show(lambda: told, lambda: corun_forecast_report(found, trained.card, card))
 
 
-Loaded = Iterable[tuple["NamedModel | None", Any]]
-
-
 def models_for(model: str | None, question: Question) -> Loaded:
     """Load the model that is named; or else those that have a name in turn, when they are asked for."""
     # Imported here: `--help` needs no NumPy.
-    from crosscast.prediction.named_models import load_model, named_models
+    from crosscast import forecasting
 
-    if model is not None:
-        return [(None, load_model(model, question))]
-    return ((each, load_model(each.folder, question)) for each in named_models(question))
+    return forecasting.models_for(model, question)
 
 
 def first_fit(models: Loaded, use: Callable[[Any], Thing]) -> tuple[Any, Thing]:
-    """The first model that can be used, which is said if nobody named it, and what the use of it gives.
+    """The first model that can be used, which is said if nobody named it, and what the use of it gives."""
+    from crosscast import forecasting
 
-    A model cannot be used if that raises `InputError`: it is of other devices, or of other counters.
-    """
-    refusals = {}
-    for named, trained in models:
-        try:
-            found = use(trained)
-        except InputError as error:
-            if named is None:
-                raise
-            refusals[named.name] = error
-        else:
-            if named is not None:
-                tell(f"crosscast: model {named.name}: {named.about} (crosscast models lists all)")
-            return trained, found
-    if len({str(error) for error in refusals.values()}) == 1:
-        raise next(iter(refusals.values()))
-    reasons = "; ".join(f"{name}: {error}" for name, error in refusals.items())
-    raise InputError(f"--model: none of the models that have a name fits ({reasons})")
+    return forecasting.first_fit(models, use, tell)
 
 
 class _Warned(Protocol):
@@ -407,8 +382,9 @@ def _chosen(
     if named is None and not files:
         return None
     from crosscast.data.devices import read_device
+    from crosscast.forecasting import named_devices
 
-    chosen = list(known) if named is None else [_named_device(name, known) for name in named]
+    chosen = list(known) if named is None else named_devices(named, known, "--devices")
     described = [read_device(file) for file in files]
     keys = [*known, *(each.key for each in (*chosen, *described) if not isinstance(each, str))]
     for file, device in zip(files, described, strict=True):
@@ -416,24 +392,7 @@ def _chosen(
             raise InputError(
                 f"{file}: device: expected another key than those of other devices, found {device.key}"
             )
-    # A device of the catalogue may be named by its key and by its name.
-    return [*{each if isinstance(each, str) else each.key: each for each in chosen}.values(), *described]
-
-
-def _named_device(name: str, known: Sequence[str]) -> str | Device:
-    """A device that the model knows, or else one of the catalogue."""
-    from crosscast.data.devices import device_named
-
-    if name in known:
-        return name
-    try:
-        device = device_named(name)
-    except InputError as error:
-        raise InputError(
-            f"--devices: expected some of {', '.join(known)}, or {error.expected}, found {error.found}; "
-            f"{_HOW_TO_ADD}"
-        ) from None
-    return device.key if device.key in known else device
+    return [*chosen, *described]
 
 
 def _check_device(option: str, device: str | None, known: Sequence[str]) -> None:

@@ -451,6 +451,12 @@ def bundled_named(name: str) -> Dataset | None:
     return replace(read_dataset(bundled_folder(name)), label=name) if name in _FOLDERS else None
 
 
+def dataset_named(folder: str | Path) -> Dataset:
+    """Read the dataset of a folder, or one that comes with Crosscast for ``bundled`` or ``bundled-corun``."""
+    bundled = None if Path(folder).exists() else bundled_named(str(folder))
+    return read_dataset(folder) if bundled is None else bundled
+
+
 def bundled_folder(name: str = BUNDLED) -> Path:
     """Where the tables of a dataset are."""
     return Path(crosscast.__file__).parent / "data" / "bundled" / _FOLDERS[name]

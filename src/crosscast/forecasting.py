@@ -1,0 +1,241 @@
+"""A forecast of kernels in one call: their profiles, the devices, and the first model that fits."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from crosscast.characterization.embedding.files import read_content, read_embedded
+from crosscast.characterization.embedding.payload import profile_of
+from crosscast.data.dataset import dataset_named
+from crosscast.data.profiles import from_row, read_csv, read_parquet
+from crosscast.errors import InputError
+from crosscast.kernel import Launch
+from crosscast.prediction.named_models import load_model, named_models
+from crosscast.profile import Profile
+
+if TYPE_CHECKING:
+    from crosscast.device import Device
+    from crosscast.prediction.named_models import NamedModel, Question
+    from crosscast.prediction.time.forecast import TimeForecast
+
+__all__ = ["Recorded", "first_fit", "models_for", "named_devices", "predict", "read_profiles"]
+
+Thing = TypeVar("Thing")
+
+Recorded = dict[tuple[str, str, str], dict[str, float]]
+"""Median times in seconds by application, kernel and size, and by device."""
+
+Asked = str | Path | Profile | Launch
+"""What a forecast can be asked of."""
+
+
+def predict(
+    kernels: Asked | Sequence[Asked],
+    model: str | Path | None = None,
+    *,
+    devices: Sequence[str | Device] | None = None,
+    probes: Mapping[str, float] | None = None,
+    level: float = 0.9,
+    invocations: int | None = None,
+) -> TimeForecast:
+    """Predict how long kernels take on each device, and recommend a device.
+
+    This is what ``crosscast predict`` does. A notebook shows what it returns as a table.
+
+    Parameters
+    ----------
+    kernels
+        A launch file (``.toml``, ``.sim``) or a `Launch`, which is characterized now; a `Profile`; a file
+        of profiles (``.json``, ``.csv``, ``.parquet``), or one with embedded profiles; the folder of a
+        dataset, or ``"bundled"``; or several of these. Several launches of a kernel are taken as invocations
+        in one run, and the times are those of one of them.
+    model
+        Name or folder of a model of times; by default the first that has a name and fits, of those that the
+        user keeps and those that come with Crosscast.
+    devices
+        Names of devices that the model knows or the catalogue has, or descriptions; by default all that the
+        model knows.
+    probes
+        Measured times of the one kernel in seconds, by device; the forecasts are conditioned on them.
+    level
+        Probability that the intervals are to hold.
+    invocations
+        How often a kernel is launched in a run; by default as often as in `kernels`.
+
+    Returns
+    -------
+    TimeForecast
+        Times in seconds with intervals; ``recommended`` has a device for each kernel, ``warnings`` what makes
+        a forecast doubtful, and ``to_pandas()`` and ``to_dict()`` all of it.
+
+    Raises
+    ------
+    InputError
+        If a file or device is not known, or no model fits.
+    KernelFault, CompileError, UnsupportedError
+        If a kernel cannot be characterized.
+
+    Examples
+    --------
+    >>> import crosscast
+    >>> forecast = crosscast.predict("bundled", devices=["gtx1080", "knl"])
+    >>> forecast.devices, len(forecast.recommended)
+    (('gtx1080', 'knl'), 132)
+    """
+    # Imported here: models of times bring NumPy.
+    from crosscast.prediction.time.data import ProfileBatch
+
+    profiles: list[Profile] = []
+    recorded: Recorded = {}
+    for each in [kernels] if isinstance(kernels, Asked) else kernels:
+        found, times = _profiles(each)
+        profiles += found
+        recorded.update(times)
+    batch = ProfileBatch.of(profiles, invocations=invocations)
+
+    def predicted(trained: Any) -> TimeForecast:
+        known = [device.key for device in trained.devices]
+        chosen = None if devices is None else named_devices(devices, known)
+        forecast: TimeForecast = trained.predict(batch, chosen, probes=probes, level=level)
+        return forecast.with_recorded(recorded)
+
+    return first_fit(models_for(model, "time"), predicted)[1]
+
+
+def _profiles(asked: Asked) -> tuple[list[Profile], Recorded]:
+    if isinstance(asked, Profile):
+        return [asked], {}
+    if isinstance(asked, Launch):
+        return [_characterized(asked)], {}
+    return read_profiles(Path(asked))
+
+
+def _characterized(launch: Launch, number: int = 0) -> Profile:
+    # Imported here: the engine brings the compiler, and stored profiles need none of it.
+    from crosscast.characterization.run import Options, characterize_launch
+
+    return characterize_launch(launch, invocation=number, options=Options())
+
+
+def read_profiles(
+    path: Path, characterized: Callable[[Launch, int], Profile] = _characterized
+) -> tuple[list[Profile], Recorded]:
+    """Read the profiles of a file or dataset, or make those of a launch file's launches."""
+    if path.is_dir() or str(path) == "bundled":
+        return _of_dataset(path)
+    if path.suffix in (".parquet", ".csv"):
+        profiles = read_parquet(path) if path.suffix == ".parquet" else read_csv(path)
+        if not profiles:
+            raise InputError(f"{path}: expected profiles, found an empty table")
+        return profiles, {}
+    if path.suffix in (".json", ".jsonl"):
+        return _of_json(path), {}
+    # Imported here: stored profiles need none of it.
+    from crosscast.characterization.launchfiles.launches import LAUNCH_FILES, read_launches
+
+    if path.suffix in LAUNCH_FILES:
+        return [characterized(launch, number) for number, launch in enumerate(read_launches(path))], {}
+    try:
+        return list(read_embedded(path)), {}
+    except InputError as error:
+        raise InputError(
+            f"{error}; to characterize it now, say its launch (--global 1024 --arg ...)"
+        ) from error
+
+
+def _of_dataset(folder: Path) -> tuple[list[Profile], Recorded]:
+    from crosscast.prediction.time.data import recorded_times
+
+    dataset = dataset_named(folder)
+    if dataset.profiles.num_rows == 0:
+        raise InputError(f"{folder}: expected a dataset with profiles, found none")
+    return [from_row(row) for row in dataset.profiles.to_pylist()], recorded_times(dataset)
+
+
+def _of_json(path: Path) -> list[Profile]:
+    """Profiles of JSON: one object, a list, or one a line, as ``crosscast characterize`` prints them."""
+    try:
+        text = read_content(path).decode()
+        entries = _values(text)
+        if not entries:
+            raise ValueError("found none")
+        return [profile_of(entry, number) for number, entry in enumerate(entries)]
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: expected profiles as characterize --json prints them ({error})") from error
+
+
+def _values(text: str) -> list[object]:
+    try:
+        whole = json.loads(text)
+    except ValueError:
+        return [json.loads(line) for line in text.splitlines() if line.strip()]
+    return whole if isinstance(whole, list) else [whole]
+
+
+Loaded = Iterable[tuple["NamedModel | None", Any]]
+
+
+def models_for(model: str | Path | None, question: Question) -> Loaded:
+    """Load the model that is named; or else those that have a name in turn, when they are asked for."""
+    if model is not None:
+        return [(None, load_model(model, question))]
+    return ((each, load_model(each.folder, question)) for each in named_models(question))
+
+
+def first_fit(
+    models: Loaded, use: Callable[[Any], Thing], tell: Callable[[str], None] | None = None
+) -> tuple[Any, Thing]:
+    """The first model that can be used, which is told if nobody named it, and what the use of it gives.
+
+    A model cannot be used if that raises `InputError`: it is of other devices, or of other counters.
+    """
+    refusals = {}
+    for named, trained in models:
+        try:
+            found = use(trained)
+        except InputError as error:
+            if named is None:
+                raise
+            refusals[named.name] = error
+        else:
+            if named is not None and tell is not None:
+                tell(f"crosscast: model {named.name}: {named.about} (crosscast models lists all)")
+            return trained, found
+    if len({str(error) for error in refusals.values()}) == 1:
+        raise next(iter(refusals.values()))
+    reasons = "; ".join(f"{name}: {error}" for name, error in refusals.items())
+    raise InputError(f"--model: none of the models that have a name fits ({reasons})")
+
+
+_HOW_TO_ADD = (
+    "to add a device, measure it (crosscast dataset build) and train again, or describe it (--device-file)"
+)
+
+
+def named_devices(
+    devices: Sequence[str | Device], known: Sequence[str], field: str = "devices"
+) -> list[str | Device]:
+    """Devices by name: those that a model knows, and else those of the catalogue, each once."""
+    chosen = [_named_device(each, known, field) if isinstance(each, str) else each for each in devices]
+    # A device of the catalogue may be named by its key and by its name.
+    return list({each if isinstance(each, str) else each.key: each for each in chosen}.values())
+
+
+def _named_device(name: str, known: Sequence[str], field: str) -> str | Device:
+    """A device that the model knows, or else one of the catalogue."""
+    # Imported here: most devices are the model's own.
+    from crosscast.data.devices import device_named
+
+    if name in known:
+        return name
+    try:
+        device = device_named(name)
+    except InputError as error:
+        raise InputError(
+            f"{field}: expected some of {', '.join(known)}, or {error.expected}, found {error.found}; "
+            f"{_HOW_TO_ADD}"
+        ) from None
+    return device.key if device.key in known else device

@@ -1,0 +1,65 @@
+"""`crosscast.predict` is what ``crosscast predict`` does."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import crosscast
+from crosscast.cli import main
+from crosscast.errors import InputError
+
+EXAMPLE = Path(__file__).parents[1] / "examples" / "vecadd.toml"
+
+
+def test_the_function_and_the_command_say_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["predict", str(EXAMPLE), "--devices", "gtx1080,knl", "--probe", "knl=0.02", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    found = crosscast.predict(EXAMPLE, devices=["gtx1080", "knl"], probes={"knl": 0.02}).to_dict()
+    assert found["kernels"] == told["kernels"]
+
+
+def test_launches_profiles_and_files_are_the_same_kernel() -> None:
+    (launch,) = crosscast.read_launches(EXAMPLE)
+    profile = crosscast.characterize(launch)
+    asked: list[Any] = [launch, profile, str(EXAMPLE), [profile]]
+    times = [crosscast.predict(each, devices=["k20m"]).centre for each in asked]
+    assert all(np.array_equal(each, times[0]) for each in times)
+
+
+def test_a_device_of_the_catalogue_may_be_named_twice_and_is_there_once() -> None:
+    profile = crosscast.characterize(crosscast.read_launches(EXAMPLE)[0])
+    device = crosscast.device_named("rtx4090")
+    assert crosscast.predict(profile, devices=["rtx4090", device, "knl"]).devices == ("rtx4090", "knl")
+
+
+def test_recorded_times_stand_beside_those_of_a_dataset() -> None:
+    found = crosscast.predict("bundled", devices=["knl"])
+    assert found.recorded is not None
+
+
+def test_a_folder_of_a_model_is_taken_as_a_name_is() -> None:
+    folder = crosscast.load_model("opencl-15-devices").folder
+    named, stored = (crosscast.predict(EXAMPLE, model) for model in ("opencl-15-devices", folder))
+    assert np.array_equal(named.centre, stored.centre)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ({"kernels": "nowhere.toml"}, "nowhere.toml"),
+        ({"kernels": []}, "profiles: expected at least one"),
+        ({"model": "no-such"}, "model: expected a folder, or one of opencl-15-devices"),
+        ({"devices": ["gtx9999"]}, "devices: expected some of .*gtx9999"),
+        ({"probes": {"gtx9999": 1.0}}, "probe: expected a device that the model knows"),
+        ({"level": 1.5}, "level"),
+    ],
+)
+def test_what_cannot_be_asked_is_one_sentence(words: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said) as error:
+        crosscast.predict(**{"kernels": EXAMPLE, **words})
+    assert "\n" not in str(error.value)
