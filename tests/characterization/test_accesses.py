@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import crosscast
+from crosscast.errors import KernelFault
 from crosscast.kernel import Image, Kernel, Sampler
 from crosscast.profile import Profile
 from support.launching import ints, launch, local_ints, zeros
@@ -343,3 +344,55 @@ define spir_kernel void @k(ptr addrspace(1) %o) {
     profile = crosscast.characterize(Kernel.from_ir(text, "k"), 8, 4, [buffer], threads=1)
     each: list[Address] = [("o", i) for i in range(8)]
     _check(profile, each, each)
+
+
+_MANY = 1 << 12
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize(("hot", "span"), [(0, 1500), (700, 1500), (_MANY, 1), (_MANY, 2), (1000, 40000)])
+@pytest.mark.parametrize(
+    ("does", "type_"),
+    [(does, type_) for does in ("read", "write") for type_ in ("float", "double", "int4")]
+    + [("add", "float")],
+)
+def test_accesses_that_data_scatter(does: str, type_: str, hot: int, span: int, threads: int) -> None:
+    # Some addresses far more often than a byte counts, others rarely, most never.
+    x = np.random.default_rng(hot + span).integers(0, span, _MANY).astype(np.int32)
+    x[:hot] %= 2
+    body = {
+        "read": "o[i] = a[x[i]];",
+        "write": "a[x[i]] = o[0];",
+        "add": "atomic_add((global int *)a + x[i], 1);",
+    }[does]
+    source = f"""kernel void k(global {type_} *o, global {type_} *a, global const int *x) {{
+      int i = get_global_id(0);
+      {body}
+    }}"""
+    dtype, width = {"float": (np.float32, 1), "double": (np.float64, 1), "int4": (np.int32, 4)}[type_]
+    nbytes = width * np.dtype(dtype).itemsize
+    out, a = zeros(_MANY * width, dtype), zeros(span * width, dtype)
+    profile = launch(source, _MANY, 64, out, a, x, threads=threads)
+    index = [("x", 4 * i) for i in range(_MANY)]
+    scattered = [("a", nbytes * int(i)) for i in x]
+    if does == "read":
+        _check(profile, scattered + index, [("o", nbytes * i) for i in range(_MANY)])
+    elif does == "write":
+        _check(profile, [("o", 0)] * _MANY + index, scattered)
+    else:
+        _check(profile, scattered + index, scattered)
+
+
+@pytest.mark.parametrize("body", ["o[i] = a[x[i]];", "a[x[i]] = o[i];"])
+@pytest.mark.parametrize("where", [100, 255, -2, -1])
+def test_scattered_accesses_outside_of_a_buffer_are_noticed(body: str, where: int) -> None:
+    source = f"""kernel void k(global int *o, global int *a, global const int *x) {{
+      int i = get_global_id(0);
+      {body}
+    }}"""
+    x = ints(64)
+    x[17] = where
+    with pytest.raises(
+        KernelFault, match=r"k: .*accessed memory that is not its own: .*buffer '\w'.*--check-bounds"
+    ):
+        launch(source, 64, 8, zeros(64), zeros(64), x)

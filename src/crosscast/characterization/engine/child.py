@@ -92,20 +92,26 @@ def _words(launch: Launch, made: Instrumented) -> dict[str, int]:
 
 
 def _regions(launch: Launch, memory: Memory, made: Instrumented) -> list[list[int]]:
-    """Regions of buffers, images and local memory: start, size, granule, place, and three flags.
+    """Regions of buffers, images and local memory: start, size, granule, place, and four flags.
 
-    The flags: it is constant memory, it is read-only, the order of accesses does not matter.
+    The flags: it is constant memory, it is read-only, the order of accesses does not matter; what accesses do
+    that are counted in small counters.
     """
     found = []
     for placed in memory.placed:
         start, nbytes, position = placed.address, placed.shared.nbytes, placed.position
         if placed.place == "image":
-            found.append([start, nbytes, placed.shared.data.itemsize, _IMAGE, 0, 0, 0])
+            found.append([start, nbytes, placed.shared.data.itemsize, _IMAGE, 0, 0, 0, 0])
             continue
-        flags = (made.is_constant(position), position in launch.read_only, made.commutes(position))
+        flags = (
+            made.is_constant(position),
+            position in launch.read_only,
+            made.commutes(position),
+            made.scattered.get(made.parameters[position].name, 0),
+        )
         found.append([start, nbytes, made.parameter_granule(position), _BUFFER, *map(int, flags)])
     for position, offset, nbytes in memory.locals:
-        found.append([offset, nbytes, made.parameter_granule(position), _LOCAL, 0, 0, 0])
+        found.append([offset, nbytes, made.parameter_granule(position), _LOCAL, 0, 0, 0, 0])
     return [*found, *made.local_regions()]
 
 

@@ -172,7 +172,8 @@ def _map_threads(job: dict[str, Any], variables: list[list[int]]) -> tuple[list[
     -------
     tuple
         Address of each thread's local memory; and for each thread the distances from buffers, from
-        variables and from local memory to their counters.
+        variables and from local memory to their counters, and from buffers' addresses divided by 4 to the
+        small ones.
     """
     low = min((start for start, *_ in variables), default=0)
     high = max((start + nbytes for start, nbytes, *_ in variables), default=0)
@@ -184,6 +185,7 @@ def _map_threads(job: dict[str, Any], variables: list[list[int]]) -> tuple[list[
         local = _map_private(job["local_bytes"] + _PAGE)
         locals_.append(local)
         shifts.append(_map_counters(local, local + job["local_bytes"]))
+        shifts.append(_map_counters(job["data_low"] // 4, job["data_high"] // 4))
     return locals_, shifts
 
 

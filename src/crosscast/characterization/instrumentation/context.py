@@ -24,6 +24,7 @@ _SLOTS = (
     "shift_buffer",  # distance from data to its counters
     "shift_global",
     "shift_local",
+    "shift_small",  # the same to small counters, after addresses are divided by 4
     "local",  # this thread's local memory
     "private",  # private arrays that live across barriers
     "live",  # values that live across barriers

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from crosscast.characterization import ir
 from crosscast.characterization.frontend import parameter_names
 from crosscast.characterization.instrumentation import graph
-from crosscast.characterization.instrumentation.accesses import accesses_of
+from crosscast.characterization.instrumentation.accesses import MemoryAccess, accesses_of
 from crosscast.characterization.instrumentation.branch_code import Way, plan_branches
 from crosscast.characterization.instrumentation.builtin_calls import Lowering, collective_code, find_sharing
 from crosscast.characterization.instrumentation.context import Counters, Names
@@ -114,6 +114,7 @@ def instrument(module: ir.Module, function: ir.Function, switches: Switches) -> 
         parameters=function.parameters,
         names=source_names,
         granules=classes.granules(),
+        scattered={} if switches.checked else classes.scattered(),
         sharing=sharing,
         variables=module.globals,
     )
@@ -128,9 +129,18 @@ def _sort_pointers(module: ir.Module, function: ir.Function, switches: Switches)
     return PointerClasses(
         function,
         module.globals,
-        [(a.pointer, a.pointer_type, a.alignment) for i in function.instructions() for a in i.accesses],
+        [
+            (a.pointer, a.pointer_type, a.alignment, _does(a))
+            for i in function.instructions()
+            for a in i.accesses
+        ],
         [[names[position] for position in group] for group in switches.same],
     )
+
+
+def _does(access: MemoryAccess) -> int:
+    """1 if an access reads, 2 if it writes, 3 if it does both; 0 if that depends."""
+    return {"read": 1, "write": 2, "read-write": 3, "compare-exchange": 0}[access.kind]
 
 
 def _find_used(function: ir.Function) -> Callable[[ir.Instruction], bool]:

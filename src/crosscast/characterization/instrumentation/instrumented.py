@@ -65,6 +65,7 @@ class Instrumented:
     parameters: list[ir.Parameter]  # The kernel's parameters, and their names in the source
     names: list[str]
     granules: dict[str, int]  # Bytes that one counter stands for, by parameter or variable
+    scattered: dict[str, int]  # What the accesses of parameters with small counters do: read 1, write 2
     sharing: Sharing  # What the kernel does to the memory of its parameters and variables
     variables: dict[str, ir.GlobalVariable]  # The program's variables
 
@@ -108,19 +109,19 @@ class Instrumented:
         return weights
 
     def variable_regions(self) -> list[tuple[str, list[int]]]:
-        """Regions of the program's variables: name; size, granule, place, and three flags."""
+        """Regions of the program's variables: name; size, granule, place, and four flags."""
         return [
             (
                 ir.symbol(variable.name),
-                [variable.nbytes, self.granules.get(name, 4), 1, int(variable.address_space == 2), 0, 0],
+                [variable.nbytes, self.granules.get(name, 4), 1, int(variable.address_space == 2), 0, 0, 0],
             )
             for name, variable in self.variables.items()
             if variable.address_space != 3 and variable.nbytes
         ]
 
     def local_regions(self) -> list[list[int]]:
-        """Regions of the local variables: offset, size, granule, place, and three flags."""
+        """Regions of the local variables: offset, size, granule, place, and four flags."""
         return [
-            [offset, self.variables[name].nbytes, self.granules.get(name, 4), 2, 0, 0, 0]
+            [offset, self.variables[name].nbytes, self.granules.get(name, 4), 2, 0, 0, 0, 0]
             for name, offset in self.local.offsets.items()
         ]

@@ -4,10 +4,14 @@ Code that counts the accesses to each address.
 
 Every byte of memory that a kernel can access has a counter at a fixed distance; one counter stands
 for a granule of as many bytes as it is wide. Its lower bits hold the number of accesses, its two
-highest bits whether the granule was read and written.
+highest bits whether the granule was read and written. Where data decide which addresses are accessed,
+accesses are first counted in a byte for 4 bytes of data, so that the counters take less of the caches;
+what is more than a byte holds goes to the counter.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from crosscast.characterization import ir
 from crosscast.characterization.instrumentation.accesses import MemoryAccess, accesses_of
@@ -19,10 +23,10 @@ from crosscast.characterization.instrumentation.shared import Shared
 class AccessCounters:
     """Writes the code that counts the accesses of one kernel."""
 
-    def __init__(self, shared: Shared) -> None:
-        self._shared, self._unique = shared, shared.names.unique
+    def __init__(self, shared: Shared, definitions: Mapping[str, ir.Instruction]) -> None:
+        self._shared, self._unique, self._definitions = shared, shared.names.unique, definitions
 
-    def in_place(self, cls: PointerClass) -> bool:
+    def _in_place(self, cls: PointerClass) -> bool:
         """Whether counters of a class are so wide that they need not be looked after."""
         return cls.granule == 8 or (cls.granule == 4 and not self._shared.switches.checked)
 
@@ -71,7 +75,14 @@ class AccessCounters:
 
     def _add(self, cls: PointerClass, address: str, flags: str, amount: str) -> list[str]:
         scopes, bits = self._shared.scopes, 8 * cls.granule
-        if not self.in_place(cls):
+        if cls.scattered and not self._shared.switches.checked:
+            origin, beyond, steps = self._split(address)
+            return [
+                *steps,
+                f"call void @{scopes.small_counter(cls)}(ptr {address}, ptr {origin}, i64 {beyond}, "
+                "i64 %cc.shift_small, i64 %cc.shift_buffer)",
+            ]
+        if not self._in_place(cls):
             return [
                 f"call void @{scopes.counter(cls)}(ptr %cc.ctx, ptr {address}, "
                 f"i64 %cc.shift_{cls.place}, i{bits} {flags}, i{bits} {amount})"
@@ -86,6 +97,24 @@ class AccessCounters:
             f"{new} = or i{bits} {total}, {flags}",
             f"store i{bits} {new}, ptr {counter}{scope}",
         ]
+
+    def _split(self, address: str) -> tuple[str, str, list[str]]:
+        """An address and how many small counters the one of `address` is behind its own, if that is known."""
+        definition = self._definitions.get(address)
+        if definition is None or definition.opcode != "getelementptr":
+            return address, "0", []
+        element, base, *indices = definition.operands()
+        nbytes = self._shared.sizes[element.type][0] if element.type in self._shared.sizes else 0
+        if (
+            " inbounds " not in definition.text
+            or len(indices) != 1
+            or indices[0].type != "i64"
+            or not nbytes
+            or nbytes % 4
+        ):
+            return address, "0", []
+        beyond = self._unique("a")
+        return base.value, beyond, [f"{beyond} = mul i64 {indices[0].value}, {nbytes // 4}"]
 
     def _success(self, instruction: ir.Instruction, access: MemoryAccess) -> tuple[str, list[str]]:
         """Name of the bit that tells whether a compare-exchange wrote, and the code that computes it."""
@@ -112,9 +141,9 @@ def _flags(cls: PointerClass, *, read: bool, write: bool) -> str:
 class MemoryCode:
     """Rewrites the accesses of one segment."""
 
-    def __init__(self, shared: Shared, widening: Widening) -> None:
+    def __init__(self, shared: Shared, widening: Widening, definitions: Mapping[str, ir.Instruction]) -> None:
         self._shared, self._widening = shared, widening
-        self.counters = AccessCounters(shared)
+        self.counters = AccessCounters(shared, definitions)
 
     def translate(self, instruction: ir.Instruction) -> list[ir.Instruction]:
         """What stands for an instruction in host code; its accesses are not counted."""

@@ -42,6 +42,8 @@ class PointerClass:
     number: int  # Position among the classes
     place: Place  # What memory: a `buffer`, a module `global`, `local`, `private`, or `dynamic`
     granule: int  # Bytes that one counter stands for: 1, 2, 4 or 8
+    # What all accesses do, 1 to read and 2 to write, if data decide where: such memory has small counters
+    scattered: int = 0
 
 
 class PointerClasses:
@@ -51,7 +53,7 @@ class PointerClasses:
         self,
         function: ir.Function,
         variables: dict[str, ir.GlobalVariable],
-        accesses: Iterable[tuple[str, str, int]],
+        accesses: Iterable[tuple[str, str, int, int]],
         same: Sequence[Sequence[str]],
     ) -> None:
         self._parent: dict[str, str] = {}
@@ -64,9 +66,10 @@ class PointerClasses:
             for name in group[1:]:
                 self._unite(group[0], name)
         self._find_places(function)
-        accesses = list(accesses)
-        self._merge_unknown(accesses)
-        self._classes = self._number(accesses)
+        used = list(accesses)
+        self._from_data = _made_from_data(function)
+        self._merge_unknown(used)
+        self._classes = self._number(used)
 
     def of(self, pointer: str, type_: str) -> PointerClass:
         """Class of a pointer value that some access uses."""
@@ -80,11 +83,16 @@ class PointerClasses:
 
     def granules(self) -> dict[str, int]:
         """Granule of each parameter and variable that something accesses."""
-        by_key: dict[str, int] = {}
-        for (key, _), cls in self._classes.items():
-            by_key[key] = cls.granule
+        return {name: cls.granule for name, cls in self._accessed()}
+
+    def scattered(self) -> dict[str, int]:
+        """What the accesses to each parameter with small counters do."""
+        return {name: cls.scattered for name, cls in self._accessed() if cls.scattered}
+
+    def _accessed(self) -> list[tuple[str, PointerClass]]:
+        by_key = {key: cls for (key, _), cls in self._classes.items()}
         names = [*self._parameters, *self._variables]
-        return {name: by_key[self._find(name)] for name in names if self._find(name) in by_key}
+        return [(name, by_key[self._find(name)]) for name in names if self._find(name) in by_key]
 
     def _find(self, name: str) -> str:
         parent = self._parent.setdefault(name, name)
@@ -146,12 +154,12 @@ class PointerClasses:
             if instruction.opcode == "alloca" and instruction.result:
                 add(instruction.result, "private")
 
-    def _merge_unknown(self, accesses: Sequence[tuple[str, str, int]]) -> None:
+    def _merge_unknown(self, accesses: Sequence[tuple[str, str, int, int]]) -> None:
         """Let a pointer of unknown origin join everything that it may point to."""
         unknown = self._find(_UNKNOWN)
         spaces = {
             address_space(type_)
-            for pointer, type_, _ in accesses
+            for pointer, type_, *_ in accesses
             if (atom := self._atom(pointer)) is not None and self._find(atom) == unknown
         }
         reach: set[Place] = set()
@@ -176,16 +184,21 @@ class PointerClasses:
         kind = space if space in (0, 3) else 1
         return self._find(atom if atom is not None else _UNKNOWN), kind
 
-    def _number(self, accesses: Sequence[tuple[str, str, int]]) -> dict[tuple[str, int], PointerClass]:
+    def _number(self, accesses: Sequence[tuple[str, str, int, int]]) -> dict[tuple[str, int], PointerClass]:
         granules: dict[str, int] = {}
-        for pointer, type_, alignment in accesses:
-            base, _ = self._key(pointer, type_)
+        does: dict[tuple[str, int], set[int]] = {}
+        for pointer, type_, alignment, what in accesses:
+            base, _ = key = self._key(pointer, type_)
             granules[base] = min(granules.get(base, _WIDEST), alignment)
+            does.setdefault(key, set()).add(what)
         found: dict[tuple[str, int], PointerClass] = {}
-        for pointer, type_, _ in accesses:
+        scattered = {self._key(p, type_) for p, type_, *_ in accesses if p in self._from_data}
+        for pointer, type_, *_ in accesses:
             key = self._key(pointer, type_)
             if key not in found:
-                found[key] = PointerClass(len(found), self._place(key), granules[key[0]])
+                place, granule = self._place(key), granules[key[0]]
+                small = key in scattered and place == "buffer" and granule >= 4 and len(does[key]) == 1
+                found[key] = PointerClass(len(found), place, granule, min(does[key]) if small else 0)
         return found
 
     def _place(self, key: tuple[str, int]) -> Place:
@@ -199,6 +212,27 @@ class PointerClasses:
         if len(places) == 1:
             return next(iter(places))
         return "dynamic" if places else "buffer"
+
+
+def _made_from_data(function: ir.Function) -> set[str]:
+    """Values that are loaded, or made from such."""
+    users: dict[str, list[str]] = {}
+    pending = []
+    for instruction in function.instructions():
+        if instruction.result is None:
+            continue
+        if instruction.opcode == "load":
+            pending.append(instruction.result)
+            continue
+        for used in [*instruction.uses(), *(value for value, _ in instruction.incoming)]:
+            users.setdefault(used, []).append(instruction.result)
+    found: set[str] = set()
+    while pending:
+        name = pending.pop()
+        if name not in found:
+            found.add(name)
+            pending += users.get(name, [])
+    return found
 
 
 _EXTENSION = re.compile(r"(sext|zext(?: nneg)?) i32 (%\S+) to i64")

@@ -20,6 +20,7 @@ class Scopes:
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
         self._counters: dict[str, PointerClass] = {}
+        self._small: dict[str, PointerClass] = {}
 
     def attach(self, name: str) -> str:
         """Metadata to append to a load or store in memory `name`."""
@@ -33,9 +34,45 @@ class Scopes:
         self._counters[name] = cls
         return name
 
+    def small_counter(self, cls: PointerClass) -> str:
+        """Name of the function that counts an access to a class that has small counters."""
+        name = f"cc.count_small{cls.number}"
+        self._small[name] = cls
+        return name
+
     def functions(self) -> str:
         """IR of the functions that count where a counter may have to spill first."""
-        return "\n".join(self._count(name, cls) for name, cls in self._counters.items())
+        functions = [self._count(name, cls) for name, cls in self._counters.items()]
+        return "\n".join(functions + [self._count_small(name, cls) for name, cls in self._small.items()])
+
+    def _count_small(self, name: str, cls: PointerClass) -> str:
+        bits, scope = 8 * cls.granule, self.attach(f"counter{cls.number}")
+        amount = 2 if cls.scattered == 3 else 1
+        # Just one addition to memory, so that the processor sees far ahead to the next cache misses.
+        return (
+            f"define internal void @{name}(ptr %p, ptr %from, i64 %beyond, i64 %small, i64 %shift) "
+            "alwaysinline nounwind {\n"
+            "enter:\n"
+            "  %at = ptrtoint ptr %from to i64\n"
+            "  %quarter = lshr i64 %at, 2\n"
+            "  %place = add i64 %quarter, %small\n"
+            "  %base = inttoptr i64 %place to ptr\n"
+            "  %c = getelementptr i8, ptr %base, i64 %beyond\n"
+            f"  %old = load i8, ptr %c{scope}\n"
+            f"  %new = add i8 %old, {amount}\n"
+            f"  store i8 %new, ptr %c{scope}\n"
+            f"  %full = icmp ult i8 %new, {amount}\n"
+            "  br i1 %full, label %spill, label %done, !prof !999990\n"
+            "spill:\n"
+            "  %wide = getelementptr i8, ptr %p, i64 %shift\n"
+            f"  %before = load i{bits}, ptr %wide, align {cls.granule}{scope}\n"
+            f"  %after = add i{bits} %before, 256\n"
+            f"  %flagged = or i{bits} %after, {cls.scattered << (bits - 2)}\n"
+            f"  store i{bits} %flagged, ptr %wide, align {cls.granule}{scope}\n"
+            "  br label %done\n"
+            "done:\n"
+            "  ret void\n}"
+        )
 
     def _count(self, name: str, cls: PointerClass) -> str:
         bits = 8 * cls.granule

@@ -51,13 +51,15 @@ def sum_up(values: list[str], weights: Counter[int], shared: Shared) -> tuple[st
     return total, texts
 
 
-def store_count(total: str, barrier: str, segment: Segment, shared: Shared) -> list[str]:
-    """Keep the number of instructions that a work-item ran."""
+def store_count(total: str, barrier: str, segment: Segment, shared: Shared, edges: int) -> list[str]:
+    """Keep the number of instructions that a work-item ran; so many edges of the segment are counted."""
     type_, unique, scopes = shared.count_type, shared.names.unique, shared.scopes
     lead_at = "%cc.lead = getelementptr i8, ptr %cc.live, i64 0"
     if segment.once:
         return [lead_at, f"store {type_} {total}, ptr %cc.lead{scopes.attach('lead')}"]
     name = "piece" if shared.several else "total"
+    if not (shared.several or shared.by_turns or edges):
+        return []  # as many for all work-items
     scope = scopes.attach(name)
     texts = [f"%cc.e.piece = getelementptr {type_}, ptr %cc.{name}, i64 %cc.wi"]
 
@@ -174,7 +176,8 @@ class _Writer:
         blocks = self._segment.blocks.values()
         widening = Widening((i for b in blocks for i in b.instructions), shared.names.unique)
         self._editor = SegmentEditor(self._segment, shared.names)
-        self._memory = MemoryCode(shared, widening)
+        definitions = {i.result: i for b in blocks for i in b.instructions if i.result}
+        self._memory = MemoryCode(shared, widening, definitions)
         self._branches = BranchCode(self._editor, shared.names, shared.scopes, plan.branches, lines)
 
     def write(self) -> SegmentCode:
@@ -305,4 +308,4 @@ class _Writer:
                 f"store {type_} {new}, ptr {address}",
             ]
         total, sums = sum_up(values, weights_of(self._plan.placement, costs), shared)
-        return [*texts, *sums, *store_count(total, barrier, self._segment, shared)]
+        return [*texts, *sums, *store_count(total, barrier, self._segment, shared, len(counters))]

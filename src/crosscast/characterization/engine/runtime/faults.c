@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 enum { SIGNAL_STACK = 1 << 16 };
+static const int64_t DATA_ADDRESS = 0x200000000000; /* where buffers start: `arguments.py` */
 
 __thread struct context *cc_self;
 
@@ -30,6 +31,11 @@ void cc_diverged(struct context *c, u32 all, u32 any) { cc_fail(c, DIVERGED, 0, 
 
 void cc_assertion(struct context *c, u32 site, u64 item) { cc_fail(c, ASSERTION, 0, 0, site, item, 0, 0); }
 
+static u64 distance(int64_t address) {
+  u64 buffers = llabs(address - DATA_ADDRESS), null = llabs(address);
+  return buffers < null ? buffers : null;
+}
+
 static void on_signal(int number, siginfo_t *info, void *unused) {
   (void)unused;
   struct context *c = cc_self;
@@ -38,7 +44,8 @@ static void on_signal(int number, siginfo_t *info, void *unused) {
   u64 address = info->si_code == SI_KERNEL ? (u64)1 << 63 : (u64)info->si_addr;
   int in_guard = address - (u64)(c->stack - GUARD) < GUARD + PAGE;
   /* Mostly it is the counter of an access that faults, before the access itself. */
-  int64_t data = address - c->shift_buffer, own = address - (u64)c->local, counted = own - c->shift_local;
+  int64_t data = address - c->shift_buffer, small = (address - c->shift_small) << SMALL_LOG, own = address - (u64)c->local, counted = own - c->shift_local;
+  if (distance(small) < distance(data)) data = small;
   u64 offset = llabs(own) < llabs(counted) ? own : counted;
   cc_fail(c, in_guard && number == SIGSEGV ? STACK : SIGNAL, number, address, 0, 0, data, offset);
 }

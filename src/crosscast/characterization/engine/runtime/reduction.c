@@ -23,6 +23,14 @@ struct reducing {
   struct levels *v;
   u64 threads, log_g;
   u64 (*level)[2];
+  struct pairs *pairs;
+};
+
+/* How often two small counters that stand side by side were found to have such values; and sums of four each. Two
+ * tables, so that equal pairs that follow each other do not wait. */
+struct pairs {
+  int any;
+  u32 counters[1 << 16][2], fours[1 << 16][2];
 };
 
 /* Changes in a chunk by the rows of one thread and kind of access; 0 if there are none. */
@@ -58,11 +66,12 @@ static void tally_small(struct levels *v, u64 level, const u64 *counts, u64 m, u
     for (u64 k = 0; k < 4; k++) table[counts[i + k]][k]++;
 }
 
-static void reduce_counts(struct reducing *x, u64 *counts) {
-  u64 m = CHUNK >> x->log_g, sum = 0;
+/* Tally the counts of a chunk at some level, and at those above. */
+static void reduce_counts(struct reducing *x, u64 *counts, u64 n) {
+  u64 m = CHUNK >> n, sum = 0;
   for (u64 i = 0; i < m; i++) sum += counts[i];
   if (!sum) return;
-  for (u64 n = x->log_g;; n++) {
+  for (;; n++) {
     u64 level = n == x->log_g ? LEVELS + n : n;
     if (sum < SMALL) tally_small(x->v, level, counts, m, sum);
     else
@@ -127,6 +136,15 @@ static void add_rows(struct reducing *x, u64 t, u64 write, u64 chunk, u64 *count
     flags[i] |= word >> (8 * sizeof(T) - 2);                                   \
   }
 
+static void add_small(struct reducing *x, u64 t, u64 at, u64 *restrict counts, u8 *restrict flags) {
+  const u8 *small = small_at(&x->c[t], at);
+  u64 apart = x->log_g - SMALL_LOG;
+  for (u64 i = 0; i < CHUNK >> x->log_g; i++) {
+    u8 count = small[i << apart];
+    counts[i] += count, flags[i] |= count ? x->r->scattered : 0;
+  }
+}
+
 static void add_counters(struct reducing *x, u64 t, u64 at, u64 *restrict counts, u8 *restrict flags) {
   struct context *c = &x->c[t];
   const u8 *counters = (u8 *)(at + shift_of(c, x->r));
@@ -139,7 +157,7 @@ static void add_counters(struct reducing *x, u64 t, u64 at, u64 *restrict counts
 }
 
 /* One chunk in which granules may differ. */
-static void reduce_chunk(struct reducing *x, u64 chunk, int counted) {
+static void reduce_chunk(struct reducing *x, u64 chunk, int counted, int small) {
   u64 counts[CHUNK], m = CHUNK >> x->log_g, conflict = 0;
   u8 all[CHUNK], own[CHUNK];
   struct breaks breaks = {0};
@@ -148,12 +166,77 @@ static void reduce_chunk(struct reducing *x, u64 chunk, int counted) {
     memset(own, 0, m);
     for (u64 write = 0; write < 2; write++) add_rows(x, t, write, chunk, counts, own, &breaks);
     if (counted) add_counters(x, t, x->r->start + chunk * CHUNK, counts, own);
+    if (small) add_small(x, t, x->r->start + chunk * CHUNK, counts, own);
     for (u64 i = 0; i < m; i++) conflict |= own[i] && all[i] && (own[i] | all[i]) & 2, all[i] |= own[i];
   }
   if (conflict && x->r->place != LOCAL && !x->r->commutes) x->v->conflict = 1;
   for (u64 i = 0; i < m; i++) x->v->reads += all[i] & 1, x->v->writes += all[i] >> 1;
-  if (counted) reduce_counts(x, counts);
+  if (counted || small) reduce_counts(x, counts, x->log_g);
   else reduce_block(x, counts, &breaks, 0, LEVELS - 1);
+}
+
+enum { MOST_PAIRED = 63 };
+
+/* Add up the small counters of all threads; 0 if one is so large that sums of four would not fit a byte. */
+static int sum_small(struct reducing *x, u64 at, u8 *restrict sums) {
+  u8 conflict = 0, bits = 0;
+  memcpy(sums, small_at(x->c, at), CHUNK >> SMALL_LOG);
+  for (u64 i = 0; i < CHUNK >> SMALL_LOG; i++) bits |= sums[i];
+  for (u64 t = 1; t < x->threads && bits <= MOST_PAIRED; t++) {
+    const u8 *own = small_at(&x->c[t], at);
+    for (u64 i = 0; i < CHUNK >> SMALL_LOG; i++) {
+      u8 a = sums[i], b = own[i];
+      conflict |= a && b, bits |= b, bits |= a + b;
+      sums[i] = a + b;
+    }
+  }
+  if (bits > MOST_PAIRED) return 0;
+  if (conflict && x->r->scattered & 2 && !x->r->commutes) x->v->conflict = 1;
+  return 1;
+}
+
+/* A chunk that has nothing but small counters: two at a time, which tells their sum as well. */
+static int reduce_small(struct reducing *x, u64 at) {
+  uint16_t counters[CHUNK / 8];
+  u8 fours[CHUNK / 16], twos[CHUNK / 8];
+  u64 sums[CHUNK / 64];
+  struct pairs *p = x->pairs;
+  if (!sum_small(x, at, (u8 *)counters)) return 0;
+  for (u64 i = 0; i < CHUNK / 8; i += 2) p->counters[counters[i]][0]++, p->counters[counters[i + 1]][1]++;
+  for (u64 i = 0; i < CHUNK / 8; i++) twos[i] = (counters[i] & 255) + (counters[i] >> 8);
+  for (u64 i = 0; i < CHUNK / 16; i++) fours[i] = twos[2 * i] + twos[2 * i + 1];
+  for (u64 i = 0; i < CHUNK / 32; i++) p->fours[fours[2 * i] | fours[2 * i + 1] << 8][i & 1]++;
+  for (u64 i = 0; i < CHUNK / 64; i++) sums[i] = fours[4 * i] + fours[4 * i + 1] + fours[4 * i + 2] + fours[4 * i + 3];
+  reduce_counts(x, sums, 6);
+  p->any = 1;
+  return 1;
+}
+
+static void tally_some(struct reducing *x, u64 level, u64 count, u64 addresses) {
+  if (count) tally(x->c, x->v, level, count, addresses);
+}
+
+/* What was found of pairs, counted at the levels that they tell of: 2 and 3, and 4 and 5. */
+static void tally_pairs(struct reducing *x) {
+  struct pairs *p = x->pairs;
+  if (!p->any) return;
+  for (u64 pair = 1; pair < 1 << 16; pair++) {
+    u64 n = (u64)p->counters[pair][0] + p->counters[pair][1], fours = (u64)p->fours[pair][0] + p->fours[pair][1];
+    u64 a = pair & 255, b = pair >> 8, accessed = n * ((a != 0) + (b != 0));
+    if (n) {
+      tally_some(x, LEVELS + x->log_g, a, n);
+      tally_some(x, x->log_g == SMALL_LOG ? LEVELS + SMALL_LOG : 3, b, n);
+      if (x->log_g == SMALL_LOG) tally(x->c, x->v, 3, a + b, n);
+      p->counters[pair][0] = p->counters[pair][1] = 0;
+      x->v->reads += accessed * (x->r->scattered & 1), x->v->writes += accessed * (x->r->scattered >> 1);
+    }
+    if (fours) {
+      tally_some(x, 4, pair & 255, fours), tally_some(x, 4, pair >> 8, fours);
+      tally(x->c, x->v, 5, (pair & 255) + (pair >> 8), fours);
+      p->fours[pair][0] = p->fours[pair][1] = 0;
+    }
+  }
+  p->any = 0;
 }
 
 static int has_changes(struct reducing *x, u64 chunk) {
@@ -162,11 +245,25 @@ static int has_changes(struct reducing *x, u64 chunk) {
   return 0;
 }
 
+/* Whether accesses to a page of data were counted in counters, or in small ones. */
+enum { COUNTED = 1, SMALL_COUNTED };
 static int counted_in(struct reducing *x, struct pages *p, u64 at, u64 span) {
+  int found = 0;
   for (u64 t = 0; t < x->threads; t++) {
-    u64 counters = at + shift_of(&x->c[t], x->r);
-    if (cc_touched(p, t, counters) || cc_touched(p, t, counters + span - 1)) return 1;
+    struct context *c = &x->c[t];
+    u64 counters = at + shift_of(c, x->r), last = at + span - 1;
+    if (cc_touched(p, 2 * t, counters) || cc_touched(p, 2 * t, counters + span - 1)) found |= COUNTED;
+    if (!x->r->scattered) continue;
+    if (cc_touched(p, 2 * t + 1, (u64)small_at(c, at)) || cc_touched(p, 2 * t + 1, (u64)small_at(c, last)))
+      found |= SMALL_COUNTED;
   }
+  return found;
+}
+
+/* Whether rows reach into a chunk that has no changes. */
+static int has_level(struct reducing *x) {
+  for (u64 t = 0; t < x->threads; t++)
+    if (x->level[t][0] | x->level[t][1]) return 1;
   return 0;
 }
 
@@ -183,9 +280,11 @@ static void reduce_region(struct reducing *x, struct pages *p) {
       continue;
     }
     reduce_even(x, even), even = 0;
-    reduce_chunk(x, chunk, counted);
+    if (counted == SMALL_COUNTED && !has_changes(x, chunk) && !has_level(x) && reduce_small(x, at)) continue;
+    reduce_chunk(x, chunk, counted & COUNTED, counted & SMALL_COUNTED);
   }
   reduce_even(x, even);
+  tally_pairs(x);
 }
 
 /* Counters from `low` to before `high` belong to no memory of the program's. */
@@ -197,6 +296,12 @@ static void refuse_counted(struct reducing *x, struct pages *p, u64 low, u64 hig
       u64 counter = at + shift;
       if (!cc_touched(p, t, counter)) at += (PAGE - 1 - counter % PAGE) & -g;
       else if (load_counter((void *)counter, g)) cc_fail(&x->c[t], OUTSIDE, 0, at, 0, 0, at, at);
+    }
+    if (!x->r->scattered) continue;
+    for (u64 at = low & -4; at < high; at += 4) {
+      const u8 *counter = small_at(&x->c[t], at);
+      if (!cc_touched(p, t, (u64)counter)) at += (PAGE - 1 - (u64)counter % PAGE) << SMALL_LOG;
+      else if (*counter && at >= low) cc_fail(&x->c[t], OUTSIDE, 0, at, 0, 0, at, at);
     }
   }
 }
@@ -216,7 +321,7 @@ void cc_reduce(struct context *c, struct job *j, struct levels *v) {
   struct pages pages;
   cc_open_pages(&pages);
   v->small = cc_map(c, (LEVELS + 4) * SMALL * 8 * 4);
-  struct reducing x = {.c = c, .v = v, .threads = j->threads, .level = cc_map(c, 16 * j->threads)};
+  struct reducing x = {.c = c, .v = v, .threads = j->threads, .level = cc_map(c, 16 * j->threads), .pairs = cc_map(c, sizeof(struct pairs))};
   for (u64 i = 0; i < j->n_regions; i++) {
     x.r = regions_of(j) + i, x.log_g = __builtin_ctzll(x.r->granule);
     if (x.r->place != IMAGE) refuse_outside(&x, &pages);

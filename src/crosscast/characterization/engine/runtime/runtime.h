@@ -19,6 +19,7 @@ enum fault { NO_FAULT, SIGNAL, BOUNDS, DIVERGED, STACK, NO_MEMORY, LANES_MISSING
 
 struct region {
   u64 start, size, granule, place, constant, read_only, commutes;
+  u64 scattered; /* what the accesses do that are counted in small counters: read 1, write 2; or there are none */
 };
 
 enum { FEW = 4096 };
@@ -85,7 +86,7 @@ struct pool {
 
 struct context {
   u64 group[3], base[3], size[3], items, global[3], groups[3], offset[3], enqueued[3], dims;
-  u64 shift_buffer, shift_global, shift_local;
+  u64 shift_buffer, shift_global, shift_local, shift_small;
   u8 *local, *private, *live, *outcomes;
   struct history *histories;
   u64 *tables, *counts;
@@ -256,6 +257,10 @@ static inline struct region *regions_of(struct job *j) { return (struct region *
 static inline u64 shift_of(struct context *c, struct region *r) {
   return r->place == LOCAL ? c->shift_local + (u64)c->local : r->place == VARIABLE ? c->shift_global : c->shift_buffer;
 }
+
+/* Small counters: a byte for each 4 bytes of a buffer, whose carries go to the counters of the other kind. */
+enum { SMALL_LOG = 2 };
+static inline const u8 *small_at(struct context *c, u64 address) { return (u8 *)((address >> SMALL_LOG) + c->shift_small); }
 
 /* Most accesses that a counter holds: the two bits above tell whether it was read and written. */
 static inline u64 most_of(u64 granule) { return ((u64)1 << (8 * granule - 2)) - 1; }

@@ -35,8 +35,8 @@ static void prepare(struct context *c, struct job *j, u64 t) {
   c->job = j, c->number = t, c->dims = j->dims;
   for (int d = 0; d < 3; d++)
     c->global[d] = j->global[d], c->groups[d] = j->groups[d], c->offset[d] = j->offset[d], c->enqueued[d] = j->local[d];
-  const u64 *shifts = (u64 *)j->shifts + 3 * t;
-  c->shift_buffer = shifts[0], c->shift_global = shifts[1], c->shift_local = shifts[2];
+  const u64 *shifts = (u64 *)j->shifts + 4 * t;
+  c->shift_buffer = shifts[0], c->shift_global = shifts[1], c->shift_local = shifts[2], c->shift_small = shifts[3];
   c->local = (u8 *)((u64 *)j->locals)[t];
   c->private = cc_map(c, j->private_bytes * MAX_ITEMS);
   c->live = cc_map(c, j->live_bytes);
