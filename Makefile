@@ -14,8 +14,9 @@ demo: $(STAMP)
 	$(BIN)/crosscast predict examples/saxpy.toml --html out/forecast.html
 	$(BIN)/crosscast predict relative examples/matmul.toml --kernel matmul_tiled --relative-to i7-6700k
 	$(BIN)/crosscast models opencl-15-devices
-	@echo; echo "What this machine has, and how long it takes here"
-	$(BIN)/crosscast devices
+	@echo; echo "This machine joins that model, and the kernel is measured on it"
+	XDG_DATA_HOME=out/data $(BIN)/crosscast calibrate --device pocl:0 --minutes 0.25 --name here
+	XDG_DATA_HOME=out/data $(BIN)/crosscast predict examples/matmul.toml --kernel matmul --devices here,gtx1080
 	$(BIN)/crosscast measure examples/matmul.toml --device pocl:0 --min-time 0.5
 	@echo; echo "A schedule of a made cluster"
 	$(BIN)/crosscast simulate policies examples/made-cluster.swf --policy fcfs,easy --backfill fcfs,shortest
@@ -23,8 +24,7 @@ demo: $(STAMP)
 	@echo
 	@echo "The forecast is out/forecast.html, the picture of the profiles out/kiviat.png, that of the schedule out/cluster/timeline.png."
 	@echo "Next, with a kernel of your own: $(BIN)/crosscast predict my.cl --kernel NAME --global 1048576 --arg float:1048576:uniform ..."
-	@echo "and a model of your own devices: $(BIN)/crosscast dataset build --out mine --suite all --sizes tiny,small --devices all"
-	@echo "                                 $(BIN)/crosscast train time mine --out model"
+	@echo "and a device of your own in it: $(BIN)/crosscast calibrate --device pocl:0 --name mine"
 
 test: lint types docs unit
 

@@ -10,7 +10,9 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from crosscast.calibration import BASE, write_training
 from crosscast.cli import main as crosscast
+from crosscast.data.dataset import read_dataset
 from crosscast.prediction.named_models import BUNDLED, Recipe, recipes
 
 
@@ -22,6 +24,8 @@ def make(name: str, recipe: Recipe, data: Path) -> None:
             _run("dataset", "import", recipe.source, str(data / recipe.files), "--out", dataset)
         named = ["--model", recipe.model] if recipe.model else []
         _run("train", recipe.question, dataset, *named, "--out", str(BUNDLED / name), "--cache", "none")
+        if name == BASE:
+            write_training(read_dataset(dataset), BUNDLED / name)
     size = sum(file.stat().st_size for file in (BUNDLED / name).iterdir())
     print(f"{name}: {size / 1e3:.0f} KB\n")
 

@@ -33,6 +33,7 @@ LAYERS = {
     "decide": 5,
     "studies": 6,
     "cluster": 6,
+    "calibration": 6,
     "forecasting": 6,
     "questions": 6,
     "report": 7,

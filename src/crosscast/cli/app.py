@@ -52,6 +52,10 @@ COMMANDS = {
         "crosscast.cli.models:models",
         "List the models that come with Crosscast and your own, or say all about one.",
     ),
+    "calibrate": (
+        "crosscast.cli.calibrate:calibrate",
+        "Measure kernels of the suite on a device of this machine, and add it to the bundled model of times.",
+    ),
     "predict": (
         "crosscast.cli.predict:app",
         "Predict run time, relative time, or slowdowns of co-runners, with prediction intervals.",

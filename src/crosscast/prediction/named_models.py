@@ -82,15 +82,15 @@ def _bundled() -> Iterator[NamedModel]:
 def _own() -> Iterator[NamedModel]:
     home = models_home()
     for card in sorted(home.glob(f"*/{store.CARD}")) if home.is_dir() else ():
-        question: Any = store.read(card.parent).question
+        stored = store.read(card.parent)
+        question: Any = stored.question
+        said = stored.card.get("training", {})
         yield NamedModel(
             name=card.parent.name,
             folder=card.parent,
             question=question,
-            about="made on this machine",
-            licence="",
-            origin="",
-            citation="",
+            about=said.get("about", "made on this machine"),
+            **{name: said.get(name) or "" for name in ("licence", "origin", "citation")},
             own=True,
         )
 

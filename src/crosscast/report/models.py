@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crosscast.prediction.named_models import NamedModel
 from crosscast.report.document import Heading, Part, Report, Table
+from crosscast.report.prediction import calibrated_on
+
+if TYPE_CHECKING:
+    from crosscast.calibration import Calibration
 
 _TEXTS = {
     "time": "prediction:trained_on,held_out_errors",
@@ -51,3 +55,16 @@ def model_report(named: NamedModel, card: Any) -> Report:
     ]
     facts = {"Licence": named.licence, "Data": named.origin, "Cite": named.citation, "Folder": named.folder}
     return Report([*parts, "", *(f"{name}: {fact}" for name, fact in facts.items() if fact)])
+
+
+def calibration_report(found: Calibration) -> Report:
+    """What a device was calibrated with, how good forecasts for it are, and what to do next."""
+    return Report(
+        [
+            Heading(found.name, 1),
+            *calibrated_on(found.model.card),
+            f"The model is in {found.folder}, and is taken where none is named.",
+            "",
+            f"Next: crosscast predict kernel.toml --devices {found.name},gtx1080",
+        ]
+    )

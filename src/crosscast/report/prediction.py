@@ -88,8 +88,22 @@ def trained_on(card: TimeCard) -> str:
     return (
         f"trained on {facts.get('dataset')}: {facts.get('cells')} times of {facts.get('kernels_at_a_size')} "
         f"kernels at a size ({facts.get('kernels')} kernels, {facts.get('applications')} applications) on "
-        f"{len(card.devices)} devices, profiled with {made}."
+        f"{facts.get('devices', len(card.devices))} devices, profiled with {made}."
     )
+
+
+def calibrated_on(card: TimeCard) -> list[str]:
+    """How good a model is on the device that joined it by calibration; nothing if none did."""
+    facts = card.training.get("calibrated")
+    if not facts:
+        return []
+    held_out = facts["held_out"]
+    return [
+        f"On {facts['device']}, calibrated with {facts['kernels_at_a_size']} kernels at a size of "
+        f"{len(facts['applications'])} applications: on held-out applications median error "
+        f"{100 * held_out['median_error']:.0f} %, coverage of {100 * held_out['level']:.0f} % intervals "
+        f"{100 * held_out['coverage']:.0f} % (worst application {100 * held_out['coverage_worst']:.0f} %)."
+    ]
 
 
 def held_out_errors(card: TimeCard, probes: int = 0) -> list[str]:
@@ -106,12 +120,13 @@ def held_out_errors(card: TimeCard, probes: int = 0) -> list[str]:
         if each.get("model") == card.model and each.get("probes", 0) <= probes
     ]
     if not results:
-        return []
+        return calibrated_on(card)
     result = max(results, key=lambda each: int(each.get("probes", 0)))
     told = {0: "", 1: ", measured on one other device"}.get(
         result["probes"], f", measured on {result['probes']} other devices"
     )
-    return [f"On held-out applications{told}: {', '.join(_scores(result, card.errors))}."]
+    said = f"On held-out applications{told}: {', '.join(_scores(result, card.errors))}."
+    return [said, *calibrated_on(card)]
 
 
 def _scores(result: Mapping[str, Any], errors: Mapping[str, Any]) -> list[str]:

@@ -8,7 +8,7 @@ made from the errors that a point model has on applications that were held out o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import combinations
 from statistics import NormalDist
@@ -186,14 +186,15 @@ class GaussianPredictor(Stored):
     # Quantiles of the absolute errors over their standard deviations, for 0, 1 and 2 or more probes (rows)
     # and for probabilities from 0 to 1 in equal steps (columns)
     quantiles: Annotated[Reals, Array("p q", low=0, least=1, rising=True)]
-    unseen: UnseenDevices | None = None  # What predicts other devices, if it was fitted on enough to tell
+    # What predicts other devices from the first of these, if it was fitted on enough to tell
+    unseen: UnseenDevices | None = None
 
     def check(self) -> None:
         """Refuse a covariance that is none, and parts of other devices."""
         matrix, d = self.covariance, len(self.devices)
         counts = {len(matrix), self.point.log_time(ProfileBatch((), (), (), _NO_METRICS)).shape[1]}
         if self.unseen is not None:
-            counts.add(len(self.unseen.descriptors.device_types))
+            counts.add(max(d, len(self.unseen.descriptors.device_types)))
         if counts != {d}:
             raise InputError.of(expected=f"a model of {d} devices", found=f"one of {max(counts - {d})}")
         if not (np.allclose(matrix, matrix.T) and (np.linalg.eigvalsh(matrix) > 0).all()):
@@ -279,8 +280,10 @@ class GaussianPredictor(Stored):
             )
             raise InputError.of(where="device", expected=expected, found=repr(new[0].key))
         transfers = [self.unseen.transfer(device) for device in new]
-        means = np.stack([transfer.log_time(mean) for transfer in transfers], axis=1)
-        sums = np.stack([transfer.weights for transfer in transfers])
+        known = len(self.unseen.descriptors.device_types)
+        means = np.stack([transfer.log_time(mean[:, :known]) for transfer in transfers], axis=1)
+        sums = np.zeros((len(new), len(self.keys)))
+        sums[:, :known] = [transfer.weights for transfer in transfers]
         before = factor * self.scatter.moments(errors, sums)[1]
         beyond = self.unseen.factor(level) * np.array([transfer.sd for transfer in transfers])
         # What times on known devices leave open, and what descriptors do, have nothing to do with each other.
@@ -310,19 +313,25 @@ class Gaussian:
 
     def fit(self, grid: Grid, seed: int) -> GaussianPredictor:
         """Fit the point model to all applications but each in turn, and to all of them."""
-        # Imported here: predicting needs it not.
+        # Imported here and below: predicting needs it not.
+        from threadpoolctl import threadpool_limits
+
+        with threadpool_limits(1):
+            unseen = fit_unseen(grid, seed) if enough_devices(grid) else None
+        return self.fit_with_errors(grid, seed, unseen)[0]
+
+    def fit_with_errors(
+        self, grid: Grid, seed: int, unseen: UnseenDevices | None
+    ) -> tuple[GaussianPredictor, Reals]:
+        """The same with what predicts other devices as it is given; also the out-of-fold errors."""
         from threadpoolctl import threadpool_limits
 
         # Threads of BLAS take longer to agree than these small matrices take.
         with threadpool_limits(1):
             errors = out_of_fold_residuals(self.refit or self.point, grid, seed)
-            return GaussianPredictor(
-                grid.devices,
-                self.point.fit(grid, seed),
-                covariance_of(errors, grid),
-                _quantiles(errors, grid, seed),
-                fit_unseen(grid, seed) if enough_devices(grid) else None,
-            )
+            point, covariance = self.point.fit(grid, seed), covariance_of(errors, grid)
+            quantiles = _quantiles(errors, grid, seed)
+            return GaussianPredictor(grid.devices, point, covariance, quantiles, unseen), errors
 
 
 def _quantiles(errors: Reals, grid: Grid, seed: int) -> Reals:
@@ -336,6 +345,48 @@ def _quantiles(errors: Reals, grid: Grid, seed: int) -> Reals:
         for found, sets in zip(ratios, patterns, strict=True):
             found.append(np.concatenate([_ratios(errors[out], scatter, known) for known in sets]))
     return np.stack([_cautious_quantiles(found) for found in ratios])
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Errors on one device of applications that the model was not fitted to."""
+
+    median_error: float  # Of the predicted time over the measured one, less one, absolute
+    rmse_log: float  # Root mean square error of the logarithm
+    coverage: float  # Share of the times within their intervals, mean over applications
+    coverage_worst: float  # In the application with the least
+    level: float  # Probability with which the intervals are to hold
+
+    def to_dict(self) -> dict[str, float]:
+        """All of it, for JSON."""
+        return asdict(self)
+
+
+def held_out_on(errors: Reals, grid: Grid, device: int, level: float) -> HeldOut:
+    """Scores on one device of out-of-fold errors; intervals, too, are made of other applications' errors."""
+    groups, shifts = grid.profiles.groups("application"), shared_shifts(grid.devices)
+    nothing, own = np.zeros(errors.shape[1], dtype=np.bool_), np.eye(errors.shape[1])[[device]]
+    ratios, of_device = [], {}
+    for group in np.unique(groups):
+        out = groups == group
+        scatter = Scatter(covariance_of(errors[~out], grid.take(~out)), shifts)
+        ratios.append(_ratios(errors[out], scatter, nothing))
+        there = np.abs(errors[out, device])
+        sd = scatter.moments(np.full((1, errors.shape[1]), np.nan), own)[1][0, 0]
+        if np.isfinite(there).any():
+            of_device[len(ratios) - 1] = there[np.isfinite(there)] / sd
+    held = []
+    for place, found in of_device.items():
+        quantiles = _cautious_quantiles([each for other, each in enumerate(ratios) if other != place])
+        held.append(float(np.mean(found <= np.interp(level, np.linspace(0, 1, len(quantiles)), quantiles))))
+    known = errors[np.isfinite(errors[:, device]), device]
+    return HeldOut(
+        float(np.median(np.abs(np.expm1(-known)))),
+        float(np.sqrt(np.mean(known**2))),
+        float(np.mean(held)),
+        min(held),
+        level,
+    )
 
 
 def _ratios(errors: Reals, scatter: Scatter, known: Flags) -> Reals:
