@@ -143,7 +143,7 @@ def test_the_readme_is_short_and_begins_with_a_forecast() -> None:
 
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 QUICK = ("characterize", "predict", "models", "simulate policies", "choose sample")
-MADE_BEFORE = ("fft.json", "model/", "runs.csv --power-cap")
+MADE_BEFORE = ("fft.json", "model/", "runs.csv --power-cap", "--devices mine")
 
 
 @pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
