@@ -65,15 +65,17 @@ _MISCOMPILED = "PoCL leaves the same as Python only without optimization"
 def _of_pocl(
     seed: int, pocl: NativeRuns, launch: Callable[..., Launch], is_right: Callable[[Launch], bool]
 ) -> list[str]:
-    try:
-        for options in ((), ("-cl-opt-disable",)):
-            one = launch(*options)
+    found = "PoCL leaves something else than Python"
+    for options in ((), ("-cl-opt-disable",)):
+        one = launch(*options)
+        try:
             pocl.run(one)
-            if is_right(one):
-                return [f"seed {seed}: {_MISCOMPILED}"] if options else []
-    except NativeError as error:
-        return [f"seed {seed}: PoCL: {error}"]
-    return [f"seed {seed}: PoCL leaves something else than Python"]
+        except NativeError as error:
+            found = f"PoCL: {error}"
+            continue
+        if is_right(one):
+            return [f"seed {seed}: {_MISCOMPILED}"] if options else []
+    return [f"seed {seed}: {found}"]
 
 
 def main() -> int:
