@@ -6,9 +6,10 @@ one, exactly 16 for the first full window of a work-group, fewer before that.
 
 from __future__ import annotations
 
+import itertools
 import math
+import operator
 from collections.abc import Iterable, Mapping
-from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
@@ -158,26 +159,26 @@ def windows(history: Mapping[int, int]) -> dict[int, int]:
 def _windows(history: Mapping[int, int]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Patterns that occurred, rising, and how often each did."""
     sequences, times = _arrays(history)
-    full = sequences >= _FULL
-    patterns, position = _grouped(sequences[full] & (_FULL - 1))
-    totals = np.zeros(len(patterns), np.int64)
-    np.add.at(totals, position, times[full])
-    occurred = totals > 0
-    return patterns[occurred], totals[occurred]
-
-
-def _grouped(keys: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Rising keys below 2^16, with those that are given, and where among them each given one is."""
-    if len(keys) > _FULL // 16:
-        return np.arange(_FULL), keys  # to sort them would take longer
-    return np.unique(keys, return_inverse=True)
+    # Of the sequences of 16 outcomes, and of those of 17 by their first one, each ends in a pattern of its own.
+    first, *_ = starts = np.searchsorted(sequences, _FULL * np.arange(1, 5))
+    if starts[-1] - first < _FULL // 16:
+        patterns, position = np.unique(sequences[first:] & (_FULL - 1), return_inverse=True)
+        totals = np.zeros(len(patterns), np.int64)
+        np.add.at(totals, position, times[first:])
+        return patterns, totals
+    totals = np.zeros(_FULL, np.int64)
+    for start, end in itertools.pairwise(starts):
+        totals[sequences[start:end] & (_FULL - 1)] += times[start:end]
+    patterns = np.flatnonzero(totals)
+    return patterns, totals[patterns]
 
 
 def _arrays(history: Mapping[int, int]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Sequences, rising, and how often each occurred."""
     if isinstance(history, History):
         return history.sequences, history.times
-    sequences = np.fromiter(history.keys(), np.int64, len(history))
-    return sequences, np.fromiter(history.values(), np.int64, len(history))
+    sequences = np.array(sorted(history), np.int64)
+    return sequences, np.array([history[s] for s in sequences.tolist()], np.int64)
 
 
 def yokota_entropy(histories: Mapping[int, Mapping[int, int]]) -> float:
@@ -197,8 +198,9 @@ def yokota_entropy(histories: Mapping[int, Mapping[int, int]]) -> float:
 def _pattern_bits(times: npt.NDArray[np.int64], total: int) -> float:
     """Entropy of patterns that occurred so often, rounded once: the terms are summed up exactly."""
     values, number = np.unique(times, return_counts=True)
-    terms = [Fraction(n / total * math.log2(total / n)) for n in values.tolist()]
-    return float(sum((k * term for k, term in zip(number.tolist(), terms, strict=True)), Fraction()))
+    # In units so small that every term is a whole number of them.
+    terms = [int(math.ldexp(n / total * math.log2(total / n), 256)) for n in values.tolist()]
+    return sum(map(operator.mul, number.tolist(), terms)) / (1 << 256)
 
 
 def linear_entropy(histories: Mapping[int, Mapping[int, int]]) -> float:
@@ -209,12 +211,12 @@ def linear_entropy(histories: Mapping[int, Mapping[int, int]]) -> float:
     missed = occurrences = 0
     for history in histories.values():
         sequences, times = _arrays(history)
-        full = sequences >= 2 * _FULL
-        past, position = _grouped((sequences[full] >> 1) & (_FULL - 1))
-        outcomes = np.zeros((len(past), 2), np.int64)
-        np.add.at(outcomes, (position, sequences[full] & 1), times[full])
-        missed += int(outcomes.min(axis=1).sum())
-        occurrences += int(outcomes.sum())
+        first = np.searchsorted(sequences, 2 * _FULL)
+        sequences, times = sequences[first:], times[first:]
+        # An even sequence is followed by the one that differs in the last outcome alone, if that occurred.
+        pairs = np.flatnonzero((sequences[:-1] ^ sequences[1:]) == 1)
+        missed += int(np.minimum(times[pairs], times[pairs + 1]).sum())
+        occurrences += int(times.sum())
     return 2 * missed / occurrences if occurrences else 0.0
 
 

@@ -45,7 +45,7 @@ CALL u64 guard(struct context *c, u64 accesses) {
 }
 
 static u64 found(struct log *l, u64 key) {
-  if (key < FEW) return l->few ? l->few[key] : 0;
+  if (key < FEW) return l->few ? few_of(l, key) : 0;
   u64 *k = l->capacity ? cc_log_find(l, key) : 0;
   return k && *k ? l->values[k - l->keys] : 0;
 }

@@ -17,6 +17,8 @@ ADDRESS_LEVELS = 11
 
 _COUNTERS, _TOTALS, _PIECES, _HISTORIES, _DYNAMIC, _UNIQUE = range(1, 7)
 """Kinds of records, as the runtime numbers them; what is left are addresses by level."""
+_SEQUENCES = 1 << 18
+"""Sequences of up to 17 outcomes behind a leading 1."""
 _SPACES = ("global", "constant", "local")
 
 Histogram = dict[int, int]
@@ -71,8 +73,8 @@ def _records(words: npt.NDArray[np.uint64]) -> Iterator[tuple[int, npt.NDArray[n
         position += 2 + length
 
 
-def _add(histogram: Histogram, keys: npt.NDArray[np.uint64], counts: npt.NDArray[np.uint64]) -> None:
-    for key, count in zip(keys.tolist(), counts.tolist(), strict=True):
+def _add(histogram: Histogram, keys: list[int], counts: list[int]) -> None:
+    for key, count in zip(keys, counts, strict=True):
         histogram[key] = histogram.get(key, 0) + count
 
 
@@ -84,16 +86,17 @@ def read_results(words: npt.NDArray[np.uint64], made: Instrumented) -> Counts:
         if tag == _COUNTERS:
             counters[: len(body)] += body
         elif tag in (_TOTALS, _PIECES):
-            _add(counts.totals if tag == _TOTALS else counts.pieces, body[0::2], body[1::2])
+            pairs = body.tolist()
+            _add(counts.totals if tag == _TOTALS else counts.pieces, pairs[0::2], pairs[1::2])
         elif tag == _HISTORIES:
-            _read_histories(counts, body.reshape(-1, 3))
+            _read_history(counts, body)
         elif tag == _DYNAMIC:
             _read_dynamic(counts, body.tolist())
         elif tag == _UNIQUE:
             counts.unique_reads, counts.unique_writes = int(body[0]), int(body[1])
             counts.conflict = bool(body[2])
         else:
-            _read_levels(counts, body.reshape(-1, 3))
+            _read_levels(counts, body.tolist())
     _add_blocks(counts, made, counters.tolist())
     if made.even_total is not None and counters[0]:
         counts.totals = {made.even_total: int(counters[0])}
@@ -102,12 +105,11 @@ def read_results(words: npt.NDArray[np.uint64], made: Instrumented) -> Counts:
     return counts
 
 
-def _read_histories(counts: Counts, rows: npt.NDArray[np.uint64]) -> None:
-    """Rows are (branch, sequence, count), by rising branch and sequence."""
-    starts = np.flatnonzero(np.diff(rows[:, 0], prepend=np.uint64(2**63)))
-    for part in np.split(rows, starts[1:]) if len(rows) else []:
-        sequences, times = (column.astype(np.int64) for column in (part[:, 1], part[:, 2]))
-        counts.histories[int(part[0, 0])] = History(sequences, times)
+def _read_history(counts: Counts, body: npt.NDArray[np.uint64]) -> None:
+    """The branch, then counts above the sequences of 18 bits that they are of, by rising sequence."""
+    if len(body) > 1:
+        packed = body[1:].astype(np.int64)
+        counts.histories[int(body[0])] = History(packed & (_SEQUENCES - 1), packed // _SEQUENCES)
 
 
 def _read_dynamic(counts: Counts, words: list[int]) -> None:
@@ -118,14 +120,14 @@ def _read_dynamic(counts: Counts, words: list[int]) -> None:
     counts.private += words[9]
 
 
-def _read_levels(counts: Counts, rows: npt.NDArray[np.uint64]) -> None:
-    """Rows are (level, count, addresses); levels from 11 on are granules of 1, 2, 4 and 8 bytes."""
-    for level in np.unique(rows[:, 0]).tolist():
-        part = rows[rows[:, 0] == level]
+def _read_levels(counts: Counts, words: list[int]) -> None:
+    """Threes of level, count, addresses; levels from 11 on are granules of 1, 2, 4 and 8 bytes."""
+    for level, count, addresses in zip(words[0::3], words[1::3], words[2::3], strict=True):
         # The addresses of a granule of 2^k bytes are as many with up to k bits skipped.
-        targets = [level] if level < ADDRESS_LEVELS else range(int(level) - ADDRESS_LEVELS + 1)
+        targets = [level] if level < ADDRESS_LEVELS else range(level - ADDRESS_LEVELS + 1)
         for target in targets:
-            _add(counts.addresses[int(target)], part[:, 1], part[:, 2])
+            histogram = counts.addresses[target]
+            histogram[count] = histogram.get(count, 0) + addresses
 
 
 def _add_blocks(counts: Counts, made: Instrumented, counters: list[int]) -> None:

@@ -51,33 +51,53 @@ void cc_end_run(struct history *h, u64 n, u64 stay) {
   h->past = run(h->table, h->past, stay, n, 1);
 }
 
-/* A row has a byte a work-item; one of 2 or more stands for a branch that was not executed. Runs of
- * eight alike and more are counted at once. The rest go one by one, without branches, since nothing
- * foretells them. Returns the past that is left. */
+/* Count outcomes one by one, without branches, since nothing foretells them. */
+static u64 fold_mixed(u64 *table, u64 past, const u8 *bits, u64 n, u64 times) {
+  u64 i = 0;
+  for (; i < n && past < FULL; i++) {
+    table[past << 1 | bits[i]] += times;
+    past = shifted(past << 1 | bits[i]);
+  }
+  uint16_t last = past;
+  for (; i < n; i++) {
+    u64 outcomes = (u64)last << 1 | bits[i];
+    table[2 * FULL + outcomes] += times;
+    last = outcomes;
+  }
+  return past < FULL ? past : FULL | last;
+}
+
+/* A row has a byte a work-item; one of 2 or more stands for a branch that was not executed. Runs of eight alike and
+ * more are counted at once, the rest one by one. Returns the past that is left. */
 static u64 fold(u64 *table, u64 past, const u8 *row, u64 n, u64 times) {
+  u8 mixed[MAX_ITEMS + 8];
+  u64 waiting = 0;
   for (u64 i = 0, j; i < n; i = j) {
     u64 eight = row[i] * 0x0101010101010101u, word = ~eight;
     for (j = i; j + 8 <= n && (memcpy(&word, row + j, 8), word == eight); j += 8) {}
-    if (j > i) {
-      while (j < n && row[j] == row[i]) j++;
-      if (row[i] < 2) past = run_here(table, past, row[i], j - i, times);
+    if (j == i) {
+      for (; j < i + 8 && j < n; j++) mixed[waiting] = row[j], waiting += row[j] < 2;
       continue;
     }
-    for (j = i; j < i + 8 && j < n; j++) {
-      u64 executed = row[j] < 2, outcomes = past << 1 | (row[j] & 1), next = shifted(outcomes);
-      table[outcomes] += executed ? times : 0;
-      past = executed ? next : past;
-    }
+    while (j < n && row[j] == row[i]) j++;
+    if (row[i] > 1) continue;
+    past = fold_mixed(table, past, mixed, waiting, times), waiting = 0;
+    past = run_here(table, past, row[i], j - i, times);
   }
-  return past;
+  return fold_mixed(table, past, mixed, waiting, times);
 }
 
-enum { MEMOS = 64, SHORTEST_MEMO = 32 };
+enum { MEMOS = 64, SHORTEST_MEMO = 32, TRIALS = 256 };
 
 /* A row that came `times` times; all but the first are not yet in the table. */
 struct memo {
   u64 hash, past, after, n, times;
   u8 row[MAX_ITEMS];
+};
+
+struct memos {
+  u64 tried, found; /* whether it is worth while to look for a row */
+  struct memo at[MEMOS];
 };
 
 static void forget(struct history *h, struct memo *m) {
@@ -93,15 +113,18 @@ static u64 hash_of(u64 past, const u8 *row, u64 n) {
 
 void cc_fold_row(struct history *h, const u8 *row, u64 n) {
   cc_settle(h);
-  if (n < SHORTEST_MEMO || !memcmp(row, row + 1, n - 1)) {
+  struct memos *known = h->memos;
+  int seldom = known && known->tried > TRIALS && known->found < known->tried / 4;
+  if (n < SHORTEST_MEMO || seldom || !memcmp(row, row + 1, n - 1)) {
     h->past = fold(h->table, h->past, row, n, 1);
     return;
   }
-  if (!h->memos) h->memos = cc_map(cc_self, MEMOS * sizeof *h->memos);
+  if (!known) known = h->memos = cc_map(cc_self, sizeof *known);
   u64 hash = hash_of(h->past, row, n);
-  struct memo *m = &h->memos[hash % MEMOS];
+  struct memo *m = &known->at[hash % MEMOS];
+  known->tried++;
   if (m->times && m->hash == hash && m->past == h->past && m->n == n && !memcmp(m->row, row, n)) {
-    m->times++, h->past = m->after;
+    m->times++, h->past = m->after, known->found++;
     return;
   }
   forget(h, m);
@@ -112,7 +135,7 @@ void cc_fold_row(struct history *h, const u8 *row, u64 n) {
 
 void cc_end_history(struct history *h) {
   cc_settle(h);
-  for (u64 i = 0; h->memos && i < MEMOS; i++) forget(h, &h->memos[i]);
+  for (u64 i = 0; h->memos && i < MEMOS; i++) forget(h, &h->memos->at[i]);
 }
 
 void cc_fold_cell(struct history *h, const u8 *cell, u64 n) {

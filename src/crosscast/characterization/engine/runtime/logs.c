@@ -22,10 +22,14 @@ static void grow(struct context *c, struct log *l) {
   if (old.capacity) munmap(old.keys, 16 * old.capacity);
 }
 
+static u64 (*open_few(struct context *c, struct log *l))[4] {
+  if (!l->few) l->few = cc_map(c, FEW * sizeof *l->few);
+  return l->few;
+}
+
 void cc_log_add(struct context *c, struct log *l, u64 key, u64 n) {
   if (key < FEW) {
-    if (!l->few) l->few = cc_map(c, 8 * FEW);
-    l->few[key] += n;
+    open_few(c, l)[key][0] += n;
     return;
   }
   if (2 * l->used >= l->capacity) grow(c, l);
@@ -34,20 +38,22 @@ void cc_log_add(struct context *c, struct log *l, u64 key, u64 n) {
   l->values[k - l->keys] += n;
 }
 
-/* FOLD logs one value a work-item. FOLD_PIECE logs a piece between barriers and adds it, with the
- * barrier's own call, to the work-item's total. */
-#define FOLD(NAME, T)                                           \
-  void NAME(struct log *l, const T *values, u64 n) {            \
-    for (u64 i = 0, j; i < n; i = j) {                          \
-      T value = values[i];                                      \
-      for (j = i + 1; j + 16 <= n; j += 16) {                   \
-        T differ = 0;                                           \
-        for (u64 k = 0; k < 16; k++) differ |= values[j + k] ^ value; \
-        if (differ) break;                                      \
-      }                                                         \
-      while (j < n && values[j] == value) j++;                  \
-      cc_log_add(cc_self, l, value, j - i);                     \
-    }                                                           \
+/* FOLD logs one value a work-item; equal ones that follow each other go to different parts of a count, so that they
+ * do not wait. FOLD_PIECE logs a piece between barriers and adds it, with the barrier's own call, to the work-item's
+ * total. */
+#define FOLD(NAME, T)                                                         \
+  void NAME(struct log *l, const T *values, u64 n) {                          \
+    T differ = 0, bits = 0;                                                   \
+    for (u64 i = 0; i < n; i++) differ |= values[i] ^ values[0], bits |= values[i]; \
+    if (n && !differ) cc_log_add(cc_self, l, values[0], n);                   \
+    else if (bits < FEW) {                                                    \
+      u64(*few)[4] = open_few(cc_self, l);                                    \
+      for (u64 i = 0; i < n; i++) few[values[i]][i % 4]++;                    \
+    } else                                                                    \
+      for (u64 i = 0, j; i < n; i = j) {                                      \
+        for (j = i + 1; j < n && values[j] == values[i]; j++) {}              \
+        cc_log_add(cc_self, l, values[i], j - i);                             \
+      }                                                                       \
   }
 #define FOLD_PIECE(NAME, FOLDED, T)                                           \
   void NAME(struct context *c, u64 n, T barrier) {                            \

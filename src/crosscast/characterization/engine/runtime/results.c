@@ -11,12 +11,14 @@ struct out {
   u64 *words, used, capacity;
 };
 
-__attribute__((noinline)) static void emit(struct context *c, struct out *o, u64 word) {
-  if (o->used == o->capacity) {
-    u64 capacity = 2 * (o->capacity + PAGE), *bigger = cc_map(c, 8 * capacity);
-    if (o->used) memcpy(bigger, o->words, 8 * o->used), munmap(o->words, 8 * o->capacity);
-    o->words = bigger, o->capacity = capacity;
-  }
+__attribute__((noinline)) static void grow(struct context *c, struct out *o) {
+  u64 capacity = 2 * (o->capacity + PAGE), *bigger = cc_map(c, 8 * capacity);
+  if (o->used) memcpy(bigger, o->words, 8 * o->used), munmap(o->words, 8 * o->capacity);
+  o->words = bigger, o->capacity = capacity;
+}
+
+static inline void emit(struct context *c, struct out *o, u64 word) {
+  if (o->used == o->capacity) grow(c, o);
   o->words[o->used++] = word;
 }
 
@@ -37,7 +39,7 @@ static void emit_words(struct context *c, struct out *o, u64 tag, const u64 *wor
 static void emit_log(struct context *c, struct out *o, u64 tag, struct log *l) {
   u64 start = open_record(c, o, tag);
   for (u64 i = 0; l->few && i < FEW; i++)
-    if (l->few[i]) emit(c, o, i), emit(c, o, l->few[i]);
+    if (few_of(l, i)) emit(c, o, i), emit(c, o, few_of(l, i));
   for (u64 i = 0; i < l->capacity; i++)
     if (l->keys[i]) emit(c, o, l->keys[i] - 1), emit(c, o, l->values[i]);
   close_record(o, start);
@@ -50,18 +52,20 @@ static void emit_levels(struct context *c, struct out *o, struct levels *v) {
       if (small_of(v, level, n)) emit(c, o, level), emit(c, o, n), emit(c, o, small_of(v, level, n));
     struct log *l = &v->large[level];
     for (u64 i = 0; l->few && i < FEW; i++)
-      if (l->few[i]) emit(c, o, level), emit(c, o, i), emit(c, o, l->few[i]);
+      if (few_of(l, i)) emit(c, o, level), emit(c, o, i), emit(c, o, few_of(l, i));
     for (u64 i = 0; i < l->capacity; i++)
       if (l->keys[i]) emit(c, o, level), emit(c, o, l->keys[i] - 1), emit(c, o, l->values[i]);
   }
   close_record(o, start);
 }
 
+/* A record for each history: its number, then how often each sequence occurred, above the sequence's 18 bits. */
 static void emit_histories(struct context *c, struct job *j, struct out *o) {
   struct pages pages;
   cc_open_pages(&pages);
-  u64 start = open_record(c, o, HISTORIES);
-  for (u64 b = 0; b < j->histories; b++)
+  for (u64 b = 0; b < j->histories; b++) {
+    u64 start = open_record(c, o, HISTORIES);
+    emit(c, o, b);
     for (u64 page = 0; page < TABLE; page += PAGE / 8) {
       u64 sums[PAGE / 8] = {0}, any = 0;
       for (u64 t = 0; t < j->threads; t++) {
@@ -71,9 +75,10 @@ static void emit_histories(struct context *c, struct job *j, struct out *o) {
         any = 1;
       }
       for (u64 i = 0; any && i < PAGE / 8; i++)
-        if (sums[i]) emit(c, o, b), emit(c, o, page + i), emit(c, o, sums[i]);
+        if (sums[i]) emit(c, o, sums[i] * TABLE + page + i);
     }
-  close_record(o, start);
+    close_record(o, start);
+  }
   cc_close_pages(&pages);
 }
 

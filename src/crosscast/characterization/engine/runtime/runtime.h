@@ -26,10 +26,15 @@ enum { FEW = 4096 };
 
 /* A hash table of counts by value; keys are stored plus 1. */
 struct log {
-  u64 *few; /* counts of the values below `FEW`, which need no search */
+  u64 (*few)[4]; /* counts of the values below `FEW`, which need no search, in four parts */
   u64 *keys, *values;
   u64 capacity, used;
 };
+
+static inline u64 few_of(const struct log *l, u64 value) {
+  const u64 *parts = l->few[value];
+  return parts[0] + parts[1] + parts[2] + parts[3];
+}
 
 struct history {
   u64 past;    /* a leading 1, then up to 16 outcomes */
@@ -39,7 +44,7 @@ struct history {
   u64 *table;
   u64 stay;             /* outcome while the loop goes on */
   u64 *lead, led, room; /* outcomes of a segment that ran once for all work-items, in runs */
-  struct memo *memos;   /* rows that came before: kernels repeat them in each work-group */
+  struct memos *memos;  /* rows that came before: kernels repeat them in each work-group */
 };
 
 enum { NESTED = 6, CHUNK = 1024 };
