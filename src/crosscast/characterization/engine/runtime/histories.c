@@ -106,9 +106,12 @@ static void forget(struct history *h, struct memo *m) {
 }
 
 static u64 hash_of(u64 past, const u8 *row, u64 n) {
-  u64 hash = past * 0x9E3779B97F4A7C15u + n, word;
-  for (u64 i = 0; i + 8 <= n; i += 8) memcpy(&word, row + i, 8), hash = (hash ^ word) * 0x9E3779B97F4A7C15u, hash ^= hash >> 29;
-  return hash;
+  u64 hash[4] = {past, n}, words[4];
+  for (u64 i = 0; i + 32 <= n; i += 32) {
+    memcpy(words, row + i, 32);
+    for (u64 k = 0; k < 4; k++) hash[k] = (hash[k] ^ words[k]) * 0x9E3779B97F4A7C15u, hash[k] ^= hash[k] >> 29;
+  }
+  return hash[0] ^ hash[1] * 3 ^ hash[2] * 5 ^ hash[3] * 7;
 }
 
 void cc_fold_row(struct history *h, const u8 *row, u64 n) {

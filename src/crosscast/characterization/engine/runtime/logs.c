@@ -38,22 +38,30 @@ void cc_log_add(struct context *c, struct log *l, u64 key, u64 n) {
   l->values[k - l->keys] += n;
 }
 
-/* FOLD logs one value a work-item; equal ones that follow each other go to different parts of a count, so that they
- * do not wait. FOLD_PIECE logs a piece between barriers and adds it, with the barrier's own call, to the work-item's
- * total. */
-#define FOLD(NAME, T)                                                         \
-  void NAME(struct log *l, const T *values, u64 n) {                          \
-    T differ = 0, bits = 0;                                                   \
-    for (u64 i = 0; i < n; i++) differ |= values[i] ^ values[0], bits |= values[i]; \
-    if (n && !differ) cc_log_add(cc_self, l, values[0], n);                   \
-    else if (bits < FEW) {                                                    \
-      u64(*few)[4] = open_few(cc_self, l);                                    \
-      for (u64 i = 0; i < n; i++) few[values[i]][i % 4]++;                    \
-    } else                                                                    \
-      for (u64 i = 0, j; i < n; i = j) {                                      \
-        for (j = i + 1; j < n && values[j] == values[i]; j++) {}              \
-        cc_log_add(cc_self, l, values[i], j - i);                             \
-      }                                                                       \
+/* FOLD logs one value a work-item: runs of them at once, others in different parts of their counts in turn, so that
+ * equal ones need not wait for each other. FOLD_PIECE logs a piece between barriers and adds it, with the barrier's own
+ * call, to the work-item's total. */
+#define FOLD(NAME, T)                                                          \
+  void NAME(struct log *l, const T *values, u64 n) {                           \
+    struct context *c = cc_self;                                               \
+    for (u64 i = 0, j; i < n; i = j) {                                         \
+      T value = values[i], bits = 0;                                           \
+      for (j = i; j + 16 <= n; j += 16) {                                      \
+        T differ = 0;                                                          \
+        for (u64 k = 0; k < 16; k++) differ |= values[j + k] ^ value;          \
+        if (differ) break;                                                     \
+      }                                                                        \
+      if (j > i) {                                                             \
+        cc_log_add(c, l, value, j - i);                                        \
+        continue;                                                              \
+      }                                                                        \
+      j = i + 16 < n ? i + 16 : n;                                             \
+      for (u64 k = i; k < j; k++) bits |= values[k];                           \
+      u64(*few)[4] = open_few(c, l);                                           \
+      for (u64 k = i; k < j; k++)                                              \
+        if (bits < FEW) few[values[k]][k % 4]++;                               \
+        else cc_log_add(c, l, values[k], 1);                                   \
+    }                                                                          \
   }
 #define FOLD_PIECE(NAME, FOLDED, T)                                           \
   void NAME(struct context *c, u64 n, T barrier) {                            \

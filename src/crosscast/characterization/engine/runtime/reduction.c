@@ -4,6 +4,7 @@
 #include <string.h>
 
 static void tally(struct context *c, struct levels *v, u64 level, u64 count, u64 addresses) {
+  addresses *= v->times;
   if (count < SMALL && count > v->most[level]) v->most[level] = count;
   if (count < SMALL) v->small[4 * (level * SMALL + count)] += addresses;
   else cc_log_add(c, &v->large[level], count, addresses);
@@ -24,6 +25,13 @@ struct reducing {
   u64 threads, log_g;
   u64 (*level)[2];
   struct pairs *pairs;
+  struct alike *alike;
+};
+
+/* Chunks at which rows change in the same way, of which the first is reduced for all of them. */
+enum { MOST_ALIKE = 64 };
+struct alike {
+  u64 chunk, times, hash, (*level)[2]; /* `level` as it was before the first */
 };
 
 /* How often two small counters that stand side by side were found to have such values; and sums of four each. Two
@@ -170,7 +178,9 @@ static void reduce_chunk(struct reducing *x, u64 chunk, int counted, int small) 
     for (u64 i = 0; i < m; i++) conflict |= own[i] && all[i] && (own[i] | all[i]) & 2, all[i] |= own[i];
   }
   if (conflict && x->r->place != LOCAL && !x->r->commutes) x->v->conflict = 1;
-  for (u64 i = 0; i < m; i++) x->v->reads += all[i] & 1, x->v->writes += all[i] >> 1;
+  u64 reads = 0, writes = 0;
+  for (u64 i = 0; i < m; i++) reads += all[i] & 1, writes += all[i] >> 1;
+  x->v->reads += reads * x->v->times, x->v->writes += writes * x->v->times;
   if (counted || small) reduce_counts(x, counts, x->log_g);
   else reduce_block(x, counts, &breaks, 0, LEVELS - 1);
 }
@@ -260,6 +270,61 @@ static int counted_in(struct reducing *x, struct pages *p, u64 at, u64 span) {
   return found;
 }
 
+static void reduce_alike(struct reducing *x, struct alike *a) {
+  if (!a->times) return;
+  u64(*now)[2] = x->level;
+  x->level = a->level, x->v->times = a->times;
+  reduce_chunk(x, a->chunk, 0, 0);
+  x->level = now, x->v->times = 1, a->times = 0;
+}
+
+/* The changes of a chunk as a number, and the levels behind it. */
+static u64 hash_changes(struct reducing *x, u64 chunk, u64 (*after)[2]) {
+  u64 hash = 0;
+  for (u64 i = 0; i < 2 * x->threads; i++) {
+    const struct changes *of = changes_of(x, i / 2, i % 2, chunk);
+    const struct change *all = x->c[i / 2].listed.items;
+    u64 level = x->level[i / 2][i % 2];
+    hash = (hash ^ level) * 0x9E3779B97F4A7C15u;
+    for (u64 k = of ? of->first : 0; k; k = all[k - 1].next) {
+      level += all[k - 1].by;
+      hash = (hash ^ hash >> 29 ^ (all[k - 1].by * CHUNK + all[k - 1].at)) * 0x9E3779B97F4A7C15u;
+    }
+    after[i / 2][i % 2] = level;
+  }
+  return hash;
+}
+
+static int same_changes(struct reducing *x, u64 one, u64 other) {
+  for (u64 i = 0; i < 2 * x->threads; i++) {
+    const struct changes *a = changes_of(x, i / 2, i % 2, one), *b = changes_of(x, i / 2, i % 2, other);
+    const struct change *all = x->c[i / 2].listed.items;
+    u64 k = a ? a->first : 0, l = b ? b->first : 0;
+    for (; k && l; k = all[k - 1].next, l = all[l - 1].next)
+      if (all[k - 1].at != all[l - 1].at || all[k - 1].by != all[l - 1].by) return 0;
+    if (k || l) return 0;
+  }
+  return 1;
+}
+
+/* Let a chunk in which few things change wait for others like it; 0 if there are more. */
+static int put_off(struct reducing *x, u64 chunk) {
+  for (u64 i = 0; i < 2 * x->threads; i++) {
+    const struct changes *of = changes_of(x, i / 2, i % 2, chunk);
+    if (of && of->count > MOST_LISTED) return 0;
+  }
+  u64 nbytes = x->threads * sizeof *x->level, after[x->threads][2], hash = hash_changes(x, chunk, after);
+  struct alike *a = &x->alike[hash % MOST_ALIKE];
+  if (!a->times || a->hash != hash || memcmp(a->level, x->level, nbytes) || !same_changes(x, a->chunk, chunk)) {
+    reduce_alike(x, a);
+    a->chunk = chunk, a->hash = hash;
+    memcpy(a->level, x->level, nbytes);
+  }
+  a->times++;
+  memcpy(x->level, after, nbytes);
+  return 1;
+}
+
 /* Whether rows reach into a chunk that has no changes. */
 static int has_level(struct reducing *x) {
   for (u64 t = 0; t < x->threads; t++)
@@ -280,10 +345,12 @@ static void reduce_region(struct reducing *x, struct pages *p) {
       continue;
     }
     reduce_even(x, even), even = 0;
+    if (!counted && put_off(x, chunk)) continue;
     if (counted == SMALL_COUNTED && !has_changes(x, chunk) && !has_level(x) && reduce_small(x, at)) continue;
     reduce_chunk(x, chunk, counted & COUNTED, counted & SMALL_COUNTED);
   }
   reduce_even(x, even);
+  for (u64 i = 0; i < MOST_ALIKE; i++) reduce_alike(x, &x->alike[i]);
   tally_pairs(x);
 }
 
@@ -321,7 +388,11 @@ void cc_reduce(struct context *c, struct job *j, struct levels *v) {
   struct pages pages;
   cc_open_pages(&pages);
   v->small = cc_map(c, (LEVELS + 4) * SMALL * 8 * 4);
-  struct reducing x = {.c = c, .v = v, .threads = j->threads, .level = cc_map(c, 16 * j->threads), .pairs = cc_map(c, sizeof(struct pairs))};
+  v->times = 1;
+  struct alike alike[MOST_ALIKE] = {0};
+  u64(*levels)[2] = cc_map(c, (MOST_ALIKE + 1) * 16 * j->threads);
+  for (u64 i = 0; i < MOST_ALIKE; i++) alike[i].level = levels + (i + 1) * j->threads;
+  struct reducing x = {.alike = alike, .level = levels, .c = c, .v = v, .threads = j->threads, .pairs = cc_map(c, sizeof(struct pairs))};
   for (u64 i = 0; i < j->n_regions; i++) {
     x.r = regions_of(j) + i, x.log_g = __builtin_ctzll(x.r->granule);
     if (x.r->place != IMAGE) refuse_outside(&x, &pages);

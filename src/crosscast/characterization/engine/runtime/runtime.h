@@ -228,6 +228,7 @@ struct levels {
   struct log large[LEVELS + 4];
   u64 most[LEVELS + 4]; /* largest count below SMALL, at least */
   u64 reads, writes, conflict;
+  u64 times; /* how often that occurred of which addresses are tallied */
 };
 static inline u64 small_of(struct levels *v, u64 level, u64 count) {
   const u64 *parts = v->small + 4 * (level * SMALL + count);
