@@ -159,7 +159,7 @@ def windows(history: Mapping[int, int]) -> dict[int, int]:
 def _windows(history: Mapping[int, int]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Patterns that occurred, rising, and how often each did."""
     sequences, times = _arrays(history)
-    # Of the sequences of 16 outcomes, and of those of 17 by their first one, each ends in a pattern of its own.
+    # Sequences of 16 outcomes, and of 17 that begin alike, end in patterns that differ.
     first, *_ = starts = np.searchsorted(sequences, _FULL * np.arange(1, 5))
     if starts[-1] - first < _FULL // 16:
         patterns, position = np.unique(sequences[first:] & (_FULL - 1), return_inverse=True)

@@ -6,7 +6,7 @@
 static u64 weight = 1;
 static u64 status[64];
 static u64 in_memory[1];
-static struct region region = {.granule = 4};
+static struct region region = {.granule = 4, .counted = 1};
 static struct job job = {.status = (u64)status, .regions = (u64)&region, .threads = 1, .n_regions = 1,
                          .in_memory = (u64)in_memory, .n_in_memory = 1, .weights = (u64)&weight, .counters = 1};
 

@@ -92,26 +92,27 @@ def _words(launch: Launch, made: Instrumented) -> dict[str, int]:
 
 
 def _regions(launch: Launch, memory: Memory, made: Instrumented) -> list[list[int]]:
-    """Regions of buffers, images and local memory: start, size, granule, place, and four flags.
+    """Regions of buffers, images and local memory: start, size, granule, place, and five flags.
 
-    The flags: it is constant memory, it is read-only, the order of accesses does not matter; what accesses do
-    that are counted in small counters.
+    The flags: it is constant memory, it is read-only, the order of accesses does not matter, some accesses
+    are not recorded as rows; what accesses do that are counted in small counters.
     """
     found = []
     for placed in memory.placed:
         start, nbytes, position = placed.address, placed.shared.nbytes, placed.position
         if placed.place == "image":
-            found.append([start, nbytes, placed.shared.data.itemsize, _IMAGE, 0, 0, 0, 0])
+            found.append([start, nbytes, placed.shared.data.itemsize, _IMAGE, 0, 0, 0, 1, 0])
             continue
         flags = (
             made.is_constant(position),
             position in launch.read_only,
             made.commutes(position),
+            made.is_counted(position),
             made.scattered.get(made.parameters[position].name, 0),
         )
         found.append([start, nbytes, made.parameter_granule(position), _BUFFER, *map(int, flags)])
     for position, offset, nbytes in memory.locals:
-        found.append([offset, nbytes, made.parameter_granule(position), _LOCAL, 0, 0, 0, 0])
+        found.append([offset, nbytes, made.parameter_granule(position), _LOCAL, 0, 0, 0, 1, 0])
     return [*found, *made.local_regions()]
 
 

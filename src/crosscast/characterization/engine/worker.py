@@ -26,6 +26,7 @@ _POPULATE, _FIXED_NOREPLACE = 0x8000, 0x100000
 _MADV_HUGEPAGE = 14
 _PR_SET_PDEATHSIG = 1
 _PAGE = 4096
+_HUGE_PAGE = 1 << 21
 # Data and counters must not stand at the same distance from a page boundary: the processor would
 # take a load for one that depends on the store before it.
 _COUNTER_OFFSET = 5 * _PAGE + 9 * 64
@@ -190,8 +191,12 @@ def _map_threads(job: dict[str, Any], variables: list[list[int]]) -> tuple[list[
 
 
 def _map_counters(low: int, high: int) -> int:
-    """Map the counters of a range of addresses, and return their distance from it."""
-    return _map_private(high - low + 4 * _COUNTER_OFFSET) + _COUNTER_OFFSET - low
+    """Map the counters of a range of addresses, and return their distance from it.
+
+    Huge pages begin where buffers do, so that no two buffers have counters in the same one.
+    """
+    start = _map_private(high - low + 4 * _COUNTER_OFFSET + 2 * _HUGE_PAGE)
+    return (start + _HUGE_PAGE - 1) // _HUGE_PAGE * _HUGE_PAGE + low % _HUGE_PAGE + _COUNTER_OFFSET - low
 
 
 def _limit_memory(job: dict[str, Any]) -> None:

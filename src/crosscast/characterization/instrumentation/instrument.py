@@ -114,6 +114,7 @@ def instrument(module: ir.Module, function: ir.Function, switches: Switches) -> 
         parameters=function.parameters,
         names=source_names,
         granules=classes.granules(),
+        counted=classes.members_of(shared.counted),
         scattered={} if switches.checked else classes.scattered(),
         sharing=sharing,
         variables=module.globals,

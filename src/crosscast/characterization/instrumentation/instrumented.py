@@ -66,6 +66,7 @@ class Instrumented:
     names: list[str]
     granules: dict[str, int]  # Bytes that one counter stands for, by parameter or variable
     scattered: dict[str, int]  # What the accesses of parameters with small counters do: read 1, write 2
+    counted: set[str] | None  # Parameters and variables with accesses that are no rows; `None`: it may be all
     sharing: Sharing  # What the kernel does to the memory of its parameters and variables
     variables: dict[str, ir.GlobalVariable]  # The program's variables
 
@@ -76,6 +77,10 @@ class Instrumented:
     def commutes(self, position: int) -> bool:
         """Whether work-groups may access a parameter's buffer in any order, to the same end."""
         return self.parameters[position].name in self.sharing.commuting
+
+    def is_counted(self, position: int) -> bool:
+        """Whether accesses to a parameter's buffer may be counted one by one."""
+        return self.counted is None or self.parameters[position].name in self.counted
 
     def is_written(self, position: int) -> bool:
         """Whether the kernel may write to a parameter's buffer."""
@@ -109,19 +114,28 @@ class Instrumented:
         return weights
 
     def variable_regions(self) -> list[tuple[str, list[int]]]:
-        """Regions of the program's variables: name; size, granule, place, and four flags."""
+        """Regions of the program's variables: name; size, granule, place, and five flags."""
         return [
             (
                 ir.symbol(variable.name),
-                [variable.nbytes, self.granules.get(name, 4), 1, int(variable.address_space == 2), 0, 0, 0],
+                [
+                    variable.nbytes,
+                    self.granules.get(name, 4),
+                    1,
+                    int(variable.address_space == 2),
+                    0,
+                    0,
+                    1,
+                    0,
+                ],
             )
             for name, variable in self.variables.items()
             if variable.address_space != 3 and variable.nbytes
         ]
 
     def local_regions(self) -> list[list[int]]:
-        """Regions of the local variables: offset, size, granule, place, and four flags."""
+        """Regions of the local variables: offset, size, granule, place, and five flags."""
         return [
-            [offset, self.variables[name].nbytes, self.granules.get(name, 4), 2, 0, 0, 0, 0]
+            [offset, self.variables[name].nbytes, self.granules.get(name, 4), 2, 0, 0, 0, 1, 0]
             for name, offset in self.local.offsets.items()
         ]

@@ -169,7 +169,11 @@ class MemoryCode:
         now = [access for access in found if address_space(access.pointer_type)]
         for origin, access in zip(instruction.accesses, now, strict=True):
             cls = self._shared.class_of(origin)
-            if cls.place == "private" or access.repeated:
+            if cls.place == "private":
+                continue
+            if counted:
+                self._shared.counted.add(cls)
+            if access.repeated:
                 continue
             address, steps = self._address(access)
             before += steps

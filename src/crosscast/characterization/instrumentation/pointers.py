@@ -89,6 +89,13 @@ class PointerClasses:
         """What the accesses to each parameter with small counters do."""
         return {name: cls.scattered for name, cls in self._accessed() if cls.scattered}
 
+    def members_of(self, classes: set[PointerClass]) -> set[str] | None:
+        """Parameters and variables that some classes may point into; ``None`` if it may be all."""
+        if any(cls.place == "dynamic" for cls in classes):
+            return None
+        keys = {key for (key, _), cls in self._classes.items() if cls in classes}
+        return {name for name in [*self._parameters, *self._variables] if self._find(name) in keys}
+
     def _accessed(self) -> list[tuple[str, PointerClass]]:
         by_key = {key: cls for (key, _), cls in self._classes.items()}
         names = [*self._parameters, *self._variables]

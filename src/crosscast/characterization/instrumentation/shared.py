@@ -36,6 +36,7 @@ class Shared:
     local: LocalVariables  # Where local variables, private arrays and carried values stand
     private: PrivateArrays
     live: LiveMemory
+    counted: set[PointerClass] = field(default_factory=set)  # Those with accesses that are no rows
     led: set[int] = field(init=False)
     """Segments that follow one that ran once."""
 

@@ -332,14 +332,27 @@ static int has_level(struct reducing *x) {
   return 0;
 }
 
+/* Whether a chunk, in a page that was touched, has a counter that is not zero. */
+static int has_counters(struct reducing *x, u64 at) {
+  for (u64 t = 0; t < x->threads; t++) {
+    const u8 *counters = (u8 *)(at + shift_of(&x->c[t], x->r));
+    u64 words[CHUNK / 8], any = 0;
+    memcpy(words, counters, CHUNK);
+    for (u64 i = 0; i < CHUNK / 8; i++) any |= words[i];
+    if (any) return 1;
+  }
+  return 0;
+}
+
 static void reduce_region(struct reducing *x, struct pages *p) {
   struct region *r = x->r;
-  u64 even = 0, counted = 0;
+  u64 even = 0, touched = 0;
   memset(x->level, 0, x->threads * sizeof *x->level);
   for (u64 chunk = 0; chunk * CHUNK < r->size; chunk++) {
     u64 at = r->start + chunk * CHUNK;
     /* A page of counters holds those of one page of data, up to the distance between the two. */
-    if (!chunk || at % PAGE < CHUNK) counted = counted_in(x, p, at, PAGE - at % PAGE);
+    if (r->counted && (!chunk || at % PAGE < CHUNK)) touched = counted_in(x, p, at, PAGE - at % PAGE);
+    u64 counted = touched & COUNTED && !has_counters(x, at) ? touched - COUNTED : touched;
     if (!counted && !has_changes(x, chunk)) {
       even += CHUNK;
       continue;
@@ -395,7 +408,7 @@ void cc_reduce(struct context *c, struct job *j, struct levels *v) {
   struct reducing x = {.alike = alike, .level = levels, .c = c, .v = v, .threads = j->threads, .pairs = cc_map(c, sizeof(struct pairs))};
   for (u64 i = 0; i < j->n_regions; i++) {
     x.r = regions_of(j) + i, x.log_g = __builtin_ctzll(x.r->granule);
-    if (x.r->place != IMAGE) refuse_outside(&x, &pages);
+    if (x.r->place != IMAGE && x.r->counted) refuse_outside(&x, &pages);
     reduce_region(&x, &pages);
   }
   cc_close_pages(&pages);

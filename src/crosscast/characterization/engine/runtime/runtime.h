@@ -19,6 +19,7 @@ enum fault { NO_FAULT, SIGNAL, BOUNDS, DIVERGED, STACK, NO_MEMORY, LANES_MISSING
 
 struct region {
   u64 start, size, granule, place, constant, read_only, commutes;
+  u64 counted;   /* some accesses are not recorded as rows */
   u64 scattered; /* what the accesses do that are counted in small counters: read 1, write 2; or there are none */
 };
 
