@@ -200,7 +200,7 @@ def _pattern_bits(times: npt.NDArray[np.int64], total: int) -> float:
     values, number = np.unique(times, return_counts=True)
     # In units so small that every term is a whole number of them.
     terms = [int(math.ldexp(n / total * math.log2(total / n), 256)) for n in values.tolist()]
-    return sum(map(operator.mul, number.tolist(), terms)) / (1 << 256)
+    return float(sum(map(operator.mul, number.tolist(), terms)) / (1 << 256))
 
 
 def linear_entropy(histories: Mapping[int, Mapping[int, int]]) -> float:

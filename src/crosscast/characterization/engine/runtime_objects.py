@@ -12,6 +12,7 @@ import functools
 import importlib.util
 import os
 import queue
+import re
 import threading
 from pathlib import Path
 
@@ -42,6 +43,9 @@ _LEVELS = {
     "pages": "-O0",
 }
 """Optimization of each unit, those that take longest to compile first."""
+
+
+_X86_64_V3 = {"avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe"}
 
 
 @functools.cache
@@ -82,7 +86,26 @@ def arguments(level: str) -> list[str]:
 
 
 def _options(machine: str, level: str) -> list[str]:
-    return ["-x", "c", "-target", f"{machine}-linux-gnu", level, "-fPIC", "-D__GLIBC_MINOR__=17"]
+    return [
+        "-x",
+        "c",
+        "-target",
+        f"{machine}-linux-gnu",
+        level,
+        "-fPIC",
+        "-D__GLIBC_MINOR__=17",
+        *_instructions(),
+    ]
+
+
+@functools.cache
+def _instructions() -> tuple[str, ...]:
+    """Option that allows the instructions that all newer processors for x86-64 have, if this one has them."""
+    try:
+        found = re.search(r"^flags\s*:(.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    except OSError:
+        return ()
+    return ("-march=x86-64-v3",) if found and set(found[1].split()) >= _X86_64_V3 else ()
 
 
 def _object(unit: str) -> Path:
