@@ -13,6 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from crosscast.data.corun import Solo
 from crosscast.prediction.corun.features import CoRunnerRows, Traits, applications_of, leaves_memory_idle
 from crosscast.prediction.corun.slowdowns import LINKS, Covariance, KernelSizes, Scale
+from crosscast.prediction.corun.training import weights_of
 from support.mixes import NAMES, made_solo
 
 THREE = [made_solo(name) for name in ("bfs", "cfd", "crc")]
@@ -136,13 +137,29 @@ def test_its_slope_is_that_of_finite_differences(solos: list[Solo]) -> None:
     sizes = moved(asked, 3)
     half = np.random.default_rng(3).normal(size=(len(asked.rows.own), len(asked.rows.own)))
     weights = half + half.T
-    slope = asked.slope(sizes, asked.products(sizes), weights)
+    slope = asked.slope(sizes, weights)
     assert len(slope) == len(sizes.vector) - 1
     for place, found in enumerate(slope):
         step = np.zeros(len(sizes.vector))
         step[place] = 1e-5
         up, down = ((weights * asked.matrix(sizes.moved(sizes.vector + way * step))).sum() for way in (1, -1))
         assert found == pytest.approx((up - down) / 2e-5, rel=1e-5, abs=1e-5)
+
+
+@pytest.mark.parametrize("solos", [WITH, WITHOUT], ids=["traits", "no traits"])
+@pytest.mark.parametrize("count", [12, 400], ids=["fewer rows than pairs", "more"])
+def test_weights_are_those_of_the_whole_covariance(solos: list[Solo], count: int) -> None:
+    asked = training(bags_of(solos, 4, count))
+    sizes, rows = moved(asked, 4), asked.rows
+    values = np.random.default_rng(4).normal(size=len(rows.own))
+    weights = np.linalg.solve(asked.matrix(sizes) + sizes.noise * np.eye(len(values)), values)
+    alone, beside = weights_of(asked, sizes, values)
+    chosen = np.eye(len(alone))[rows.own]
+    # Weights differ where applications are alike, but not what they say.
+    pairs = asked.of_pairs(sizes)
+    expected = np.column_stack([(chosen.T * weights) @ rows.beside, chosen.T @ weights])
+    found = np.column_stack([beside, alone])
+    assert_allclose(pairs @ found.ravel(), pairs @ expected.ravel(), rtol=1e-6, atol=1e-6)
 
 
 def test_sizes_come_back_from_their_vector() -> None:

@@ -125,6 +125,14 @@ class KernelSizes(Stored):
         return np.repeat(spreads, (len(self.variances), self.lengths.size, 1))
 
 
+def _by_second(sizes: KernelSizes) -> Mapping[str, list[tuple[int, str]]]:
+    """Places of terms and their kernels of co-runners, by the kernel of those beside."""
+    found: dict[str, list[tuple[int, str]]] = {}
+    for place, (first, second) in enumerate(sizes.terms):
+        found.setdefault(second, []).append((place, first))
+    return found
+
+
 class Covariance:
     """Covariances between rows of one set of applications, asked for again and again."""
 
@@ -134,47 +142,65 @@ class Covariance:
 
     def matrix(self, sizes: KernelSizes) -> Reals:
         """Covariance between all rows, without noise, of shape (n, n)."""
-        total: Reals = np.tensordot(sizes.variances, self.products(sizes), 1)
+        own, beside = self._similarity.kernels(sizes.lengths)
+        total = np.zeros((len(self.rows.own), len(self.rows.own)))
+        for second, terms in _by_second(sizes).items():
+            block = self._of_own(sum(sizes.variances[place] * own[first] for place, first in terms))
+            if second != ONE:
+                block *= self._of_beside(second, beside)
+            total += block
         return total
 
-    def products(self, sizes: KernelSizes) -> Reals:
-        """Product of kernels of each term, of shape (t, n, n)."""
-        own, beside = self._similarity.kernels(sizes.lengths)
-        mine = {name: self._of_own(own[name]) for name in {first for first, _ in sizes.terms}}
-        theirs = {name: self._of_beside(name, beside) for name in {second for _, second in sizes.terms}}
-        return np.stack([mine[first] * theirs[second] for first, second in sizes.terms])
+    def of_pairs(self, sizes: KernelSizes) -> Reals:
+        """Covariance between pairs of an application and one beside it, or none, last.
 
-    def slope(self, sizes: KernelSizes, products: Reals, weights: Reals) -> Reals:
-        """Slope of ``(weights * matrix).sum()`` by the logarithms of variances and lengths."""
-        by_variance = sizes.variances * np.tensordot(products, weights, 2)
-        by_length = np.zeros(sizes.lengths.shape)
-        if not sizes.lengths.size:
-            return by_variance
+        Of shape (s (s + 1), s (s + 1)): it says the same of all rows, which are sums of pairs.
+        """
         own, beside = self._similarity.kernels(sizes.lengths)
-        terms = list(zip(sizes.variances.tolist(), sizes.terms, strict=True))
+        load = self.features.load
+        s = len(load)
+        total = np.zeros((s, s + 1, s, s + 1))
+        for second, terms in _by_second(sizes).items():
+            mine = sum(sizes.variances[place] * own[first] for place, first in terms)
+            if second == ONE:
+                total[:, s, :, s] += mine
+            else:
+                theirs = np.outer(load, load) if second == LINE else beside[second]
+                total[:, :s, :, :s] += np.multiply.outer(mine, theirs).transpose(0, 2, 1, 3)
+        return total.reshape(s * (s + 1), s * (s + 1))
+
+    def slope(self, sizes: KernelSizes, weights: Reals) -> Reals:
+        """Slope of ``(weights * matrix).sum()`` by the logarithms of variances and lengths.
+
+        Many rows are of the same application: what is summed over them first makes all terms with the same
+        kernel of those beside at once.
+        """
+        own, beside = self._similarity.kernels(sizes.lengths)
         squares = self._similarity.squares
-        # The derivative of a kernel by the logarithm of a length is the kernel times squares over lengths
-        # squared: the sum over rows becomes one over pairs of applications.
-        for name in (NEAR, AKIN):
-            theirs = {second: size for size, (first, second) in terms if first == name}
-            if theirs:
-                rest = weights * sum(size * self._of_beside(each, beside) for each, size in theirs.items())
-                chosen = np.eye(len(self.features.load))[self.rows.own]
-                by_length[0] += np.tensordot(squares, chosen.T @ rest @ chosen * own[name], 2)
-            mine = {first: size for size, (first, second) in terms if second == name}
-            if mine:
-                rest = weights * sum(size * self._of_own(own[each]) for each, size in mine.items())
-                pairs = self.rows.beside.T @ rest @ self.rows.beside * beside[name]
+        chosen = np.eye(len(self.features.load))[self.rows.own]
+        by_variance, by_length = np.zeros(len(sizes.variances)), np.zeros(sizes.lengths.shape)
+        for second, terms in _by_second(sizes).items():
+            rest = weights if second == ONE else weights * self._of_beside(second, beside)
+            gathered = (chosen.T @ rest) @ chosen
+            for place, first in terms:
+                part = sizes.variances[place] * own[first] * gathered
+                by_variance[place] = part.sum()
+                # The derivative of a kernel by the logarithm of a length is the kernel times squares over
+                # lengths squared.
+                if first in (NEAR, AKIN):
+                    by_length[0] += np.tensordot(squares, part, 2)
+            if second in (NEAR, AKIN):
+                mine = self._of_own(sum(sizes.variances[place] * own[first] for place, first in terms))
+                mine *= weights
+                pairs = (self.rows.beside.T @ mine) @ self.rows.beside * beside[second]
                 by_length[1] += np.tensordot(squares, pairs, 2)
         return np.concatenate([by_variance, (by_length / sizes.lengths**2).ravel()])
 
     def _of_own(self, kernel: Reals) -> Reals:
-        found: Reals = kernel[np.ix_(self.rows.own, self.rows.own)]
+        found: Reals = kernel[self.rows.own][:, self.rows.own]
         return found
 
     def _of_beside(self, name: str, kernels: Kernels) -> Reals:
-        if name == ONE:
-            return np.ones((len(self.rows.own), len(self.rows.own)))
         if name == LINE:
             load = self.rows.beside @ self.features.load
             return np.outer(load, load)

@@ -65,6 +65,8 @@ def inverse_of(covariance: Reals, noise: float) -> tuple[Reals, float]:
 
 
 _STEPS, _LIMIT = 30, 6.0
+_SIZED, _OUT_OF_FOLD = 800, 1600
+"""About so many rows tell the two dozen sizes, and how wrong predictions are, at a cost of their cube."""
 
 
 def fitted_sizes(covariance: Covariance, values: Reals) -> KernelSizes:
@@ -76,13 +78,12 @@ def fitted_sizes(covariance: Covariance, values: Reals) -> KernelSizes:
 
     def loss(vector: Reals) -> tuple[float, Reals]:
         sizes = start.moved(vector)
-        products = covariance.products(sizes)
-        inverse, log_determinant = inverse_of(np.tensordot(sizes.variances, products, 1), sizes.noise)
+        inverse, log_determinant = inverse_of(covariance.matrix(sizes), sizes.noise)
         weighted = inverse @ values
         away = (vector - centre) / spread
         evidence = values @ weighted + log_determinant
         gap = inverse - np.outer(weighted, weighted)
-        slope = np.append(covariance.slope(sizes, products, gap), sizes.noise * np.trace(gap))
+        slope = np.append(covariance.slope(sizes, gap), sizes.noise * np.trace(gap))
         return float(evidence + away @ away) / 2, slope / 2 + away / spread
 
     bounds = [(each - _LIMIT, each + _LIMIT) for each in centre]
@@ -164,17 +165,30 @@ class _Problem:
     def on_scale(self, link: str, found: Hyperparameters | None) -> tuple[float, Scale, KernelSizes]:
         """Mean error on applications that are left out on a scale, and the scale and sizes that are found."""
         scale = _scale(link, self.slowdown[self.base], self.rows.members[self.base])
-        values = scale.to(self.slowdown, self.rows.members)[self.base]
-        covariance = Covariance(self.features, self.rows.where(self.base))
-        sizes = fitted_sizes(covariance, values) if found is None else found.sizes
-        ratio = self._out_of_fold(scale, Posterior.of(covariance.matrix(sizes), sizes.noise, values))
+        values = scale.to(self.slowdown, self.rows.members)
+        sizes = found.sizes if found else self._sizes(values)
+        some = self._some(_OUT_OF_FOLD)
+        covariance = Covariance(self.features, self.rows.where(some)).matrix(sizes)
+        ratio = self._out_of_fold(some, scale, Posterior.of(covariance, sizes.noise, values[some]))
         scale = replace(scale, factor=float(np.median(ratio)))
         return float(np.abs(scale.factor / ratio - 1).mean()), scale, sizes
 
-    def _out_of_fold(self, scale: Scale, posterior: Posterior) -> Reals:
-        """Measured over predicted slowdowns, each application left out in turn."""
-        groups, slowdown = self.groups[self.base], self.slowdown[self.base]
-        members = self.rows.members[self.base]
+    def _sizes(self, values: Reals) -> KernelSizes:
+        some = self._some(_SIZED)
+        return fitted_sizes(Covariance(self.features, self.rows.where(some)), values[some])
+
+    def _some(self, most: int) -> Flags:
+        """At most about so many rows of those that sizes are fitted to: whole mixes, drawn at random."""
+        if self.base.sum() <= most:
+            return self.base
+        mixes = np.unique(self.rows.mix[self.base])
+        drawn = np.random.default_rng(0).permutation(mixes)[: round(len(mixes) * most / self.base.sum())]
+        return np.asarray(self.base & np.isin(self.rows.mix, drawn))
+
+    def _out_of_fold(self, some: Flags, scale: Scale, posterior: Posterior) -> Reals:
+        """Measured over predicted slowdowns of some rows, each application left out in turn."""
+        groups, slowdown = self.groups[some], self.slowdown[some]
+        members = self.rows.members[some]
         parts = []
         for group in groups.T:
             out = np.flatnonzero(group)
@@ -186,9 +200,8 @@ class _Problem:
         self, scale: Scale, sizes: KernelSizes, with_trees: bool, seed: int
     ) -> tuple[Reals, Reals, Reals, Trees | None]:
         """Weights of applications alone, (s,), beside others, (s, s), and by load, (s,), and the trees."""
-        covariance, rows = Covariance(self.features, self.rows).matrix(sizes), self.rows
-        values = scale.to(self.slowdown, rows.members)
-        weights, trees = Posterior.of(covariance, sizes.noise, values).weights, None
+        rows = self.rows
+        values, trees = scale.to(self.slowdown, rows.members), None
         if with_trees:
             with importing("train", "fitting a model"):
                 from sklearn.ensemble import ExtraTreesRegressor
@@ -196,12 +209,52 @@ class _Problem:
             columns = surroundings(self.features, rows)
             forest = ExtraTreesRegressor(_TREES, min_samples_leaf=_LEAF, random_state=seed, n_jobs=1)
             trees = trees_of_forest(forest.fit(columns[self.base], values[self.base]))
-            rest = values - trees.sum(columns)[:, 0]
-            weights = (weights + _moving(covariance, sizes.noise, self.base, rest)) / 2
-            trees = trees.onto(np.array([[0.5]]))
-        chosen = np.eye(len(self.features.load))[rows.own] * weights[:, None]
-        loads = rows.beside @ self.features.load
-        return chosen.sum(axis=0), chosen.T @ rows.beside, chosen.T @ loads, trees
+            # Errors of trees at mixes that they did not see move what is like these: what the process knows
+            # of its own errors is that they are 0 at all others.
+            rest = np.where(self.base, 0.0, values - trees.sum(columns)[:, 0])
+            values, trees = (values + rest) / 2, trees.onto(np.array([[0.5]]))
+        alone, beside = weights_of(Covariance(self.features, rows), sizes, values)
+        return alone, beside, beside @ self.features.load, trees
+
+
+def weights_of(covariance: Covariance, sizes: KernelSizes, values: Reals) -> tuple[Reals, Reals]:
+    """Weights of applications alone, (s,), and beside others, (s, s), after values of rows.
+
+    A row is one of ``s`` applications and a sum of others, so that the covariance of any number of rows has
+    the rank of ``s`` times ``s + 1``: the smaller of the two systems is solved. Both are exact.
+    """
+    # Imported here: predicting needs no SciPy.
+    from scipy.linalg import cho_factor, cho_solve
+
+    rows, load = covariance.rows, covariance.features.load
+    s, n = len(load), len(rows.own)
+    if n <= s * (s + 1):
+        noisy = covariance.matrix(sizes)
+        noisy.flat[:: n + 1] += sizes.noise
+        weights = cho_solve(cho_factor(noisy, lower=True, overwrite_a=True), values)
+        chosen = np.eye(s)[rows.own] * weights[:, None]
+        return chosen.sum(axis=0), chosen.T @ rows.beside
+    found = _by_pairs(covariance, sizes, values).reshape(s, s + 1)
+    return found[:, s].copy(), found[:, :s].copy()
+
+
+def _by_pairs(covariance: Covariance, sizes: KernelSizes, values: Reals) -> Reals:
+    """The same as one vector of applications times those beside them and none, (s (s + 1),).
+
+    With the covariance ``C`` of pairs, and rows as sums ``R`` of pairs, it is the solution ``w`` of
+    ``(noise + R' R C) w = R' values`` (Woodbury's identity).
+    """
+    from scipy.linalg import solve
+    from scipy.sparse import csr_array
+
+    rows, s = covariance.rows, len(covariance.features.load)
+    beside = np.column_stack([rows.beside, np.ones(len(rows.own))])
+    row, column = np.nonzero(beside)
+    places = rows.own[row] * (s + 1) + column
+    sums = csr_array((beside[row, column], (row, places)), shape=(len(rows.own), s * (s + 1)))
+    system = (sums.T @ sums) @ covariance.of_pairs(sizes)
+    system.flat[:: len(system) + 1] += sizes.noise
+    return np.asarray(solve(system, sums.T @ values, overwrite_a=True, check_finite=False))
 
 
 def _scale(link: str, slowdown: Reals, members: Reals) -> Scale:
@@ -213,17 +266,3 @@ def _scale(link: str, slowdown: Reals, members: Reals) -> Scale:
     rest = numbers - slope * rising
     spread = float(rest.std())
     return Scale(link, float(rest.mean()), slope, spread if spread > 1e-9 else 1.0)
-
-
-def _moving(covariance: Reals, noise: float, base: Flags, rest: Reals) -> Reals:
-    """Weights of rows by which errors of trees at mixes that they did not see move what is like these."""
-    weights = np.zeros(len(rest))
-    known, probes = np.flatnonzero(base), np.flatnonzero(~base)
-    if len(probes):
-        inside = covariance[np.ix_(known, known)] + noise * np.eye(len(known))
-        across = np.linalg.solve(inside, covariance[np.ix_(known, probes)])
-        left = covariance[np.ix_(probes, probes)] - covariance[np.ix_(probes, known)] @ across
-        found = np.linalg.solve(left + noise * np.eye(len(probes)), rest[probes])
-        weights[probes] = found
-        weights[known] = -across @ found
-    return weights
