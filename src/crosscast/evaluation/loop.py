@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, closing, contextmanager
@@ -33,6 +34,7 @@ MOST_SEED = 2**32 - 1
 """The largest seed that scikit-learn takes."""
 
 _WATCHED_S = 0.25
+_SHORTEST_S = 1e-6
 
 Data = TypeVar("Data")
 Known = TypeVar("Known", contravariant=True)
@@ -124,29 +126,71 @@ def run_tasks(
                     answers[number] = arrays
     left = {
         place: [number for number in range(len(task.asks)) if number not in found[place]]
-        for place, task in enumerate(tasks)
+        for place, task in _of_each_kind_first(tasks)
         if len(found[place]) < len(task.asks)
     }
-    start = time.monotonic()
+    start, costs = time.monotonic(), _Costs([_kind(tasks[place]) for place in left])
     with closing(_done(tasks, data, left, jobs)) as results:
-        for done, (place, answered) in enumerate(results, 1):
+        for done, (place, answered, took_s) in enumerate(results, 1):
             for number, answer in zip(left[place], answered, strict=True):
                 found[place][number] = answer
                 if kept:
                     kept.save(tasks[place].asks[number], answer)
+            costs.add(_kind(tasks[place]), took_s)
             if progress is not None:
                 elapsed = time.monotonic() - start
-                left_s = elapsed / done * (len(left) - done)
+                left_s = elapsed * costs.left / costs.done
                 progress(State(done, len(left), elapsed, left_s, tasks[place].label))
     return [[answers[number] for number in sorted(answers)] for answers in found]
 
 
+def _kind(task: Task[Any]) -> str:
+    """What tasks take about as long as each other: those of one model, as their labels say."""
+    return f"{type(task).__name__} {task.label.partition(', ')[0]}"
+
+
+def _of_each_kind_first(tasks: Sequence[Task[Data]]) -> list[tuple[int, Task[Data]]]:
+    """Tasks with their places, one of each kind in turn: soon it is known how long each kind takes."""
+    seen: Counter[str] = Counter()
+    turns = []
+    for place, task in enumerate(tasks):
+        kind = _kind(task)
+        turns.append((seen[kind], place))
+        seen[kind] += 1
+    return [(place, tasks[place]) for _, place in sorted(turns)]
+
+
+class _Costs:
+    """How much work is done, and is left, by how long tasks of each kind took."""
+
+    def __init__(self, kinds: Sequence[str]) -> None:
+        self._to_do = Counter(kinds)
+        self._took: dict[str, list[float]] = {}
+
+    def add(self, kind: str, took_s: float) -> None:
+        """Know that a task is done."""
+        self._to_do[kind] -= 1
+        self._took.setdefault(kind, []).append(max(took_s, _SHORTEST_S))
+
+    @property
+    def done(self) -> float:
+        """Seconds that all tasks took that are done."""
+        return sum(map(sum, self._took.values()))
+
+    @property
+    def left(self) -> float:
+        """Seconds that the others will take; one of a kind that is new takes as long as the mean of kinds."""
+        means = {kind: sum(took) / len(took) for kind, took in self._took.items()}
+        usual = sum(means.values()) / len(means)
+        return sum(count * means.get(kind, usual) for kind, count in self._to_do.items())
+
+
 def _done(
     tasks: Sequence[Task[Data]], data: Data, left: Mapping[int, list[int]], jobs: int | None
-) -> Generator[tuple[int, list[Arrays]], None, None]:
-    """Place and answers of each task, as they are done."""
+) -> Generator[tuple[int, list[Arrays], float], None, None]:
+    """Place and answers of each task and how long it took, as they are done."""
     if jobs == 1 or not left:
-        yield from ((place, _answers(tasks[place], data, asks)) for place, asks in left.items())
+        yield from ((place, *_answers(tasks[place], data, asks)) for place, asks in left.items())
         return
     try:
         import cloudpickle
@@ -204,21 +248,22 @@ _UNPACKED: dict[str, Any] = {}
 
 def _answered(
     place: int, task: Task[Any], name: str, packed: npt.NDArray[np.uint8], asks: list[int]
-) -> tuple[int, list[Arrays]]:
-    """Place and answers, of data that are unpacked once in each process."""
+) -> tuple[int, list[Arrays], float]:
+    """Place, answers and seconds, of data that are unpacked once in each process."""
     data = _UNPACKED.get(name)
     if data is None:
         data = pickle.loads(packed.data)
         # Only the latest: data may be large.
         _UNPACKED.clear()
         _UNPACKED[name] = data
-    return place, _answers(task, data, asks)
+    return place, *_answers(task, data, asks)
 
 
-def _answers(task: Task[Data], data: Data, asks: Sequence[int]) -> list[Arrays]:
+def _answers(task: Task[Data], data: Data, asks: Sequence[int]) -> tuple[list[Arrays], float]:
     with one_thread("fitting models"):
+        start = time.monotonic()
         try:
-            return task.run(data, asks)
+            return task.run(data, asks), time.monotonic() - start
         except InputError as error:
             raise error.within(task.label) from error
 

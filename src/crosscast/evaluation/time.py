@@ -28,6 +28,7 @@ from crosscast.evaluation.loop import (
     check_level,
     check_names,
     check_seed,
+    counted_together,
     folds_by_group,
     run_tasks,
 )
@@ -44,7 +45,9 @@ from crosscast.evaluation.time_scores import (
 from crosscast.prediction.time.artefact import Effect, Range, TimeCard, TrainedTimeModel, metric_ranges
 from crosscast.prediction.time.data import Grid, Toolchain, grid_of
 from crosscast.prediction.time.forecast import Model, PointPredictor, Predictor
+from crosscast.prediction.time.gaussian import Gaussian, GaussianPredictor
 from crosscast.prediction.time.models import BASELINES, DEFAULT_MODEL, model_named
+from crosscast.prediction.time.unseen import enough_devices, fit_unseen
 from crosscast.results import Tabular
 
 DEFAULT_FOLDS = "leave-application-out"
@@ -53,6 +56,9 @@ _DEVICE = "leave-device-out"
 _BOTH = "leave-device-and-application-out"
 FOLDS = (DEFAULT_FOLDS, _KERNEL, _DEVICE, _BOTH)
 """Names of the ways to hold groups out, each once."""
+
+LEAST_APPLICATIONS = 4
+"""Fewer leave too few when one is held out, and one more to tell how sure the rest is."""
 
 _SOURCES = ("prediction", "evaluation/time.py")
 
@@ -108,6 +114,53 @@ def probe_sets(devices: int, probes: int, seed: int) -> tuple[tuple[int, ...], .
 
 
 @dataclass(frozen=True, eq=False)
+class _Pair:
+    """A fit without two applications, and its predictions of both.
+
+    Out-of-fold residuals of the fold of either need this one fit.
+    """
+
+    model: Gaussian
+    held_out: Fold
+    seed: int
+
+    @property
+    def label(self) -> str:
+        return f"{self.model.name}, {self.held_out.held_out} held out"
+
+    @property
+    def asks(self) -> list[object]:
+        model = [self.model.name, fingerprint(self.model.refitted)]
+        return [{"model": model, "residuals": self.held_out.test.tolist(), "seed": self.seed}]
+
+    def run(self, data: Grid, asks: Sequence[int]) -> list[Arrays]:
+        predictor = self.model.refitted.fit(data.take(self.held_out.train), self.seed)
+        return [{"log_time": predictor.log_time(data.profiles.take(self.held_out.test))}]
+
+    def sound(self, data: Grid, ask: int, arrays: Arrays) -> bool:
+        shape = (len(self.held_out.test), len(data.devices))
+        return set(arrays) == {"log_time"} and arrays["log_time"].shape == shape
+
+
+def _residuals(models: Sequence[Gaussian], grid: Grid, seed: int, **how: Any) -> dict[str, tuple[Reals, ...]]:
+    """For each model and application, residuals ``(n, d)`` of the others, each without both."""
+    groups, names = grid.profiles.groups("application"), grid.applications
+    pairs = list(combinations(range(len(names)), 2))
+    folds = [Fold.of(f"{names[a]} and {names[b]}", np.isin(groups, (a, b))) for a, b in pairs]
+    tasks = [_Pair(model, fold, seed) for model in models for fold in folds]
+    answers = iter(run_tasks(tasks, grid, sources=_SOURCES, **how))
+    found = {}
+    for model in models:
+        errors = np.full((len(names), *grid.log_time.shape), np.nan)
+        for pair, fold in zip(pairs, folds, strict=True):
+            left = grid.log_time[fold.test] - next(answers)[0]["log_time"]
+            for out, own in (pair, pair[::-1]):
+                errors[out, fold.test[groups[fold.test] == own]] = left[groups[fold.test] == own]
+        found[model.name] = tuple(errors)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
 class _Task:
     """One fit to one side of a fold, and forecasts of the other side for several sets of known times.
 
@@ -120,6 +173,7 @@ class _Task:
     knowns: Sequence[Flags]  # For each question, devices whose times are known, of shape `(s, d)`
     seed: int
     level: float
+    errors: Reals | None = None  # Residuals that the fit needs, of all kernels, where they are known
 
     @property
     def label(self) -> str:
@@ -141,7 +195,12 @@ class _Task:
     def run(self, data: Grid, asks: Sequence[int]) -> list[Arrays]:
         # The model sees nothing of the held-out side but the profiles and the known times.
         train = data.take(self.fold.kernels.train).on(self.fold.devices.train.tolist())
-        predictor = self.model.fit(train, self.seed)
+        predictor: Predictor
+        if self.errors is not None and isinstance(self.model, Gaussian):
+            errors = self.errors[self.fold.kernels.train]
+            predictor, _ = self.model.fit_with_errors(train, self.seed, None, errors)
+        else:
+            predictor = self.model.fit(train, self.seed)
         return [self._answer(data, predictor, self.knowns[ask]) for ask in asks]
 
     def sound(self, data: Grid, ask: int, arrays: Arrays) -> bool:
@@ -370,7 +429,19 @@ def evaluate_time(
         told = fold.devices.train.tolist()
         sets = [[told] if folds == _DEVICE else probe_sets(d, count, seed) for count in counts]
         asked.append((fold, [np.array([np.isin(np.arange(d), one) for one in each]) for each in sets]))
-    tasks = [_Task(model, fold, knowns, seed, level) for model in models for fold, knowns in asked]
+    known: dict[str, tuple[Reals, ...]] = {}
+    if folds == DEFAULT_FOLDS and len(grid.applications) >= LEAST_APPLICATIONS:
+        shared = [model for model in models if isinstance(model, Gaussian)]
+        rounds = (len(shared) * comb(len(asked), 2), len(models) * len(asked))
+        progress = how.pop("progress", None)
+        tell = (None, None) if progress is None else counted_together(progress, rounds)
+        known = _residuals(shared, grid, seed, progress=tell[0], **how)
+        how["progress"] = tell[1]
+    tasks = [
+        _Task(model, fold, knowns, seed, level, known[model.name][place] if model.name in known else None)
+        for model in models
+        for place, (fold, knowns) in enumerate(asked)
+    ]
     answers = run_tasks(tasks, grid, sources=_SOURCES, **how)
     results = []
     for number, model in enumerate(models):
@@ -482,9 +553,6 @@ def effect_of(point: PointPredictor, grid: Grid, others: Grid, toolchain: Toolch
     return Effect(toolchain.compiler, toolchain.options, len(known), middle, low, high)
 
 
-LEAST_APPLICATIONS = 4
-"""Fewer leave too few when one is held out, and one more to tell how sure the rest is."""
-
 _MOST_PROBES = 2
 _ERRORS = ("protocol", "seed", "level", "baselines", "bootstrap", "results", "noise_floor", "always_the_same")
 _IN_PARTS = ("applications", "devices", "slowdown_mean_without", "against_baseline")
@@ -504,7 +572,7 @@ def train_time(
         raise InputError.of(where=dataset.label, expected=expected, found=found)
     probes = range(min(_MOST_PROBES, len(grid.devices) - 1) + 1)
     evaluation = evaluate_time(dataset, [made, *baselines], probes=probes, seed=seed, **how)
-    predictor = made.fit(grid, seed)
+    predictor = _fitted(made, grid, seed, evaluation.results[0])
     toolchains = tuple(sorted(set(_toolchains(dataset, grid))))
     # What it changes to profile with the toolchain of the bundled dataset, where that is another one.
     bundled = bundled_dataset()
@@ -532,6 +600,17 @@ def train_time(
         errors=_errors(evaluation, model),
     )
     return TrainedTimeModel(card, predictor)
+
+
+def _fitted(model: Gaussian, grid: Grid, seed: int, result: Result) -> GaussianPredictor:
+    """The model fitted to all, with the residuals that its evaluation without probes has found."""
+    if model.refit is not None or len(result.outcomes) != 1:
+        return model.fit(grid, seed)
+    (outcome,) = result.outcomes
+    errors = np.full(grid.log_time.shape, np.nan)
+    errors[outcome.rows] = outcome.measured - outcome.centre
+    unseen = fit_unseen(grid, seed) if enough_devices(grid) else None
+    return model.fit_with_errors(grid, seed, unseen, errors)[0]
 
 
 def _errors(evaluation: TimeEvaluation, model: str) -> dict[str, Any]:

@@ -311,6 +311,11 @@ class Gaussian:
         """Name of the point model."""
         return self.point.name
 
+    @property
+    def refitted(self) -> PointModel:
+        """What is fitted for out-of-fold residuals."""
+        return self.refit or self.point
+
     def fit(self, grid: Grid, seed: int) -> GaussianPredictor:
         """Fit the point model to all applications but each in turn, and to all of them."""
         # Imported here and below: predicting needs it not.
@@ -321,14 +326,18 @@ class Gaussian:
         return self.fit_with_errors(grid, seed, unseen)[0]
 
     def fit_with_errors(
-        self, grid: Grid, seed: int, unseen: UnseenDevices | None
+        self, grid: Grid, seed: int, unseen: UnseenDevices | None, errors: Reals | None = None
     ) -> tuple[GaussianPredictor, Reals]:
-        """The same with what predicts other devices as it is given; also the out-of-fold errors."""
+        """The same with what predicts other devices as it is given; also the out-of-fold errors.
+
+        These are found, too, where they are not known.
+        """
         from threadpoolctl import threadpool_limits
 
         # Threads of BLAS take longer to agree than these small matrices take.
         with threadpool_limits(1):
-            errors = out_of_fold_residuals(self.refit or self.point, grid, seed)
+            if errors is None:
+                errors = out_of_fold_residuals(self.refitted, grid, seed)
             point, covariance = self.point.fit(grid, seed), covariance_of(errors, grid)
             quantiles = _quantiles(errors, grid, seed)
             return GaussianPredictor(grid.devices, point, covariance, quantiles, unseen), errors

@@ -123,6 +123,9 @@ class Variant(NamedTuple):
 
 
 VARIANTS = tuple(map(Variant._make, product((False, True), (4.0, 6.0), (0.3, 0.6))))
+_ORDER = (0, 1, 3, 2, 6, 7, 5, 4)
+"""An order of the variants in which each differs from the one before in one thing alone."""
+
 _FORMS = tuple(dict.fromkeys(variant.form for variant in VARIANTS))
 
 
@@ -212,11 +215,13 @@ def log_sum(parts: Reals) -> tuple[Reals, Reals]:
     return (most + np.log(total))[:, 0], shares
 
 
-def fit_coefficients(data: Data, robustness: float) -> tuple[Reals, Reals]:
+def fit_coefficients(
+    data: Data, robustness: float, near: tuple[Reals, Reals] | None = None
+) -> tuple[Reals, Reals]:
     """Fit by penalized pseudo-Huber loss of the logarithms.
 
     Logarithms of what a unit of each term costs on each device ``(t, d)``, and the strength of each modifier
-    ``(b,)``.
+    ``(b,)``. The search begins at coefficients that are `near`, or at those that need no search.
     """
     # Imported here: predicting needs no SciPy.
     from scipy.optimize import minimize
@@ -255,7 +260,12 @@ def fit_coefficients(data: Data, robustness: float) -> tuple[Reals, Reals]:
         by_strengths = by_strengths + 2 * _MODIFIER_RIDGE * strengths
         return value, np.concatenate([by_overall, by_terms.ravel(), by_strengths])
 
-    first = np.concatenate([start, np.repeat(start, d), np.zeros(data.modifiers.shape[1])])
+    terms, strengths = np.repeat(start, d).reshape(t, d), np.zeros(data.modifiers.shape[1])
+    overall = start
+    if near is not None:
+        terms, strengths = near
+        overall = np.mean([terms[:, group].mean(axis=1) for group in groups], axis=0)
+    first = np.concatenate([overall, terms.ravel(), strengths])
     # Threads of BLAS take longer to agree than these small vectors take.
     with threadpool_limits(1):
         best = minimize(loss, first, jac=True, method="L-BFGS-B", options={"maxiter": _STEPS})
@@ -340,6 +350,10 @@ class Physical:
             form: Data(loads(quantities, gpu, form), modifiers, masks, grid.log_time, weights, groups)
             for form in _FORMS
         }
-        found = [fit_coefficients(data[variant.form], variant.robustness) for variant in VARIANTS]
-        terms, strengths = map(np.stack, zip(*found, strict=True))
+        found: dict[int, tuple[Reals, Reals]] = {}
+        near = None
+        for place in _ORDER:
+            variant = VARIANTS[place]
+            found[place] = near = fit_coefficients(data[variant.form], variant.robustness, near)
+        terms, strengths = map(np.stack, zip(*(found[place] for place in sorted(found)), strict=True))
         return PhysicalPredictor(gpu, masks, centre, scale, terms, strengths)
