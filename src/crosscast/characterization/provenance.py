@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from crosscast.characterization.engine.counts import Counts
 from crosscast.characterization.frontend import Frontend
 from crosscast.kernel import Argument, Launch, Parameter, Program
 
@@ -22,6 +23,11 @@ def describe_launch(launch: Launch, parameters: Sequence[Parameter], threads: in
         "threads": threads,
         "arguments": [_describe(p, a) for p, a in zip(parameters, launch.args, strict=True)],
     }
+
+
+def work_counts(counts: Counts) -> dict[str, Any]:
+    """What a launch did, for a verdict on it (docs/metrics.md): operations, bytes, instructions by class."""
+    return {**dict(sorted(counts.work.items())), "instructions": dict(sorted(counts.classes.items()))}
 
 
 def describe_program(program: Program, compiled: Frontend) -> dict[str, Any]:

@@ -32,7 +32,7 @@ from crosscast.characterization.instrumentation.instrument import instrument
 from crosscast.characterization.instrumentation.instrumented import Instrumented, Switches
 from crosscast.characterization.metrics import compute_metrics
 from crosscast.characterization.options import Options, Progress
-from crosscast.characterization.provenance import describe_launch, describe_program
+from crosscast.characterization.provenance import describe_launch, describe_program, work_counts
 from crosscast.errors import KernelFault, LaunchError
 from crosscast.kernel import Kernel, Launch
 from crosscast.profile import MetricValue, Profile
@@ -87,7 +87,7 @@ def characterize_launch(launch: Launch, *, invocation: int = 0, options: Options
             "metrics": metrics_s,
             "metrics_cpu": metrics_cpu_s,
         },
-        launch=describe_launch(launch, parameters, ran.threads),
+        launch=describe_launch(launch, parameters, ran.threads) | {"work": work_counts(ran.counts)},
         program=describe_program(launch.kernel.program, program),
         environment=environment.facts(),
         printed=ran.result.printed,

@@ -16,6 +16,7 @@ from typing import TypeVar
 
 from crosscast.characterization import ir
 from crosscast.characterization.instrumentation.accesses import MemoryAccess
+from crosscast.characterization.instrumentation.inline import parse_call
 from crosscast.characterization.instrumentation.pointers import PointerClass, PointerClasses, address_space
 from crosscast.characterization.instrumentation.regions import Segment
 
@@ -64,6 +65,29 @@ def class_of(instruction: ir.Instruction) -> str:
     return known or "alu"
 
 
+_ARITHMETIC = frozenset("fadd fsub fmul fdiv frem".split())
+_FUSED = re.compile(r"llvm\.(fma|fmuladd)\.|_Z3(fma|mad)")
+_PRECISIONS = {"half": "half", "bfloat": "half", "float": "single", "double": "double"}
+_OF_REALS = re.compile(r"(?:<\d+ x )?(half|bfloat|float|double)>?")
+
+
+def work_of(instruction: ir.Instruction) -> dict[str, int]:
+    """Floating-point operations by precision, or elements that a mathematical function computes.
+
+    A multiply-add is two operations, as in the peak rates of data sheets; a comparison or conversion is none.
+    """
+    reals = _OF_REALS.fullmatch(instruction.type)
+    if reals is None or instruction.accesses:
+        return {}
+    if instruction.opcode in _ARITHMETIC:
+        return {f"flops_{_PRECISIONS[reals[1]]}": instruction.width}
+    if instruction.opcode != "call" or not instruction.text:
+        return {}
+    if _FUSED.match(parse_call(instruction).name):
+        return {f"flops_{_PRECISIONS[reals[1]]}": 2 * instruction.width}
+    return {"function_elements": instruction.width}
+
+
 Key = TypeVar("Key")
 
 
@@ -79,6 +103,8 @@ class Tally:
     reads: Counter[str] = field(default_factory=Counter)
     writes: Counter[str] = field(default_factory=Counter)
     plain: Counter[str] = field(default_factory=Counter)
+    # Floating-point operations by precision, elements of mathematical functions, and bytes by address space
+    work: Counter[str] = field(default_factory=Counter)
     private: int = 0  # Load and store instructions to private memory
     barriers: int = 0  # Barriers hit
 
@@ -100,6 +126,7 @@ class Tally:
         _add_counters(self.reads, other.reads, times)
         _add_counters(self.writes, other.writes, times)
         _add_counters(self.plain, other.plain, times)
+        _add_counters(self.work, other.work, times)
         self.private += other.private * times
         self.barriers += other.barriers * times
 
@@ -126,11 +153,18 @@ class BlockCosts(Tally):
         self.opcodes[instruction.opcode] += 1
         self.widths[instruction.width] += 1
         self.classes[class_of(instruction)] += 1
+        self.work.update(work_of(instruction))
         plain = instruction.opcode in ("load", "store")
         if plain and not instruction.accesses:
             self.private += 1
         for access in instruction.accesses:
             cls = classes.of(access.pointer, access.pointer_type)
+            if cls.place != "private":
+                # How far a copy goes that has no fixed length is known while it runs, and not here.
+                sized = access.nbytes * (1 + (access.kind == "read-write"))
+                space = "generic" if cls.place == "dynamic" else space_name(access, cls)
+                known = sized and not access.repeated
+                self.work.update({f"{space}_bytes": sized} if known else {"unsized_accesses": 1})
             if cls.place in ("dynamic", "private") or access.repeated:
                 self.private += plain and cls.place == "private"
                 continue
