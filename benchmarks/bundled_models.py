@@ -23,6 +23,7 @@ def make(name: str, recipe: Recipe, data: Path) -> None:
             dataset = str(Path(folder) / recipe.source)
             _run("dataset", "import", recipe.source, str(data / recipe.files), "--out", dataset)
         named = ["--model", recipe.model] if recipe.model else []
+        named += ["--held-out", ",".join(recipe.held_out.split())] if recipe.held_out else []
         _run("train", recipe.question, dataset, *named, "--out", str(BUNDLED / name), "--cache", "none")
         if name == BASE:
             write_training(read_dataset(dataset), BUNDLED / name)

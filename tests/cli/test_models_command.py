@@ -74,3 +74,20 @@ def test_samples_are_for_the_model_that_is_said(capsys: Output) -> None:
     captured = capsys.readouterr()
     assert "model multicore-boards: " in captured.err
     assert "A new kernel must be run once at" in captured.out
+
+
+def test_runs_at_clocks_of_a_gpu_find_the_model_that_knows_them(capsys: Output, tmp_path: Path) -> None:
+    runs = tmp_path / "runs.csv"
+    assert main(["choose", "sample", "--model", "gpu-clocks", "--template", str(runs)]) == 0
+    capsys.readouterr()
+    heads, *rows = runs.read_text().splitlines()
+    assert heads.endswith(",time_s,power_w")
+    times = (("0.02", "200"), ("0.05", "60"))
+    made = [
+        row.removesuffix(",,") + f",{time},{power}" for row, (time, power) in zip(rows, times, strict=True)
+    ]
+    runs.write_text("\n".join([heads, *made]))
+    assert main(["choose", "configuration", str(runs), "--power-cap", "100"]) == 0
+    captured = capsys.readouterr()
+    assert "model gpu-clocks: " in captured.err
+    assert "titanx" in captured.out

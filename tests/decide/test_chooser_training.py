@@ -129,6 +129,18 @@ def test_the_card_says_what_was_learned_and_how_good_that_is() -> None:
     assert again.card == card
 
 
+def test_some_programs_can_be_learned_from_alone() -> None:
+    surfaces = made_surfaces(5)
+    states: list[State] = []
+    tested = ["app1", "app3"]
+    trained = train_configuration(surfaces, "published-log", held_out=tested, progress=states.append)
+    assert trained.card.training["names"] == [f"app{number}" for number in range(5)]
+    assert list(trained.card.errors["by_program"]) == tested
+    assert states[-1].total == 4
+    with pytest.raises(InputError, match=r"held_out: expected some of app0, .*, found 'app9'"):
+        train_configuration(surfaces, "published-log", held_out=["app9"])
+
+
 def test_fits_for_errors_and_for_choices_are_counted_together(tmp_path: Path) -> None:
     states: list[State] = []
     train_configuration(made_surfaces(4), "published-log", progress=states.append, cache=tmp_path)

@@ -97,6 +97,7 @@ def configuration(
     model: Model = None,
     without: Without = None,
     samples: str | None = None,
+    held_out: Names | None = None,
     devices: Devices = None,
     power_domain: str | None = None,
     run: RunOptions = RUN,
@@ -110,6 +111,9 @@ def configuration(
         Configurations at which a new kernel is run first, such as
         `node:cpu_cap_w=120,gpu_cap_w=260;node:cpu_cap_w=65,gpu_cap_w=100`; by default the two most
         informative ones.
+    held_out
+        Applications that are held out in turn to measure the errors, separated by commas; by default all.
+        Microbenchmarks, say, are to be learned from and are not what a model is asked about.
     power_domain
         Power domain that is capped; by default the node, or the sum of all domains.
     """
@@ -122,6 +126,7 @@ def configuration(
         run,
         output,
         samples=samples,
+        held_out=held_out,
         devices=devices,
         power_domain=power_domain,
     )

@@ -240,6 +240,7 @@ def evaluate_machine(
     weighting: Weighting = "time",
     together: Sequence[Sequence[str]] = (),
     duplicates_too: bool = True,
+    held_out: Sequence[str] | None = None,
     budget: int | None = None,
     curve: Sequence[int] = CURVE,
     seed: int = 0,
@@ -247,13 +248,15 @@ def evaluate_machine(
 ) -> MachineChoices:
     """Fit methods, samples included, to all applications but one, let them choose there, and score it.
 
-    `how` is as `run_tasks` takes it: ``progress``, ``cache``, ``jobs``.
+    `held_out` are left out in turn, by default all; the others are always learned from. `how` is as
+    `run_tasks` takes it: ``progress``, ``cache``, ``jobs``.
     """
     check_seed(seed)
     check_weighting(weighting)
     names = [method.name for method in methods]
     check_names(names, "methods")
-    programs, budgets = surfaces.applications, (*curve, len(surfaces.space) if budget is None else budget)
+    programs = tuple(held_out or surfaces.applications)
+    budgets = (*curve, len(surfaces.space) if budget is None else budget)
     if len(programs) < 2:
         expected, found = "at least 2 programs to leave one out", ", ".join(programs) or "none"
         raise InputError.of(where=surfaces.label, expected=expected, found=found)

@@ -28,9 +28,12 @@ from crosscast.prediction.configuration.artefact import (
 )
 from crosscast.prediction.configuration.data import ConfigurationModel, Surfaces, machines_of, power_totals
 from crosscast.prediction.configuration.models import DEFAULT_MODEL, model_named
+from crosscast.prediction.warnings import format_names
 
 _LEAST_PROGRAMS = 3
 """Fewer leave too few to train on when one is held out."""
+
+_MOST_NAMED = 20
 
 _CARD_METRICS = ("method", "protocol", *METRICS, "confidence", "programs_above", "intervals")
 
@@ -85,6 +88,7 @@ def errors_left_out(
     model: ConfigurationModel,
     *,
     samples: Sequence[Configuration] | Sampler = two_samples,
+    held_out: Sequence[str] | None = None,
     level: float = 0.9,
     seed: int = 0,
     **how: Any,
@@ -92,12 +96,13 @@ def errors_left_out(
     """Errors on applications that a model was not fitted to, as a JSON object; what is not known is null.
 
     Root mean squares of logarithms, medians of absolute errors over true values, shares within the intervals;
-    applications weigh the same. `how` is as `run_tasks` takes it.
+    applications weigh the same. `held_out` are held out in turn, by default all. `how` is as `run_tasks`
+    takes it.
     """
     sampler = sampler_of(surfaces, samples)
     tasks = [
         ErrorTask(name, model, sampler(surfaces.take(~surfaces.rows_of([name])), seed), level, seed)
-        for name in surfaces.applications
+        for name in held_out or surfaces.applications
     ]
     done = run_tasks(tasks, surfaces, sources=SOURCES, **how)
     found = {task.held_out: each for task, (each,) in zip(tasks, done, strict=True) if len(each["time"])}
@@ -147,18 +152,24 @@ def train_configuration(
     model: str = DEFAULT_MODEL,
     *,
     samples: Sequence[Configuration] | None = None,
+    held_out: Sequence[str] | None = None,
     power_domain: str | None = None,
     seed: int = 0,
     progress: Progress | None = None,
     **how: Any,
 ) -> TrainedConfigurationModel:
-    """Fit a model to a machine's kernels, and measure it with each application left out in turn.
+    """Fit a model to a machine's kernels, and measure it with applications left out in turn, by default all.
 
     `how` is as `run_tasks` takes it: ``cache``, ``jobs``.
     """
     check_seed(seed)
     made = model_named(model)
     programs, space = surfaces.applications, surfaces.space
+    for name in held_out or ():
+        if name not in programs:
+            known = format_names(programs, _MOST_NAMED)
+            raise InputError.of(where="held_out", expected=f"some of {known}", found=repr(name))
+    tested = programs if held_out is None else tuple(held_out)
     if len(programs) < _LEAST_PROGRAMS:
         expected = f"at least {_LEAST_PROGRAMS} applications to train and test a model"
         raise InputError.of(where=surfaces.label, expected=expected, found=", ".join(programs))
@@ -169,8 +180,8 @@ def train_configuration(
     names = [name for name in (model, f"{model}-strict", f"{model}+fl") if name in method_names(space)]
     rounds: Sequence[Progress | None] = (None, None)
     if progress is not None:
-        rounds = counted_together(progress, (len(programs), len(programs) if names else 0))
-    how |= {"samples": wanted, "seed": seed}
+        rounds = counted_together(progress, (len(tested), len(tested) if names else 0))
+    how |= {"samples": wanted, "held_out": tested, "seed": seed}
     errors = errors_left_out(surfaces, made, progress=rounds[0], **how)
     choices: list[dict[str, Any]] = []
     if names:

@@ -54,6 +54,7 @@ class Recipe(_Described, frozen=True, kw_only=True, forbid_unknown_fields=True):
     source: str  # Name of an importer, or of a dataset that comes with Crosscast
     files: str = ""  # What the importer reads, in the folder of the public data
     model: str | None = None  # Name of the kind of model; the question's default by default
+    held_out: str = ""  # Applications of which the errors are, with spaces between; all by default
 
 
 @cache
