@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from crosscast.data.views import join
     from crosscast.decide.colocation import choose_colocation as colocate
     from crosscast.decide.selector import Selector
-    from crosscast.forecasting import predict
+    from crosscast.forecasting import explain, predict
     from crosscast.kernel import Image, Kernel, Launch, Local, Parameter, Program, Sampler
     from crosscast.measure.regions.file import read_history
     from crosscast.measure.regions.recorder import ProfiledQueue, profiled
@@ -74,6 +74,7 @@ __all__ = [
     "errors",
     "evaluate",
     "expect_close",
+    "explain",
     "join",
     "load_model",
     "predict",
@@ -120,6 +121,7 @@ _HOMES = {
     "device_named": "crosscast.data.devices:device_named",
     "evaluate": "crosscast.questions:evaluate",
     "expect_close": "crosscast.suite.application:expect_close",
+    "explain": "crosscast.forecasting:explain",
     "join": "crosscast.data.views:join",
     "load_model": "crosscast.prediction.named_models:load_model",
     "predict": "crosscast.forecasting:predict",

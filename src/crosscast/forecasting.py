@@ -17,11 +17,12 @@ from crosscast.prediction.named_models import load_model, named_models
 from crosscast.profile import Profile
 
 if TYPE_CHECKING:
+    from crosscast.decide.verdict import Verdict, Verdicts
     from crosscast.device import Device
     from crosscast.prediction.named_models import NamedModel, Question
     from crosscast.prediction.time.forecast import TimeForecast
 
-__all__ = ["Recorded", "first_fit", "models_for", "named_devices", "predict", "read_profiles"]
+__all__ = ["Recorded", "explain", "first_fit", "models_for", "named_devices", "predict", "read_profiles"]
 
 Thing = TypeVar("Thing")
 
@@ -173,6 +174,78 @@ def _values(text: str) -> list[object]:
     except ValueError:
         return [json.loads(line) for line in text.splitlines() if line.strip()]
     return whole if isinstance(whole, list) else [whole]
+
+
+def explain(kernels: Asked | Sequence[Asked], devices: Sequence[str | Device] | None = None) -> Verdicts:
+    """Say what bounds kernels on devices: memory, compute, launch or latency; why, and what to try.
+
+    This is what ``crosscast explain`` does: it looks at profiles and data sheets alone, and is no forecast.
+
+    Parameters
+    ----------
+    kernels
+        As of `crosscast.predict`.
+    devices
+        Names of devices in the catalogue, or descriptions; by default h100-sxm, rtx4090 and epyc-9654.
+
+    Returns
+    -------
+    Verdicts
+        A row for each launch and device: ``bound``, how long each limit takes in seconds, and ``why``.
+        ``verdicts`` has for each also ``notes`` and ``advice``.
+
+    Raises
+    ------
+    InputError
+        If a file or device is not known, or lacks a number that is needed.
+    KernelFault, CompileError, UnsupportedError
+        If a kernel cannot be characterized.
+
+    Examples
+    --------
+    >>> import crosscast
+    >>> found = crosscast.explain("bundled", ["rtx4090"])
+    >>> found.verdicts[0].bound
+    'launch'
+    """
+    # Imported here: what predicts needs neither.
+    from crosscast.data.devices import device_named
+    from crosscast.decide.verdict import DEVICES, verdicts_of
+
+    asked = [kernels] if isinstance(kernels, Asked) else kernels
+    profiles = [profile for each in asked for profile in _profiles(each)[0]]
+    named = DEVICES if devices is None else devices
+    return verdicts_of(profiles, [device_named(each) if isinstance(each, str) else each for each in named])
+
+
+def verdicts_beside(
+    forecast: TimeForecast, profiles: Sequence[Profile], devices: Mapping[str, Device]
+) -> list[Verdict | None]:
+    """For each kernel of a forecast, what bounds its longest launch on the recommended device.
+
+    ``None`` where a metric or a number of the data sheet is missing.
+    """
+    # Imported here: models of times bring NumPy.
+    from crosscast.decide.verdict import amounts_of, verdict_of
+    from crosscast.prediction.time.data import kernel_key
+
+    longest: dict[object, Profile] = {}
+    for each in profiles:
+        first = longest.setdefault(kernel_key(each), each)
+        if _instructions(each) > _instructions(first):
+            longest[kernel_key(each)] = each
+    found: list[Verdict | None] = []
+    for profile, choice in zip(longest.values(), forecast.recommended, strict=True):
+        amounts = amounts_of(profile)
+        try:
+            found.append(None if amounts is None else verdict_of(amounts, devices[choice.device]))
+        except InputError:
+            found.append(None)
+    return found
+
+
+def _instructions(profile: Profile) -> float:
+    return profile.metrics.get("total_instruction_count") or 0.0
 
 
 Loaded = Iterable[tuple["NamedModel | None", Any]]

@@ -18,6 +18,7 @@ __all__ = [
     "format_count",
     "format_elapsed",
     "format_hertz",
+    "format_quantity",
     "format_seconds",
     "megahertz",
     "microseconds",
@@ -42,6 +43,8 @@ _BYTE_STEPS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "
 _BYTE_SUFFIXES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _ELAPSED_UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 _ELAPSED_NAMES = {"s": "seconds", "min": "minutes", "h": "hours", "d": "days"}
+_PREFIX_STEPS = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
+_WORD_STEPS = ((1e12, " trillion"), (1e9, " billion"), (1e6, " million"), (1.0, ""))
 _FEWEST = 3.0
 """A span has so many of its unit at least."""
 
@@ -95,6 +98,25 @@ def format_bytes_per_second(rate: float) -> str:
     ('41.2 GB/s', '3.35 TB/s')
     """
     return _scaled(rate, _RATE_STEPS)
+
+
+def format_quantity(value: float, unit: str) -> str:
+    """Write an amount for people, with a decimal prefix and three significant digits.
+
+    Examples
+    --------
+    >>> format_quantity(12e6, "B"), format_quantity(8.2e12, "flop/s"), format_quantity(512, "B")
+    ('12 MB', '8.2 Tflop/s', '512 B')
+    >>> format_quantity(14_242_880, "instructions"), format_quantity(1, "work-groups")
+    ('14.2 million instructions', '1 work-group')
+    """
+    is_word = unit.endswith("s") and "/" not in unit
+    steps = _WORD_STEPS if is_word else _PREFIX_STEPS
+    scale, name = next((step for step in steps if value >= step[0]), steps[-1])
+    if is_word:
+        number = f"{value / scale:.3g}" if name else f"{value:,.0f}"
+        return f"{number}{name} {unit.removesuffix('s') if value == 1 else unit}"
+    return f"{value / scale:.3g} {name}{unit}"
 
 
 def _scaled(value: float, steps: Sequence[tuple[float, str]]) -> str:

@@ -60,6 +60,10 @@ COMMANDS = {
         "crosscast.cli.predict:app",
         "Predict run time, relative time, or slowdowns of co-runners, with prediction intervals.",
     ),
+    "explain": (
+        "crosscast.cli.explain:explain",
+        "Say what bounds a kernel on a device: memory, compute, launch or latency; why, and what to try.",
+    ),
     "choose": (
         "crosscast.cli.choose:app",
         "Choose device, clocks, caps or threads for a kernel under a power cap, from two sample runs.",

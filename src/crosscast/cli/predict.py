@@ -32,6 +32,7 @@ from crosscast.errors import InputError
 if TYPE_CHECKING:
     from crosscast.cli.characterize import Direct
     from crosscast.data.corun import Solo
+    from crosscast.decide.verdict import Verdict
     from crosscast.device import Device
     from crosscast.forecasting import Loaded, Recorded
     from crosscast.prediction.corun.artefact import TrainedCoRunModel
@@ -131,7 +132,7 @@ def time(
     """
     output.check()
     models = models_for(model, "time")
-    batch, recorded = _batch((file, *more), launch, application, kernel, invocations)
+    profiles, batch, recorded = _batch((file, *more), launch, application, kernel, invocations)
 
     def predicted(trained: TrainedTimeModel) -> TimeForecast:
         known = [device.key for device in trained.devices]
@@ -142,12 +143,38 @@ def time(
     found = found.with_recorded(recorded)
     _warn_about(zip(found.labels, found.warnings, strict=True))
     # Imported here: `--help` needs no NumPy.
+    from crosscast.forecasting import verdicts_beside
     from crosscast.report.prediction import predictions_report
 
+    described = {each.key: each for each in (*trained.devices, *_described(devices, device_file, trained))}
+    verdicts = verdicts_beside(found, profiles, described)
     output.show(
-        lambda: _all("kernels", found.to_dict()["kernels"], trained.card),
-        lambda: predictions_report(found, trained.card, len(probe)),
+        lambda: _all("kernels", _with_verdicts(found, verdicts), trained.card),
+        lambda: predictions_report(found, trained.card, len(probe), verdicts),
+        lambda: _roofline(verdicts),
     )
+
+
+def _described(named: Sequence[str] | None, files: Sequence[Path], trained: TrainedTimeModel) -> list[Device]:
+    """Descriptions of the devices that the model does not know."""
+    chosen = _chosen(named, files, [device.key for device in trained.devices])
+    return [each for each in chosen or () if not isinstance(each, str)]
+
+
+def _with_verdicts(found: TimeForecast, verdicts: Sequence[Verdict | None]) -> list[dict[str, Any]]:
+    return [
+        {**kernel, "verdict": verdict and verdict.to_dict()}
+        for kernel, verdict in zip(found.to_dict()["kernels"], verdicts, strict=True)
+    ]
+
+
+def _roofline(verdicts: Sequence[Verdict | None]) -> Mapping[str, Any]:
+    # Imported here: a page of tables alone needs no matplotlib.
+    from crosscast.report.figures import require_matplotlib
+    from crosscast.report.verdict import roofline_figures
+
+    require_matplotlib()
+    return roofline_figures([each for each in verdicts if each is not None])
 
 
 @app.command
@@ -330,7 +357,7 @@ def _batch(
     application: str | None,
     kernel: str | None,
     invocations: int | None,
-) -> tuple[ProfileBatch, Recorded]:
+) -> tuple[list[Profile], ProfileBatch, Recorded]:
     from crosscast.cli.files import read_profiles
     from crosscast.prediction.time.data import ProfileBatch
 
@@ -340,9 +367,14 @@ def _batch(
         found, times = read_profiles(file, launch.direct(kernel))
         profiles += found
         recorded.update(times)
-    profiles = _only("--application", application, profiles, [each.application or "" for each in profiles])
-    profiles = _only("--kernel", kernel, profiles, [each.kernel for each in profiles])
-    return ProfileBatch.of(profiles, invocations=invocations), recorded
+    profiles = only_named(profiles, application, kernel)
+    return profiles, ProfileBatch.of(profiles, invocations=invocations), recorded
+
+
+def only_named(profiles: list[Profile], application: str | None, kernel: str | None) -> list[Profile]:
+    """Those of an application and a kernel; all for ``None``."""
+    found = _only("--application", application, profiles, [each.application or "" for each in profiles])
+    return _only("--kernel", kernel, found, [each.kernel for each in found])
 
 
 def _only(option: str, name: str | None, profiles: list[Profile], names: Sequence[str]) -> list[Profile]:

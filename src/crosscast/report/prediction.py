@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from crosscast.decide.verdict import Verdict
 from crosscast.prediction.time.artefact import TimeCard
 from crosscast.prediction.time.forecast import Recommendation, TimeForecast
-from crosscast.report.document import Part, Report, Table
+from crosscast.report.document import Part, Report, Table, Text
 from crosscast.report.numbers import level_percent, percent, probability, times
+from crosscast.report.verdict import verdict_lines
 from crosscast.units import format_count, format_seconds
 
 
-def predictions_report(forecast: TimeForecast, card: TimeCard, probes: int) -> Report:
-    """What was predicted, by a model with this card, of kernels measured on so many devices."""
+def predictions_report(
+    forecast: TimeForecast, card: TimeCard, probes: int, verdicts: Sequence[Verdict | None] = ()
+) -> Report:
+    """What was predicted, by a model with this card, of kernels measured on so many devices.
+
+    Verdicts are on the recommended devices.
+    """
     parts: list[Part] = []
     for row, label in enumerate(forecast.labels):
+        verdict = verdicts[row] if verdicts else None
+        if verdict is not None:
+            parts += [Text(verdict_lines(verdict, float(forecast.centre[row].min()))), ""]
         parts += [_table(forecast, row, label), _advice(forecast.recommended[row]), ""]
     return Report(
         [*parts, *_comparison(forecast), f"{card.model}, {trained_on(card)}", *held_out_errors(card, probes)]

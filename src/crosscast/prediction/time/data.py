@@ -46,6 +46,12 @@ class Toolchain:
         return cls(str(program.get("compiler") or program.get("tool") or ""), tuple(options))
 
 
+def kernel_key(profile: Profile) -> tuple[str, str, str, str]:
+    """What launches of one kernel at one size have in common: a row of a batch."""
+    program = str(profile.program.get("sha256") or "")
+    return profile.application or "", profile.kernel, profile.size or "", program
+
+
 @dataclass(frozen=True, eq=False)
 class ProfileBatch:
     """Profiles of ``n`` kernels, each at a size: all that a model is told of them."""
@@ -80,9 +86,7 @@ class ProfileBatch:
             raise InputError.of(where="invocations", expected="at least 1", found=invocations)
         launches: dict[tuple[str, str, str, str], list[Profile]] = {}
         for each in profiles:
-            program = str(each.program.get("sha256") or "")
-            key = (each.application or "", each.kernel, each.size or "", program)
-            launches.setdefault(key, []).append(each)
+            launches.setdefault(kernel_key(each), []).append(each)
         if not launches:
             raise InputError.of(where="profiles", expected="at least one", found="none")
         means = []

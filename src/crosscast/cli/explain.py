@@ -1,0 +1,60 @@
+"""``crosscast explain``: what bounds kernels on devices, and what to try."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from crosscast.cli.options import OUTPUT, Application, Kernel, Names, Output, Repeated
+from crosscast.cli.predict import LAUNCH, LaunchWords, only_named
+
+__all__ = ["explain"]
+
+
+def explain(
+    file: Path,
+    /,
+    *more: Path,
+    devices: Annotated[Names | None, Parameter(show_default=False)] = None,
+    device_file: Annotated[tuple[Path, ...], Repeated] = (),
+    kernel: Kernel = None,
+    application: Application = None,
+    launch: LaunchWords = LAUNCH,
+    output: Output = OUTPUT,
+) -> None:
+    """Say what bounds a kernel on a device: memory, compute, launch or latency; why, and what to try.
+
+    The answer comes from the profile and the device's data sheet alone (docs/verdicts.md). It is no forecast,
+    which is what `crosscast predict` makes. FILE is what that takes.
+
+    Parameters
+    ----------
+    file
+        What to explain.
+    more
+        Further files.
+    devices
+        Devices of the catalogue, separated by commas (`crosscast devices --catalogue`); by default h100-sxm,
+        rtx4090 and epyc-9654.
+    device_file
+        Data sheet (TOML) of a further device; may be repeated.
+    """
+    output.check()
+    # Imported here: `--help` needs no NumPy.
+    from crosscast.cli.files import read_profiles
+    from crosscast.data.devices import device_named, read_device
+    from crosscast.decide.verdict import DEVICES, verdicts_of
+
+    named = devices if devices is not None else () if device_file else DEVICES
+    chosen = [*map(device_named, named), *map(read_device, device_file)]
+    profiles = [each for path in (file, *more) for each in read_profiles(path, launch.direct(kernel))[0]]
+    found = verdicts_of(only_named(profiles, application, kernel), chosen)
+    from crosscast.report.verdict import roofline_figures, verdicts_report
+
+    output.show(
+        lambda: {"verdicts": [each.to_dict() for each in found.verdicts]},
+        lambda: verdicts_report(found),
+        lambda: roofline_figures(found.verdicts),
+    )

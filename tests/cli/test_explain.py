@@ -1,0 +1,95 @@
+"""``crosscast explain``, and the verdict that ``crosscast predict`` begins with."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from crosscast.cli import main
+from crosscast.decide.verdict import DEVICES
+from support.commands import Command, Output
+
+ROOT = Path(__file__).parents[2]
+VECADD = [
+    str(ROOT / "examples" / "vecadd.cl"),
+    *["--global", "1048576", *["--arg", "float:1048576"] * 3, "--arg", "int=1048576"],
+]
+
+explain = Command.of("explain")
+
+
+def test_the_verdict_comes_before_any_table(capsys: Output) -> None:
+    lines = explain.text(capsys, *VECADD, "--devices", "gtx1080").splitlines()
+    assert lines[0] == "What bounds these kernels"
+    assert lines[2].startswith("vecadd on gtx1080 is bound by memory: 12.6 MB at 320 GB/s take about 39.3 µs")
+    assert lines[3] == "It does 0.083 flop for each byte that has to be moved; gtx1080 balances at 28."
+    assert lines[4].startswith("Try ")
+    assert "How long each limit alone takes" in lines[6]
+
+
+def test_json_has_what_the_sentences_say(capsys: Output) -> None:
+    found = explain.answer(capsys, *VECADD)["verdicts"]
+    assert [each["device"] for each in found] == list(DEVICES)
+    for each in found:
+        assert each["limits_s"][each["bound"]] == max(each["limits_s"].values())
+        assert each["flops"] == 1 << 20
+        assert each["text"].startswith(f"vecadd on {each['device']} is bound by {each['bound']}")
+
+
+def test_several_files_and_a_data_sheet_of_ones_own(capsys: Output, tmp_path: Path) -> None:
+    sheet = tmp_path / "mine.toml"
+    sheet.write_text(
+        'device = "mine"\ntype = "gpu"\nclock_hz = 1e9\ncores = 1024\ncompute_units = 8\n'
+        "peak_flop_per_s = 2.048e12\nbandwidth_bytes_per_s = 1e11\n"
+    )
+    files = [str(ROOT / "examples" / f"{name}.toml") for name in ("matmul", "reduce")]
+    found = explain.answer(capsys, *files, "--device-file", sheet, "--kernel", "matmul")["verdicts"]
+    assert [(each["kernel"], each["device"], each["bound"]) for each in found] == [
+        ("matmul", "mine", "compute")
+    ]
+
+
+def test_the_page_has_the_roofline(capsys: Output, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    page = tmp_path / "page.html"
+    explain.text(capsys, *VECADD, "--html", page)
+    text = page.read_text()
+    assert "Roofline: what each device can at most do" in text
+    assert "data:image/svg+xml" in text
+
+
+def test_a_kernel_without_operations_on_reals_has_no_roofline(capsys: Output, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    text = explain.text(capsys, ROOT / "examples" / "histogram.toml", "--html", page)
+    assert "It does no floating-point operations." in text
+    assert "Roofline" not in page.read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--devices", "rtx409"], "near to which it has rtx4090"),
+        (["--kernel", "add"], "no kernel named 'add'; the kernels there are: vecadd"),
+    ],
+)
+def test_wrong_input_is_one_sentence(capsys: Output, words: list[str], said: str) -> None:
+    assert said in explain.refusal(capsys, *VECADD, *words)
+
+
+def test_a_forecast_begins_with_the_verdict_on_the_recommended_device(capsys: Output, tmp_path: Path) -> None:
+    assert main(["predict", *VECADD]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert " is bound by memory" in lines[0]
+    assert "vecadd" in lines
+    assert main(["predict", *VECADD, "--json", "--html", str(tmp_path / "page.html")]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["verdict"]["device"] == found["recommended"]
+    assert found["verdict"]["text"] == lines[0]
+    assert "Roofline" in (tmp_path / "page.html").read_text()
+
+
+def test_a_forecast_without_a_verdict_is_a_forecast(capsys: Output) -> None:
+    assert main(["predict", *VECADD, "--devices", "knl", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["recommended"] == "knl"
+    assert found["verdict"] is None, "no bandwidth is known"

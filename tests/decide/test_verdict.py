@@ -1,0 +1,238 @@
+"""Verdicts: what bounds a kernel on a device, against cases whose answer is known, and laws of limits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import crosscast
+from crosscast.data.devices import catalogue, device_named, device_of
+from crosscast.decide.verdict import Amounts, Verdict, amounts_of, verdict_of, verdicts_of
+from crosscast.device import Device
+from crosscast.errors import InputError
+from crosscast.profile import Profile
+
+GPU = device_named("gtx1080")
+CPU = device_named("i7-6700k")
+
+SOURCE = """
+kernel void add(global const float *a, global const float *b, global float *c)
+{ size_t i = get_global_id(0); c[i] = a[i] + b[i]; }
+
+kernel void strided(global const float *a, global float *c, int step)
+{ size_t i = get_global_id(0); c[i * step] = a[i * step]; }
+
+kernel void matmul(global const float *a, global const float *b, global float *c, int n)
+{
+    int x = get_global_id(0), y = get_global_id(1);
+    float sum = 0;
+    for (int k = 0; k < n; k++) sum += a[y * n + k] * b[k * n + x];
+    c[y * n + x] = sum;
+}
+
+kernel void alone(global float *a, int n)
+{ float x = a[0]; for (int i = 0; i < n; i++) x = x * 0.5f + 1; a[get_global_id(0)] = x; }
+
+kernel void twice(global double *a) { a[get_global_id(0)] *= 2; }
+"""
+
+
+def profile(kernel: str, global_size: int | tuple[int, ...], *args: Any, local: int = 64) -> Profile:
+    local_size = local if isinstance(global_size, int) else (8, 8)
+    found = crosscast.Kernel.from_source(SOURCE, kernel)
+    return crosscast.characterize(found, global_size=global_size, local_size=local_size, args=list(args))
+
+
+def floats(count: int) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
+    return np.ones(count, np.float32)
+
+
+def verdict(made: Profile, device: Device = GPU) -> Verdict:
+    (found,) = verdicts_of([made], [device]).verdicts
+    return found
+
+
+@pytest.fixture(scope="module")
+def large_add() -> Profile:
+    return profile("add", 1 << 20, floats(1 << 20), floats(1 << 20), floats(1 << 20))
+
+
+@pytest.fixture(scope="module")
+def large_matmul() -> Profile:
+    return profile("matmul", (256, 256), floats(65536), floats(65536), floats(65536), np.int32(256))
+
+
+@pytest.mark.parametrize("device", [GPU, CPU], ids=["gpu", "cpu"])
+def test_a_large_sum_of_vectors_is_bound_by_memory(large_add: Profile, device: Device) -> None:
+    found = verdict(large_add, device)
+    assert (found.bound, found.close) == ("memory", ())
+    assert found.amounts.flops == 1 << 20
+    assert found.amounts.unique_bytes == found.moved_bytes == 12 << 20
+    assert found.limits_s["memory"] == pytest.approx((12 << 20) / device.numbers["bandwidth_bytes_per_s"])
+
+
+@pytest.mark.parametrize("device", [GPU, CPU], ids=["gpu", "cpu"])
+def test_a_large_product_of_matrices_is_bound_by_compute(large_matmul: Profile, device: Device) -> None:
+    found = verdict(large_matmul, device)
+    assert (found.bound, found.close) == ("compute", ())
+    assert found.amounts.flops == 2 * 256**3
+    assert found.amounts.reuse == pytest.approx(256 * 2 / 3, rel=0.01)
+    assert any("addresses" in each for each in found.advice)
+
+
+def test_a_small_launch_is_bound_by_the_launch() -> None:
+    found = verdict(profile("add", 256, floats(256), floats(256), floats(256)))
+    assert (found.bound, found.close) == ("launch", ())
+    assert "which was" not in found.text
+    assert any("typical" in each for each in found.notes)
+    measured = replace(GPU, numbers={**GPU.numbers, "launch_overhead_s": 1e-3})
+    known = verdict_of(found.amounts, measured)
+    assert known.limits_s["launch"] == 1e-3
+    assert not any("typical" in each for each in known.notes)
+
+
+def test_one_long_work_item_is_bound_by_latency() -> None:
+    found = verdict(profile("alone", 1, floats(1), np.int32(100_000), local=1))
+    assert (found.bound, found.close) == ("latency", ())
+    assert "1 work-item in 1 work-group do not fill it" in found.text
+
+
+def test_lines_of_which_a_part_is_used_are_moved_whole() -> None:
+    size, step = 1 << 14, 16
+    made = profile("strided", size, floats(size * step), floats(size * step), np.int32(step))
+    assert verdict(made, CPU).line_use == pytest.approx(4 / 64)
+    assert verdict(made).line_use == pytest.approx(4 / 32)
+    assert "neighbouring" in verdict_of(replace(verdict(made).amounts, unique_bytes=1e9), GPU).advice[0]
+
+
+def test_where_the_profile_has_no_counts_widths_are_estimated(large_add: Profile) -> None:
+    old = replace(large_add, launch={}, instructions={})
+    found = verdict(old)
+    assert found.bound == "memory"
+    assert found.amounts.flops is None
+    assert found.amounts.unique_bytes == pytest.approx(12 << 20)
+    assert any("no count of floating-point operations" in each for each in found.notes)
+
+
+def test_double_precision_is_said(large_add: Profile) -> None:
+    made = profile("twice", 64, np.ones(64))
+    amounts = amounts_of(made)
+    assert amounts is not None
+    assert (amounts.flops, amounts.double_share) == (64, 1)
+    found = verdict_of(replace(amounts, operations=1e12, work_items=1e9, work_groups=1e6), GPU)
+    assert any("double precision" in each for each in found.notes)
+
+
+def test_it_says_that_caches_decide_where_they_do(large_matmul: Profile) -> None:
+    found = verdict(large_matmul)
+    assert not found.needs_cache, "786 kB fit the second cache"
+    larger = replace(found.amounts, unique_bytes=1e9, accessed_bytes=1e13, operations=1e13, work_items=1e9)
+    assert verdict_of(larger, GPU).needs_cache
+    assert any("where caches do not keep it" in each for each in verdict_of(larger, GPU).notes)
+
+
+def test_every_device_of_the_catalogue_with_the_numbers_gets_a_verdict(large_add: Profile) -> None:
+    amounts = amounts_of(large_add)
+    assert amounts is not None
+    judged = 0
+    for row in catalogue().values():
+        device = device_of(row)
+        if {"peak_flop_per_s", "bandwidth_bytes_per_s", "clock_hz"} <= device.numbers.keys():
+            assert verdict_of(amounts, device).text.endswith(".")
+            judged += 1
+    assert judged >= 50
+
+
+@pytest.mark.parametrize("name", ["peak_flop_per_s", "bandwidth_bytes_per_s", "clock_hz"])
+def test_a_data_sheet_without_a_number_is_refused(large_add: Profile, name: str) -> None:
+    numbers = {key: value for key, value in GPU.numbers.items() if key != name}
+    with pytest.raises(InputError, match=rf"gtx1080: {name}: expected a number, to say what bounds"):
+        verdicts_of([large_add], [replace(GPU, numbers=numbers)])
+
+
+def test_a_profile_without_a_metric_is_refused(large_add: Profile) -> None:
+    metrics = {**large_add.metrics, "total_memory_footprint": None}
+    with pytest.raises(InputError, match=r"profile of add: expected the metrics .*, found some missing"):
+        verdicts_of([replace(large_add, metrics=metrics)], [GPU])
+
+
+def test_a_table_has_a_row_for_each(make_profile: Callable[..., Profile]) -> None:
+    found = verdicts_of([make_profile(), make_profile("k2")], [GPU, CPU])
+    assert found.columns()["device"] == ["gtx1080", "i7-6700k"] * 2
+    assert set(found.to_dict()["bound"]) <= {"memory", "compute", "launch", "latency"}
+
+
+amount = st.floats(1.0, 1e13)
+amounts = st.builds(
+    Amounts,
+    kernel=st.just("k"),
+    operations=amount,
+    flops=st.none() | st.floats(0, 1e13),
+    double_share=st.floats(0, 1),
+    function_elements=st.floats(0, 1e12),
+    unique_bytes=amount,
+    accessed_bytes=amount,
+    local_bytes=st.floats(0, 1e12),
+    line_use=st.just({}) | st.fixed_dictionaries({5: st.floats(0.03, 1), 6: st.floats(0.03, 1)}),
+    work_items=amount,
+    work_groups=st.floats(1, 1e6),
+    longest=amount,
+    imbalance=st.floats(1, 100),
+    barriers=st.floats(0, 100),
+    branch_entropy=st.floats(0, 1),
+    instructions=st.just({}) | st.fixed_dictionaries({"fp": st.floats(0, 1), "alu": st.floats(0, 1)}),
+)
+devices = st.sampled_from([GPU, CPU, device_named("h100-sxm"), device_named("epyc-9654")])
+more = st.floats(1.01, 1e4)
+
+
+def scaled(device: Device, factor: float, *names: str) -> Device:
+    return replace(device, numbers={k: v * factor if k in names else v for k, v in device.numbers.items()})
+
+
+@given(amounts, devices, more)
+def test_more_bandwidth_never_makes_memory_the_bound(work: Amounts, device: Device, factor: float) -> None:
+    before = verdict_of(work, device)
+    after = verdict_of(work, scaled(device, factor, "bandwidth_bytes_per_s"))
+    assert after.limits_s["memory"] < before.limits_s["memory"]
+    assert before.bound == "memory" or after.bound == before.bound
+
+
+@given(amounts, devices, more)
+def test_a_higher_peak_never_makes_compute_the_bound(work: Amounts, device: Device, factor: float) -> None:
+    before = verdict_of(work, device)
+    after = verdict_of(work, scaled(device, factor, "peak_flop_per_s"))
+    assert before.bound == "compute" or after.bound != "compute"
+
+
+@given(amounts, devices, more)
+def test_cheaper_launches_never_make_the_launch_the_bound(
+    work: Amounts, device: Device, factor: float
+) -> None:
+    dear = replace(device, numbers={**device.numbers, "launch_overhead_s": 1e-5})
+    before = verdict_of(work, dear)
+    after = verdict_of(work, scaled(dear, 1 / factor, "launch_overhead_s"))
+    assert before.bound == "launch" or after.bound == before.bound
+
+
+@given(amounts, devices, more)
+def test_more_bytes_never_lead_away_from_memory(work: Amounts, device: Device, factor: float) -> None:
+    before = verdict_of(work, device)
+    after = verdict_of(replace(work, unique_bytes=work.unique_bytes * factor), device)
+    assert before.bound != "memory" or after.bound == "memory"
+
+
+@given(amounts, devices)
+def test_verdicts_are_sentences_and_the_bound_takes_longest(work: Amounts, device: Device) -> None:
+    found = verdict_of(work, device)
+    assert found.limits_s[found.bound] == max(found.limits_s.values())
+    assert found.text.endswith(".")
+    assert all(note.endswith(".") for note in found.notes)
+    assert found.advice
+    assert found.to_dict()["bound"] == found.bound
