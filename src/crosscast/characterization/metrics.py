@@ -197,7 +197,10 @@ def yokota_entropy(histories: Mapping[int, Mapping[int, int]]) -> float:
 
 def _pattern_bits(times: npt.NDArray[np.int64], total: int) -> float:
     """Entropy of patterns that occurred so often, rounded once: the terms are summed up exactly."""
-    values, number = np.unique(times, return_counts=True)
+    is_large = times >= len(times)
+    often = np.bincount(times[~is_large])  # to sort all of them would take longer
+    values, number = np.unique(times[is_large], return_counts=True)
+    values, number = np.append(np.flatnonzero(often), values), np.append(often[often > 0], number)
     # In units so small that every term is a whole number of them.
     terms = [int(math.ldexp(n / total * math.log2(total / n), 256)) for n in values.tolist()]
     return float(sum(map(operator.mul, number.tolist(), terms)) / (1 << 256))

@@ -27,6 +27,12 @@ void *cc_map(struct context *c, u64 bytes) {
   return p;
 }
 
+void *cc_remap(struct context *c, void *p, u64 bytes, u64 more) {
+  void *q = p ? mremap(p, bytes, more, MREMAP_MAYMOVE) : cc_map(c, more);
+  if (q == MAP_FAILED) cc_fail(c, NO_MEMORY, 0, more, 0, 0, 0, 0);
+  return q;
+}
+
 void cc_diverged(struct context *c, u32 all, u32 any) { cc_fail(c, DIVERGED, 0, 0, 0, 0, all, any); }
 
 void cc_assertion(struct context *c, u32 site, u64 item) { cc_fail(c, ASSERTION, 0, 0, site, item, 0, 0); }

@@ -1,7 +1,6 @@
 /* Branch histories: how often each sequence of up to 17 outcomes of a branch occurred. */
 #include "runtime.h"
 #include <string.h>
-#include <sys/mman.h>
 
 enum { FULL = 1 << 16 };
 
@@ -9,18 +8,20 @@ static u64 shifted(u64 outcomes) { return outcomes >= 2 * FULL ? (outcomes & (FU
 
 static u64 saturated(u64 bit) { return bit ? 2 * FULL - 1 : FULL; }
 
+/* Count the last `n` outcomes of a stream, behind which stand 16 others. Where one is counted does not depend on
+ * what was counted before, so that the processor need not wait. */
+static inline void count(u64 *table, u64 stream, u64 n, u64 times) {
+  while (n--) table[2 * FULL + (stream >> n & (2 * FULL - 1))] += times;
+}
+
 /* Count `n` outcomes alike, `times` times over. */
 static inline u64 run_here(u64 *table, u64 past, u64 bit, u64 n, u64 times) {
-  for (u64 i = 0; i < n; i++) {
-    u64 outcomes = past << 1 | bit;
-    if (past == saturated(bit)) {
-      table[outcomes] += times * (n - i);
-      return past;
-    }
-    table[outcomes] += times;
-    past = shifted(outcomes);
-  }
-  return past;
+  for (; n && past < FULL; n--) past = past << 1 | bit, table[past] += times;
+  if (!n) return past;
+  u64 some = past == saturated(bit) ? 0 : n < 16 ? n : 16, stream = past << some | (-bit & (((u64)1 << some) - 1));
+  count(table, stream, some, times);
+  table[saturated(bit) << 1 | bit] += times * (n - some);
+  return FULL | (stream & (FULL - 1));
 }
 
 /* Not inlined everywhere: all kernels wait for this file to be compiled. */
@@ -51,40 +52,61 @@ void cc_end_run(struct history *h, u64 n, u64 stay) {
   h->past = run(h->table, h->past, stay, n, 1);
 }
 
-/* Count outcomes one by one, without branches, since nothing foretells them. */
-static u64 fold_mixed(u64 *table, u64 past, const u8 *bits, u64 n, u64 times) {
-  u64 i = 0;
-  for (; i < n && past < FULL; i++) {
-    table[past << 1 | bits[i]] += times;
-    past = shifted(past << 1 | bits[i]);
-  }
-  uint16_t last = past;
-  for (; i < n; i++) {
-    u64 outcomes = (u64)last << 1 | bits[i];
-    table[2 * FULL + outcomes] += times;
-    last = outcomes;
-  }
-  return past < FULL ? past : FULL | last;
+enum { AT_ONCE = 32 };
+
+/* Outcomes, the oldest in the highest bit: `n` that are still to be counted, behind at least 16 others. */
+struct stream {
+  u64 bits, n;
+};
+
+static inline struct stream append(u64 *table, struct stream s, u64 bits, u64 n, u64 times) {
+  s.bits = s.bits << n | bits, s.n += n;
+  if (s.n < AT_ONCE) return s;
+  s.n -= AT_ONCE;
+  u64 oldest = s.bits >> s.n;
+  for (u64 i = AT_ONCE; i--;) table[2 * FULL + (oldest >> i & (2 * FULL - 1))] += times;
+  return s;
+}
+
+/* The lowest bits of those bytes of a word that `of` marks with a 1, the first byte's in the highest place. */
+static inline u64 gather(u64 word, u64 of) {
+#ifdef __BMI2__
+  return __builtin_ia32_pext_di(__builtin_bswap64(word), __builtin_bswap64(of));
+#else
+  u64 bits = 0;
+  for (; of; of &= of - 1) bits = bits << 1 | (word >> __builtin_ctzll(of) & 1);
+  return bits;
+#endif
 }
 
 /* A row has a byte a work-item; one of 2 or more stands for a branch that was not executed. Runs of eight alike and
- * more are counted at once, the rest one by one. Returns the past that is left. */
+ * more are counted at once. Returns the past that is left. */
 static u64 fold(u64 *table, u64 past, const u8 *row, u64 n, u64 times) {
-  u8 mixed[MAX_ITEMS + 8];
-  u64 waiting = 0;
-  for (u64 i = 0, j; i < n; i = j) {
-    u64 eight = row[i] * 0x0101010101010101u, word = ~eight;
-    for (j = i; j + 8 <= n && (memcpy(&word, row + j, 8), word == eight); j += 8) {}
-    if (j == i) {
-      for (; j < i + 8 && j < n; j++) mixed[waiting] = row[j], waiting += row[j] < 2;
+  const u64 each = 0x0101010101010101u;
+  u64 i = 0;
+  for (; i < n && past < FULL; i++)
+    if (row[i] < 2) past = past << 1 | row[i], table[past] += times;
+  struct stream s = {past, 0};
+  while (i + 8 <= n) {
+    u64 word, j = i + 8;
+    memcpy(&word, row + i, 8);
+    u64 skipped = ((word >> 1 & 0x7F * each) + 0x7F * each) >> 7 & each;
+    if (word != each * row[i]) {
+      s = append(table, s, gather(word, skipped ^ each), 8 - __builtin_popcountll(skipped), times);
+      i = j;
       continue;
     }
-    while (j < n && row[j] == row[i]) j++;
-    if (row[i] > 1) continue;
-    past = fold_mixed(table, past, mixed, waiting, times), waiting = 0;
-    past = run_here(table, past, row[i], j - i, times);
+    for (u64 next; j + 8 <= n && (memcpy(&next, row + j, 8), next == word); j += 8) {}
+    if (!skipped) {
+      count(table, s.bits, s.n, times);
+      s = (struct stream){run_here(table, FULL | (s.bits & (FULL - 1)), row[i], j - i, times), 0};
+    }
+    i = j;
   }
-  return fold_mixed(table, past, mixed, waiting, times);
+  for (; i < n; i++)
+    if (row[i] < 2) s = append(table, s, row[i], 1, times);
+  count(table, s.bits, s.n, times);
+  return past < FULL ? past : FULL | (s.bits & (FULL - 1));
 }
 
 enum { MEMOS = 64, SHORTEST_MEMO = 32, TRIALS = 256 };
@@ -92,13 +114,21 @@ enum { MEMOS = 64, SHORTEST_MEMO = 32, TRIALS = 256 };
 /* A row that came `times` times; all but the first are not yet in the table. */
 struct memo {
   u64 hash, past, after, n, times;
-  u8 row[MAX_ITEMS];
+  u8 *row;
 };
 
 struct memos {
   u64 tried, found; /* whether it is worth while to look for a row */
+  u64 longest;
   struct memo at[MEMOS];
 };
+
+static struct memos *open_memos(struct history *h, u64 longest) {
+  struct memos *made = h->memos = cc_map(cc_self, sizeof *made + MEMOS * longest);
+  made->longest = longest;
+  for (u64 i = 0; i < MEMOS; i++) made->at[i].row = (u8 *)(made + 1) + i * longest;
+  return made;
+}
 
 static void forget(struct history *h, struct memo *m) {
   if (m->times > 1) fold(h->table, m->past, m->row, m->n, m->times - 1);
@@ -118,11 +148,11 @@ void cc_fold_row(struct history *h, const u8 *row, u64 n) {
   cc_settle(h);
   struct memos *known = h->memos;
   int seldom = known && known->tried > TRIALS && known->found < known->tried / 4;
-  if (n < SHORTEST_MEMO || seldom || !memcmp(row, row + 1, n - 1)) {
+  if (n < SHORTEST_MEMO || seldom || (known && n > known->longest) || !memcmp(row, row + 1, n - 1)) {
     h->past = fold(h->table, h->past, row, n, 1);
     return;
   }
-  if (!known) known = h->memos = cc_map(cc_self, sizeof *known);
+  if (!known) known = open_memos(h, n);
   u64 hash = hash_of(h->past, row, n);
   struct memo *m = &known->at[hash % MEMOS];
   known->tried++;
@@ -155,9 +185,8 @@ void cc_lead_outcome(struct context *c, u32 branch, u32 bit) {
     return;
   }
   if (h->led == h->room) {
-    u64 room = h->room ? 2 * h->room : PAGE / 8, *more = cc_map(c, 8 * room);
-    if (h->room) memcpy(more, h->lead, 8 * h->led), munmap(h->lead, 8 * h->room);
-    h->lead = more, h->room = room;
+    u64 room = h->room ? 2 * h->room : PAGE / 8;
+    h->lead = cc_remap(c, h->lead, 8 * h->room, 8 * room), h->room = room;
   }
   h->lead[h->led++] = 2 + bit;
 }

@@ -38,30 +38,31 @@ void cc_log_add(struct context *c, struct log *l, u64 key, u64 n) {
   l->values[k - l->keys] += n;
 }
 
-/* FOLD logs one value a work-item: runs of them at once, others in different parts of their counts in turn, so that
- * equal ones need not wait for each other. FOLD_PIECE logs a piece between barriers and adds it, with the barrier's own
- * call, to the work-item's total. */
-#define FOLD(NAME, T)                                                          \
-  void NAME(struct log *l, const T *values, u64 n) {                           \
-    struct context *c = cc_self;                                               \
-    for (u64 i = 0, j; i < n; i = j) {                                         \
-      T value = values[i], bits = 0;                                           \
-      for (j = i; j + 16 <= n; j += 16) {                                      \
-        T differ = 0;                                                          \
-        for (u64 k = 0; k < 16; k++) differ |= values[j + k] ^ value;          \
-        if (differ) break;                                                     \
-      }                                                                        \
-      if (j > i) {                                                             \
-        cc_log_add(c, l, value, j - i);                                        \
-        continue;                                                              \
-      }                                                                        \
-      j = i + 16 < n ? i + 16 : n;                                             \
-      for (u64 k = i; k < j; k++) bits |= values[k];                           \
-      u64(*few)[4] = open_few(c, l);                                           \
-      for (u64 k = i; k < j; k++)                                              \
-        if (bits < FEW) few[values[k]][k % 4]++;                               \
-        else cc_log_add(c, l, values[k], 1);                                   \
-    }                                                                          \
+/* FOLD logs one value a work-item. If all are among the few that some of them have, these are counted one after the
+ * other; or else all one by one, in different parts of their counts in turn, so that equal ones need not wait for each
+ * other. FOLD_PIECE logs a piece between barriers and adds it, with the barrier's own call, to the work-item's total. */
+enum { SOME = 8, MOST_KNOWN = 4 };
+#define FOLD(NAME, T)                                                      \
+  void NAME(struct log *l, const T *values, u64 n) {                       \
+    struct context *c = cc_self;                                           \
+    T known[MOST_KNOWN], times[MOST_KNOWN], bits = 0;                      \
+    u64 seen = 0, k = 0;                                                   \
+    for (u64 at = 0; at < SOME && seen < n && k < MOST_KNOWN; at++) {      \
+      T value = values[at * (n - 1) / (SOME - 1)], same = 0;               \
+      for (u64 i = 0; i < k; i++) same |= known[i] == value;               \
+      if (same) continue;                                                  \
+      for (u64 i = 0; i < n; i++) same += values[i] == value;              \
+      known[k] = value, times[k++] = same, seen += same;                   \
+    }                                                                      \
+    if (seen == n) {                                                       \
+      for (u64 i = 0; i < k; i++) cc_log_add(c, l, known[i], times[i]);    \
+      return;                                                              \
+    }                                                                      \
+    for (u64 i = 0; i < n; i++) bits |= values[i];                         \
+    u64(*few)[4] = open_few(c, l);                                         \
+    for (u64 i = 0; i < n; i++)                                            \
+      if (bits < FEW) few[values[i]][i % 4]++;                             \
+      else cc_log_add(c, l, values[i], 1);                                 \
   }
 #define FOLD_PIECE(NAME, FOLDED, T)                                           \
   void NAME(struct context *c, u64 n, T barrier) {                            \

@@ -1,7 +1,6 @@
 /* Results: records of a tag, a length in words, and the words. */
 #include "runtime.h"
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 enum { COUNTERS = 1, TOTALS, PIECES, HISTORIES, DYNAMIC, UNIQUE, ADDRESSES };
@@ -12,9 +11,8 @@ struct out {
 };
 
 __attribute__((noinline)) static void grow(struct context *c, struct out *o) {
-  u64 capacity = 2 * (o->capacity + PAGE), *bigger = cc_map(c, 8 * capacity);
-  if (o->used) memcpy(bigger, o->words, 8 * o->used), munmap(o->words, 8 * o->capacity);
-  o->words = bigger, o->capacity = capacity;
+  u64 capacity = 2 * (o->capacity + PAGE);
+  o->words = cc_remap(c, o->words, 8 * o->capacity, 8 * capacity), o->capacity = capacity;
 }
 
 static inline void emit(struct context *c, struct out *o, u64 word) {

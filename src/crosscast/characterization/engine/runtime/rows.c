@@ -5,7 +5,6 @@
  * many, patterns are spread over the memory that they touch: as differences between neighbouring granules. */
 #include "runtime.h"
 #include <string.h>
-#include <sys/mman.h>
 
 enum { MOST_PATTERNS = 256 };
 
@@ -124,10 +123,8 @@ static u64 normalize(struct pattern *p) {
 
 static u64 take(struct context *c, struct pool *p, u64 bytes) {
   if (p->used == p->room) {
-    u64 room = p->room ? 2 * p->room : 256;
-    void *more = cc_map(c, bytes * room);
-    if (p->room) memcpy(more, p->items, bytes * p->room), munmap(p->items, bytes * p->room);
-    p->items = more, p->room = room;
+    u64 room = p->room ? 2 * p->room : 1024;
+    p->items = cc_remap(c, p->items, bytes * p->room, bytes * room), p->room = room;
   }
   return p->used++;
 }

@@ -78,7 +78,8 @@ struct rows {
 /* How much the number of accesses changes from a granule to the next: by chunk a list of changes, or a number
  * for each granule where they are many. */
 struct change {
-  u64 next, at, by;
+  u32 next, at;
+  u64 by;
 };
 struct changes {
   u64 first; /* of the list, plus 1; or of the numbers */
@@ -149,6 +150,7 @@ void cc_group(struct context *); /* the kernel */
 /* faults.c */
 _Noreturn void cc_fail(struct context *, enum fault, u64 signal_, u64 address, u64 site, u64 item, u64 a, u64 b);
 void *cc_map(struct context *, u64 bytes);
+void *cc_remap(struct context *, void *, u64 bytes, u64 more); /* moved rather than copied; or mapped if there is none */
 void cc_diverged(struct context *, u32 all, u32 any);
 void cc_assertion(struct context *, u32 site, u64 item);
 void cc_catch_signals(void);
