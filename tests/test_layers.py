@@ -34,11 +34,13 @@ LAYERS = {
     "studies": 6,
     "cluster": 6,
     "calibration": 6,
+    "answers": 6,
     "forecasting": 6,
     "questions": 6,
     "report": 7,
-    "cli": 8,
-    "__main__": 9,
+    "service": 8,
+    "cli": 9,
+    "__main__": 10,
 }
 
 

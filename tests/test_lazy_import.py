@@ -29,6 +29,9 @@ HEAVY = (
     "hatchet",
     "rustworkx",
     "networkx",
+    "fastapi",
+    "uvicorn",
+    "prometheus_client",
 )
 
 
@@ -42,6 +45,7 @@ COMMANDS = (
     "measure",
     "predict time",
     "report",
+    "serve",
     "reproduce johnston2018",
     "simulate policies",
     "train corun",

@@ -19,6 +19,7 @@ __all__ = ["Tabular"]
 
 _MOST_ROWS = 40
 _DIGITS = 4
+_PLAIN = frozenset({str, int, bool, type(None)})
 
 
 class Tabular:
@@ -65,6 +66,9 @@ def _whole(column: Column) -> list[Any]:
 
 
 def _plain(value: Any) -> Any:
+    # Most are, and a column may be long.
+    if type(value) in _PLAIN:
+        return value
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, float) and not math.isfinite(value):

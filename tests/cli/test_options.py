@@ -41,7 +41,16 @@ def commands(app: cyclopts.App, *before: str) -> Iterator[tuple[str, cyclopts.Ap
 EVERY = dict(commands(listed.command_line()))
 OF_QUESTIONS = ("train", "predict", "choose", "colocate", "evaluate", "reproduce", "report")
 COMMANDS = {name: command for name, command in EVERY.items() if name.split()[0] in OF_QUESTIONS}
-WITHOUT_TABLES = {"characterize", "embed", "evaluate jobs", "report", "corun campaign", "measure stressor"}
+WITHOUT_TABLES = {
+    "characterize",
+    "embed",
+    "evaluate jobs",
+    "report",
+    "corun campaign",
+    "measure stressor",
+    "serve",
+    "hooks install",
+}
 
 
 TAKE_A_LAUNCH = {"predict", "predict time"}

@@ -80,6 +80,14 @@ COMMANDS = {
         "crosscast.cli.reproduce:app",
         "Reproduce the tables and figures of a published study, beside our models where they apply.",
     ),
+    "serve": (
+        "crosscast.cli.serve:serve",
+        "Answer forecasts, choices and co-location plans over a Unix socket or TCP (docs/service.md).",
+    ),
+    "hooks": (
+        "crosscast.cli.hooks:app",
+        "Write hooks for Slurm, units for systemd, or a dashboard for Grafana.",
+    ),
     "report": (
         "crosscast.cli.report:report",
         "Write an HTML page about a dataset and how well the times of its kernels are predicted.",

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import cyclopts
 from cyclopts import Parameter
 
+from crosscast.answers import KernelChoices, Objective, choices_answer, choices_for
 from crosscast.cli.options import OUTPUT, Level, Model, Output, check_file, check_picture, tell
-from crosscast.cli.predict import first_fit, model_facts, models_for
+from crosscast.cli.predict import first_fit, models_for
 from crosscast.errors import InputError
 
 if TYPE_CHECKING:
     from crosscast.decide.samples import SampledKernel
     from crosscast.prediction.configuration.artefact import TrainedConfigurationModel
-    from crosscast.prediction.configuration.choice import Choice
-    from crosscast.prediction.configuration.data import SurfaceForecast
 
 __all__ = ["app"]
 
@@ -26,17 +24,6 @@ app = cyclopts.App(
     name="choose",
     help="Choose device, clocks, caps or threads for a kernel under a power cap, from two sample runs.",
 )
-
-Objective = Literal["performance", "energy", "edp"]
-
-
-@dataclass(frozen=True, eq=False)
-class _Chosen:
-    """A kernel, what is predicted of it, and what is chosen under each cap."""
-
-    kernel: SampledKernel
-    forecast: SurfaceForecast
-    choices: list[Choice]
 
 
 @app.command
@@ -115,7 +102,7 @@ def configuration(
     impossible = [each.reason for one in found for each in one.choices if each.recommended is None]
     if len(impossible) < len(found) * len(caps) or len(impossible) > 1:
         output.show(
-            lambda: _answer(found, trained),
+            lambda: choices_answer(found, trained),
             lambda: chosen_report([(one.kernel, one.choices) for one in found], trained.card),
             lambda: {one.kernel.name: _drawn(one, trained) for one in found},
         )
@@ -147,29 +134,20 @@ def _chosen(
     objective: Objective,
     cap_probability: float | None,
     level: float,
-) -> list[_Chosen]:
+) -> list[KernelChoices]:
     from crosscast.decide.samples import read_samples
-    from crosscast.prediction.configuration.choice import choice_of
 
     read = read_samples(samples, trained.card)
     for note in read.notes:
         tell(f"crosscast: note: {note}")
-    found = []
-    for kernel in _named(read.kernels, name):
-        forecast = trained.predictor.forecast(kernel.observed)
-        choices = [
-            choice_of(
-                forecast,
-                trained.predictor.space,
-                cap,
-                objective=objective,
-                confidence=cap_probability,
-                level=level,
-            )
-            for cap in caps
-        ]
-        found.append(_Chosen(kernel, forecast, choices))
-    return found
+    return choices_for(
+        trained,
+        _named(read.kernels, name),
+        caps,
+        objective=objective,
+        cap_probability=cap_probability,
+        level=level,
+    )
 
 
 def _named(kernels: Sequence[SampledKernel], name: str | None) -> list[SampledKernel]:
@@ -182,43 +160,16 @@ def _named(kernels: Sequence[SampledKernel], name: str | None) -> list[SampledKe
     return found
 
 
-def _drawn(one: _Chosen, trained: TrainedConfigurationModel) -> Any:
+def _drawn(one: KernelChoices, trained: TrainedConfigurationModel) -> Any:
     from crosscast.report.configuration_figures import choice_figure
 
     return choice_figure(one.kernel.name, one.forecast, trained.predictor.space, one.choices)
 
 
-def _write_plot(found: Sequence[_Chosen], trained: TrainedConfigurationModel, plot: Path) -> None:
+def _write_plot(found: Sequence[KernelChoices], trained: TrainedConfigurationModel, plot: Path) -> None:
     from crosscast.report.figures import save_figure
 
     if len(found) > 1:
         names = ", ".join(one.kernel.name for one in found)
         raise InputError(f"--plot: expected one kernel, found {names}: say which with --kernel")
     tell(f"wrote {save_figure(_drawn(found[0], trained), plot)}")
-
-
-def _answer(found: Sequence[_Chosen], trained: TrainedConfigurationModel) -> dict[str, Any]:
-    """All choices, and what belongs to the first one also by itself."""
-    listed = [
-        {
-            "kernel": one.kernel.name,
-            "samples": [
-                {**configuration.to_dict(), "time_s": time_s, "power_w": power_w, "runs": runs}
-                for configuration, time_s, power_w, runs in zip(
-                    one.kernel.configurations(trained.card),
-                    one.kernel.observed.time_s.tolist(),
-                    one.kernel.observed.power_w.tolist(),
-                    one.kernel.runs,
-                    strict=True,
-                )
-            ],
-            **choice.to_dict(),
-        }
-        for one in found
-        for choice in one.choices
-    ]
-    return {
-        **listed[0],
-        "choices": listed,
-        "model": {**model_facts(trained.card), "errors": dict(trained.card.errors)},
-    }

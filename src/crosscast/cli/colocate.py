@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from crosscast.answers import model_facts
 from crosscast.cli.options import OUTPUT, Flag, Level, Model, Output, Whole
-from crosscast.cli.predict import first_fit, isolated_runs, model_facts, models_for, warn_of
+from crosscast.cli.predict import first_fit, isolated_runs, models_for, warn_of
 from crosscast.errors import InputError
 from crosscast.units import parse_bytes
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar
 import cyclopts
 from cyclopts import Parameter
 
+from crosscast.answers import forecasts_answer, model_facts, with_verdicts
 from crosscast.cli.options import (
     OUTPUT,
     Application,
@@ -149,7 +150,7 @@ def time(
     described = {each.key: each for each in (*trained.devices, *_described(devices, device_file, trained))}
     verdicts = verdicts_beside(found, profiles, described)
     output.show(
-        lambda: _all("kernels", _with_verdicts(found, verdicts), trained.card),
+        lambda: forecasts_answer("kernels", with_verdicts(found, verdicts), trained.card),
         lambda: predictions_report(found, trained.card, len(probe), verdicts),
         lambda: _roofline(verdicts),
     )
@@ -159,13 +160,6 @@ def _described(named: Sequence[str] | None, files: Sequence[Path], trained: Trai
     """Descriptions of the devices that the model does not know."""
     chosen = _chosen(named, files, [device.key for device in trained.devices])
     return [each for each in chosen or () if not isinstance(each, str)]
-
-
-def _with_verdicts(found: TimeForecast, verdicts: Sequence[Verdict | None]) -> list[dict[str, Any]]:
-    return [
-        {**kernel, "verdict": verdict and verdict.to_dict()}
-        for kernel, verdict in zip(found.to_dict()["kernels"], verdicts, strict=True)
-    ]
 
 
 def _roofline(verdicts: Sequence[Verdict | None]) -> Mapping[str, Any]:
@@ -238,7 +232,7 @@ def relative(
     from crosscast.report.relative import relative_forecasts_report
 
     output.show(
-        lambda: _all("runs", [each.to_dict() for each in found], trained.card),
+        lambda: forecasts_answer("runs", [each.to_dict() for each in found], trained.card),
         lambda: relative_forecasts_report(forecasts, trained.card),
     )
 
@@ -333,22 +327,11 @@ def _warn_about(predictions: Iterable[tuple[str, Sequence[str]]]) -> None:
         warn(f"{labels[0]}{more}: {warning}")
 
 
-def model_facts(card: Any) -> dict[str, Any]:
-    """What every answer says about its model."""
-    return {"name": card.model, "training": dict(card.training)}
-
-
 def isolated_runs(files: Sequence[Path]) -> list[Solo]:
     """Isolated runs of applications, from files that ``crosscast corun profile`` wrote."""
     from crosscast.data.isolated_runs import read_profile
 
     return [read_profile(file).solo for file in files]
-
-
-def _all(noun: str, found: Sequence[Mapping[str, Any]], card: Any) -> dict[str, Any]:
-    """One JSON object with all predictions; of a single one, what belongs to it also by itself."""
-    single = found[0] if len(found) == 1 else {}
-    return {**single, noun: found, "model": model_facts(card)}
 
 
 def _batch(

@@ -140,17 +140,22 @@ def read_profile(path: str | Path) -> SoloProfile:
         found = STRICT_JSON.decode(read_bytes(path, _WHAT, _MOST_BYTES).decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: expected an isolated run in JSON ({error})") from error
+    return profile_from(found, str(path))
+
+
+def profile_from(found: object, where: str) -> SoloProfile:
+    """The isolated run of the JSON value of a file; messages begin with `where`."""
     if not isinstance(found, dict) or found.get("format") != FORMAT:
         raise InputError(
-            f"{path}: expected an isolated run, as crosscast corun profile writes it, found other JSON"
+            f"{where}: expected an isolated run, as crosscast corun profile writes it, found other JSON"
         )
     version = found.get("version")
     if isinstance(version, int) and version > VERSION:
         raise InputError(
-            f"{path}: expected an isolated run of version {VERSION} or older, found version {version}: a "
+            f"{where}: expected an isolated run of version {VERSION} or older, found version {version}: a "
             "newer Crosscast wrote it"
         )
-    return _profile(found, str(path))
+    return _profile(found, where)
 
 
 def _profile(content: Mapping[str, Any], where: str) -> SoloProfile:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, combinations
@@ -256,13 +256,18 @@ def read_samples(path: str | Path, card: ConfigurationCard) -> SampleFile:
     Of repeats at one configuration times are averaged, and powers are energy over time.
     """
     path = Path(path)
+    rows = _history(path) if is_history(path, "samples") else _csv(path, SettingColumns(card.space))
+    return kernels_of_rows(rows, path, card)
+
+
+def kernels_of_rows(rows: Iterable[tuple[str, _Row]], path: Path, card: ConfigurationCard) -> SampleFile:
+    """The runs of rows, each with the place that messages name; a kernel without a name gets the path's."""
     columns = SettingColumns(card.space)
     settings = {name for each in card.space.configurations for name in each.settings}
     known = {*settings, *KERNEL, *TIMES, DEVICE_COLUMN, POWER, *card.counters}
     known.update(domain_column(name) for device in card.power.totals for name in _domains(card, device))
     kernels: dict[str, _Read] = {}
     unknown: dict[str, None] = {}
-    rows = _history(path) if is_history(path, "samples") else _csv(path, columns)
     for where, row in rows:
         number = columns.number(row, where)
         name, names = _kernel(row, path)

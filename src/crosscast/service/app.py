@@ -1,0 +1,201 @@
+"""The service as an ASGI application: paths, answers, status codes, and their documentation."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from threading import Lock
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import HTMLResponse
+from starlette.exceptions import HTTPException
+
+from crosscast.errors import CrosscastError, InputError
+from crosscast.fields import STRICT_JSON
+from crosscast.service.catalogue import UnknownName
+from crosscast.service.gate import App, Gate, Limits
+from crosscast.service.metrics import Metrics
+from crosscast.service.models import Served, State
+from crosscast.service.page import SAFE, documented, page
+from crosscast.service.questions import QUESTIONS, Question
+
+LOG = logging.getLogger("crosscast.service")
+
+_THREADS = 2
+_KEPT, _KEPT_BYTES = 1024, 1 << 16
+_GETS = ("/v1/models", "/v1/profiles", "/health", "/metrics", "/openapi.json")
+_PATHS = (*(each.path for each in QUESTIONS), *_GETS, "/docs")
+
+
+class Answers:
+    """Answers of the models, computed in threads; the latest are kept, as the same question has the same.
+
+    Parameters
+    ----------
+    served
+        What answers are made of.
+    most
+        Questions that may wait for a thread.
+    """
+
+    def __init__(self, served: Served, most: int) -> None:
+        self._served, self._most, self._waiting = served, most, 0
+        self._lock = Lock()
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="answers")
+        self._kept: OrderedDict[tuple[int, str, bytes], bytes] = OrderedDict()
+
+    async def answer(self, question: Question, body: bytes) -> tuple[int, bytes]:
+        """Status code and JSON of the answer to a request."""
+        state = self._served.state
+        key = state.generation, question.path, body
+        with self._lock:
+            if (kept := self._kept.get(key)) is not None:
+                self._kept.move_to_end(key)
+                return 200, kept
+            if self._waiting >= self._most:
+                return 503, _error("the service is busy: ask again in a second")
+            self._waiting += 1
+        asked = self._threads.submit(_answered, state, question, body)
+        # When the thread has done it, which may be after whoever asked has left.
+        asked.add_done_callback(lambda done: self._done(key, done))
+        return await asyncio.wrap_future(asked)
+
+    def _done(self, key: tuple[int, str, bytes], done: Future[tuple[int, bytes]]) -> None:
+        with self._lock:
+            self._waiting -= 1
+            if done.cancelled() or done.exception() is not None:
+                return
+            code, content = done.result()
+            if code == 200 and len(content) + len(key[2]) <= _KEPT_BYTES:
+                self._kept[key] = content
+                if len(self._kept) > _KEPT:
+                    self._kept.popitem(last=False)
+
+    def close(self) -> None:
+        """End the threads."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _answered(state: State, question: Question, body: bytes) -> tuple[int, bytes]:
+    try:
+        request = STRICT_JSON.decode(body.decode())
+    except (ValueError, RecursionError) as error:
+        return 400, _error(f"expected a JSON object ({error})")
+    try:
+        return 200, json.dumps(question.answered(state, request), allow_nan=False).encode()
+    except UnknownName as error:
+        return 404, _error(str(error))
+    except InputError as error:
+        return 422, _error(str(error))
+    except CrosscastError:
+        LOG.exception("%s could not be answered", question.path)
+        return 500, _error("this could not be answered; the service's log says why")
+
+
+def _error(sentence: str) -> bytes:
+    return json.dumps({"error": sentence}).encode()
+
+
+def application(served: Served, tokens: Callable[[], Sequence[bytes]], limits: Limits | None = None) -> App:
+    """The service that answers from `served`; `tokens` are asked of whoever comes over TCP."""
+    limits = limits or Limits()
+    metrics = Metrics(lambda: served.state)
+    answers = Answers(served, limits.requests)
+
+    @asynccontextmanager
+    async def alive(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        answers.close()
+
+    api = FastAPI(
+        title="Crosscast",
+        description="Forecasts of run time and power, choices under power caps, and co-location.",
+        version="1",
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/openapi.json",
+        lifespan=alive,
+    )
+    for question in QUESTIONS:
+        api.post(
+            question.path,
+            summary=question.about,
+            openapi_extra=documented(question),
+            responses=_RESPONSES,
+            response_class=Response,
+        )(_endpoint(answers, question))
+
+    @api.get("/v1/models", summary="The models that are served, and their scores on held-out data.")
+    async def models() -> dict[str, Any]:
+        return {
+            "models": [
+                {**each.facts(), "question": each.question, "errors": each.errors}
+                for each in served.state.models.values()
+            ]
+        }
+
+    @api.get("/v1/profiles", summary="The names of profiles, isolated runs and sample runs.")
+    async def profiles() -> dict[str, Any]:
+        samples = [
+            {"name": name, "model": each.name}
+            for each in served.state.models.values()
+            for name in each.samples
+        ]
+        return {**served.state.catalogue.to_dict(), "samples": samples}
+
+    @api.get("/health", summary="Whether the service answers, and what it could not read again.")
+    async def health(request: Request) -> dict[str, Any]:
+        if not request.scope.get("crosscast_trusted"):
+            return {"ready": True}
+        state = served.state
+        refused = {each.name: each.refused for each in state.models.values() if each.refused}
+        return {
+            "ready": True,
+            "models": {
+                each.name: "as in its folder" if each.refused is None else "an earlier one"
+                for each in state.models.values()
+            },
+            "refused": refused | ({"profiles": state.refused} if state.refused else {}),
+        }
+
+    @api.get("/metrics", summary="For Prometheus.", response_class=Response)
+    async def told() -> Response:
+        return Response(metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    @api.get("/docs", include_in_schema=False)
+    async def docs() -> HTMLResponse:
+        return HTMLResponse(page(_GETS), headers=SAFE)
+
+    @api.exception_handler(HTTPException)
+    async def wrong(_: Request, error: HTTPException) -> Response:
+        content = _error(str(error.detail))
+        return Response(content, error.status_code, error.headers, "application/json")
+
+    return Gate(api, tokens, metrics, limits, _PATHS)
+
+
+def _endpoint(answers: Answers, question: Question) -> Callable[[Request], Any]:
+    async def endpoint(request: Request) -> Response:
+        code, content = await answers.answer(question, await request.body())
+        return Response(content, code, media_type="application/json")
+
+    endpoint.__name__ = question.path.rpartition("/")[2]
+    return endpoint
+
+
+_RESPONSES: dict[int | str, dict[str, Any]] = {
+    200: {"description": "The answer, as the command prints it with --json."},
+    400: {"description": "The request is no JSON."},
+    401: {"description": "A token is needed."},
+    404: {"description": "The model or the profile is not known."},
+    413: {"description": "The request is too large."},
+    422: {"description": "A value is not as expected; the sentence in `error` says which."},
+    503: {"description": "The service is busy."},
+    504: {"description": "The answer took too long."},
+}

@@ -1,0 +1,128 @@
+"""What requests may name: profiles of applications, isolated runs, and sample runs under power caps."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from crosscast.data.corun import Solo, co_runs
+from crosscast.data.dataset import dataset_named
+from crosscast.data.isolated_runs import FORMAT, read_profile
+from crosscast.errors import InputError
+from crosscast.forecasting import Recorded, read_profiles
+from crosscast.prediction.time.data import ProfileBatch
+from crosscast.profile import Profile
+
+_MOST_BYTES = 1 << 20
+
+
+class UnknownName(InputError):
+    """A request names a model, a profile or a run that the service does not have."""
+
+
+@dataclass(frozen=True, eq=False)
+class Profiled:
+    """The launches of an application, and what models are asked of them."""
+
+    launches: tuple[Profile, ...]
+    batch: ProfileBatch
+
+    @classmethod
+    def of(cls, launches: Sequence[Profile], invocations: int | None = None) -> Profiled:
+        """Group launches to kernels."""
+        return cls(tuple(launches), ProfileBatch.of(launches, invocations=invocations))
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """Everything by name: ``application/size`` as far as both are known."""
+
+    profiles: Mapping[str, Profiled] = field(default_factory=dict)
+    isolated: Mapping[str, Solo] = field(default_factory=dict)
+    recorded: Recorded = field(default_factory=dict)  # Times of datasets, which answers show as the command
+
+    @classmethod
+    def read(cls, places: Iterable[str]) -> Catalogue:
+        """Read datasets, files of profiles, launch files, files of isolated runs, and folders of these."""
+        launches: dict[str, list[Profile]] = {}
+        isolated: dict[str, Solo] = {}
+        recorded: Recorded = {}
+        for path in _files(places):
+            if (run := _isolated_run(path)) is not None:
+                isolated[_name(run.application, run.size)] = run
+                continue
+            found, times = ([], {}) if _has_only_mixes(path) else read_profiles(path)
+            recorded.update(times)
+            for each in found:
+                launches.setdefault(_name(each.application or each.kernel, each.size), []).append(each)
+            if _is_dataset(path):
+                runs = co_runs(dataset_named(path)).solos
+                isolated.update({_name(run.application, run.size): run for run in runs})
+        profiles = {name: Profiled.of(own) for name, own in sorted(launches.items())}
+        return cls(profiles, dict(sorted(isolated.items())), recorded)
+
+    def profile(self, name: str) -> Profiled:
+        """The profiles of a name."""
+        found: Profiled = _found(self.profiles, name, "profile")
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """The names, and what is known of each."""
+        return {
+            "profiles": [
+                {
+                    "name": name,
+                    "kernels": list(dict.fromkeys(each.batch.kernel)),
+                    "launches": len(each.launches),
+                }
+                for name, each in self.profiles.items()
+            ],
+            "isolated_runs": [{"name": name, "device": run.device} for name, run in self.isolated.items()],
+        }
+
+
+def _name(*parts: str | None) -> str:
+    return "/".join(filter(None, parts))
+
+
+def _found(known: Mapping[str, Any], name: str, what: str) -> Any:
+    if name not in known:
+        raise UnknownName.of(field=what, expected="a name that /v1/profiles lists", found=repr(name[:200]))
+    return known[name]
+
+
+def _files(places: Iterable[str]) -> Iterable[Path]:
+    for place in places:
+        path = Path(place)
+        if path.is_dir() and not _is_dataset(path):
+            yield from (each for each in sorted(path.iterdir()) if each.is_file())
+        else:
+            yield path
+
+
+def _is_dataset(path: Path) -> bool:
+    return (path.is_dir() and any(path.glob("*.parquet"))) or str(path) in ("bundled", "bundled-corun")
+
+
+def _has_only_mixes(path: Path) -> bool:
+    return _is_dataset(path) and dataset_named(path).profiles.num_rows == 0
+
+
+def _isolated_run(path: Path) -> Solo | None:
+    if path.suffix != ".json" or not path.is_file() or path.stat().st_size > _MOST_BYTES:
+        return None
+    try:
+        told = json.loads(path.read_bytes())
+    except (ValueError, RecursionError):
+        return None
+    is_run = isinstance(told, dict) and told.get("format") == FORMAT
+    return read_profile(path).solo if is_run else None
+
+
+def named_runs(names: Sequence[str], known: Mapping[str, Solo], own: Iterable[Solo]) -> list[Solo]:
+    """Isolated runs by name: those of the catalogue, and those that the model was trained with."""
+    runs = {_name(run.application, run.size): run for run in own} | dict(known)
+    return [_found(runs, name, "jobs") for name in names]

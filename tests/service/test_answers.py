@@ -1,0 +1,266 @@
+"""The service answers what the commands print, and refuses what is wrong with a code and a sentence."""
+
+import csv
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("fastapi")
+pytest.importorskip("prometheus_client")
+
+from crosscast.cli import main
+from crosscast.data.isolated_runs import write_profile
+from crosscast.service.app import application
+from crosscast.service.models import Served
+from support.corun_models import constant, made_jobs
+from support.models import fitted_chooser, kept_chooser
+from support.service import InProcess
+from support.surfaces import made_surfaces
+
+Output = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Models, profiles and runs."""
+    home = tmp_path_factory.mktemp("site")
+    kept_chooser(home / "caps")
+    constant(home / "mixes", 1.25, error=0.05)
+    (home / "jobs").mkdir()
+    for place, job in enumerate(made_jobs(3)):
+        run = replace(job, size=f"size{place}", time_s=float(place + 1))
+        write_profile(run, {"device": "cpu", "type": "cpu"}, home / "jobs" / f"{place}.json")
+    surfaces, numbers = made_surfaces(noise=0.01), fitted_chooser()[1].numbers
+    rows = [
+        {
+            "application": "app1",
+            **dict(surfaces.space.configurations[number].settings),
+            "time_s": surfaces.time_s[3, number],
+            "cpu_w": surfaces.domains["cpu"][3, number],
+            "gpu_w": surfaces.domains["gpu"][3, number],
+            "stalls": surfaces.counters["stalls"][3, number],
+        }
+        for number in numbers
+    ]
+    with (home / "runs.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, [*rows[0]])
+        writer.writeheader()
+        writer.writerows(rows)
+    return home
+
+
+@pytest.fixture(scope="module")
+def service(folder: Path) -> InProcess:
+    models = ["opencl-15-devices", str(folder / "mixes"), str(folder / "caps")]
+    served = Served(models, ["bundled", str(folder / "jobs")], [str(folder / "runs.csv")])
+    return InProcess(application(served, lambda: ()))
+
+
+def printed(capsys: Output, *words: object) -> Any:
+    capsys.readouterr()
+    assert main([*map(str, words), "--json"]) == 0
+    return capsys.readouterr().out
+
+
+def bytes_of(answer: Any) -> str:
+    """The answer without what is said of the model; numbers as they are written."""
+    return json.dumps({name: value for name, value in answer.items() if name != "model"})
+
+
+def test_forecasts_of_a_name_are_those_of_the_command(capsys: Output, service: InProcess) -> None:
+    words = ("predict", "bundled", "--application", "srad", "--model", "opencl-15-devices")
+    told = json.loads(printed(capsys, *words, "--level", "0.8"))["kernels"]
+    found = service.ask("/v1/predict", {"profile": "srad/small", "level": 0.8}).json
+    assert json.dumps(found["kernels"]) == json.dumps([each for each in told if each["size"] == "small"])
+
+
+def test_forecasts_of_profiles_are_those_of_the_command(
+    capsys: Output, service: InProcess, tmp_path: Path
+) -> None:
+    profile = json.loads(printed(capsys, "characterize", "examples/vecadd.toml"))
+    path = tmp_path / "profile.json"
+    path.write_text(json.dumps(profile))
+    words = ("--model", "opencl-15-devices", "--probe", "gtx1080=0.0001", "--devices", "rtx4090,knl")
+    told = printed(capsys, "predict", path, *words)
+    asked = {"probes": {"gtx1080": 0.0001}, "devices": ["rtx4090", "knl"]}
+    found = service.ask("/v1/predict", {"profiles": [profile], **asked})
+    assert bytes_of(found.json) == bytes_of(json.loads(told))
+
+
+def test_choices_are_those_of_the_command(capsys: Output, service: InProcess, folder: Path) -> None:
+    words = ("choose", "configuration", folder / "runs.csv", "--model", folder / "caps", "--power-cap", 250)
+    told = json.loads(printed(capsys, *words))
+    assert told["recommended" if "recommended" in told else "configuration"]
+    with (folder / "runs.csv").open() as file:
+        runs = [dict(row) for row in csv.DictReader(file)]
+    for asked in ({"runs": runs}, {"profile": "app1"}):
+        found = service.ask("/v1/choose", {"power_cap_w": 250, **asked}).json
+        assert bytes_of(found) == bytes_of(told)
+
+
+def test_an_impossible_cap_is_answered_with_the_reason(service: InProcess) -> None:
+    found = service.ask("/v1/choose", {"power_cap_w": 1, "profile": "app1"})
+    assert found.code == 200
+    assert found.json["configuration"] is None
+    assert "so nothing is chosen" in found.json["reason"]
+
+
+def test_plans_are_those_of_the_command(capsys: Output, service: InProcess, folder: Path) -> None:
+    files = sorted((folder / "jobs").iterdir())
+    words = ("--model", folder / "mixes", "--max-slowdown", 1.5)
+    told = json.loads(printed(capsys, "colocate", *files, *words))
+    runs = [json.loads(file.read_text()) for file in files]
+    for jobs in (runs, [f"{each['application']}/{each['size']}" for each in runs]):
+        found = service.ask("/v1/colocate", {"jobs": jobs, "max_slowdown": 1.5}).json
+        for plan in (found, told):
+            for group in (*plan["shared"], {"jobs": plan["alone"]}):
+                for each in group["jobs"]:
+                    each.pop("job", None)
+        assert bytes_of(found) == bytes_of(told)
+
+
+def test_a_job_is_all_its_kernels_as_often_as_they_run(service: InProcess) -> None:
+    asked = {"profile": "srad/small", "devices": ["gtx1080", "knl"]}
+    kernels = service.ask("/v1/predict", asked).json["kernels"]
+    job = service.ask("/v1/predict", {**asked, "repeat": 1000}).json["job"]
+    for place, device in enumerate(job["devices"]):
+        for name in ("time_s", "low_s", "high_s"):
+            parts = [1000 * each["invocations"] * each["devices"][place][name] for each in kernels]
+            assert device[name] == pytest.approx(sum(parts))
+    assert job["recommended"] == "gtx1080"
+
+
+def test_the_same_question_again_gets_the_same_bytes(service: InProcess) -> None:
+    first, second = (service.ask("/v1/predict", {"profile": "bfs/tiny"}) for _ in range(2))
+    assert first.body == second.body
+
+
+def test_names_are_listed(service: InProcess) -> None:
+    found = service.ask("/v1/profiles").json
+    assert "srad/small" in {each["name"] for each in found["profiles"]}
+    assert len(found["isolated_runs"]) == 3
+    assert {each["name"] for each in found["samples"]} == {"app1"}
+    models = service.ask("/v1/models").json["models"]
+    assert {each["question"] for each in models} == {"time", "configuration", "corun"}
+
+
+WRONG: list[tuple[str, object, int, str]] = [
+    ("/v1/predict", {}, 422, "expected either profile or profiles, found neither"),
+    ("/v1/predict", {"profile": "a", "profiles": [{}]}, 422, "found both"),
+    ("/v1/predict", {"profile": "nothing/small"}, 404, "expected a name that /v1/profiles lists"),
+    ("/v1/predict", {"profile": "srad/small", "model": "none"}, 404, "model: expected one for this question"),
+    ("/v1/predict", {"profile": "srad/small", "level": 1.5}, 422, "level"),
+    ("/v1/predict", {"profile": "srad/small", "repeat": -1}, 422, "repeat"),
+    ("/v1/predict", {"profile": "srad/small", "devices": ["abacus"]}, 422, "abacus"),
+    ("/v1/predict", {"profile": "srad/small", "probes": {"knl": -0.5}}, 422, "probes"),
+    ("/v1/predict", {"profile": "srad/small", "kernel": "x"}, 422, "kernel: expected one of"),
+    ("/v1/predict", {"profile": "srad/small", "colour": 1}, 422, "colour"),
+    ("/v1/predict", {"profiles": [{"kernel": 1}]}, 422, "profiles[0].kernel: expected a name"),
+    ("/v1/predict", {"profiles": [7]}, 422, "profiles[0]: expected an object"),
+    ("/v1/predict", [], 422, "expected"),
+    ("/v1/choose", {"profile": "app1"}, 422, "power_cap_w"),
+    ("/v1/choose", {"power_cap_w": -3, "profile": "app1"}, 422, "power_cap_w"),
+    ("/v1/choose", {"power_cap_w": 3, "profile": "app9"}, 404, "expected a kernel that /v1/profiles lists"),
+    ("/v1/choose", {"power_cap_w": 3, "runs": [{"cpu_cap_w": 60}]}, 422, "runs[0]"),
+    ("/v1/colocate", {"jobs": ["a"]}, 422, "jobs"),
+    ("/v1/colocate", {"jobs": ["a", "b"]}, 404, "jobs: expected a name"),
+    ("/v1/colocate", {"jobs": [{"format": "x"}, {}]}, 422, "jobs[0]: expected an isolated run"),
+    ("/v1/nothing", {}, 404, "Not Found"),
+]
+
+
+@pytest.mark.parametrize(("path", "asked", "code", "said"), WRONG)
+def test_wrong_requests_get_a_code_and_a_sentence(
+    service: InProcess, path: str, asked: object, code: int, said: str
+) -> None:
+    found = service.ask(path, asked)
+    assert (found.code, said in found.error) == (code, True), found.body
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"\xff", b'{"level": NaN}', b'{"level": 1e999}', b"[" * 100_000])
+def test_what_is_no_json_is_refused(service: InProcess, body: bytes) -> None:
+    assert service.ask("/v1/predict", body=body).code in (400, 422)
+
+
+def test_another_method_is_refused(service: InProcess) -> None:
+    assert service.ask("/v1/predict").code == 405
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
+    lambda each: st.lists(each, max_size=3) | st.dictionaries(st.text(max_size=8), each, max_size=3),
+    max_leaves=8,
+)
+FIELDS = (
+    "profile",
+    "profiles",
+    "model",
+    "devices",
+    "probes",
+    "level",
+    "repeat",
+    "power_cap_w",
+    "runs",
+    "jobs",
+)
+
+
+@given(st.dictionaries(st.sampled_from(FIELDS), values), st.sampled_from(["predict", "choose", "colocate"]))
+@settings(max_examples=150)
+def test_no_request_is_an_error_of_the_service_or_tells_of_the_host(
+    service: InProcess, folder: Path, asked: dict[str, Any], name: str
+) -> None:
+    found = service.ask(f"/v1/{name}", asked)
+    assert found.code in (200, 400, 404, 422)
+    assert str(folder).encode() not in found.body
+
+
+def test_answers_tell_nothing_of_the_host(service: InProcess, folder: Path) -> None:
+    asked = {"profile": "app1", "power_cap_w": 250}
+    for found in (
+        service.ask("/v1/choose", asked),
+        service.ask("/v1/models"),
+        service.ask("/health"),
+        service.ask("/openapi.json"),
+    ):
+        assert found.code == 200
+        assert str(folder.parent).encode() not in found.body
+        assert b"libraries" not in found.body
+        assert "server" not in found.headers
+
+
+def test_the_documentation_has_an_example_of_each_question_that_works(service: InProcess) -> None:
+    api = service.ask("/openapi.json").json
+    for path in ("/v1/predict", "/v1/choose", "/v1/colocate"):
+        told = api["paths"][path]["post"]["requestBody"]["content"]["application/json"]
+        assert told["example"].keys() <= told["schema"]["properties"].keys()
+        assert path in service.ask("/docs").body.decode()
+    bundled = Served(["opencl-15-devices", "opencl-mixes", "multicore-boards"], ["bundled"])
+    asked = InProcess(application(bundled, lambda: ()))
+    for path, methods in api["paths"].items():
+        if "post" in methods:
+            example = methods["post"]["requestBody"]["content"]["application/json"]["example"]
+            assert asked.ask(path, example).code == 200
+
+
+def test_the_page_loads_nothing_from_elsewhere(service: InProcess) -> None:
+    found = service.ask("/docs")
+    assert found.headers["content-security-policy"].startswith("default-src 'none'")
+    assert b"http://localhost" in found.body
+    assert b"<script" not in found.body
+    assert b"https://" not in found.body
+
+
+def test_metrics_count_requests_and_tell_the_errors_of_models(service: InProcess) -> None:
+    service.ask("/v1/predict", {"profile": "bfs/tiny"})
+    service.ask("/v1/elsewhere/" + "x" * 50, {})
+    told = service.ask("/metrics").body.decode()
+    assert 'crosscast_requests_total{code="200",path="/v1/predict"}' in told
+    assert 'crosscast_model_error{model="opencl-15-devices",score="median_ape"}' in told
+    assert 'path="other"' in told
+    assert "xxx" not in told
