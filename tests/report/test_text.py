@@ -15,7 +15,7 @@ from crosscast.errors import InputError, MissingExtraError
 from crosscast.measure.inventory import Entry
 from crosscast.measure.sensors import Availability
 from crosscast.report.dataset import Measurement, devices_report, measurement_report
-from crosscast.report.document import Figure, Heading, Report, Table, Text
+from crosscast.report.document import Drawing, Figure, Heading, Report, Table, Text
 
 
 class Terminal(io.StringIO):
@@ -41,7 +41,7 @@ REPORT = Report(
         Text(["a note"], "note"),
         Text(["one", "two"], "list"),
         Text(["  |-- code"], "code"),
-        Figure(lambda: b"<svg/>", 'what "it" shows', "how to read it"),
+        Figure(lambda: Drawing(b"<svg/>"), 'what "it" shows', "how to read it"),
     ]
 )
 
@@ -90,7 +90,7 @@ def test_a_page_can_be_read_on_a_phone_in_the_dark_and_aloud() -> None:
     assert "prefers-color-scheme: dark" in page
     assert "<caption><span>by [machine]</span></caption>" in page
     assert '<th scope="col">[bold]x</th><th scope="col" class="number">gpu[0]</th>' in page
-    assert '<th scope="row">[red]name|</th><td class="number">1</td>' in page
+    assert '<th scope="row">[red]name|</th><td class="number" data-v="1">1</td>' in page
     assert 'aria-label="by [machine]"' in page
     assert '<li><a href="#part">Part</a></li>' in page and '<h2 id="part">' in page
     assert 'alt="what &#34;it&#34; shows"></div><figcaption>how to read it</figcaption>' in page

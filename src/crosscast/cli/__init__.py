@@ -84,9 +84,11 @@ def _run(words: Sequence[str]) -> int:
     import cyclopts
 
     from crosscast.cli.app import command_line
+    from crosscast.cli.options import TYPED, Typed
     from crosscast.cli.usage import in_options, misuse
 
     app = command_line()
+    TYPED.set(Typed(words))
     try:
         code = app(words, exit_on_error=False, print_error=False, result_action="return_value")
     except cyclopts.CycloptsError as error:

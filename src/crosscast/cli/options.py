@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json as json_format
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -237,12 +239,7 @@ class Output:
         """Print a result as JSON, or as a report for people; and write the page with the figures."""
         if self.html is not None:
             check_file("--html", self.html)
-            page, drawn = report(), figures()
-            if drawn:
-                from crosscast.report.figures import with_figures
-
-                page = with_figures(page, drawn)
-            tell(f"wrote {page.write_html(self.html)}")
+            tell(f"wrote {_page(report(), figures()).write_html(self.html)}")
         if self.json:
             print(json_format.dumps(to_dict(), allow_nan=False))
         else:
@@ -289,9 +286,38 @@ def tell(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
+@dataclass(frozen=True)
+class Typed:
+    """A command line, and the warnings of its run: what a page repeats."""
+
+    words: Sequence[str] = ()
+    warnings: list[str] = field(default_factory=list)
+
+
+TYPED: ContextVar[Typed] = ContextVar("TYPED")
+
+
 def warn(text: str) -> None:
-    """Print a warning on standard error."""
+    """Print a warning on standard error; a page that is written later has it, too."""
+    TYPED.get(Typed()).warnings.append(text)
     print(f"crosscast: warning: {text}", file=sys.stderr)
+
+
+def _page(report: Report, figures: Mapping[str, Any]) -> Report:
+    """A report with its figures, with the warnings before it, and how it was made at its end."""
+    import crosscast
+    from crosscast.report.document import Heading, Text
+
+    if figures:
+        from crosscast.report.figures import with_figures
+
+        report = with_figures(report, figures)
+    typed, parts = TYPED.get(Typed()), list(report.parts)
+    if typed.warnings:
+        # Below the title.
+        parts.insert(1 if parts and isinstance(parts[0], Heading) else 0, Text(typed.warnings, "warnings"))
+    made = [f"Made by Crosscast {crosscast.__version__}:", shlex.join(["crosscast", *typed.words])]
+    return replace(report, parts=[*parts, Text(made if typed.words else made[:1], "made")])
 
 
 def dataset_named(folder: Path) -> Dataset:

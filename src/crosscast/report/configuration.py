@@ -20,7 +20,7 @@ from crosscast.evaluation.resampling import DRAWS, SHARE
 from crosscast.prediction.configuration.artefact import ConfigurationCard
 from crosscast.prediction.configuration.choice import Choice, Option
 from crosscast.prediction.configuration.data import KernelAt, Surfaces, pareto_frontier
-from crosscast.report.document import Heading, Part, Report, Table, Text, markdown_rows
+from crosscast.report.document import Heading, Part, Ranges, Report, Table, Text, markdown_rows
 from crosscast.report.numbers import (
     MARK,
     NONE,
@@ -47,7 +47,7 @@ _OBJECTIVES = {
 def samples_report(card: ConfigurationCard, columns: Sequence[str]) -> Report:
     """Where a new kernel has to be run, and what to write down."""
     written = f"To write down: {', '.join(columns)}; --template FILE makes the file."
-    return Report([f"{card.model}, {trained_on(card)}", *_samples_lines(card), written])
+    return Report([f"{card.model}, {trained_on(card)}", *_samples_lines(card), written], "Sample runs")
 
 
 def chosen_report(found: Sequence[tuple[SampledKernel, Sequence[Choice]]], card: ConfigurationCard) -> Report:
@@ -63,7 +63,7 @@ def chosen_report(found: Sequence[tuple[SampledKernel, Sequence[Choice]]], card:
         parts.append(f"Predicted frontier, with {level_percent(first.level)} intervals{below}:")
         parts += [_choice_table(choices, card), "", _measured_at(kernel, card)]
         parts += [f"{card.model}, {trained_on(card)}", *held_out_errors(card)]
-    return Report(parts)
+    return Report(parts, "Chosen configurations")
 
 
 def _choice_sentence(choice: Choice) -> str:
@@ -113,8 +113,16 @@ def _choice_table(choices: Sequence[Choice], card: ConfigurationCard) -> Table:
     return Table(
         ["device", *settings, "power, W", "between", "performance", "time, s", "between", ""],
         rows,
-        words=(0, count + 2, count + 5, count + 6),
+        words=(0, *range(1 + len(card.space.knobs), count + 1), count + 2, count + 5, count + 6),
         bold=[place for place, configuration in enumerate(listed) if configuration in caps],
+        ranges=Ranges(
+            [
+                (option.power_low_w or option.power_w, option.power_w, option.power_high_w or option.power_w)
+                for option in listed.values()
+            ],
+            lambda watts: f"{three_digits(watts)} W",
+            "power",
+        ),
     )
 
 

@@ -13,7 +13,7 @@ from crosscast.prediction.corun.artefact import CoRunCard
 from crosscast.prediction.corun.forecast import Estimate, MixForecast
 from crosscast.prediction.corun.translation import LOGARITHMIC, TranslationCard
 from crosscast.prediction.warnings import format_names
-from crosscast.report.document import Heading, Part, Report, Table
+from crosscast.report.document import Heading, Part, Ranges, Report, Table
 from crosscast.report.numbers import (
     error_percent,
     factor,
@@ -123,7 +123,7 @@ def corun_forecast_report(
                 [None, None, None]
                 if slowdown is None
                 else [
-                    factor(slowdown.value),
+                    slowdown.value,
                     f"{factor(slowdown.low)} to {factor(slowdown.high)}",
                     None if solo.time_s is None else slowdown.value * solo.time_s,
                 ]
@@ -135,11 +135,19 @@ def corun_forecast_report(
         ["application", "alone", "slowdown", "interval", "in the mix"],
         rows,
         f"{forecast.label} on {forecast.mix[0].device}",
-        {"alone": format_seconds, "in the mix": format_seconds},
+        {"alone": format_seconds, "in the mix": format_seconds, "slowdown": factor},
+        words=(0, 3),
+        ranges=_slowdowns(forecast.slowdown),
     )
     about = [f"{card.model}, {trained_on_mixes(card)}", *held_out_corun_errors(card)]
     about += [] if translation is None else [_translated_by(translation)]
-    return Report([table, *_of_mix(forecast, card), "", *about])
+    return Report([table, *_of_mix(forecast, card), "", *about], "Predicted slowdowns")
+
+
+def _slowdowns(found: Sequence[Estimate | None]) -> Ranges:
+    return Ranges(
+        [None if each is None else (each.low, each.value, each.high) for each in found], factor, "slowdown"
+    )
 
 
 def _of_mix(forecast: MixForecast, card: CoRunCard) -> list[str]:
@@ -344,14 +352,14 @@ def colocation_report(plan: ColocationPlan, names: Sequence[str], card: CoRunCar
         parts.append(Heading(f"alone on {card.device}", 3))
         parts += [f"{names[each.job]} ({format_seconds(each.time_s)}): {each.reason}" for each in plan.alone]
     about = [f"{card.model}, {trained_on_mixes(card)}", *held_out_corun_errors(card)]
-    return Report([*parts, "", *_totals(plan), "", *about])
+    return Report([*parts, "", *_totals(plan), "", *about], "Jobs that share a device")
 
 
 def _shared(plan: ColocationPlan, names: Sequence[str], card: CoRunCard) -> Table:
     """A row a job; what is said of the whole mix stands beside its first two."""
     fits = any(each.fits is not None for each in plan.shared)
     headings = ["jobs", "slowdown", "interval", "together", "one by one", *(["fit"] if fits else []), "gain"]
-    rows = []
+    rows: list[list[Any]] = []
     for mix in plan.shared:
         whole = [
             format_seconds(mix.together_s),
@@ -363,12 +371,20 @@ def _shared(plan: ColocationPlan, names: Sequence[str], card: CoRunCard) -> Tabl
             rows.append(
                 [
                     f"{'+ ' if place else ''}{names[job]}",
-                    factor(slowdown.value),
+                    slowdown.value,
                     f"{factor(slowdown.low)} to {factor(slowdown.high)}",
                     *(beside[place] if place < len(beside) else ()),
                 ]
             )
-    return Table(headings, rows, f"together on {card.device}")
+    return Table(
+        headings,
+        rows,
+        f"together on {card.device}",
+        {"slowdown": factor},
+        words=(0, 2),
+        sorts=False,
+        ranges=_slowdowns([each for mix in plan.shared for each in mix.slowdown]),
+    )
 
 
 def _totals(plan: ColocationPlan) -> list[str]:

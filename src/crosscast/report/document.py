@@ -6,16 +6,19 @@ Nothing heavy is imported here: showing a prediction must not take longer than p
 from __future__ import annotations
 
 import base64
+import hashlib
+import json
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal, TextIO, TypeVar
+from typing import Any, Literal, NamedTuple, TextIO, TypeVar
 
 from crosscast.data.files import whole_file
 from crosscast.errors import InputError, MissingExtraError
-from crosscast.report.numbers import NONE
+from crosscast.report.numbers import NONE, number_in
 
 Thing = TypeVar("Thing")
 
@@ -34,7 +37,31 @@ class Text:
     """Sentences that belong together, or lines as they are; a plain string is a sentence of its own."""
 
     lines: Sequence[str]
-    kind: Literal["text", "note", "list", "code"] = "text"
+    kind: Literal["text", "note", "list", "code", "warnings", "facts", "made"] = "text"
+
+
+@dataclass(frozen=True, eq=False)
+class Ranges:
+    """What a page draws beside the rows of a table: a line from low to high, and a dot, on one scale."""
+
+    rows: Sequence[tuple[float, float, float] | None]  # Low, centre and high, all over 0; or nothing
+    write: Callable[[float], str]  # How an end of the scale is written
+    what: str  # What lies between the ends
+
+    @cached_property
+    def ends(self) -> tuple[float, float]:
+        """Least and greatest value."""
+        there = [each for each in self.rows if each is not None]
+        low, high = (
+            min((each[0] for each in there), default=1.0),
+            max((each[2] for each in there), default=1.0),
+        )
+        return low, high if high > low else 2 * low
+
+    def place(self, value: float) -> float:
+        """Where a value is on the logarithmic scale, in per cent."""
+        low, high = self.ends
+        return round(100 * math.log(value / low) / math.log(high / low), 2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +79,8 @@ class Table:
     bold: Collection[int] = ()  # Rows that stand out
     shade: Callable[[Any], str] | None = None  # Style of a value's cell on a page
     fold: str = ""  # On a page, the table is behind these words
+    sorts: bool = True  # Whether rows say the same in any order
+    ranges: Ranges | None = None  # What a page draws beside the rows
 
     @classmethod
     def of(cls, things: Iterable[Thing], columns: Mapping[str, Callable[[Thing], Any]], **how: Any) -> Table:
@@ -84,11 +113,18 @@ def _cell(value: Any, write: Callable[[Any], str]) -> str:
     return NONE if value is None or (isinstance(value, float) and math.isnan(value)) else write(value)
 
 
+class Drawing(NamedTuple):
+    """A picture, and what is said of the places that are marked in it."""
+
+    svg: bytes
+    marks: Sequence[tuple[int, int, str]] = ()  # Place from the left and the top, in 1/10,000, and words
+
+
 @dataclass(frozen=True)
 class Figure:
     """A picture with words for those who do not see it; a terminal leaves it out."""
 
-    svg: Callable[[], bytes]
+    drawn: Callable[[], Drawing]
     alternative: str
     caption: str = ""
 
@@ -101,13 +137,15 @@ class Report:
     """Headings, sentences, tables and figures in their order; an empty string is an empty line."""
 
     parts: Sequence[Part]
+    name: str = ""  # Title of a page where no heading is one
     language: str = "en"
 
     @property
     def title(self) -> str:
-        """The first heading, or sentence."""
+        """The first heading of level 1, or the name, or the first sentence."""
+        titles = (each.text for each in self.parts if isinstance(each, Heading) and each.level == 1)
         texts = (each if isinstance(each, str) else getattr(each, "text", "") for each in self.parts)
-        return next(filter(None, texts), "Report")
+        return next(filter(None, (*titles, self.name, *texts)), "Report")
 
     def to_text(self, bold: Callable[[str], str] = str) -> str:
         """The report for a terminal."""
@@ -153,7 +191,7 @@ class Report:
         return {"title": self.title, "parts": [_to_dict(part) for part in self.parts if part != ""]}
 
     def to_html(self) -> str:
-        """The report as one page that loads and runs nothing."""
+        """The report as one page that loads nothing, and runs no script but its own."""
         jinja2 = require_jinja2()
         environment = jinja2.Environment(
             autoescape=True,
@@ -162,10 +200,21 @@ class Report:
             lstrip_blocks=True,
             undefined=jinja2.StrictUndefined,
         )
-        environment.tests["section"] = lambda part: isinstance(part, Heading) and bool(part.id)
-        template = resources.files("crosscast.report").joinpath("page.html").read_text(encoding="utf-8")
+        template, style, script = (_file_of_page(f"page.{suffix}") for suffix in ("html", "css", "js"))
+        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
+        parts = list(_of_page(self))
         found = environment.from_string(template).render(
-            report=self, kind=lambda part: type(part).__name__, uri=_uri
+            title=self.title,
+            language=self.language,
+            parts=parts,
+            sections=[each for each in parts if isinstance(each, Heading) and each.id],
+            style=style,
+            script=script,
+            digest=digest,
+            kind=lambda part: type(part).__name__,
+            uri=_uri,
+            json=lambda value: json.dumps(value, ensure_ascii=False, separators=(",", ":")),
+            number=_number,
         )
         return f"{found}\n"
 
@@ -178,6 +227,40 @@ class Report:
         except OSError as error:
             raise InputError(f"page: cannot write {path} ({error.strerror or error})") from error
         return path
+
+
+def _file_of_page(name: str) -> str:
+    return resources.files("crosscast.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _of_page(report: Report) -> Iterator[Part]:
+    """Parts as a page has them: one title, no level of headings left out, and indented lines as a list."""
+    level = 1
+    if not any(isinstance(each, Heading) and each.level == 1 for each in report.parts):
+        yield Heading(report.title, 1)
+    titled, facts = False, []
+    for number, part in enumerate((*report.parts, "")):
+        if isinstance(part, str) and part.startswith("  "):
+            facts.append(part.strip())
+            continue
+        if facts:
+            yield Text(tuple(facts), "facts")
+            facts = []
+        if isinstance(part, Heading):
+            # Of several titles, as those of machines that are compared, the first is the page's.
+            level = min(max(part.level, 2) if titled else part.level, level + 1)
+            titled = titled or part.level == 1
+            yield Heading(part.text, level, part.id or (f"section-{number}" if level == 2 else ""))
+        elif part:
+            yield part
+
+
+def _number(value: Any, text: str) -> tuple[str, str] | None:
+    """By what a cell is sorted, and whether that is its value or read from its text."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+        return "v", repr(value)
+    found = number_in(text)
+    return None if found is None else ("s", repr(found))
 
 
 def require_jinja2() -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,6 +20,10 @@ NONE = "—"
 MARK = "*"
 """After what is better than the best baseline, where the bootstrap of the difference excludes 0."""
 
+_NUMBER = re.compile(r"\s*(>?)\s*([-+−]?[\d,]*\.?\d+(?:e[-+]?\d+)?)\s*([^\W\d_]+(?:/s)?|%)?")
+_UNIT_SCALES = dict(
+    zip("ns µs ms s min h d".split(), (1e-9, 1e-6, 1e-3, 1.0, 60.0, 3600.0, 86400.0), strict=True)
+) | {"kHz": 1e3, "MHz": 1e6, "GHz": 1e9, "%": 0.01, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30}
 _LONGEST_S = 1e9
 _LARGEST_EXPONENT = 700.0
 
@@ -97,6 +102,29 @@ def three_digits(number: float) -> str:
 def times(low: float, high: float) -> str:
     """An interval of times in seconds."""
     return f"{format_seconds(low)} to {format_seconds(high)}"
+
+
+def number_in(text: str) -> float | None:
+    """The number that a text begins with, in the least of its units, by which a column can be sorted.
+
+    >>> number_in("1.18 ms"), number_in("1,560 [1, 2]"), number_in("−3 %"), number_in("2 h 30 min")
+    (0.00118, 1560.0, -0.03, 9000.0)
+    >>> number_in("—"), number_in("titanx")
+    (None, None)
+    """
+    total: float | None = None
+    place = 0
+    while (found := _NUMBER.match(text, place)) is not None:
+        scale = _UNIT_SCALES.get(found[3] or "", 1.0)
+        value = float(found[2].replace(",", "").replace("−", "-")) * scale
+        if total is None:
+            total = value
+        elif found[3] in ("s", "min"):
+            total += value
+        else:
+            break
+        place = found.end()
+    return total
 
 
 class Score(NamedTuple):

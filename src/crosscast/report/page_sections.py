@@ -17,7 +17,7 @@ from crosscast.data.schema import size_order
 from crosscast.evaluation.resampling import SHARE
 from crosscast.profile import Profile
 from crosscast.report.document import Figure, Heading, Part, Table, Text
-from crosscast.report.figures import MAP, as_svg, plain_text
+from crosscast.report.figures import MAP, as_drawing, plain_text
 from crosscast.report.numbers import MARK, NONE, factor, level_percent, of_log, percent, plural
 from crosscast.report.page_figures import (
     MOST_KERNELS,
@@ -232,11 +232,13 @@ def _forecasts(subject: Subject) -> list[Part]:
     caption = (
         f"Each mark is one point, predicted by the model {subject.result.model} fitted without its "
         "application. On the solid line predicted and measured times are equal; between the dashed ones they "
-        f"differ by less than a factor of 2. Vertical lines are {_level(subject)} intervals: light where "
-        "they hold the measured time, dark where they miss it. What lies beyond the axes is drawn at their "
+        f"differ by less than a factor of 2. Vertical lines are {_level(subject)} intervals: faint where "
+        "they hold the measured time, strong where they miss it. What lies beyond the axes is drawn at their "
         "end."
     )
-    return [Figure(lambda: as_svg(lambda: forecasts_figure(subject, groups), **STYLE), alternative, caption)]
+    return [
+        Figure(lambda: as_drawing(lambda: forecasts_figure(subject, groups), **STYLE), alternative, caption)
+    ]
 
 
 _DARKEST = 1.0
@@ -308,7 +310,7 @@ def _coverage(subject: Subject) -> list[Part]:
         always = subject.study.always
         if always is not None:
             caption += f" Squares: always taking {always[0]}, the one device that is best in hindsight."
-    return [Figure(lambda: as_svg(lambda: coverage_figure(subject), **STYLE), alternative, caption)]
+    return [Figure(lambda: as_drawing(lambda: coverage_figure(subject), **STYLE), alternative, caption)]
 
 
 def _closer(subject: Subject) -> list[Part]:
@@ -368,7 +370,7 @@ def _times(subject: Subject, choice: bool) -> Figure:
     caption += " A filled diamond is the recommended device." if choice else ""
     caption += f" {plural(left, 'more kernel')} at a size are in the table below." if left else ""
     return Figure(
-        lambda: as_svg(lambda: times_figure(subject, rows), **STYLE),
+        lambda: as_drawing(lambda: times_figure(subject, rows), **STYLE),
         f"Measured and predicted times of {plural(len(rows), 'kernel')} at a size of {subject.application} "
         f"on {plural(len(subject.devices), 'device')}, with intervals.",
         caption,
@@ -396,7 +398,7 @@ def _profiles(subject: Subject) -> Figure:
         for row, label in zip(shown, labels, strict=True)
     ]
     return Figure(
-        lambda: as_svg(lambda: kiviat(drawn)),
+        lambda: as_drawing(lambda: kiviat(drawn)),
         f"Kiviat figure of the profiles of {plural(len(shown), 'kernel')} of {subject.application}: "
         f"{', '.join(labels)}.",
         "What the model knows: metrics of each kernel, here at its largest size, which depend on no device. "

@@ -10,7 +10,7 @@ import numpy as np
 from crosscast.decide.verdict import Verdict
 from crosscast.prediction.time.artefact import TimeCard
 from crosscast.prediction.time.forecast import Recommendation, TimeForecast
-from crosscast.report.document import Part, Report, Table, Text
+from crosscast.report.document import Part, Ranges, Report, Table, Text
 from crosscast.report.numbers import level_percent, percent, probability, times
 from crosscast.report.verdict import verdict_lines
 from crosscast.units import format_count, format_seconds
@@ -30,7 +30,8 @@ def predictions_report(
             parts += [Text(verdict_lines(verdict, float(forecast.centre[row].min()))), ""]
         parts += [_table(forecast, row, label), _advice(forecast.recommended[row]), ""]
     return Report(
-        [*parts, *_comparison(forecast), f"{card.model}, {trained_on(card)}", *held_out_errors(card, probes)]
+        [*parts, *_comparison(forecast), f"{card.model}, {trained_on(card)}", *held_out_errors(card, probes)],
+        "Predicted times",
     )
 
 
@@ -78,6 +79,18 @@ def _table(forecast: TimeForecast, row: int, label: str) -> Table:
         formats={"time": format_seconds, "recorded": format_seconds, "predicted/recorded": "{:.2f}".format},
         words=(0, 2),
         bold=(0,),
+        ranges=Ranges(
+            [
+                (
+                    float(forecast.low[row, place]),
+                    float(forecast.centre[row, place]),
+                    float(forecast.high[row, place]),
+                )
+                for place in order
+            ],
+            format_seconds,
+            "time",
+        ),
     )
 
 

@@ -13,7 +13,7 @@ from crosscast.evaluation.resampling import DRAWS, SHARE
 from crosscast.prediction.relative.artefact import RelativeCard, RelativeForecast
 from crosscast.prediction.relative.data import NO_SOURCE
 from crosscast.prediction.warnings import format_names
-from crosscast.report.document import Heading, Part, Report, Table
+from crosscast.report.document import Heading, Part, Ranges, Report, Table
 from crosscast.report.figures import (
     BLUE,
     GREY,
@@ -295,7 +295,10 @@ def relative_forecasts_report(forecasts: Sequence[RelativeForecast], card: Relat
     else:
         for forecast, row in runs:
             parts += [_devices(forecast, row), *_advice(forecast, row), ""]
-    return Report([*parts, f"{card.model}, {trained_on_runs(card)}", *relative_errors_text(card)])
+    return Report(
+        [*parts, f"{card.model}, {trained_on_runs(card)}", *relative_errors_text(card)],
+        "Predicted relative times",
+    )
 
 
 def _run(forecast: RelativeForecast, row: int) -> str:
@@ -316,24 +319,33 @@ def _between(forecast: RelativeForecast, row: int, place: int) -> str:
 def _devices(forecast: RelativeForecast, row: int) -> Table:
     interval = f"{level_percent(forecast.reached[row])} interval"
     timed_on = forecast.timed_on[row]
-    rows = []
+    rows: list[list[Any]] = []
     for place in forecast.order[row].tolist():
         relative = float(forecast.centre[row, place])
-        cells = [forecast.devices[place], three_digits(relative), _between(forecast, row, place)]
-        cells += [factor(1 / relative), probability(forecast.fastest[row, place])]
+        cells: list[Any] = [forecast.devices[place], relative, _between(forecast, row, place)]
+        cells += [1 / relative, float(forecast.fastest[row, place])]
         if timed_on is not None:
             time_s, low_s, high_s = forecast.time_s[row, place].tolist()
-            cells += [format_seconds(time_s), "measured" if cells[0] == timed_on else times(low_s, high_s)]
+            cells += [time_s, "measured" if cells[0] == timed_on else times(low_s, high_s)]
         rows.append(cells)
-    headings = [
-        "device",
-        f"time over {forecast.relative_to or 'the slowest'}",
-        interval,
-        "speed-up",
-        "fastest",
+    over = f"time over {forecast.relative_to or 'the slowest'}"
+    drawn = [
+        (
+            float(forecast.low[row, place]),
+            float(forecast.centre[row, place]),
+            float(forecast.high[row, place]),
+        )
+        for place in forecast.order[row].tolist()
     ]
-    headings += [] if timed_on is None else ["time", interval]
-    return Table(headings, rows, _run(forecast, row), words=(0, 2, 6), bold=(0,))
+    return Table(
+        ["device", over, interval, "speed-up", "fastest", *([] if timed_on is None else ["time", interval])],
+        rows,
+        _run(forecast, row),
+        {over: three_digits, "speed-up": factor, "fastest": probability, "time": format_seconds},
+        words=(0, 2, 6),
+        bold=(0,),
+        ranges=Ranges(drawn, three_digits, over),
+    )
 
 
 def _line_each(runs: Sequence[tuple[RelativeForecast, int]]) -> Table:
