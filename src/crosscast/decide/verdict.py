@@ -34,8 +34,8 @@ _LAUNCH_S = {"gpu": 5e-6, "cpu": 20e-6, "accelerator": 20e-6}
 """What a launch typically costs, where nobody measured it on the device."""
 
 _CYCLES = {"gpu": 4.0, "cpu": 0.25, "accelerator": 1.0}
-"""Cycles from an instruction of a work-item to the next: that of Volta and later GPUs (Jia et al. 2018,
-arXiv:1804.06826; older ones take 6), four instructions a cycle on CPUs, one on small cores."""
+"""Cycles from an instruction of a work-item to the next: latency of arithmetic on Volta, Ampere and Hopper
+(doi:10.1016/j.ultsonch.2023.106546, Table 3), four instructions a cycle on CPUs, one on small cores."""
 
 _LINE_BITS = {"gpu": 5, "cpu": 6, "accelerator": 6}
 """Lowest address bits within what moves at once: 32 bytes on GPUs, 64 elsewhere."""
