@@ -35,6 +35,7 @@ LAYERS = {
     "cluster": 6,
     "calibration": 6,
     "answers": 6,
+    "comparison": 6,
     "forecasting": 6,
     "questions": 6,
     "report": 7,

@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     -------
     int
         0 if all went well, 2 for wrong input, 1 if this machine cannot do it or a part of the work
-        failed, 130 after Ctrl-C, 143 after SIGTERM.
+        failed, 3 if a condition of ``compare`` holds, 130 after Ctrl-C, 143 after SIGTERM.
     """
     words = list(sys.argv[1:] if argv is None else argv)
     if words[:1] in _OF_ONE_THREAD:

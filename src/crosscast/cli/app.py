@@ -40,6 +40,10 @@ COMMANDS = {
         "crosscast.cli.corun:app",
         "Profile applications, measure mixes that share a device, and translate times between devices.",
     ),
+    "compare": (
+        "crosscast.cli.compare:compare",
+        "Compare two profiles, datasets, models or schedules, and fail where a change is too large.",
+    ),
     "dataset": (
         "crosscast.cli.dataset:app",
         "Import, build, merge and describe datasets.",

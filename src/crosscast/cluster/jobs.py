@@ -290,3 +290,32 @@ def write_schedule(schedule: Schedule, path: str | Path) -> None:
             rows.writerows(zip(*columns, strict=True))
     except OSError as error:
         raise InputError(f"{path}: cannot write the schedule ({error.strerror})") from error
+
+
+def read_schedule_times(path: str | Path) -> tuple[Integers, Reals, Reals, Reals]:
+    """Numbers of jobs, and when they were submitted, started and ended in seconds, as `write_schedule` wrote.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or a row is not as expected.
+    """
+    path = Path(path)
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            header, *rows = list(csv.reader(file)) or [[]]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{path}: cannot read the schedule ({error})") from error
+    if tuple(header) != COLUMNS:
+        raise InputError.of(where=path, expected=f"columns {', '.join(COLUMNS)}", found=", ".join(header))
+    numbers, times = [], []
+    for line, row in enumerate(rows, start=2):
+        try:
+            number, submit, start, end, _, _ = row
+            numbers.append(int(number))
+            times.append((float(submit), float(start), float(end)))
+        except ValueError:
+            expected, found = "a number, three times, a machine and processors", ",".join(row)
+            raise InputError.of(where=f"{path}:{line}", expected=expected, found=found) from None
+    submit_s, start_s, end_s = np.array(times, np.float64).reshape(-1, 3).T
+    return np.array(numbers, np.int64), submit_s, start_s, end_s

@@ -1,0 +1,395 @@
+"""What differs between two profiles, datasets, models or schedules, and which changes are too large."""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from crosscast.data.dataset import bundled_named, read_dataset
+from crosscast.errors import InputError
+from crosscast.forecasting import read_profiles
+from crosscast.prediction import store
+from crosscast.prediction.named_models import folder_of, named_models
+from crosscast.profile import Profile
+from crosscast.results import Tabular
+
+if TYPE_CHECKING:
+    from crosscast.results import Column
+
+__all__ = ["Comparison", "Condition", "Contents", "Difference", "compare", "contents_of"]
+
+Kind = Literal["profiles", "dataset", "model", "schedule"]
+Numbers = Mapping[str, float | None]
+
+_MISSING = "missing"
+"""The condition that something is in one of the two alone."""
+
+
+@dataclass(frozen=True)
+class Contents:
+    """The numbers of what is compared, by what they are of and what they say."""
+
+    kind: Kind
+    label: str
+    items: Mapping[str, Numbers]
+    question: str = ""  # What a model answers
+
+
+def contents_of(path: str | Path, profiles: Sequence[Profile] | None = None) -> Contents:
+    """Read a file of profiles, a launch file, a schedule, the folder of a dataset or model, or one by name.
+
+    Parameters
+    ----------
+    path
+        What `crosscast.predict` takes; a dataset; a model; or a schedule (``.swf``, or the ``.csv`` that
+        ``crosscast simulate`` writes).
+    profiles
+        Those of the path, if somebody has read them.
+
+    Raises
+    ------
+    InputError
+        If it is none of these, or damaged.
+    """
+    place = Path(path)
+    if profiles is not None:
+        return Contents("profiles", str(path), _of_profiles(profiles))
+    kind = kind_of(path)
+    if kind == "dataset":
+        return Contents(kind, str(path), _of_dataset(place))
+    if kind == "model":
+        stored = store.read(folder_of(path))
+        return Contents(kind, str(path), _of_card(stored.card), stored.question)
+    if kind == "schedule":
+        return Contents(kind, str(path), _of_schedule(place))
+    return Contents(kind, str(path), _of_profiles(read_profiles(place)[0]))
+
+
+def kind_of(path: str | Path) -> Kind:
+    """What a path is, by its content."""
+    place, name = Path(path), str(path)
+    if not place.exists():
+        if bundled_named(name) is not None:
+            return "dataset"
+        if name in {each.name for each in named_models()}:
+            return "model"
+        raise InputError(f"{path}: expected a file, a folder, or the name of a model or dataset, found none")
+    if place.is_dir():
+        return "model" if (place / store.CARD).exists() else "dataset"
+    if place.suffix == ".swf" or place.name.endswith(".swf.gz"):
+        return "schedule"
+    if place.suffix == ".csv" and _header(place)[:4] == ["job", "submit", "start", "end"]:
+        return "schedule"
+    return "profiles"
+
+
+def _header(path: Path) -> list[str]:
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            return next(csv.reader(file), [])
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{path}: cannot read the file ({error})") from error
+
+
+def _of_profiles(profiles: Iterable[Profile]) -> dict[str, Numbers]:
+    found: dict[str, Numbers] = {}
+    launches: Counter[str] = Counter()
+    for each in profiles:
+        name = " ".join(filter(None, (each.application, each.kernel, each.size)))
+        launches[name] += 1
+        label = name if launches[name] == 1 else f"{name}, launch {launches[name]}"
+        work = each.launch.get("work")
+        found[label] = {**each.metrics, **(dict(_flat(work)) if isinstance(work, Mapping) else {})}
+    return found
+
+
+def _flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, float]]:
+    """Numbers of an object and those in it, by names with dots between."""
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{before}{name}.")
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            yield f"{before}{name}", float(value)
+
+
+def _of_dataset(folder: Path) -> dict[str, Numbers]:
+    """Rows of the tables, metrics of profiles, and the median time of each measurement point."""
+    from crosscast.data.dataset import TABLES
+    from crosscast.data.profiles import from_row
+    from crosscast.data.views import join
+
+    dataset = bundled_named(str(folder)) or read_dataset(folder)
+    rows = {f"rows_of_{schema.table}": float(dataset.table(schema).num_rows) for schema in TABLES}
+    found: dict[str, Numbers] = {"the dataset": rows}
+    found |= _of_profiles(from_row(row) for row in dataset.profiles.to_pylist())
+    columns = ("application", "kernel", "size", "device", "configuration", "time_median_s")
+    joined = join(dataset)
+    for *names, device, configuration, time_s in zip(
+        *(joined.column(name).to_pylist() for name in columns), strict=True
+    ):
+        settings = "" if configuration in (None, "{}") else f" {configuration}"
+        found[f"{' '.join(filter(None, names))} on {device}{settings}"] = {"time_median_s": time_s}
+    return found
+
+
+_TELLING = ("model", "method", "split", "protocol", "device", "quantity", "probes", "bag_size")
+"""What tells the entries of a list in a card apart."""
+
+
+def _of_card(card: Mapping[str, Any]) -> dict[str, Numbers]:
+    """What a model was trained on and how good it is; each entry of its lists of scores by itself."""
+    training, errors = card.get("training", {}), card.get("errors", {})
+    names: dict[str, Numbers] = {f"application {name}": {} for name in training.get("names", ())}
+    found: dict[str, Numbers] = {
+        "training": dict(_flat({k: v for k, v in training.items() if k != "libraries"}))
+    }
+    own = {k: v for k, v in errors.items() if k not in ("bootstrap", "seed", "by_program")}
+    if numbers := dict(_flat(own)):
+        found["errors"] = numbers
+    for program, scores in errors.get("by_program", {}).items():
+        found[f"errors of {program}"] = dict(_flat(scores))
+    found |= names
+    for name, entries in errors.items():
+        for entry in entries if isinstance(entries, list) else ():
+            if isinstance(entry, Mapping):
+                told = {key: entry[key] for key in _TELLING if entry.get(key) is not None}
+                words = ", ".join(f"{k} {v}" if isinstance(v, int) else str(v) for k, v in told.items())
+                scores = {k: v for k, v in entry.items() if k not in (*_TELLING, "intervals", "applications")}
+                found[f"{name}: {words}"] = dict(_flat(scores))
+    return found
+
+
+def _of_schedule(path: Path) -> dict[str, Numbers]:
+    import numpy as np
+
+    from crosscast.cluster.jobs import read_schedule_times
+    from crosscast.cluster.metrics import bounded_slowdown
+    from crosscast.cluster.swf import read_swf
+
+    if path.suffix == ".csv":
+        number, submit_s, start_s, end_s = read_schedule_times(path)
+    else:
+        columns = read_swf(path).columns
+        ran = np.isfinite(columns["submit_s"] + columns["wait_s"] + columns["run_s"])
+        number, submit_s = columns["job"][ran].astype(np.int64), columns["submit_s"][ran]
+        start_s = submit_s + columns["wait_s"][ran]
+        end_s = start_s + columns["run_s"][ran]
+    wait_s, ran_s = start_s - submit_s, end_s - start_s
+    whole: dict[str, float | None] = {"jobs": float(len(number))}
+    if len(number):
+        whole |= {
+            "makespan_s": float(end_s.max() - submit_s.min()),
+            "average_bounded_slowdown": float(bounded_slowdown(wait_s, ran_s).mean()),
+            "mean_wait_s": float(wait_s.mean()),
+            "median_wait_s": float(np.median(wait_s)),
+            "wait_p95_s": float(np.quantile(wait_s, 0.95)),
+        }
+    found: dict[str, Numbers] = {"the schedule": whole}
+    for job, wait, ran in zip(number.tolist(), wait_s.tolist(), ran_s.tolist(), strict=True):
+        found[f"job {job}"] = {"wait_s": wait, "run_s": ran}
+    return found
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A number that is another in the second; ``None`` where it is not known."""
+
+    item: str  # What it is of
+    metric: str  # What it says
+    first: float | None
+    second: float | None
+
+    @property
+    def change(self) -> float | None:
+        """By how much the second is more."""
+        return None if self.first is None or self.second is None else self.second - self.first
+
+    @property
+    def relative(self) -> float | None:
+        """The change over the size of the first; infinite from 0."""
+        if self.first is None or self.second is None:
+            return None
+        if not self.first:
+            return math.copysign(math.inf, self.second) if self.second else 0.0
+        return (self.second - self.first) / abs(self.first)
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A change that is too large, as ``metric>+5%`` says it."""
+
+    text: str
+    metric: str  # `missing` for what is in one of the two alone
+    more: bool = True  # Whether changes above the limit are meant, or below
+    limit: float = 0.0
+    share: bool = False  # Whether the limit is a share of the first number
+
+    @classmethod
+    def parse(cls, text: str) -> Condition:
+        """Read a condition.
+
+        Raises
+        ------
+        InputError
+            If it is not ``missing``, or a metric, ``>`` or ``<``, and a number with or without ``%``.
+
+        Examples
+        --------
+        >>> found = Condition.parse("total_instruction_count>+5%")
+        >>> found.metric, found.more, found.limit, found.share
+        ('total_instruction_count', True, 0.05, True)
+        """
+        if text == _MISSING:
+            return cls(text, _MISSING)
+        match = re.fullmatch(
+            r"\s*([\w.]+)\s*([<>])\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*(%?)\s*", text
+        )
+        if match is None:
+            expected = "METRIC>+5%, METRIC<-0.1 or the like, or missing"
+            raise InputError.of(where="--fail-on", expected=expected, found=repr(text))
+        share = match[4] == "%"
+        return cls(text, match[1], match[2] == ">", float(match[3]) / (100 if share else 1), share)
+
+    def holds(self, difference: Difference) -> bool:
+        """Whether a change is too large; one from or to what is not known is, as nobody can say."""
+        if difference.metric != self.metric:
+            return False
+        if difference.first is None and difference.second is None:
+            return False
+        found = difference.relative if self.share else difference.change
+        return found is None or (found > self.limit if self.more else found < self.limit)
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison(Tabular):
+    """What differs between two of a kind; as a table, a row for each difference."""
+
+    kind: Kind
+    labels: tuple[str, str]
+    differences: tuple[Difference, ...]  # The largest relative change first
+    only: tuple[tuple[str, ...], tuple[str, ...]]  # What is in the first alone, and in the second
+    compared: int  # Numbers that both have
+    failed: Mapping[str, tuple[str, ...]]  # What each condition that was asked about holds for
+
+    @cached_property
+    def passes(self) -> bool:
+        """Whether no condition holds."""
+        return not any(self.failed.values())
+
+    def columns(self) -> Mapping[str, Column]:
+        """The differences."""
+        return {
+            "item": [each.item for each in self.differences],
+            "metric": [each.metric for each in self.differences],
+            "first": [each.first for each in self.differences],
+            "second": [each.second for each in self.differences],
+            "change": [each.change for each in self.differences],
+            "relative": [each.relative for each in self.differences],
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, as ``--json`` prints it; infinite relative changes are null."""
+        columns = super().to_dict()
+        return {
+            "kind": self.kind,
+            "first": self.labels[0],
+            "second": self.labels[1],
+            "compared": self.compared,
+            "differences": [
+                dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
+            ],
+            "only_in_first": list(self.only[0]),
+            "only_in_second": list(self.only[1]),
+            "conditions": [
+                {"condition": text, "holds_for": list(items)} for text, items in self.failed.items()
+            ],
+            "passes": self.passes,
+        }
+
+
+def compare(first: Contents, second: Contents, fail_on: Sequence[str] = ()) -> Comparison:
+    """Find all numbers that differ, what only one of the two has, and which conditions hold.
+
+    A single kernel on each side is compared whatever its name is.
+
+    Raises
+    ------
+    InputError
+        If the two are of different kinds, or a condition is not understood or of an unknown metric.
+    """
+    if first.kind != second.kind:
+        raise InputError(
+            f"{second.label}: expected {_NOUNS[first.kind]} as {first.label} is, found {_NOUNS[second.kind]}"
+        )
+    if first.question != second.question:
+        raise InputError(
+            f"{second.label}: expected a model of {first.question} as {first.label} is, found one of "
+            f"{second.question}"
+        )
+    ones, others = dict(first.items), dict(second.items)
+    if first.kind == "profiles" and len(ones) == len(others) == 1 and ones.keys() != others.keys():
+        label = f"{next(iter(ones))} → {next(iter(others))}"
+        ones, others = ({label: next(iter(each.values()))} for each in (ones, others))
+    conditions = [Condition.parse(text) for text in fail_on]
+    known = {metric for items in (ones, others) for numbers in items.values() for metric in numbers}
+    for condition in conditions:
+        _check_metric(condition, known)
+    pairs = [
+        Difference(item, metric, ones[item].get(metric), others[item].get(metric))
+        for item in ones
+        if item in others
+        for metric in dict.fromkeys([*ones[item], *others[item]])
+    ]
+    order = {item: place for place, item in enumerate(ones)}
+    found = sorted(
+        (each for each in pairs if each.first != each.second),
+        key=lambda each: (-_size(each), order[each.item], each.metric),
+    )
+    compared = sum(each.change is not None for each in pairs)
+    only = (
+        tuple(item for item in ones if item not in others),
+        tuple(item for item in others if item not in ones),
+    )
+    failed = {each.text: _holding(each, pairs, only) for each in conditions}
+    return Comparison(first.kind, (first.label, second.label), tuple(found), only, compared, failed)
+
+
+_NOUNS: Mapping[Kind, str] = {
+    "profiles": "profiles",
+    "dataset": "a dataset",
+    "model": "a model",
+    "schedule": "a schedule",
+}
+
+
+def _check_metric(condition: Condition, known: set[str]) -> None:
+    if condition.metric == _MISSING or condition.metric in known:
+        return
+    near = difflib.get_close_matches(condition.metric, known, n=3, cutoff=0.5)
+    some = ", ".join(near or sorted(known)[:5])
+    raise InputError.of(
+        where="--fail-on",
+        expected="a metric that one of the two has",
+        found=f"{condition.metric!r}, {'near to which there are' if near else 'where there are'} {some}",
+    )
+
+
+def _size(difference: Difference) -> float:
+    relative = difference.relative
+    return math.inf if relative is None else abs(relative)
+
+
+def _holding(
+    condition: Condition, pairs: Sequence[Difference], only: tuple[tuple[str, ...], tuple[str, ...]]
+) -> tuple[str, ...]:
+    if condition.metric == _MISSING:
+        return tuple(item for items in only for item in items)
+    return tuple(each.item for each in pairs if condition.holds(each))

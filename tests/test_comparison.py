@@ -1,0 +1,270 @@
+"""Comparing two of a kind: what differs, what only one has, and conditions that changes may not meet."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crosscast.cli.compare import DIFFERS
+from crosscast.comparison import Comparison, Condition, Contents, Difference, compare, contents_of
+from crosscast.data.profiles import write_csv, write_parquet
+from crosscast.errors import InputError
+from crosscast.profile import Profile
+from support.commands import Command, Output
+
+command = Command.of("compare")
+
+ROOT = Path(__file__).parents[1]
+Maker = Callable[..., Profile]
+
+name = st.sampled_from("abcdef")
+number = st.none() | st.floats(-1e9, 1e9)
+contents = st.builds(
+    Contents,
+    kind=st.just("schedule"),
+    label=st.just("it"),
+    items=st.dictionaries(name, st.dictionaries(name, number, max_size=4), max_size=4),
+)
+
+
+@given(contents)
+def test_nothing_differs_from_itself(one: Contents) -> None:
+    found = compare(one, one, ["missing"])
+    assert (found.differences, found.only, found.passes) == ((), ((), ()), True)
+
+
+@given(contents, contents)
+def test_the_other_way_round_is_the_same_with_other_signs(one: Contents, other: Contents) -> None:
+    there, back = compare(one, other), compare(other, one)
+    assert there.only == back.only[::-1]
+    assert there.compared == back.compared
+    key = {(each.item, each.metric): each for each in back.differences}
+    assert len(key) == len(there.differences)
+    for each in there.differences:
+        mirrored = key[each.item, each.metric]
+        assert (each.first, each.second) == (mirrored.second, mirrored.first)
+        assert each.change is None or mirrored.change == -each.change
+
+
+@given(contents, contents, st.floats(0, 100))
+def test_a_condition_with_a_higher_limit_holds_for_less(one: Contents, other: Contents, limit: float) -> None:
+    metrics = {metric for each in (one, other) for item in each.items.values() for metric in item}
+    if "a" in metrics:
+        low, high = f"a>{limit:.3f}%", f"a>{limit + 1:.3f}%"
+        failed = compare(one, other, [low, high]).failed
+        assert set(failed[high]) <= set(failed[low])
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "second", "holds"),
+    [
+        ("m>+5%", 100, 105, False),
+        ("m>+5%", 100, 106, True),
+        ("m>5%", 100, 106, True),
+        ("m<-5%", 100, 94, True),
+        ("m<-5%", 100, 106, False),
+        ("m>10", 100, 111, True),
+        ("m>10", 100, 110, False),
+        ("m > 1e1 %", -100, -80, True),
+        ("m>5%", 0, 1, True),
+        ("m>5%", 0, 0, False),
+        ("m>5%", None, None, False),
+        ("m>5%", None, 1, True),
+        ("n>5%", 100, 200, False),
+    ],
+)
+def test_conditions(text: str, first: float | None, second: float | None, holds: bool) -> None:
+    assert Condition.parse(text).holds(Difference("k", "m", first, second)) is holds
+
+
+@pytest.mark.parametrize("text", ["", "m", "m>", "m>x", "m=5", ">5%", "m>5%%", "a b>5"])
+def test_what_is_no_condition_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="--fail-on: expected METRIC>"):
+        Condition.parse(text)
+
+
+def test_the_largest_relative_change_comes_first() -> None:
+    one = Contents("schedule", "one", {"x": {"a": 100.0, "b": 10.0, "c": 0.0}})
+    other = Contents("schedule", "other", {"x": {"a": 101.0, "b": 20.0, "c": 1.0}})
+    found = compare(one, other)
+    assert [each.metric for each in found.differences] == ["c", "b", "a"]
+    assert [each.relative for each in found.differences] == [math.inf, 1.0, 0.01]
+    assert [row["relative"] for row in found.to_dict()["differences"]] == [None, 1.0, 0.01]
+
+
+@pytest.fixture
+def files(make_profile: Maker, tmp_path: Path) -> tuple[Path, Path]:
+    """Profiles of two kernels, before and after one of them was changed."""
+    before = [make_profile("a", total_instruction_count=1000), make_profile("b")]
+    after = [make_profile("a", total_instruction_count=1060), make_profile("c")]
+    write_parquet(before, tmp_path / "before.parquet")
+    write_csv(after, tmp_path / "after.csv")
+    return tmp_path / "before.parquet", tmp_path / "after.csv"
+
+
+def test_profiles_are_compared_whatever_file_they_are_in(capsys: Output, files: tuple[Path, Path]) -> None:
+    found = command.answer(capsys, *files)
+    (changed,) = found["differences"]
+    assert changed == {
+        "item": "a",
+        "metric": "total_instruction_count",
+        "first": 1000,
+        "second": 1060,
+        "change": 60,
+        "relative": 0.06,
+    }
+    assert (found["only_in_first"], found["only_in_second"]) == (["b"], ["c"])
+    text = command.text(capsys, *files)
+    assert "+60      +6 %" in text
+    assert f"Only in {files[0]}: b." in text
+
+
+@pytest.mark.parametrize(
+    ("condition", "code"),
+    [
+        ("total_instruction_count>+5%", DIFFERS),
+        ("total_instruction_count>+10%", 0),
+        ("total_instruction_count>50", DIFFERS),
+        ("total_instruction_count<-5%", 0),
+        ("unique_reads>0", 0),
+        ("missing", DIFFERS),
+    ],
+)
+def test_a_condition_decides_the_exit_code(
+    capsys: Output, files: tuple[Path, Path], condition: str, code: int
+) -> None:
+    assert command(*files, "--fail-on", condition) == code
+    assert f"{'FAIL' if code else 'ok  '}  {condition}" in capsys.readouterr().out
+
+
+def test_conditions_are_in_json_and_on_the_page(
+    capsys: Output, files: tuple[Path, Path], tmp_path: Path
+) -> None:
+    page = tmp_path / "page.html"
+    words = ["--fail-on", "missing", "--fail-on", "work_items>0", "--json", "--html", page]
+    assert command(*files, *words) == DIFFERS
+    found = json.loads(capsys.readouterr().out)
+    assert found["conditions"] == [
+        {"condition": "missing", "holds_for": ["b", "c"]},
+        {"condition": "work_items>0", "holds_for": []},
+    ]
+    assert not found["passes"]
+    assert "FAIL  missing: b, c" in page.read_text()
+
+
+def test_a_single_kernel_is_compared_whatever_its_name(make_profile: Maker, tmp_path: Path) -> None:
+    for file, kernel in (("one.csv", "plain"), ("other.csv", "tiled")):
+        write_csv([make_profile(kernel)], tmp_path / file)
+    found = compare(contents_of(tmp_path / "one.csv"), contents_of(tmp_path / "other.csv"))
+    assert (found.only, found.differences) == (((), ()), ())
+    assert found.compared > 40
+
+
+def test_launches_of_one_kernel_are_apart(make_profile: Maker, tmp_path: Path) -> None:
+    made = make_profile("k")
+    write_csv([made, replace(made, invocation=1)], tmp_path / "two.csv")
+    assert list(contents_of(tmp_path / "two.csv").items) == ["k", "k, launch 2"]
+
+
+def test_a_launch_file_is_characterized(capsys: Output) -> None:
+    file = ROOT / "examples" / "saxpy.toml"
+    found = command.answer(capsys, file, file)
+    assert (found["kind"], found["differences"], found["passes"]) == ("profiles", [], True)
+    assert found["compared"] > 50
+
+
+def test_datasets_are_compared_by_their_times(capsys: Output) -> None:
+    found = command.answer(capsys, "bundled", "bundled")
+    assert (found["kind"], found["differences"]) == ("dataset", [])
+    names = contents_of("bundled").items
+    assert names["the dataset"]["rows_of_profiles"]
+    assert any(" on amd-epyc-" in name for name in names)
+
+
+def test_models_are_compared_by_their_cards(capsys: Output) -> None:
+    found = command.answer(capsys, "xeon-to-v100", "seven-gpus")
+    assert found["kind"] == "model"
+    metrics = {(each["item"], each["metric"]) for each in found["differences"]}
+    assert ("training", "kernels") in metrics
+    assert ("results: compact, leave-application-out", "mae") in metrics
+    assert any(each.startswith("application ") for each in found["only_in_first"])
+
+
+def schedule(path: Path, waits: list[int]) -> Path:
+    with path.open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["job", "submit", "start", "end", "machine", "procs"])
+        rows.writerows(
+            [job, 10 * job, 10 * job + wait, 10 * job + wait + 100, "m", 1] for job, wait in enumerate(waits)
+        )
+    return path
+
+
+def test_schedules_are_compared_as_a_whole_and_by_job(tmp_path: Path) -> None:
+    one, other = schedule(tmp_path / "a.csv", [0, 10, 20]), schedule(tmp_path / "b.csv", [0, 10, 50])
+    found = compare(contents_of(one), contents_of(other), ["mean_wait_s>+10%"])
+    assert not found.passes
+    assert ("job 2", "wait_s", 20, 50) in {
+        (each.item, each.metric, each.first, each.second) for each in found.differences
+    }
+    whole = contents_of(other).items["the schedule"]
+    assert whole["mean_wait_s"] == 20
+    assert whole["makespan_s"] == 170
+    assert whole["average_bounded_slowdown"] == pytest.approx((1 + 1.1 + 1.5) / 3)
+
+
+def test_a_trace_is_a_schedule_too(tmp_path: Path) -> None:
+    lines = [f"{job} {10 * job} 5 100 1 -1 -1 1 -1 -1 1 -1 -1 -1 -1 -1 -1 -1" for job in (1, 2)]
+    lines.append("3 40 -1 -1 1 -1 -1 1 -1 -1 5 -1 -1 -1 -1 -1 -1 -1")
+    (tmp_path / "a.swf").write_text("\n".join(lines) + "\n")
+    found = contents_of(tmp_path / "a.swf")
+    assert list(found.items) == ["the schedule", "job 1", "job 2"], "the third never ran"
+    assert found.items["the schedule"]["mean_wait_s"] == 5
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ("0,0,0", "a.csv:2: expected a number, three times, a machine and processors, found 0,0,0"),
+        ("0,0,x,1,m,1", "found 0,0,x,1,m,1"),
+    ],
+)
+def test_a_damaged_schedule_is_refused(tmp_path: Path, row: str, said: str) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(f"job,submit,start,end,machine,procs\n{row}\n")
+    with pytest.raises(InputError, match=said):
+        contents_of(path)
+
+
+def test_two_kinds_or_questions_are_refused(capsys: Output, files: tuple[Path, Path]) -> None:
+    said = command.refusal(capsys, files[0], "bundled")
+    assert said == f"bundled: expected profiles as {files[0]} is, found a dataset"
+    said = command.refusal(capsys, "seven-gpus", "gpu-clocks")
+    assert "gpu-clocks: expected a model of relative as seven-gpus is, found one of configuration" in said
+
+
+def test_what_is_not_there_is_refused(capsys: Output, files: tuple[Path, Path]) -> None:
+    said = command.refusal(capsys, files[0], "nothing.json")
+    assert "nothing.json: expected a file, a folder, or the name of a model or dataset, found none" in said
+
+
+def test_an_unknown_metric_is_refused_with_those_near(capsys: Output, files: tuple[Path, Path]) -> None:
+    said = command.refusal(capsys, *files, "--fail-on", "total_instructions>5%")
+    assert "found 'total_instructions', near to which there are total_instruction_count" in said
+    assert "--fail-on: expected METRIC>" in command.refusal(capsys, *files, "--fail-on", "more")
+
+
+def test_a_comparison_is_a_table(make_profile: Maker) -> None:
+    one = Contents("profiles", "a", {"k": {"m": 1.0}})
+    found = compare(one, Contents("profiles", "b", {"k": {"m": 2.0}}))
+    assert isinstance(found, Comparison)
+    assert found.columns()["relative"] == [1.0]
+    assert "<td>k</td>" in found._repr_html_()
