@@ -15,9 +15,10 @@ _ABOUT_COMMANDS = """\
 # Commands
 
 What `--help` of each command says. Exit codes: 0 all went well, 1 this machine cannot do it or a part of
-the work failed, 2 wrong input, 3 a condition of `compare --fail-on` holds, 130 after Ctrl-C. Results are on
-standard output, progress and warnings on standard error. `NO_COLOR` turns colour off, `XDG_CACHE_HOME` and `XDG_DATA_HOME` say where caches and your
-own models are, `CROSSCAST_DATA` where the tests look for public data.
+the work failed, 2 wrong input, 3 a condition of `compare --fail-on` holds, 130 after Ctrl-C. Results are
+on standard output, progress and warnings on standard error. `NO_COLOR` turns colour off,
+`XDG_CACHE_HOME` and `XDG_DATA_HOME` say where caches and your own models are, `CROSSCAST_DATA` where the
+tests look for public data.
 """
 
 
