@@ -128,6 +128,16 @@ def test_a_probe_sharpens_the_rest(capsys: Output, model: str, file: str) -> Non
     assert [each["measured"] for each in after["devices"]] == [True, False, False, True]
 
 
+def test_devices_to_measure_on_are_named(capsys: Output, model: str, file: str) -> None:
+    asked = [file, "--model", model, "--probe", "host=0.00001", "--suggest-probes", "1"]
+    found = answer(capsys, *asked)["suggested_probes"]
+    assert len(found["devices"]) == 1
+    assert "host" not in found["devices"]
+    assert found["error"] < found["error_before"]
+    assert main(["predict", "time", *asked]) == 0
+    assert f"Measure on {found['devices'][0]} (--probe): times on the others" in capsys.readouterr().out
+
+
 def test_with_a_probe_the_errors_are_those_with_a_probe(capsys: Output, model: str, file: str) -> None:
     assert main(["predict", "time", file, "--model", model, "--probe", "host=0.00001"]) == 0
     shown = capsys.readouterr().out

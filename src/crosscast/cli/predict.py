@@ -100,6 +100,7 @@ def time(
     kernel: Kernel = None,
     application: Application = None,
     level: Level = 0.9,
+    suggest_probes: Whole | None = None,
     invocations: Whole | None = None,
     launch: LaunchWords = LAUNCH,
     output: Output = OUTPUT,
@@ -128,6 +129,8 @@ def time(
         catalogue (`crosscast devices --catalogue`), on which nothing was measured.
     device_file
         Data sheet (TOML) of a further device on which nothing was measured; may be repeated.
+    suggest_probes
+        Also name so many devices whose measured times would tell most of the others.
     invocations
         How often a kernel is launched in a run; by default as often as in FILE.
     """
@@ -149,9 +152,14 @@ def time(
 
     described = {each.key: each for each in (*trained.devices, *_described(devices, device_file, trained))}
     verdicts = verdicts_beside(found, profiles, described)
+    told, suggestion = {}, None
+    if suggest_probes is not None:
+        measured = [word.rpartition("=")[0] for word in probe]
+        suggestion = trained.suggest_probes(suggest_probes, among=found.devices, measured=measured)
+        told = {"suggested_probes": suggestion.to_dict()}
     output.show(
-        lambda: forecasts_answer("kernels", with_verdicts(found, verdicts), trained.card),
-        lambda: predictions_report(found, trained.card, len(probe), verdicts),
+        lambda: forecasts_answer("kernels", with_verdicts(found, verdicts), trained.card) | told,
+        lambda: predictions_report(found, trained.card, len(probe), verdicts, suggestion),
         lambda: _roofline(verdicts),
     )
 

@@ -10,6 +10,7 @@ import numpy as np
 from crosscast.decide.verdict import Verdict
 from crosscast.prediction.time.artefact import TimeCard
 from crosscast.prediction.time.forecast import Recommendation, TimeForecast
+from crosscast.prediction.time.suggestion import Suggestion
 from crosscast.report.document import Part, Ranges, Report, Table, Text
 from crosscast.report.numbers import level_percent, percent, probability, times
 from crosscast.report.verdict import verdict_lines
@@ -17,7 +18,11 @@ from crosscast.units import format_count, format_seconds
 
 
 def predictions_report(
-    forecast: TimeForecast, card: TimeCard, probes: int, verdicts: Sequence[Verdict | None] = ()
+    forecast: TimeForecast,
+    card: TimeCard,
+    probes: int,
+    verdicts: Sequence[Verdict | None] = (),
+    suggestion: Suggestion | None = None,
 ) -> Report:
     """What was predicted, by a model with this card, of kernels measured on so many devices.
 
@@ -29,10 +34,21 @@ def predictions_report(
         if verdict is not None:
             parts += [Text(verdict_lines(verdict, float(forecast.centre[row].min()))), ""]
         parts += [_table(forecast, row, label), _advice(forecast.recommended[row]), ""]
+    parts += [*_suggested(suggestion), *_comparison(forecast)]
     return Report(
-        [*parts, *_comparison(forecast), f"{card.model}, {trained_on(card)}", *held_out_errors(card, probes)],
+        [*parts, f"{card.model}, {trained_on(card)}", *held_out_errors(card, probes)],
         "Predicted times",
     )
+
+
+def _suggested(suggestion: Suggestion | None) -> list[str]:
+    """What to measure next, if that was asked."""
+    if suggestion is None:
+        return []
+    return [
+        f"Measure on {' and '.join(suggestion.devices)} (--probe): times on the others are expected to be "
+        f"wrong by {percent(suggestion.error)} then, and by {percent(suggestion.error_before)} now."
+    ]
 
 
 def _comparison(forecast: TimeForecast) -> list[str]:

@@ -21,6 +21,7 @@ from crosscast.prediction.store import StoredModel, write
 from crosscast.prediction.time.data import ProfileBatch, Toolchain
 from crosscast.prediction.time.forecast import PointPredictor, TimeForecast
 from crosscast.prediction.time.gaussian import GaussianPredictor, Posterior
+from crosscast.prediction.time.suggestion import Suggestion, suggest_probes
 from crosscast.prediction.warnings import outside_training
 from crosscast.profile import METRICS, Profile
 from crosscast.units import format_seconds
@@ -190,6 +191,12 @@ class TrainedTimeModel:
         for row, sentence in chain.from_iterable(warned):
             found[row].append(sentence)
         return replace(forecast, warnings=tuple(map(tuple, found)))
+
+    def suggest_probes(
+        self, count: int, *, among: Sequence[str] | None = None, measured: Sequence[str] = ()
+    ) -> Suggestion:
+        """Name devices whose measured times would tell most; see `crosscast.prediction.time.suggestion`."""
+        return suggest_probes(self.predictor, count, among=among, measured=measured)
 
     def _probes(self, batch: ProfileBatch, probes: Mapping[str, float]) -> Reals | None:
         """Measured times of one kernel as a predictor takes them."""

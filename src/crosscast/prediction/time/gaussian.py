@@ -43,15 +43,20 @@ class Scatter:
     covariance: Reals  # `(d, d)` Where nothing is out of the ordinary
     shifts: Flags | None = None  # `(k, d)` Sets of devices that now and then share a large error
 
+    def mixture(self) -> tuple[Reals, Reals, Reals]:
+        """Sets ``(m, d)`` that share an error, the first of none, its variance, and the odds of each."""
+        plain = np.zeros((1, len(self.covariance)))
+        sets = plain if self.shifts is None else np.vstack([plain, self.shifts])
+        there = sets.any(axis=1)
+        return sets, np.where(there, _SHIFT_VARIANCE, 0.0), np.where(there, _SHIFT_ODDS, 1.0)
+
     def moments(self, errors: Reals, sums: Reals, noise: float = _LEAST_NOISE) -> tuple[Reals, Reals]:
         """Means and standard deviations ``(n, s)`` of weighted sums ``(s, d)`` of errors, given some errors.
 
         Errors are of shape ``(n, d)``, and not a number where not known.
         """
-        plain = np.zeros((1, len(self.covariance)))
-        sets = plain if self.shifts is None else np.vstack([plain, self.shifts])
-        odds = np.where(sets.any(axis=1), _SHIFT_ODDS, 1.0)
-        covariances = self.covariance + _SHIFT_VARIANCE * sets[:, :, None] * sets[:, None, :]
+        sets, shift_variances, odds = self.mixture()
+        covariances = self.covariance + shift_variances[:, None, None] * sets[:, :, None] * sets[:, None, :]
         variances = ((sums @ covariances) * sums).sum(axis=2)
         known = np.isfinite(errors)
         mean, variance = np.zeros((2, len(errors), len(sums)))
