@@ -31,11 +31,13 @@ class Frontend:
 
 def load(program: Program, kernel: str = "") -> Frontend:
     """Compile or parse a program; for `kernel`, where that is one of a template, as an instance of it."""
+    if not program.is_cuda or "<" not in kernel:
+        return _load(program, "")
+    instance = kernel.split("(")[0] if kernel.endswith(")") else kernel
+    if not host_code.may_have_instance(program.content.decode(), instance):
+        return _load(program, instance)
     loaded = _load(program, "")
-    if program.is_cuda and "<" in kernel and not _called(loaded, kernel):
-        name = kernel.split("(")[0] if kernel.endswith(")") else kernel
-        return _load(program, name)
-    return loaded
+    return loaded if _called(loaded, kernel) else _load(program, instance)
 
 
 @functools.lru_cache(maxsize=32)

@@ -5,11 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crosscast.characterization import characterize
+from crosscast.characterization import characterize, frontend
+from crosscast.characterization.cuda import compiler
 from crosscast.characterization.frontend import kernel_names, parameters
 from crosscast.characterization.launchfiles import launchfile
 from crosscast.errors import CrosscastError
-from crosscast.kernel import Kernel, Launch
+from crosscast.kernel import Kernel, Launch, Program
 
 SOURCE = """
 #include <vector>
@@ -69,6 +70,27 @@ def test_a_template_runs_on_the_type_that_its_name_says() -> None:
     assert profile.program["form"] == "cuda"
     assert profile.metrics["work_groups"] == 4
     assert profile.metrics["total_memory_footprint"] == 2000
+
+
+@pytest.mark.parametrize(
+    ("host", "compilations"),
+    [("", 1), ("void f(float *x) { halve<float><<<1, 8>>>(x); }", 1), ("// halve<", 2)],
+)
+def test_an_instance_that_nothing_asks_for_is_compiled_once(
+    host: str, compilations: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def compile_cuda(program: Program, instance: str) -> bytes:
+        asked.append(instance)
+        return compiler.compile_cuda(program, instance)
+
+    monkeypatch.setattr(frontend, "compile_cuda", compile_cuda)
+    text = f"template <class T> __global__ void halve(T *x) {{ x[threadIdx.x] /= 2; }}\n{host}\n"
+    x = np.arange(8, dtype=np.float32)
+    characterize(Launch.on_grid(kernel("halve<float>", text), 1, 8, (x,)))
+    np.testing.assert_array_equal(x, np.arange(8) / 2)
+    assert len(asked) == compilations
 
 
 def test_dynamic_shared_memory_has_the_size_of_the_launch() -> None:

@@ -52,7 +52,10 @@ static u64 found(struct log *l, u64 key) {
 
 CALL u64 reduced(struct context *c, u64 level, u64 count) {
   struct levels v = {0};
-  cc_reduce(c, &job, &v);
+  struct pages pages;
+  cc_open_pages(&pages), job.next_share = 0;
+  cc_reduce(c, &job, &v, &pages);
+  cc_close_pages(&pages);
   return count < SMALL ? small_of(&v, level, count) : found(&v.large[level], count);
 }
 

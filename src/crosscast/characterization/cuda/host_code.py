@@ -88,6 +88,12 @@ def templates(text: str) -> list[str]:
     return re.findall(r"\btemplate\s*<[^{};]*?__global__[^{};(]*?(\w+)\s*\(", text)
 
 
+def may_have_instance(text: str, name: str) -> bool:
+    """Whether a source may itself ask for an instance of a template, such as ``ns::saxpy<float>``."""
+    template = re.escape(name.split("<")[0].rsplit("::", 1)[-1].strip())
+    return re.search(rf'\b{template}\s*<|#\s*include\s*"', text) is not None
+
+
 def _error_lines(diagnostics: str, label: str) -> list[int]:
     """Lines of the source itself that errors are in, or that include a file with errors."""
     pattern = rf"^(?:In file included from )?{re.escape(label)}:(\d+):(?:\d+: (?:fatal )?error: )?"

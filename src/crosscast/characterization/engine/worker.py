@@ -33,7 +33,7 @@ _COUNTER_OFFSET = 5 * _PAGE + 9 * 64
 _JOB = (
     "threads regions n_regions status result_fd print_fd dims global0 global1 global2 local0 local1 local2 "
     "offset0 offset1 offset2 groups0 groups1 groups2 args shifts locals local_bytes private_bytes "
-    "live_bytes histories rows counters in_memory n_in_memory weights several published next_group"
+    "live_bytes histories rows counters in_memory n_in_memory weights several published next_group next_share"
 ).split()
 _CANNOT_MAP = 6
 _FAILED = 1
@@ -153,6 +153,7 @@ def _run(job: dict[str, Any], own: dict[int, int]) -> int:
         args=job["arguments_address"],
         local_bytes=job["local_bytes"],
         next_group=0,
+        next_share=0,
     )
     _limit_memory(job)
     packed = _words([values[name] for name in _JOB])

@@ -397,19 +397,25 @@ static void refuse_outside(struct reducing *x, struct pages *p) {
   refuse_counted(x, p, end, high);
 }
 
-void cc_reduce(struct context *c, struct job *j, struct levels *v) {
-  struct pages pages;
-  cc_open_pages(&pages);
+void cc_refuse_outside(struct context *c, struct job *j, struct pages *p) {
+  struct reducing x = {.c = c, .threads = j->threads};
+  for (u64 i = 0; i < j->n_regions; i++) {
+    x.r = regions_of(j) + i;
+    if (x.r->place != IMAGE && x.r->counted) refuse_outside(&x, p);
+  }
+}
+
+/* Reduce regions until there are no more; returns the share taken last, behind all of them. */
+u64 cc_reduce(struct context *c, struct job *j, struct levels *v, struct pages *p) {
   v->small = cc_map(c, (LEVELS + 4) * SMALL * 8 * 4);
   v->times = 1;
   struct alike alike[MOST_ALIKE] = {0};
-  u64(*levels)[2] = cc_map(c, (MOST_ALIKE + 1) * 16 * j->threads);
-  for (u64 i = 0; i < MOST_ALIKE; i++) alike[i].level = levels + (i + 1) * j->threads;
+  u64(*levels)[2] = cc_map(c, (MOST_ALIKE + 1) * 16 * j->threads), i;
+  for (i = 0; i < MOST_ALIKE; i++) alike[i].level = levels + (i + 1) * j->threads;
   struct reducing x = {.alike = alike, .level = levels, .c = c, .v = v, .threads = j->threads, .pairs = cc_map(c, sizeof(struct pairs))};
-  for (u64 i = 0; i < j->n_regions; i++) {
+  while ((i = take_share(j)) < j->n_regions) {
     x.r = regions_of(j) + i, x.log_g = __builtin_ctzll(x.r->granule);
-    if (x.r->place != IMAGE && x.r->counted) refuse_outside(&x, &pages);
-    reduce_region(&x, &pages);
+    reduce_region(&x, p);
   }
-  cc_close_pages(&pages);
+  return i;
 }

@@ -6,10 +6,6 @@
 enum { COUNTERS = 1, TOTALS, PIECES, HISTORIES, DYNAMIC, UNIQUE, ADDRESSES };
 enum { DYNAMIC_COUNTERS = 10 };
 
-struct out {
-  u64 *words, used, capacity;
-};
-
 __attribute__((noinline)) static void grow(struct context *c, struct out *o) {
   u64 capacity = 2 * (o->capacity + PAGE);
   o->words = cc_remap(c, o->words, 8 * o->capacity, 8 * capacity), o->capacity = capacity;
@@ -57,47 +53,57 @@ static void emit_levels(struct context *c, struct out *o, struct levels *v) {
   close_record(o, start);
 }
 
-/* A record for each history: its number, then how often each sequence occurred, above the sequence's 18 bits. */
-static void emit_histories(struct context *c, struct job *j, struct out *o) {
+/* The record of a history: its number, then how often each sequence occurred, above the sequence's 18 bits. */
+static void emit_history(struct context *c, struct job *j, struct out *o, struct pages *p, u64 number) {
+  u64 start = open_record(c, o, HISTORIES);
+  emit(c, o, number);
+  for (u64 page = 0; page < TABLE; page += PAGE / 8) {
+    u64 sums[PAGE / 8] = {0}, any = 0;
+    for (u64 t = 0; t < j->threads; t++) {
+      const u64 *table = c[t].tables + TABLE * number + page;
+      if (!cc_touched(p, t, (u64)table) && !cc_touched(p, t, (u64)table + PAGE - 1)) continue;
+      for (u64 i = 0; i < PAGE / 8; i++) sums[i] += table[i];
+      any = 1;
+    }
+    for (u64 i = 0; any && i < PAGE / 8; i++)
+      if (sums[i]) emit(c, o, sums[i] * TABLE + page + i);
+  }
+  close_record(o, start);
+}
+
+/* What one thread does of the reduction: regions and histories as long as there are any. */
+void cc_reduce_share(struct context *c) {
+  struct job *j = c->job;
+  struct context *all = c - c->number;
   struct pages pages;
   cc_open_pages(&pages);
-  for (u64 b = 0; b < j->histories; b++) {
-    u64 start = open_record(c, o, HISTORIES);
-    emit(c, o, b);
-    for (u64 page = 0; page < TABLE; page += PAGE / 8) {
-      u64 sums[PAGE / 8] = {0}, any = 0;
-      for (u64 t = 0; t < j->threads; t++) {
-        const u64 *table = c[t].tables + TABLE * b + page;
-        if (!cc_touched(&pages, t, (u64)table)) continue;
-        for (u64 i = 0; i < PAGE / 8; i++) sums[i] += table[i];
-        any = 1;
-      }
-      for (u64 i = 0; any && i < PAGE / 8; i++)
-        if (sums[i]) emit(c, o, sums[i] * TABLE + page + i);
-    }
-    close_record(o, start);
-  }
+  if (!c->number) cc_refuse_outside(all, j, &pages);
+  for (u64 i = cc_reduce(all, j, &c->levels, &pages) - j->n_regions; i < j->histories; i = take_share(j) - j->n_regions)
+    emit_history(all, j, &c->out, &pages, i);
+  emit_levels(c, &c->out, &c->levels);
   cc_close_pages(&pages);
+}
+
+static void write_all(struct context *c, const struct out *o) {
+  const u8 *at = (u8 *)o->words;
+  for (u64 left = 8 * o->used; left;) {
+    ssize_t done = write(c->job->result_fd, at, left);
+    if (done <= 0) cc_fail(c, NO_MEMORY, 0, left, 0, 0, 0, 0);
+    at += done, left -= done;
+  }
 }
 
 void cc_write_results(struct context *c, struct job *j) {
   struct out o = {0};
-  struct levels v = {0};
-  cc_reduce(c, j, &v);
+  u64 unique[3] = {0};
   for (u64 t = 0; t < j->threads; t++) {
     emit_words(c, &o, COUNTERS, c[t].counts, j->counters);
     emit_words(c, &o, DYNAMIC, c[t].dynamic, DYNAMIC_COUNTERS);
     emit_log(c, &o, TOTALS, &c[t].totals);
     emit_log(c, &o, PIECES, &c[t].pieces);
+    unique[0] += c[t].levels.reads, unique[1] += c[t].levels.writes, unique[2] |= c[t].levels.conflict;
   }
-  emit_histories(c, j, &o);
-  u64 unique[] = {v.reads, v.writes, v.conflict};
   emit_words(c, &o, UNIQUE, unique, 3);
-  emit_levels(c, &o, &v);
-  const u8 *at = (u8 *)o.words;
-  for (u64 left = 8 * o.used; left;) {
-    ssize_t done = write(j->result_fd, at, left);
-    if (done <= 0) cc_fail(c, NO_MEMORY, 0, left, 0, 0, 0, 0);
-    at += done, left -= done;
-  }
+  write_all(c, &o);
+  for (u64 t = 0; t < j->threads; t++) write_all(c, &c[t].out);
 }

@@ -48,6 +48,24 @@ struct history {
   struct memos *memos;  /* rows that came before: kernels repeat them in each work-group */
 };
 
+enum { LEVELS = 11, SMALL = 1 << 11 };
+struct levels {
+  u64 *small; /* of each level, then of each granule: how many addresses have a count below SMALL, in four parts */
+  struct log large[LEVELS + 4];
+  u64 most[LEVELS + 4]; /* largest count below SMALL, at least */
+  u64 reads, writes, conflict;
+  u64 times; /* how often that occurred of which addresses are tallied */
+};
+static inline u64 small_of(struct levels *v, u64 level, u64 count) {
+  const u64 *parts = v->small + 4 * (level * SMALL + count);
+  return parts[0] + parts[1] + parts[2] + parts[3];
+}
+
+/* Results on their way to the parent. */
+struct out {
+  u64 *words, used, capacity;
+};
+
 enum { NESTED = 6, CHUNK = 1024 };
 
 /* Addresses from `base` on: `n` of them at a distance of `step`, and the same of these, by dimension. */
@@ -111,6 +129,8 @@ struct context {
   struct pool listed, numbers;
   u8 *stack;
   u64 stack_size, spilled, run_ns, swept;
+  struct levels levels; /* what it reduced: a share of the counters of all threads */
+  struct out out;
 } __attribute__((aligned(128))); /* threads do not share a cache line */
 
 struct job {
@@ -118,7 +138,7 @@ struct job {
   u64 dims, global[3], local[3], offset[3], groups[3];
   u64 args, shifts, locals, local_bytes, private_bytes, live_bytes;
   u64 histories, rows, counters, in_memory, n_in_memory, weights, several, published;
-  u64 next_group;
+  u64 next_group, next_share; /* what a thread takes next: of the run, and of the reduction */
 };
 
 /* Words of the status page that the parent reads. */
@@ -224,21 +244,6 @@ void cc_combine(u64 *values, u64 stride, u64 n, u64 members, u32 type, u32 how, 
 /* printing.c */
 void cc_printf(struct context *, u32 call, u8 *record, u64 n);
 
-/* reduction.c */
-enum { LEVELS = 11, SMALL = 1 << 11 };
-struct levels {
-  u64 *small; /* of each level, then of each granule: how many addresses have a count below SMALL, in four parts */
-  struct log large[LEVELS + 4];
-  u64 most[LEVELS + 4]; /* largest count below SMALL, at least */
-  u64 reads, writes, conflict;
-  u64 times; /* how often that occurred of which addresses are tallied */
-};
-static inline u64 small_of(struct levels *v, u64 level, u64 count) {
-  const u64 *parts = v->small + 4 * (level * SMALL + count);
-  return parts[0] + parts[1] + parts[2] + parts[3];
-}
-void cc_reduce(struct context *, struct job *, struct levels *);
-
 /* pages.c */
 enum { WINDOWS = 16 };
 struct window {
@@ -253,12 +258,19 @@ void cc_open_pages(struct pages *);
 int cc_touched(struct pages *, u64 number, u64 address);
 void cc_close_pages(struct pages *);
 
+/* reduction.c */
+void cc_refuse_outside(struct context *, struct job *, struct pages *);
+u64 cc_reduce(struct context *, struct job *, struct levels *, struct pages *);
+
 /* results.c */
+void cc_reduce_share(struct context *);
 void cc_write_results(struct context *, struct job *);
 
 #pragma GCC visibility pop
 
 static inline u64 *status_of(struct context *c) { return (u64 *)c->job->status; }
+
+static inline u64 take_share(struct job *j) { return __atomic_fetch_add(&j->next_share, 1, __ATOMIC_RELAXED); }
 
 static inline struct region *regions_of(struct job *j) { return (struct region *)j->regions; }
 
