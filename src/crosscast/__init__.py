@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         working_set,
     )
     from crosscast.suite.registry import application, profiles_of
+    from crosscast.tracing.program import capture
 
 __version__ = "0.1.0"
 
@@ -68,6 +69,7 @@ __all__ = [
     "__version__",
     "application",
     "bundled_dataset",
+    "capture",
     "characterize",
     "colocate",
     "device_named",
@@ -116,6 +118,7 @@ _HOMES = {
     "Selector": "crosscast.decide.selector:Selector",
     "application": "crosscast.suite.registry:application",
     "bundled_dataset": "crosscast.data.dataset:bundled_dataset",
+    "capture": "crosscast.tracing.program:capture",
     "characterize": "crosscast.characterization:characterize",
     "colocate": "crosscast.decide.colocation:choose_colocation",
     "device_named": "crosscast.data.devices:device_named",

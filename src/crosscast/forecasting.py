@@ -124,7 +124,9 @@ def _characterized(launch: Launch, number: int = 0) -> Profile:
 def read_profiles(
     path: Path, characterized: Callable[[Launch, int], Profile] = _characterized
 ) -> tuple[list[Profile], Recorded]:
-    """Read the profiles of a file or dataset, or make those of a launch file's launches."""
+    """Read the profiles of a file, dataset or trace, or make those of a launch file's launches."""
+    if path.is_dir() and any(path.glob("trace-*.jsonl")):
+        return _of_trace(path, characterized), {}
     if path.is_dir() or str(path) == "bundled":
         return _of_dataset(path)
     if path.suffix in (".parquet", ".csv"):
@@ -145,6 +147,22 @@ def read_profiles(
         raise InputError(
             f"{error}; to characterize it now, say its launch (--global 1024 --arg ...)"
         ) from error
+
+
+def _of_trace(folder: Path, characterized: Callable[[Launch, int], Profile]) -> list[Profile]:
+    """Profiles of the classes of a trace's launches, each as often as it was launched."""
+    # Imported here: stored profiles need none of it.
+    from crosscast.tracing.summary import Trace, replayed, summary_of
+
+    summary = summary_of(Trace(folder))
+    found = replayed(summary, characterized)
+    profiles = [each.profile for each in found if each.profile is not None]
+    if not profiles:
+        refused = next((each.refused for each in found), "it has no launches")
+        raise InputError(
+            f"{folder}: expected a trace with a launch that can be run again, found none: {refused}"
+        )
+    return profiles
 
 
 def _of_dataset(folder: Path) -> tuple[list[Profile], Recorded]:

@@ -43,9 +43,9 @@ OF_QUESTIONS = ("train", "predict", "choose", "colocate", "evaluate", "reproduce
 COMMANDS = {name: command for name, command in EVERY.items() if name.split()[0] in OF_QUESTIONS}
 WITHOUT_TABLES = {
     "characterize",
+    "capture",
     "embed",
     "evaluate jobs",
-    "report",
     "corun campaign",
     "measure stressor",
     "serve",

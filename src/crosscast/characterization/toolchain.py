@@ -146,6 +146,32 @@ def absolute(option: str) -> str:
     return f"-I{Path(option[2:].strip()).absolute()}" if option.startswith("-I") else option
 
 
+def c_library(sources: Sequence[Path], *options: str) -> Path:
+    """Compile the first of these C files, which includes the others, to a shared library that is kept.
+
+    Raises
+    ------
+    EnvironmentFault
+        If this machine is not one that kernels run on, or the compiler does not work.
+    """
+    machine = host_machine()
+    command = ["cc", "-std=gnu11", "-D_GNU_SOURCE", "-O2", "-fPIC", "-fvisibility=hidden", "-shared"]
+    command += ["-target", f"{machine}-linux-gnu.2.17", *options]
+
+    def make() -> bytes:
+        with tempfile.TemporaryDirectory() as folder:
+            output = Path(folder) / "library.so"
+            done = _run([*command, "-o", str(output), str(sources[0])], b"")
+            if done.returncode != 0:
+                found = done.stderr.decode(errors="replace").strip()
+                raise EnvironmentFault(f"{sources[0].name} cannot be compiled: {found}")
+            return output.read_bytes()
+
+    key: list[str | bytes] = [compiler_version(), *command]
+    key += [source.read_bytes() for source in sources]
+    return cached(key, ".so", functools.partial(make))
+
+
 def link_shared(objects: Sequence[Path], output: Path) -> None:
     """Link object files to a shared library whose undefined symbols the loader resolves."""
     done = _run(["ld.lld", "-shared", "-o", str(output), *map(str, objects)], b"")

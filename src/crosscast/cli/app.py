@@ -20,6 +20,10 @@ COMMANDS = {
         "crosscast.cli.characterize:characterize",
         "Profile each kernel launch of FILE, independently of any device.",
     ),
+    "capture": (
+        "crosscast.cli.capture:capture",
+        "Run a program, unchanged, and record its kernel launches and transfers.",
+    ),
     "embed": (
         "crosscast.cli.embed:embed",
         "Write the profiles of a kernel's launches into its source as a comment, and into a SPIR-V module.",
@@ -94,7 +98,7 @@ COMMANDS = {
     ),
     "report": (
         "crosscast.cli.report:report",
-        "Write an HTML page about a dataset and how well the times of its kernels are predicted.",
+        "Report on a recorded program, or write a page about a dataset and how well its times are predicted.",
     ),
     "simulate": (
         "crosscast.cli.simulate:app",

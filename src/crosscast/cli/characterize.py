@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter as Option
 from cyclopts import Token
 
-from crosscast.cli.options import Block, Flag, GlobalSize, Grid, LocalSize, Whole, check_picture
+from crosscast.cli.options import Block, Flag, GlobalSize, Grid, LocalSize, Whole, check_picture, warn
 from crosscast.errors import InputError
 from crosscast.fields import Fields
 from crosscast.profile import Profile
@@ -517,10 +517,14 @@ def _run(files: Sequence[Path], direct: Direct, outputs: Outputs, options: run.O
     """Run every launch; what is finished is shown even if a later one fails."""
     from crosscast.characterization.launchfiles.simfile import render_dumps
     from crosscast.cli.running import LaunchesStatus, run_launch
+    from crosscast.tracing.trace import is_trace
 
     try:
         # One file after the other, as the arguments of all may be more than memory holds.
         for file in files:
+            if is_trace(file):
+                _of_trace(file, direct, outputs, options)
+                continue
             inputs = read_inputs(file, direct)
             with LaunchesStatus(len(inputs.launches)) as status:
                 for launch in inputs.launches:
@@ -529,3 +533,20 @@ def _run(files: Sequence[Path], direct: Direct, outputs: Outputs, options: run.O
                     status.advance()
     finally:
         outputs.finish()
+
+
+def _of_trace(folder: Path, direct: Direct, outputs: Outputs, options: run.Options) -> None:
+    """A launch of each class of a recorded program; those that cannot be run again are told."""
+    from crosscast.cli.running import run_launch
+    from crosscast.tracing.summary import Trace, replayed, summary_of
+
+    direct.refuse(folder, _IN_LAUNCHFILE)
+    summary = summary_of(Trace(folder))
+    found = replayed(summary, lambda launch, number: run_launch(launch, number, options))
+    for each, one in zip(summary.classes, found, strict=True):
+        if one.profile is None:
+            warn(f"{each.kernel} {each.size_label}: {one.refused}")
+        else:
+            outputs.add(one.profile, None)
+    if not any(one.profile for one in found):
+        raise InputError(f"{folder}: expected a launch that can be run again, found none")

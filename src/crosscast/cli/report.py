@@ -5,7 +5,8 @@ from __future__ import annotations
 import json as json_format
 from pathlib import Path
 
-from crosscast.cli.options import RUN, JsonFlag, Names, RunOptions, check_file, dataset_named, tell
+from crosscast.cli.options import OUTPUT, RUN, Names, Output, RunOptions, check_file, dataset_named, tell
+from crosscast.errors import CrosscastError, InputError
 
 __all__ = ["report"]
 
@@ -14,24 +15,26 @@ def report(
     folder: Path,
     /,
     *,
-    out: Path,
+    out: Path | None = None,
     models: Names | None = None,
     application: str | None = None,
     title: str | None = None,
+    devices: Names | None = None,
     run: RunOptions = RUN,
-    json: JsonFlag = False,
+    output: Output = OUTPUT,
 ) -> None:
-    """Write an HTML page about a dataset and how well the times of its kernels are predicted.
+    """Report on a recorded program, or write a page about a dataset and how well its times are predicted.
 
-    The page is one self-contained file: contents of the dataset, predictions for each held-out application,
-    recommended devices and what they cost, and how to read the scores. docs/reporting.md shows one.
+    Of the trace of `crosscast capture`: where the time goes, profiles, and how long the program takes on
+    other devices. Of a dataset, a page: its contents, predictions for each held-out application, recommended
+    devices and what they cost, and how to read the scores. docs/reporting.md shows one.
 
     Parameters
     ----------
     folder
-        Folder of the dataset, or `bundled` for the one that comes with Crosscast.
+        Folder of a trace or dataset, or `bundled` for the dataset that comes with Crosscast.
     out
-        The page.
+        The page about a dataset.
     models
         Models, separated by commas, or `all`; by default the one that `crosscast train` takes. The page shows
         the one with the least error, beside the baselines.
@@ -39,7 +42,16 @@ def report(
         Application that is shown in detail; by default the one with the median error.
     title
         Title of the page.
+    devices
+        Devices of the forecast of a recorded program, separated by commas; by default all of the model.
     """
+    from crosscast.tracing.trace import is_trace
+
+    if is_trace(folder):
+        _of_trace(folder, devices, output)
+        return
+    if out is None:
+        raise InputError("--out is missing, expected the page about a dataset, such as --out page.html")
     # Imported here: `--help` needs no pyarrow.
     from crosscast.report.figures import require_matplotlib
     from crosscast.report.page import write_report
@@ -52,4 +64,29 @@ def report(
     with run.fitting() as how:
         subject = write_report(dataset, out, models, application=application, title=title, **how)
     tell(f"wrote {out}")
-    print(json_format.dumps(subject.to_dict(), allow_nan=False) if json else headline(subject))
+    print(json_format.dumps(subject.to_dict(), allow_nan=False) if output.json else headline(subject))
+
+
+def _of_trace(folder: Path, devices: Names | None, output: Output) -> None:
+    """Report on a recorded program."""
+    from crosscast.application_forecast import ApplicationForecast, forecast_application
+    from crosscast.characterization.run import Options
+    from crosscast.cli.running import run_launch
+    from crosscast.report.capture import application_report, capture_figures, to_dict
+    from crosscast.tracing.summary import Trace, replayed, summary_of
+
+    output.check()
+    summary = summary_of(Trace(folder))
+    found = replayed(summary, lambda launch, number: run_launch(launch, number, Options()))
+    forecast: ApplicationForecast | str
+    try:
+        forecast = forecast_application(summary, found, devices=devices)
+    except CrosscastError as error:
+        if devices is not None and any(each.profile for each in found):
+            raise
+        forecast = str(error)
+    output.show(
+        lambda: to_dict(summary, found, forecast),
+        lambda: application_report(summary, found, forecast),
+        lambda: capture_figures(summary),
+    )

@@ -102,6 +102,17 @@ class ProfileBatch:
         made = tuple(tuple(sorted(each)) for each in toolchains)
         return cls(applications, kernels, sizes, np.stack(means), counts, made)
 
+    @classmethod
+    def joined(cls, batches: Sequence[ProfileBatch]) -> ProfileBatch:
+        """All kernels of several batches, of which there is at least one, in their order."""
+        names = ("application", "kernel", "size", "toolchains")
+        application, kernel, size, toolchains = (
+            tuple(each for batch in batches for each in getattr(batch, name)) for name in names
+        )
+        metrics = np.concatenate([batch.metrics for batch in batches])
+        invocations = np.concatenate([batch.invocations for batch in batches])
+        return cls(application, kernel, size, metrics, invocations, toolchains)
+
     def __len__(self) -> int:
         return len(self.application)
 

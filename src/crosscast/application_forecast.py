@@ -1,0 +1,111 @@
+"""A forecast of a recorded program: its kernels, as often as they are launched, and its transfers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from crosscast.errors import InputError
+from crosscast.forecasting import first_fit, models_for, named_devices
+from crosscast.prediction.time.data import ProfileBatch
+from crosscast.results import Tabular
+
+if TYPE_CHECKING:
+    from crosscast.device import Device
+    from crosscast.prediction.time.forecast import TimeForecast
+    from crosscast.tracing.summary import Replayed, Summary
+
+__all__ = ["ApplicationForecast", "forecast_application"]
+
+
+@dataclass(frozen=True, eq=False)
+class ApplicationForecast(Tabular):
+    """How long the kernels and transfers of a recorded program take on each device, in seconds."""
+
+    kernels: TimeForecast  # Of one launch of each class that has a profile
+    counts: Sequence[int]  # Launches of each of these
+    covered: float  # Share of the recorded time of all kernels that these have
+    transfers: Mapping[str, float]  # Time of transfers, by device
+
+    def columns(self) -> Mapping[str, Any]:
+        """A row a device, the fastest first."""
+        counts = np.array(self.counts, dtype=float)[:, None]
+        moved = np.array([self.transfers[device] for device in self.kernels.devices])
+        kernels = (counts * self.kernels.centre).sum(axis=0)
+        # Errors of the kernels of an application hang together, so that their limits add up as the times do.
+        low = (counts * self.kernels.low).sum(axis=0) + moved * _LINK_RANGE[0]
+        high = (counts * self.kernels.high).sum(axis=0) + moved * _LINK_RANGE[1]
+        order = np.argsort(kernels + moved, kind="stable")
+        return {
+            "device": [self.kernels.devices[place] for place in order],
+            "time_s": (kernels + moved)[order],
+            "low_s": low[order],
+            "high_s": high[order],
+            "kernels_s": kernels[order],
+            "transfers_s": moved[order],
+        }
+
+
+_LINK_BYTES_PER_S = 15.75e9
+"""What PCI Express 3.0 with 16 lanes moves at most (PCI-SIG 2010, section 4.2)."""
+
+_LINK_RANGE = (1.0, 2.0)
+"""What a transfer takes, in times of that at the documented bandwidth."""
+
+
+def forecast_application(
+    summary: Summary,
+    replayed: Sequence[Replayed],
+    model: str | Path | None = None,
+    *,
+    devices: Sequence[str | Device] | None = None,
+    level: float = 0.9,
+) -> ApplicationForecast:
+    """Predict a recorded program: each class of launches, times how often it is launched, and its transfers.
+
+    Transfers to and from a GPU or accelerator take their bytes over the bandwidth of PCI Express 3.0 with 16
+    lanes, on CPUs over half of that of memory, up to twice as long. What the host does is not in it.
+
+    Parameters
+    ----------
+    summary, replayed
+        The program, and the profiles of its classes.
+    model, devices, level
+        As of `predict`.
+
+    Raises
+    ------
+    InputError
+        If no class has a profile, a device is not known, or no model fits.
+    """
+    known = [
+        (each, found.profile) for each, found in zip(summary.classes, replayed, strict=True) if found.profile
+    ]
+    if not known:
+        raise InputError(f"{summary.trace.folder}: expected launches that can be run again, found none")
+    batch = ProfileBatch.joined(
+        [ProfileBatch.of([profile], invocations=each.count) for each, profile in known if profile]
+    )
+    moved = sum(each.bytes for each in summary.transfers if each.kind in ("read", "write"))
+
+    def predicted(trained: Any) -> ApplicationForecast:
+        by_key = {device.key: device for device in trained.devices}
+        chosen = None if devices is None else named_devices(devices, list(by_key))
+        forecast = trained.predict(batch, chosen, level=level)
+        by_key |= {each.key: each for each in chosen or () if not isinstance(each, str)}
+        covered = sum(each.seconds for each, _ in known) / summary.device_s if summary.device_s else 1.0
+        transfers = {key: moved / _link(by_key[key]) for key in forecast.devices}
+        return ApplicationForecast(forecast, [each.count for each, _ in known], covered, transfers)
+
+    return first_fit(models_for(model, "time"), predicted)[1]
+
+
+def _link(device: Device) -> float:
+    """Bandwidth between the host's memory and the device's, in bytes per second."""
+    if device.type == "cpu":
+        return device.numbers.get("bandwidth_bytes_per_s", 2 * _LINK_BYTES_PER_S) / 2
+    return _LINK_BYTES_PER_S

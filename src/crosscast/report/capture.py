@@ -1,0 +1,236 @@
+"""A recorded program: where its time goes, how its kernels look, and how long it takes elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from crosscast.report.document import Heading, Part, Report, Table, Text
+from crosscast.report.numbers import level_percent, percent, plural, times
+from crosscast.units import format_bytes, format_count, format_seconds
+
+if TYPE_CHECKING:
+    from crosscast.application_forecast import ApplicationForecast
+    from crosscast.tracing.summary import LaunchClass, Replayed, Summary
+
+__all__ = ["application_report", "capture_figures", "headline", "to_dict"]
+
+_MOST_BARS = 12
+
+
+def headline(summary: Summary) -> str:
+    """The program in a sentence without its full stop."""
+    kernels = len({each.kernel for each in summary.classes})
+    return (
+        f"{plural(summary.launches, 'launch', 'launches')} of {plural(kernels, 'kernel')}, "
+        f"{format_seconds(summary.device_s)} on the device, {format_seconds(summary.transfer_s)} of "
+        f"transfers, in {format_seconds(summary.wall_s)} from the first command to the last"
+    )
+
+
+def application_report(
+    summary: Summary, replayed: Sequence[Replayed], forecast: ApplicationForecast | str
+) -> Report:
+    """All about a recorded program; `forecast` may be why there is none."""
+    parts: list[Part] = [Heading(summary.application, 1), f"{headline(summary)}.", ""]
+    parts += [_kernels(summary, replayed), ""]
+    if summary.transfers:
+        parts += [_transfers(summary), ""]
+    profiled = [(each, found) for each, found in zip(summary.classes, replayed, strict=True) if found.profile]
+    if profiled:
+        parts += [_profiles(profiled), ""]
+    parts += [f"No forecast: {forecast}."] if isinstance(forecast, str) else _forecast(forecast)
+    doubts = [*summary.doubts, *_refusals(summary, replayed)]
+    if doubts:
+        parts += [Text([f"Note: {each}." for each in doubts], "note")]
+    return Report(parts)
+
+
+def _kernels(summary: Summary, replayed: Sequence[Replayed]) -> Table:
+    """Classes of launches with their share of the time."""
+    whole = summary.device_s
+    rows = [
+        [
+            each.kernel,
+            each.size_label,
+            each.count,
+            each.seconds,
+            each.seconds / whole if whole else None,
+            each.median_s,
+            _state(found),
+        ]
+        for each, found in zip(summary.classes, replayed, strict=True)
+    ]
+    devices = ", ".join(dict.fromkeys(each.device for each in summary.classes))
+    return Table(
+        ["kernel", "global/local", "launches", "time", "share", "one launch", "replay"],
+        rows,
+        caption=f"Where the time of kernels goes on {devices}",
+        formats={
+            "launches": format_count,
+            "time": format_seconds,
+            "share": lambda share: percent(share, 1),
+            "one launch": format_seconds,
+        },
+        words=(0, 1, 6),
+    )
+
+
+def _state(found: Replayed) -> str:
+    if found.profile is None:
+        return "none"
+    comparison = found.comparison
+    if comparison is None or comparison.verdict == "not compared":
+        return "profiled"
+    if comparison.verdict == "different":
+        return f"DIFFERENT in {comparison.differing} of {comparison.values} values"
+    return {"equal": "profiled, same output", "rounding": "profiled, output equal but for rounding"}[
+        comparison.verdict
+    ]
+
+
+def _transfers(summary: Summary) -> Table:
+    return Table.of(
+        summary.transfers,
+        {
+            "transfer": lambda each: each.kind,
+            "count": lambda each: each.count,
+            "bytes": lambda each: each.bytes,
+            "time": lambda each: each.seconds,
+        },
+        caption="Transfers",
+        formats={"count": format_count, "bytes": format_bytes, "time": format_seconds},
+    )
+
+
+def _profiles(profiled: Sequence[tuple[LaunchClass, Replayed]]) -> Table:
+    """The metrics that tell most of a kernel; ``crosscast characterize`` has all."""
+    names = {
+        "instructions": "total_instruction_count",
+        "addresses": "total_memory_footprint",
+        "entropy (bits)": "global_memory_address_entropy",
+        "branch entropy": "yokota_branch_entropy",
+        "SIMD width": "simd_width_mean",
+        "barriers per instruction": "barriers_per_instruction",
+    }
+    known = {
+        heading: name
+        for heading, name in names.items()
+        if any(name in found.profile.metrics for _, found in profiled if found.profile)
+    }
+    rows = [
+        [each.kernel, each.size_label, *(found.profile.metrics.get(name) for name in known.values())]
+        for each, found in profiled
+        if found.profile
+    ]
+
+    def written(value: Any) -> str:
+        return format_count(value) if isinstance(value, int) else f"{value:.3f}"
+
+    return Table(
+        ["kernel", "global/local", *known],
+        rows,
+        caption="Profiles of one launch",
+        formats=dict.fromkeys(known, written),
+        words=(0, 1),
+    )
+
+
+def _forecast(forecast: ApplicationForecast) -> list[Part]:
+    columns = {name: list(values) for name, values in forecast.columns().items()}
+    rows = list(
+        zip(
+            columns["device"],
+            columns["time_s"],
+            map(times, columns["low_s"], columns["high_s"]),
+            columns["kernels_s"],
+            columns["transfers_s"],
+            strict=True,
+        )
+    )
+    table = Table(
+        ["device", "time", f"{level_percent(forecast.kernels.level)} interval", "kernels", "transfers"],
+        rows,
+        caption="The application on other devices (kernels and transfers; without what the host does)",
+        formats=dict.fromkeys(("time", "kernels", "transfers"), format_seconds),
+        words=(0, 2),
+        bold=(0,),
+    )
+    missing = (
+        []
+        if forecast.covered > 0.9995
+        else [f"The forecast is of launches that have {percent(forecast.covered, 1)} of the time of kernels."]
+    )
+    return [table, *missing]
+
+
+def _refusals(summary: Summary, replayed: Sequence[Replayed]) -> list[str]:
+    found: dict[str, list[str]] = {}
+    for each, one in zip(summary.classes, replayed, strict=True):
+        for text in ([one.refused] if one.refused and each.kept else []) + list(one.doubts):
+            found.setdefault(text, []).append(f"{each.kernel} {each.size_label}")
+    return [f"{', '.join(dict.fromkeys(names))}: {text}" for text, names in found.items()]
+
+
+def to_dict(
+    summary: Summary, replayed: Sequence[Replayed], forecast: ApplicationForecast | str
+) -> dict[str, Any]:
+    """The same for JSON."""
+    whole = summary.to_dict()
+    for told, found in zip(whole["kernels"], replayed, strict=True):
+        told["profile"] = found.profile.to_dict() if found.profile else None
+        told["refused"] = found.refused or None
+        told["doubts"] = list(found.doubts)
+        if found.comparison is not None:
+            told["outputs"] = {
+                "verdict": found.comparison.verdict,
+                "values": found.comparison.values,
+                "differing": found.comparison.differing,
+            }
+    whole["forecast"] = (
+        {"refused": forecast}
+        if isinstance(forecast, str)
+        else {**forecast.to_dict(), "covered": forecast.covered, "level": forecast.kernels.level}
+    )
+    return whole
+
+
+def capture_figures(summary: Summary) -> Mapping[str, Any]:
+    """Shares of the kernels, and the timeline of the first process, as figures of matplotlib."""
+    from crosscast.report.figures import one_figure, style_axes
+
+    figures: dict[str, Any] = {}
+    shown = list(reversed(summary.classes[:_MOST_BARS]))
+    if shown and summary.device_s:
+        figure, axes = one_figure(7, 0.6 + 0.3 * len(shown))
+        axes.barh(
+            [f"{each.kernel} {each.size_label}" for each in shown],
+            [100 * each.seconds / summary.device_s for each in shown],
+        )
+        style_axes(axes, x="share of the time of kernels (%)")
+        figures["shares"] = figure
+    processes = [process for process in summary.trace.processes if np.isfinite(process.starts).any()]
+    if processes:
+        figures["timeline"] = _timeline(processes[0])
+    return figures
+
+
+def _timeline(process: Any) -> Any:
+    """When each kernel ran, a row a kernel."""
+    from crosscast.report.figures import one_figure, style_axes
+
+    rows = np.flatnonzero(np.isfinite(process.starts))
+    begin = float(np.nanmin(process.starts))
+    names = [process.kernel_name(row) for row in rows.tolist()]
+    kinds = list(dict.fromkeys(names))[:_MOST_BARS]
+    figure, axes = one_figure(7, 0.8 + 0.3 * len(kinds))
+    for place, kind in enumerate(kinds):
+        mine = rows[[name == kind for name in names]]
+        spans = list(zip(process.starts[mine] - begin, process.seconds[mine], strict=True))
+        axes.broken_barh(spans, (place - 0.4, 0.8))
+    axes.set_yticks(range(len(kinds)), kinds)
+    axes.invert_yaxis()
+    style_axes(axes, x="time since the first launch (s)")
+    return figure

@@ -1,0 +1,249 @@
+"""Run a program, or a part of this one, under the layer that records what it does with OpenCL."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from crosscast.characterization import toolchain
+from crosscast.errors import EnvironmentFault, InputError
+
+if TYPE_CHECKING:
+    from crosscast.tracing.summary import Trace
+
+__all__ = ["SELECTIONS", "Recording", "capture", "run", "runnable"]
+
+SELECTIONS = "spread, all, none, first:N or every:N"
+"""Which launches of a class have their memory kept; spread takes the 1st, 2nd, 3rd, 5th, 9th, 17th, ..."""
+
+_PR_SET_PDEATHSIG = 1
+_SIGNALS = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
+_LAYER = Path(__file__).parent / "layer"
+_SELECTION = re.compile(r"spread|all|none|(first|every):[1-9]\d{0,8}")
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What is recorded, and where."""
+
+    folder: Path  # New or empty
+    select: str = "spread"  # Launches whose memory is kept, as `SELECTIONS` says
+    max_bytes: int = 4 << 30  # Most memory of launches that is kept
+    max_seconds: int = 60  # Most time that the program waits for its memory to be read
+    outputs: bool = False  # Also keep what these launches leave in their memory, to check replays
+
+    def __post_init__(self) -> None:
+        if not _SELECTION.fullmatch(self.select):
+            raise InputError(f"select: expected {SELECTIONS}, found {self.select!r}")
+        if self.max_bytes < 0:
+            raise InputError(f"max-bytes: expected at least 0, found {self.max_bytes}")
+        if self.max_seconds < 0:
+            raise InputError(f"max-seconds: expected at least 0, found {self.max_seconds}")
+
+    def prepare(self) -> None:
+        """Make the folder.
+
+        Raises
+        ------
+        InputError
+            If it has something in it, or cannot be made.
+        """
+        try:
+            for part in (".", "programs", "memory"):
+                (self.folder / part).mkdir(parents=True, exist_ok=part == ".")
+                if part == "." and any(self.folder.iterdir()):
+                    raise InputError(f"{self.folder}: expected a new or empty folder, found files in it")
+        except OSError as error:
+            raise InputError(f"{self.folder}: the folder cannot be made ({error.strerror})") from error
+
+    def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
+        """The environment of a program that is recorded."""
+        layer = str(layer_library())
+        own = {
+            "CROSSCAST_CAPTURE": str(self.folder.absolute()),
+            "CROSSCAST_CAPTURE_SELECT": self.select,
+            "CROSSCAST_CAPTURE_BYTES": str(self.max_bytes),
+            "CROSSCAST_CAPTURE_SECONDS": str(self.max_seconds),
+            "CROSSCAST_CAPTURE_OUTPUTS": str(int(self.outputs)),
+            "PYOPENCL_NO_CACHE": "1",  # A program out of a cache is a binary, which nothing can replay
+        }
+        first = {"OPENCL_LAYERS": ":", "LD_PRELOAD": " "}
+        ways = {name: sep.join(filter(None, (layer, inherited.get(name, "")))) for name, sep in first.items()}
+        return {**inherited, **own, **ways}
+
+
+def layer_library() -> Path:
+    """The layer as a shared library, compiled on first use."""
+    parts = sorted(_LAYER.glob("*.h"))
+    return toolchain.c_library([_LAYER / "layer.c", *parts], "-Wl,-z,nodelete", "-lpthread", "-ldl")
+
+
+def run(command: Sequence[str], recording: Recording) -> int:
+    """Run a program to its end under the layer, whose folder is prepared.
+
+    Its input, output and errors are this process's own.
+
+    Returns
+    -------
+    int
+        What it returned; below 0 the number of the signal that ended it.
+
+    Raises
+    ------
+    InputError
+        If there is no such program, or it cannot be recorded.
+    """
+    found = runnable(command)
+    environment = recording.environment(os.environ)
+    before = {number: signal.getsignal(number) for number in _SIGNALS}
+    try:
+        child = subprocess.Popen(
+            [found, *command[1:]], env=environment, executable=found, preexec_fn=_as_a_child
+        )
+        # What to do about Ctrl-C the program decides, which gets it too; this process waits for its end.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGQUIT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, lambda number, _: child.send_signal(number))
+        return child.wait()
+    except OSError as error:
+        raise InputError(f"{command[0]}: cannot be run ({error.strerror})") from error
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def runnable(command: Sequence[str]) -> str:
+    """Path of a program that can be recorded.
+
+    Raises
+    ------
+    InputError
+        If there is no such program, or no layer fits into it.
+    """
+    found = shutil.which(command[0])
+    if found is None:
+        raise InputError(f"{command[0]}: expected a program to run, found none")
+    _refuse_static(Path(found))
+    return found
+
+
+def _as_a_child() -> None:
+    """In the child: end with the parent."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _refuse_static(path: Path) -> None:
+    """Refuse an executable that loads no library, and so can have no layer."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(1 << 16)
+    except OSError:
+        return  # what cannot be read may still run
+    if head[:4] != b"\x7fELF" or head[4] != 2:
+        return
+    order = "little" if head[5] == 1 else "big"
+
+    def number(at: int, size: int) -> int:
+        return int.from_bytes(head[at : at + size], order)  # type: ignore[arg-type]
+
+    start, size, count = number(32, 8), number(54, 2), number(56, 2)
+    kinds = {number(start + place * size, 4) for place in range(count)}
+    interpreter = 3
+    if interpreter not in kinds:
+        raise InputError(f"{path}: expected a program that loads libraries, found a static one")
+
+
+@contextmanager
+def capture(
+    folder: str | Path,
+    *,
+    select: str = "spread",
+    max_bytes: int = 4 << 30,
+    max_seconds: int = 60,
+    outputs: bool = False,
+) -> Iterator[Trace]:
+    """Record what this process does with OpenCL inside of the block.
+
+    Parameters
+    ----------
+    folder
+        Folder of the trace, new or empty.
+    select
+        Launches of a class (kernel, sizes, sizes of memory) whose memory is kept, so that they can be
+        characterized: ``spread`` (the 1st, 2nd, 3rd, 5th, 9th, ...), ``all``, ``none``, ``first:N`` or
+        ``every:N``.
+    max_bytes
+        Most memory of launches that is kept, in bytes.
+    max_seconds
+        Most time that is spent on reading it.
+    outputs
+        Also keep what these launches leave in memory, so that replays can be compared with it.
+
+    Returns
+    -------
+    context manager of Trace
+        What is recorded, which can be read when the block has ended: ``launches``, ``to_pandas()``,
+        ``characterize()``.
+
+    Raises
+    ------
+    EnvironmentFault
+        If OpenCL was used before the first block in this process: the loader takes layers at the first call.
+    InputError
+        If the folder is not new or empty.
+
+    Examples
+    --------
+    >>> with crosscast.capture("trace/") as trace:  # doctest: +SKIP
+    ...     run_my_pyopencl_code()
+    >>> trace.to_pandas()  # doctest: +SKIP
+    """
+    # Imported here: the trace brings NumPy.
+    from crosscast.tracing.summary import Trace
+
+    recording = Recording(Path(folder), select, max_bytes, max_seconds, outputs)
+    path = str(layer_library())
+    layer = ctypes.CDLL(path)
+    if path not in os.environ.get("OPENCL_LAYERS", ""):
+        os.environ["OPENCL_LAYERS"] = ":".join(filter(None, (path, os.environ.get("OPENCL_LAYERS", ""))))
+        _wake_loader()
+    if not layer.crosscast_capture_active():
+        raise EnvironmentFault(
+            "capture: OpenCL was used in this process before, and its loader takes layers at its first call "
+            "only; begin earlier, or run the whole program with crosscast capture"
+        )
+    recording.prepare()
+    trace = Trace(recording.folder)
+    layer.crosscast_capture_begin(
+        os.fsencode(recording.folder.absolute()),
+        select.encode(),
+        ctypes.c_int64(max_bytes),
+        ctypes.c_int64(max_seconds),
+        int(outputs),
+    )
+    try:
+        yield trace
+    finally:
+        layer.crosscast_capture_end()
+
+
+def _wake_loader() -> None:
+    """Let the loader take its layers, as it does at the first call."""
+    try:
+        import pyopencl
+    except ImportError:
+        return  # another way to OpenCL, which has to have been used first
+    try:
+        pyopencl.get_platforms()
+    except pyopencl.Error:
+        return

@@ -1,0 +1,379 @@
+"""Launches out of a trace: to be run elsewhere, and compared with what the device left in memory."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from crosscast.characterization import default_local_size
+from crosscast.errors import InputError, UnsupportedError
+from crosscast.kernel import Image, Kernel, Launch, Local, Program, Sampler
+
+if TYPE_CHECKING:
+    from crosscast.kernel import Argument, Parameter
+    from crosscast.tracing.trace import Memory, Process
+
+__all__ = ["Comparison", "Replay", "compared", "replay_of"]
+
+_SCALARS = {
+    "char": "i1",
+    "uchar": "u1",
+    "unsigned char": "u1",
+    "bool": "u1",
+    "short": "i2",
+    "ushort": "u2",
+    "unsigned short": "u2",
+    "int": "i4",
+    "uint": "u4",
+    "unsigned int": "u4",
+    "long": "i8",
+    "ulong": "u8",
+    "unsigned long": "u8",
+    "half": "f2",
+    "float": "f4",
+    "double": "f8",
+    "size_t": "u8",
+}
+_POINTER = re.compile(r"(?:const )?((?:unsigned )?[a-z_]+?)(\d*)\*")
+# What OpenCL calls channel orders, channel types and addressing modes.
+_ORDERS = {
+    0x10B0: "R",
+    0x10B1: "A",
+    0x10B2: "RG",
+    0x10B5: "RGBA",
+    0x10B6: "BGRA",
+    0x10B8: "INTENSITY",
+    0x10B9: "LUMINANCE",
+    0x10BD: "DEPTH",
+}
+_CHANNELS = {
+    0x10D0: ("i1", True),
+    0x10D1: ("i2", True),
+    0x10D2: ("u1", True),
+    0x10D3: ("u2", True),
+    0x10D7: ("i1", False),
+    0x10D8: ("i2", False),
+    0x10D9: ("i4", False),
+    0x10DA: ("u1", False),
+    0x10DB: ("u2", False),
+    0x10DC: ("u4", False),
+    0x10DD: ("f2", False),
+    0x10DE: ("f4", False),
+}
+_Addressing = Literal["none", "clamp_to_edge", "clamp", "repeat", "mirrored_repeat"]
+_ADDRESSING: dict[int, _Addressing] = {
+    0x1130: "none",
+    0x1131: "clamp_to_edge",
+    0x1132: "clamp",
+    0x1133: "repeat",
+    0x1134: "mirrored_repeat",
+}
+_LINEAR = 0x1141
+_NOT_KEPT = {
+    -1: "its memory was not kept",
+    -2: "its memory was over the limits (--max-bytes, --max-seconds)",
+    -3: "OpenCL refused to read its memory",
+}
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]+)[>"].*$', re.MULTILINE)
+_DEEPEST_INCLUDE = 20
+
+
+@dataclass(frozen=True)
+class Replay:
+    """A launch that can be run again."""
+
+    launch: Launch
+    doubts: tuple[str, ...] = ()  # What may differ from the program's own launch, as sentences
+
+
+def replay_of(process: Process, row: int) -> Replay:
+    """The launch of this row.
+
+    Raises
+    ------
+    UnsupportedError
+        If the trace has not all that it needs.
+    InputError
+        If a file of the trace is not there, or not as the trace says.
+    """
+    # Imported here: the frontend brings the compiler.
+    from crosscast.characterization import frontend
+
+    launches = process.launches
+    record = process.kernels[int(launches["kernel"][row])]
+    if launches["result"][row]:
+        raise UnsupportedError(f"{record.name}: the launch failed with {launches['result'][row]}")
+    if record.indirect:
+        raise UnsupportedError(f"{record.name}: its memory has pointers to more memory (clSetKernelExecInfo)")
+    program = _program(process, record.program)
+    parameters = frontend.parameters(program, record.name)
+    args = process.arguments[int(launches["args"][row])]
+    if len(args) != len(parameters):
+        raise UnsupportedError(f"{record.name}: {len(args)} arguments for {len(parameters)} parameters")
+    _refuse_overlaps(process, args, record.name)
+    kept = process.kept.get(row, ([], []))[0]
+    made = _Arguments(process, record.name, kept)
+    values = tuple(made.value(place, args[place], each) for place, each in enumerate(parameters))
+    extent, local, offset = process.sizes[int(launches["sizes"][row])]
+    doubts: list[str] = []
+    if not local:
+        required = frontend.required_local_size(program, record.name)
+        local = required[: len(extent)] if required else default_local_size(extent)
+        doubts.append("the program left the local size to the driver")
+    uneven = any(size % each for size, each in zip(extent, local, strict=True))
+    if uneven and program.standard.startswith("1"):
+        program = Program(program.content, program.form, program.path, program.options, "2.0")
+    return Replay(Launch(Kernel(program, record.name), extent, local, values, offset), tuple(doubts))
+
+
+def _program(process: Process, number: int) -> Program:
+    record = process.programs.get(number)
+    if record is None:
+        raise UnsupportedError("its program is not known")
+    if record.form == "linked":
+        return _linked(process, record.parts)
+    if record.form != "source" or not record.file:
+        what = {"binary": "a binary", "il": "SPIR-V", "builtin": "built into the driver"}
+        raise UnsupportedError(f"its program is {what.get(record.form, record.form)}, and not a source")
+    path = process.path.parent / record.file
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+    build = record.build
+    options = _options(build.options, Path(build.folder)) if build else ()
+    if build and build.headers:
+        content = _with_headers(process, content.decode("utf-8", "replace"), build.headers).encode()
+    folders = (f"-I{build.folder}",) if build and b"#include" in content.replace(b" ", b"") else ()
+    return Program(content, "opencl-c", path, (*options, *folders))
+
+
+def _linked(process: Process, parts: Sequence[int]) -> Program:
+    """Sources that were compiled alike, one after the other."""
+    programs = [_program(process, part) for part in parts]
+    if not programs or len({(each.options, each.standard) for each in programs}) > 1:
+        raise UnsupportedError("its program is linked from parts with different options")
+    first = programs[0]
+    content = b"\n".join(dict.fromkeys(each.content for each in programs))
+    return Program(content, first.form, first.path, first.options, first.standard)
+
+
+def _with_headers(process: Process, text: str, headers: dict[str, int], depth: int = 0) -> str:
+    """A source with the headers that the program gave in memory in the places of their includes."""
+    if depth > _DEEPEST_INCLUDE:
+        raise UnsupportedError("its headers include each other")
+
+    def put(match: re.Match[str]) -> str:
+        if match[1] not in headers:
+            return match[0]
+        record = process.programs.get(headers[match[1]])
+        if record is None or not record.file:
+            raise UnsupportedError(f"its header {match[1]} is not known")
+        content = (process.path.parent / record.file).read_text("utf-8", "replace")
+        return _with_headers(process, content, headers, depth + 1)
+
+    return _INCLUDE.sub(put, text)
+
+
+def _options(text: str, folder: Path) -> tuple[str, ...]:
+    """Build options as our compiler takes them: what only a vendor's driver knows is left out."""
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise UnsupportedError(f"its build options cannot be read: {text!r}") from error
+    options: list[str] = []
+    for word in words:
+        if options and options[-1] in ("-D", "-U", "-I", "-x"):
+            options[-1] += word
+        else:
+            options.append(word)
+    kept = []
+    for option in options:
+        if option.startswith("-I"):
+            kept.append(f"-I{folder / option[2:].strip()}")
+        elif option.startswith(("-D", "-U", "-O", "-w", "-W", "-cl-")) and not option.startswith(
+            ("-cl-nv-", "-cl-intel-", "-cl-amd-", "-cl-kernel-arg-info", "-Werror", "-WI,", "-Wf,", "-Wb,")
+        ):
+            kept.append(option)
+    return tuple(kept)
+
+
+def _refuse_overlaps(process: Process, args: Sequence[Any], name: str) -> None:
+    """Two parts of one buffer that overlap would be two separate memories here."""
+    spans = set()
+    for arg in args:
+        memory = process.memories.get(arg) if type(arg) is int else None
+        if memory is not None:
+            spans.add((memory.root, memory.origin, memory.origin + memory.size))
+    ordered = sorted(spans)
+    for (root, _, end), (other, start, _) in itertools.pairwise(ordered):
+        if root == other and start < end:
+            raise UnsupportedError(f"{name}: two of its arguments are overlapping parts of one buffer")
+
+
+class _Arguments:
+    """Arguments of a launch; memory that is passed twice is one array."""
+
+    def __init__(self, process: Process, kernel: str, kept: Sequence[int]) -> None:
+        self._process = process
+        self._kernel = kernel
+        self._kept = kept
+        self._known: dict[tuple[Any, ...], Argument] = {}
+
+    def value(self, place: int, arg: Any, parameter: Parameter) -> Argument:
+        """The argument at this place."""
+        if arg is False:
+            raise self._refused(parameter, "was never set")
+        if parameter.kind == "local":
+            if not isinstance(arg, list) or len(arg) != 1:
+                raise self._refused(parameter, "is no local memory")
+            return Local(int(arg[0]))
+        if parameter.kind == "sampler":
+            return self._sampler(arg, parameter)
+        if parameter.kind == "value":
+            if not isinstance(arg, str):
+                raise self._refused(parameter, "is no value")
+            return bytes.fromhex(arg)
+        if arg is None or (isinstance(arg, str) and not any(bytes.fromhex(arg))):
+            return None
+        if type(arg) is int and arg in self._process.memories:
+            memory = self._process.memories[arg]
+            key: tuple[Any, ...] = memory.root, memory.origin, memory.size, parameter.kind == "image"
+            if key not in self._known:
+                data = self._content(place, memory.size, parameter)
+                self._known[key] = (
+                    _image(memory, data) if parameter.kind == "image" else _typed(data, parameter.type_name)
+                )
+            return self._known[key]
+        if isinstance(arg, list) and arg[:1] == ["v"]:
+            return self._shared(place, arg, parameter)
+        raise self._refused(parameter, "is memory that is not known")
+
+    def _shared(self, place: int, arg: list[Any], parameter: Parameter) -> Argument:
+        """Shared virtual memory, from the pointer that was passed to its end."""
+        _, number, offset, size = arg
+        for other in self._known:
+            if other[0] == "v" and other[1] == number and other[2] != offset:
+                raise self._refused(parameter, "points into memory that another argument points into")
+        key = ("v", number, offset)
+        if key not in self._known:
+            data = self._content(place, int(size), parameter)[int(offset) :].copy()
+            self._known[key] = _typed(data, parameter.type_name)
+        return self._known[key]
+
+    def _sampler(self, arg: Any, parameter: Parameter) -> Sampler:
+        number = arg[1] if isinstance(arg, list) and arg[:1] == ["s"] else None
+        record = self._process.samplers.get(number) if isinstance(number, int) else None
+        if record is None or record.addressing not in _ADDRESSING:
+            raise self._refused(parameter, "is a sampler that is not known")
+        return Sampler(_ADDRESSING[record.addressing], record.filter == _LINEAR, bool(record.normalized))
+
+    def _content(self, place: int, size: int, parameter: Parameter) -> npt.NDArray[np.uint8]:
+        number = self._kept[place] if place < len(self._kept) else None
+        if number is None:
+            raise UnsupportedError(f"{self._kernel}: its memory was not kept")
+        if number == -1:  # never written: what it holds means nothing
+            _check_size(size, self._kernel)
+            return np.zeros(size, np.uint8)
+        if number < 0:
+            raise self._refused(parameter, f"is not there: {_NOT_KEPT.get(number, 'unknown')}")
+        if number not in self._process.snapshots:
+            raise self._refused(parameter, "is not there: the program ended before it was read")
+        data = np.frombuffer(self._process.snapshot(number), np.uint8)
+        if len(data) != size:
+            raise self._refused(parameter, f"has {len(data)} bytes, where {size} were expected")
+        return data.copy()
+
+    def _refused(self, parameter: Parameter, why: str) -> UnsupportedError:
+        return UnsupportedError(f"{self._kernel}: argument {parameter.name} {why}")
+
+
+_MOST_ZEROS = 64 << 30
+
+
+def _check_size(size: int, kernel: str) -> None:
+    if size > _MOST_ZEROS:
+        raise UnsupportedError(f"{kernel}: a buffer of {size} bytes is more than memory holds")
+
+
+def _typed(data: npt.NDArray[np.uint8], type_name: str) -> npt.NDArray[Any]:
+    """Bytes as numbers of the type that the parameter points to, where that is known."""
+    match = _POINTER.fullmatch(type_name.replace(" *", "*"))
+    kind = _SCALARS.get(match[1]) if match else None
+    if match is None or kind is None:
+        return data
+    size = int(kind[1]) * {"": 1, "3": 4}.get(match[2], int(match[2] or 1))
+    whole = np.concatenate([data, np.zeros(-data.size % size, np.uint8)]) if data.size % size else data
+    return whole.view(np.dtype(kind))
+
+
+def _image(memory: Memory, data: npt.NDArray[np.uint8]) -> Image:
+    if memory.image is None:
+        raise UnsupportedError("an image is expected, and a buffer was passed")
+    _, order, channel, width, height, depth, layers, _ = memory.image
+    if order not in _ORDERS or channel not in _CHANNELS:
+        raise UnsupportedError(f"images of channel order {order:#x} and type {channel:#x} are not known")
+    kind, normalized = _CHANNELS[channel]
+    channels = {"RG": 2, "RGBA": 4, "BGRA": 4}.get(_ORDERS[order], 1)
+    shape = [extent for extent in (layers or depth, height, width) if extent]
+    array = data.view(np.dtype(kind)).reshape(*shape, *([channels] if channels > 1 else []))
+    return Image(np.ascontiguousarray(array), _ORDERS[order], normalized, bool(layers))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How what a replay left in memory differs from what the device left."""
+
+    values: int  # That were compared
+    differing: int
+    largest: float  # Relative difference of floating-point numbers
+
+    @property
+    def verdict(self) -> Literal["equal", "rounding", "different", "not compared"]:
+        """In a word."""
+        if not self.values:
+            return "not compared"
+        if not self.differing:
+            return "equal"
+        return "rounding" if self.largest <= _ROUNDING else "different"
+
+
+_ROUNDING = 1e-3
+
+
+def compared(process: Process, row: int, launch: Launch) -> Comparison:
+    """Compare the memory of a launch that was run again with what the device left there."""
+    values = differing = 0
+    largest = 0.0
+    for number, argument in zip(process.kept.get(row, ([], []))[1], launch.args, strict=False):
+        if number < 0 or number not in process.snapshots or not isinstance(argument, np.ndarray | Image):
+            continue
+        found = (argument.array if isinstance(argument, Image) else argument).reshape(-1)
+        content = np.frombuffer(process.snapshot(number), np.uint8)
+        size = min(found.nbytes, content.size) // found.itemsize
+        left, right = found[:size], content[: size * found.itemsize].view(found.dtype)
+        unequal = left != right
+        if found.dtype.kind == "f":
+            unequal &= ~(np.isnan(left) & np.isnan(right))
+        values += size
+        differing += int(unequal.sum())
+        if unequal.any():
+            largest = max(largest, _difference(left, right))
+    return Comparison(values, differing, largest)
+
+
+def _difference(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> float:
+    """Largest difference of floating-point numbers relative to the largest number."""
+    if left.dtype.kind != "f" or not (np.isfinite(left) == np.isfinite(right)).all():
+        return float("inf")
+    finite = np.isfinite(left)
+    scale = float(np.abs(right[finite].astype(float)).max(initial=0)) or 1.0
+    return float(np.abs(left[finite].astype(float) - right[finite].astype(float)).max(initial=0)) / scale

@@ -1,0 +1,391 @@
+"""What a recorded program did: its kernels by class of launch, its transfers, and what is not known of it."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from crosscast.data.files import whole_file
+from crosscast.errors import CrosscastError
+from crosscast.results import Tabular
+from crosscast.tracing.replay import Comparison, compared, replay_of
+from crosscast.tracing.trace import Process, Sizes, read_processes
+
+if TYPE_CHECKING:
+    from crosscast.kernel import Launch
+    from crosscast.profile import Profile
+
+__all__ = [
+    "LaunchClass",
+    "Replayed",
+    "Summary",
+    "Trace",
+    "Transfers",
+    "profiles_of",
+    "replays_of",
+    "summary_of",
+]
+
+
+@dataclass(eq=False)
+class Trace(Tabular):
+    """The folder of a trace, which is read when it is first asked."""
+
+    folder: Path
+
+    @cached_property
+    def processes(self) -> list[Process]:
+        """The processes that used OpenCL, in the order of their beginning."""
+        return read_processes(self.folder)
+
+    @property
+    def launches(self) -> list[tuple[Process, int]]:
+        """Each launch: its process and its row there."""
+        return [(process, row) for process in self.processes for row in range(len(process))]
+
+    def columns(self) -> Mapping[str, Any]:
+        """A row a launch, in the order of the program."""
+        columns: dict[str, list[Any]] = defaultdict(list)
+        for process in self.processes:
+            number = [process.kernels[kernel] for kernel in process.launches["kernel"].tolist()]
+            sizes = [process.sizes[place] for place in process.launches["sizes"].tolist()]
+            queues = [process.queues[queue] for queue in process.launches["queue"].tolist()]
+            columns["process"] += [process.pid] * len(process)
+            columns["kernel"] += [kernel.name for kernel in number]
+            columns["global_size"] += [each[0] for each in sizes]
+            columns["local_size"] += [each[1] or None for each in sizes]
+            columns["device"] += [queue.device for queue in queues]
+            columns["queue"] += process.launches["queue"].tolist()
+            columns["thread"] += process.launches["thread"].tolist()
+            columns["enqueued_s"] += ((process.launches["begun_ns"] - process.begun_ns) / 1e9).tolist()
+            columns["time_s"] += process.seconds.tolist()
+            columns["result"] += process.launches["result"].tolist()
+            columns["memory_kept"] += [row in process.kept for row in range(len(process))]
+        return columns
+
+    def characterize(self) -> list[Profile]:
+        """Profile a launch of each class whose memory was kept, as ``crosscast characterize`` does.
+
+        Raises
+        ------
+        InputError
+            If no launch can be replayed.
+        """
+        return [profile for profile in profiles_of(summary_of(self)) if profile is not None]
+
+    def replays(self) -> Iterator[Launch]:
+        """The launches that can be run again, a launch a class."""
+        return (launch for launch in replays_of(summary_of(self)) if launch is not None)
+
+
+@dataclass(frozen=True, eq=False)
+class LaunchClass:
+    """Launches of one kernel with the same sizes, and memory of the same sizes."""
+
+    kernel: str
+    sizes: Sizes
+    device: str
+    # Process and row of each; where the program ran twice, of the run without copies of memory
+    rows: Sequence[tuple[Process, int]]
+    kept: Sequence[tuple[Process, int]]  # Those whose memory was kept
+    seconds: float  # On the device, of all; what was not timed counts as the median
+    median_s: float | None  # Of one; none if none was timed
+    timed: int  # How many were timed
+
+    @property
+    def count(self) -> int:
+        """How many launches there are."""
+        return len(self.rows)
+
+    @property
+    def size_label(self) -> str:
+        """Sizes for people, such as ``512x512/8x8``."""
+        extent, local = ("x".join(map(str, each)) for each in self.sizes[:2])
+        return f"{extent}/{local}" if local else extent
+
+
+@dataclass(frozen=True)
+class Transfers:
+    """Transfers of one kind, such as ``write``."""
+
+    kind: str
+    count: int
+    bytes: int
+    seconds: float | None  # On the device; none if none was timed
+
+
+@dataclass(frozen=True, eq=False)
+class Summary:
+    """A recorded program."""
+
+    trace: Trace
+    command: str
+    classes: Sequence[LaunchClass]  # The longest together first
+    transfers: Sequence[Transfers]
+    wall_s: float  # From the first command to the end of the last
+    device_s: float  # Of all kernels
+    doubts: Sequence[str]  # What was not recorded, as sentences
+
+    @property
+    def launches(self) -> int:
+        """How many launches there are."""
+        return sum(each.count for each in self.classes)
+
+    @property
+    def transfer_s(self) -> float:
+        """Time of all transfers on the device, in seconds."""
+        return sum(each.seconds or 0.0 for each in self.transfers)
+
+    @cached_property
+    def application(self) -> str:
+        """Name of the program."""
+        words = self.command.split()
+        name = next((Path(word).name for word in words[1:] if word.endswith(".py")), "")
+        return name or (Path(words[0]).name if words else "application")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The summary, for JSON."""
+        return {
+            "command": self.command,
+            "wall_s": self.wall_s,
+            "device_s": self.device_s,
+            "launches": self.launches,
+            "kernels": [
+                {
+                    "kernel": each.kernel,
+                    "global_size": list(each.sizes[0]),
+                    "local_size": list(each.sizes[1]) or None,
+                    "device": each.device,
+                    "launches": each.count,
+                    "kept": len(each.kept),
+                    "time_s": each.seconds,
+                    "median_s": each.median_s,
+                }
+                for each in self.classes
+            ],
+            "transfers": [vars(each) for each in self.transfers],
+            "doubts": list(self.doubts),
+        }
+
+
+def summary_of(trace: Trace) -> Summary:
+    """Sum up a trace; times are of the run without copies of memory, if the program ran twice."""
+    timed = Trace(trace.folder / "times")
+    with_times = timed.processes if (trace.folder / "times").is_dir() else trace.processes
+    kept: dict[Any, list[tuple[Process, int]]] = defaultdict(list)
+    for key, process, row in _keys(trace.processes):
+        if row in process.kept:
+            kept[key].append((process, row))
+    rows: dict[Any, list[tuple[Process, int]]] = defaultdict(list)
+    for key, process, row in _keys(with_times):
+        rows[key].append((process, row))
+    classes = [_class(key, each, kept[key]) for key, each in rows.items()]
+    classes.sort(key=lambda each: (-each.seconds, each.kernel, each.sizes))
+    first = next(iter(with_times), None)
+    return Summary(
+        trace,
+        first.command if first else "",
+        classes,
+        _transfers(with_times),
+        _wall(with_times),
+        sum(each.seconds for each in classes),
+        [*_doubts(trace.processes), *_not_kept(classes)],
+    )
+
+
+def _keys(processes: Iterable[Process]) -> Iterator[tuple[Any, Process, int]]:
+    """The class of each launch: its kernel, sizes, and the sizes of its memory."""
+    for process in processes:
+        shapes: dict[int, tuple[Any, ...]] = {}
+        columns = (process.launches[name].tolist() for name in ("kernel", "sizes", "args", "queue"))
+        for row, (kernel, sizes, args, queue) in enumerate(zip(*columns, strict=True)):
+            if args not in shapes:
+                shapes[args] = tuple(_shape(process, each) for each in process.arguments[args])
+            record = process.kernels[kernel]
+            program = process.programs.get(record.program)
+            source = program.file or str(record.program) if program else ""
+            device = process.queues[queue].device
+            yield (record.name, source, process.sizes[sizes], device, shapes[args]), process, row
+
+
+def _shape(process: Process, arg: Any) -> Any:
+    if type(arg) is int:
+        return process.memories[arg].size if arg in process.memories else -1
+    return arg[0] if isinstance(arg, list) and len(arg) == 1 else None
+
+
+def _class(key: Any, rows: list[tuple[Process, int]], kept: list[tuple[Process, int]]) -> LaunchClass:
+    """A class of launches; where memory was copied, the time is that of the others if there are any."""
+    undisturbed = [process.seconds[row] for process, row in rows if row not in process.kept]
+    all_times = np.array([process.seconds[row] for process, row in rows])
+    times = np.array(undisturbed) if np.isfinite(undisturbed).any() else all_times
+    known = times[np.isfinite(times)]
+    median = float(np.median(known)) if known.size else None
+    seconds = float(known.sum()) + (len(rows) - known.size) * (median or 0.0)
+    name, _, sizes, device, _ = key
+    return LaunchClass(name, sizes, device, rows, kept, seconds, median, int(np.isfinite(all_times).sum()))
+
+
+def _transfers(processes: Iterable[Process]) -> list[Transfers]:
+    found: dict[str, list[Any]] = {}
+    for process in processes:
+        kinds = process.transfers["kind"]
+        for place, name in enumerate(process.transfer_kinds):
+            rows = kinds == place
+            times = process.transfer_seconds[rows]
+            known = times[np.isfinite(times)]
+            sums = found.setdefault(name, [0, 0, 0, 0.0])
+            sums[0] += int(rows.sum())
+            sums[1] += int(process.transfers["bytes"][rows].sum())
+            sums[2] += len(known)
+            sums[3] += float(known.sum())
+    made = [
+        Transfers(name, count, size, time if timed else None)
+        for name, (count, size, timed, time) in found.items()
+        if count
+    ]
+    return sorted(made, key=lambda each: (-(each.seconds or 0.0), each.kind))
+
+
+def _wall(processes: Iterable[Process]) -> float:
+    """Longest time of a process from its first command to the last."""
+    longest = 0.0
+    for process in processes:
+        launches, transfers = process.launches, process.transfers
+        begun = np.concatenate([launches["begun_ns"], transfers["begun_ns"]])
+        spent = np.concatenate([launches["before_ns"] + launches["enqueue_ns"], transfers["call_ns"]])
+        if begun.size:
+            longest = max(longest, float((begun + spent).max() - begun.min()) / 1e9)
+    return longest
+
+
+def _doubts(processes: Sequence[Process]) -> list[str]:
+    """What was not recorded."""
+    doubts = []
+    for process in processes:
+        if not process.ended:
+            doubts.append(f"process {process.pid} ended without notice: its last commands may be missing")
+        if process.unfinished:
+            doubts.append(f"{process.unfinished} commands of process {process.pid} had not ended when it did")
+        if process.untimed:
+            doubts.append(f"{process.untimed} commands of process {process.pid} were not timed (too many)")
+        extensions = [detail for what, detail in process.notes if what == "extension function"]
+        doubts += [f"{what} ({detail})" for what, detail in process.notes if what != "extension function"]
+        if extensions:
+            names = ", ".join(sorted(set(extensions)))
+            doubts.append(f"what is done with extension functions is not recorded: {names}")
+    return list(dict.fromkeys(doubts))
+
+
+def _not_kept(classes: Sequence[LaunchClass]) -> list[str]:
+    bare = [each for each in classes if not each.kept]
+    if not bare:
+        return []
+    launches = sum(each.count for each in bare)
+    told = f"{launches} launches in {len(bare)} of {len(classes)} classes have no profile"
+    return [f"{told}: none of their memory was kept"]
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What came of running a class's launch again: a profile, or why there is none."""
+
+    profile: Profile | None = None
+    refused: str = ""
+    comparison: Comparison | None = None  # With what the device left; none if that was not kept
+    doubts: Sequence[str] = field(default=())
+
+
+def replays_of(summary: Summary) -> list[Launch | None]:
+    """A launch of each class that can be run again."""
+    found: list[Launch | None] = []
+    for each in summary.classes:
+        launch = None
+        for process, row in each.kept:
+            try:
+                launch = replay_of(process, row).launch
+                break
+            except CrosscastError:
+                continue
+        found.append(launch)
+    return found
+
+
+def replayed(summary: Summary, characterized: Callable[[Launch, int], Profile]) -> list[Replayed]:
+    """Characterize a launch of each class, and compare what it leaves with what the device left.
+
+    Parameters
+    ----------
+    summary
+        The program.
+    characterized
+        Profiles a launch; its number is that of its class.
+
+    Returns
+    -------
+    list of Replayed
+        One a class, in their order.
+    """
+    return [_replayed(summary, place, each, characterized) for place, each in enumerate(summary.classes)]
+
+
+def _replayed(
+    summary: Summary, place: int, each: LaunchClass, characterized: Callable[[Launch, int], Profile]
+) -> Replayed:
+    refused = "no launch of this class was kept with its memory"
+    for process, row in each.kept:
+        try:
+            replay = replay_of(process, row)
+            profile = characterized(replay.launch, place)
+        except CrosscastError as error:
+            refused = str(error).splitlines()[0]
+            continue
+        named = replace(profile, application=summary.application, size=each.size_label)
+        outputs = process.kept[row][1]
+        comparison = compared(process, row, replay.launch) if outputs else None
+        return Replayed(named, "", comparison, replay.doubts)
+    return Replayed(refused=refused)
+
+
+def profiles_of(summary: Summary) -> list[Profile | None]:
+    """Profile a launch of each class; none where it cannot be run again."""
+    # Imported here: the engine brings the compiler.
+    from crosscast.characterization.run import Options, characterize_launch
+
+    found = replayed(
+        summary, lambda launch, number: characterize_launch(launch, invocation=number, options=Options())
+    )
+    return [each.profile for each in found]
+
+
+def write_timeline(trace: Trace, path: Path) -> None:
+    """Write launches and transfers as a timeline for ui.perfetto.dev (Chrome's trace event format)."""
+    events: list[dict[str, Any]] = []
+    for process in trace.processes:
+        events.append(
+            {"ph": "M", "pid": process.pid, "name": "process_name", "args": {"name": process.command[:200]}}
+        )
+        for queue, facts in process.queues.items():
+            name = f"queue {queue} on {facts.device}"
+            events.append(
+                {"ph": "M", "pid": process.pid, "tid": queue, "name": "thread_name", "args": {"name": name}}
+            )
+        kernels = [process.kernels[number].name for number in process.launches["kernel"].tolist()]
+        kinds = [process.transfer_kinds[number] for number in process.transfers["kind"].tolist()]
+        for names, table, starts, seconds in (
+            (kernels, process.launches, process.starts, process.seconds),
+            (kinds, process.transfers, process.transfer_starts, process.transfer_seconds),
+        ):
+            queues = table["queue"].tolist()
+            for row in np.flatnonzero(np.isfinite(starts)).tolist():
+                event = {"ph": "X", "pid": process.pid, "tid": queues[row], "name": names[row]}
+                events.append({**event, "ts": starts[row] * 1e6, "dur": seconds[row] * 1e6})
+    with whole_file(path) as temporary:
+        temporary.write_text(json.dumps({"traceEvents": events}), encoding="utf-8")

@@ -1,0 +1,417 @@
+"""The trace of a recorded program: a file a process, with a JSON array a line.
+
+Nothing in a trace is believed: names of files are checked before they are opened, and a line that is not as
+the layer writes it is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from crosscast.arrays import Integers, Reals
+from crosscast.errors import InputError
+
+__all__ = ["Memory", "Process", "is_trace", "read_processes"]
+
+_VERSION = 1
+_MOST_LINE = 4 << 20
+_FILE = re.compile(r"(programs|memory)/[0-9a-f]{32}\.(cl|spv|bin)")
+_TRACE_FILE = "trace-*.jsonl"
+
+Sizes = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+"""Global size, local size and offset of a launch; empty where the program gave none."""
+
+Argument = int | str | bool | None | list[Any]
+"""An argument as `commands.h` writes it."""
+
+
+@dataclass(frozen=True)
+class Queue:
+    """A command queue, and the device that it is of."""
+
+    properties: int
+    profiling: bool
+    device_type: int
+    device: str
+    vendor: str
+    driver: str
+    version: str
+
+
+@dataclass(frozen=True)
+class Build:
+    """How a program was compiled."""
+
+    how: str
+    result: int
+    nanoseconds: int
+    options: str
+    folder: str
+    headers: dict[str, int]  # Programs by the names under which they are included
+
+
+@dataclass(frozen=True)
+class ProgramRecord:
+    """A program: a source, SPIR-V (``il``), linked from parts, or what nothing can be said of."""
+
+    form: str
+    file: str
+    parts: list[int]
+    build: Build | None
+
+
+@dataclass(frozen=True)
+class KernelRecord:
+    """A kernel object."""
+
+    program: int
+    name: str
+    indirect: bool  # Its memory has pointers to more memory
+
+
+@dataclass(frozen=True)
+class Memory:
+    """A buffer, a part of one, or an image."""
+
+    size: int
+    flags: int
+    root: int
+    origin: int
+    # Type, channel order, channel type, width, height, depth, layers and bytes of a texel
+    image: list[int] | None = None
+
+
+@dataclass(frozen=True)
+class SamplerRecord:
+    """A sampler, in OpenCL's numbers."""
+
+    normalized: int
+    addressing: int
+    filter: int
+
+
+_LAUNCH = (
+    "number",
+    "kernel",
+    "queue",
+    "thread",
+    "begun_ns",
+    "before_ns",
+    "enqueue_ns",
+    "result",
+    "sizes",
+    "args",
+)
+_TRANSFER = ("number", "queue", "bytes", "blocking", "begun_ns", "call_ns", "kind")
+_TIME = ("number", "queued_ns", "submit_ns", "start_ns", "run_ns")
+
+
+@dataclass(eq=False)
+class Process:
+    """What one process of the program did."""
+
+    path: Path
+    pid: int
+    parent: int
+    begun_ns: int  # By the clock that `begun_ns` of commands are of
+    wall_ns: int  # The same moment since 1970
+    way: str  # "layer" or "preload"
+    executable: str
+    command: str
+    folder: str
+    queues: dict[int, Queue] = field(default_factory=dict)
+    programs: dict[int, ProgramRecord] = field(default_factory=dict)
+    kernels: dict[int, KernelRecord] = field(default_factory=dict)
+    memories: dict[int, Memory] = field(default_factory=dict)
+    samplers: dict[int, SamplerRecord] = field(default_factory=dict)
+    snapshots: dict[int, tuple[str, int]] = field(default_factory=dict)  # File and size
+    sizes: list[Sizes] = field(default_factory=list)
+    arguments: list[list[Argument]] = field(default_factory=list)
+    transfer_kinds: list[str] = field(default_factory=list)
+    # Snapshots of a launch's arguments before it, by its row, and after it; below 0 says why there is none
+    kept: dict[int, tuple[list[int], list[int]]] = field(default_factory=dict)
+    notes: list[tuple[str, str]] = field(default_factory=list)
+    ended: bool = False  # Whether the recording came to its end
+    unfinished: int = 0  # Commands that had not ended then
+    untimed: int = 0  # Commands too many to be timed
+    launches: dict[str, Integers] = field(default_factory=dict)
+    transfers: dict[str, Integers] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.launches["number"])
+
+    @cached_property
+    def seconds(self) -> Reals:
+        """How long each launch ran on the device; not a number where it is not known."""
+        return self._times("run_ns", self.launches["number"])
+
+    @cached_property
+    def starts(self) -> Reals:
+        """When each launch began, in seconds of the device's clock; not a number where it is not known."""
+        return self._times("start", self.launches["number"])
+
+    @cached_property
+    def transfer_seconds(self) -> Reals:
+        """How long each transfer took on the device; not a number where it is not known."""
+        return self._times("run_ns", self.transfers["number"])
+
+    @cached_property
+    def transfer_starts(self) -> Reals:
+        """When each transfer began, in seconds of the device's clock."""
+        return self._times("start", self.transfers["number"])
+
+    def _times(self, what: str, numbers: Integers) -> Reals:
+        times = self._time_columns
+        values = (
+            times["queued_ns"] + times["submit_ns"] + times["start_ns"] if what == "start" else times[what]
+        )
+        found = np.full(len(numbers), np.nan)
+        if len(values) and len(numbers):
+            order = np.argsort(times["number"], kind="stable")
+            places = np.searchsorted(times["number"][order], numbers).clip(max=len(order) - 1)
+            rows = order[places]
+            there = times["number"][rows] == numbers
+            found[there] = values[rows[there]] / 1e9
+        return found
+
+    _time_columns: dict[str, Integers] = field(default_factory=dict)
+
+    def kernel_name(self, row: int) -> str:
+        """Name of the kernel of a launch."""
+        return self.kernels[int(self.launches["kernel"][row])].name
+
+    def snapshot(self, number: int) -> bytes:
+        """The content of a snapshot.
+
+        Raises
+        ------
+        InputError
+            If its file is not there, or not as large as the trace says.
+        """
+        name, size = self.snapshots[number]
+        path = self.path.parent / name
+        try:
+            found = path.stat().st_size
+            if found != size:
+                raise InputError(f"{path}: expected {size} bytes, found {found}")
+            return path.read_bytes()
+        except OSError as error:
+            raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+
+
+def read_processes(folder: Path) -> list[Process]:
+    """The processes that used OpenCL, in the order of their beginning.
+
+    Raises
+    ------
+    InputError
+        If the folder has no trace, or one that this version does not read.
+    """
+    if not is_trace(folder):
+        raise InputError(f"{folder}: expected the folder of a trace, found no {_TRACE_FILE} in it")
+    found = [process for path in sorted(folder.glob(_TRACE_FILE)) if (process := _read(path))]
+    return sorted(found, key=lambda process: (process.wall_ns, process.pid))
+
+
+def is_trace(path: Path) -> bool:
+    """Whether this is a folder with a trace."""
+    return path.is_dir() and any(path.glob(_TRACE_FILE))
+
+
+def _read(path: Path) -> Process | None:
+    """A process, of whose file the end may be missing; none if not even its beginning is there."""
+    decode = msgspec.json.Decoder(list[Any]).decode
+    process: Process | None = None
+    rows: _Rows | None = None
+    with path.open("rb") as file:
+        for number, line in enumerate(iter(lambda: file.readline(_MOST_LINE), b""), 1):
+            if not line.endswith(b"\n") or line[:1] == b"\0":
+                break  # torn by a crash, or what was never written
+            try:
+                record = decode(line)
+                if rows is None:
+                    process = _header(path, record)
+                    rows = _Rows(process)
+                else:
+                    rows.add(record)
+            except (
+                *(msgspec.DecodeError, UnicodeDecodeError, ValueError, TypeError),
+                *(IndexError, KeyError, OverflowError, AttributeError),
+            ) as error:
+                raise InputError(
+                    f"{path}, line {number}: expected a record of a trace, found {line[:60]!r}"
+                ) from error
+    if rows is None or process is None:
+        return None
+    rows.finish()
+    return process
+
+
+def _header(path: Path, record: list[Any]) -> Process:
+    if record[0] != "crosscast-trace":
+        raise ValueError("no header")
+    if record[1] > _VERSION:
+        raise InputError(
+            f"{path}: expected a trace of version {_VERSION}, found version {record[1]}, "
+            "which a newer Crosscast reads"
+        )
+    pid, parent, begun, wall = map(_whole, record[2:6])
+    way, executable, command, folder = map(_text, record[6:10])
+    return Process(path, pid, parent, begun, wall, way, executable, command, folder)
+
+
+def _whole(value: object) -> int:
+    if type(value) is not int or not -(1 << 63) <= value < 1 << 64:
+        raise ValueError("not a number")
+    return value
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError("not a text")
+    try:
+        # The layer writes bytes as they are, one a character.
+        return value.encode("latin-1").decode("utf-8", "replace")
+    except UnicodeEncodeError:
+        return value
+
+
+def _wholes(values: object) -> list[int]:
+    if not isinstance(values, list):
+        raise ValueError("not a list")
+    return [_whole(value) for value in values]
+
+
+def _file(value: object) -> str:
+    name = _text(value)
+    if name and not _FILE.fullmatch(name):
+        raise ValueError("not a file of a trace")
+    return name
+
+
+def _extents(values: object) -> tuple[int, ...]:
+    found = tuple(_wholes(values))
+    if len(found) > 3 or any(value < 0 for value in found):
+        raise ValueError("no sizes")
+    return found
+
+
+class _Rows:
+    """The records of a process, as they come."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self._launch = [array("q") for _ in _LAUNCH]
+        self._transfer = [array("q") for _ in _TRANSFER]
+        self._time = [array("q") for _ in _TIME]
+        self._sizes: dict[Sizes, int] = {}
+        self._last: dict[int, int] = {}
+        self._kinds: dict[str, int] = {}
+        self._add: dict[str, Callable[[list[Any]], None]] = {
+            "l": self._add_launch,
+            "t": self._add_time,
+            "o": self._add_transfer,
+            "q": self._add_queue,
+            "p": self._add_program,
+            "k": self._add_kernel,
+            "m": self._add_memory,
+            "s": self._add_sampler,
+            "f": self._add_snapshot,
+            "n": self._add_note,
+            "e": self._add_end,
+        }
+
+    def add(self, record: list[Any]) -> None:
+        """Add a record."""
+        self._add[record[0]](record)
+
+    def finish(self) -> None:
+        """Give the process its tables."""
+        process = self._process
+
+        def columns(names: tuple[str, ...], values: list[array[int]]) -> dict[str, Integers]:
+            return {name: np.array(each, dtype=np.int64) for name, each in zip(names, values, strict=True)}
+
+        process.launches = columns(_LAUNCH, self._launch)
+        process.transfers = columns(_TRANSFER, self._transfer)
+        process._time_columns = columns(_TIME, self._time)
+        process.sizes, process.transfer_kinds = list(self._sizes), list(self._kinds)
+
+    def _add_launch(self, record: list[Any]) -> None:
+        _, number, kernel, queue, thread, begun, extent, local, offset, args, before, after, *rest = record
+        process = self._process
+        if kernel not in process.kernels or queue not in process.queues:
+            raise ValueError("a launch of what is not known")
+        if args != 0:
+            self._last[kernel] = len(process.arguments)
+            process.arguments.append(list(args))
+        sizes = (_extents(extent), _extents(local), _extents(offset))
+        place = self._sizes.setdefault(sizes, len(self._sizes))
+        if before:
+            process.kept[len(self._launch[0])] = _wholes(before), _wholes(after)
+        values = (number, kernel, queue, thread, begun, *rest, place, self._last[kernel])
+        for column, value in zip(self._launch, values, strict=True):
+            column.append(value)
+
+    def _add_time(self, record: list[Any]) -> None:
+        for column, value in zip(self._time, record[1:], strict=True):
+            column.append(value)
+
+    def _add_transfer(self, record: list[Any]) -> None:
+        if record[2] not in self._process.queues:
+            raise ValueError("a transfer of what is not known")
+        kind = self._kinds.setdefault(_text(record[7]), len(self._kinds))
+        for column, value in zip(self._transfer, [*record[1:7], kind], strict=True):
+            column.append(value)
+
+    def _add_queue(self, record: list[Any]) -> None:
+        number, properties, profiling, device_type = map(_whole, record[1:5])
+        texts = map(_text, record[5:9])
+        self._process.queues[number] = Queue(properties, bool(profiling), device_type, *texts)
+
+    def _add_program(self, record: list[Any]) -> None:
+        build = None
+        if record[5] is not None:
+            how, result, nanoseconds, options, folder, headers = record[5]
+            named = {_text(name): _whole(program) for name, program in headers.items()}
+            build = Build(
+                _text(how), _whole(result), _whole(nanoseconds), _text(options), _text(folder), named
+            )
+        self._process.programs[_whole(record[1])] = ProgramRecord(
+            _text(record[2]), _file(record[3]), _wholes(record[4]), build
+        )
+
+    def _add_kernel(self, record: list[Any]) -> None:
+        self._process.kernels[_whole(record[1])] = KernelRecord(
+            _whole(record[2]), _text(record[3]), bool(record[4])
+        )
+
+    def _add_memory(self, record: list[Any]) -> None:
+        number, size, flags, root, origin = map(_whole, record[1:6])
+        image = _wholes(record[6]) if len(record) > 6 else None
+        if size < 0 or origin < 0 or (image is not None and len(image) != 8):
+            raise ValueError("no memory")
+        self._process.memories[number] = Memory(size, flags, root, origin, image)
+
+    def _add_sampler(self, record: list[Any]) -> None:
+        number, *facts = map(_whole, record[1:5])
+        self._process.samplers[number] = SamplerRecord(*facts)
+
+    def _add_snapshot(self, record: list[Any]) -> None:
+        self._process.snapshots[_whole(record[1])] = _file(record[3]), _whole(record[2])
+
+    def _add_note(self, record: list[Any]) -> None:
+        self._process.notes.append((_text(record[1]), _text(record[2])))
+
+    def _add_end(self, record: list[Any]) -> None:
+        self._process.ended = True
+        self._process.unfinished, self._process.untimed = _whole(record[2]), _whole(record[3])

@@ -1,0 +1,274 @@
+"""A recorded program: it sees nothing of it, and each of its launches is there, times and memory included."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from crosscast.characterization import characterize
+from crosscast.cli import main
+from crosscast.errors import EnvironmentFault, InputError, UnsupportedError
+from crosscast.kernel import Image, Kernel, Launch
+from crosscast.tracing.program import Recording, layer_library, run
+from crosscast.tracing.replay import compared, replay_of
+from crosscast.tracing.summary import Trace, summary_of
+
+pytest.importorskip("pyopencl", reason="pyopencl is not installed")
+PROGRAM = str(Path(__file__).with_name("program.py"))
+
+
+def output_of(mode: str, environment: dict[str, str] | None = None) -> str:
+    command = [sys.executable, PROGRAM, mode]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    return done.stdout
+
+
+def recorded(mode: str, folder: Path, **how: object) -> tuple[Trace, str]:
+    """A run of the program under the layer, and what it printed."""
+    recording = Recording(folder, **{"outputs": True, **how})  # type: ignore[arg-type]
+    recording.prepare()
+    return Trace(folder), output_of(mode, recording.environment(os.environ))
+
+
+def launches_of(trace: Trace) -> Counter[str]:
+    return Counter(process.kernel_name(row) for process, row in trace.launches)
+
+
+@pytest.mark.parametrize("way", ["OPENCL_LAYERS", "LD_PRELOAD", "both"])
+@pytest.mark.parametrize("mode", ["add", "seen"])
+def test_the_program_sees_nothing_of_it(mode: str, way: str, tmp_path: Path) -> None:
+    recording = Recording(tmp_path / "trace")
+    recording.prepare()
+    environment = recording.environment(os.environ)
+    for name in {"OPENCL_LAYERS", "LD_PRELOAD"} - {way}:
+        if way != "both":
+            del environment[name]
+    assert output_of(mode, environment) == output_of(mode) != ""
+    (process,) = Trace(tmp_path / "trace").processes
+    assert process.way == ("preload" if way == "LD_PRELOAD" else "layer")
+    assert launches_of(Trace(tmp_path / "trace")) == ({"add": 20} if mode == "add" else {"fill": 3})
+
+
+MODES = ["add", "values", "parts", "image", "mapped", "out_of_order", "threads"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_is_run_again_leaves_the_same_memory(mode: str, tmp_path: Path) -> None:
+    trace, printed = recorded(mode, tmp_path / "trace", select="all")
+    assert printed == output_of(mode) != ""
+    refused, verdicts = [], Counter[str]()
+    for process, row in trace.launches:
+        try:
+            launch = replay_of(process, row).launch
+        except UnsupportedError as error:
+            refused.append(str(error))
+            continue
+        characterize(launch)
+        verdicts[compared(process, row, launch).verdict] += 1
+    # Texels are divided by 255, which PoCL does not round as OpenCL asks for divisions.
+    allowed = {"rounding"} if mode == "image" else {"equal", "not compared"}
+    assert set(verdicts) <= allowed
+    assert verdicts["equal"] >= 1 or mode == "image"
+    overlapping = ["both: two of its arguments are overlapping parts of one buffer"]
+    assert refused == (overlapping if mode == "parts" else [])
+
+
+def test_each_launch_is_timed_by_the_device(tmp_path: Path) -> None:
+    trace, _ = recorded("add", tmp_path / "trace", select="none")
+    (process,) = trace.processes
+    assert len(process) == 20
+    assert np.isfinite(process.seconds).all()
+    assert (process.seconds >= 0).all()
+    assert (np.diff(process.starts) >= 0).all()
+    assert process.kept == {}
+    assert process.ended
+    assert trace.to_pandas()["time_s"].notna().all()
+
+
+@pytest.mark.parametrize(
+    ("select", "rows"),
+    [
+        ("spread", [0, 1, 2, 4, 8, 16]),
+        ("first:3", [0, 1, 2]),
+        ("every:7", [0, 7, 14]),
+        ("all", list(range(20))),
+        ("none", []),
+    ],
+)
+def test_memory_is_kept_of_the_chosen_launches(select: str, rows: list[int], tmp_path: Path) -> None:
+    trace, _ = recorded("add", tmp_path / "trace", select=select, outputs=False)
+    (process,) = trace.processes
+    assert sorted(process.kept) == rows
+
+
+def test_a_content_is_stored_once(tmp_path: Path) -> None:
+    recorded("add", tmp_path / "trace", select="all")
+    contents = [path.read_bytes() for path in (tmp_path / "trace" / "memory").iterdir()]
+    assert len(contents) == len(set(contents)) == 21  # x, and y before and after each of 20 launches
+
+
+def test_memory_over_the_limit_is_left_out_and_the_report_says_so(tmp_path: Path) -> None:
+    trace, printed = recorded("add", tmp_path / "trace", max_bytes=5000)
+    assert printed == output_of("add")
+    (process,) = trace.processes
+    with pytest.raises(UnsupportedError, match="over the limits"):
+        replay_of(process, 0)
+
+
+def test_a_profile_is_that_of_a_launch_by_hand(tmp_path: Path) -> None:
+    trace, _ = recorded("add", tmp_path / "trace")
+    (profile,) = trace.characterize()
+    source = Path(PROGRAM).read_text().split('"""')[3]
+    x = np.arange(1024, dtype=np.float32)
+    by_hand = characterize(
+        Launch(Kernel.from_source(source, "add", options=["-DFACTOR=3"]), (1024,), (64,), (x, x.copy()))
+    )
+    assert profile.metrics == by_hand.metrics
+
+
+def test_images_and_samplers_are_replayed(tmp_path: Path) -> None:
+    trace, _ = recorded("image", tmp_path / "trace")
+    (process,) = trace.processes
+    launch = replay_of(process, 0).launch
+    image = launch.args[0]
+    assert isinstance(image, Image)
+    assert image.array.tolist() == np.arange(8 * 16 * 4).reshape(8, 16, 4).tolist() or image.array.shape == (
+        8,
+        16,
+        4,
+    )
+    assert image.normalized
+
+
+@pytest.mark.parametrize(("mode", "processes", "launches"), [("forks", 2, 5), ("killed", 1, 10)])
+def test_each_process_has_its_trace_however_it_ends(
+    mode: str, processes: int, launches: int, tmp_path: Path
+) -> None:
+    trace, _ = recorded(mode, tmp_path / "trace")
+    assert len(trace.processes) == processes
+    assert len(trace.launches) == launches
+    summary = summary_of(trace)
+    assert any("ended without notice" in doubt for doubt in summary.doubts)
+
+
+def test_a_full_disk_ends_the_recording_and_not_the_program(tmp_path: Path) -> None:
+    trace, printed = recorded("limited", tmp_path / "trace", select="none")
+    assert printed == output_of("limited") != ""
+    assert 100 < len(trace.launches) < 20_001
+    assert any("recording stopped" in doubt for doubt in summary_of(trace).doubts)
+
+
+def test_a_part_of_this_process_is_recorded(tmp_path: Path) -> None:
+    """In a process of its own, as the loader takes layers once."""
+    script = f"""
+import sys; sys.path.insert(0, {str(Path(PROGRAM).parent)!r})
+import crosscast, program
+with crosscast.capture({str(tmp_path / "first")!r}) as trace: program.add(4)
+program.add(5)
+with crosscast.capture({str(tmp_path / "second")!r}) as second: program.add(6)
+print(len(trace.launches), len(second.launches), len(trace.characterize()), len(second.to_pandas()))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "4 6 1 6"
+
+
+def test_opencl_that_was_used_before_cannot_be_recorded(tmp_path: Path) -> None:
+    script = f"""
+import pyopencl, crosscast
+pyopencl.get_platforms()
+try:
+    with crosscast.capture({str(tmp_path / "trace")!r}): pass
+except crosscast.errors.EnvironmentFault as error: print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert "its first call only" in done.stdout
+    assert EnvironmentFault.exit_code == 1
+
+
+def test_the_exit_code_is_the_programs(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["capture", "--out", str(tmp_path / "a"), "--", sys.executable, PROGRAM, "fails"]) == 3
+    said = capfd.readouterr()
+    assert "1 launch of 1 kernel" in said.err
+    assert said.out == output_of("fails")
+    assert main(["capture", "--out", str(tmp_path / "b"), "--", sys.executable, PROGRAM, "killed"]) == 137
+
+
+def test_a_program_without_opencl_is_told_of(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["capture", "--out", str(tmp_path / "trace"), "--", sys.executable, "-c", "print(1)"]) == 0
+    said = capfd.readouterr()
+    assert said.out == "1\n"
+    assert "no OpenCL" in said.err
+
+
+def test_the_commands_take_a_trace(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    folder, timeline = tmp_path / "trace", tmp_path / "timeline.json"
+    command = ["capture", "--out", str(folder), "--check", "--runs", "2", "--perfetto", str(timeline)]
+    assert main([*command, "--", sys.executable, PROGRAM, "values"]) == 0
+    events = json.loads(timeline.read_text())["traceEvents"]
+    assert Counter(event["name"] for event in events if event["ph"] == "X")["fill"] == 4
+    capfd.readouterr()
+    assert main(["report", str(folder), "--json"]) == 0
+    told = json.loads(capfd.readouterr().out)
+    assert {each["kernel"]: each["launches"] for each in told["kernels"]}["clip"] == 1
+    assert {each["outputs"]["verdict"] for each in told["kernels"]} <= {"equal", "not compared"}
+    assert told["forecast"]["covered"] == pytest.approx(1)
+    assert len(told["forecast"]["device"]) == 15
+    assert main(["report", str(folder), "--html", str(tmp_path / "page.html")]) == 0
+    assert "Where the time of kernels goes" in capfd.readouterr().out
+    assert "clip" in (tmp_path / "page.html").read_text()
+    assert main(["characterize", str(folder), "--json"]) == 0
+    capfd.readouterr()
+    assert main(["predict", str(folder), "--devices", "gtx1080", "--json"]) == 0
+    assert "gtx1080" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--", "no-such-program"], "expected a program to run"),
+        ([], "expected a program after --"),
+        (["--select", "some", "--", "true"], "select: expected spread"),
+        (["--select", "first:0", "--", "true"], "select: expected spread"),
+        (["--runs", "3", "--", "true"], "--runs: expected 1 or 2"),
+        (["--max-bytes", "-1", "--", "true"], "-1"),
+    ],
+)
+def test_what_cannot_be_recorded_is_refused(
+    arguments: list[str],
+    expected: str,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["capture", *arguments]) == 2
+    assert expected in capfd.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_with_something_in_it_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="expected a new or empty folder"):
+        Recording(tmp_path).prepare()
+
+
+def test_a_static_program_is_refused(tmp_path: Path) -> None:
+    source, program = tmp_path / "a.c", tmp_path / "a.out"
+    source.write_text("int main(void) { return 0; }")
+    compiler = [sys.executable, "-m", "ziglang", "cc", "-target", "x86_64-linux-musl", "-static"]
+    subprocess.run([*compiler, "-o", str(program), str(source)], check=True)
+    with pytest.raises(InputError, match="found a static one"):
+        run([str(program)], Recording(tmp_path / "trace"))
+
+
+def test_the_layer_is_compiled_once() -> None:
+    path = layer_library()
+    assert path == layer_library()
+    assert path.stat().st_size > 10_000
