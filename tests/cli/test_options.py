@@ -42,7 +42,6 @@ EVERY = dict(commands(listed.command_line()))
 OF_QUESTIONS = ("train", "predict", "choose", "colocate", "evaluate", "reproduce", "report")
 COMMANDS = {name: command for name, command in EVERY.items() if name.split()[0] in OF_QUESTIONS}
 WITHOUT_TABLES = {
-    "characterize",
     "capture",
     "embed",
     "evaluate jobs",

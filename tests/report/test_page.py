@@ -25,7 +25,8 @@ from crosscast.report.figures import as_svg, looks, new_figure, plain_text, save
 from crosscast.report.numbers import factor, of_log, percent
 from crosscast.report.page import Subject, page_of, write_report
 from crosscast.report.page_figures import MOST_KERNELS, MOST_PANELS, device_groups
-from crosscast.report.page_sections import MOST_PROFILES, every_cell, headline
+from crosscast.report.page_sections import every_cell, headline
+from crosscast.report.profiles import MOST_PROFILES
 from support.datasets import made_dataset
 from support.models import MeanModel
 

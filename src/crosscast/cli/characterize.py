@@ -12,7 +12,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter as Option
 from cyclopts import Token
 
-from crosscast.cli.options import Block, Flag, GlobalSize, Grid, LocalSize, Whole, check_picture, warn
+from crosscast.cli.options import (
+    Block,
+    Flag,
+    GlobalSize,
+    Grid,
+    LocalSize,
+    Whole,
+    check_file,
+    check_picture,
+    page_of,
+    tell,
+    warn,
+)
 from crosscast.errors import InputError
 from crosscast.fields import Fields
 from crosscast.profile import Profile
@@ -290,8 +302,8 @@ class Outputs:
         What standard output gets: a table for people, JSON, or CSV.
     aiwc_folder
         Folder for the published tool's CSV files, if wanted.
-    parquet, plot
-        Path of the Parquet table and of the Kiviat picture, if wanted.
+    parquet, plot, html
+        Path of the Parquet table, of the Kiviat picture and of the page, if wanted.
     profiles
         What has arrived.
     """
@@ -301,6 +313,7 @@ class Outputs:
     aiwc_folder: Path | None = None  # Folder for the published tool's CSV files, if wanted
     parquet: Path | None = None  # Path of the Parquet table and of the Kiviat picture, if wanted
     plot: Path | None = None
+    html: Path | None = None
     profiles: list[Profile] = field(default_factory=list)  # What has arrived
 
     def prepare(self) -> None:
@@ -316,6 +329,13 @@ class Outputs:
             require_pyarrow()
         if self.plot is not None:
             check_picture("--plot", self.plot)
+        if self.html is not None:
+            from crosscast.report.document import require_jinja2
+            from crosscast.report.figures import require_matplotlib
+
+            require_jinja2()
+            require_matplotlib()
+            check_file("--html", self.html)
 
     def add(self, profile: Profile, dump: str | None = None) -> None:
         """Take a finished profile, with the text of the arguments to dump if there is one."""
@@ -347,6 +367,15 @@ class Outputs:
             from crosscast.report.profiles import write_kiviat
 
             self._write("--plot", self.plot, write_kiviat)
+        if self.html is not None:
+            from crosscast.report.profiles import MOST_PROFILES, kiviat, profiles_report
+
+            figures = (
+                {"Kiviat figure of the profiles": kiviat(self.profiles)}
+                if len(self.profiles) <= MOST_PROFILES
+                else {}
+            )
+            tell(f"wrote {page_of(profiles_report(self.profiles), figures).write_html(self.html)}")
 
     def _write(self, flag: str, path: Path, write: Callable[[list[Profile], Path], None]) -> None:
         try:
@@ -410,6 +439,7 @@ def characterize(
     csv: Flag = False,
     parquet: Path | None = None,
     plot: Path | None = None,
+    html: Path | None = None,
     compat: Literal["aiwc"] | None = None,
     out: Path | None = None,
     check_bounds: Flag = False,
@@ -468,6 +498,8 @@ def characterize(
         Write the profiles to this Parquet file.
     plot
         Draw a Kiviat picture to this file (.png, .svg or .pdf).
+    html
+        Also write the tables and the Kiviat picture as one HTML page.
     compat
         `aiwc`: write the published tool's `aiwc_<kernel>_<n>.csv` files.
     out
@@ -500,6 +532,7 @@ def characterize(
         (out or Path()) if compat else None,
         parquet,
         plot,
+        html,
     )
     options = run.Options(
         threads=threads,

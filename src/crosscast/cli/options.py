@@ -239,7 +239,7 @@ class Output:
         """Print a result as JSON, or as a report for people; and write the page with the figures."""
         if self.html is not None:
             check_file("--html", self.html)
-            tell(f"wrote {_page(report(), figures()).write_html(self.html)}")
+            tell(f"wrote {page_of(report(), figures()).write_html(self.html)}")
         if self.json:
             print(json_format.dumps(to_dict(), allow_nan=False))
         else:
@@ -303,7 +303,7 @@ def warn(text: str) -> None:
     print(f"crosscast: warning: {text}", file=sys.stderr)
 
 
-def _page(report: Report, figures: Mapping[str, Any]) -> Report:
+def page_of(report: Report, figures: Mapping[str, Any]) -> Report:
     """A report with its figures, with the warnings before it, and how it was made at its end."""
     import crosscast
     from crosscast.report.document import Heading, Text

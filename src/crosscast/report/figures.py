@@ -364,6 +364,13 @@ def bars(
     axes.grid(visible=False, axis="y")
 
 
+def letters_on(colour: Sequence[float]) -> str:
+    """Black or white: of the two, that with more contrast by WCAG 2, which is always 4.5 and more."""
+    light = [each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4 for each in colour[:3]]
+    luminance = 0.2126 * light[0] + 0.7152 * light[1] + 0.0722 * light[2]
+    return "#000000" if (luminance + 0.05) ** 2 > 0.05 * 1.05 else "#ffffff"
+
+
 def heat_map(
     axes: Any,
     values: Reals,
@@ -382,8 +389,7 @@ def heat_map(
     )
     for (row, column), value in np.ndenumerate(values) if write is not None else ():
         if np.isfinite(value) and write is not None:
-            red, green, blue, _ = image.cmap(image.norm(value))
-            colour = BLACK if 0.299 * red + 0.587 * green + 0.114 * blue > 0.5 else "white"
+            colour = letters_on(image.cmap(image.norm(value)))
             axes.text(column, row, write(value), ha="center", va="center", fontsize=8.5, color=colour)
     labels_below(axes, columns, rotation, 9 if write is not None else 8)
     axes.set_yticks(range(len(rows)), rows, fontsize=9 if write is not None else 8)

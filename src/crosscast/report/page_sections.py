@@ -17,7 +17,7 @@ from crosscast.data.schema import size_order
 from crosscast.evaluation.resampling import SHARE
 from crosscast.profile import Profile
 from crosscast.report.document import Figure, Heading, Part, Table, Text
-from crosscast.report.figures import MAP, as_drawing, plain_text
+from crosscast.report.figures import MAP, as_drawing, letters_on, plain_text
 from crosscast.report.numbers import MARK, NONE, factor, level_percent, of_log, percent, plural
 from crosscast.report.page_figures import (
     MOST_KERNELS,
@@ -27,15 +27,12 @@ from crosscast.report.page_figures import (
     forecasts_figure,
     times_figure,
 )
-from crosscast.report.profiles import kiviat
+from crosscast.report.profiles import MOST_PROFILES, kiviat
 from crosscast.report.time import evaluation_parts
 from crosscast.units import format_bytes, format_count, format_hertz
 
 if TYPE_CHECKING:
     from crosscast.report.page import Subject
-
-MOST_PROFILES = 7
-"""Of a Kiviat figure; more hide each other."""
 
 
 def _level(subject: Subject) -> str:
@@ -282,10 +279,8 @@ def _shade(error: float) -> str:
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
 
-    # The darker half of the scale is for letters that are white.
-    red, green, blue, _ = colormaps[MAP](1 - min(error, _DARKEST) / _DARKEST)
-    brightness = 0.299 * red + 0.587 * green + 0.114 * blue
-    return f"background:{to_hex((red, green, blue))};color:{'#000' if brightness > 0.5 else '#fff'}"
+    colour = colormaps[MAP](1 - min(error, _DARKEST) / _DARKEST)
+    return f"background:{to_hex(colour)};color:{letters_on(colour)}"
 
 
 def _coverage(subject: Subject) -> list[Part]:

@@ -23,6 +23,9 @@ from crosscast.report.figures import (
 from crosscast.report.numbers import NONE
 from crosscast.units import format_bytes, format_count, format_seconds
 
+MOST_PROFILES = 7
+"""Of a Kiviat figure; more hide each other."""
+
 _SIDE_BY_SIDE = 5
 _LANGUAGES = {"cuda": "CUDA", "hip": "HIP"}
 """Languages to be named beside OpenCL C, by the form of the program."""
@@ -38,7 +41,8 @@ def profiles_report(profiles: Sequence[Profile]) -> Report:
     for first in range(0, len(profiles), _SIDE_BY_SIDE):
         parts += ["", _table(profiles[first : first + _SIDE_BY_SIDE])]
     return Report(
-        [*parts, "Metrics are exact for this program, compiler and launch; they depend on no device."]
+        [*parts, "Metrics are exact for this program, compiler and launch; they depend on no device."],
+        "Profiles of kernels",
     )
 
 
@@ -97,16 +101,17 @@ def _machine_text(environment: Mapping[str, Any]) -> str:
 def _table(profiles: Sequence[Profile]) -> Table:
     """Metrics of the four categories, a column a profile."""
     values = ["value"] if len(profiles) == 1 else [f"{each.kernel} {each.invocation}" for each in profiles]
-    rows: list[list[str]] = []
+    rows: list[list[Any]] = []
     for category in CATEGORIES:
         rows.append([category])
         for metric in METRICS:
             if metric.category == category:
-                found = [format_value(profile.metrics.get(metric.name)) for profile in profiles]
+                found = [profile.metrics.get(metric.name) for profile in profiles]
                 rows.append([f"  {metric.name}", *found, _unit_text(metric), metric.title])
     bold = [place for place, row in enumerate(rows) if len(row) == 1]
     words = (0, len(profiles) + 1, len(profiles) + 2)
-    return Table(["metric", *values, "unit", "what it says"], rows, words=words, bold=bold)
+    formats = dict.fromkeys(values, format_value)
+    return Table(["metric", *values, "unit", "what it says"], rows, formats=formats, words=words, bold=bold)
 
 
 def _unit_text(metric: Metric) -> str:

@@ -1,0 +1,243 @@
+"""Pages in a real browser: nothing fails or overflows, and all can be used by keyboard and read aloud."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crosscast.cli import main
+from crosscast.data.isolated_runs import write_profile
+from crosscast.evaluation.time import evaluate_time
+from crosscast.report.document import Text
+from crosscast.report.figures import with_figures
+from crosscast.report.page import Subject, page_of
+from crosscast.report.time import evaluation_figures, evaluation_report
+from crosscast.units import format_seconds
+from support.corun_models import constant, made_jobs
+from support.datasets import made_dataset
+from support.models import MeanModel
+
+driver = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is missing")
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium here (apt-get install chromium)")
+
+OPTIONS = (
+    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync"
+).split()
+EXAMPLES = Path(__file__).parents[2] / "examples"
+PAGES = ("predict", "choose", "colocate", "simulate", "evaluate", "report", "characterize")
+SCHEMES = ("light", "dark")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Chromium with a new profile."""
+    with driver.sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=BROWSER, args=OPTIONS)
+        yield found
+        found.close()
+
+
+def answer_of(*words: str) -> Any:
+    """What a command prints as JSON."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(io.StringIO()):
+        assert main([*words, "--json"]) == 0
+    return json.loads(printed.getvalue())
+
+
+def jobs_in(folder: Path) -> list[str]:
+    """Profiles of three jobs."""
+    paths = [folder / f"{place}.json" for place in range(3)]
+    for time_s, (path, job) in enumerate(zip(paths, made_jobs(3), strict=True), 1):
+        write_profile(replace(job, time_s=float(time_s)), {"device": "cpu", "type": "cpu"}, path)
+    return list(map(str, paths))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A page of each kind."""
+    made = tmp_path_factory.mktemp("pages")
+    runs = made / "runs.csv"
+    runs.write_text("device,cluster,cores,scheduling,time_s,power_w\npi3,,4,,12,5\nxeon,,1,,3,40\n")
+    constant(made / "co", 1.25, error=0.05)
+    commands = {
+        "choose": ["choose", "configuration", str(runs), "--power-cap", "40,60"],
+        "colocate": ["colocate", *jobs_in(made), "--model", str(made / "co")],
+        "simulate": ["simulate", "policies", str(EXAMPLES / "made-cluster.swf"), "--users"],
+    }
+    for name, words in commands.items():
+        answer_of(*words, "--html", str(made / f"{name}.html"))
+    words = ["characterize", str(EXAMPLES / "vecadd.toml"), "--html", str(made / "characterize.html")]
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        assert main(words) == 0
+    study = evaluate_time(made_dataset(), [MeanModel(), MeanModel("shifted", shift=0.1)])
+    report = with_figures(evaluation_report(study), evaluation_figures(study))
+    report = replace(report, parts=[*report.parts, Text(["What to look out for."], "warnings")])
+    report.write_html(made / "evaluate.html")
+    page_of(Subject.of(made_dataset(), study)).write_html(made / "report.html")
+    return made
+
+
+@pytest.fixture(scope="module")
+def forecast(folder: Path) -> dict[str, Any]:
+    """What `predict` prints, beside the page that it writes."""
+    words = ["predict", str(EXAMPLES / "saxpy.toml"), "--html", str(folder / "predict.html")]
+    found: dict[str, Any] = answer_of(*words)
+    return found
+
+
+@contextlib.contextmanager
+def opened(browser: Any, path: Path, width: int = 1100, **how: Any) -> Iterator[Any]:
+    """A page in a new window, which must say nothing on the console."""
+    context = browser.new_context(viewport={"width": width, "height": 800}, **how)
+    page, said = context.new_page(), []
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("request", lambda request: said.append(request.url) if request.url.startswith("http") else None)
+    page.goto(path.as_uri())
+    yield page
+    context.close()
+    assert said == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_has_no_serious_findings_in_light_and_dark(
+    browser: Any, folder: Path, forecast: object, name: str
+) -> None:
+    for scheme in SCHEMES:
+        with opened(browser, folder / f"{name}.html", color_scheme=scheme) as page:
+            found = axe.Axe().run(page).response["violations"]
+            serious = [
+                (each["id"], each["nodes"][0]["html"][:300])
+                for each in found
+                if each["impact"] in ("serious", "critical")
+            ]
+            assert serious == [], scheme
+
+
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("width", [360, 800, 2560])
+def test_a_page_is_never_wider_than_the_screen(
+    browser: Any, folder: Path, forecast: object, name: str, width: int
+) -> None:
+    with opened(browser, folder / f"{name}.html", width) as page:
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_numbers_on_the_page_are_those_of_json(browser: Any, folder: Path, forecast: dict[str, Any]) -> None:
+    with opened(browser, folder / "predict.html") as page:
+        rows = page.locator("tbody tr")
+        assert rows.count() == len(forecast["devices"])
+        shown = {
+            row.locator("th").inner_text(): (
+                float(row.locator("td").nth(0).get_attribute("data-v")),
+                row.locator("td").nth(0).inner_text(),
+                [float(each) for each in row.locator(".track").get_attribute("data-at").split()],
+            )
+            for row in rows.all()
+        }
+        for each in forecast["devices"]:
+            time_s, text, ends = shown[each["device"]]
+            assert (time_s, text) == (each["time_s"], format_seconds(each["time_s"]))
+            assert ends == [each["low_s"], each["time_s"], each["high_s"]]
+        warning = page.locator(".warnings").inner_text()
+        assert all(each in warning for each in forecast["warnings"])
+        assert "crosscast predict" in page.locator("footer").inner_text()
+
+
+def names_in(page: Any) -> list[str]:
+    """Names of the rows that are shown, in their order."""
+    found: list[str] = page.locator("tbody tr:visible th").all_inner_texts()
+    return found
+
+
+def tab_to(page: Any, text: str) -> None:
+    """Press Tab until what has this text, or this name, has the focus."""
+    said = "(each => each.textContent.trim() || each.getAttribute('aria-label'))(document.activeElement)"
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        if page.evaluate(said) == text:
+            return
+    raise AssertionError(f"{text!r} cannot be reached")
+
+
+def test_tables_are_sorted_and_filtered_by_keyboard(
+    browser: Any, folder: Path, forecast: dict[str, Any]
+) -> None:
+    by_time = [each["device"] for each in sorted(forecast["devices"], key=lambda each: each["time_s"])]
+    with opened(browser, folder / "predict.html") as page:
+        tab_to(page, "Skip to the content")
+        page.keyboard.press("Enter")
+        tab_to(page, "Choose devices")
+        tab_to(page, f"Show rows of {forecast['kernel']} with")
+        page.keyboard.type("gtx, knl")
+        assert names_in(page) == [name for name in by_time if "gtx" in name or name == "knl"]
+        assert page.locator("p[role=status]").inner_text() == "3 of 15 rows"
+        for _ in range(8):
+            page.keyboard.press("Backspace")
+        assert names_in(page) == by_time
+        tab_to(page, "time")
+        heading = page.locator("th", has_text="time").first
+        for order, wanted in (("ascending", by_time), ("descending", by_time[::-1])):
+            page.keyboard.press("Enter")
+            assert heading.get_attribute("aria-sort") == order
+            assert names_in(page) == wanted
+        page.get_by_role("button", name="device").press("Enter")
+        assert heading.get_attribute("aria-sort") is None
+        assert names_in(page)[0] == "fiji-furyx"
+
+
+def test_devices_are_chosen_and_scales_switched_by_keyboard(
+    browser: Any, folder: Path, forecast: dict[str, Any]
+) -> None:
+    slowest = max(forecast["devices"], key=lambda each: each["time_s"])
+    with opened(browser, folder / "predict.html") as page:
+        page.locator("summary").press("Enter")
+        page.get_by_role("button", name="None").press("Enter")
+        page.get_by_label(slowest["device"], exact=True).press("Space")
+        assert names_in(page) == [slowest["device"]]
+        assert page.locator("summary").inner_text() == "Choose devices (1 of 15)"
+        dot = page.locator(".track b:visible")
+        assert float(dot.evaluate("each => parseFloat(each.style.left)")) > 70
+        page.get_by_role("button", name="Linear scale").press("Space")
+        high = max(each["high_s"] for each in forecast["devices"])
+        place = float(dot.evaluate("each => parseFloat(each.style.left)"))
+        assert place == pytest.approx(100 * slowest["time_s"] / high, abs=0.01)
+
+
+def test_a_figure_tells_its_values_to_pointer_and_keyboard(browser: Any, folder: Path) -> None:
+    with opened(browser, folder / "report.html") as page:
+        image = page.locator("img[data-marks]").first
+        x, y, text = json.loads(image.get_attribute("data-marks"))[0]
+        box = image.bounding_box()
+        image.scroll_into_view_if_needed()
+        image.hover(position={"x": x / 1e4 * box["width"], "y": y / 1e4 * box["height"]})
+        tip = page.locator(".tip")
+        assert "measured time" in tip.inner_text() and "predicted time" in text
+        region = page.locator(".wide", has=image).first
+        region.focus()
+        before = tip.inner_text()
+        page.keyboard.press("ArrowRight")
+        assert tip.inner_text() != before
+        page.keyboard.press("Escape")
+        assert not tip.is_visible()
+
+
+def test_without_a_script_all_rows_and_ranges_are_there(
+    browser: Any, folder: Path, forecast: dict[str, Any]
+) -> None:
+    with opened(browser, folder / "predict.html", java_script_enabled=False) as page:
+        assert page.locator("tbody tr:visible").count() == len(forecast["devices"])
+        assert page.locator(".track b:visible").count() == len(forecast["devices"])
+        assert page.locator("button").count() == 0
