@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 EXAMPLES := $(patsubst %,examples/%.toml,vecadd matmul histogram reduce saxpy)
 
-.PHONY: demo test lint types docs unit format clean data data-corun
+.PHONY: demo test lint types docs unit test-slurm format clean data data-corun
 
 demo: $(STAMP)
 	mkdir -p out
@@ -42,6 +42,10 @@ docs: $(STAMP)
 # Two tests at a time, each with one thread of linear algebra: most wait for processes and compilers.
 unit: $(STAMP)
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --maxprocesses 4 --dist worksteal
+
+# Tests of the hooks on a real Slurm; it installs nothing, and says what to install. CROSSCAST_JOBS=1000 for a long one.
+test-slurm: $(STAMP)
+	$(BIN)/pytest tests/service/test_slurm_submission.py tests/service/test_slurm_caps.py
 
 # The datasets that come with the package; run these on a machine with nothing else to do.
 data: $(STAMP)

@@ -1,0 +1,167 @@
+"""Prolog and epilog set power caps on nodes of a real Slurm, and give back what was there before."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from crosscast.cli import main
+from support.slurm import Partition, SlurmCluster, missing, starting
+
+if lacks := missing():
+    pytest.skip(lacks, allow_module_level=True)
+
+SMI = """#!/bin/bash
+case "$*" in
+  *--query-gpu*) echo "$(cat {gpu}).00, 100.00, 300.00" ;;
+  *-pl*) [[ -e {gpu}.broken ]] && exit 1; echo "${{@: -1}}" > {gpu} ;;
+esac
+"""
+
+
+@dataclass
+class Site:
+    """A node with a GPU and a CPU whose limits are files."""
+
+    cluster: SlurmCluster
+    gpu: Path
+    cpu: Path
+    state: Path
+
+    @property
+    def caps(self) -> tuple[int, int]:
+        """What is in force, in watts."""
+        # A file that is being written is empty for a moment.
+        return int(self.gpu.read_text() or 0), int(self.cpu.read_text() or 0) // 10**6
+
+    def during(self, comment: str, *options: str) -> tuple[int, int]:
+        """What is in force while a job runs."""
+        out = self.cluster.home / "out"
+        words = ("--wait", "-o", str(out), f"--comment={comment}", *options)
+        self.cluster.run("sbatch", *words, "--wrap", f"cat {self.gpu} {self.cpu}")
+        self.cluster.until(lambda: not self.kept)
+        gpu, cpu = out.read_text().split()
+        return int(gpu), int(cpu) // 10**6
+
+    @property
+    def kept(self) -> list[Path]:
+        """What is to be given back."""
+        return [path for path in self.state.glob("*.*") if path.name != "lock"]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    folder = tmp_path_factory.mktemp("caps")
+    assert main(["hooks", "install", "slurm", "--dir", str(folder)]) == 0
+    zone = folder / "powercap" / "intel-rapl:0"
+    zone.mkdir(parents=True)
+    gpu, cpu, state = folder / "gpu", zone / "constraint_0_power_limit_uw", folder / "state"
+    smi = folder / "nvidia-smi"
+    smi.write_text(SMI.format(gpu=gpu))
+    smi.chmod(0o755)
+    (folder / "crosscast" / "caps.conf").write_text(
+        f"GPU_MIN_W=120\nGPU_MAX_W=280\nCPU_MIN_W=40\nCPU_MAX_W=1000\nNODE_CPUS=8\nSTATE={state}\n"
+        f"LOG={folder}/log\nPOWERCAP={folder}/powercap\nSMI={smi}\n"
+    )
+    names = ("Prolog", "Epilog")
+    lines = [f"{name}={folder}/crosscast/{name.lower()}.sh" for name in names]
+    with starting() as start:
+        cluster = start(Partition("gpu", gpus=1, default=True), lines=(*lines, "PrologFlags=Alloc"))
+        yield Site(cluster, gpu, cpu, state)
+
+
+@pytest.fixture(autouse=True)
+def fresh(site: Site) -> None:
+    site.gpu.write_text("250\n")
+    site.cpu.write_text("200000000\n")
+
+
+WHOLE = ("--gres=gpu:1", "-c", "8")
+
+
+@pytest.mark.parametrize(
+    ("comment", "caps"),
+    [
+        ("crosscast:a/b;gpu_cap_w=180;cpu_cap_w=120", (180, 120)),
+        ("gpu_cap_w=180", (180, 200)),
+        ("gpu_cap_w=9000 cpu_cap_w=9000", (280, 200)),
+        ("gpu_cap_w=0 cpu_cap_w=1", (120, 40)),
+        ("gpu_cap_w=0180", (180, 200)),
+        ("gpu_cap_w=-5", (250, 200)),
+        ("gpu_cap_w=180W", (250, 200)),
+        ("gpu_cap_w=$(echo 150) cpu_cap_w=`echo 50`", (250, 200)),
+        ("gpu_cap_w=123456", (250, 200)),
+        ("nothing", (250, 200)),
+    ],
+)
+def test_a_wish_is_clamped_and_given_back(site: Site, comment: str, caps: tuple[int, int]) -> None:
+    assert site.during(comment, *WHOLE) == caps
+    assert site.caps == (250, 200)
+
+
+def test_what_a_job_does_not_have_is_not_capped(site: Site) -> None:
+    assert site.during("gpu_cap_w=180 cpu_cap_w=100", "-c", "8") == (250, 100)
+    assert site.during("gpu_cap_w=180 cpu_cap_w=100", "--gres=gpu:1", "-c", "4") == (180, 200)
+
+
+def runs(site: Site, comment: str, *, seconds: int = 100) -> str:
+    job = site.cluster.submit(*WHOLE, f"--comment={comment}", script=f"sleep {seconds}")
+    site.cluster.until(lambda: site.cluster.job(job)["JobState"] == "RUNNING")
+    return job
+
+
+def test_caps_are_given_back_after_scancel(site: Site) -> None:
+    job = runs(site, "gpu_cap_w=150 cpu_cap_w=90")
+    site.cluster.until(lambda: site.caps == (150, 90))
+    site.cluster.run("scancel", job)
+    site.cluster.until(lambda: site.caps == (250, 200))
+
+
+def test_caps_of_a_node_that_failed_are_given_back_before_the_next_job(site: Site) -> None:
+    runs(site, "gpu_cap_w=150 cpu_cap_w=90")
+    site.cluster.until(lambda: site.caps == (150, 90))
+    site.cluster.kill_node(1)
+    site.cluster.run("scancel", "--state=RUNNING", "--user=root", check=False)
+    site.cluster.start_node(1)
+    site.cluster.run("scontrol", "update", "nodename=n1", "state=resume", check=False)
+    site.cluster.until(lambda: "idle" in site.cluster.run("sinfo", "-h", "-o", "%T"))
+    assert site.during("nothing", *WHOLE) == (250, 200)
+
+
+def test_what_cannot_be_given_back_now_is_later(site: Site) -> None:
+    job = runs(site, "gpu_cap_w=150")
+    site.cluster.until(lambda: site.caps == (150, 200))
+    broken = site.gpu.with_name("gpu.broken")
+    broken.touch()
+    site.cluster.run("scancel", job)
+    # The node is free when the epilog has ended.
+    site.cluster.until(lambda: "idle" in site.cluster.run("sinfo", "-h", "-o", "%T"))
+    assert site.caps == (150, 200)
+    broken.unlink()
+    assert site.during("gpu_cap_w=170", *WHOLE) == (170, 200)
+    assert site.caps == (250, 200)
+
+
+@pytest.mark.parametrize(
+    "breaks",
+    [
+        lambda folder: (folder / "caps.conf").rename(folder / "gone.conf"),
+        lambda folder: (folder / "caps.sh").rename(folder / "gone.sh"),
+        lambda folder: (folder.parent / "nvidia-smi").chmod(0o644),
+    ],
+    ids=["no configuration", "no code", "no nvidia-smi"],
+)
+def test_whatever_goes_wrong_the_node_stays_and_the_job_runs(
+    site: Site, breaks: Callable[[Path], object]
+) -> None:
+    folder = site.gpu.parent / "crosscast"
+    breaks(folder)
+    try:
+        site.during("gpu_cap_w=150", *WHOLE)
+        assert site.cluster.run("sinfo", "-h", "-o", "%T").strip() in ("idle", "mixed", "completing")
+    finally:
+        for name in ("conf", "sh"):
+            if (folder / f"gone.{name}").exists():
+                (folder / f"gone.{name}").rename(folder / f"caps.{name}")
+        (folder.parent / "nvidia-smi").chmod(0o755)
