@@ -12,7 +12,8 @@ from benchmarks import fuzz
 import crosscast
 from crosscast.characterization.engine import llvm
 from crosscast.errors import CompileError
-from crosscast.kernel import Form, Kernel, Program
+from crosscast.kernel import Form, Kernel, Launch, Program
+from support import random_kernels
 
 _INPUTS = 30
 
@@ -69,6 +70,16 @@ def test_a_crash_of_llvm_is_a_refusal_and_the_next_program_is_read() -> None:
     with pytest.raises(llvm.LLVMRefusedError, match="LLVM was stopped by SIG"):
         llvm.parse(nested, is_text=True)
     assert llvm.parse(b"", is_text=True).text
+
+
+def test_a_program_that_llvm_crashes_on_is_optimized_less() -> None:
+    made = random_kernels.make(506034, wild=True)  # of LLVM 22's vectorizer, for processors with AVX-512
+    kernel = Kernel.from_source(made.source, "k", standard=made.standard, options=("-O2",))
+    arguments = made.arguments()
+    crosscast.characterize(Launch(kernel, made.global_size, made.local_size, tuple(arguments)), threads=1)
+    arrays = [argument for argument in arguments if isinstance(argument, np.ndarray)]
+    for array, expected in zip(arrays, made.outputs(), strict=True):
+        np.testing.assert_array_equal(array, expected)
 
 
 def test_a_stage_that_does_not_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,10 @@ class LLVMRefusedError(InputError):
     """LLVM refused its input, crashed on it, or took too long; the message is only the reason."""
 
 
+class _CrashedError(LLVMRefusedError):
+    """LLVM crashed."""
+
+
 def parse(content: bytes, *, is_text: bool) -> ir.Parsed:
     """Read and verify a module, given as text or bitcode.
 
@@ -49,7 +53,11 @@ def build(own: str, library: str, exported: Sequence[str]) -> tuple[bytes, list[
         If LLVM does not accept it.
     """
     given = [own.encode(), library.encode()]
-    content, undefined = _do("build", {"exported": list(exported)}, given, results=2)
+    facts = {"exported": list(exported)}
+    try:
+        content, undefined = _do("build", {**facts, "level": 3}, given, results=2)
+    except _CrashedError:  # mostly in one of its optimizations
+        content, undefined = _do("build", {**facts, "level": 1}, given, results=2)
     names: list[str] = json.loads(undefined)
     return content, names
 
@@ -63,7 +71,7 @@ def _do(task: str, facts: dict[str, object], given: Sequence[bytes], *, results:
         code = _execute(task, job, [*inputs, *outputs, errors])
         if code:
             said = Path(f"/proc/self/fd/{errors}").read_text(errors="replace").split()
-            raise LLVMRefusedError(_reason(code, " ".join(said)))
+            raise (_CrashedError if code < 0 else LLVMRefusedError)(_reason(code, " ".join(said)))
         return [Path(f"/proc/self/fd/{fd}").read_bytes() for fd in outputs]
 
 

@@ -96,7 +96,7 @@ def _build(job: dict[str, Any], own: bytes, library: bytes) -> tuple[bytes, byte
     parsed.verify()
     _set_linkage(parsed, exported, others="internal")
     if not large:
-        _optimize(parsed, machine, 3 if own.count(b"\n") <= _WHOLE_OPTIMIZATION else 1)
+        _optimize(parsed, machine, job["level"] if own.count(b"\n") <= _WHOLE_OPTIMIZATION else 1)
     undefined = [f.name for f in parsed.functions if f.is_declaration]
     return machine.emit_object(parsed), json.dumps(undefined).encode()
 

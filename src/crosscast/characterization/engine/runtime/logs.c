@@ -39,13 +39,14 @@ void cc_log_add(struct context *c, struct log *l, u64 key, u64 n) {
 }
 
 /* FOLD logs one value a work-item. If all are among the few that some of them have, these are counted one after the
- * other; or else all one by one, in different parts of their counts in turn, so that equal ones need not wait for each
- * other. FOLD_PIECE logs a piece between barriers and adds it, with the barrier's own call, to the work-item's total. */
+ * other. Or else runs are, and what is left one by one, in different parts of the counts in turn, so that equal ones
+ * need not wait for each other. FOLD_PIECE logs a piece between barriers and adds it, with the barrier's own call, to
+ * the work-item's total. */
 enum { SOME = 8, MOST_KNOWN = 4 };
 #define FOLD(NAME, T)                                                      \
   void NAME(struct log *l, const T *values, u64 n) {                       \
     struct context *c = cc_self;                                           \
-    T known[MOST_KNOWN], times[MOST_KNOWN], bits = 0;                      \
+    T known[MOST_KNOWN], times[MOST_KNOWN];                                \
     u64 seen = 0, k = 0;                                                   \
     for (u64 at = 0; at < SOME && seen < n && k < MOST_KNOWN; at++) {      \
       T value = values[at * (n - 1) / (SOME - 1)], same = 0;               \
@@ -58,11 +59,24 @@ enum { SOME = 8, MOST_KNOWN = 4 };
       for (u64 i = 0; i < k; i++) cc_log_add(c, l, known[i], times[i]);    \
       return;                                                              \
     }                                                                      \
-    for (u64 i = 0; i < n; i++) bits |= values[i];                         \
     u64(*few)[4] = open_few(c, l);                                         \
-    for (u64 i = 0; i < n; i++)                                            \
-      if (bits < FEW) few[values[i]][i % 4]++;                             \
-      else cc_log_add(c, l, values[i], 1);                                 \
+    for (u64 i = 0, j; i < n; i = j) {                                     \
+      T value = values[i], bits = 0;                                       \
+      for (j = i; j + 16 <= n; j += 16) {                                  \
+        T differ = 0;                                                      \
+        for (u64 m = 0; m < 16; m++) differ |= values[j + m] ^ value;      \
+        if (differ) break;                                                 \
+      }                                                                    \
+      if (j > i) {                                                         \
+        cc_log_add(c, l, value, j - i);                                    \
+        continue;                                                          \
+      }                                                                    \
+      j = i + 16 < n ? i + 16 : n;                                         \
+      for (u64 m = i; m < j; m++) bits |= values[m];                       \
+      for (u64 m = i; m < j; m++)                                          \
+        if (bits < FEW) few[values[m]][m % 4]++;                           \
+        else cc_log_add(c, l, values[m], 1);                               \
+    }                                                                      \
   }
 #define FOLD_PIECE(NAME, FOLDED, T)                                           \
   void NAME(struct context *c, u64 n, T barrier) {                            \
