@@ -48,7 +48,7 @@ def test_missing_numbers_are_none_in_json() -> None:
 def test_a_notebook_shows_a_table_without_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
     text = TIMES._repr_html_()
-    assert "<th>kernel</th>" in text
+    assert '<th scope="col">kernel</th>' in text
     assert ">0.001235<" in text
     assert "&lt;b&gt;" in text
     assert "<b>" not in text
@@ -57,8 +57,8 @@ def test_a_notebook_shows_a_table_without_pandas(monkeypatch: pytest.MonkeyPatch
 
 def test_a_long_table_says_how_many_rows_it_leaves_out() -> None:
     text = Times(tuple("abc" * 20), np.arange(60.0))._repr_html_()
-    assert text.count("<tr>") == 41
-    assert "20 more rows" in text
+    assert text.count("<tr>") == 51
+    assert "10 more rows" in text
 
 
 def test_an_empty_table_is_one() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
+
+from crosscast.results import Tabular
 
 __all__ = ["CATEGORIES", "METRICS", "Category", "Metric", "MetricValue", "Profile"]
 
@@ -87,7 +89,7 @@ METRICS: tuple[Metric, ...] = (
 
 
 @dataclass(frozen=True)
-class Profile:
+class Profile(Tabular):
     """The architecture-independent metrics of one kernel launch.
 
     Parameters
@@ -134,6 +136,19 @@ class Profile:
     application: str | None = None
     size: str | None = None
     instructions: Mapping[str, int] = field(default_factory=dict)
+
+    def columns(self) -> Mapping[str, Sequence[object]]:
+        """A row for each metric."""
+        return {
+            "metric": [metric.name for metric in METRICS],
+            "value": [self.metrics.get(metric.name) for metric in METRICS],
+            "unit": [metric.unit for metric in METRICS],
+            "what it says": [metric.title for metric in METRICS],
+        }
+
+    def caption(self) -> str:
+        """The kernel, and which of its launches."""
+        return f"Profile of {self.kernel}, launch {self.invocation}"
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as the object that ``--json`` prints."""

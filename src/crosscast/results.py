@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
     Column = Sequence[object] | npt.NDArray[Any]
 
-__all__ = ["Tabular"]
+__all__ = ["Tabular", "html_table"]
 
-_MOST_ROWS = 40
+_MOST_ROWS = 50
 _DIGITS = 4
 _PLAIN = frozenset({str, int, bool, type(None)})
 
@@ -47,17 +47,27 @@ class Tabular:
         """The columns as lists of what JSON knows; numbers that are missing or not finite are ``None``."""
         return {name: [_plain(each) for each in _whole(column)] for name, column in self.columns().items()}
 
+    def caption(self) -> str:
+        """What a notebook writes above the table."""
+        return ""
+
     def _repr_html_(self) -> str:
         """A small table for notebooks."""
-        columns = {name: _whole(column) for name, column in self.columns().items()}
-        count = max((len(column) for column in columns.values()), default=0)
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in columns)
-        rows = "".join(
-            f"<tr>{''.join(_cell(column[row]) for column in columns.values())}</tr>"
-            for row in range(min(count, _MOST_ROWS))
-        )
-        more = f"<p>{count - _MOST_ROWS} more rows</p>" if count > _MOST_ROWS else ""
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{more}"
+        return html_table(self.columns(), self.caption())
+
+
+def html_table(columns: Mapping[str, Column], caption: str = "") -> str:
+    """Columns of one length as a table for notebooks, of which only the first rows are shown."""
+    listed = {name: _whole(column) for name, column in columns.items()}
+    count = max((len(column) for column in listed.values()), default=0)
+    above = f"<caption>{html.escape(caption)}</caption>" if caption else ""
+    head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in listed)
+    rows = "".join(
+        f"<tr>{''.join(_cell(column[row]) for column in listed.values())}</tr>"
+        for row in range(min(count, _MOST_ROWS))
+    )
+    more = f"<p>{count - _MOST_ROWS} more rows</p>" if count > _MOST_ROWS else ""
+    return f"<table>{above}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{more}"
 
 
 def _whole(column: Column) -> list[Any]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import csv
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from crosscast.arrays import Integers, Reals
 from crosscast.data.files import read_bytes, whole_file
 from crosscast.errors import InputError
 from crosscast.fields import Fields
+from crosscast.results import Tabular
 
 
 @dataclass(frozen=True)
@@ -245,7 +246,7 @@ Placement = Bound | Preferred | Completion
 
 
 @dataclass(frozen=True)
-class Schedule:
+class Schedule(Tabular):
     """A schedule of ``n`` jobs."""
 
     jobs: Jobs  # What was scheduled, and where
@@ -266,6 +267,22 @@ class Schedule:
     def ran_s(self) -> Reals:
         """How long each job ran, in seconds."""
         return self.end_s - self.start_s
+
+    def columns(self) -> Mapping[str, Any]:
+        """A row for each job, in the order of submission."""
+        return {
+            "job": self.jobs.number,
+            "submit_s": self.jobs.submit_s,
+            "start_s": self.start_s,
+            "end_s": self.end_s,
+            "machine": [self.machines[place].name for place in self.machine.tolist()],
+            "procs": self.jobs.procs,
+        }
+
+    def caption(self) -> str:
+        """How much was scheduled on what."""
+        names = ", ".join(machine.name for machine in self.machines)
+        return f"Schedule of {len(self.jobs.number)} jobs on {names}"
 
 
 COLUMNS = ("job", "submit", "start", "end", "machine", "procs")

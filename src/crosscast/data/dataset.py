@@ -34,6 +34,7 @@ from crosscast.data.table import (
     write_tables,
 )
 from crosscast.errors import InputError
+from crosscast.results import html_table
 
 TABLES: tuple[Schema, ...] = (DEVICES, PROFILES, RECORDS, ENERGY, SESSIONS, SOLOS, BAGS)
 """The tables, in the order in which a build should write their parts: a session is the last word."""
@@ -88,6 +89,23 @@ class Dataset:
         """Label and numbers of rows."""
         rows = ", ".join(f"{schema.table} {self.table(schema).num_rows}" for schema in TABLES)
         return f"<Dataset {self.label!r}: {rows}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the tables that have rows, and of how much they tell."""
+        there = [(schema.table, self.table(schema)) for schema in TABLES if self.table(schema).num_rows]
+        counts = {
+            name: [
+                pc.count_distinct(table.column(name)).as_py() if name in table.column_names else None
+                for _, table in there
+            ]
+            for name in ("application", "kernel", "device")
+        }
+        columns = {
+            "table": [name for name, _ in there],
+            "rows": [table.num_rows for _, table in there],
+            **{f"{name}s": found for name, found in counts.items()},
+        }
+        return html_table(columns, f"Dataset {self.label}")
 
     def table(self, schema: Schema) -> Table:
         """The table that a schema describes."""

@@ -59,6 +59,9 @@ class Predictor(Protocol):
 PointModel = Estimator[PointPredictor]
 Model = Estimator[Predictor]
 
+_MOST_NAMED = 4
+"""Kernels whose recommended device is above a table in a notebook."""
+
 
 @dataclass(frozen=True)
 class Recommendation:
@@ -138,6 +141,16 @@ class TimeForecast(Tabular):
             "measured": self.is_measured.ravel(),
         }
         return columns if self.recorded is None else {**columns, "recorded_s": self.recorded.ravel()}
+
+    def caption(self) -> str:
+        """The level of the intervals, and the recommended devices of a few kernels."""
+        said = f"Predicted times in seconds, with {100 * self.level:.3g} % intervals"
+        if not 0 < len(self.labels) <= _MOST_NAMED:
+            return said
+        taken = (
+            f"{each.device} for {label}" for each, label in zip(self.recommended, self.labels, strict=True)
+        )
+        return f"{said}; recommended: {', '.join(taken)}"
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as ``crosscast predict --json`` prints it."""
