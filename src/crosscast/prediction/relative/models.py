@@ -6,7 +6,7 @@ Extremely randomized trees are those of Geurts, Ernst and Wehenkel 2006 (doi:10.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -271,6 +271,25 @@ def _prices_of(terms: Reals, log_time: Reals, root: Reals) -> Reals:
     return np.asarray(typical * np.exp(best.x))
 
 
+def mean_if_better(vectors: Vectors, held_out: Sequence[tuple[Vectors, Vectors, Reals]]) -> Reals | None:
+    """The mean of the logarithms of times, less their mean over the devices, where runs tell nothing more.
+
+    Of each part of the kernels that is left out `held_out` has the others, itself, and logarithms that were
+    predicted for it. ``None`` where the model is better there than the mean by more than a standard error
+    over kernels: of two that do as well the simpler one is taken (Breiman et al. 1984, the rule of one
+    standard error), as the luck of a few kernels is no learning.
+    """
+    gains: list[float] = []
+    for rest, out, log in held_out:
+        mean = centred(np.log(rest.times_s)).mean(axis=0, keepdims=True)
+        wrong = [np.abs(relative_to_slowest(np.exp(each)) - out.vector).mean(axis=1) for each in (mean, log)]
+        kernels = np.array(["/".join(kernel) for kernel in out.observations.kernels])
+        gains += [float((wrong[0] - wrong[1])[kernels == kernel].mean()) for kernel in np.unique(kernels)]
+    if len(gains) < 2 or np.mean(gains) > np.std(gains, ddof=1) / np.sqrt(len(gains)):
+        return None
+    return np.asarray(centred(np.log(vectors.times_s)).mean(axis=0))
+
+
 @dataclass(frozen=True, eq=False)
 class BlendPredictor(Stored, kind="relative-blend"):
     """A weighted mean of logarithms of times: of trees, and of the work times its prices."""
@@ -279,9 +298,13 @@ class BlendPredictor(Stored, kind="relative-blend"):
     prices: WorkPrices | None  # `None` if the counters tell of no work
     share: Annotated[float, Array(low=0, high=1)]  # of the priced work
     anchored: bool  # whether a run's own time stands for its source in the priced work
+    # Logarithms that are predicted for all runs where these tell nothing more; `None` where they do
+    mean: Annotated[Reals, Array("d")] | None = None
 
     def check(self) -> None:
-        """Refuse prices on other devices."""
+        """Refuse prices and a mean on other devices."""
+        if self.mean is not None and len(self.mean) != self.trees.devices:
+            raise InputError.of(field="mean", expected=f"{self.trees.devices} devices", found=len(self.mean))
         found = 0 if self.prices is None else len(self.prices.devices)
         if found != self.trees.devices and (found or self.share > 0):
             raise InputError.of(field="prices", expected=f"{self.trees.devices} devices", found=found)
@@ -291,16 +314,25 @@ class BlendPredictor(Stored, kind="relative-blend"):
 
         Where the counters of a run do not tell its work, the trees are taken alone.
         """
+        if self.mean is not None:
+            return _same(self.mean, observations)
         log = self.trees.log_relative(observations)
         if self.prices is not None:
-            priced = self.prices.log_relative(observations, anchored=self.anchored)
-            known = np.isfinite(priced).all(axis=1, keepdims=True)
-            log = np.where(known, (1 - self.share) * log + self.share * np.where(known, priced, 0.0), log)
+            log = _mixed(log, self.prices.log_relative(observations, anchored=self.anchored), self.share)
         return relative_to_slowest(np.exp(log))
 
     def unknown_counters(self, observations: Observations) -> tuple[str, ...]:
         """Counters of runs that nothing is learned from."""
         return unknown_counters(observations, self.trees.base, self.trees.boosted.features.known)
+
+
+def _same(mean: Reals, observations: Observations) -> Reals:
+    return np.tile(relative_to_slowest(np.exp(mean)[None]), (len(observations), 1))
+
+
+def _mixed(log: Reals, priced: Reals, share: float) -> Reals:
+    known = np.isfinite(priced).all(axis=1, keepdims=True)
+    return np.asarray(np.where(known, (1 - share) * log + share * np.where(known, priced, 0.0), log))
 
 
 _FOLDS = 8
@@ -315,8 +347,10 @@ def fit_blend(vectors: Vectors, seed: int, effort: Effort = FULL, brief: Effort 
     """
     rows = spread_rows(vectors, effort.rows)
     trees, prices = _parts(rows, seed, effort)
-    share, anchored = (0.0, False) if prices is None else _best_mix(rows, seed, brief)
-    return BlendPredictor(trees, prices, share, anchored)
+    share, anchored, mean = _best_mix(rows, seed, brief)
+    if prices is None:
+        share, anchored = 0.0, False
+    return BlendPredictor(trees, prices, share, anchored, mean)
 
 
 def _parts(vectors: Vectors, seed: int, effort: Effort) -> tuple[MixedTrees, WorkPrices | None]:
@@ -325,30 +359,44 @@ def _parts(vectors: Vectors, seed: int, effort: Effort) -> tuple[MixedTrees, Wor
     return trees, fit_prices(seen, vectors.devices, log_time, kernel_weights(seen))
 
 
-def _best_mix(vectors: Vectors, seed: int, effort: Effort) -> tuple[float, bool]:
+def _best_mix(vectors: Vectors, seed: int, effort: Effort) -> tuple[float, bool, Reals | None]:
     """Weigh the parts by how well each does by itself on kernels that were left out.
 
     Weights go with the inverse of the squared error, as of two independent measurements. The share with the
     least error of the mean itself would be chosen by the luck of a few kernels.
     """
-    folds = _kernel_folds(vectors.observations, seed)
     errors: list[list[float]] = []
-    for fold in range(int(folds.max()) + 1):
-        if (folds == fold).all():
-            break
+    parts: list[tuple[Vectors, Vectors, MixedTrees, WorkPrices | None]] = []
+    for rest, out in _without_kernels(vectors, seed):
         try:
-            trees, prices = _parts(vectors.rows(folds != fold), seed, effort)
+            trees, prices = _parts(rest, seed, effort)
         except InputError:
             # Nothing differs between the few runs that are left: they tell nothing of the mix.
             continue
+        parts.append((rest, out, trees, prices))
         if prices is not None:
-            errors += _errors(trees, prices, vectors.rows(folds == fold))
-    if not errors:
-        return _HALF
-    of_trees, anchored, free = np.mean(errors, axis=0).tolist()
-    of_prices = min(anchored, free)
-    total = of_trees**2 + of_prices**2
-    return (of_trees**2 / total, anchored <= free) if total > 0 else _HALF
+            errors += _errors(trees, prices, out)
+    share, anchored = _HALF
+    if errors:
+        of_trees, with_own, free = np.mean(errors, axis=0).tolist()
+        of_prices = min(with_own, free)
+        total = of_trees**2 + of_prices**2
+        share, anchored = (of_trees**2 / total, with_own <= free) if total > 0 else _HALF
+    held_out = []
+    for rest, out, trees, prices in parts:
+        log = trees.log_relative(out.observations)
+        if prices is not None:
+            log = _mixed(log, prices.log_relative(out.observations, anchored=anchored), share)
+        held_out.append((rest, out, log))
+    return share, anchored, mean_if_better(vectors, held_out)
+
+
+def _without_kernels(vectors: Vectors, seed: int) -> Iterator[tuple[Vectors, Vectors]]:
+    """Rows without some kernels, and the rows of these, for each part of the kernels."""
+    folds = _kernel_folds(vectors.observations, seed)
+    for fold in range(int(folds.max()) + 1):
+        if not (folds == fold).all():
+            yield vectors.rows(folds != fold), vectors.rows(folds == fold)
 
 
 def _errors(trees: MixedTrees, prices: WorkPrices, held_out: Vectors) -> list[list[float]]:
@@ -396,6 +444,8 @@ class ByTimesPredictor(Stored, kind="relative-by-times"):
     """A fitted time model, of whose times ratios are made."""
 
     times: Annotated[CombinedPredictor, Nested(flat=True)]
+    # Logarithms that are predicted for all runs where these tell nothing more; `None` where they do
+    mean: Annotated[Reals, Array("d")] | None = None
 
     def predict(self, observations: Observations) -> Reals:
         """Predicted relative vectors ``(r, d)``; the largest entry of a row is 1.
@@ -406,9 +456,28 @@ class ByTimesPredictor(Stored, kind="relative-by-times"):
             expected = "architecture-independent profiles, which the model was trained on"
             found = "counters of a device, a profile whose counters the model does not know"
             raise InputError.of(where="profile", expected=expected, found=found)
-        profiles = profiles_of(observations)
-        corrected, physical = self.times.log_time(profiles), self.times.physical.log_time(profiles)
-        return relative_to_slowest(np.exp(0.5 * corrected + 0.5 * physical))
+        log = _log_by_times(self.times, observations)
+        return relative_to_slowest(np.exp(log)) if self.mean is None else _same(self.mean, observations)
+
+
+def _log_by_times(times: CombinedPredictor, observations: Observations) -> Reals:
+    profiles = profiles_of(observations)
+    return centred(0.5 * times.log_time(profiles) + 0.5 * times.physical.log_time(profiles))
+
+
+def fit_by_times(vectors: Vectors, seed: int) -> ByTimesPredictor:
+    """Fit a time model to profiles, and to parts of the kernels to tell whether it is better than a mean."""
+
+    def fitted(some: Vectors) -> CombinedPredictor:
+        log_time, profiles = np.log(some.times_s), profiles_of(some.observations)
+        spread, runs = np.full_like(log_time, np.nan), np.ones(log_time.shape, dtype=np.int64)
+        return Combined().fit(Grid(profiles, some.described, log_time, spread, runs), seed)
+
+    held_out = [
+        (rest, out, _log_by_times(fitted(rest), out.observations))
+        for rest, out in _without_kernels(vectors, seed)
+    ]
+    return ByTimesPredictor(fitted(vectors), mean_if_better(vectors, held_out))
 
 
 @dataclass(frozen=True)
@@ -423,11 +492,7 @@ class CombinedRelative:
         check_runs(self.name, vectors)
         if not (vectors.described and are_profiles(vectors.observations)):
             return fit_blend(vectors, seed, self.effort)
-        log_time, profiles = np.log(vectors.times_s), profiles_of(vectors.observations)
-        spread, runs = np.full_like(log_time, np.nan), np.ones(log_time.shape, dtype=np.int64)
-        return ByTimesPredictor(
-            Combined().fit(Grid(profiles, vectors.described, log_time, spread, runs), seed)
-        )
+        return fit_by_times(vectors, seed)
 
 
 @dataclass(frozen=True)

@@ -310,6 +310,8 @@ class Gaussian:
     # A quicker form of it, whose errors are as large; by default itself. Out-of-fold residuals cost as many
     # fits as there are applications
     refit: PointModel | None = None
+    # What is taken instead where the point model is not better on applications that are left out
+    trivial: PointModel | None = None
 
     @property
     def name(self) -> str:
@@ -343,9 +345,29 @@ class Gaussian:
         with threadpool_limits(1):
             if errors is None:
                 errors = out_of_fold_residuals(self.refitted, grid, seed)
-            point, covariance = self.point.fit(grid, seed), covariance_of(errors, grid)
+            point = self.point.fit(grid, seed)
+            if self.trivial is not None:
+                of_trivial = out_of_fold_residuals(self.trivial, grid, seed)
+                if not _is_better(errors, of_trivial, grid):
+                    point, errors = self.trivial.fit(grid, seed), of_trivial
+            covariance = covariance_of(errors, grid)
             quantiles = _quantiles(errors, grid, seed)
             return GaussianPredictor(grid.devices, point, covariance, quantiles, unseen), errors
+
+
+def _is_better(errors: Reals, others: Reals, grid: Grid) -> bool:
+    """Whether errors are less than others by more than a standard error of the mean over applications.
+
+    Of two models that do as well the simpler one is taken (the rule of one standard error of Breiman et al.
+    1984): a few applications may favour the other by luck.
+    """
+    groups = grid.profiles.groups("application")
+    gains = [
+        float(np.nanmean(np.abs(others[groups == group]) - np.abs(errors[groups == group])))
+        for group in np.unique(groups)
+        if np.isfinite(errors[groups == group]).any()
+    ]
+    return len(gains) < 2 or float(np.mean(gains) - np.std(gains, ddof=1) / np.sqrt(len(gains))) > 0
 
 
 def _quantiles(errors: Reals, grid: Grid, seed: int) -> Reals:
