@@ -320,6 +320,21 @@ def test_more_members_than_were_trained_on_slow_down_by_what_pairs_add_up_to_at_
             assert slowdown >= 1 + sum(own) - 1e-12
 
 
+def test_where_slowdowns_are_chance_all_are_predicted_the_same() -> None:
+    random = np.random.default_rng(0)
+    chance = tuple(
+        replace(
+            bag, members=tuple(replace(each, slowdown=float(random.uniform(1, 3))) for each in bag.members)
+        )
+        for bag in BOTH.bags
+    )
+    found = np.concatenate(
+        Process().fit(replace(BOTH, bags=chance), 0).predict([ASKED[0], ASKED[1]]).slowdown
+    )
+    assert_allclose(found, found[0])
+    assert 1.6 < found[0] < 2.2
+
+
 def covariance_of(seed: int, count: int = 15) -> Reals:
     half = np.random.default_rng(seed).normal(size=(count, 4))
     found: Reals = half @ half.T

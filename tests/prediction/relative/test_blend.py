@@ -307,3 +307,13 @@ def test_the_figures_of_new_groups_hold_for_one_that_was_left_out(node: Vectors)
     # With two devices, the order is which is the faster.
     same_order = predicted.argmin(axis=1) == held.vector.argmin(axis=1)
     assert same_order.mean() >= 0.93
+
+
+def test_where_times_are_chance_the_mean_of_the_logarithms_is_predicted() -> None:
+    chance = replace(WORK, times_s=np.exp(np.random.default_rng(0).normal(0, 1, WORK.times_s.shape)))
+    brief = Effort(20, 10, 0.3)
+    found = fit_blend(chance, 0, brief, brief)
+    np.testing.assert_allclose(found.predict(SEEN), LogMean().fit(chance).predict(SEEN))
+    again = BlendPredictor.from_state(found.state())
+    np.testing.assert_array_equal(again.predict(SEEN), found.predict(SEEN))
+    assert fit_blend(WORK, 0, brief, brief).mean is None

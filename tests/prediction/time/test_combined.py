@@ -11,8 +11,10 @@ from crosscast.arrays import Reals
 from crosscast.errors import InputError
 from crosscast.prediction.time.combined import Combined, CombinedPredictor, Correction, fit_correction
 from crosscast.prediction.time.data import Grid, ProfileBatch
+from crosscast.prediction.time.gaussian import out_of_fold_residuals
+from crosscast.prediction.time.models import DeviceMean, FittedMean, model_named
 from crosscast.prediction.time.physical import Physical, quantities_of
-from support.grids import DEVICES, NAMES, grid_with, profiles_of
+from support.grids import DEVICES, NAMES, grid_with, noisy_grid, profiles_of
 
 D = len(DEVICES)
 RED = 2
@@ -175,3 +177,11 @@ def test_a_correction_of_other_devices_is_refused(lawful: Grid) -> None:
     halved = {name: array[:, :2] for name, array in state.items() if name in ("by_launch", "by_work")}
     with pytest.raises(InputError, match="model: by_launch: expected 4 devices, found 2"):
         CombinedPredictor.from_state(state | halved)
+
+
+def test_where_times_are_chance_the_mean_of_each_device_is_predicted() -> None:
+    grid = noisy_grid()
+    chance = replace(grid, log_time=np.random.default_rng(0).normal(-8, 1, grid.log_time.shape))
+    predictor, errors = model_named("combined").fit_with_errors(chance, 0, None)
+    assert isinstance(predictor.point, FittedMean)
+    assert np.array_equal(errors, out_of_fold_residuals(DeviceMean(), chance, 0))

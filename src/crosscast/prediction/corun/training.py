@@ -133,8 +133,16 @@ def fit_slowdowns(
     # Traits tell of shares by themselves, so that there is no choice.
     links = (found.link,) if found else ("logarithm",) if traits.names else tuple(LINKS)
     fits = [problem.on_scale(link, found) for link in links]
-    _, scale, sizes = min(fits, key=lambda each: each[0])
-    alone, beside, lines, forest = problem.weighted(scale, sizes, trees and bool(traits.names), seed)
+    _, scale, sizes, is_better = min(fits, key=lambda each: each[0])
+    if is_better:
+        alone, beside, lines, forest = problem.weighted(scale, sizes, trees and bool(traits.names), seed)
+    else:
+        alone, beside, lines, forest = (
+            np.zeros(len(runs)),
+            np.zeros((len(runs),) * 2),
+            np.zeros(len(runs)),
+            None,
+        )
     scale, largest = replace(scale, idle=of_idle), int(problem.rows.members.max())
     return SlowdownProcess(traits, scale, sizes, problem.features, alone, beside, lines, forest, largest)
 
@@ -162,16 +170,24 @@ class _Problem:
     base: Flags  # (n,)
     groups: Flags  # (n, applications), those of the row's mix
 
-    def on_scale(self, link: str, found: Hyperparameters | None) -> tuple[float, Scale, KernelSizes]:
-        """Mean error on applications that are left out on a scale, and the scale and sizes that are found."""
+    def on_scale(self, link: str, found: Hyperparameters | None) -> tuple[float, Scale, KernelSizes, bool]:
+        """Mean error on applications that are left out on a scale, and the scale and sizes that are found.
+
+        Last whether that is better than the mean of the others' by more than a standard error over
+        applications: of two that do as well the simpler one is taken.
+        """
         scale = _scale(link, self.slowdown[self.base], self.rows.members[self.base])
         values = scale.to(self.slowdown, self.rows.members)
         sizes = found.sizes if found else self._sizes(values)
         some = self._some(_OUT_OF_FOLD)
         covariance = Covariance(self.features, self.rows.where(some)).matrix(sizes)
-        ratio = self._out_of_fold(some, scale, Posterior.of(covariance, sizes.noise, values[some]))
-        scale = replace(scale, factor=float(np.median(ratio)))
-        return float(np.abs(scale.factor / ratio - 1).mean()), scale, sizes
+        parts = self._out_of_fold(some, scale, Posterior.of(covariance, sizes.noise, values[some]))
+        by_process, by_mean = (np.concatenate([np.ones(0), *each]) for each in zip(*parts, strict=True))
+        factor, of_mean = float(np.median(by_process)), float(np.median(by_mean))
+        gains = [np.abs(of_mean / two - 1).mean() - np.abs(factor / one - 1).mean() for one, two in parts]
+        is_better = len(gains) < 2 or np.mean(gains) > np.std(gains, ddof=1) / np.sqrt(len(gains))
+        error = float(np.abs(factor / by_process - 1).mean())
+        return error, replace(scale, factor=factor if is_better else of_mean), sizes, bool(is_better)
 
     def _sizes(self, values: Reals) -> KernelSizes:
         some = self._some(_SIZED)
@@ -185,16 +201,22 @@ class _Problem:
         drawn = np.random.default_rng(0).permutation(mixes)[: round(len(mixes) * most / self.base.sum())]
         return np.asarray(self.base & np.isin(self.rows.mix, drawn))
 
-    def _out_of_fold(self, some: Flags, scale: Scale, posterior: Posterior) -> Reals:
-        """Measured over predicted slowdowns of some rows, each application left out in turn."""
+    def _out_of_fold(self, some: Flags, scale: Scale, posterior: Posterior) -> list[tuple[Reals, Reals]]:
+        """Measured over predicted slowdowns of some rows, each application left out in turn.
+
+        Predicted by the process, and as the mean of the others.
+        """
         groups, slowdown = self.groups[some], self.slowdown[some]
         members = self.rows.members[some]
         parts = []
         for group in groups.T:
             out = np.flatnonzero(group)
             if 0 < len(out) < len(group):
-                parts.append(slowdown[out] / scale.back(posterior.without(out), members[out]))
-        return np.concatenate(parts) if parts else np.ones(1)
+                mean = np.full(len(out), posterior.values[~group].mean())
+                predicted = posterior.without(out), mean
+                one, two = (slowdown[out] / scale.back(each, members[out]) for each in predicted)
+                parts.append((one, two))
+        return parts or [(np.ones(1), np.ones(1))]
 
     def weighted(
         self, scale: Scale, sizes: KernelSizes, with_trees: bool, seed: int
