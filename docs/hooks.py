@@ -14,11 +14,8 @@ from crosscast.cli.app import COMMANDS, command_line
 _ABOUT_COMMANDS = """\
 # Commands
 
-What `--help` of each command says. Exit codes: 0 all went well, 1 this machine cannot do it or a part of
-the work failed, 2 wrong input, 3 a condition of `compare --fail-on` holds, 130 after Ctrl-C. Results are
-on standard output, progress and warnings on standard error. `NO_COLOR` turns colour off,
-`XDG_CACHE_HOME` and `XDG_DATA_HOME` say where caches and your own models are, `CROSSCAST_DATA` where the
-tests look for public data.
+What `--help` of each command says. Exit codes, streams, environment variables and completion:
+[the command line](../command-line.md).
 """
 
 

@@ -65,7 +65,15 @@ def test_names_are_on_the_left_and_as_they_are_numbers_on_the_right() -> None:
     ]
 
 
-def test_headings_are_bold_on_a_terminal_alone() -> None:
+def test_no_color_turns_bold_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    terminal = Terminal()
+    REPORT.print(terminal)
+    assert "\x1b" not in terminal.getvalue()
+
+
+def test_headings_are_bold_on_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
     terminal, pipe = Terminal(), io.StringIO()
     REPORT.print(terminal)
     REPORT.print(pipe)

@@ -119,7 +119,10 @@ def listed() -> str:
             initial_indent=f"  {name}".ljust(first),
             subsequent_indent=" " * first,
         )
-    ends = "crosscast COMMAND --help shows the options of a command, crosscast --version the version."
+    ends = (
+        "crosscast COMMAND --help shows the options of a command, crosscast --version the version; "
+        "crosscast --install-completion lets the Tab key complete both."
+    )
     return "\n".join([*lines, "", *textwrap.wrap(ends, width)])
 
 
@@ -137,4 +140,5 @@ def command_line() -> cyclopts.App:
     )
     for name, (place, _) in COMMANDS.items():
         app.command(place, name=name)
+    app.command("crosscast.cli.completion:install_completion", name="--install-completion")
     return app

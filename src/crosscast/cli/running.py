@@ -21,11 +21,10 @@ if TYPE_CHECKING:
 
 
 _QUIET_S = 2.0
-_PLAIN_INTERVAL_S = 5.0
 
 
 class StatusLine:
-    """A line that says what is going on, from two seconds on: rewritten on a terminal, else line by line.
+    """A line that says what is going on, from two seconds on: rewritten on a terminal, and nowhere else.
 
     As a context manager, it is gone from the terminal when the work is done or has failed.
 
@@ -39,7 +38,6 @@ class StatusLine:
         self._stream = sys.stderr if stream is None else stream
         self._terminal = self._stream.isatty()
         self._shown = 0
-        self._next_s = _QUIET_S
         self._start = time.monotonic()
 
     def __enter__(self) -> Self:
@@ -57,15 +55,11 @@ class StatusLine:
 
     def show(self, elapsed_s: float, text: Callable[[], str]) -> None:
         """Show the state if it is time to, this long after the start."""
-        if elapsed_s < self._next_s:
+        if elapsed_s < _QUIET_S or not self._terminal:
             return
-        self._next_s = elapsed_s + (0 if self._terminal else _PLAIN_INTERVAL_S)
         line = text()
-        if self._terminal:
-            self._stream.write("\r" + line.ljust(self._shown))
-            self._shown = len(line)
-        else:
-            self._stream.write(line + "\n")
+        self._stream.write("\r" + line.ljust(self._shown))
+        self._shown = len(line)
         self._stream.flush()
 
     def close(self) -> None:

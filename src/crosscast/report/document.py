@@ -9,6 +9,7 @@ import base64
 import hashlib
 import json
 import math
+import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -164,8 +165,9 @@ class Report:
         return "".join(f"{line}\n" for line in lines)
 
     def print(self, stream: TextIO) -> None:
-        """Write the report on a stream, with bold headings on a terminal."""
-        bold = (lambda text: f"\033[1m{text}\033[0m") if stream.isatty() else str
+        """Write the report on a stream, with bold headings on a terminal unless ``NO_COLOR`` is set."""
+        plain = os.environ.get("NO_COLOR") or not stream.isatty()
+        bold = str if plain else (lambda text: f"\033[1m{text}\033[0m")
         stream.write(self.to_text(bold))
 
     def to_markdown(self) -> str:

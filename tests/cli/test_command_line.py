@@ -1,0 +1,123 @@
+"""What all commands have in common: help that fits, exit codes, environment variables, completion."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import crosscast
+from crosscast import errors
+from crosscast.cli import BAD_USAGE, INTERRUPTED, TERMINATED, main
+from crosscast.cli.app import command_line
+from crosscast.cli.compare import DIFFERS
+from support.commands import Output
+
+ROOT = Path(__file__).parents[2]
+SOURCE = Path(crosscast.__file__).parent
+PAGE = ROOT / "docs" / "command-line.md"
+COLUMNS = 80
+
+
+def every_command(before: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Words of each command, and of each group of some."""
+    _, apps, _ = command_line().parse_commands(list(before))
+    for name in apps[-1]:
+        if not name.startswith("-") or name == "--install-completion":
+            yield (*before, name)
+            if not name.startswith("-") and len(before) < 2:
+                yield from every_command((*before, name))
+
+
+@pytest.mark.parametrize("words", [(), *every_command()], ids=" ".join)
+def test_help_fits_the_terminal(
+    words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: Output
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(COLUMNS))
+    assert main([*words, "--help"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines
+    assert [line for line in lines if len(line.rstrip()) > COLUMNS] == []
+
+
+def first_cells() -> list[list[str]]:
+    """What the tables of the page are about, row by row."""
+    if not PAGE.exists():
+        pytest.skip("no checkout")
+    rows = re.findall(r"^\| (.*?) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    return [re.findall(r"[A-Z]+_?[A-Z_]+|^\d+$", row) for row in rows]
+
+
+def test_the_page_has_every_exit_code() -> None:
+    of_errors = {
+        each.exit_code
+        for each in vars(errors).values()
+        if isinstance(each, type) and issubclass(each, errors.CrosscastError)
+    }
+    codes = {0, BAD_USAGE, INTERRUPTED, TERMINATED, DIFFERS, *of_errors}
+    assert {int(word) for cell in first_cells() for word in cell if word.isdigit()} == codes
+
+
+ELSEWHERE = {"COLUMNS", "NO_COLOR", "NUMBA_CACHE_DIR", "CROSSCAST_DATA", "CROSSCAST_SHARED"}
+"""What Python, Numba, rich, or the tests read."""
+FOR_PROGRAMS = {"NUMBA_DISABLE_JIT", "PYOPENCL_NO_CACHE", "LD_PRELOAD"}
+"""What is said to others, and of no use to a person."""
+_NAME = re.compile(r"(?:CROSSCAST|XDG|CUDA_MPS|LISTEN|NOTIFY|OPENCL|OPENBLAS|NUMBA|PYOPENCL)_[A-Z_]+")
+
+
+def variables_in_source() -> set[str]:
+    """Names of environment variables that are strings of the package, or read in its C."""
+    found = set()
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and _NAME.fullmatch(node.value):
+                found.add(node.value)
+    for path in (SOURCE / "tracing").rglob("*.c"):
+        found.update(re.findall(r'"(CROSSCAST_[A-Z_]+)"', path.read_text(encoding="utf-8")))
+    return found
+
+
+def test_the_page_has_every_environment_variable() -> None:
+    named = {word for cell in first_cells() for word in cell if not word.isdigit()}
+    assert named == (variables_in_source() | ELSEWHERE) - FOR_PROGRAMS
+
+
+def test_completion_is_installed_where_the_shell_looks(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Output
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert main(["--install-completion", "--shell", "bash"]) == 0
+    script = tmp_path / ".local/share/bash-completion/completions/crosscast"
+    assert str(script) in (tmp_path / ".bashrc").read_text()
+    assert str(script) in capsys.readouterr().err
+
+
+def test_completion_knows_commands_and_options(tmp_path: Path, capsys: Output) -> None:
+    script = tmp_path / "crosscast.bash"
+    assert main(["--install-completion", "--shell", "bash", "--output", str(script)]) == 0
+    if (bash := shutil.which("bash")) is None:
+        pytest.skip("no bash here")
+    for typed, wanted in (
+        ("pred", "predict"),
+        ("predict ti", "time"),
+        ("simulate policies --pol", "--policy"),
+    ):
+        words = ["crosscast", *typed.split()]
+        code = (
+            f"source {script}; COMP_WORDS=({' '.join(words)}); COMP_CWORD={len(words) - 1}; "
+            f"_crosscast; echo ${{COMPREPLY[@]}}"
+        )
+        done = subprocess.run([bash, "--norc", "-c", code], capture_output=True, text=True, check=True)
+        assert wanted in done.stdout.split(), typed
+
+
+def test_a_place_where_nothing_can_be_written_is_refused(tmp_path: Path, capsys: Output) -> None:
+    (tmp_path / "file").write_text("")
+    words = ["--install-completion", "--shell", "zsh", "--output", str(tmp_path / "file" / "script")]
+    assert main(words) == 2
+    assert capsys.readouterr().err.startswith("crosscast: --output: cannot write ")
