@@ -83,7 +83,7 @@ _NOT_KEPT = {
     -3: "OpenCL refused to read its memory",
 }
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]+)[>"].*$', re.MULTILINE)
-_DEEPEST_INCLUDE = 20
+_DEEPEST = 20
 
 
 @dataclass(frozen=True)
@@ -134,12 +134,12 @@ def replay_of(process: Process, row: int) -> Replay:
     return Replay(Launch(Kernel(program, record.name), extent, local, values, offset), tuple(doubts))
 
 
-def _program(process: Process, number: int) -> Program:
+def _program(process: Process, number: int, depth: int = 0) -> Program:
     record = process.programs.get(number)
     if record is None:
         raise UnsupportedError("its program is not known")
     if record.form == "linked":
-        return _linked(process, record.parts)
+        return _linked(process, record.parts, depth + 1)
     if record.form != "source" or not record.file:
         what = {"binary": "a binary", "il": "SPIR-V", "builtin": "built into the driver"}
         raise UnsupportedError(f"its program is {what.get(record.form, record.form)}, and not a source")
@@ -156,9 +156,11 @@ def _program(process: Process, number: int) -> Program:
     return Program(content, "opencl-c", path, (*options, *folders))
 
 
-def _linked(process: Process, parts: Sequence[int]) -> Program:
+def _linked(process: Process, parts: Sequence[int], depth: int) -> Program:
     """Sources that were compiled alike, one after the other."""
-    programs = [_program(process, part) for part in parts]
+    if depth > _DEEPEST:
+        raise UnsupportedError("its program is linked from itself")
+    programs = [_program(process, part, depth) for part in parts]
     if not programs or len({(each.options, each.standard) for each in programs}) > 1:
         raise UnsupportedError("its program is linked from parts with different options")
     first = programs[0]
@@ -168,7 +170,7 @@ def _linked(process: Process, parts: Sequence[int]) -> Program:
 
 def _with_headers(process: Process, text: str, headers: dict[str, int], depth: int = 0) -> str:
     """A source with the headers that the program gave in memory in the places of their includes."""
-    if depth > _DEEPEST_INCLUDE:
+    if depth > _DEEPEST:
         raise UnsupportedError("its headers include each other")
 
     def put(match: re.Match[str]) -> str:

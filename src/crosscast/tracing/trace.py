@@ -30,6 +30,9 @@ _TRACE_FILE = "trace-*.jsonl"
 Sizes = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 """Global size, local size and offset of a launch; empty where the program gave none."""
 
+_MARKS = ("s", "v", "u")
+_LONGEST_ARGUMENT = 4
+
 Argument = int | str | bool | None | list[Any]
 """An argument as `commands.h` writes it."""
 
@@ -218,8 +221,9 @@ def read_processes(folder: Path) -> list[Process]:
     """
     if not is_trace(folder):
         raise InputError(f"{folder}: expected the folder of a trace, found no {_TRACE_FILE} in it")
-    found = [process for path in sorted(folder.glob(_TRACE_FILE)) if (process := _read(path))]
-    return sorted(found, key=lambda process: (process.wall_ns, process.pid))
+    found = map(_read, sorted(folder.glob(_TRACE_FILE)))
+    known = [process for process in found if process is not None]
+    return sorted(known, key=lambda process: (process.wall_ns, process.pid))
 
 
 def is_trace(path: Path) -> bool:
@@ -305,6 +309,19 @@ def _extents(values: object) -> tuple[int, ...]:
     return found
 
 
+def _argument(value: Any) -> Argument:
+    kind = type(value)
+    if kind is str:
+        bytes.fromhex(value)
+    elif kind is list:
+        _wholes(value[1:] if value and value[0] in _MARKS else value)
+        if not 1 <= len(value) <= _LONGEST_ARGUMENT:
+            raise ValueError("no argument")
+    elif not (kind is int or value is False or value is None):
+        raise ValueError("no argument")
+    return value  # type: ignore[no-any-return]
+
+
 class _Rows:
     """The records of a process, as they come."""
 
@@ -351,10 +368,12 @@ class _Rows:
         process = self._process
         if kernel not in process.kernels or queue not in process.queues:
             raise ValueError("a launch of what is not known")
-        if args != 0:
+        if type(args) is not int:
             self._last[kernel] = len(process.arguments)
-            process.arguments.append(list(args))
+            process.arguments.append([_argument(arg) for arg in args])
         sizes = (_extents(extent), _extents(local), _extents(offset))
+        if not sizes[0] or 0 in sizes[1] or any(len(each) not in (0, len(sizes[0])) for each in sizes):
+            raise ValueError("sizes that do not belong together")
         place = self._sizes.setdefault(sizes, len(self._sizes))
         if before:
             process.kept[len(self._launch[0])] = _wholes(before), _wholes(after)

@@ -1,0 +1,209 @@
+"""Reading a trace: what was recorded is there wherever the file ends, and nothing in it is believed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crosscast.cli import main
+from crosscast.errors import CrosscastError, InputError, UnsupportedError
+from crosscast.kernel import Local, Sampler
+from crosscast.tracing.replay import replay_of
+from crosscast.tracing.summary import Trace, summary_of
+from crosscast.tracing.trace import Process, read_processes
+
+SOURCE = (
+    "kernel void twice(global float *x, local int *l, float by, sampler_t s) { x[get_global_id(0)] *= by; }"
+)
+NAME = "programs/" + 32 * "a" + ".cl"
+MEMORY = "memory/" + 32 * "b" + ".bin"
+HEADER = ["crosscast-trace", 1, 7, 1, 1000, 2000, "layer", "/bin/app", "app --size 1", "/tmp"]
+ARGUMENTS = [0, [8], "00000040", ["s", 0]]
+RECORDS: list[list[Any]] = [
+    HEADER,
+    ["q", 0, 0, 1, 4, "GPU", "vendor", "1.0", "OpenCL 3.0"],
+    ["p", 0, "source", NAME, [], ["build", 0, 5, "-D X=1 -cl-nv-verbose", "/tmp", {}]],
+    ["k", 0, 0, "twice", 0],
+    ["m", 0, 16, 1, 0, 0],
+    ["s", 0, 0, 0x1133, 0x1141],
+    [
+        "l",
+        0,
+        0,
+        0,
+        9,
+        1100,
+        [4],
+        [2],
+        [],
+        [0, [8], "00000040", ["s", 0]],
+        [0, -1, -1, -1],
+        [-1, -1, -1, -1],
+        3,
+        4,
+        0,
+    ],
+    ["f", 0, 16, MEMORY],
+    ["t", 0, 100, 10, 20, 500],
+    ["l", 1, 0, 0, 9, 1200, [4], [2], [], 0, [], [], 3, 4, 0],
+    ["o", 2, 0, 64, 1, 1300, 10, "read"],
+    ["t", 1, 200, 10, 20, 700],
+    ["t", 2, 300, 10, 20, 900],
+    ["n", "extension function", "clFoo"],
+    ["e", 1400, 0, 0, 0],
+]
+
+
+def written(folder: Path, records: list[list[Any]]) -> Path:
+    for name in ("programs", "memory"):
+        (folder / name).mkdir(exist_ok=True)
+    (folder / NAME).write_text(SOURCE)
+    (folder / MEMORY).write_bytes(bytes(16))
+    text = "".join(json.dumps(record) + "\n" for record in records)
+    (folder / "trace-7-0.jsonl").write_text(text)
+    return folder
+
+
+def only(folder: Path) -> Process:
+    (process,) = read_processes(folder)
+    return process
+
+
+def test_what_was_recorded_is_read(tmp_path: Path) -> None:
+    process = only(written(tmp_path, RECORDS))
+    assert (process.pid, process.way, process.command) == (7, "layer", "app --size 1")
+    assert process.seconds.tolist() == [5e-7, 7e-7]
+    assert process.transfer_seconds.tolist() == [9e-7]
+    assert process.starts.tolist() == pytest.approx([1.3e-7, 2.3e-7])
+    # Arguments that did not change are not written again.
+    assert process.launches["args"].tolist() == [0, 0]
+    launch = replay_of(process, 0).launch
+    assert launch.kernel.program.options[0] == "-DX=1"
+    assert launch.args[1:] == (Local(8), b"\0\0\0\x40", Sampler("repeat", linear=True))
+
+
+def test_a_summary_counts_every_launch_and_transfer(tmp_path: Path) -> None:
+    summary = summary_of(Trace(written(tmp_path, RECORDS)))
+    (only_class,) = summary.classes
+    assert (only_class.count, len(only_class.kept), only_class.timed) == (2, 1, 2)
+    # The time of the launch whose memory was read is not taken, as reading disturbs it.
+    assert only_class.median_s == 7e-7
+    assert summary.device_s == pytest.approx(1.4e-6)
+    (transfer,) = summary.transfers
+    assert (transfer.kind, transfer.count, transfer.bytes) == ("read", 1, 64)
+    assert summary.application == "app"
+    assert summary.doubts == ["what is done with extension functions is not recorded: clFoo"]
+
+
+def test_a_file_may_end_anywhere(tmp_path: Path) -> None:
+    whole = (written(tmp_path, RECORDS) / "trace-7-0.jsonl").read_bytes()
+    for size in range(len(whole)):
+        for tail in (b"", bytes(64)):
+            (tmp_path / "trace-7-0.jsonl").write_bytes(whole[:size] + tail)
+            found = read_processes(tmp_path)
+            assert len(found) == (b"\n" in whole[:size])
+            assert all(not process.ended for process in found)
+
+
+@pytest.mark.parametrize(
+    ("place", "record"),
+    [
+        (0, ["crosscast-trace", "1"]),
+        (2, ["p", 0, "source", "../../etc/passwd", [], None]),
+        (2, ["p", 0, "source", "programs/../../x.cl", [], None]),
+        (2, ["p", 0, "source", "/etc/passwd", [], None]),
+        (4, ["m", 0, -16, 1, 0, 0]),
+        (4, ["m", 0, "16", 1, 0, 0]),
+        (6, ["l", 0, 5, 0, 9, 1100, [4], [2], [], [], [], [], 3, 4, 0]),
+        (6, ["l", 0, 0, 0, 9, 1100, [4], [2], [], 0, [], [], 3, 4, 0]),
+        (6, ["l", 0, 0, 0, 9, 1100, [-4], [2], [], [], [], [], 3, 4, 0]),
+        (6, ["l", 0, 0, 0, 9, 1 << 70, [4], [2], [], [], [], [], 3, 4, 0]),
+        (7, ["f", 0, 16, "memory/x"]),
+        (8, ["t", 0, 1]),
+        (9, ["?"]),
+        (9, []),
+        (9, {"a": 1}),
+    ],
+)
+def test_a_record_that_no_layer_writes_is_refused_with_its_line(
+    place: int, record: Any, tmp_path: Path
+) -> None:
+    records = [*RECORDS[:place], record, *RECORDS[place + 1 :]]
+    with pytest.raises(InputError, match=rf"trace-7-0.jsonl, line {place + 1}: expected a record of a trace"):
+        read_processes(written(tmp_path, records))
+
+
+def test_a_newer_trace_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="version 1, found version 2"):
+        read_processes(written(tmp_path, [["crosscast-trace", 2, *HEADER[2:]]]))
+
+
+def test_a_folder_without_a_trace_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="expected the folder of a trace"):
+        read_processes(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("place", "record", "reason"),
+    [
+        (4, ["m", 0, 32, 1, 0, 0], "has 16 bytes, where 32 were expected"),
+        (2, ["p", 0, "binary", "", [], None], "a binary, and not a source"),
+        (2, ["p", 0, "linked", "", [0], None], "linked from itself"),
+        (3, ["k", 0, 0, "twice", 1], "pointers to more memory"),
+        (3, ["k", 0, 0, "other", 0], "other"),
+        (7, ["n", "memory is no longer kept", ""], "ended before it was read"),
+    ],
+)
+def test_what_cannot_be_run_again_says_why(place: int, record: Any, reason: str, tmp_path: Path) -> None:
+    process = only(written(tmp_path, [*RECORDS[:place], record, *RECORDS[place + 1 :]]))
+    with pytest.raises(CrosscastError, match=reason):
+        replay_of(process, 0)
+
+
+def test_a_file_of_another_size_is_refused(tmp_path: Path) -> None:
+    process = only(written(tmp_path, RECORDS))
+    (tmp_path / MEMORY).write_bytes(bytes(15))
+    with pytest.raises(InputError, match="expected 16 bytes, found 15"):
+        replay_of(process, 0)
+    with pytest.raises(UnsupportedError, match="memory was not kept"):
+        replay_of(process, 1)
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(1 << 70), 1 << 70)
+    | st.floats(allow_nan=False)
+    | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=1500)
+@given(place=st.integers(0, len(RECORDS) - 1), field=st.integers(0, 14), value=JSON)
+def test_any_value_anywhere_is_read_or_refused(
+    place: int, field: int, value: object, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    records = [list(record) for record in RECORDS]
+    records[place][field % len(records[place])] = value
+    folder = written(tmp_path_factory.mktemp("trace"), records)
+    try:
+        trace = Trace(folder)
+        summary_of(trace)
+        trace.columns()
+        for process, row in trace.launches:
+            replay_of(process, row)
+    except CrosscastError as error:
+        assert "\n" not in str(error).split(": the compiler")[0]
+
+
+def test_a_damaged_trace_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    written(tmp_path, [*RECORDS[:4], ["?"]])
+    assert main(["report", str(tmp_path)]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
