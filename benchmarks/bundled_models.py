@@ -2,6 +2,8 @@
 
 FOLDER has the public data (docs/importing.md says where each is from). Each source is imported and each model
 trained as src/crosscast/prediction/bundled/models.toml says, with seed 0: the same data give the same bytes.
+
+``--slim`` alone makes those that are there smaller, as all are after training.
 """
 
 from __future__ import annotations
@@ -10,9 +12,12 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
+
 from crosscast.calibration import BASE, write_training
 from crosscast.cli import main as crosscast
 from crosscast.data.dataset import read_dataset
+from crosscast.prediction import store
 from crosscast.prediction.named_models import BUNDLED, Recipe, recipes
 
 
@@ -25,10 +30,27 @@ def make(name: str, recipe: Recipe, data: Path) -> None:
         named = ["--model", recipe.model] if recipe.model else []
         named += ["--held-out", ",".join(recipe.held_out.split())] if recipe.held_out else []
         _run("train", recipe.question, dataset, *named, "--out", str(BUNDLED / name), "--cache", "none")
+        slim(BUNDLED / name)
         if name == BASE:
             write_training(read_dataset(dataset), BUNDLED / name)
     size = sum(file.stat().st_size for file in (BUNDLED / name).iterdir())
     print(f"{name}: {size / 1e3:.0f} KB\n")
+
+
+_DECIMALS = 4
+"""Of logarithms of held-out errors: intervals are surer than that by far less."""
+
+
+def slim(folder: Path) -> None:
+    """Round what takes most space: leaves of trees to single precision, held-out errors to 4 decimals."""
+    stored = store.read(folder)
+    arrays = dict(stored.arrays)
+    for name, array in arrays.items():
+        if name.endswith("leaf_value"):
+            arrays[name] = array.astype(np.float32).astype(np.float64)
+        elif name.endswith("log_error"):
+            arrays[name] = np.round(array, _DECIMALS)
+    store.write(folder, stored.question, stored.card, arrays)
 
 
 def _run(*words: str) -> None:
@@ -38,6 +60,9 @@ def _run(*words: str) -> None:
 
 
 if __name__ == "__main__":
-    asked = sys.argv[2:] or list(recipes())
-    for each in asked:
-        make(each, recipes()[each], Path(sys.argv[1]))
+    if sys.argv[1:] == ["--slim"]:
+        for each in recipes():
+            slim(BUNDLED / each)
+    else:
+        for each in sys.argv[2:] or list(recipes()):
+            make(each, recipes()[each], Path(sys.argv[1]))

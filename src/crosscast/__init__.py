@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from crosscast.suite.registry import application, profiles_of
     from crosscast.tracing.program import capture
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "METRICS",

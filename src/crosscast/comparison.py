@@ -13,7 +13,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from crosscast.data.dataset import bundled_named, read_dataset
 from crosscast.errors import InputError
 from crosscast.forecasting import read_profiles
 from crosscast.prediction import store
@@ -77,7 +76,7 @@ def kind_of(path: str | Path) -> Kind:
     """What a path is, by its content."""
     place, name = Path(path), str(path)
     if not place.exists():
-        if bundled_named(name) is not None:
+        if name in ("bundled", "bundled-corun"):
             return "dataset"
         if name in {each.name for each in named_models()}:
             return "model"
@@ -122,11 +121,11 @@ def _flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, fl
 
 def _of_dataset(folder: Path) -> dict[str, Numbers]:
     """Rows of the tables, metrics of profiles, and the median time of each measurement point."""
-    from crosscast.data.dataset import TABLES
+    from crosscast.data.dataset import TABLES, dataset_named
     from crosscast.data.profiles import from_row
     from crosscast.data.views import join
 
-    dataset = bundled_named(str(folder)) or read_dataset(folder)
+    dataset = dataset_named(folder)
     rows = {f"rows_of_{schema.table}": float(dataset.table(schema).num_rows) for schema in TABLES}
     found: dict[str, Numbers] = {"the dataset": rows}
     found |= _of_profiles(from_row(row) for row in dataset.profiles.to_pylist())

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from crosscast.characterization.embedding.files import read_content, read_embedded
 from crosscast.characterization.embedding.payload import profile_of
-from crosscast.data.dataset import dataset_named
 from crosscast.data.profiles import from_row, read_csv, read_parquet
 from crosscast.errors import InputError
 from crosscast.kernel import Launch
@@ -166,6 +165,8 @@ def _of_trace(folder: Path, characterized: Callable[[Launch, int], Profile]) -> 
 
 
 def _of_dataset(folder: Path) -> tuple[list[Profile], Recorded]:
+    # Imported here: datasets need pyarrow, and a kernel's forecast does not.
+    from crosscast.data.dataset import dataset_named
     from crosscast.prediction.time.data import recorded_times
 
     dataset = dataset_named(folder)

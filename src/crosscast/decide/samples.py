@@ -19,7 +19,6 @@ from crosscast.data.schema import DEVICE_COLUMN, KERNEL, POWER, TIME, TIMES, dom
 from crosscast.decide.power_cap import highest, lowest
 from crosscast.errors import InputError
 from crosscast.measure.regions.file import is_history, read_history
-from crosscast.measure.regions.samples import samples_of
 from crosscast.prediction.configuration.artefact import ConfigurationCard
 from crosscast.prediction.configuration.data import KernelAt, Observed, Space, Surfaces, total_power
 
@@ -365,6 +364,9 @@ def _check_runs(kernel: _Read, where: str, card: ConfigurationCard) -> None:
 def _history(path: Path) -> Iterator[tuple[str, _Row]]:
     history = read_history(path)
     for key in history.keys():  # noqa: SIM118 - it is no mapping
+        # Imported here: histories can become datasets, which need pyarrow.
+        from crosscast.measure.regions.samples import samples_of
+
         for row in samples_of(history, key):
             yield f"{path}: {key}", {"kernel": str(key), **row}
 

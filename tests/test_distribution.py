@@ -1,0 +1,111 @@
+"""The wheel and the source distribution: what is in them, what is not, and how large they are."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import crosscast
+from crosscast.prediction.named_models import recipes
+
+pytest.importorskip("hatchling", reason="needs hatchling, which builds distributions")
+
+ROOT = Path(__file__).parents[1]
+MOST_OF_WHEEL = 4_000_000
+MOST_OF_SOURCES = 8_000_000
+MOST_OF_A_FILE = 1_000_000
+
+if not (ROOT / "pyproject.toml").exists():
+    pytest.skip("needs a checkout", allow_module_level=True)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder with both, built without a network as it builds with what is installed."""
+    folder = tmp_path_factory.mktemp("built")
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-t", "sdist", "-d", str(folder)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(built: Path) -> Path:
+    (found,) = built.glob("*.whl")
+    return found
+
+
+@pytest.fixture(scope="module")
+def members(wheel: Path) -> dict[str, int]:
+    """Sizes of the wheel's files by name."""
+    with zipfile.ZipFile(wheel) as file:
+        return {each.filename: each.file_size for each in file.infolist()}
+
+
+def test_the_wheel_is_small_and_named_after_the_version(wheel: Path, members: dict[str, int]) -> None:
+    assert wheel.name == f"crosscast-{crosscast.__version__}-py3-none-any.whl"
+    assert wheel.stat().st_size <= MOST_OF_WHEEL
+    assert max(members.values()) <= MOST_OF_A_FILE
+
+
+def test_the_wheel_is_the_package_and_nothing_else(members: dict[str, int]) -> None:
+    about = f"crosscast-{crosscast.__version__}.dist-info/"
+    assert all(name.startswith(("crosscast/", about)) for name in members)
+    assert not [name for name in members if re.search(r"(^|/)(tests?|__pycache__|\.\w)", name)]
+    assert f"{about}licenses/LICENSE" in members
+
+
+def test_the_wheel_has_every_file_of_the_package(members: dict[str, int]) -> None:
+    package = Path(crosscast.__file__).parent
+    expected = {
+        f"crosscast/{path.relative_to(package).as_posix()}"
+        for path in package.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert expected == {name for name in members if name.startswith("crosscast/")}
+
+
+def test_models_and_datasets_come_along(members: dict[str, int]) -> None:
+    for name in recipes():
+        folder = f"crosscast/prediction/bundled/{name}/"
+        assert f"{folder}card.json" in members
+        assert [each for each in members if re.fullmatch(rf"{re.escape(folder)}arrays-\w+\.npz", each)]
+    for name in ("suite", "corun"):
+        assert f"crosscast/data/bundled/{name}/records.parquet" in members
+
+
+def test_the_metadata_says_what_is_needed(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as file:
+        text = file.read(f"crosscast-{crosscast.__version__}.dist-info/METADATA").decode()
+        scripts = file.read(f"crosscast-{crosscast.__version__}.dist-info/entry_points.txt").decode()
+    assert f"\nVersion: {crosscast.__version__}\n" in text
+    assert "\nRequires-Python: >=3.11\n" in text
+    assert "\nRequires-Dist: ziglang==" in text
+    assert "crosscast = crosscast.cli:main" in scripts
+
+
+def test_the_sources_can_be_tested_and_documented(built: Path) -> None:
+    (path,) = built.glob("*.tar.gz")
+    assert path.stat().st_size <= MOST_OF_SOURCES
+    with tarfile.open(path) as file:
+        names = [name.partition("/")[2] for name in file.getnames()]
+    for expected in ("pyproject.toml", "CHANGELOG.md", "CITATION.cff", "mkdocs.yml", "Makefile", "LICENSE"):
+        assert expected in names
+    folders = {name.partition("/")[0] for name in names if "/" in name}
+    assert folders == {"src", "tests", "docs", "examples", "benchmarks"}
+    assert not [name for name in names if re.search(r"(^|/)(__pycache__|\.venv|out)(/|$)", name)]
+
+
+def test_every_place_says_the_same_version() -> None:
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"\nversion: {crosscast.__version__}\n" in citation
+    first = re.search(r"^## (\S+) \((\S+)\)$", changes, re.MULTILINE)
+    assert first is not None
+    assert first[1] == crosscast.__version__
+    assert f"\ndate-released: {first[2]}\n" in citation
