@@ -10,28 +10,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
+from crosscast.characterization.scalars import SCALARS
+
 ADDRESS_SPACES = ("private", "global", "constant", "local", "generic")
 """Address space qualifiers of OpenCL C by their number in ``spir64`` modules."""
 
-_SCALARS = {
-    "v": "void",
-    "b": "bool",
-    "c": "char",
-    "a": "char",
-    "h": "uchar",
-    "s": "short",
-    "t": "ushort",
-    "i": "int",
-    "j": "uint",
-    "l": "long",
-    "m": "ulong",
-    "x": "long",
-    "y": "ulong",
-    "f": "float",
-    "d": "double",
-    "Dh": "half",
-    "DF16_": "half",
-    "z": "...",
+_SCALARS = {"v": "void", "b": "bool", "z": "..."} | {
+    code: name for name, scalar in SCALARS.items() for code in scalar.codes
 }
 _OPAQUE = {
     "ocl_sampler": "sampler_t",

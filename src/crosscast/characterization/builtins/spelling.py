@@ -5,21 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from crosscast.characterization.builtins.mangling import Declaration
+from crosscast.characterization.scalars import SCALARS
 
-BITS = {
-    "char": 8,
-    "uchar": 8,
-    "short": 16,
-    "ushort": 16,
-    "int": 32,
-    "uint": 32,
-    "long": 64,
-    "ulong": 64,
-    "half": 16,
-    "float": 32,
-    "double": 64,
-}
-FLOATS = frozenset({"half", "float", "double"})
+BITS = {name: 8 * scalar.nbytes for name, scalar in SCALARS.items()}
+FLOATS = frozenset(name for name, scalar in SCALARS.items() if scalar.kind == "f")
 INTEGERS = frozenset(BITS) - FLOATS
 _SAME_SIZE_INTEGER = {8: "char", 16: "short", 32: "int", 64: "long"}
 

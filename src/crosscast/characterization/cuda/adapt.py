@@ -1,23 +1,44 @@
-"""A kernel that clang made of CUDA or HIP, adapted to what the engine knows from OpenCL C."""
+"""A kernel that clang made of CUDA or HIP, adapted to what the engine knows from OpenCL C.
+
+CUDA's pointers, which may point anywhere, are sorted by the memory that they do point into.
+Clang makes every pointer generic: a kernel converts its arguments and the addresses of its variables
+first. Here the conversions are followed, and taken out: each pointer gets the address space that it comes
+from, as in OpenCL C, where pointers say so themselves. What is read from memory stays generic.
+
+So are the few other things in which the IR of the same kernel differs from OpenCL's: the index of a thread in
+its grid is one builtin call there, and a compare-and-swap gives the old value alone.
+"""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 
 from crosscast.characterization import ir
-from crosscast.characterization.cuda import spaces
+from crosscast.characterization.instrumentation.inline import called_builtin, parse_call
 from crosscast.errors import LaunchError
 
+_GENERIC = "ptr addrspace(4)"
 _SHARED = 3
+_WORK_ITEM_FUNCTIONS = ("get_local_id", "get_group_id", "get_local_size", "get_num_groups")
+_TOP = ""  # nothing is known yet
+_VARIABLE = re.compile(
+    r"addrspacecast \((ptr addrspace\(\d\)) (@(?:\"[^\"]*\"|[-\w$.]+)) to ptr addrspace\(4\)\)"
+)
+_OFFSET = re.compile(
+    r"ptr addrspace\(4\) (getelementptr [^()]*\([^()]*(ptr addrspace\([123]\)) @[^()]*\))(?![\w.])"
+)
+_USE = re.compile(rf"ptr addrspace\(4\) ((?:\w+(?:\(\d+\))? )*)({ir.LOCAL.pattern})")
 
 
 def adapt_kernel(module: ir.Module, kernel: ir.Function, shared: int | None) -> ir.Module:
     """Adapt a flattened kernel in place; return its module with `shared` bytes of dynamic shared memory."""
     for space in ("ptr", *(f"ptr addrspace({number})" for number in (1, 2, 3))):
         module.sizes.setdefault(space, (8, 8))
-    spaces.sort_pointers(kernel, module.globals)
-    spaces.use_builtins(kernel)
+    _sort_pointers(kernel, module.globals)
+    _use_builtins(kernel)
     dynamic = [v for v in module.globals.values() if v.address_space == _SHARED and " external " in v.text]
     used = [v for v in dynamic if any(_holds(i, v.name) for i in kernel.instructions())]
     if not used:
@@ -36,6 +57,262 @@ def adapt_kernel(module: ir.Module, kernel: ir.Function, shared: int | None) -> 
             instruction.incoming = [(_renamed(v, other, first), b) for v, b in instruction.incoming]
     kept = {name: v for name, v in module.globals.items() if v not in dynamic}
     return replace(module, globals={**kept, first: replace(used[0], nbytes=shared)})
+
+
+def _sort_pointers(function: ir.Function, variables: dict[str, ir.GlobalVariable]) -> None:
+    """Give the generic pointers of a flattened kernel the address spaces that they come from."""
+    constants = _name_variables(function, variables)
+    aliases = _conversions(function)
+    spaces = _spread(function, aliases, constants)
+    known = {name: space for name, space in spaces.items() if space not in (_TOP, _GENERIC)}
+    names = {name: _origin(name, aliases) for name in aliases if name in known}
+
+    def rewrite(text: str) -> str:
+        def typed(match: re.Match[str]) -> str:
+            name = match[2]
+            return f"{known[name]} {match[1]}{name}" if name in known else match[0]
+
+        return ir.substitute(_USE.sub(typed, text), lambda n: names.get(n, n))
+
+    for block in function.blocks.values():
+        kept = []
+        for instruction in block.instructions:
+            if instruction.result in names:
+                continue  # the conversion itself
+            instruction.text = rewrite(instruction.text)
+            instruction.incoming = [(names.get(v, v), label) for v, label in instruction.incoming]
+            if instruction.result in known:
+                instruction.type = known[instruction.result]
+                if instruction.opcode == "phi":
+                    instruction.text = f"phi {instruction.type}"
+            kept.append(instruction)
+        block.instructions = kept
+    _drop_unused(function, lambda i: i.opcode == "ptrtoint")
+
+
+def _name_variables(function: ir.Function, variables: dict[str, ir.GlobalVariable]) -> dict[str, list[str]]:
+    """Let variables, and constant places in them, stand where conversions of their addresses do.
+
+    Returns the spaces of the constants among which each phi chooses.
+    """
+    constants: dict[str, list[str]] = {}
+
+    def name(match: re.Match[str]) -> str:
+        variable = variables.get(match[2])
+        space = f"ptr addrspace({variable.address_space})" if variable else match[1]
+        return f"{space} {match[2]}"
+
+    def rewrite(text: str) -> str:
+        # The type before a converted address goes with it.
+        text = re.sub(rf"ptr addrspace\(4\) ({_VARIABLE.pattern})", r"\1", text)
+        text = _VARIABLE.sub(name, text)
+        while (changed := _OFFSET.sub(r"\2 \1", text)) != text:
+            text = changed
+        return text
+
+    for instruction in function.instructions():
+        instruction.text = rewrite(instruction.text)
+        if instruction.opcode == "phi":
+            found = [(rewrite(f"{_GENERIC} {value}"), label) for value, label in instruction.incoming]
+            instruction.incoming = [
+                (re.sub(r"^ptr addrspace\(\d\) ", "", value), label) for value, label in found
+            ]
+            constants[instruction.result or ""] = [
+                m[0] for v, _ in found if " @" in v and (m := re.match(r"ptr addrspace\(\d\)", v))
+            ]
+    return constants
+
+
+def _conversions(function: ir.Function) -> dict[str, tuple[str, str]]:
+    """Space and value that each conversion to a generic pointer starts from."""
+    integers: dict[str, tuple[str, str]] = {}
+    found: dict[str, tuple[str, str]] = {}
+    for instruction in function.instructions():
+        if instruction.result is None or not instruction.text:
+            continue
+        match = re.match(
+            rf"(ptrtoint|addrspacecast) (ptr(?: addrspace\(\d\))?) ({ir.LOCAL.pattern}) to", instruction.text
+        )
+        if match and match[1] == "ptrtoint":
+            integers[instruction.result] = (match[2], match[3])
+        elif match and instruction.type == _GENERIC:
+            found[instruction.result] = (match[2], match[3])
+        elif instruction.opcode == "inttoptr" and instruction.type == _GENERIC:
+            source = instruction.text.split()[2]
+            if source in integers and integers[source][0] != _GENERIC:
+                found[instruction.result] = integers[source]
+    return found
+
+
+def _origin(name: str, aliases: dict[str, tuple[str, str]]) -> str:
+    while name in aliases:
+        name = aliases[name][1]
+    return name
+
+
+def _spread(
+    function: ir.Function, aliases: dict[str, tuple[str, str]], constants: dict[str, list[str]]
+) -> dict[str, str]:
+    """Address space of each generic pointer that instructions make, as a type."""
+    spaces = {name: space for name, (space, _) in aliases.items()}
+    pending = [
+        i
+        for i in function.instructions()
+        if i.result and i.type == _GENERIC and i.result not in aliases and i.text
+    ]
+    spaces |= {i.result: _TOP for i in pending if i.result}
+    changed = True
+    while changed:
+        changed = False
+        for instruction in pending:
+            assert instruction.result is not None
+            space = _space(instruction, spaces, constants)
+            if space != spaces[instruction.result]:
+                spaces[instruction.result] = space
+                changed = True
+    return spaces
+
+
+def _space(instruction: ir.Instruction, spaces: dict[str, str], constants: dict[str, list[str]]) -> str:
+    """Address space of an instruction's result, from those of the pointers that it chooses from."""
+    if instruction.opcode == "getelementptr":
+        sources = re.findall(rf"(ptr(?: addrspace\(\d\))?) ({ir.LOCAL.pattern}|@|null)", instruction.text)[:1]
+    elif instruction.opcode == "select":
+        sources = re.findall(
+            rf"(ptr addrspace\(\d\)) ({ir.LOCAL.pattern}|@|null|getelementptr)", instruction.text
+        )
+    elif instruction.opcode == "phi":
+        sources = [(_GENERIC, v) for v, _ in instruction.incoming if v.startswith("%")]
+        sources += [(space, "@") for space in constants.get(instruction.result or "", [])]
+    elif instruction.opcode == "freeze":
+        sources = re.findall(rf"(ptr addrspace\(\d\)) ({ir.LOCAL.pattern})", instruction.text)
+    else:
+        return _GENERIC
+    found = set()
+    for type_, value in sources:
+        if value == "null":
+            continue
+        found.add(spaces.get(value, type_) if type_ == _GENERIC else type_)
+    found.discard(_TOP)
+    if not found:
+        return _TOP
+    return found.pop() if len(found) == 1 else _GENERIC
+
+
+def _drop_unused(function: ir.Function, may_go: Callable[[ir.Instruction], bool]) -> None:
+    """Remove instructions that rewriting has left without a use."""
+    while True:
+        used = {name for i in function.instructions() for name in i.uses()}
+        used |= {n for i in function.instructions() for v, _ in i.incoming for n in ir.LOCAL.findall(v)}
+        dropped = False
+        for block in function.blocks.values():
+            kept = [i for i in block.instructions if i.result in used or not i.text or not may_go(i)]
+            dropped |= len(kept) < len(block.instructions)
+            block.instructions = kept
+        if not dropped:
+            return
+
+
+def _use_builtins(function: ir.Function) -> None:
+    """Write what CUDA spells out as the one instruction that OpenCL C has for it."""
+    definitions = {i.result: i for i in function.instructions() if i.result}
+    for block in function.blocks.values():
+        rewritten: list[ir.Instruction] = []
+        for instruction in block.instructions:
+            if found := _global_builtin(instruction, definitions):
+                builtin, dimension, line = found
+                call = f"call spir_func i64 @_Z{len(builtin)}{builtin}j(i32 {dimension})"
+                name = f"{instruction.result}.cc.index"
+                rewritten.append(ir.Instruction(call, "call", "i64", name, line=line))
+                instruction.text, instruction.opcode = f"trunc i64 {name} to i32", "trunc"
+            elif instruction.opcode == "extractvalue" and instruction.text.endswith(", 0"):
+                source = definitions.get(instruction.text.removesuffix(", 0").split()[-1])
+                if source is not None and source.opcode == "cmpxchg":
+                    instruction.counted = False
+            rewritten.append(instruction)
+        block.instructions = rewritten
+    _drop_unused(
+        function, lambda i: i.opcode in ("mul", "trunc") or called_builtin(i) in _WORK_ITEM_FUNCTIONS
+    )
+    _compute_wide(function)
+
+
+def _compute_wide(function: ir.Function) -> None:
+    """Compute with ids before they are cut to 32 bits, as OpenCL C does, where they serve nothing else."""
+    definitions = {i.result: i for i in function.instructions() if i.result}
+    uses: Counter[str] = Counter()
+    for instruction in function.instructions():
+        uses.update(ir.LOCAL.findall(instruction.text))
+        uses.update(name for value, _ in instruction.incoming for name in ir.LOCAL.findall(value))
+    narrowed = {
+        name
+        for name, i in definitions.items()
+        if i.opcode == "trunc" and uses[name] == 1 and _index(i, definitions) != ("", "")
+    }
+    for block in function.blocks.values():
+        rewritten: list[ir.Instruction] = []
+        for instruction in block.instructions:
+            rewritten.append(instruction)
+            name = instruction.result
+            if name is None or instruction.type != "i32" or instruction.opcode not in ("add", "mul"):
+                continue
+            operands = _operands(instruction)
+            if not set(operands) <= narrowed or operands[0] == operands[1]:
+                continue
+            wide = [definitions[operand].text.split()[2] for operand in operands]
+            result = f"{name}.cc.wide"
+            text = f"{instruction.opcode} i64 {wide[0]}, {wide[1]}"
+            made = ir.Instruction(text, instruction.opcode, "i64", result, line=instruction.line)
+            definitions[result] = made
+            rewritten.insert(-1, made)
+            instruction.text, instruction.opcode = f"trunc i64 {result} to i32", "trunc"
+            if uses[name] == 1:
+                narrowed.add(name)
+        block.instructions = rewritten
+    _drop_unused(function, lambda i: i.opcode == "trunc")
+
+
+def _global_builtin(
+    instruction: ir.Instruction, definitions: dict[str, ir.Instruction]
+) -> tuple[str, str, int] | None:
+    """Builtin and dimension of a sum or product of ids and sizes; and its line."""
+    if instruction.type != "i32" or instruction.opcode not in ("add", "mul"):
+        return None
+    a, b = (definitions.get(v) for v in _operands(instruction))
+    if a is None or b is None:
+        return None
+    if instruction.opcode == "mul":
+        parts = {_index(a, definitions), _index(b, definitions)}
+        dimension = next(iter(parts))[1]
+        if parts == {("get_local_size", dimension), ("get_num_groups", dimension)}:
+            return "get_global_size", dimension, instruction.line
+        return None
+    for product, thread in ((a, b), (b, a)):
+        builtin, dimension = _index(thread, definitions)
+        if product.opcode != "mul" or builtin != "get_local_id":
+            continue
+        factors = [definitions.get(v) for v in _operands(product)]
+        if {_index(f, definitions) for f in factors} == {
+            ("get_group_id", dimension),
+            ("get_local_size", dimension),
+        }:
+            return "get_global_id", dimension, instruction.line
+    return None
+
+
+def _operands(instruction: ir.Instruction) -> tuple[str, str]:
+    first, second = ir.split_top_level(instruction.text)
+    return first.split()[-1], second
+
+
+def _index(instruction: ir.Instruction | None, definitions: dict[str, ir.Instruction]) -> tuple[str, str]:
+    """Name and dimension of the work-item function whose low half an instruction takes."""
+    if instruction is None or instruction.opcode != "trunc":
+        return "", ""
+    call = definitions.get(instruction.text.split()[2])
+    if call is None or (name := called_builtin(call)) not in _WORK_ITEM_FUNCTIONS:
+        return "", ""
+    return name, parse_call(call).arguments[0][1]
 
 
 def _holds(instruction: ir.Instruction, name: str) -> bool:

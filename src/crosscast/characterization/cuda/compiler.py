@@ -68,6 +68,7 @@ def _options(program: Program) -> list[str]:
         *("-nogpulib", "-nogpuinc", "-nostdinc", "-ffreestanding", "-fdeclspec", "-fuse-cuid=none"),
         *("-ferror-limit=0", "-ffp-contract=on", "-fno-discard-value-names", "-Wno-unused-value"),
         *("-Xclang", "-debug-info-kind=limited", "-Xclang", "-dwarf-version=5"),
+        *("-ivfsoverlay", str(INCLUDE_DIR / "headers.yaml")),
         *("-isystem", str(INCLUDE_DIR), "-isystem", str(toolchain.compiler_headers())),
         *(["-I", str(program.path.parent.absolute())] if program.path is not None else []),
         *_macros(program),

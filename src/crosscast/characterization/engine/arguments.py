@@ -15,6 +15,7 @@ import numpy.typing as npt
 from crosscast.characterization.builtins.images import pack_descriptor, sampler_bits
 from crosscast.characterization.engine.buffers import SharedBuffer, shared_buffer
 from crosscast.characterization.instrumentation import context
+from crosscast.characterization.scalars import SCALARS
 from crosscast.errors import LaunchError
 from crosscast.kernel import Argument, Image, Launch, Local, Parameter, Sampler
 
@@ -23,24 +24,10 @@ DATA_ADDRESS = 0x2000_0000_0000
 
 ARGUMENTS_ADDRESS = 0x1F00_0000_0000
 _GAP = 1 << 21
-_SCALARS = {
-    "char": ("iu", 1),
-    "uchar": ("iu", 1),
-    "unsigned char": ("iu", 1),
-    "bool": ("biu", 1),
-    "short": ("iu", 2),
-    "ushort": ("iu", 2),
-    "unsigned short": ("iu", 2),
-    "int": ("iu", 4),
-    "uint": ("iu", 4),
-    "unsigned int": ("iu", 4),
-    "long": ("iu", 8),
-    "ulong": ("iu", 8),
-    "unsigned long": ("iu", 8),
-    "half": ("f", 2),
-    "float": ("f", 4),
-    "double": ("f", 8),
+_SCALARS = {"bool": ("biu", 1)} | {
+    name: ("f" if scalar.kind == "f" else "iu", scalar.nbytes) for name, scalar in SCALARS.items()
 }
+_SCALARS |= {f"unsigned {name}": _SCALARS[name] for name in ("char", "short", "int", "long")}
 _ELEMENT = re.compile(r"((?:unsigned )?[a-z]+?)(\d*)(\**)$")
 
 

@@ -32,15 +32,12 @@ _LEVELS = {
     "reduction": "-O2",
     "results": "-O1",
     "histories": "-O2",
-    "groups": "-O2",
-    "spills": "-O2",
+    "threads": "-O1",
     "warps": "-O2",
     "collectives": "-O2",
     # On these no time depends but that of compiling them.
-    "threads": "-O0",
     "faults": "-O0",
     "printing": "-O0",
-    "pages": "-O0",
 }
 """Optimization of each unit, those that take longest to compile first."""
 

@@ -11,20 +11,10 @@ from crosscast.characterization.builtins import library
 from crosscast.characterization.builtins.access import Access
 from crosscast.characterization.builtins.mangling import parse
 from crosscast.characterization.instrumentation.inline import Call, parse_call
+from crosscast.characterization.scalars import SCALARS
 
 _ALIGN = re.compile(r"\balign (\d+)")
 _TRANSFERS = re.compile(r"llvm\.(memcpy|memmove|memset)\.")
-_LLVM_TYPES = {
-    "char": "i8",
-    "uchar": "i8",
-    "short": "i16",
-    "ushort": "i16",
-    "int": "i32",
-    "uint": "i32",
-    "half": "half",
-    "float": "float",
-    "double": "double",
-}
 
 
 @dataclass(frozen=True)
@@ -144,4 +134,4 @@ def async_element(symbol: str) -> int:
     assert declaration is not None
     element = declaration.parameters[0]
     count = 4 if element.width == 3 else element.width
-    return count * scalar_bytes(_LLVM_TYPES.get(element.base, "i64"))
+    return count * (SCALARS[element.base].nbytes if element.base in SCALARS else 8)

@@ -10,21 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crosscast.characterization.scalars import SCALARS
 from crosscast.errors import InputError
 
-SCALAR_DTYPES: dict[str, np.dtype[Any]] = {
-    "char": np.dtype(np.int8),
-    "uchar": np.dtype(np.uint8),
-    "short": np.dtype(np.int16),
-    "ushort": np.dtype(np.uint16),
-    "int": np.dtype(np.int32),
-    "uint": np.dtype(np.uint32),
-    "long": np.dtype(np.int64),
-    "ulong": np.dtype(np.uint64),
-    "half": np.dtype(np.float16),
-    "float": np.dtype(np.float32),
-    "double": np.dtype(np.float64),
-}
+SCALAR_DTYPES = {name: np.dtype(f"{scalar.kind}{scalar.nbytes}") for name, scalar in SCALARS.items()}
 """NumPy type of each scalar type."""
 
 _WIDTHS = (1, 2, 3, 4, 8, 16)

@@ -194,12 +194,9 @@ void cc_fold_cell(struct history *, const u8 *cell, u64 n);
 void cc_lead_outcome(struct context *, u32 branch, u32 bit);
 void cc_fold_lead(struct context *, u64 n);
 
-/* spills.c */
+/* accesses.c: counters that become too large */
 u64 cc_spill(struct context *, u8 *counter, u32 granule);
 void cc_guard_counters(struct context *);
-
-/* groups.c */
-void cc_run_groups(struct context *);
 
 /* A slice computes, for a work-item of a row or plane: whether it got to some accesses, bits of the comparisons
  * on its way, the addresses, and values that must change evenly. */
@@ -244,7 +241,7 @@ void cc_combine(u64 *values, u64 stride, u64 n, u64 members, u32 type, u32 how, 
 /* printing.c */
 void cc_printf(struct context *, u32 call, u8 *record, u64 n);
 
-/* pages.c */
+/* results.c */
 enum { WINDOWS = 16 };
 struct window {
   u64 first, known;
@@ -257,14 +254,12 @@ struct pages {
 void cc_open_pages(struct pages *);
 int cc_touched(struct pages *, u64 number, u64 address);
 void cc_close_pages(struct pages *);
+void cc_reduce_share(struct context *);
+void cc_write_results(struct context *, struct job *);
 
 /* reduction.c */
 void cc_refuse_outside(struct context *, struct job *, struct pages *);
 u64 cc_reduce(struct context *, struct job *, struct levels *, struct pages *);
-
-/* results.c */
-void cc_reduce_share(struct context *);
-void cc_write_results(struct context *, struct job *);
 
 #pragma GCC visibility pop
 

@@ -1,1 +1,0 @@
-/* All of it stands in crosscast_cuda.h, which is always included. */
