@@ -77,7 +77,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "simulate": ["simulate", "policies", str(EXAMPLES / "made-cluster.swf"), "--users"],
     }
     for name, words in commands.items():
-        answer_of(*words, "--html", str(made / f"{name}.html"))
+        found = answer_of(*words, "--html", str(made / f"{name}.html"))
+        (made / f"{name}.answer").write_text(json.dumps(found))
     words = ["characterize", str(EXAMPLES / "vecadd.toml"), "--html", str(made / "characterize.html")]
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         assert main(words) == 0
@@ -154,6 +155,32 @@ def test_numbers_on_the_page_are_those_of_json(browser: Any, folder: Path, forec
         warning = page.locator(".warnings").inner_text()
         assert all(each in warning for each in forecast["warnings"])
         assert "crosscast predict" in page.locator("footer").inner_text()
+
+
+def values_in(page: Any) -> list[list[float]]:
+    """Values of the numbers of the first table, row by row."""
+    rows = page.locator("table").first.locator("tbody tr").all()
+    return [[float(each.get_attribute("data-v")) for each in row.locator("td[data-v]").all()] for row in rows]
+
+
+def test_schedules_and_slowdowns_are_those_of_json(browser: Any, folder: Path) -> None:
+    with opened(browser, folder / "simulate.html") as page:
+        (found,) = json.loads((folder / "simulate.answer").read_text())["results"]
+        names = "makespan_s average_bounded_slowdown mean_wait_s median_wait_s wait_p95_s utilisation".split()
+        assert values_in(page)[0][:6] == [found[name] for name in names]
+    with opened(browser, folder / "colocate.html") as page:
+        (mix,) = json.loads((folder / "colocate.answer").read_text())["shared"]
+        assert values_in(page) == [[each["slowdown"]["value"]] for each in mix["jobs"]]
+
+
+def test_a_choice_is_that_of_json(browser: Any, folder: Path) -> None:
+    chosen = json.loads((folder / "choose.answer").read_text())["choices"]
+    with opened(browser, folder / "choose.html") as page:
+        rows = page.locator("tbody tr.bold").all()
+        shown = [[cell.inner_text() for cell in row.locator("th, td").all()] for row in rows]
+        assert [(row[0], row[4]) for row in shown] == [
+            (each["configuration"]["device"], f"{each['power_w']:.1f}") for each in chosen
+        ]
 
 
 def names_in(page: Any) -> list[str]:

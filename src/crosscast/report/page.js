@@ -145,7 +145,9 @@
   });
   const tip = make("div", { className: "tip", hidden: true });
   tip.setAttribute("role", "status");
-  document.body.append(tip);
+  const spot = make("div", { className: "spot", hidden: true });
+  const hide = () => { tip.hidden = spot.hidden = true; };
+  document.body.append(tip, spot);
   for (const image of all("img[data-marks]")) {
     const marks = JSON.parse(image.dataset.marks);
     const region = image.closest(".wide");
@@ -155,8 +157,9 @@
       const [x, y, text] = marks[number];
       const box = image.getBoundingClientRect();
       tip.textContent = text;
-      tip.hidden = false;
+      tip.hidden = spot.hidden = false;
       const left = box.left + (x / 1e4) * box.width, top = box.top + (y / 1e4) * box.height;
+      Object.assign(spot.style, { left: `${left}px`, top: `${top}px` });
       tip.style.left = `${Math.max(4, Math.min(left + 10, document.documentElement.clientWidth - tip.offsetWidth - 4))}px`;
       tip.style.top = `${Math.max(4, top - tip.offsetHeight - 10)}px`;
     };
@@ -167,14 +170,14 @@
         const far = (box.left + (x / 1e4) * box.width - event.clientX) ** 2 + (box.top + (y / 1e4) * box.height - event.clientY) ** 2;
         if (far < least) [best, least] = [number, far];
       });
-      if (best < 0) tip.hidden = true;
+      if (best < 0) hide();
       else if (best !== current || tip.hidden) tell(best);
     });
-    image.addEventListener("pointerleave", () => { tip.hidden = true; });
-    region.addEventListener("blur", () => { tip.hidden = true; });
+    image.addEventListener("pointerleave", hide);
+    region.addEventListener("blur", hide);
     region.addEventListener("keydown", (event) => {
       const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-      if (event.key === "Escape") tip.hidden = true;
+      if (event.key === "Escape") hide();
       if (!step) return;
       event.preventDefault();
       const next = (current + step + marks.length) % marks.length;
