@@ -23,7 +23,7 @@ from crosscast.cli.options import (
     names_in,
     tell,
 )
-from crosscast.cli.running import LabelStatus, TaskStatus, print_outcome
+from crosscast.cli.running import LabelStatus, TaskStatus, confirm, print_outcome
 
 if TYPE_CHECKING:
     from crosscast.measure.opencl import OpenCLDevice
@@ -120,7 +120,7 @@ def campaign(
     if max(wanted for wanted, _ in plan.mix_counts.values()) > _MANY_MIXES:
         tell(f"crosscast: --most-mixes {_FEWER_MIXES} measures a random sample of so many of each size")
     with TaskStatus() as status:
-        outcome = run_corun_campaign(plan, out, status)
+        outcome = run_corun_campaign(plan, out, status, confirm)
     print_outcome(outcome)
     if json:
         print(json_format.dumps(outcome.to_dict(), allow_nan=False))

@@ -9,7 +9,7 @@ import cyclopts
 
 from crosscast.cli.dataset_import import app as imports
 from crosscast.cli.options import OUTPUT, Output, Whole, check_place, dataset_named, names_in, tell
-from crosscast.cli.running import TaskStatus, print_outcome
+from crosscast.cli.running import TaskStatus, announce, print_outcome
 from crosscast.errors import InputError
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def build(
         seed=seed,
     )
     with TaskStatus() as status:
-        outcome = build_dataset(plan, out, status)
+        outcome = build_dataset(plan, out, status, announce)
     print_outcome(outcome)
     description = describe(read_dataset(out))
     output.show(description.to_dict, lambda: description_report(description))

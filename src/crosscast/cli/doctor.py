@@ -15,6 +15,7 @@ from crosscast.cli.options import OUTPUT, Output
 from crosscast.data.files import is_writable
 from crosscast.environment import facts, version_of
 from crosscast.errors import CrosscastError, EnvironmentFault
+from crosscast.units import format_seconds
 
 if TYPE_CHECKING:
     from crosscast.report.document import Report
@@ -163,6 +164,25 @@ def _models() -> Iterator[Finding]:
     yield Finding("models", "ok", f"{len(names)}: {', '.join(names)}")
 
 
+def _durations() -> Iterator[Finding]:
+    """How long the main commands take here: a forecast is made, the rest follows from its settings."""
+    import numpy as np
+
+    from crosscast.measure.campaign import suite_s
+
+    began = time.perf_counter()
+    kernel = crosscast.Kernel.from_source("kernel void g(global float *x) { x[get_global_id(0)] *= 3; }", "g")
+    profile = crosscast.characterize(kernel, global_size=64, args=[np.zeros(64, dtype=np.float32)])
+    crosscast.predict(profile)
+    seconds = time.perf_counter() - began
+    yield Finding(
+        "durations",
+        "ok",
+        f"predict {seconds:.1f} s for a small kernel, calibrate 2 to 3 min, dataset build of the suite "
+        f"{format_seconds(round(suite_s(2)))} a device at two sizes",
+    )
+
+
 def _load() -> Iterator[Finding]:
     from crosscast.measure.host_state import doubts
 
@@ -170,4 +190,4 @@ def _load() -> Iterator[Finding]:
     yield Finding("load", "warning" if found else "ok", found[0] if found else "nothing else runs")
 
 
-_CHECKS = (_crosscast, _compiler, _models, _cache, _extras, _opencl, _sensors, _load)
+_CHECKS = (_crosscast, _compiler, _models, _cache, _extras, _opencl, _sensors, _durations, _load)

@@ -148,6 +148,38 @@ class LaunchesStatus(StatusLine):
         return f"{format_count(self._done)} of {format_count(self._total)} launches, {left}"
 
 
+_LONG_S = 30.0
+_MANY = 1000
+"""Tasks that a person is asked about before they begin."""
+
+
+def announce(tasks: int, seconds: float) -> None:
+    """Say how long a campaign will take, and `confirm` it."""
+    if seconds >= _LONG_S:
+        print(
+            f"crosscast: {format_count(tasks)} tasks, roughly {format_seconds(round(seconds))}",
+            file=sys.stderr,
+        )
+    confirm(tasks, seconds)
+
+
+def confirm(tasks: int, _: float) -> None:
+    """Ask whether to begin a campaign of thousands of tasks, on a terminal.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If the answer is no, as if it had been interrupted at once.
+    """
+    if tasks < _MANY or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return
+    print(
+        "Begin? It can be interrupted and goes on where it was. [y/N] ", end="", file=sys.stderr, flush=True
+    )
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise KeyboardInterrupt
+
+
 def run_launch(launch: Launch, invocation: int, options: run.Options) -> Profile:
     """Characterize the launch of this number; how far it is shows on standard error."""
     # Imported here: `--help` needs no NumPy.

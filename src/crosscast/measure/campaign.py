@@ -31,6 +31,7 @@ from crosscast.measure.sensors import open_sensor
 from crosscast.measure.session import session_row
 from crosscast.measure.subjects import Identity, Settings, SuiteProblem, fitted, identity
 from crosscast.suite.application import Application, Caches, working_set
+from crosscast.suite.registry import names
 from crosscast.units import format_count
 
 Say = Callable[[str], None]
@@ -102,17 +103,23 @@ class Outcome:
         return {"done": self.done, "kept": self.kept, "failed": failed, "notes": self.notes}
 
 
+Begin = Callable[[int, float], None]
+"""Hears how many tasks are to be done, and how many seconds that will take."""
+
+
 def run(
     tasks: Callable[[Dataset, Outcome], Sequence[Task]],
     folder: Path,
     report: Callable[[State], None] = lambda state: None,
     last: Callable[[Say], None] = lambda say: None,
     settle: Callable[[Dataset], Dataset] | None = None,
+    begin: Begin = lambda tasks, seconds: None,
 ) -> Outcome:
     """Do all tasks that the dataset of a folder lacks, and put what they give into its tables.
 
-    `tasks` makes them for what the folder holds; notes go to the outcome. `last` is
-    done at the end; `settle` makes the tables of what was measured.
+    `tasks` makes them for what the folder holds; notes go to the outcome. `begin` hears first how many are to
+    be done, and how long that will take; `last` is done at the end; `settle` makes the tables of what was
+    measured.
     """
     with locked(folder):
         outcome = Outcome()
@@ -121,6 +128,7 @@ def run(
         total = len(all_tasks)
         outcome.kept = total - len(todo)
         took: dict[str, list[float]] = {}
+        begin(len(todo), _left_s(todo, took))
         for number, task in enumerate(todo):
 
             def say(label: str, number: int = number) -> None:
@@ -249,12 +257,17 @@ class Plan:
         return SuiteProblem(name, size, fitted(self.applications[name], nbytes), self.seed, nbytes)
 
 
-def build(plan: Plan, folder: Path, report: Callable[[State], None] = lambda state: None) -> Outcome:
+def build(
+    plan: Plan,
+    folder: Path,
+    report: Callable[[State], None] = lambda state: None,
+    begin: Begin = lambda tasks, seconds: None,
+) -> Outcome:
     """Do all that a dataset lacks of a plan."""
     for device in plan.devices:
         # One that does not work would fail in every process.
         open_sensor(plan.settings.sensor, device.type, device.pci_bus_id)
-    return run(lambda dataset, outcome: tasks(plan, dataset, outcome), folder, report)
+    return run(lambda dataset, outcome: tasks(plan, dataset, outcome), folder, report, begin=begin)
 
 
 def tasks(plan: Plan, dataset: Dataset, outcome: Outcome) -> list[Task]:
@@ -292,6 +305,12 @@ def tasks(plan: Plan, dataset: Dataset, outcome: Outcome) -> list[Task]:
             "in another folder"
         )
     return found
+
+
+def suite_s(sizes: int) -> float:
+    """Seconds that it takes to characterize the suite at so many sizes, and measure it on a device."""
+    per_application = _CHARACTERIZE_S + _MEASURE_S + Settings().min_time_s
+    return _DESCRIBE_S + sizes * len(names()) * per_application
 
 
 def _characterize(plan: Plan, application: str, problem: SuiteProblem, is_done: bool) -> Task:

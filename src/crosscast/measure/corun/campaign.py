@@ -23,6 +23,7 @@ from crosscast.data.table import notes_of, table_of
 from crosscast.errors import CrosscastError, InputError
 from crosscast.measure import host_state
 from crosscast.measure.campaign import (
+    Begin,
     Outcome,
     PartFailure,
     Rows,
@@ -177,7 +178,10 @@ class CoRunPlan:
 
 
 def run_corun_campaign(
-    plan: CoRunPlan, folder: Path, report: Callable[[State], None] = lambda state: None
+    plan: CoRunPlan,
+    folder: Path,
+    report: Callable[[State], None] = lambda state: None,
+    begin: Begin = lambda tasks, seconds: None,
 ) -> Outcome:
     """Do all that a dataset lacks of a plan: applications alone first, then mixes.
 
@@ -187,7 +191,7 @@ def run_corun_campaign(
     """
     with ExitStack() as crews:
         measuring = _Measuring(plan, crews)
-        return run(measuring.tasks, folder, report, measuring.tell_of_drift, settled)
+        return run(measuring.tasks, folder, report, measuring.tell_of_drift, settled, begin)
 
 
 class _Measuring:

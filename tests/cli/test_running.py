@@ -1,0 +1,56 @@
+"""What is said and asked before a long campaign begins."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from crosscast.cli.running import announce, confirm
+
+
+class Terminal(io.StringIO):
+    """Text as if it were typed on a terminal, or shown there."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    stream = Terminal()
+    monkeypatch.setattr("sys.stderr", stream)
+    return stream
+
+
+def test_a_long_campaign_says_how_long_and_a_short_one_nothing(shown: Terminal) -> None:
+    announce(3, 9.0)
+    assert not shown.getvalue()
+    announce(30, 125.4)
+    assert shown.getvalue() == "crosscast: 30 tasks, roughly 2 min 5 s\n"
+
+
+@pytest.mark.parametrize("answer", ["y\n", "Yes\n"])
+def test_thousands_of_tasks_are_asked_about(
+    shown: Terminal, monkeypatch: pytest.MonkeyPatch, answer: str
+) -> None:
+    monkeypatch.setattr("sys.stdin", Terminal(answer))
+    confirm(4495, 1e4)
+    assert shown.getvalue().endswith("[y/N] ")
+
+
+@pytest.mark.parametrize("answer", ["", "\n", "n\n", "maybe\n"])
+def test_no_answer_but_yes_begins(shown: Terminal, monkeypatch: pytest.MonkeyPatch, answer: str) -> None:
+    monkeypatch.setattr("sys.stdin", Terminal(answer))
+    with pytest.raises(KeyboardInterrupt):
+        announce(4495, 1e4)
+
+
+def test_nobody_is_asked_about_few_tasks_or_away_from_a_terminal(
+    shown: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", Terminal("n\n"))
+    confirm(999, 1e6)
+    monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
+    confirm(4495, 1e6)
+    assert not shown.getvalue()
