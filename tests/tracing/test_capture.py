@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import crosscast
 from crosscast.characterization import characterize
 from crosscast.cli import main
 from crosscast.errors import EnvironmentFault, InputError, UnsupportedError
@@ -227,6 +228,12 @@ def test_the_commands_take_a_trace(tmp_path: Path, capfd: pytest.CaptureFixture[
     capfd.readouterr()
     assert main(["predict", str(folder), "--devices", "gtx1080", "--json"]) == 0
     assert "gtx1080" in capfd.readouterr().out
+    made = tmp_path / "dataset"
+    assert main(["dataset", "build", "--from", str(folder), "--out", str(made)]) == 0
+    dataset = crosscast.read_dataset(made)
+    assert dataset.profiles.num_rows == dataset.records.num_rows == len(told["kernels"])
+    assert main(["dataset", "build", "--from", str(folder), "--out", str(made)]) == 2
+    assert crosscast.join(dataset).num_rows == len(told["kernels"])
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import cyclopts
+from cyclopts import Parameter
 
 from crosscast.cli.dataset_import import app as imports
 from crosscast.cli.options import OUTPUT, Output, Whole, check_place, dataset_named, names_in, tell
@@ -33,6 +34,7 @@ def build(
     seed: Whole = 0,
     sensor: str = "auto",
     timeout: float = 600.0,
+    trace: Annotated[Path | None, Parameter(name="--from")] = None,
     output: Output = OUTPUT,
 ) -> int:
     """Characterize and measure applications of the suite, into a dataset.
@@ -69,8 +71,12 @@ def build(
         Energy sensor: `auto`, `none`, `rapl`, `nvml` or `replay:PATH`.
     timeout
         Time limit of a process, in seconds.
+    trace
+        Take a recorded program (`crosscast capture`) instead, with the times that its device measured.
     """
     output.check()
+    if trace is not None:
+        return _of_trace(trace, out, output)
     # Imported here: `--help` needs no OpenCL and no pyarrow.
     from crosscast.measure.subjects import expect_installed
     from crosscast.suite.registry import selected
@@ -105,6 +111,38 @@ def build(
     description = describe(read_dataset(out))
     output.show(description.to_dict, lambda: description_report(description))
     return _FAILED if outcome.failures else 0
+
+
+def _of_trace(trace: Path, out: Path, output: Output) -> int:
+    """A dataset of a recorded program; each class of launches that cannot be run again is told."""
+    from crosscast.characterization.run import Options
+    from crosscast.cli.running import run_launch
+    from crosscast.data.dataset import write_dataset
+    from crosscast.data.description import describe
+    from crosscast.data.files import locked
+    from crosscast.report.dataset import description_report
+    from crosscast.tracing.dataset import dataset_of
+    from crosscast.tracing.summary import Trace, replayed, summary_of
+
+    _check_new(out)
+    summary = summary_of(Trace(trace))
+    found = replayed(summary, lambda launch, number: run_launch(launch, number, Options()))
+    dataset = dataset_of(summary, found)
+    with locked(out):
+        write_dataset(dataset, out)
+    for each, one in zip(summary.classes, found, strict=True):
+        if one.profile is None:
+            tell(f"crosscast: note: {each.kernel} {each.size_label} is left out: {one.refused}")
+    description = describe(dataset)
+    output.show(description.to_dict, lambda: description_report(description))
+    return 0
+
+
+def _check_new(out: Path) -> None:
+    """Refuse a folder with something in it."""
+    check_place("--out", out)
+    if out.is_dir() and any(out.iterdir()):
+        raise InputError(f"--out: expected a new or empty folder, found {out} with files")
 
 
 def _caches(fit: str) -> Caches:
@@ -143,9 +181,7 @@ def merge(folder: Path, /, *more: Path, out: Path, output: Output = OUTPUT) -> N
     from crosscast.report.dataset import description_report
 
     output.check()
-    check_place("--out", out)
-    if out.is_dir() and any(out.iterdir()):
-        raise InputError(f"--out: expected a new or empty folder, found {out} with files")
+    _check_new(out)
     found = merged([read_dataset(each) for each in (folder, *more)], str(out))
     with locked(out):
         write_dataset(found, out)

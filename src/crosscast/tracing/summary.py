@@ -105,6 +105,12 @@ class LaunchClass:
         return len(self.rows)
 
     @property
+    def undisturbed(self) -> list[tuple[Process, int]]:
+        """Timed launches: those whose memory was not read, if there are any, as reading disturbs times."""
+        timed = [(process, row) for process, row in self.rows if np.isfinite(process.seconds[row])]
+        return [(process, row) for process, row in timed if row not in process.kept] or timed
+
+    @property
     def size_label(self) -> str:
         """Sizes for people, such as ``512x512/8x8``."""
         extent, local = ("x".join(map(str, each)) for each in self.sizes[:2])
@@ -222,15 +228,13 @@ def _shape(process: Process, arg: Any) -> Any:
 
 
 def _class(key: Any, rows: list[tuple[Process, int]], kept: list[tuple[Process, int]]) -> LaunchClass:
-    """A class of launches; where memory was copied, the time is that of the others if there are any."""
-    undisturbed = [process.seconds[row] for process, row in rows if row not in process.kept]
-    all_times = np.array([process.seconds[row] for process, row in rows])
-    times = np.array(undisturbed) if np.isfinite(undisturbed).any() else all_times
-    known = times[np.isfinite(times)]
-    median = float(np.median(known)) if known.size else None
-    seconds = float(known.sum()) + (len(rows) - known.size) * (median or 0.0)
     name, _, sizes, device, _ = key
-    return LaunchClass(name, sizes, device, rows, kept, seconds, median, int(np.isfinite(all_times).sum()))
+    bare = LaunchClass(name, sizes, device, rows, kept, 0.0, None, 0)
+    times = [process.seconds[row] for process, row in bare.undisturbed]
+    timed = sum(bool(np.isfinite(process.seconds[row])) for process, row in rows)
+    median = float(np.median(times)) if times else None
+    seconds = float(sum(times)) + (len(rows) - len(times)) * (median or 0.0)
+    return replace(bare, seconds=seconds, median_s=median, timed=timed)
 
 
 def _transfers(processes: Iterable[Process]) -> list[Transfers]:

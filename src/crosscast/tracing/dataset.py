@@ -1,0 +1,108 @@
+"""A dataset of a recorded program: profiles of its kernels, and the times that the device measured."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from crosscast.data.dataset import Dataset
+from crosscast.data.profiles import PROFILES, to_row
+from crosscast.data.schema import DEVICES, RECORDS, SESSIONS
+from crosscast.data.table import table_of
+from crosscast.errors import InputError
+from crosscast.tracing.summary import LaunchClass, Replayed, Summary
+from crosscast.tracing.trace import Queue
+
+__all__ = ["dataset_of"]
+
+_TYPES = {2: "cpu", 4: "gpu", 8: "accelerator"}
+"""Types of devices, as OpenCL numbers them."""
+
+
+def dataset_of(summary: Summary, replayed: Sequence[Replayed]) -> Dataset:
+    """Make a dataset: an entry for each class of launches that has a profile and times.
+
+    A problem size is the sizes of a launch; where launches of a kernel differ in the sizes of memory alone,
+    the second is marked ``#2``.
+
+    Raises
+    ------
+    InputError
+        If there is no such class.
+    """
+    pairs = [
+        (each, size, found)
+        for each, size, found in zip(summary.classes, _labels(summary), replayed, strict=True)
+        if found.profile and each.timed
+    ]
+    if not pairs:
+        reason = next((each.refused for each in replayed if each.refused), "no launch was timed")
+        raise InputError(
+            f"{summary.trace.folder}: expected kernels with a profile and times, found none: {reason}"
+        )
+    queues = {queue.device: queue for process, _ in _rows(pairs) for queue in process.queues.values()}
+    profiles = [replace(found.profile, size=size, invocation=0) for _, size, found in pairs if found.profile]
+    sessions: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for each, size, _ in pairs:
+        sessions[size, key_of(each.device)].append(each.kernel)
+    return Dataset(
+        str(summary.trace.folder),
+        devices=table_of(DEVICES, [_device(queue) for queue in queues.values()]),
+        profiles=table_of(PROFILES, map(to_row, profiles)),
+        records=table_of(RECORDS, [_record(summary, each, size) for each, size, _ in pairs]),
+        sessions=table_of(
+            SESSIONS,
+            [
+                {**_place(summary, *place), "kernels": kernels, "runs": 1}
+                for place, kernels in sessions.items()
+            ],
+        ),
+    )
+
+
+def key_of(device: str) -> str:
+    """Key of a device in tables, from the name that its driver gives."""
+    return re.sub(r"[^a-z0-9]+", "-", device.lower()).strip("-")
+
+
+def _labels(summary: Summary) -> Iterator[str]:
+    seen: dict[tuple[str, str, str], int] = defaultdict(int)
+    for each in summary.classes:
+        place = each.kernel, each.size_label, each.device
+        seen[place] += 1
+        yield each.size_label if seen[place] == 1 else f"{each.size_label} #{seen[place]}"
+
+
+def _rows(pairs: Sequence[tuple[LaunchClass, str, Replayed]]) -> Iterator[tuple[Any, int]]:
+    for each, _, _ in pairs:
+        yield from each.rows
+
+
+def _place(summary: Summary, size: str, device: str) -> dict[str, Any]:
+    return {
+        "application": summary.application,
+        "size": size,
+        "device": device,
+        "configuration": {},
+        "repeat": 0,
+    }
+
+
+def _record(summary: Summary, each: LaunchClass, size: str) -> dict[str, Any]:
+    times = [float(process.seconds[row]) for process, row in each.undisturbed]
+    place = _place(summary, size, key_of(each.device))
+    return {**place, "kernel": each.kernel, "run": 0, "invocations": each.count, "time_s": times}
+
+
+def _device(queue: Queue) -> dict[str, Any]:
+    facts = {
+        "name": queue.device,
+        "vendor": queue.vendor,
+        "type": _TYPES.get(queue.device_type & 14, "accelerator"),
+        "platform": queue.version,
+        "driver": queue.driver,
+    }
+    return {"device": key_of(queue.device), **facts, "sources": dict.fromkeys(facts, "OpenCL")}
