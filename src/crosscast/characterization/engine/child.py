@@ -23,14 +23,14 @@ import numpy.typing as npt
 from crosscast.characterization.engine import workers
 from crosscast.characterization.engine.arguments import ARGUMENTS_ADDRESS, Memory, Placed
 from crosscast.characterization.engine.buffers import memory_file
+from crosscast.characterization.engine.header import CONSTANTS, Region, words
 from crosscast.characterization.engine.printing import printed
 from crosscast.characterization.instrumentation.instrumented import Instrumented
 from crosscast.characterization.options import MOST_THREADS, Options, Progress
 from crosscast.errors import CrosscastError, EnvironmentFault, KernelFault, KernelTimeout, UnsupportedError
 from crosscast.kernel import Launch
 
-_BUFFER, _LOCAL, _IMAGE = 0, 2, 3
-"""Places of memory, as the runtime numbers them; the program's variables are 1."""
+_BUFFER, _LOCAL, _IMAGE = (CONSTANTS[name] for name in ("BUFFER", "LOCAL", "IMAGE"))
 
 
 def three(sizes: tuple[int, ...], filler: int) -> tuple[int, int, int]:
@@ -67,6 +67,7 @@ def describe_job(launch: Launch, memory: Memory, made: Instrumented, threads: in
         "in_memory": made.in_memory,
         "weights": made.access_weights(),
         "words": _words(launch, made),
+        "order": words("job"),
     }
 
 
@@ -91,32 +92,26 @@ def _words(launch: Launch, made: Instrumented) -> dict[str, int]:
     }
 
 
-def _regions(launch: Launch, memory: Memory, made: Instrumented) -> list[list[int]]:
-    """Regions of buffers, images and local memory: start, size, granule, place, and five flags.
-
-    The flags: it is constant memory, it is read-only, the order of accesses does not matter, some accesses
-    are not recorded as rows; what accesses do that are counted in small counters.
-    """
+def _regions(launch: Launch, memory: Memory, made: Instrumented) -> list[Region]:
+    """Regions of buffers, images and local memory."""
     found = []
     for placed in memory.placed:
         start, nbytes, position = placed.address, placed.shared.nbytes, placed.position
         if placed.place == "image":
-            found.append([start, nbytes, placed.shared.data.itemsize, _IMAGE, 0, 0, 0, 1, 0])
+            found.append(Region(start, nbytes, placed.shared.data.itemsize, _IMAGE))
             continue
-        flags = (
-            made.is_constant(position),
-            position in launch.read_only,
-            made.commutes(position),
-            made.is_counted(position),
-            made.scattered.get(made.parameters[position].name, 0),
-        )
-        found.append([start, nbytes, made.parameter_granule(position), _BUFFER, *map(int, flags)])
+        flags = (made.is_constant(position), position in launch.read_only, made.commutes(position))
+        counted = made.is_counted(position), made.scattered.get(made.parameters[position].name, 0)
+        granule = made.parameter_granule(position)
+        found.append(Region(start, nbytes, granule, _BUFFER, *map(int, (*flags, *counted))))
     for position, offset, nbytes in memory.locals:
-        found.append([offset, nbytes, made.parameter_granule(position), _LOCAL, 0, 0, 0, 1, 0])
+        found.append(Region(offset, nbytes, made.parameter_granule(position), _LOCAL))
     return [*found, *made.local_regions()]
 
 
-_SIGNAL, _BOUNDS, _DIVERGED, _STACK, _NO_MEMORY, _LANES_MISSING, _ASSERTION, _OUTSIDE = range(1, 9)
+_BOUNDS, _DIVERGED, _STACK, _NO_MEMORY, _LANES_MISSING, _ASSERTION, _OUTSIDE = (
+    CONSTANTS[name] for name in "BOUNDS DIVERGED STACK NO_MEMORY LANES_MISSING ASSERTION OUTSIDE".split()
+)
 _NEAR = 1 << 21
 _FAR = 1 << 40
 _NO_ADDRESS = 1 << 63
@@ -139,7 +134,9 @@ class Fault:
     @classmethod
     def from_words(cls, words: Sequence[int]) -> Fault:
         """Read the status page's words."""
-        return cls(words[1], words[2], words[3], tuple(words[4:7]), words[7], words[8], (words[9], words[10]))
+        first = CONSTANTS["S_FAULT"]
+        kind, signal_, address, x, y, z, site, item, a, b = words[first : CONSTANTS["S_B"] + 1]
+        return cls(kind, signal_, address, (x, y, z), site, item, (a, b))
 
 
 def explain(fault: Fault, launch: Launch, memory: Memory, made: Instrumented) -> str:
@@ -265,10 +262,12 @@ def _outside(distance: int, nbytes: int) -> int:
 
 
 _REPORT_S = 0.2
-_STATUS_WORDS = 16
+_STATUS_WORDS = CONSTANTS["S_DONE"]
 _WORDS_A_THREAD = 8
 _STATUS_BYTES = 8 * (_STATUS_WORDS + _WORDS_A_THREAD * MOST_THREADS)
-_FAULT, _RUN_NS, _REDUCE_NS, _OVERFLOW, _CPU_NS, _REDUCE_CPU_NS = 1, 11, 12, 13, 14, 15
+_FAULT, _RUN_NS, _REDUCE_NS, _OVERFLOW, _CPU_NS, _REDUCE_CPU_NS = (
+    CONSTANTS[f"S_{name}"] for name in "FAULT RUN_NS REDUCE_NS OVERFLOW CPU_NS REDUCE_CPU_NS".split()
+)
 """Words of the status page."""
 
 

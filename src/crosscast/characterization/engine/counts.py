@@ -9,15 +9,18 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from crosscast.characterization.engine.header import CONSTANTS
 from crosscast.characterization.instrumentation.block_costs import Tally
 from crosscast.characterization.instrumentation.instrumented import Instrumented
 
-ADDRESS_LEVELS = 11
+ADDRESS_LEVELS = CONSTANTS["LEVELS"]
 """Addresses are told apart with 0 to 10 of their lowest bits skipped."""
 
-_COUNTERS, _TOTALS, _PIECES, _HISTORIES, _DYNAMIC, _UNIQUE = range(1, 7)
-"""Kinds of records, as the runtime numbers them; what is left are addresses by level."""
-_SEQUENCES = 1 << 18
+_COUNTERS, _TOTALS, _PIECES, _HISTORIES, _DYNAMIC, _UNIQUE = (
+    CONSTANTS[name] for name in "COUNTERS TOTALS PIECES HISTORIES DYNAMIC UNIQUE".split()
+)
+"""Kinds of records; what is left are addresses by level."""
+_SEQUENCES = CONSTANTS["TABLE"]
 """Sequences of up to 17 outcomes behind a leading 1."""
 _SPACES = ("global", "constant", "local")
 

@@ -30,11 +30,6 @@ _HUGE_PAGE = 1 << 21
 # Data and counters must not stand at the same distance from a page boundary: the processor would
 # take a load for one that depends on the store before it.
 _COUNTER_OFFSET = 5 * _PAGE + 9 * 64
-_JOB = (
-    "threads regions n_regions status result_fd print_fd dims global0 global1 global2 local0 local1 local2 "
-    "offset0 offset1 offset2 groups0 groups1 groups2 args shifts locals local_bytes private_bytes "
-    "live_bytes histories rows counters in_memory n_in_memory weights several published next_group next_share"
-).split()
 _CANNOT_MAP = 6
 _FAILED = 1
 
@@ -68,7 +63,7 @@ def _words(values: list[int]) -> Any:
 def _variables(library: Any, variables: list[tuple[str, list[int]]]) -> list[list[int]]:
     """Regions of the program's variables, where the library was loaded."""
     found = []
-    for name, rest in variables:
+    for name, (_, *rest) in variables:
         try:
             address = ctypes.addressof(ctypes.c_char.in_dll(library, name))
         except ValueError:  # nothing uses it
@@ -156,7 +151,7 @@ def _run(job: dict[str, Any], own: dict[int, int]) -> int:
         next_share=0,
     )
     _limit_memory(job)
-    packed = _words([values[name] for name in _JOB])
+    packed = _words([values[name] for name in job["order"]])
     return int(library.cc_run(packed))
 
 

@@ -1,7 +1,6 @@
-"""Layout of the memory that generated code and the runtime share; `runtime/runtime.h` mirrors it.
+"""Layout of the memory that generated code and the runtime share, as `runtime/runtime.h` has it.
 
-Every slot has 8 bytes. Slots up to `PER_LAUNCH` are set once a launch; the group's slots before
-each work-group.
+Every slot of a thread's context has 8 bytes. Those before `rows` are what generated code reads.
 
 Numbers of a kernel's counters.
 
@@ -11,51 +10,21 @@ else there is to count is numbered behind them as it is met.
 
 from __future__ import annotations
 
-_SLOTS = (
-    *(f"group{d}" for d in range(3)),  # group id
-    *(f"base{d}" for d in range(3)),  # global id of its first work-item
-    *(f"size{d}" for d in range(3)),  # local size of this group
-    "items",  # work-items of this group
-    *(f"global{d}" for d in range(3)),
-    *(f"groups{d}" for d in range(3)),
-    *(f"offset{d}" for d in range(3)),
-    *(f"enqueued{d}" for d in range(3)),  # local size asked for
-    "dims",
-    "shift_buffer",  # distance from data to its counters
-    "shift_global",
-    "shift_local",
-    "shift_small",  # the same to small counters, after addresses are divided by 4
-    "local",  # this thread's local memory
-    "private",  # private arrays that live across barriers
-    "live",  # values that live across barriers
-    "outcomes",  # branch outcomes of one segment, a row a branch
-    "histories",
-    "tables",  # history pattern counts, a table a branch
-    "counts",  # counters of executed edges
-    "piece",  # instructions since the last barrier, a work-item each
-    "total",  # instructions so far, a work-item each
-    "args",
-    "pieces_log",
-    "totals_log",
-    "dynamic",  # counters of accesses whose memory is known only while running
-    "exchange",  # values of a work-group collective
-    "order",  # per work-item state of the published tool's freedom-to-reorder
-    "scratch",  # arguments of a printf call
-    "warps",  # arguments and results of warp operations, and where each work-item stands
-    "rows",  # rows of accesses at equal distances, by access
-)
+from crosscast.characterization.engine.header import CONSTANTS, words
 
-INVARIANTS = tuple(name for name in _SLOTS if name not in ("items", "rows"))
+_SLOTS = words("context")
+
+INVARIANTS = tuple(name for name in _SLOTS[: _SLOTS.index("rows")] if name != "items")
 """Slots that generated code reads once a work-group."""
 
-MAX_ITEMS = 4096
+MAX_ITEMS = CONSTANTS["MAX_ITEMS"]
 ROW_BYTES = MAX_ITEMS + 64
 """Bytes of a row of branch outcomes."""
 
 ARGUMENT_BYTES = 128
 """Bytes that the argument block has for each kernel argument; larger ones stand elsewhere."""
 
-HISTORY_BYTES = 80
+HISTORY_BYTES = 8 * len(words("history"))
 WINDOW = 16
 """Outcomes of one history pattern."""
 

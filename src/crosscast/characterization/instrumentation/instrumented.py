@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from crosscast.characterization import ir
+from crosscast.characterization.engine.header import CONSTANTS, Region
 from crosscast.characterization.instrumentation.block_costs import BlockCosts
 from crosscast.characterization.instrumentation.builtin_calls import Lowering, Sharing
 from crosscast.characterization.instrumentation.memory_layout import LiveMemory, LocalVariables, PrivateArrays
 from crosscast.characterization.instrumentation.pointers import address_space
 from crosscast.characterization.instrumentation.prelude import Scopes
 from crosscast.characterization.instrumentation.regions import Segment
+
+_VARIABLE, _LOCAL = CONSTANTS["VARIABLE"], CONSTANTS["LOCAL"]
 
 
 @dataclass(frozen=True)
@@ -113,29 +116,26 @@ class Instrumented:
                 weights[number] += sign * (block.accesses - block.in_rows)
         return weights
 
-    def variable_regions(self) -> list[tuple[str, list[int]]]:
-        """Regions of the program's variables: name; size, granule, place, and five flags."""
+    def variable_regions(self) -> list[tuple[str, Region]]:
+        """Regions of the program's variables, by name; where they start is known in the child."""
         return [
             (
                 ir.symbol(variable.name),
-                [
+                Region(
+                    0,
                     variable.nbytes,
                     self.granules.get(name, 4),
-                    1,
+                    _VARIABLE,
                     int(variable.address_space == 2),
-                    0,
-                    0,
-                    1,
-                    0,
-                ],
+                ),
             )
             for name, variable in self.variables.items()
             if variable.address_space != 3 and variable.nbytes
         ]
 
-    def local_regions(self) -> list[list[int]]:
-        """Regions of the local variables: offset, size, granule, place, and five flags."""
+    def local_regions(self) -> list[Region]:
+        """Regions of the local variables, which start at an offset."""
         return [
-            [offset, self.variables[name].nbytes, self.granules.get(name, 4), 2, 0, 0, 0, 1, 0]
+            Region(offset, self.variables[name].nbytes, self.granules.get(name, 4), _LOCAL)
             for name, offset in self.local.offsets.items()
         ]

@@ -1,4 +1,4 @@
-/* Results: records of a tag, a length in words, and the words. And which pages of memory were ever touched: most of the
+/* What goes to the parent; and which pages of memory were ever touched: most of the
  * counters' address space never is. */
 #define _GNU_SOURCE
 #include "runtime.h"
@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { COUNTERS = 1, TOTALS, PIECES, HISTORIES, DYNAMIC, UNIQUE, ADDRESSES };
 enum { DYNAMIC_COUNTERS = 10 };
 
 __attribute__((noinline)) static void grow(struct context *c, struct out *o) {
@@ -43,7 +42,7 @@ static void emit_log(struct context *c, struct out *o, u64 tag, struct log *l) {
 }
 
 static void emit_levels(struct context *c, struct out *o, struct levels *v) {
-  u64 start = open_record(c, o, ADDRESSES);
+  u64 start = open_record(c, o, BY_LEVEL);
   for (u64 level = 0; level < LEVELS + 4; level++) {
     for (u64 n = 1; n <= v->most[level]; n++)
       if (small_of(v, level, n)) emit(c, o, level), emit(c, o, n), emit(c, o, small_of(v, level, n));

@@ -1,8 +1,7 @@
 /* What instrumented kernels call while they run, and what turns their counters into results.
  *
- * Compiled by the pinned clang, once, and linked to each kernel. It runs only in the child process
- * that runs the kernel. `context.py` mirrors the first part of `struct context`, `worker.py` mirrors
- * `struct region` and `struct job`, `child.py` and `faults.py` the status page, `counts.py` the results. */
+ * Compiled by the pinned clang, once, and linked to each kernel. It runs only in the child process that runs the
+ * kernel. `header.py` reads the structures and enumerations that Python and generated code know as well. */
 #ifndef CC_RUNTIME_H
 #define CC_RUNTIME_H
 #include <stdint.h>
@@ -61,7 +60,8 @@ static inline u64 small_of(struct levels *v, u64 level, u64 count) {
   return parts[0] + parts[1] + parts[2] + parts[3];
 }
 
-/* Results on their way to the parent. */
+/* Results on their way to the parent: records of a tag, a length in words, and the words. */
+enum tag { COUNTERS = 1, TOTALS, PIECES, HISTORIES, DYNAMIC, UNIQUE, BY_LEVEL };
 struct out {
   u64 *words, used, capacity;
 };
@@ -110,17 +110,25 @@ struct pool {
 };
 
 struct context {
-  u64 group[3], base[3], size[3], items, global[3], groups[3], offset[3], enqueued[3], dims;
-  u64 shift_buffer, shift_global, shift_local, shift_small;
-  u8 *local, *private, *live, *outcomes;
+  u64 group[3], base[3], size[3], items; /* the work-group: its id, first global id, local size and work-items */
+  u64 global[3], groups[3], offset[3], enqueued[3], dims;
+  u64 shift_buffer, shift_global, shift_local; /* distances from data to their counters */
+  u64 shift_small;          /* the same to small counters, after addresses are divided by 4 */
+  u8 *local;                /* this thread's local memory */
+  u8 *private, *live;       /* private arrays and values that live across barriers */
+  u8 *outcomes;             /* branch outcomes of one segment, a row a branch */
   struct history *histories;
-  u64 *tables, *counts;
-  void *piece, *total;
+  u64 *tables;              /* of the histories */
+  u64 *counts;              /* counters of executed edges */
+  void *piece, *total;      /* instructions since the last barrier and so far, a work-item each */
   u8 *args;
   struct log *pieces_log, *totals_log;
-  u64 *dynamic, *exchange, *order;
-  u8 *scratch, *warps;
-  struct rows *rows;
+  u64 *dynamic;             /* counters of accesses whose memory is known only while running */
+  u64 *exchange;            /* values of a work-group collective */
+  u64 *order;               /* per work-item state of the published tool's freedom-to-reorder */
+  u8 *scratch;              /* arguments of a printf call */
+  u8 *warps;                /* arguments and results of warp operations, and where each work-item stands */
+  struct rows *rows;        /* rows of accesses at equal distances, by access */
   /* from here on the runtime's own */
   struct job *job;
   u64 number;
