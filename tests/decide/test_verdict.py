@@ -168,6 +168,10 @@ def test_a_table_has_a_row_for_each(make_profile: Callable[..., Profile]) -> Non
     assert set(found.to_dict()["bound"]) <= {"memory", "compute", "launch", "latency"}
 
 
+def test_a_device_of_an_unknown_type_gets_a_verdict(large_add: Profile) -> None:
+    assert verdict(large_add, replace(GPU, type="")).bound == "memory"
+
+
 amount = st.floats(1.0, 1e13)
 amounts = st.builds(
     Amounts,

@@ -176,7 +176,7 @@ class Verdict:
     @property
     def line_use(self) -> float:
         """Share of the lines that it moves which the kernel uses."""
-        return self.amounts.line_use.get(_LINE_BITS[self.device.type], 1.0)
+        return self.amounts.line_use.get(_LINE_BITS[_kind(self.device)], 1.0)
 
     @property
     def moved_bytes(self) -> float:
@@ -330,6 +330,11 @@ class Verdicts(Tabular):
         return found | {"why": [each.text for each in self.verdicts]}
 
 
+def _kind(device: Device) -> str:
+    """Its type; that of a dataset's device may not be known."""
+    return device.type if device.type in _CYCLES else "accelerator"
+
+
 def idle_factor(amounts: Amounts, device: Device) -> float:
     """By how much a device is larger than a launch; 1 or less if that fills it."""
     units = device.numbers.get("compute_units", 1.0) / amounts.work_groups
@@ -356,12 +361,12 @@ def verdict_of(amounts: Amounts, device: Device) -> Verdict:
     # A peak counts multiply-adds as two operations: a lane does half as many instructions.
     compute = max(2 * a.operations / peak, (a.flops or 0.0) / peak)
     idle = idle_factor(a, device)
-    chain = a.longest * _CYCLES[device.type] / numbers["clock_hz"]
-    line_use = a.line_use.get(_LINE_BITS[device.type], 1.0)
+    chain = a.longest * _CYCLES[_kind(device)] / numbers["clock_hz"]
+    line_use = a.line_use.get(_LINE_BITS[_kind(device)], 1.0)
     limits: dict[Bound, float] = {
         "memory": a.unique_bytes / line_use / numbers["bandwidth_bytes_per_s"],
         "compute": compute,
-        "launch": numbers.get("launch_overhead_s") or _LAUNCH_S[device.type],
+        "launch": numbers.get("launch_overhead_s") or _LAUNCH_S[_kind(device)],
         "latency": max(chain, compute * idle if idle > 1 else 0.0),
     }
     order = sorted(limits, key=lambda name: -limits[name])
