@@ -45,7 +45,7 @@ unit: $(STAMP)
 
 # Tests of the hooks on a real Slurm; it installs nothing, and says what to install. CROSSCAST_JOBS=1000 for a long one.
 test-slurm: $(STAMP)
-	$(BIN)/pytest tests/service/test_slurm_submission.py tests/service/test_slurm_caps.py
+	$(BIN)/pytest tests/service/test_slurm_submission.py tests/service/test_slurm_caps.py tests/service/test_slurm_executor.py
 
 # The datasets that come with the package; run these on a machine with nothing else to do.
 data: $(STAMP)

@@ -36,6 +36,7 @@ LAYERS = {
     "cluster": 6,
     "calibration": 6,
     "answers": 6,
+    "executor": 1,
     "comparison": 6,
     "forecasting": 6,
     "application_forecast": 6,

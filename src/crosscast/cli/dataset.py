@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,7 +10,7 @@ import cyclopts
 from cyclopts import Parameter
 
 from crosscast.cli.dataset_import import app as imports
-from crosscast.cli.options import OUTPUT, Output, Whole, check_place, dataset_named, names_in, tell
+from crosscast.cli.options import OUTPUT, Executor, Output, Whole, check_place, dataset_named, names_in, tell
 from crosscast.cli.running import TaskStatus, announce, print_outcome
 from crosscast.errors import InputError
 
@@ -35,6 +36,7 @@ def build(
     sensor: str = "auto",
     timeout: float = 600.0,
     trace: Annotated[Path | None, Parameter(name="--from")] = None,
+    executor: Executor = None,
     output: Output = OUTPUT,
 ) -> int:
     """Characterize and measure applications of the suite, into a dataset.
@@ -86,7 +88,7 @@ def build(
     # Imported here, as they need what the line above found.
     from crosscast.data.dataset import read_dataset
     from crosscast.data.description import describe
-    from crosscast.measure.campaign import Plan
+    from crosscast.measure.campaign import HERE, Plan
     from crosscast.measure.campaign import build as build_dataset
     from crosscast.measure.opencl import selected as selected_devices
     from crosscast.measure.subjects import Settings
@@ -96,17 +98,29 @@ def build(
     names = names_in("--sizes", sizes)
     for name in names:
         working_set(name)
-    plan = Plan(
-        applications=applications,
-        sizes=tuple(names),
-        devices=tuple(selected_devices(names_in("--devices", devices))),
-        caches=_caches(fit),
-        settings=Settings(min_runs, min_time, warmups, timeout, sensor),
-        repeats=repeats,
-        seed=seed,
-    )
-    with TaskStatus() as status:
-        outcome = build_dataset(plan, out, status, announce)
+    wanted = names_in("--devices", devices)
+    with ExitStack() as undo:
+        place = HERE
+        if executor not in (None, "local"):
+            from crosscast.executor import workers
+            from crosscast.measure.workers import Workers
+
+            place = far = Workers(undo.enter_context(workers(str(executor))))
+            chosen = far.devices(wanted)
+        else:
+            chosen = selected_devices(wanted)
+        plan = Plan(
+            applications=applications,
+            sizes=tuple(names),
+            devices=tuple(chosen),
+            caches=_caches(fit),
+            settings=Settings(min_runs, min_time, warmups, timeout, sensor),
+            repeats=repeats,
+            seed=seed,
+            place=place,
+        )
+        with TaskStatus() as status:
+            outcome = build_dataset(plan, out, status, announce)
     print_outcome(outcome)
     description = describe(read_dataset(out))
     output.show(description.to_dict, lambda: description_report(description))

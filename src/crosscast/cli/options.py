@@ -181,6 +181,15 @@ Grid = Annotated[str | None, Parameter(help="Blocks of a CUDA or HIP launch, suc
 Block = Annotated[str | None, Parameter(help="Threads of each of them, such as `256` or `16,16`.")]
 
 
+Executor = Annotated[
+    str | None,
+    Parameter(
+        help="Where to work: `local` processes (the default), `dask://HOST:PORT`, or `slurm:FILE.toml` "
+        "(docs/machines.md)."
+    ),
+]
+
+
 @Parameter(name="*")
 @dataclass(frozen=True)
 class RunOptions:
@@ -198,17 +207,23 @@ class RunOptions:
         ),
     ] = None
 
+    executor: Executor = None
+
     def check(self) -> None:
         """Refuse a cache that cannot be, before anything is read."""
         cache_folder(self.cache)
+        if self.jobs is not None and self.executor not in (None, "local"):
+            expected = "alone, or with the executor local"
+            raise InputError.of(where="--jobs", expected=expected, found=f"it with {self.executor}")
 
     @contextmanager
     def fitting(self, noun: str = "fits") -> Iterator[dict[str, Any]]:
         """The keyword arguments of fits, whose progress shows on standard error meanwhile."""
         from crosscast.cli.running import TaskStatus
+        from crosscast.executor import spreading
 
         cache = cache_folder(self.cache)
-        with TaskStatus(noun) as status:
+        with spreading(self.executor), TaskStatus(noun) as status:
             yield {"seed": self.seed, "jobs": self.jobs, "cache": cache, "progress": status}
 
 

@@ -12,6 +12,7 @@ from cyclopts.validators import Number, mutually_exclusive
 
 from crosscast.cli.options import (
     FIGURES,
+    Executor,
     FigureOutput,
     Flag,
     Names,
@@ -23,6 +24,7 @@ from crosscast.cli.options import (
 )
 from crosscast.cli.running import LabelStatus
 from crosscast.errors import InputError
+from crosscast.executor import spreading
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -97,6 +99,7 @@ def policies(
     users: Flag = False,
     out: Out = None,
     window: Window = None,
+    executor: Executor = None,
     output: FigureOutput = FIGURES,
 ) -> None:
     """Compare scheduling policies on a trace of a cluster (docs/scheduling.md).
@@ -143,13 +146,13 @@ def policies(
     facts, label = trace_facts(read, found, clusters, estimates), read.label
     # Of ten million jobs, the columns that are not simulated are most of the memory.
     del read
-    with LabelStatus() as status:
+    with spreading(executor), LabelStatus() as status:
         results = compare_policies(
             found.jobs,
             clusters,
             chosen,
             placed,
-            progress=status,
+            progress=status if executor in (None, "local") else None,
             keep=lambda each, schedule: files.keep(policy_label(each), schedule),
         )
     drawn = files.drawn(label)
@@ -184,6 +187,7 @@ def placements(
     priority: str | None = None,
     backfill: str | None = None,
     out: Out = None,
+    executor: Executor = None,
     output: FigureOutput = FIGURES,
 ) -> None:
     """Compare placements of jobs whose times on several machines are known (docs/scheduling.md).
@@ -263,7 +267,7 @@ def placements(
     if load is not None:
         interarrival_s = interarrival_of_load(table.types, load)
     setup = Setup(placement, jobs, several, table.submit_s, interarrival_s, chosen, estimates)
-    with LabelStatus() as status:
+    with spreading(executor), LabelStatus() as status:
         found = run_experiment(
             table.types,
             setup,

@@ -14,6 +14,7 @@ from crosscast.cluster.metrics import MachineMetrics, Metrics, metrics_of, per_m
 from crosscast.cluster.placements import PLACEMENTS, Workload, check_placements, without_choice
 from crosscast.cluster.simulate import timed
 from crosscast.errors import CrosscastError, InputError, importing
+from crosscast.executor import mapped
 
 SHARE = 0.95
 """Probability with which an interval holds the mean, were there more seeds."""
@@ -347,9 +348,11 @@ def run_experiment(
         at_once.append(workload.jobs.submit_s[0] == workload.jobs.submit_s[-1])
         if at_once[-1] and len(types) <= MOST_TYPES:
             least.append(least_makespan_s(types, counts))
-        for name in setup.placements:
-            placement = PLACEMENTS[name](workload, np.random.default_rng((seed, _PLACE)))
-            schedule, spent_s = timed(workload.jobs, workload.machines, setup.policy, placement)
+        placed = (
+            PLACEMENTS[name](workload, np.random.default_rng((seed, _PLACE))) for name in setup.placements
+        )
+        runs = ((workload.jobs, workload.machines, setup.policy, each) for each in placed)
+        for name, (schedule, spent_s) in zip(setup.placements, mapped(timed, runs), strict=True):
             outcomes.append(outcome_of(name, seed, workload, schedule, spent_s))
             if keep is not None:
                 keep(name, seed, schedule)

@@ -15,6 +15,7 @@ from crosscast.cluster.jobs import Jobs, Machine, Placement, Policy, Schedule, g
 from crosscast.cluster.simulate import timed
 from crosscast.cluster.swf import CleanedJobs, Trace
 from crosscast.errors import InputError
+from crosscast.executor import mapped
 
 
 @dataclass(frozen=True)
@@ -325,8 +326,8 @@ def compare_policies(
 ) -> list[PolicyResult]:
     """Simulate each policy on the same jobs."""
     results = []
-    for policy in policies:
-        schedule, spent_s = timed(jobs, machines, policy, placement, progress)
+    runs = ((jobs, machines, each, placement, progress) for each in policies)
+    for policy, (schedule, spent_s) in zip(policies, mapped(timed, runs), strict=True):
         results.append(
             PolicyResult(policy, metrics_of(schedule), per_machine(schedule), per_user(schedule), spent_s)
         )

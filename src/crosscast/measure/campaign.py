@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import closing
 from dataclasses import dataclass, field
-from itertools import product
+from functools import partial
+from itertools import groupby, product
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +29,7 @@ from crosscast.data.table import table_of
 from crosscast.errors import CrosscastError, InputError, MissingExtraError
 from crosscast.measure.inventory import known_row
 from crosscast.measure.opencl import OpenCLDevice
-from crosscast.measure.processes import CharacterizeJob, DescribeJob, SessionJob, run_job
+from crosscast.measure.processes import CharacterizeJob, DescribeJob, Job, SessionJob, run_job
 from crosscast.measure.sensors import open_sensor
 from crosscast.measure.session import session_row
 from crosscast.measure.subjects import Identity, Settings, SuiteProblem, fitted, identity
@@ -114,12 +117,14 @@ def run(
     last: Callable[[Say], None] = lambda say: None,
     settle: Callable[[Dataset], Dataset] | None = None,
     begin: Begin = lambda tasks, seconds: None,
+    at_once: int = 1,
 ) -> Outcome:
     """Do all tasks that the dataset of a folder lacks, and put what they give into its tables.
 
     `tasks` makes them for what the folder holds; notes go to the outcome. `begin` hears first how many are to
     be done, and how long that will take; `last` is done at the end; `settle` makes the tables of what was
-    measured.
+    measured. Of one kind, `at_once` tasks are done at a time; rows of a kind may refer to those of the kinds
+    before.
     """
     with locked(folder):
         outcome = Outcome()
@@ -128,32 +133,65 @@ def run(
         total = len(all_tasks)
         outcome.kept = total - len(todo)
         took: dict[str, list[float]] = {}
-        begin(len(todo), _left_s(todo, took))
-        for number, task in enumerate(todo):
+        begin(len(todo), _left_s(todo, took) / at_once)
+        number = 0
 
-            def say(label: str, number: int = number) -> None:
-                report(State(outcome.kept + number, total, label, _left_s(todo[number:], took)))
+        def say(label: str) -> None:
+            report(State(outcome.kept + number, total, label, _left_s(todo[number:], took) / at_once))
 
-            say(task.label)
-            start = time.perf_counter()
-            try:
-                found = task.run(say)
-                outcome.done += 1
-            except MissingExtraError:
-                # No fault of the task, and the next would lack it too.
-                raise
-            except CrosscastError as error:
-                outcome.failures.append(Failure(task, str(error)))
-                found = error.rows if isinstance(error, PartFailure) else task.on_failure(error)
-            # Not in the block above: a disk that is full ends the campaign.
-            for part in found:
-                write_part(folder, part.schema, part.name, table_of(part.schema, part.rows))
-            took.setdefault(task.kind, []).append(time.perf_counter() - start)
+        for _, kind in groupby(todo, key=lambda task: task.kind):
+            with closing(_ended(list(kind), at_once, say)) as ended:
+                for task, found, error, spent_s in ended:
+                    if error is None:
+                        outcome.done += 1
+                    else:
+                        outcome.failures.append(Failure(task, str(error)))
+                        found = error.rows if isinstance(error, PartFailure) else task.on_failure(error)
+                    for part in found:
+                        write_part(folder, part.schema, part.name, table_of(part.schema, part.rows))
+                    took.setdefault(task.kind, []).append(spent_s)
+                    number += 1
         last(lambda label: report(State(total, total, label, 0.0)))
         merge_parts(folder)
         if outcome.done and settle is not None:
             write_dataset(settle(read_dataset(folder)), folder)
     return outcome
+
+
+_Ended = tuple[Task, Sequence[Rows], CrosscastError | None, float]
+"""A task, what it gave, why it failed, and how long it took in seconds."""
+
+
+def _ended(tasks: Sequence[Task], at_once: int, say: Say) -> Generator[_Ended, None, None]:
+    """Do tasks of a kind; each, as it ends."""
+    if at_once == 1:
+        for task in tasks:
+            say(task.label)
+            yield _done(task, say)
+        return
+    # They wait for other machines.
+    threads = ThreadPoolExecutor(at_once)
+    try:
+        waiting = [threads.submit(_done, task, lambda label: None) for task in tasks]
+        for each in as_completed(waiting):
+            say(each.result()[0].label)
+            yield each.result()
+    finally:
+        threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _done(task: Task, say: Say) -> _Ended:
+    start = time.perf_counter()
+    found: Sequence[Rows] = ()
+    failed: CrosscastError | None = None
+    try:
+        found = task.run(say)
+    except MissingExtraError:
+        # No fault of the task, and the next would lack it too.
+        raise
+    except CrosscastError as error:
+        failed = error
+    return task, found, failed, time.perf_counter() - start
 
 
 def _left_s(todo: Iterable[Task], took: dict[str, list[float]]) -> float:
@@ -172,7 +210,9 @@ _MEASURED = "launch_overhead_s"
 _DESCRIBE_S = 4.0
 
 
-def describe_tasks(devices: Iterable[OpenCLDevice], dataset: Dataset, timeout_s: float) -> list[Task]:
+def describe_tasks(
+    devices: Iterable[OpenCLDevice], dataset: Dataset, timeout_s: float, place: Place | None = None
+) -> list[Task]:
     """Tasks that measure what describes devices; those that the dataset has must be as they were then."""
     rows = {row["device"]: row for row in dataset.devices.to_pylist()}
     tasks = []
@@ -181,7 +221,8 @@ def describe_tasks(devices: Iterable[OpenCLDevice], dataset: Dataset, timeout_s:
         for what, now in (("driver", device.driver), ("platform", device.platform)):
             if row is not None:
                 expect_same(dataset, device.key, f"the OpenCL {what} ", repr(row[what]), repr(now))
-        tasks.append(_describe_task(device, row is not None and row[_MEASURED] is not None, timeout_s))
+        is_done = row is not None and row[_MEASURED] is not None
+        tasks.append(_describe_task(device, is_done, timeout_s, place or HERE))
     return tasks
 
 
@@ -194,9 +235,9 @@ def expect_same(dataset: Dataset, subject: str, what: str, before: str, now: str
         )
 
 
-def _describe_task(device: OpenCLDevice, is_done: bool, timeout_s: float) -> Task:
+def _describe_task(device: OpenCLDevice, is_done: bool, timeout_s: float, place: Place) -> Task:
     # Asked before anything runs: a device that is lost later answers no more.
-    known = known_row(device)
+    known = place.known(device)
 
     def rows(row: dict[str, Any]) -> list[Rows]:
         return [Rows(DEVICES, device.key, [row])]
@@ -206,7 +247,7 @@ def _describe_task(device: OpenCLDevice, is_done: bool, timeout_s: float) -> Tas
         f"describe {device.id}",
         _DESCRIBE_S,
         is_done,
-        lambda say: rows(run_job(DescribeJob(device.id), timeout_s)),
+        lambda say: rows(place.run(DescribeJob(device.id), timeout_s, device)),
         # Without a row, the records of the device would belong to none.
         lambda error: rows(known),
     )
@@ -233,6 +274,23 @@ def origin_of(subject: Identity) -> dict[str, Any]:
     }
 
 
+class Place:
+    """Where a campaign's jobs run: here, one at a time."""
+
+    at_once = 1
+
+    def run(self, job: Job, timeout_s: float, device: OpenCLDevice | None = None) -> dict[str, Any]:
+        """Run a job, on a machine that has the device if one is given, and return its answer."""
+        return run_job(job, timeout_s)
+
+    def known(self, device: OpenCLDevice) -> dict[str, Any]:
+        """The row of a device without what has to be measured."""
+        return known_row(device)
+
+
+HERE = Place()
+
+
 @dataclass(frozen=True)
 class Plan:
     """The grid of a campaign, and how to fill it."""
@@ -244,6 +302,7 @@ class Plan:
     settings: Settings  # How to measure
     repeats: int = 1  # Processes that measure the same
     seed: int = 0  # Start of the problems' random numbers
+    place: Place = HERE  # Where
 
     def __post_init__(self) -> None:
         if self.repeats < 1:
@@ -264,10 +323,11 @@ def build(
     begin: Begin = lambda tasks, seconds: None,
 ) -> Outcome:
     """Do all that a dataset lacks of a plan."""
-    for device in plan.devices:
+    for device in plan.devices if plan.place is HERE else ():
         # One that does not work would fail in every process.
         open_sensor(plan.settings.sensor, device.type, device.pci_bus_id)
-    return run(lambda dataset, outcome: tasks(plan, dataset, outcome), folder, report, begin=begin)
+    made = partial(tasks, plan)
+    return run(made, folder, report, begin=begin, at_once=plan.place.at_once)
 
 
 def tasks(plan: Plan, dataset: Dataset, outcome: Outcome) -> list[Task]:
@@ -275,7 +335,7 @@ def tasks(plan: Plan, dataset: Dataset, outcome: Outcome) -> list[Task]:
 
     Profiles of another source or other parameters are made again, if no measurement goes with them.
     """
-    found = describe_tasks(plan.devices, dataset, plan.settings.timeout_s)
+    found = describe_tasks(plan.devices, dataset, plan.settings.timeout_s, plan.place)
     problems = {
         (name, size): plan.problem(name, size) for size, name in product(plan.sizes, plan.applications)
     }
@@ -318,7 +378,7 @@ def _characterize(plan: Plan, application: str, problem: SuiteProblem, is_done: 
     label = f"{application} {problem.size}"
 
     def characterized(say: object) -> list[Rows]:
-        answer = run_job(CharacterizeJob(problem, timeout_s), timeout_s)
+        answer = plan.place.run(CharacterizeJob(problem, timeout_s), timeout_s)
         return [Rows(PROFILES, f"{application}-{problem.size}", answer["profiles"])]
 
     return Task("characterize", f"characterize {label}", _CHARACTERIZE_S, is_done, characterized)
@@ -346,7 +406,8 @@ def _measure(
         return [Rows(schema, name, list(cells)) for schema, cells in tables]
 
     def measured(say: object) -> list[Rows]:
-        answer = run_job(SessionJob(problem, device.id, settings, repeat), settings.timeout_s)
+        job = SessionJob(problem, device.id, settings, repeat)
+        answer = plan.place.run(job, settings.timeout_s, device)
         outcome.notes.extend(f"{label}: {note}" for note in answer["notes"])
         return rows(answer["session"], answer["records"], answer["energy"])
 

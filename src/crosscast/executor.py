@@ -1,0 +1,113 @@
+"""Where work is spread: over a Dask cluster at an address, or one that is started as jobs of Slurm."""
+
+from __future__ import annotations
+
+import logging
+import tomllib
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any, TypeVar
+
+from crosscast.errors import EnvironmentFault, InputError, importing
+
+Thing = TypeVar("Thing")
+
+_SPREAD: ContextVar[bool] = ContextVar("_SPREAD", default=False)
+_WAIT_S = 300
+_FIELD = "executor"
+_EXPECTED = "local, dask://HOST:PORT, or slurm:FILE.toml"
+
+
+@contextmanager
+def workers(executor: str) -> Iterator[Any]:
+    """A client of Dask, whose workers are there; they end with it if it started them.
+
+    Parameters
+    ----------
+    executor
+        ``dask://HOST:PORT`` for the scheduler of a cluster that runs, ``slurm:FILE.toml`` for one that is
+        started: ``jobs`` workers, with all else in the file as ``dask_jobqueue.SLURMCluster`` takes it.
+
+    Raises
+    ------
+    InputError
+        If it is neither of these, or the file is not as expected.
+    EnvironmentFault
+        If the cluster cannot be reached, or has no workers after five minutes.
+    """
+    kind, _, place = executor.partition(":")
+    if kind not in ("dask", "slurm") or not place.removeprefix("//"):
+        raise InputError.of(where=_FIELD, expected=_EXPECTED, found=repr(executor))
+    with importing("dask", "work on several machines"), warnings.catch_warnings():
+        # What Dask imports is deprecated in part.
+        warnings.simplefilter("ignore")
+        from distributed import Client
+    logging.getLogger("distributed").setLevel(logging.ERROR)
+    with ExitStack() as undo:
+        undo.enter_context(warnings.catch_warnings())
+        warnings.simplefilter("ignore")
+        wanted, at = 1, f"tcp:{place}"
+        if kind == "slurm":
+            cluster, wanted = _slurm(Path(place))
+            at = undo.enter_context(cluster)
+        try:
+            made: Any = Client
+            client = undo.enter_context(made(at, timeout=20))
+            # Without this joblib works in one process of this machine, and says nothing.
+            client.wait_for_workers(wanted, timeout=_WAIT_S)
+        except (OSError, TimeoutError, ValueError) as error:
+            raise EnvironmentFault(f"{_FIELD}: {executor} gives no workers ({error})") from error
+        yield client
+
+
+def _slurm(path: Path) -> tuple[Any, int]:
+    """A cluster of Dask whose workers are jobs, and how many."""
+    try:
+        told = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot read what workers are to be started ({error})") from error
+    count = told.pop("jobs", None)
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        raise InputError.of(where=path, field="jobs", expected="a number of workers", found=repr(count))
+    with importing("dask", "workers as jobs of Slurm"):
+        import dask_jobqueue
+    try:
+        # One task at a time in each: what is measured has the machine for itself.
+        cluster: Any = vars(dask_jobqueue)["SLURMCluster"](
+            **{"cores": 1, "processes": 1, "memory": "2GB", **told}
+        )
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{path}: {error}") from error
+    cluster.scale(jobs=count)
+    return cluster, count
+
+
+@contextmanager
+def spreading(executor: str | None) -> Iterator[None]:
+    """Let what joblib does in parallel be done by an executor; ``None`` and ``local`` leave it here."""
+    if executor in (None, "local"):
+        yield
+        return
+    with workers(str(executor)), importing("train", "work in several processes"):
+        import joblib
+
+        before = _SPREAD.set(True)
+        try:
+            with joblib.parallel_config(backend="dask", n_jobs=-1):
+                yield
+        finally:
+            _SPREAD.reset(before)
+
+
+def mapped(function: Callable[..., Thing], arguments: Iterable[tuple[Any, ...]]) -> Iterator[Thing]:
+    """What a function gives for each of its arguments, in order: here, or by the executor that is chosen."""
+    if not _SPREAD.get():
+        yield from (function(*each) for each in arguments)
+        return
+    import joblib
+
+    calls = (joblib.delayed(function)(*each) for each in arguments)
+    yield from joblib.Parallel(return_as="generator")(calls)

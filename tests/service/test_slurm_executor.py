@@ -1,0 +1,69 @@
+"""Datasets are built on nodes of a real Slurm, and a node that fails loses only what it did."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.slurm import Partition, SlurmCluster, missing, starting
+
+pytest.importorskip("dask_jobqueue", reason="dask-jobqueue is not installed")
+pytest.importorskip("pyopencl")
+if lacks := missing():
+    pytest.skip(lacks, allow_module_level=True)
+
+BUILD = (
+    "dataset build --sizes tiny --devices pocl:0 --min-runs 3 --min-time 0.1 --suite crc,nqueens,fft".split()
+)
+
+
+@pytest.fixture(scope="module")
+def slurm() -> Iterator[SlurmCluster]:
+    with starting() as start:
+        yield start(Partition("cpu", nodes=4, default=True))
+
+
+@pytest.fixture
+def workers(tmp_path: Path) -> Path:
+    path = tmp_path / "workers.toml"
+    path.write_text(
+        'jobs = 4\ninterface = "lo"\nmemory = "1GB"\nwalltime = "00:20:00"\n'
+        f'log_directory = "{tmp_path}/log"\nlocal_directory = "{tmp_path}/scratch"\n'
+        'job_extra_directives = ["--exclusive"]\n'
+    )
+    return path
+
+
+def build(slurm: SlurmCluster, *words: object) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "crosscast.cli", *BUILD, "--suite", "crc,nqueens,fft", *map(str, words)]
+    return subprocess.Popen(
+        command, env=slurm.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def sessions(folder: Path) -> list[tuple[Any, ...]]:
+    from crosscast.data.dataset import read_dataset
+
+    names = ("application", "size", "repeat", "failure")
+    return sorted(tuple(row[name] for name in names) for row in read_dataset(folder).sessions.to_pylist())
+
+
+def test_a_node_that_is_killed_changes_nothing(slurm: SlurmCluster, workers: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with build(slurm, "--out", out, "--executor", f"slurm:{workers}", "--json") as process:
+        end = time.monotonic() + 200
+        while not list(out.glob("**/*profiles*")) and process.poll() is None and time.monotonic() < end:
+            time.sleep(0.1)
+        slurm.kill_node(1)
+        found, told = process.communicate(timeout=400)
+    assert process.returncode == 0, told
+    assert json.loads(found)
+    wanted = [("crc", "tiny", 0, None), ("fft", "tiny", 0, None), ("nqueens", "tiny", 0, None)]
+    assert sessions(out) == wanted
+    # Nothing is left to do, and no worker is left.
+    slurm.until(lambda: not slurm.run("squeue", "-h", "-t", "R,PD"), 60)

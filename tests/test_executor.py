@@ -1,0 +1,190 @@
+"""Work on a cluster of Dask gives the same as work in this process."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crosscast.cli import main
+from support.commands import Command, Output
+from support.slurm import free_ports
+
+pytest.importorskip("distributed", reason="Dask is not installed")
+
+EVALUATE = "evaluate time bundled --models device-mean --cache none --json".split()
+BUILD = "dataset build --suite crc,nqueens --sizes tiny --devices pocl:0 --min-runs 3 --min-time 0.02".split()
+
+
+@dataclass
+class Cluster:
+    """A scheduler and workers, as processes."""
+
+    folder: Path
+    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    port: int = field(default_factory=lambda: free_ports(1)[0])
+
+    @property
+    def executor(self) -> str:
+        """What is typed for it."""
+        return f"dask://127.0.0.1:{self.port}"
+
+    def start(self, *words: str) -> subprocess.Popen[bytes]:
+        """Start a part of it."""
+        with (self.folder / f"{len(self.processes)}.log").open("wb") as log:
+            command = [sys.executable, "-m", "dask", *words, "--no-dashboard"]
+            process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder)
+        self.processes.append(process)
+        return process
+
+    def worker(self) -> subprocess.Popen[bytes]:
+        """Start a worker."""
+        words = ("--nthreads", "1", "--no-nanny", "--memory-limit", "0")
+        return self.start("worker", f"tcp://127.0.0.1:{self.port}", *words)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    found = Cluster(tmp_path)
+    try:
+        found.start("scheduler", "--host", "127.0.0.1", "--port", str(found.port))
+        yield found
+    finally:
+        for each in found.processes:
+            each.kill()
+            each.wait()
+
+
+def run(*words: object) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "crosscast.cli", *map(str, words)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def output(*words: object, code: int = 0) -> str:
+    with run(*words) as process:
+        out, err = process.communicate(timeout=300)
+    assert process.returncode == code, err
+    return out
+
+
+def test_an_evaluation_has_the_same_bytes_even_if_a_worker_is_killed(cluster: Cluster) -> None:
+    doomed, _ = cluster.worker(), cluster.worker()
+    with run(*EVALUATE, "--executor", cluster.executor) as evaluation:
+        log = cluster.folder / "1.log"
+        end = time.monotonic() + 60
+        while b"Starting established connection" not in log.read_bytes() and time.monotonic() < end:
+            time.sleep(0.1)
+        time.sleep(2)
+        doomed.kill()
+        found, told = evaluation.communicate(timeout=300)
+    assert evaluation.returncode == 0, told
+    assert found == output(*EVALUATE, "--jobs", "1")
+
+
+def without_times(text: str) -> Any:
+    found = json.loads(text)
+    for each in found["results"]:
+        each.pop("simulation_s")
+        each.pop("jobs_per_s")
+    return found
+
+
+def test_a_comparison_of_policies_is_the_same(cluster: Cluster) -> None:
+    pytest.importorskip("numba")
+    cluster.worker()
+    policies = ("simulate", "policies", "examples/made-cluster.swf", "--policy", "fcfs,easy", "--json")
+    far, near = (output(*policies, *more) for more in (("--executor", cluster.executor), ()))
+    assert without_times(far) == without_times(near)
+
+
+def sessions(folder: Path) -> list[dict[str, Any]]:
+    from crosscast.data.dataset import read_dataset
+
+    return [dict(row) for row in read_dataset(folder).sessions.to_pylist()]
+
+
+def cells(folder: Path) -> list[tuple[Any, ...]]:
+    names = ("application", "size", "device", "repeat", "failure")
+    return sorted(tuple(row[name] for name in names) for row in sessions(folder))
+
+
+def test_a_dataset_has_the_same_cells_each_measured_alone(cluster: Cluster, tmp_path: Path) -> None:
+    pytest.importorskip("pyopencl")
+    cluster.worker()
+    cluster.worker()
+    far, near = tmp_path / "far", tmp_path / "near"
+    output(*BUILD, "--out", far, "--executor", cluster.executor)
+    output(*BUILD, "--out", near)
+    assert cells(far) == cells(near)
+    # On one machine, one after another.
+    spans = sorted((row["started_s"], row["started_s"] + row["loop_s"]) for row in sessions(far))
+    assert all(one[1] <= other[0] for one, other in pairwise(spans))
+
+
+def test_what_lost_workers_did_not_measure_is_measured_later(cluster: Cluster, tmp_path: Path) -> None:
+    pytest.importorskip("pyopencl")
+    doomed, out = cluster.worker(), tmp_path / "out"
+    words = [*BUILD[:-1], "3", "--out", out]
+    with run(*words, "--executor", cluster.executor) as build:
+        end = time.monotonic() + 120
+        while not list(out.glob("**/*profiles*")) and build.poll() is None and time.monotonic() < end:
+            time.sleep(0.2)
+        doomed.kill()
+        _, told = build.communicate(timeout=300)
+    assert build.returncode == 1, told
+    assert "no worker that has the device is left" in told
+    output(*BUILD, "--out", out)
+    assert [row[-1] for row in cells(out)] == [None, None]
+
+
+@pytest.mark.parametrize("executor", ["ray://x", "dask:", "slurm:", "somewhere"])
+def test_other_executors_are_refused(capsys: Output, executor: str) -> None:
+    said = Command.of("evaluate time bundled").refusal(capsys, "--executor", executor)
+    assert "--executor: expected local, dask://HOST:PORT, or slurm:FILE.toml, found" in said
+
+
+def test_processes_are_counted_here_only(capsys: Output) -> None:
+    words = ("--executor", "dask://127.0.0.1:1", "--jobs", "2")
+    assert "--jobs: expected alone" in Command.of("evaluate time bundled").refusal(capsys, *words)
+
+
+def test_nobody_at_the_address_is_no_fault_of_the_input() -> None:
+    port = free_ports(1)[0]
+    with run("evaluate", "time", "bundled", "--executor", f"dask://127.0.0.1:{port}") as process:
+        _, told = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert f"executor: dask://127.0.0.1:{port} gives no workers" in told
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("jobs = 0", "jobs: expected a number of workers, found 0"),
+        ("queue = 'gpu'", "jobs: expected a number of workers, found None"),
+        ("jobs = ", "cannot read what workers are to be started"),
+        ("jobs = 1\ncolour = 'red'", "colour"),
+    ],
+)
+def test_a_file_of_workers_is_checked(tmp_path: Path, capsys: Output, content: str, said: str) -> None:
+    pytest.importorskip("dask_jobqueue")
+    path = tmp_path / "workers.toml"
+    path.write_text(content)
+    process = run("evaluate", "time", "bundled", "--executor", f"slurm:{path}")
+    with process:
+        _, told = process.communicate(timeout=120)
+    assert (process.returncode, said in told) == (2, True), told
+
+
+def test_local_is_what_happens_anyway(capsys: Output) -> None:
+    words = ["simulate", "policies", "examples/made-cluster.swf", "--json"]
+    pytest.importorskip("numba")
+    assert main(words) == 0
+    plain = capsys.readouterr().out
+    assert main([*words, "--executor", "local"]) == 0
+    assert without_times(capsys.readouterr().out) == without_times(plain)
