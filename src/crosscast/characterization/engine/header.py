@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from pathlib import Path
 from typing import NamedTuple
@@ -11,7 +12,8 @@ _TEXT = re.sub(r"/\*.*?\*/", "", _PATH.read_text(), flags=re.DOTALL)
 _FIELD = re.compile(r"\**(\w+)(?:\[(\d+)\])?$")
 
 
-def words(struct: str) -> list[str]:
+@functools.cache
+def words(struct: str) -> tuple[str, ...]:
     """Names of the words that a structure begins with, those of an array one by one: ``group0``."""
     match = re.search(rf"^struct {struct} \{{(.*?)^\}}", _TEXT, re.DOTALL | re.MULTILINE)
     assert match is not None
@@ -21,9 +23,9 @@ def words(struct: str) -> list[str]:
         for field in map(str.strip, declared.split(",")):
             name = _FIELD.match(field)
             if name is None or not (type_ == "u64" or field.startswith("*")):
-                return found
+                return tuple(found)
             found += [f"{name[1]}{k}" for k in range(int(name[2]))] if name[2] else [name[1]]
-    return found
+    return tuple(found)
 
 
 def _constants() -> dict[str, int]:
