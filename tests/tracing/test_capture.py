@@ -279,3 +279,14 @@ def test_the_layer_is_compiled_once() -> None:
     path = layer_library()
     assert path == layer_library()
     assert path.stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("mode", ["values", "image"])
+def test_launches_are_saved_as_launch_files(mode: str, tmp_path: Path) -> None:
+    trace, _ = recorded(mode, tmp_path / "trace")
+    paths = trace.save_launches(tmp_path / "launches")
+    assert len(paths) == len(summary_of(trace).classes)
+    launches = [launch for path in paths for launch in crosscast.read_launches(path)]
+    assert [characterize(each).metrics for each in launches] == [
+        characterize(each).metrics for each in trace.replays()
+    ]

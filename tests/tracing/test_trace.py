@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -84,7 +85,7 @@ def test_what_was_recorded_is_read(tmp_path: Path) -> None:
     assert process.launches["args"].tolist() == [0, 0]
     launch = replay_of(process, 0).launch
     assert launch.kernel.program.options[0] == "-DX=1"
-    assert launch.args[1:] == (Local(8), b"\0\0\0\x40", Sampler("repeat", linear=True))
+    assert launch.args[1:] == (Local(8), np.float32(2), Sampler("repeat", linear=True))
 
 
 def test_a_summary_counts_every_launch_and_transfer(tmp_path: Path) -> None:

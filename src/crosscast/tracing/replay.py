@@ -43,6 +43,7 @@ _SCALARS = {
     "size_t": "u8",
 }
 _POINTER = re.compile(r"(?:const )?((?:unsigned )?[a-z_]+?)(\d*)\*")
+_VALUE = re.compile(r"((?:unsigned )?[a-z_]+?)(\d*)")
 # What OpenCL calls channel orders, channel types and addressing modes.
 _ORDERS = {
     0x10B0: "R",
@@ -243,7 +244,7 @@ class _Arguments:
         if parameter.kind == "value":
             if not isinstance(arg, str):
                 raise self._refused(parameter, "is no value")
-            return bytes.fromhex(arg)
+            return _value(bytes.fromhex(arg), parameter)
         if arg is None or (isinstance(arg, str) and not any(bytes.fromhex(arg))):
             return None
         if type(arg) is int and arg in self._process.memories:
@@ -315,6 +316,16 @@ def _typed(data: npt.NDArray[np.uint8], type_name: str) -> npt.NDArray[Any]:
     size = int(kind[1]) * {"": 1, "3": 4}.get(match[2], int(match[2] or 1))
     whole = np.concatenate([data, np.zeros(-data.size % size, np.uint8)]) if data.size % size else data
     return whole.view(np.dtype(kind))
+
+
+def _value(data: bytes, parameter: Parameter) -> Argument:
+    """A number, or the numbers of a vector, where the type is known; else bytes, as of a structure."""
+    match = _VALUE.fullmatch(parameter.type_name)
+    kind = np.dtype(_SCALARS[match[1]]) if match and match[1] in _SCALARS else None
+    if match is None or kind is None or parameter.indirect or len(data) % kind.itemsize:
+        return data
+    numbers = np.frombuffer(data, kind)
+    return numbers[0] if not match[2] and len(numbers) == 1 else numbers.copy()
 
 
 def _image(memory: Memory, data: npt.NDArray[np.uint8]) -> Image:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from crosscast.data.files import whole_file
+from crosscast.data.files import made, whole_file
 from crosscast.errors import CrosscastError
 from crosscast.results import Tabular
 from crosscast.tracing.replay import Comparison, compared, replay_of
@@ -79,6 +79,33 @@ class Trace(Tabular):
             If no launch can be replayed.
         """
         return [profile for profile in profiles_of(summary_of(self)) if profile is not None]
+
+    def save_launches(self, folder: str | Path) -> list[Path]:
+        """Write a launch file for each class of launches that can be run again, with its arrays beside it.
+
+        Parameters
+        ----------
+        folder
+            A folder, which is made if it is not there.
+
+        Returns
+        -------
+        list of Path
+            The launch files, those of the longest kernels first.
+
+        Raises
+        ------
+        InputError
+            If a file cannot be written.
+        """
+        from crosscast.characterization.launchfiles.writing import write_launch
+
+        target = made(folder)
+        paths = []
+        for number, launch in enumerate(self.replays()):
+            paths.append(target / f"{number:03}-{launch.kernel.name}.toml")
+            write_launch(launch, paths[-1])
+        return paths
 
     def replays(self) -> Iterator[Launch]:
         """The launches that can be run again, a launch a class."""

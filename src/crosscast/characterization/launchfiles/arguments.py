@@ -8,6 +8,7 @@ block by block: buffers may take most of the memory.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -245,7 +246,7 @@ def _build(
     if "sampler" in fields:
         return _sampler(fields)
     if "image" in fields:
-        return _image(fields, rng)
+        return _image(fields, base, rng)
     kind = _value_type(fields, parameter)
     fields.flag("read_only")
     if "value" in fields and "fill" not in fields:
@@ -322,10 +323,11 @@ def _buffer_of_values(fields: Fields, kind: ValueType) -> Argument:
         raise InputError(f"{fields.where}: values: {error}") from None
 
 
-def _image(fields: Fields, rng: np.random.Generator) -> Argument:
+def _image(fields: Fields, base: Path, rng: np.random.Generator) -> Argument:
     table = fields.table("image")
     assert table is not None
-    table.require("shape", "the image's size, slowest axis first ([height, width])")
+    if "file" not in table:
+        table.require("shape", "the image's size, slowest axis first ([height, width])")
     table.require("type", "the type of its channels, such as float or uchar")
     kind = _value_type(table, lambda: Parameter("", "", "image", 8))
     if kind.width > 1:
@@ -334,9 +336,26 @@ def _image(fields: Fields, rng: np.random.Generator) -> Argument:
     order = table.choice("channel_order", _ORDERS, "RGBA")
     channels = {"RG": 2, "RGBA": 4, "BGRA": 4}.get(order, 1)
     normalized, layers = table.flag("normalized"), table.flag("layers")
-    array: Any = make_array(table, kind, (*shape, channels) if channels > 1 else shape, rng)
+    if shape and channels > 1:
+        shape = (*shape, channels)
+    file = table.text("file")
+    array: Any = (
+        make_array(table, kind, shape, rng)
+        if file is None
+        else _image_of_file(table, base / file, kind, shape)
+    )
     table.finish()
     return Image(array, order, normalized, layers)
+
+
+def _image_of_file(table: Fields, path: Path, kind: ValueType, shape: tuple[int, ...]) -> Array:
+    """Texels of ``.npy``, which holds its shape, or of raw values in this shape."""
+    array = read_array(path, kind, table.where)
+    if not shape and path.suffix != ".npy":
+        table.require("shape", "the image's size, slowest axis first ([height, width])")
+    if shape and array.size != math.prod(shape):
+        raise InputError(f"{table.where}: shape: expected {shape} of {path}, found {array.size} numbers")
+    return array.reshape(shape) if shape else array
 
 
 def _sampler(fields: Fields) -> Argument:
