@@ -181,7 +181,10 @@ def test_parquet_and_plot_are_written(command: Command) -> None:
     assert Path("k.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_long_runs_show_progress_on_standard_error(command: Command, engine: Engine, capsys: Output) -> None:
+def test_long_runs_show_progress_on_a_terminal(
+    command: Command, engine: Engine, capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     engine.progress = (1.0, 2.5)
     assert command("k.toml", "--json") == 0
     output = capsys.readouterr()
