@@ -9,6 +9,7 @@ them sound with few devices.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
@@ -178,7 +179,7 @@ def _all_weights(ways: Reals, pairs: Pairs) -> Reals:
     return shares
 
 
-_MEANS = np.log([0.1, 0.1, 0.05, 0.1, 0.1, 0.01, 1.0, np.e])
+_MEANS = np.log([0.1, 0.1, 0.05, 0.1, 0.1, 0.01, 1.0, math.e])
 _SPREADS = np.array([1.5, 1.5, 1.5, 1.5, 1.5, 1.5, 0.7, 1.0])
 _NEAR, _REACH, _SHARED = 3, 6, 7
 _POWER = 0.8
