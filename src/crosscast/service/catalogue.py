@@ -98,7 +98,10 @@ def _files(places: Iterable[str]) -> Iterable[Path]:
     for place in places:
         path = Path(place)
         if path.is_dir() and not _is_dataset(path):
-            yield from (each for each in sorted(path.iterdir()) if each.is_file())
+            try:
+                yield from (each for each in sorted(path.iterdir()) if each.is_file())
+            except OSError as error:
+                raise InputError(f"{path}: cannot read the folder ({error.strerror})") from error
         else:
             yield path
 

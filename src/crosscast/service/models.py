@@ -11,7 +11,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from crosscast.decide.samples import SampledKernel, read_samples
-from crosscast.errors import InputError
+from crosscast.errors import CrosscastError, InputError
 from crosscast.prediction.named_models import folder_of, load_model
 from crosscast.prediction.store import CARD
 from crosscast.service.catalogue import Catalogue, UnknownName
@@ -120,7 +120,7 @@ class Served:
         if everything:
             try:
                 catalogue, refused = Catalogue.read(self._profiles), None
-            except InputError as error:
+            except (CrosscastError, OSError) as error:
                 refused = _without_paths(error, self._profiles)
                 LOG.error("the profiles stay as they were: %s", error)
         models = {
@@ -138,7 +138,7 @@ class Served:
             new = self._read(old.name, old.folder, catalogue)
             if new.question != old.question:
                 raise InputError.of(where=old.name, expected=f"a model of {old.question}", found=new.question)
-        except InputError as error:
+        except (CrosscastError, OSError) as error:
             LOG.error("model %s stays as it was: %s", old.name, error)
             # Not again before its files change again.
             return replace(old, stamp=stamp, refused=_without_paths(error, [str(old.folder)]))
@@ -194,7 +194,7 @@ def _stamp(folder: Path) -> tuple[int, ...]:
     return found.st_mtime_ns, found.st_size, found.st_ino
 
 
-def _without_paths(error: InputError, places: Sequence[str]) -> str:
+def _without_paths(error: Exception, places: Sequence[str]) -> str:
     """The sentence of an error, with the last names of places only."""
     text = str(error)
     for place in sorted(places, key=len, reverse=True):

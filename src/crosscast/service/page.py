@@ -18,12 +18,15 @@ SAFE = {"content-security-policy": "default-src 'none'; style-src 'unsafe-inline
 _HEAD = """<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
 <title>Crosscast</title>
 <style>
   body { font: 16px sans-serif; max-width: 60em; margin: 2em auto; padding: 0 1em }
   td, th { text-align: left; vertical-align: top; padding: .2em 1em .2em 0 }
+  body, td { overflow-wrap: anywhere }
   pre { background: #eee; color: #000; padding: .6em; white-space: pre-wrap }
 </style>
+<main>
 <h1>Crosscast</h1>
 <p>Errors are <code>{"error": "a sentence"}</code> with a status code. Times are seconds, powers watts.</p>
 """
@@ -47,7 +50,7 @@ def _schema(question: Question) -> dict[str, Any]:
 def page(paths: Sequence[str]) -> str:
     """What may be asked, with the fields and an example of each."""
     links = "".join(f'<li><a href="{path}">GET {path}</a></li>' for path in paths)
-    return f"{_HEAD}<ul>{links}</ul>{''.join(map(_section, QUESTIONS))}</html>"
+    return f"{_HEAD}<ul>{links}</ul>{''.join(map(_section, QUESTIONS))}</main></html>"
 
 
 def _section(question: Question) -> str:
