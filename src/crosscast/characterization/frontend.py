@@ -136,6 +136,7 @@ def find_kernel(program: Program, kernel: str) -> ir.Function:
     raise InputError(message)
 
 
+@functools.lru_cache(maxsize=64)
 def required_local_size(program: Program, kernel: str) -> tuple[int, int, int] | None:
     """Work-group size that the kernel's attribute ``reqd_work_group_size`` asks for."""
     entries = find_kernel(program, kernel).metadata.get("reqd_work_group_size")
@@ -145,6 +146,7 @@ def required_local_size(program: Program, kernel: str) -> tuple[int, int, int] |
     return first, second, third
 
 
+@functools.lru_cache(maxsize=64)
 def parameters(program: Program, kernel: str) -> tuple[Parameter, ...]:
     """Formal parameters of a kernel."""
     function = find_kernel(program, kernel)
