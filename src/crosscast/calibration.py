@@ -304,7 +304,7 @@ def fit(measured: Grid, model: Gaussian) -> tuple[TrainedTimeModel, HeldOut]:
     grid = joined(_training(), measured)
     # Data sheets tell what they did before: no kernel of the training data ran on the new device.
     predictor, errors = model.fit_with_errors(grid, base.card.seed, base.predictor.unseen)
-    held_out = held_out_on(errors, grid, len(grid.devices) - 1, LEVEL)
+    held_out = held_out_on(errors, grid, len(grid.devices) - 1, LEVEL, adaptive=model.adaptive)
     times: Reals = np.exp(grid.log_time[np.isfinite(grid.log_time)])
     recipe = recipes()[BASE]
     (device,) = measured.devices

@@ -285,11 +285,11 @@ class TrainedTimeModel:
         # Without probes, all kernels are as unsure.
         nothing = np.full((1, len(predictor.keys)), np.nan)
         sd = predictor.scatter.moments(nothing, np.eye(len(predictor.keys)))[1][0]
-        half = predictor.factors(0, _FAR) * sd
+        halves = predictor.factors(0, _FAR) * sd * predictor.spread_at(made_of.centre)
         for row, place in np.argwhere(np.isfinite(made_of.errors)).tolist():
             key, middle = predictor.keys[place], made_of.centre[row, place]
             seconds = float(np.exp(middle + made_of.errors[row, place]))
-            low, high = (float(np.exp(middle + side * half[place])) for side in (-1, 1))
+            low, high = (float(np.exp(middle + side * halves[row, place])) for side in (-1, 1))
             beyond = max(low / seconds, seconds / high)
             interval = f"{format_seconds(low)} to {format_seconds(high)}"
             if beyond > _ABSURD:

@@ -156,6 +156,53 @@ _MIDDLE = 0.5
 _NO_METRICS = np.empty((0, len(METRICS)))
 
 
+_LEAST_SPREAD_APPLICATIONS = 5
+_LEAST_RATIO = 0.05
+_TAIL = 0.05
+_WITHIN, _SURE = 0.8, 0.9
+
+
+@dataclass(frozen=True)
+class Spread(Stored):
+    """How much wider errors scatter where longer times are predicted: as a power of the time.
+
+    Launches alone take nearly the same on a device, whatever the kernel; long work is told less surely.
+    """
+
+    power: float
+    centre: float  # Logarithm of the time at which errors scatter as the covariance says
+    low: float  # Logarithms of times beyond which it stays as it is
+    high: float
+
+    def at(self, log_time: Reals) -> Reals:
+        """Factors of standard deviations at predicted logarithms of times."""
+        return np.asarray(np.exp(self.power * (np.clip(log_time, self.low, self.high) - self.centre)))
+
+
+def fit_spread(ratios: Reals, log_time: Reals, grid: Grid) -> Spread | None:
+    """Fit it to absolute errors over their standard deviations ``(n, d)``, and predicted times.
+
+    By least squares of logarithms of kernels' means; applications weigh the same. ``None`` where these are
+    too few.
+    """
+    known = np.isfinite(ratios)
+    rows: Flags = np.asarray(known.any(axis=1))
+    if len(set(np.array(grid.profiles.application)[rows])) < _LEAST_SPREAD_APPLICATIONS:
+        return None
+    times, wrong = (
+        np.where(known, each, 0.0)[rows].sum(axis=1) / known[rows].sum(axis=1) for each in (log_time, ratios)
+    )
+    weights = application_weights(grid.profiles.take(rows))
+    weights = weights / weights.sum()
+    centre = float(weights @ times)
+    squares = float(weights @ (times - centre) ** 2)
+    if squares < _LEAST_VARIANCE:
+        return None
+    slope = float(weights @ ((times - centre) * np.log(np.maximum(wrong, _LEAST_RATIO)))) / squares
+    low, high = np.quantile(times, (_TAIL, 1 - _TAIL)).tolist()
+    return Spread(slope, centre, low, high)
+
+
 @dataclass(frozen=True, eq=False)
 class Posterior:
     """What a forecast of ``n`` kernels was made of, on the ``k`` devices that the model was fitted on."""
@@ -176,6 +223,7 @@ class Posterior:
         difference = np.zeros((1, len(keys)))
         difference[0, keys.index(first)], difference[0, keys.index(second)] = -1.0, 1.0
         sd = float(self.predictor.scatter.moments(errors[None, :], difference)[1][0, 0])
+        sd *= float(self.predictor.spread_at(self.centre[row, difference[0] != 0]).mean())
         probes = int(np.isfinite(errors).sum())
         width = float(self.predictor.factors(probes, _MIDDLE)) / NormalDist().inv_cdf(0.5 + _MIDDLE / 2)
         return NormalDist().cdf(-apart / (width * sd))
@@ -193,6 +241,7 @@ class GaussianPredictor(Stored):
     quantiles: Annotated[Reals, Array("p q", low=0, least=1, rising=True)]
     # What predicts other devices from the first of these, if it was fitted on enough to tell
     unseen: UnseenDevices | None = None
+    spread: Spread | None = None  # How errors scatter by the predicted time; `None` if alike at all
 
     def check(self) -> None:
         """Refuse a covariance that is none, and parts of other devices."""
@@ -240,10 +289,13 @@ class GaussianPredictor(Stored):
         centre, known = self.point.log_time(profiles), np.isfinite(measured)
         errors = measured - centre
         mean, sd = self.scatter.moments(errors, np.eye(len(self.keys)))
+        spread = self.spread_at(centre)
+        sd = sd * spread
         mean = np.where(known, measured, centre + mean)
         factor = self.factors(known.sum(axis=1), level)[:, None]
         half = np.where(known, NormalDist().inv_cdf(0.5 + level / 2) * _LEAST_NOISE, factor * sd)
         if new:
+            factor = factor * spread.mean(axis=1, keepdims=True)
             means, halves = self._elsewhere(new, mean, errors, factor, level)
             mean, half = np.hstack([mean, means]), np.hstack([half, halves])
             known = np.hstack([known, np.zeros(means.shape, dtype=np.bool_)])
@@ -294,6 +346,10 @@ class GaussianPredictor(Stored):
         # What times on known devices leave open, and what descriptors do, have nothing to do with each other.
         return means, np.hypot(before, beyond)
 
+    def spread_at(self, log_time: Reals) -> Reals:
+        """Factors of standard deviations where these logarithms of times are predicted before any probe."""
+        return np.ones_like(log_time) if self.spread is None else self.spread.at(log_time)
+
     def factors(self, probes: Any, level: float) -> Reals:
         """By how many standard deviations an interval of a level reaches, for numbers of probes."""
         levels = np.linspace(0, 1, self.quantiles.shape[1])
@@ -312,6 +368,8 @@ class Gaussian:
     refit: PointModel | None = None
     # What is taken instead where the point model is not better on applications that are left out
     trivial: PointModel | None = None
+    # Whether intervals are as wide as the predicted time lets expect, and to hold in nearly each application
+    adaptive: bool = False
 
     @property
     def name(self) -> str:
@@ -351,8 +409,8 @@ class Gaussian:
                 if not _is_better(errors, of_trivial, grid):
                     point, errors = self.trivial.fit(grid, seed), of_trivial
             covariance = covariance_of(errors, grid)
-            quantiles = _quantiles(errors, grid, seed)
-            return GaussianPredictor(grid.devices, point, covariance, quantiles, unseen), errors
+            quantiles, spread = _quantiles(errors, grid, seed, adaptive=self.adaptive)
+            return GaussianPredictor(grid.devices, point, covariance, quantiles, unseen, spread), errors
 
 
 def _is_better(errors: Reals, others: Reals, grid: Grid) -> bool:
@@ -370,17 +428,33 @@ def _is_better(errors: Reals, others: Reals, grid: Grid) -> bool:
     return len(gains) < 2 or float(np.mean(gains) - np.std(gains, ddof=1) / np.sqrt(len(gains))) > 0
 
 
-def _quantiles(errors: Reals, grid: Grid, seed: int) -> Reals:
-    """Quantiles of standardized errors of each application, by the covariance of the others' errors."""
+def _quantiles(errors: Reals, grid: Grid, seed: int, *, adaptive: bool) -> tuple[Reals, Spread | None]:
+    """Quantiles of standardized errors of each application, by the covariance of the others' errors.
+
+    If adaptive also how errors scatter by the predicted time, beside which the quantiles are.
+    """
     d = len(grid.devices)
-    groups, shifts = grid.profiles.groups("application"), shared_shifts(grid.devices)
-    patterns = [_patterns(d, count, seed) for count in range(min(_MOST_PROBES, d - 1) + 1)]
-    ratios: list[list[Reals]] = [[] for _ in patterns]
-    for out in (groups == group for group in np.unique(groups)):
-        scatter = Scatter(covariance_of(errors[~out], grid.take(~out)), shifts)
-        for found, sets in zip(ratios, patterns, strict=True):
-            found.append(np.concatenate([_ratios(errors[out], scatter, known) for known in sets]))
-    return np.stack([_cautious_quantiles(found) for found in ratios])
+    groups, log_time = grid.profiles.groups("application"), grid.log_time - errors
+    parts = [groups == group for group in np.unique(groups)]
+    scatters = [_scatter_without(errors, grid, out) for out in parts]
+    plain, nothing = np.full_like(errors, np.nan), np.zeros(d, dtype=np.bool_)
+    for out, scatter in zip(parts, scatters, strict=True):
+        plain[out] = _standardized(errors[out], scatter, nothing)
+    spread = fit_spread(plain, log_time, grid) if adaptive else None
+    by_time = np.ones_like(errors) if spread is None else spread.at(log_time)
+    quantiles = []
+    for count in range(min(_MOST_PROBES, d - 1) + 1):
+        sets, ratios = _patterns(d, count, seed), []
+        for out, scatter in zip(parts, scatters, strict=True):
+            found = [_standardized(errors[out], scatter, known) / by_time[out] for known in sets]
+            every = np.concatenate([each.ravel() for each in found])
+            ratios.append(every[np.isfinite(every)])
+        quantiles.append(_cautious_quantiles(ratios, adaptive=adaptive))
+    return np.stack(quantiles), spread
+
+
+def _scatter_without(errors: Reals, grid: Grid, out: Flags) -> Scatter:
+    return Scatter(covariance_of(errors[~out], grid.take(~out)), shared_shifts(grid.devices))
 
 
 @dataclass(frozen=True)
@@ -398,23 +472,25 @@ class HeldOut:
         return asdict(self)
 
 
-def held_out_on(errors: Reals, grid: Grid, device: int, level: float) -> HeldOut:
+def held_out_on(errors: Reals, grid: Grid, device: int, level: float, *, adaptive: bool = False) -> HeldOut:
     """Scores on one device of out-of-fold errors; intervals, too, are made of other applications' errors."""
-    groups, shifts = grid.profiles.groups("application"), shared_shifts(grid.devices)
-    nothing, own = np.zeros(errors.shape[1], dtype=np.bool_), np.eye(errors.shape[1])[[device]]
-    ratios, of_device = [], {}
-    for group in np.unique(groups):
-        out = groups == group
-        scatter = Scatter(covariance_of(errors[~out], grid.take(~out)), shifts)
-        ratios.append(_ratios(errors[out], scatter, nothing))
-        there = np.abs(errors[out, device])
-        sd = scatter.moments(np.full((1, errors.shape[1]), np.nan), own)[1][0, 0]
-        if np.isfinite(there).any():
-            of_device[len(ratios) - 1] = there[np.isfinite(there)] / sd
+    groups, log_time = grid.profiles.groups("application"), grid.log_time - errors
+    nothing = np.zeros(errors.shape[1], dtype=np.bool_)
+    parts = [groups == group for group in np.unique(groups)]
+    ratios = np.full_like(errors, np.nan)
+    for out in parts:
+        ratios[out] = _standardized(errors[out], _scatter_without(errors, grid, out), nothing)
     held = []
-    for place, found in of_device.items():
-        quantiles = _cautious_quantiles([each for other, each in enumerate(ratios) if other != place])
-        held.append(float(np.mean(found <= np.interp(level, np.linspace(0, 1, len(quantiles)), quantiles))))
+    for out in parts:
+        there = ratios[out, device]
+        if not np.isfinite(there).any():
+            continue
+        spread = fit_spread(ratios[~out], log_time[~out], grid.take(~out)) if adaptive else None
+        by_time = np.ones_like(ratios) if spread is None else spread.at(log_time)
+        others = [ratios[other] / by_time[other] for other in parts if other is not out]
+        quantiles = _cautious_quantiles([each[np.isfinite(each)] for each in others], adaptive=adaptive)
+        reach = np.interp(level, np.linspace(0, 1, len(quantiles)), quantiles) * by_time[out, device]
+        held.append(float(np.mean((there <= reach)[np.isfinite(there)])))
     known = errors[np.isfinite(errors[:, device]), device]
     return HeldOut(
         float(np.median(np.abs(np.expm1(-known)))),
@@ -425,13 +501,11 @@ def held_out_on(errors: Reals, grid: Grid, device: int, level: float) -> HeldOut
     )
 
 
-def _ratios(errors: Reals, scatter: Scatter, known: Flags) -> Reals:
-    """Absolute errors over their standard deviations, given those of some devices."""
+def _standardized(errors: Reals, scatter: Scatter, known: Flags) -> Reals:
+    """Absolute errors over their standard deviations, given those of some devices; NaN for these."""
     measured = np.where(known, errors, np.nan)
     mean, sd = scatter.moments(measured, np.eye(len(known)))
-    ratio = (np.abs(errors - mean) / sd)[:, ~known]
-    there: Reals = ratio[np.isfinite(ratio)]
-    return there
+    return np.asarray(np.where(known, np.nan, np.abs(errors - mean) / sd))
 
 
 def _patterns(d: int, count: int, seed: int) -> list[Flags]:
@@ -443,10 +517,12 @@ def _patterns(d: int, count: int, seed: int) -> list[Flags]:
     return [np.isin(np.arange(d), each) for each in sets]
 
 
-def _cautious_quantiles(by_application: Sequence[Reals]) -> Reals:
+def _cautious_quantiles(by_application: Sequence[Reals], *, adaptive: bool) -> Reals:
     """Quantiles at which the mean share of an application's errors is reached with 95 % confidence.
 
-    Without the confidence, the mean over few applications would be taken for that over all.
+    Without the confidence, the mean over few applications would be taken for that over all. If adaptive,
+    from the level of 90 % on, 80 % of the errors of a new application are reached, too, with a probability of
+    90 %, if the logarithms of what that takes are of a normal distribution (its prediction limit).
     """
     ratios = np.unique(np.concatenate(by_application))
     known = [np.sort(each) for each in by_application if len(each)]
@@ -454,4 +530,15 @@ def _cautious_quantiles(by_application: Sequence[Reals]) -> Reals:
     error = shares.std(axis=0, ddof=1) / np.sqrt(len(shares))
     sure = np.maximum.accumulate(shares.mean(axis=0) - _CAUTION * error)
     quantiles: Reals = ratios[np.minimum(np.searchsorted(sure, LEVELS), len(ratios) - 1)]
-    return quantiles
+    if not adaptive:
+        return quantiles
+    return np.where(LEVELS >= _SURE - 1e-9, np.maximum(quantiles, _worst_limit(known)), quantiles)
+
+
+def _worst_limit(by_application: Sequence[Reals]) -> float:
+    from scipy.stats import t
+
+    each = np.array([np.quantile(errors, _WITHIN) for errors in by_application])
+    count, logs = len(each), np.log(np.maximum(each, _LEAST_RATIO))
+    far = float(t.ppf(_SURE, count - 1)) * float(logs.std(ddof=1)) * np.sqrt(1 + 1 / count)
+    return float(np.exp(logs.mean() + far))

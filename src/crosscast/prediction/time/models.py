@@ -381,7 +381,7 @@ MODELS: Mapping[str, Callable[[], Gaussian]] = {
     "extra-trees": partial(Gaussian, ExtraTrees()),
     "boosting": partial(Gaussian, Boosting()),
     "physical": partial(Gaussian, Physical()),
-    "combined": partial(Gaussian, Combined(), trivial=DeviceMean()),
+    "combined": partial(Gaussian, Combined(), trivial=DeviceMean(), adaptive=True),
 }
 """What makes each model, from the trivial to the strong."""
 

@@ -1,0 +1,56 @@
+"""Intervals are as wide as errors scatter at the predicted time, and reach most of nearly any application."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from crosscast.prediction.time.gaussian import _cautious_quantiles, fit_spread
+from crosscast.prediction.time.models import model_named
+from support.grids import noisy_grid
+
+GRID = noisy_grid()
+TIMES = np.linspace(-12, -2, GRID.log_time.size).reshape(GRID.log_time.shape)
+
+
+def test_the_power_of_the_time_is_found() -> None:
+    found = fit_spread(np.exp(0.2 * TIMES), TIMES, GRID)
+    assert found is not None
+    assert found.power == pytest.approx(0.2, abs=0.02)
+    near = np.array([found.centre, found.centre + 1, found.high + 5])
+    assert found.at(near)[0] == 1
+    assert found.at(near)[2] == found.at(np.array([found.high]))[0]
+
+
+def test_of_few_applications_or_one_time_nothing_is_learned() -> None:
+    few = GRID.take(np.isin(GRID.profiles.groups("application"), range(4)))
+    assert fit_spread(np.ones_like(few.log_time), few.log_time, few) is None
+    assert fit_spread(np.ones_like(TIMES), np.full_like(TIMES, -5.0), GRID) is None
+
+
+def test_only_from_the_level_on_do_quantiles_reach_most_of_an_application_unlike_others() -> None:
+    random = np.random.default_rng(0)
+    errors = [np.abs(random.normal(0, scale, 200)) for scale in (0.5, 1.0, 2.0, 0.7, 1.4)]
+    plain, adaptive = (_cautious_quantiles(errors, adaptive=each) for each in (False, True))
+    assert np.array_equal(plain[:180], adaptive[:180])
+    assert (adaptive[180:] >= plain[180:]).all()
+    assert (np.diff(adaptive) >= 0).all()
+    # 80 % of the worst of the five.
+    assert adaptive[180] > np.quantile(errors[2], 0.8)
+
+
+def test_the_default_has_wider_intervals_at_longer_times_where_these_are_less_sure() -> None:
+    random = np.random.default_rng(1)
+    noise = random.normal(size=GRID.log_time.shape) * np.exp(0.4 * (GRID.log_time - GRID.log_time.mean()))
+    grid = replace(GRID, log_time=GRID.log_time + 0.2 * noise)
+    predictor = replace(model_named("combined"), trivial=None).fit_with_errors(grid, 0, None)[0]
+    assert predictor.spread is not None
+    assert predictor.spread.power > 0.1
+    found = predictor.predict(grid.profiles)
+    width = np.log(found.high / found.low).mean(axis=1)
+    order = np.argsort(found.centre.mean(axis=1))
+    assert width[order[-10:]].mean() > 1.2 * width[order[:10]].mean()
+    again = type(predictor).from_state(predictor.state(), devices=predictor.devices)
+    assert np.array_equal(again.predict(grid.profiles).high, found.high)
