@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from crosscast.prediction.configuration.data import SurfaceForecast
     from crosscast.prediction.time.forecast import TimeForecast
 
-Objective = Literal["performance", "energy", "edp"]
+Objective = Literal["performance", "energy", "edp", "power"]
 
 
 def model_facts(card: Any) -> dict[str, Any]:
@@ -53,12 +53,17 @@ def choices_for(
     objective: Objective,
     cap_probability: float | None,
     level: float,
+    max_slowdown: float | None = None,
 ) -> list[KernelChoices]:
-    """Choose a configuration for each kernel under each power cap in watts."""
+    """Choose a configuration for each kernel under each power cap in watts.
+
+    A slowdown is that over the first of the sample configurations.
+    """
     from crosscast.prediction.configuration.choice import choice_of
 
     space = trained.predictor.space
     words: dict[str, Any] = {"objective": objective, "confidence": cap_probability, "level": level}
+    words |= {"max_slowdown": max_slowdown, "baseline": int(trained.card.numbers[0])}
     found = []
     for kernel in kernels:
         forecast = trained.predictor.forecast(kernel.observed)

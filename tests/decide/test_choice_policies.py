@@ -521,7 +521,7 @@ def test_what_is_not_known_is_neither_taken_nor_in_the_way() -> None:
     assert next_number(over, 100.0, three, current=None, left=3) == 2
 
 
-@pytest.mark.parametrize(("objective", "place"), list(zip(OBJECTIVES, (0, 2, 1), strict=True)))
+@pytest.mark.parametrize(("objective", "place"), list(zip(OBJECTIVES, (0, 2, 1, 2), strict=True)))
 def test_each_objective_is_searched_for(objective: Objective, place: int) -> None:
     known = forecast([1.0, 1.5, 2.5], [100.0, 40.0, 20.0])
     three = np.ones(3, np.bool_)

@@ -58,8 +58,9 @@ def configuration(
     /,
     *,
     model: Model = None,
-    power_cap: str,
+    power_cap: str | None = None,
     objective: Objective = "performance",
+    max_slowdown: str | None = None,
     cap_probability: float | None = None,
     level: Level = 0.9,
     kernel: Annotated[
@@ -77,9 +78,11 @@ def configuration(
     samples
         Runs of the kernel: CSV with a row for each, or a history of `crosscast.profiled`.
     power_cap
-        Power cap (W); several, separated by commas, for a choice under each.
+        Power cap (W); several, separated by commas, for a choice under each. By default none.
     objective
-        What is optimized: `performance`, `energy`, or `edp` (energy times time).
+        What is optimized: `performance`, `energy`, `edp` (energy times time), or `power`.
+    max_slowdown
+        How much slower than the first sample configuration it may be, such as `5%`.
     cap_probability
         Required probability of staying under the cap, such as 0.9; by default the predicted mean has to.
     plot
@@ -92,10 +95,11 @@ def configuration(
     if plot is not None:
         check_picture("--plot", plot)
         check_file("--plot", plot)
-    caps = _caps(power_cap)
+    caps = [float("inf")] if power_cap is None else _caps(power_cap)
+    slowdown = None if max_slowdown is None else _share(max_slowdown)
     trained, found = first_fit(
         models_for(model, "configuration"),
-        lambda trained: _chosen(trained, samples, kernel, caps, objective, cap_probability, level),
+        lambda trained: _chosen(trained, samples, kernel, caps, objective, cap_probability, level, slowdown),
     )
     if plot is not None:
         _write_plot(found, trained, plot)
@@ -126,6 +130,16 @@ def _caps(text: str) -> list[float]:
     return caps
 
 
+def _share(text: str) -> float:
+    try:
+        share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share < float("inf"):
+        raise InputError(f"--max-slowdown: expected a share such as 5% or 0.05, found {text!r}")
+    return share
+
+
 def _chosen(
     trained: TrainedConfigurationModel,
     samples: Path,
@@ -134,6 +148,7 @@ def _chosen(
     objective: Objective,
     cap_probability: float | None,
     level: float,
+    max_slowdown: float | None,
 ) -> list[KernelChoices]:
     from crosscast.decide.samples import read_samples
 
@@ -147,6 +162,7 @@ def _chosen(
         objective=objective,
         cap_probability=cap_probability,
         level=level,
+        max_slowdown=max_slowdown,
     )
 
 

@@ -41,6 +41,7 @@ _OBJECTIVES = {
     "performance": "the most performance",
     "energy": "the least energy",
     "edp": "the least energy times time",
+    "power": "the least power",
 }
 
 
@@ -67,7 +68,11 @@ def chosen_report(found: Sequence[tuple[SampledKernel, Sequence[Choice]]], card:
 
 
 def _choice_sentence(choice: Choice) -> str:
-    wish = f"Under {choice.power_cap:g} W, for {_OBJECTIVES[choice.objective]}"
+    capped = choice.power_cap < float("inf")
+    wish = f"Under {choice.power_cap:g} W, for" if capped else "For"
+    wish += f" {_OBJECTIVES[choice.objective]}"
+    if choice.max_slowdown is not None and choice.baseline is not None:
+        wish += f", at most {percent(choice.max_slowdown)} slower than {configuration_text(choice.baseline)}"
     if choice.confidence is not None:
         wish += f" that keeps to it with {level_percent(choice.confidence)}"
     chosen = choice.recommended
@@ -79,7 +84,7 @@ def _choice_sentence(choice: Choice) -> str:
     if not chosen.measured and chosen.time_low_s is not None and chosen.time_high_s is not None:
         time += f" ({times(chosen.time_low_s, chosen.time_high_s)})"
     sure, likely = "", chosen.probability_under
-    if likely is not None:
+    if likely is not None and capped:
         # Nothing that is predicted is certain.
         text = "over 99.9 %" if likely >= 0.9995 else f"of {level_percent(likely)}"
         sure = f"; it keeps to the cap with a probability {text}"
@@ -94,7 +99,8 @@ def _choice_table(choices: Sequence[Choice], card: ConfigurationCard) -> Table:
     for choice in choices:
         if choice.recommended is not None:
             listed.setdefault(choice.recommended.configuration, choice.recommended)
-            caps[choice.recommended.configuration].append(f"{choice.power_cap:g} W")
+            cap = f"{choice.power_cap:g} W" if choice.power_cap < float("inf") else "any"
+            caps[choice.recommended.configuration].append(cap)
     rows = [
         [
             option.configuration.device,

@@ -16,7 +16,7 @@ from crosscast.configuration import Configuration
 from crosscast.errors import InputError
 from crosscast.fields import decode
 from crosscast.prediction.configuration.bailey2014 import FittedClusters, PublishedPredictor
-from crosscast.prediction.configuration.choice import LEVEL, Choice, Objective, choice_of
+from crosscast.prediction.configuration.choice import LEVEL, NO_CAP, Choice, Objective, choice_of
 from crosscast.prediction.configuration.data import (
     ConfigurationPredictor,
     Observed,
@@ -145,19 +145,22 @@ class TrainedConfigurationModel:
     def choose(
         self,
         runs: Runs,
-        power_cap: float,
+        power_cap: float = NO_CAP,
         objective: Objective | Literal["time"] = "time",
         confidence: float | None = None,
         *,
         level: float = LEVEL,
+        max_slowdown: float | None = None,
     ) -> Choice:
         """Choose the best configuration under a power cap in watts, by runs as `predict` takes them.
 
-        What is best is ``time`` (or ``performance``), ``energy`` or ``edp``; the cap is kept with the
-        probability `confidence`, without one on average; intervals hold with the probability `level`.
+        What is best is ``time`` (or ``performance``), ``energy``, ``edp`` or ``power``; the cap is kept with
+        the probability `confidence`, without one on average; intervals hold with the probability `level`.
+        `max_slowdown` is the share by which it may be slower than the first sample configuration.
         """
         best: Objective = "performance" if objective == "time" else objective
         words: dict[str, Any] = {"objective": best, "confidence": confidence, "level": level}
+        words |= {"max_slowdown": max_slowdown, "baseline": int(self.card.numbers[0])}
         return choice_of(self.predict(runs), self.predictor.space, power_cap, **words)
 
 

@@ -27,14 +27,14 @@ def within_cap(power_w: Reals | float, power_cap: Reals | float, tolerance: floa
     return power_w <= power_cap * (1 + tolerance + SLACK)
 
 
-Objective = Literal["performance", "energy", "edp"]
+Objective = Literal["performance", "energy", "edp", "power"]
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 
 
 def merit(time_s: Reals, power_w: Reals, objective: Objective) -> Reals:
-    """What is best when greatest: one over time, over energy, or over energy times time."""
-    if objective == "performance":
-        return 1 / time_s
+    """What is best when greatest: one over time, over energy, over energy times time, or over power."""
+    if objective in ("performance", "power"):
+        return 1 / (time_s if objective == "performance" else power_w)
     return 1 / (time_s * power_w if objective == "energy" else time_s * time_s * power_w)
 
 
@@ -51,7 +51,7 @@ def check_asked(
     power_cap: float = 1.0, confidence: float | None = None, objective: str = "performance"
 ) -> None:
     """Refuse a cap that is no power, a confidence that is no probability, and an objective there is not."""
-    if not (isinstance(power_cap, Real) and 0 < power_cap < np.inf):
+    if not (isinstance(power_cap, Real) and power_cap > 0):
         raise InputError.of(field="power cap", expected="watts above 0", found=repr(power_cap))
     if confidence is not None and not (isinstance(confidence, Real) and 0 < confidence < 1):
         expected = "a probability between 0 and 1"
@@ -94,6 +94,29 @@ def select(
 
 LEVEL = 0.9
 """Probability that intervals hold, unless another is asked for."""
+
+NO_CAP = float("inf")
+"""The power cap where there is none."""
+
+LIMIT_PROBABILITY = 0.95
+"""Probability with which a limit of the slowdown is to be kept."""
+
+
+def within_slowdown(forecast: SurfaceForecast, most: float | None, baseline: int) -> Flags:
+    """``(c,)`` Which configurations are slower than a baseline by at most a share of its time.
+
+    Those that keep to it with `LIMIT_PROBABILITY`, and the baseline itself; all without a limit.
+    """
+    if most is None:
+        return np.ones(len(forecast.measured), np.bool_)
+    if not (isinstance(most, Real) and 0 <= most < np.inf):
+        raise InputError.of(field="max slowdown", expected="a share such as 0.05", found=repr(most))
+    limit = float(forecast.time.centre[baseline]) * (1 + most) * (1 + SLACK)
+    certain = forecast.time.centre <= limit
+    sure = forecast.time.probability_within(limit) >= LIMIT_PROBABILITY
+    allowed: Flags = np.where(forecast.measured, certain, sure & certain)
+    allowed[baseline] = True
+    return allowed
 
 
 @dataclass(frozen=True)
@@ -138,6 +161,8 @@ class Choice(Tabular):
     reason: str  # Why nothing is chosen, in one sentence; empty if something is
     frontier: tuple[Option, ...]  # The predicted Pareto frontier, by rising power
     least: Option  # The configuration with the least predicted power
+    max_slowdown: float | None = None  # Share by which it may be slower than the baseline; `None` for any
+    baseline: Configuration | None = None
 
     def columns(self) -> Mapping[str, Column]:
         """The frontier: configurations with what is predicted of them."""
@@ -156,8 +181,10 @@ class Choice(Tabular):
         recommended = self.recommended
         chosen = dict.fromkeys(self.least.to_dict()) if recommended is None else recommended.to_dict()
         return {
-            "power_cap_w": self.power_cap,
+            "power_cap_w": None if self.power_cap == NO_CAP else self.power_cap,
             "objective": self.objective,
+            "max_slowdown": self.max_slowdown,
+            "baseline": None if self.baseline is None else self.baseline.to_dict(),
             "confidence": self.confidence,
             "level": self.level,
             **chosen,
@@ -175,8 +202,14 @@ def choice_of(
     objective: Objective = "performance",
     confidence: float | None = None,
     level: float = LEVEL,
+    max_slowdown: float | None = None,
+    baseline: int = 0,
 ) -> Choice:
-    """Choose a configuration for a kernel, and say what else there is."""
+    """Choose a configuration for a kernel, and say what else there is.
+
+    With `max_slowdown` only among those that are slower than the configuration number `baseline` by at most
+    that share.
+    """
     if not 0 < level < 1:
         raise InputError.of(field="level", expected="a probability between 0 and 1", found=level)
     time, power = forecast.time, forecast.power
@@ -185,7 +218,8 @@ def choice_of(
         raise InputError.of(field="confidence", expected=expected, found="one that does not")
     check_asked(power_cap, confidence, objective)
     within = probability_under(forecast, power_cap, np.ones(len(space), np.bool_))
-    number = select(forecast, power_cap, objective=objective, confidence=confidence, within=within)
+    allowed = within_slowdown(forecast, max_slowdown, baseline)
+    number = select(forecast, power_cap, objective=objective, confidence=confidence, within=within * allowed)
     tails = ((1 - level) / 2, (1 + level) / 2)
     intervals = {
         f"{name}_{end}_{unit}": (quantity.quantile(tail), quantity.errors)
@@ -210,7 +244,10 @@ def choice_of(
     chosen = None if number is None else option(number)
     surest = option(int(np.argmax(within)))
     reason = _reason(power_cap, surest, least, confidence) if chosen is None else ""
-    return Choice(power_cap, objective, confidence, level, chosen, reason, frontier, least)
+    compared = None if max_slowdown is None else space.configurations[baseline]
+    return Choice(
+        power_cap, objective, confidence, level, chosen, reason, frontier, least, max_slowdown, compared
+    )
 
 
 def _reason(cap: float, surest: Option, least: Option, confidence: float | None) -> str:
