@@ -302,11 +302,14 @@ def _file(value: object) -> str:
     return name
 
 
-def _extents(values: object) -> tuple[int, ...]:
-    found = tuple(_wholes(values))
-    if len(found) > 3 or any(value < 0 for value in found):
+def _check_sizes(sizes: Sizes) -> None:
+    """Global size, local size and offset of a launch: as many dimensions, and nothing below 0."""
+    extent, local, offset = sizes
+    numbers = _wholes([*extent, *local, *offset])
+    if not 1 <= len(extent) <= 3 or any(len(each) not in (0, len(extent)) for each in (local, offset)):
+        raise ValueError("sizes that do not belong together")
+    if 0 in local or any(number < 0 for number in numbers):
         raise ValueError("no sizes")
-    return found
 
 
 def _argument(value: Any) -> Argument:
@@ -327,9 +330,8 @@ class _Rows:
 
     def __init__(self, process: Process) -> None:
         self._process = process
-        self._launch = [array("q") for _ in _LAUNCH]
-        self._transfer = [array("q") for _ in _TRANSFER]
-        self._time = [array("q") for _ in _TIME]
+        # Row after row, as columns are made of them at the end.
+        self._launch, self._transfer, self._time = array("q"), array("q"), array("q")
         self._sizes: dict[Sizes, int] = {}
         self._last: dict[int, int] = {}
         self._kinds: dict[str, int] = {}
@@ -355,8 +357,9 @@ class _Rows:
         """Give the process its tables."""
         process = self._process
 
-        def columns(names: tuple[str, ...], values: list[array[int]]) -> dict[str, Integers]:
-            return {name: np.array(each, dtype=np.int64) for name, each in zip(names, values, strict=True)}
+        def columns(names: tuple[str, ...], values: array[int]) -> dict[str, Integers]:
+            table = np.array(values, dtype=np.int64).reshape(-1, len(names))
+            return {name: table[:, place].copy() for place, name in enumerate(names)}
 
         process.launches = columns(_LAUNCH, self._launch)
         process.transfers = columns(_TRANSFER, self._transfer)
@@ -371,26 +374,27 @@ class _Rows:
         if type(args) is not int:
             self._last[kernel] = len(process.arguments)
             process.arguments.append([_argument(arg) for arg in args])
-        sizes = (_extents(extent), _extents(local), _extents(offset))
-        if not sizes[0] or 0 in sizes[1] or any(len(each) not in (0, len(sizes[0])) for each in sizes):
-            raise ValueError("sizes that do not belong together")
-        place = self._sizes.setdefault(sizes, len(self._sizes))
+        sizes = (tuple(extent), tuple(local), tuple(offset))
+        place = self._sizes.get(sizes)
+        if place is None:
+            _check_sizes(sizes)
+            place = self._sizes[sizes] = len(self._sizes)
         if before:
-            process.kept[len(self._launch[0])] = _wholes(before), _wholes(after)
-        values = (number, kernel, queue, thread, begun, *rest, place, self._last[kernel])
-        for column, value in zip(self._launch, values, strict=True):
-            column.append(value)
+            process.kept[len(self._launch) // len(_LAUNCH)] = _wholes(before), _wholes(after)
+        before_ns, enqueue_ns, result = rest
+        values = (number, kernel, queue, thread, begun, before_ns, enqueue_ns, result, place)
+        self._launch.extend((*values, self._last[kernel]))
 
     def _add_time(self, record: list[Any]) -> None:
-        for column, value in zip(self._time, record[1:], strict=True):
-            column.append(value)
+        _, number, queued, submit, start, run = record
+        self._time.extend((number, queued, submit, start, run))
 
     def _add_transfer(self, record: list[Any]) -> None:
-        if record[2] not in self._process.queues:
+        _, number, queue, size, blocking, begun, call, name = record
+        if queue not in self._process.queues:
             raise ValueError("a transfer of what is not known")
-        kind = self._kinds.setdefault(_text(record[7]), len(self._kinds))
-        for column, value in zip(self._transfer, [*record[1:7], kind], strict=True):
-            column.append(value)
+        kind = self._kinds.setdefault(_text(name), len(self._kinds))
+        self._transfer.extend((number, queue, size, blocking, begun, call, kind))
 
     def _add_queue(self, record: list[Any]) -> None:
         number, properties, profiling, device_type = map(_whole, record[1:5])
