@@ -199,7 +199,7 @@ def to_dict(
 
 def capture_figures(summary: Summary) -> Mapping[str, Any]:
     """Shares of the kernels, and the timeline of the first process, as figures of matplotlib."""
-    from crosscast.report.figures import one_figure, style_axes
+    from crosscast.report.figures import BLUE, one_figure, style_axes
 
     figures: dict[str, Any] = {}
     shown = list(reversed(summary.classes[:_MOST_BARS]))
@@ -208,6 +208,7 @@ def capture_figures(summary: Summary) -> Mapping[str, Any]:
         axes.barh(
             [f"{each.kernel} {each.size_label}" for each in shown],
             [100 * each.seconds / summary.device_s for each in shown],
+            color=BLUE,
         )
         style_axes(axes, x="share of the time of kernels (%)")
         figures["shares"] = figure
@@ -219,7 +220,7 @@ def capture_figures(summary: Summary) -> Mapping[str, Any]:
 
 def _timeline(process: Any) -> Any:
     """When each kernel ran, a row a kernel."""
-    from crosscast.report.figures import one_figure, style_axes
+    from crosscast.report.figures import BLUE, one_figure, style_axes
 
     rows = np.flatnonzero(np.isfinite(process.starts))
     begin = float(np.nanmin(process.starts))
@@ -229,7 +230,7 @@ def _timeline(process: Any) -> Any:
     for place, kind in enumerate(kinds):
         mine = rows[[name == kind for name in names]]
         spans = list(zip(process.starts[mine] - begin, process.seconds[mine], strict=True))
-        axes.broken_barh(spans, (place - 0.4, 0.8))
+        axes.broken_barh(spans, (place - 0.4, 0.8), color=BLUE)
     axes.set_yticks(range(len(kinds)), kinds)
     axes.invert_yaxis()
     style_axes(axes, x="time since the first launch (s)")
