@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -61,7 +62,7 @@ def test_without_traits_the_load_is_the_lowest_rate_or_else_the_time_alone() -> 
     # Slower is more load.
     load = Traits.of(both).matrix(both).load
     assert load[0] > load[1]
-    solos = [bare("a"), replace(bare("b"), time_s=np.e**2), replace(bare("c"), time_s=None)]
+    solos = [bare("a"), replace(bare("b"), time_s=math.e**2), replace(bare("c"), time_s=None)]
     found = Traits.of(solos)
     assert found.load == "time_s"
     assert_allclose(found.matrix(solos).load[2], 0.0, atol=1e-12)
