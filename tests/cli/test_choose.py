@@ -247,6 +247,18 @@ def test_what_is_asked_wrongly_is_refused(
     assert refusal(capsys, runs, "--model", model, *words).startswith(reason)
 
 
+def test_no_cap_is_needed_for_the_least_energy_within_a_slowdown(
+    capsys: Output, model: Path, runs: Path
+) -> None:
+    asked = [runs, "--model", model, "--objective", "energy", "--max-slowdown", "10%"]
+    found = answer(capsys, *asked)
+    assert found["power_cap_w"] is None
+    assert found["max_slowdown"] == 0.1
+    sample = next(each for each in found["samples"] if each["settings"] == found["baseline"]["settings"])
+    assert found["time_s"] <= 1.1 * sample["time_s"] * (1 + 1e-9)
+    assert "%: expected a share" in refusal(capsys, *asked[:-1], "ten%").replace("--max-slowdown", "%")
+
+
 def test_a_cap_and_samples_are_needed(capsys: Output, model: Path, runs: Path) -> None:
     assert "--power-cap" in refusal(capsys, runs, "--model", model)
     assert "SAMPLES" in refusal(capsys, "--model", model, "--power-cap", "250")

@@ -78,7 +78,8 @@ def configuration(
     samples
         Runs of the kernel: CSV with a row for each, or a history of `crosscast.profiled`.
     power_cap
-        Power cap (W); several, separated by commas, for a choice under each. By default none.
+        Power cap (W); several, separated by commas, for a choice under each; none where
+        the objective is not `performance`.
     objective
         What is optimized: `performance`, `energy`, `edp` (energy times time), or `power`.
     max_slowdown
@@ -95,6 +96,8 @@ def configuration(
     if plot is not None:
         check_picture("--plot", plot)
         check_file("--plot", plot)
+    if power_cap is None and objective == "performance":
+        raise InputError("--power-cap: expected watts such as 150, or another --objective, found neither")
     caps = [float("inf")] if power_cap is None else _caps(power_cap)
     slowdown = None if max_slowdown is None else _share(max_slowdown)
     trained, found = first_fit(
