@@ -35,6 +35,17 @@ def test_a_function_that_nobody_defines_is_named() -> None:
         launch("int f(int x); kernel void k(global int *o) { o[0] = f(1); }", 1, 1, zeros(1))
 
 
+def test_what_drivers_only_warn_of_is_no_error() -> None:
+    source = """kernel void k(global float2 *x, global int *o) {
+      global float4 *wide = x;
+      int at = &o[3];
+      o[get_global_id(0)] = wide[0].w + 0 * at;
+    }"""
+    out = zeros(2)
+    launch(source, 2, 1, np.arange(4, dtype=np.float32), out)
+    assert out.tolist() == [3, 3]
+
+
 # -- structures by value
 
 
