@@ -103,6 +103,15 @@ def parts() -> None:
     program.say(whole)
 
 
+def binary() -> None:
+    program = Program("-DFACTOR=3")
+    built = program.program.get_info(cl.program_info.BINARIES)
+    program.program = cl.Program(program.context, [program.context.devices[0]], built).build()
+    x, y = program.buffer(np.arange(N, dtype=np.float32)), program.buffer(np.ones(N, np.float32))
+    program.run(program.kernel("add", x, y))
+    program.say(y, np.float32)
+
+
 def image() -> None:
     program = Program()
     texels = np.arange(8 * 16 * 4, dtype=np.uint8).reshape(8, 16, 4)

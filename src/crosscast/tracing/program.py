@@ -74,7 +74,9 @@ class Recording:
             "CROSSCAST_CAPTURE_BYTES": str(self.max_bytes),
             "CROSSCAST_CAPTURE_SECONDS": str(self.max_seconds),
             "CROSSCAST_CAPTURE_OUTPUTS": str(int(self.outputs)),
-            "PYOPENCL_NO_CACHE": "1",  # A program out of a cache is a binary, which nothing can replay
+            # A program out of a cache is a binary, which nothing can replay
+            "PYOPENCL_NO_CACHE": "1",
+            "OPENCV_OPENCL_CACHE_ENABLE": "0",
         }
         first = {"OPENCL_LAYERS": ":", "LD_PRELOAD": " "}
         ways = {name: sep.join(filter(None, (layer, inherited.get(name, "")))) for name, sep in first.items()}

@@ -22,6 +22,7 @@ typedef void (*built_f)(cl_program, void *);
   X(cl_program, clLinkProgram, \
     (cl_context c, cl_uint n, const cl_device_id *d, const char *o, cl_uint np, const cl_program *p, \
      built_f f, void *u, cl_int *e), (c, n, d, o, np, p, f, u, e)) \
+  X(cl_int, clGetProgramInfo, (cl_program p, cl_uint i, size_t n, void *v, size_t *r), (p, i, n, v, r)) \
   X(cl_int, clSetProgramSpecializationConstant, \
     (cl_program p, cl_uint id, size_t n, const void *v), (p, id, n, v)) \
   X(cl_kernel, clCreateKernel, (cl_program p, const char *name, cl_int *e), (p, name, e)) \

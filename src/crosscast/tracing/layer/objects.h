@@ -34,6 +34,7 @@ struct program_object {
   char *content; /* until it is written */
   size_t size;
   char *parts, *build; /* JSON: the programs it is linked from; how it was built */
+  struct program_object *origin; /* of a binary: the program that it was read from */
 };
 
 struct argument {
@@ -160,6 +161,7 @@ static void tell_memory(struct memory_object *m) {
 
 static void tell_program(struct program_object *p) {
   if (!untold(&p->is)) return;
+  if (p->origin) tell_program(p->origin);
   char name[80] = "";
   if (p->content) {
     u64 hash[2];
