@@ -112,6 +112,20 @@ def binary() -> None:
     program.say(y, np.float32)
 
 
+def again() -> None:
+    """Memory of another size at the address of what was released."""
+    program = Program()
+    kernel = cl.Kernel(program.program, "fill")
+    for size in (16, 64, 256):
+        y = cl.Buffer(program.context, FLAGS.READ_WRITE, 4 * size)
+        kernel.set_args(y, np.int32(5))
+        program.run(kernel, (size,), (4,))
+        found = np.zeros(size, np.int32)
+        cl.enqueue_copy(program.queue, found, y)
+        print(found.sum())
+        y.release()
+
+
 def image() -> None:
     program = Program()
     texels = np.arange(8 * 16 * 4, dtype=np.uint8).reshape(8, 16, 4)

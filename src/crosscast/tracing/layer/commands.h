@@ -208,7 +208,7 @@ static cl_int launch(cl_command_queue q, cl_kernel handle, cl_uint d, const size
   if (on) {
     number = commands++;
     chosen = is_chosen(k, d, g, l);
-    again = !k->changed && k->is.told == session;
+    again = !k->changed && k->reuse == reuses && k->is.told == session;
     tell_queue(queue);
     tell_kernel(k);
     if (!again) tell_arguments(k);
@@ -223,6 +223,7 @@ static cl_int launch(cl_command_queue q, cl_kernel handle, cl_uint d, const size
     }
     if (!again) put(&s, "]");
     k->changed = 0;
+    k->reuse = reuses;
     put(&s, ",[");
     if (chosen) copy_arguments(&s, k, q, waits, wait, 0, &before);
     put(&s, "]");

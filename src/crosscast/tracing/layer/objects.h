@@ -49,6 +49,7 @@ struct kernel_object {
   struct program_object *program;
   char *name;
   int indirect, changed; /* changed: an argument, since the last launch that was written */
+  int reuse;             /* `reuses` when the arguments were last written */
   cl_uint count;
   struct argument *arguments;
 };
@@ -76,6 +77,7 @@ struct entry {
 static struct entry *table[4096];
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 static atomic_int ids[SAMPLER + 2];
+static atomic_int reuses; /* how often a handle came to mean another object: equal arguments may differ then */
 
 static unsigned place_of(const void *handle) {
   return (unsigned)(((uintptr_t)handle >> 4) * 0x9E3779B97F4A7C15u >> 52);
@@ -120,6 +122,7 @@ static void remember(void *handle, void *object) {
   if (e) {
     forget(e->object);
     e->object = object;
+    reuses++;
   } else if ((e = calloc(1, sizeof *e))) {
     *e = (struct entry){handle, object, table[place_of(handle)]};
     table[place_of(handle)] = e;
