@@ -138,7 +138,18 @@ def _tried(program: Program, limit: int, *, ratios: bool) -> Row:
             row.runs, row.why = False, "it launches no kernel there"
             return row
         trace = place / "trace"
-        under = (sys.executable, "-m", "crosscast", "capture", "--check", "--out", str(trace), "--")
+        under = (
+            sys.executable,
+            "-m",
+            "crosscast",
+            "capture",
+            "--check",
+            "--max-seconds",
+            "600",
+            "--out",
+            str(trace),
+            "--",
+        )
         recorded = _run(program, place, 3 * limit, *under)
         if recorded is None:
             row.why = "no end in time with the layer"
@@ -289,7 +300,7 @@ of each class leaves the same memory when it is run again; a reason in the progr
             "\nWall time with `--check` over that without, with the start of the command: geometric mean "
             f"{statistics.geometric_mean(ratios):.2f}, worst {max(ratios):.2f}.\n"
         )
-    columns = ["program", "Debian's package", "output", *counts, "wall"]
+    columns = ["program", "package", "output", *counts, "wall"]
     columns[9] = "nothing"
     head += "\n| " + " | ".join(columns) + " |\n" + "|---" * len(columns) + "|\n"
     lines = []
@@ -307,7 +318,7 @@ of each class leaves the same memory when it is run again; a reason in the progr
         parts.append("\n## What went wrong\n\n" + "\n".join(_complaints(row) for row in bad))
     absent = [f"- {row.name}: {row.why}" for row in rows if not row.runs]
     if absent:
-        parts.append("\n## Programs that do not run on PoCL here\n\n" + "\n".join(absent))
+        parts.append("\n## Programs that fail or launch no kernel without the layer\n\n" + "\n".join(absent))
     return "\n".join(parts) + "\n", met
 
 

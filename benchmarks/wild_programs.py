@@ -20,6 +20,7 @@ from pathlib import Path
 __all__ = ["KNOWN", "Program", "programs"]
 
 KNOWN = {
+    "piglit clz-optimizations": "v_clz_u16 and v_firstbit_u16 have 34 work-items for 18 elements of memory",
     "piglit bswap": "v_bswap_v2u16 has 24 work-items for 8 elements of memory",
 }
 """Reasons, which were looked at, in a program or in PoCL why a replay differs or is refused."""

@@ -9,7 +9,7 @@ import pytest
 
 import crosscast
 from crosscast.errors import InputError, KernelFault, KernelTimeout, LaunchError, UnsupportedError
-from crosscast.kernel import Kernel
+from crosscast.kernel import Kernel, Program
 from support.launching import LEVELS, launch, zeros
 
 every_level = pytest.mark.parametrize("level", LEVELS)
@@ -44,6 +44,22 @@ def test_what_drivers_only_warn_of_is_no_error() -> None:
     out = zeros(2)
     launch(source, 2, 1, np.arange(4, dtype=np.float32), out)
     assert out.tolist() == [3, 3]
+
+
+@every_level
+def test_names_that_llvm_makes_of_a_dot_and_a_number_are_not_those_of_unnamed_values(level: str) -> None:
+    source = """target triple = "spir64-unknown-unknown"
+    define spir_kernel void @k(ptr addrspace(1) %o, i32 %n) {
+      %1 = add i32 %n, 1
+      %.1 = mul i32 %1, 10
+      %2 = add i32 %.1, %1
+      store i32 %2, ptr addrspace(1) %o
+      ret void
+    }"""
+    out = zeros(1)
+    kernel = Kernel(Program(source.encode(), "llvm-ir", options=(level,)), "k")
+    crosscast.characterize(crosscast.Launch(kernel, (1,), (1,), (out, np.int32(4))))
+    assert out.tolist() == [55]
 
 
 # -- structures by value

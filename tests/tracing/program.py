@@ -33,6 +33,10 @@ kernel void shade(read_only image2d_t in, sampler_t s, global float4 *out) {
     int2 at = (int2)(get_global_id(0), get_global_id(1));
     out[at.y * get_global_size(0) + at.x] = read_imagef(in, s, at);
 }
+kernel void three(global int3 *y, int n) {
+    int3 v[2] = {(int3)(1, 2, 3), (int3)(4, 5, 6)};
+    y[get_global_id(0)] = v[(n + get_global_id(0)) % 2];
+}
 kernel void perhaps(global int *y) { if (y) y[get_global_id(0)] = 1; }
 """
 N = 1024
@@ -124,6 +128,16 @@ def again() -> None:
         cl.enqueue_copy(program.queue, found, y)
         print(found.sum())
         y.release()
+
+
+def three() -> None:
+    """The fourth element of a vector of three is undefined."""
+    program = Program()
+    y = program.buffer(np.full(4 * N, 7, np.int32))
+    program.run(program.kernel("three", y, np.int32(0)))
+    host = np.empty((N, 4), np.int32)
+    cl.enqueue_copy(program.queue, host, y)
+    print(host[:, :3].sum())
 
 
 def image() -> None:

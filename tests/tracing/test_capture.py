@@ -57,7 +57,7 @@ def test_the_program_sees_nothing_of_it(mode: str, way: str, tmp_path: Path) -> 
     assert launches_of(Trace(tmp_path / "trace")) == ({"add": 20} if mode == "add" else {"fill": 3})
 
 
-MODES = ["add", "values", "parts", "binary", "again", "image", "mapped", "out_of_order", "threads"]
+MODES = ["add", "values", "parts", "binary", "again", "three", "image", "mapped", "out_of_order", "threads"]
 
 
 @pytest.mark.parametrize("mode", MODES)

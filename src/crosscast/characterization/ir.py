@@ -251,7 +251,7 @@ _MARKERS = re.compile(r"@llvm\.(dbg\.|lifetime\.)")
 
 def _named(text: str) -> str:
     """Give numbered values names, so that adding and dropping instructions never renumbers."""
-    return _NUMBERED.sub(r"%.\1", text)
+    return _NUMBERED.sub(r"%..\1", text)
 
 
 @dataclass(frozen=True)
@@ -336,8 +336,8 @@ class _Reader:
         for text, type_ in zip(split_top_level(arguments), types, strict=True):
             words = split_top_level(text, " ")
             is_named = words[-1].startswith("%") and text != type_
-            local = _named(words.pop()) if is_named else f"%.{unnamed}"
-            unnamed += local == f"%.{unnamed}"
+            local = _named(words.pop()) if is_named else f"%..{unnamed}"
+            unnamed += local == f"%..{unnamed}"
             parameters.append(Parameter(type_, " ".join(words)[len(type_) :].strip(), local))
         metadata = {
             key: [v.strip() for v in split_top_level(self.nodes.get(node, ""))]
@@ -349,7 +349,7 @@ class _Reader:
             name,
             _result_type(header[: match.start()]),
             parameters,
-            self._blocks(name, rows, blocks, f".{unnamed}"),
+            self._blocks(name, rows, blocks, f"..{unnamed}"),
             "spir_kernel" in before,
             self.lines.get(dbg[1], 0) if dbg else 0,
             metadata,
@@ -363,7 +363,7 @@ class _Reader:
         for index, parsed_block in enumerate(parsed):
             statement = next(pending)
             if label := _LABEL.match(statement):
-                name = label[1] if not label[1].isdigit() else f".{label[1]}"
+                name = label[1] if not label[1].isdigit() else f"..{label[1]}"
                 statement = next(pending)
             else:
                 assert index == 0

@@ -364,15 +364,25 @@ _ROUNDING = 1e-3
 
 def compared(process: Process, row: int, launch: Launch) -> Comparison:
     """Compare the memory of a launch that was run again with what the device left there."""
+    # Imported here: the frontend brings the compiler.
+    from crosscast.characterization import frontend
+
     values = differing = 0
     largest = 0.0
-    for number, argument in zip(process.kept.get(row, ([], []))[1], launch.args, strict=False):
+    types = [each.type_name for each in frontend.parameters(launch.kernel.program, launch.kernel.name)]
+    for number, argument, type_name in zip(
+        process.kept.get(row, ([], []))[1], launch.args, types, strict=False
+    ):
         if number < 0 or number not in process.snapshots or not isinstance(argument, np.ndarray | Image):
             continue
         found = (argument.array if isinstance(argument, Image) else argument).reshape(-1)
         content = np.frombuffer(process.snapshot(number), np.uint8)
         size = min(found.nbytes, content.size) // found.itemsize
         left, right = found[:size], content[: size * found.itemsize].view(found.dtype)
+        if (match := _POINTER.fullmatch(type_name.replace(" *", "*"))) and match[2] == "3":
+            # What the fourth element of three holds is undefined.
+            told = np.arange(size) % 4 != 3
+            left, right, size = left[told], right[told], int(told.sum())
         unequal = left != right
         if found.dtype.kind == "f":
             unequal &= ~(np.isnan(left) & np.isnan(right))
