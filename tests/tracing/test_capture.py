@@ -17,6 +17,7 @@ from crosscast.characterization import characterize
 from crosscast.cli import main
 from crosscast.errors import EnvironmentFault, InputError, UnsupportedError
 from crosscast.kernel import Image, Kernel, Launch
+from crosscast.measure import sensors
 from crosscast.tracing.program import Recording, layer_library, run
 from crosscast.tracing.replay import compared, replay_of
 from crosscast.tracing.summary import Trace, summary_of
@@ -191,6 +192,22 @@ except crosscast.errors.EnvironmentFault as error: print(error)
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert "its first call only" in done.stdout
     assert EnvironmentFault.exit_code == 1
+
+
+def test_the_energy_of_the_run_is_there_where_a_sensor_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    readings = tmp_path / "readings.csv"
+    readings.write_text("domain,time_s,energy_j\npackage-0,0,0\npackage-0,1000,20000\n")
+    sensor = sensors.ReplaySensor(readings)
+    monkeypatch.setattr(sensors, "open_sensors", lambda _: ([sensor], []))
+    assert main(["capture", "--out", str(tmp_path / "trace"), "--", sys.executable, PROGRAM, "add"]) == 0
+    (energy,) = summary_of(Trace(tmp_path / "trace")).energy
+    assert (energy.sensor, energy.domain) == ("replay", "package-0")
+    assert energy.energy_j / energy.duration_s == pytest.approx(20, rel=0.05)
+    capfd.readouterr()
+    assert main(["report", str(tmp_path / "trace")]) == 0
+    assert "Energy of the whole run: replay package-0" in capfd.readouterr().out
 
 
 def test_the_exit_code_is_the_programs(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -38,6 +38,10 @@ def application_report(
     parts += [_kernels(summary, replayed), ""]
     if summary.transfers:
         parts += [_transfers(summary), ""]
+    for each in summary.energy:
+        watts = f" ({each.energy_j / each.duration_s:.3g} W)" if each.duration_s else ""
+        seen = f"{each.energy_j:.3g} J in {format_seconds(each.duration_s)}{watts}"
+        parts.append(f"Energy of the whole run: {each.sensor} {each.domain} {seen}.")
     profiled = [(each, found) for each, found in zip(summary.classes, replayed, strict=True) if found.profile]
     if profiled:
         parts += [_profiles(profiled), ""]

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import re
 import shutil
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crosscast.characterization import toolchain
 from crosscast.errors import EnvironmentFault, InputError
+from crosscast.tracing.trace import ENERGY_FILE
 
 if TYPE_CHECKING:
     from crosscast.tracing.summary import Trace
@@ -115,12 +117,34 @@ def run(command: Sequence[str], recording: Recording) -> int:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGQUIT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, lambda number, _: child.send_signal(number))
-        return child.wait()
+        with energy_into(recording.folder / ENERGY_FILE):
+            return child.wait()
     except OSError as error:
         raise InputError(f"{command[0]}: cannot be run ({error.strerror})") from error
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def energy_into(path: Path) -> Iterator[None]:
+    """Watch all energy sensors of this machine that work, and write what they saw; nothing without one."""
+    # Imported here: drivers of sensors are looked for.
+    from crosscast.measure.energy import Watch
+    from crosscast.measure.sensors import open_sensors
+
+    notes: list[str] = []
+    watches = [(sensor.name, Watch(sensor, notes)) for sensor in open_sensors("auto")[0]]
+    try:
+        yield
+    finally:
+        rows = [
+            {"sensor": name, "domain": each.domain, "energy_j": each.energy_j, "duration_s": each.duration_s}
+            for name, watch in watches
+            for each in watch.readings()
+        ]
+        if rows:
+            path.write_text(json.dumps(rows), encoding="utf-8")
 
 
 def runnable(command: Sequence[str]) -> str:
@@ -226,6 +250,8 @@ def capture(
         )
     recording.prepare()
     trace = Trace(recording.folder)
+    energy = ExitStack()
+    energy.enter_context(energy_into(recording.folder / ENERGY_FILE))
     layer.crosscast_capture_begin(
         os.fsencode(recording.folder.absolute()),
         select.encode(),
@@ -237,6 +263,7 @@ def capture(
         yield trace
     finally:
         layer.crosscast_capture_end()
+        energy.close()
 
 
 def _wake_loader() -> None:

@@ -16,7 +16,7 @@ from crosscast.data.files import made, whole_file
 from crosscast.errors import CrosscastError
 from crosscast.results import Tabular
 from crosscast.tracing.replay import Comparison, compared, replay_of
-from crosscast.tracing.trace import Process, Sizes, read_processes
+from crosscast.tracing.trace import Energy, Process, Sizes, read_energy, read_processes
 
 if TYPE_CHECKING:
     from crosscast.kernel import Launch
@@ -165,6 +165,7 @@ class Summary:
     wall_s: float  # From the first command to the end of the last
     device_s: float  # Of all kernels
     doubts: Sequence[str]  # What was not recorded, as sentences
+    energy: Sequence[Energy] = ()  # Of the whole run, by sensor and domain
 
     @property
     def launches(self) -> int:
@@ -204,6 +205,7 @@ class Summary:
                 for each in self.classes
             ],
             "transfers": [vars(each) for each in self.transfers],
+            "energy": [vars(each) for each in self.energy],
             "doubts": list(self.doubts),
         }
 
@@ -230,6 +232,7 @@ def summary_of(trace: Trace) -> Summary:
         _wall(with_times),
         sum(each.seconds for each in classes),
         [*_doubts(trace.processes), *_not_kept(classes)],
+        read_energy(trace.folder / "times" if timed.folder.is_dir() else trace.folder),
     )
 
 

@@ -18,13 +18,15 @@ import msgspec
 import numpy as np
 
 from crosscast.arrays import Integers, Reals
+from crosscast.data.files import read_bytes
 from crosscast.errors import InputError
 
-__all__ = ["Memory", "Process", "is_trace", "read_processes"]
+__all__ = ["Energy", "Memory", "Process", "is_trace", "read_energy", "read_processes"]
 
 _VERSION = 1
 _MOST_LINE = 4 << 20
 _FILE = re.compile(r"(programs|memory)/[0-9a-f]{32}\.(cl|spv|bin)")
+ENERGY_FILE = "energy.json"
 _TRACE_FILE = "trace-*.jsonl"
 
 Sizes = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
@@ -224,6 +226,33 @@ def read_processes(folder: Path) -> list[Process]:
     found = map(_read, sorted(folder.glob(_TRACE_FILE)))
     known = [process for process in found if process is not None]
     return sorted(known, key=lambda process: (process.wall_ns, process.pid))
+
+
+@dataclass(frozen=True)
+class Energy:
+    """What a sensor of the machine saw while the program ran."""
+
+    sensor: str
+    domain: str
+    energy_j: float
+    duration_s: float
+
+
+def read_energy(folder: Path) -> list[Energy]:
+    """What sensors saw; nothing where there was none.
+
+    Raises
+    ------
+    InputError
+        If the file is not as it was written.
+    """
+    path = folder / ENERGY_FILE
+    if not path.is_file():
+        return []
+    try:
+        return msgspec.json.decode(read_bytes(path, "energy of a trace", _MOST_LINE), type=list[Energy])
+    except msgspec.DecodeError as error:
+        raise InputError(f"{path}: expected the energy of a trace, found something else ({error})") from error
 
 
 def is_trace(path: Path) -> bool:
