@@ -160,7 +160,7 @@ def test_old_spellings_and_fractions_are_refused_in_a_sentence(
 def test_of_very_many_mixes_people_are_told_how_to_measure_fewer(
     most: list[str], hinted: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Output
 ) -> None:
-    monkeypatch.setattr(corun_campaign, "run_corun_campaign", lambda plan, out, status: Outcome())
+    monkeypatch.setattr(corun_campaign, "run_corun_campaign", lambda plan, out, status, confirm: Outcome())
     words = ["corun", "campaign", "--out", str(tmp_path), "--sizes", "tiny", "--mixes", "2,3", *most]
     assert main(words) == 0
     errors = capfd.readouterr().err.splitlines()
