@@ -54,7 +54,7 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
-    script = _LAUNCHES.replace("COUNT", str(given.launches)).replace("STEPS", "1000").replace("SIZE", "256")
+    script = _LAUNCHES.replace("COUNT", str(given.launches)).replace("STEPS", "100").replace("SIZE", "256")
     found = _trace_of_many(script, given.launches, given.repeat)
     large = _LAUNCHES.replace("COUNT", "1500").replace("STEPS", "20").replace("SIZE", str(1 << 18))
     found["default_selection_over_own_wall"] = _ratio(large, given.repeat, "spread")
