@@ -1,6 +1,8 @@
 """Work on a cluster of Dask gives the same as work in this process."""
 
+import importlib.util
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -12,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from crosscast import executor
 from crosscast.cli import main
 from support.commands import Command, Output
 from support.slurm import free_ports
@@ -172,7 +175,8 @@ def test_nobody_at_the_address_is_no_fault_of_the_input() -> None:
     ],
 )
 def test_a_file_of_workers_is_checked(tmp_path: Path, capsys: Output, content: str, said: str) -> None:
-    pytest.importorskip("dask_jobqueue")
+    if importlib.util.find_spec("dask_jobqueue") is None:  # its import would take Ctrl-C for itself
+        pytest.skip("dask-jobqueue is not installed")
     path = tmp_path / "workers.toml"
     path.write_text(content)
     process = run("evaluate", "time", "bundled", "--executor", f"slurm:{path}")
@@ -188,3 +192,11 @@ def test_local_is_what_happens_anyway(capsys: Output) -> None:
     plain = capsys.readouterr().out
     assert main([*words, "--executor", "local"]) == 0
     assert without_times(capsys.readouterr().out) == without_times(plain)
+
+
+def test_clusters_on_queues_leave_ctrl_c_alone() -> None:
+    if importlib.util.find_spec("dask_jobqueue") is None:
+        pytest.skip("dask-jobqueue is not installed")
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    assert executor._jobqueue().SLURMCluster
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before

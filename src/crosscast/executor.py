@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import signal
 import tomllib
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -72,8 +73,7 @@ def _slurm(path: Path) -> tuple[Any, int]:
     count = told.pop("jobs", None)
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise InputError.of(where=path, field="jobs", expected="a number of workers", found=repr(count))
-    with importing("dask", "workers as jobs of Slurm"):
-        import dask_jobqueue
+    dask_jobqueue = _jobqueue()
     try:
         # One task at a time in each: what is measured has the machine for itself.
         cluster: Any = vars(dask_jobqueue)["SLURMCluster"](
@@ -83,6 +83,18 @@ def _slurm(path: Path) -> tuple[Any, int]:
         raise InputError(f"{path}: {error}") from error
     cluster.scale(jobs=count)
     return cluster, count
+
+
+def _jobqueue() -> Any:
+    """Module ``dask_jobqueue``, whose import would take Ctrl-C and SIGTERM for itself."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        with importing("dask", "workers as jobs of Slurm"):
+            import dask_jobqueue
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    return dask_jobqueue
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """Datasets are built on nodes of a real Slurm, and a node that fails loses only what it did."""
 
+import importlib.util
 import json
 import subprocess
 import sys
@@ -12,7 +13,8 @@ import pytest
 
 from support.slurm import Partition, SlurmCluster, missing, starting
 
-pytest.importorskip("dask_jobqueue", reason="dask-jobqueue is not installed")
+if importlib.util.find_spec("dask_jobqueue") is None:  # its import would take Ctrl-C for itself
+    pytest.skip("dask-jobqueue is not installed", allow_module_level=True)
 pytest.importorskip("pyopencl")
 if lacks := missing():
     pytest.skip(lacks, allow_module_level=True)

@@ -16,6 +16,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
@@ -35,6 +36,7 @@ MOST_SEED = 2**32 - 1
 
 _WATCHED_S = 0.25
 _SHORTEST_S = 1e-6
+_ATTEMPTS = 5
 
 Data = TypeVar("Data")
 Known = TypeVar("Known", contravariant=True)
@@ -188,7 +190,27 @@ class _Costs:
 def _done(
     tasks: Sequence[Task[Data]], data: Data, left: Mapping[int, list[int]], jobs: int | None
 ) -> Generator[tuple[int, list[Arrays], float], None, None]:
-    """Place and answers of each task and how long it took, as they are done."""
+    """Place and answers of each task and how long it took, as they are done.
+
+    A cluster that loses a worker may forget what it had done: that is done again.
+    """
+    waiting = dict(left)
+    for attempt in range(_ATTEMPTS):
+        try:
+            with closing(_once(tasks, data, dict(waiting), jobs)) as results:
+                for each in results:
+                    del waiting[each[0]]
+                    yield each
+        except CancelledError as error:
+            if attempt == _ATTEMPTS - 1:
+                raise EnvironmentFault("the cluster lost its workers again and again") from error
+        else:
+            return
+
+
+def _once(
+    tasks: Sequence[Task[Data]], data: Data, left: Mapping[int, list[int]], jobs: int | None
+) -> Generator[tuple[int, list[Arrays], float], None, None]:
     if jobs == 1 or not left:
         yield from ((place, *_answers(tasks[place], data, asks)) for place, asks in left.items())
         return
@@ -204,7 +226,7 @@ def _done(
         # Processes of this machine, which are ours to end.
         count = min(backend.effective_n_jobs(configured if jobs is None else jobs), len(left))
         if count == 1:
-            yield from _done(tasks, data, left, 1)
+            yield from _once(tasks, data, left, 1)
             return
         in_main = threading.current_thread() is threading.main_thread()
         words = {"n_jobs": count, "initializer": _bind, "initargs": (os.getpid(), in_main)}
