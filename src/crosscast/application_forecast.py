@@ -26,19 +26,15 @@ __all__ = ["ApplicationForecast", "forecast_application"]
 class ApplicationForecast(Tabular):
     """How long the kernels and transfers of a recorded program take on each device, in seconds."""
 
-    kernels: TimeForecast  # Of one launch of each class that has a profile
-    counts: Sequence[int]  # Launches of each of these
+    kernels: TimeForecast  # Of one launch of each class that has a profile, and how many there are
     covered: float  # Share of the recorded time of all kernels that these have
     transfers: Mapping[str, float]  # Time of transfers, by device
 
     def columns(self) -> Mapping[str, Any]:
         """A row a device, the fastest first."""
-        counts = np.array(self.counts, dtype=float)[:, None]
         moved = np.array([self.transfers[device] for device in self.kernels.devices])
-        kernels = (counts * self.kernels.centre).sum(axis=0)
-        # Errors of the kernels of an application hang together, so that their limits add up as the times do.
-        low = (counts * self.kernels.low).sum(axis=0) + moved * _LINK_RANGE[0]
-        high = (counts * self.kernels.high).sum(axis=0) + moved * _LINK_RANGE[1]
+        kernels, low, high = self.kernels.of_all_launches()
+        low, high = low + moved * _LINK_RANGE[0], high + moved * _LINK_RANGE[1]
         order = np.argsort(kernels + moved, kind="stable")
         return {
             "device": [self.kernels.devices[place] for place in order],
@@ -99,7 +95,7 @@ def forecast_application(
         by_key |= {each.key: each for each in chosen or () if not isinstance(each, str)}
         covered = sum(each.seconds for each, _ in known) / summary.device_s if summary.device_s else 1.0
         transfers = {key: moved / _link(by_key[key]) for key in forecast.devices}
-        return ApplicationForecast(forecast, [each.count for each, _ in known], covered, transfers)
+        return ApplicationForecast(forecast, covered, transfers)
 
     return first_fit(models_for(model, "time"), predicted)[1]
 

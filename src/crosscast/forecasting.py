@@ -124,9 +124,12 @@ def read_profiles(
     path: Path, characterized: Callable[[Launch, int], Profile] = _characterized
 ) -> tuple[list[Profile], Recorded]:
     """Read the profiles of a file, dataset or trace, or make those of a launch file's launches."""
-    if path.is_dir() and any(path.glob("trace-*.jsonl")):
-        return _of_trace(path, characterized), {}
-    if path.is_dir() or str(path) == "bundled":
+    if path.is_dir():
+        # Imported here: stored profiles need none of it.
+        from crosscast.tracing.trace import is_trace
+
+        return (_of_trace(path, characterized), {}) if is_trace(path) else _of_dataset(path)
+    if str(path) == "bundled":
         return _of_dataset(path)
     if path.suffix in (".parquet", ".csv"):
         profiles = read_parquet(path) if path.suffix == ".parquet" else read_csv(path)

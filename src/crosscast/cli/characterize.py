@@ -14,12 +14,12 @@ from cyclopts import Token
 
 from crosscast.cli.options import (
     Block,
+    FigureOutput,
     Flag,
     GlobalSize,
     Grid,
     LocalSize,
     Whole,
-    check_file,
     check_picture,
     page_of,
     tell,
@@ -330,12 +330,7 @@ class Outputs:
         if self.plot is not None:
             check_picture("--plot", self.plot)
         if self.html is not None:
-            from crosscast.report.document import require_jinja2
-            from crosscast.report.figures import require_matplotlib
-
-            require_jinja2()
-            require_matplotlib()
-            check_file("--html", self.html)
+            FigureOutput(html=self.html).check()
 
     def add(self, profile: Profile, dump: str | None = None) -> None:
         """Take a finished profile, with the text of the arguments to dump if there is one."""
@@ -570,12 +565,10 @@ def _run(files: Sequence[Path], direct: Direct, outputs: Outputs, options: run.O
 
 def _of_trace(folder: Path, direct: Direct, outputs: Outputs, options: run.Options) -> None:
     """A launch of each class of a recorded program; those that cannot be run again are told."""
-    from crosscast.cli.running import run_launch
-    from crosscast.tracing.summary import Trace, replayed, summary_of
+    from crosscast.cli.running import replay_trace
 
     direct.refuse(folder, _IN_LAUNCHFILE)
-    summary = summary_of(Trace(folder))
-    found = replayed(summary, lambda launch, number: run_launch(launch, number, options))
+    summary, found = replay_trace(folder, options)
     for each, one in zip(summary.classes, found, strict=True):
         if one.profile is None:
             warn(f"{each.kernel} {each.size_label}: {one.refused}")

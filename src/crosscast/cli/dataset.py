@@ -129,18 +129,15 @@ def build(
 
 def _of_trace(trace: Path, out: Path, output: Output) -> int:
     """A dataset of a recorded program; each class of launches that cannot be run again is told."""
-    from crosscast.characterization.run import Options
-    from crosscast.cli.running import run_launch
+    from crosscast.cli.running import replay_trace
     from crosscast.data.dataset import write_dataset
     from crosscast.data.description import describe
     from crosscast.data.files import locked
     from crosscast.report.dataset import description_report
     from crosscast.tracing.dataset import dataset_of
-    from crosscast.tracing.summary import Trace, replayed, summary_of
 
     _check_new(out)
-    summary = summary_of(Trace(trace))
-    found = replayed(summary, lambda launch, number: run_launch(launch, number, Options()))
+    summary, found = replay_trace(trace)
     dataset = dataset_of(summary, found)
     with locked(out):
         write_dataset(dataset, out)

@@ -70,14 +70,11 @@ def report(
 def _of_trace(folder: Path, devices: Names | None, output: Output) -> None:
     """Report on a recorded program."""
     from crosscast.application_forecast import ApplicationForecast, forecast_application
-    from crosscast.characterization.run import Options
-    from crosscast.cli.running import run_launch
+    from crosscast.cli.running import replay_trace
     from crosscast.report.capture import application_report, capture_figures, to_dict
-    from crosscast.tracing.summary import Trace, replayed, summary_of
 
     output.check()
-    summary = summary_of(Trace(folder))
-    found = replayed(summary, lambda launch, number: run_launch(launch, number, Options()))
+    summary, found = replay_trace(folder)
     forecast: ApplicationForecast | str
     try:
         forecast = forecast_application(summary, found, devices=devices)

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Self, TextIO
 
 from crosscast.units import format_count, format_seconds
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from crosscast.measure.campaign import Outcome
     from crosscast.measure.campaign import State as CampaignState
     from crosscast.profile import Profile
+    from crosscast.tracing.summary import Replayed, Summary
 
 
 _QUIET_S = 2.0
@@ -189,6 +191,17 @@ def run_launch(launch: Launch, invocation: int, options: run.Options) -> Profile
         return run.characterize_launch(
             launch, invocation=invocation, options=replace(options, progress=progress)
         )
+
+
+def replay_trace(folder: Path, options: run.Options | None = None) -> tuple[Summary, list[Replayed]]:
+    """Sum up a recorded program, and characterize a launch of each class; how far that is shows."""
+    # Imported here: `--help` needs no NumPy.
+    from crosscast.characterization.run import Options
+    from crosscast.tracing.summary import Trace, replayed, summary_of
+
+    how = options or Options()
+    summary = summary_of(Trace(folder))
+    return summary, replayed(summary, lambda launch, number: run_launch(launch, number, how))
 
 
 def print_outcome(outcome: Outcome) -> None:

@@ -176,7 +176,7 @@ class Verdict:
     @property
     def line_use(self) -> float:
         """Share of the lines that it moves which the kernel uses."""
-        return self.amounts.line_use.get(_LINE_BITS[_kind(self.device)], 1.0)
+        return _line_use(self.amounts, self.device)
 
     @property
     def moved_bytes(self) -> float:
@@ -343,6 +343,10 @@ def idle_factor(amounts: Amounts, device: Device) -> float:
     return max(units, device.numbers.get("cores", 1.0) / amounts.work_items)
 
 
+def _line_use(amounts: Amounts, device: Device) -> float:
+    return amounts.line_use.get(_LINE_BITS[_kind(device)], 1.0)
+
+
 def verdict_of(amounts: Amounts, device: Device) -> Verdict:
     """Say what bounds a kernel on a device.
 
@@ -362,9 +366,8 @@ def verdict_of(amounts: Amounts, device: Device) -> Verdict:
     compute = max(2 * a.operations / peak, (a.flops or 0.0) / peak)
     idle = idle_factor(a, device)
     chain = a.longest * _CYCLES[_kind(device)] / numbers["clock_hz"]
-    line_use = a.line_use.get(_LINE_BITS[_kind(device)], 1.0)
     limits: dict[Bound, float] = {
-        "memory": a.unique_bytes / line_use / numbers["bandwidth_bytes_per_s"],
+        "memory": a.unique_bytes / _line_use(a, device) / numbers["bandwidth_bytes_per_s"],
         "compute": compute,
         "launch": numbers.get("launch_overhead_s") or _LAUNCH_S[_kind(device)],
         "latency": max(chain, compute * idle if idle > 1 else 0.0),

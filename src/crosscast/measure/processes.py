@@ -103,7 +103,7 @@ def answering(parent: int) -> Iterator[Send]:
     Errors of Crosscast are answers, ``{"error": …, "arguments": …}``, and end the block. Import what takes
     long inside of it: the other process may be killed meanwhile.
     """
-    _end_with(parent)
+    end_with(parent)
     sys.excepthook = _complain
     # A kernel that crashes is no reason to write this process's memory to a file.
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -133,8 +133,8 @@ def _complain(kind: type[BaseException], error: BaseException, trace: TracebackT
     print(f"{kind.__name__}: {text}{place_in_driver(trace)}", file=sys.stderr)
 
 
-def _end_with(parent: int) -> None:
-    """Let this process end with the one that wants the answer, even if that is killed."""
+def end_with(parent: int) -> None:
+    """Let this process end with the one that started it, even if that is killed."""
     if hasattr(ctypes.CDLL(None), "prctl"):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:

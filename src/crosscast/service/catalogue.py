@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from crosscast.data.corun import Solo, co_runs
-from crosscast.data.dataset import dataset_named
+from crosscast.data.dataset import BUNDLED, BUNDLED_CORUN, dataset_named
 from crosscast.data.isolated_runs import FORMAT, read_profile
 from crosscast.errors import InputError
 from crosscast.forecasting import Recorded, read_profiles
@@ -107,7 +107,7 @@ def _files(places: Iterable[str]) -> Iterable[Path]:
 
 
 def _is_dataset(path: Path) -> bool:
-    return (path.is_dir() and any(path.glob("*.parquet"))) or str(path) in ("bundled", "bundled-corun")
+    return (path.is_dir() and any(path.glob("*.parquet"))) or str(path) in (BUNDLED, BUNDLED_CORUN)
 
 
 def _has_only_mixes(path: Path) -> bool:

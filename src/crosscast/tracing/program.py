@@ -10,13 +10,15 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crosscast.characterization import toolchain
 from crosscast.errors import EnvironmentFault, InputError
+from crosscast.measure.processes import end_with
 from crosscast.tracing.trace import ENERGY_FILE
 
 if TYPE_CHECKING:
@@ -27,7 +29,6 @@ __all__ = ["SELECTIONS", "Recording", "capture", "run", "runnable"]
 SELECTIONS = "spread, all, none, first:N or every:N"
 """Which launches of a class have their memory kept; spread takes the 1st, 2nd, 3rd, 5th, 9th, 17th, ..."""
 
-_PR_SET_PDEATHSIG = 1
 _SIGNALS = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
 _LAYER = Path(__file__).parent / "layer"
 _SELECTION = re.compile(r"spread|all|none|(first|every):[1-9]\d{0,8}")
@@ -80,9 +81,13 @@ class Recording:
             "PYOPENCL_NO_CACHE": "1",
             "OPENCV_OPENCL_CACHE_ENABLE": "0",
         }
-        first = {"OPENCL_LAYERS": ":", "LD_PRELOAD": " "}
-        ways = {name: sep.join(filter(None, (layer, inherited.get(name, "")))) for name, sep in first.items()}
-        return {**inherited, **own, **ways}
+        ways = {"OPENCL_LAYERS": ":", "LD_PRELOAD": " "}
+        first = {name: _before(layer, inherited.get(name), mark) for name, mark in ways.items()}
+        return {**inherited, **own, **first}
+
+
+def _before(layer: str, others: str | None, mark: str) -> str:
+    return f"{layer}{mark}{others}" if others else layer
 
 
 def layer_library() -> Path:
@@ -111,7 +116,10 @@ def run(command: Sequence[str], recording: Recording) -> int:
     before = {number: signal.getsignal(number) for number in _SIGNALS}
     try:
         child = subprocess.Popen(
-            [found, *command[1:]], env=environment, executable=found, preexec_fn=_as_a_child
+            [found, *command[1:]],
+            env=environment,
+            executable=found,
+            preexec_fn=partial(_as_a_child, os.getpid()),
         )
         # What to do about Ctrl-C the program decides, which gets it too; this process waits for its end.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -162,9 +170,8 @@ def runnable(command: Sequence[str]) -> str:
     return found
 
 
-def _as_a_child() -> None:
-    """In the child: end with the parent."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+def _as_a_child(parent: int) -> None:
+    end_with(parent)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
@@ -240,8 +247,9 @@ def capture(
     recording = Recording(Path(folder), select, max_bytes, max_seconds, outputs)
     path = str(layer_library())
     layer = ctypes.CDLL(path)
-    if path not in os.environ.get("OPENCL_LAYERS", ""):
-        os.environ["OPENCL_LAYERS"] = ":".join(filter(None, (path, os.environ.get("OPENCL_LAYERS", ""))))
+    others = os.environ.get("OPENCL_LAYERS")
+    if path not in (others or ""):
+        os.environ["OPENCL_LAYERS"] = _before(path, others, ":")
         _wake_loader()
     if not layer.crosscast_capture_active():
         raise EnvironmentFault(
@@ -250,20 +258,18 @@ def capture(
         )
     recording.prepare()
     trace = Trace(recording.folder)
-    energy = ExitStack()
-    energy.enter_context(energy_into(recording.folder / ENERGY_FILE))
-    layer.crosscast_capture_begin(
-        os.fsencode(recording.folder.absolute()),
-        select.encode(),
-        ctypes.c_int64(max_bytes),
-        ctypes.c_int64(max_seconds),
-        int(outputs),
-    )
-    try:
-        yield trace
-    finally:
-        layer.crosscast_capture_end()
-        energy.close()
+    with energy_into(recording.folder / ENERGY_FILE):
+        layer.crosscast_capture_begin(
+            os.fsencode(recording.folder.absolute()),
+            select.encode(),
+            ctypes.c_int64(max_bytes),
+            ctypes.c_int64(max_seconds),
+            int(outputs),
+        )
+        try:
+            yield trace
+        finally:
+            layer.crosscast_capture_end()
 
 
 def _wake_loader() -> None:

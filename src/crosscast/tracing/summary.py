@@ -28,8 +28,7 @@ __all__ = [
     "Summary",
     "Trace",
     "Transfers",
-    "profiles_of",
-    "replays_of",
+    "replayed",
     "summary_of",
 ]
 
@@ -78,7 +77,14 @@ class Trace(Tabular):
         InputError
             If no launch can be replayed.
         """
-        return [profile for profile in profiles_of(summary_of(self)) if profile is not None]
+        # Imported here: the engine brings the compiler.
+        from crosscast.characterization.run import Options, characterize_launch
+
+        found = replayed(
+            summary_of(self),
+            lambda launch, number: characterize_launch(launch, invocation=number, options=Options()),
+        )
+        return [each.profile for each in found if each.profile is not None]
 
     def save_launches(self, folder: str | Path) -> list[Path]:
         """Write a launch file for each class of launches that can be run again, with its arrays beside it.
@@ -109,7 +115,14 @@ class Trace(Tabular):
 
     def replays(self) -> Iterator[Launch]:
         """The launches that can be run again, a launch a class."""
-        return (launch for launch in replays_of(summary_of(self)) if launch is not None)
+        for each in summary_of(self).classes:
+            for process, row in each.kept:
+                try:
+                    launch = replay_of(process, row).launch
+                except CrosscastError:
+                    continue
+                yield launch
+                break
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,20 +135,36 @@ class LaunchClass:
     # Process and row of each; where the program ran twice, of the run without copies of memory
     rows: Sequence[tuple[Process, int]]
     kept: Sequence[tuple[Process, int]]  # Those whose memory was kept
-    seconds: float  # On the device, of all; what was not timed counts as the median
-    median_s: float | None  # Of one; none if none was timed
-    timed: int  # How many were timed
 
     @property
     def count(self) -> int:
         """How many launches there are."""
         return len(self.rows)
 
+    @cached_property
+    def _timed(self) -> list[tuple[Process, int]]:
+        return [(process, row) for process, row in self.rows if np.isfinite(process.seconds[row])]
+
     @property
-    def undisturbed(self) -> list[tuple[Process, int]]:
-        """Timed launches: those whose memory was not read, if there are any, as reading disturbs times."""
-        timed = [(process, row) for process, row in self.rows if np.isfinite(process.seconds[row])]
-        return [(process, row) for process, row in timed if row not in process.kept] or timed
+    def timed(self) -> int:
+        """How many were timed."""
+        return len(self._timed)
+
+    @cached_property
+    def times(self) -> list[float]:
+        """Seconds of those whose memory was not read, if there are any, as reading disturbs times."""
+        undisturbed = [(process, row) for process, row in self._timed if row not in process.kept]
+        return [float(process.seconds[row]) for process, row in undisturbed or self._timed]
+
+    @cached_property
+    def median_s(self) -> float | None:
+        """Seconds of one on the device; none if none was timed."""
+        return float(np.median(self.times)) if self.times else None
+
+    @cached_property
+    def seconds(self) -> float:
+        """On the device, of all; what was not timed counts as the median."""
+        return sum(self.times) + (self.count - len(self.times)) * (self.median_s or 0.0)
 
     @property
     def size_label(self) -> str:
@@ -212,8 +241,9 @@ class Summary:
 
 def summary_of(trace: Trace) -> Summary:
     """Sum up a trace; times are of the run without copies of memory, if the program ran twice."""
-    timed = Trace(trace.folder / "times")
-    with_times = timed.processes if (trace.folder / "times").is_dir() else trace.processes
+    undisturbed = trace.folder / "times"
+    timed = Trace(undisturbed) if undisturbed.is_dir() else trace
+    with_times = timed.processes
     kept: dict[Any, list[tuple[Process, int]]] = defaultdict(list)
     for key, process, row in _keys(trace.processes):
         if row in process.kept:
@@ -221,7 +251,11 @@ def summary_of(trace: Trace) -> Summary:
     rows: dict[Any, list[tuple[Process, int]]] = defaultdict(list)
     for key, process, row in _keys(with_times):
         rows[key].append((process, row))
-    classes = [_class(key, each, kept[key]) for key, each in rows.items()]
+    classes = [
+        LaunchClass(name, sizes, device, rows[key], kept[key])
+        for key in rows
+        for name, _, sizes, device, _ in [key]
+    ]
     classes.sort(key=lambda each: (-each.seconds, each.kernel, each.sizes))
     first = next(iter(with_times), None)
     return Summary(
@@ -232,7 +266,7 @@ def summary_of(trace: Trace) -> Summary:
         _wall(with_times),
         sum(each.seconds for each in classes),
         [*_doubts(trace.processes), *_not_kept(classes)],
-        read_energy(trace.folder / "times" if timed.folder.is_dir() else trace.folder),
+        read_energy(timed.folder),
     )
 
 
@@ -255,16 +289,6 @@ def _shape(process: Process, arg: Any) -> Any:
     if type(arg) is int:
         return process.memories[arg].size if arg in process.memories else -1
     return arg[0] if isinstance(arg, list) and len(arg) == 1 else None
-
-
-def _class(key: Any, rows: list[tuple[Process, int]], kept: list[tuple[Process, int]]) -> LaunchClass:
-    name, _, sizes, device, _ = key
-    bare = LaunchClass(name, sizes, device, rows, kept, 0.0, None, 0)
-    times = [process.seconds[row] for process, row in bare.undisturbed]
-    timed = sum(bool(np.isfinite(process.seconds[row])) for process, row in rows)
-    median = float(np.median(times)) if times else None
-    seconds = float(sum(times)) + (len(rows) - len(times)) * (median or 0.0)
-    return replace(bare, seconds=seconds, median_s=median, timed=timed)
 
 
 def _transfers(processes: Iterable[Process]) -> list[Transfers]:
@@ -337,21 +361,6 @@ class Replayed:
     doubts: Sequence[str] = field(default=())
 
 
-def replays_of(summary: Summary) -> list[Launch | None]:
-    """A launch of each class that can be run again."""
-    found: list[Launch | None] = []
-    for each in summary.classes:
-        launch = None
-        for process, row in each.kept:
-            try:
-                launch = replay_of(process, row).launch
-                break
-            except CrosscastError:
-                continue
-        found.append(launch)
-    return found
-
-
 def replayed(summary: Summary, characterized: Callable[[Launch, int], Profile]) -> list[Replayed]:
     """Characterize a launch of each class, and compare what it leaves with what the device left.
 
@@ -386,17 +395,6 @@ def _replayed(
         comparison = compared(process, row, replay.launch) if outputs else None
         return Replayed(named, "", comparison, replay.doubts)
     return Replayed(refused=refused)
-
-
-def profiles_of(summary: Summary) -> list[Profile | None]:
-    """Profile a launch of each class; none where it cannot be run again."""
-    # Imported here: the engine brings the compiler.
-    from crosscast.characterization.run import Options, characterize_launch
-
-    found = replayed(
-        summary, lambda launch, number: characterize_launch(launch, invocation=number, options=Options())
-    )
-    return [each.profile for each in found]
 
 
 def write_timeline(trace: Trace, path: Path) -> None:

@@ -128,6 +128,14 @@ class TimeForecast(Tabular):
             faster = self.posterior.probability_faster(row, best, others[0], float(np.log(factor)))
         return Recommendation(best, others[0], factor, faster)
 
+    def of_all_launches(self, repeat: float = 1.0) -> tuple[Reals, Reals, Reals]:
+        """Times ``(d,)`` of all kernels, as often as they are launched, one after another, and limits.
+
+        Errors of the kernels of an application hang together, so that their limits add up as the times do.
+        """
+        weights = self.profiles.invocations * repeat
+        return weights @ self.centre, weights @ self.low, weights @ self.high
+
     def columns(self) -> Mapping[str, Any]:
         """A row for each kernel and device."""
         n, d = self.centre.shape

@@ -38,28 +38,21 @@ static struct binary {
 } *binaries;
 static pthread_mutex_t binaries_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static struct program_object *origin_of(const unsigned char *binary, size_t size) {
+/* The program that a binary was read from; where none is known, `otherwise` is from now on. */
+static struct program_object *origin_of(const unsigned char *binary, size_t size, struct program_object *otherwise) {
   u64 hash[2];
   if (!binary || !size) return NULL;
   hash_of(binary, size, hash);
-  struct program_object *found = NULL;
   pthread_mutex_lock(&binaries_lock);
-  for (struct binary *b = binaries; b && !found; b = b->next)
-    if (b->hash[0] == hash[0] && b->hash[1] == hash[1]) found = b->program;
+  struct binary *b = binaries;
+  while (b && memcmp(b->hash, hash, sizeof hash)) b = b->next;
+  if (!b && otherwise && (b = malloc(sizeof *b))) {
+    *b = (struct binary){{hash[0], hash[1]}, otherwise, binaries};
+    binaries = b;
+  }
+  struct program_object *found = b ? b->program : NULL;
   pthread_mutex_unlock(&binaries_lock);
   return found;
-}
-
-static void keep_binary(struct program_object *program, const unsigned char *binary, size_t size) {
-  if (origin_of(binary, size)) return;
-  struct binary *b = binary && size ? malloc(sizeof *b) : NULL;
-  if (!b) return;
-  hash_of(binary, size, b->hash);
-  b->program = program;
-  pthread_mutex_lock(&binaries_lock);
-  b->next = binaries;
-  binaries = b;
-  pthread_mutex_unlock(&binaries_lock);
 }
 
 static cl_int h_clGetProgramInfo(cl_program p, cl_uint i, size_t n, void *v, size_t *r) {
@@ -68,7 +61,7 @@ static cl_int h_clGetProgramInfo(cl_program p, cl_uint i, size_t n, void *v, siz
   size_t sizes[64], got = 0;
   if (!program || REAL(clGetProgramInfo)(p, CL_PROGRAM_BINARY_SIZES, sizeof sizes, sizes, &got)) return result;
   for (size_t k = 0; k < got / sizeof *sizes && k < n / sizeof(void *); k++)
-    keep_binary(program, ((unsigned char **)v)[k], sizes[k]);
+    origin_of(((unsigned char **)v)[k], sizes[k], program);
   return result;
 }
 
@@ -76,7 +69,7 @@ static cl_program h_clCreateProgramWithBinary(cl_context c, cl_uint n, const cl_
                                               const unsigned char **b, cl_int *st, cl_int *e) {
   cl_program made = REAL(clCreateProgramWithBinary)(c, n, d, l, b, st, e);
   struct program_object *p = made ? new_program(made, "binary", "") : NULL;
-  for (cl_uint i = 0; p && !p->origin && l && b && i < n; i++) p->origin = origin_of(b[i], l[i]);
+  for (cl_uint i = 0; p && !p->origin && l && b && i < n; i++) p->origin = origin_of(b[i], l[i], NULL);
   if (!p || !p->origin) return made;
   char part[32];
   p->form = "linked";
