@@ -91,6 +91,50 @@ def test_json_of_a_prediction_has_what_a_check_reads(capsys: Output, model: str,
     assert found["serial_s"] == pytest.approx(sum(each["time_s"] for each in found["bag"]))
 
 
+def test_mixes_to_measure_are_named_and_what_was_measured_counts(
+    capsys: Output, model: str, profiles: list[str]
+) -> None:
+    words = ("predict", "corun", profiles[0], profiles[2], "--model", model)
+    found = answer(capsys, *words, "--suggest-probes", "2")
+    suggested = found["suggested_probes"]
+    assert suggested["error"] < suggested["error_before"]
+    assert all(len(mix) == 2 and mix != ["bfs/small", "new/small"] for mix in suggested["mixes"])
+    probes = [each for mix in suggested["mixes"] for each in ("--probe", f"{','.join(mix)}=4,4")]
+    told = answer(capsys, *words, *probes, "--suggest-probes", "1")
+    assert told["slowdown"]["new"]["value"] > found["slowdown"]["new"]["value"]
+    assert told["suggested_probes"]["error_before"] < suggested["error_before"]
+    assert main([*words, "--suggest-probes", "1"]) == 0
+    assert "(--probe): slowdowns in this mix are expected to be wrong by " in capsys.readouterr().out
+
+
+def test_pairs_of_jobs_to_measure_are_named(capsys: Output, model: str, profiles: list[str]) -> None:
+    words = ("colocate", *profiles, "--model", model, "--suggest-probes", "1")
+    (mix,) = answer(capsys, *words)["suggested_probes"]["mixes"]
+    assert "new/small" in mix
+    told = answer(capsys, *words, "--probe", f"{','.join(mix)}=9,9")
+    assert told["suggested_probes"]["mixes"] != [mix]
+    assert mix not in [[each["application"] + "/small" for each in pair["jobs"]] for pair in told["shared"]]
+    assert main(list(words)) == 0
+    assert "slowdowns in the other pairs are expected to be wrong by " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("probe", "said"),
+    [
+        ("bfs/small,cfd/small=1.5", "--probe: expected MIX=SLOWDOWNS such as bfs/small,fft/tiny=1.3,2.1"),
+        ("bfs/small,cfd/small=1,x", "--probe: expected MIX=SLOWDOWNS"),
+        ("bfs/small,gem/small=1,1", "mix: expected an isolated run, or the name of one of the training"),
+        ("bfs/small=1", "mix: expected at least 2 applications, found 1"),
+        ("bfs/small,cfd/small=1,-2", "--probe: expected a slowdown above 0 for each of 2 co-runners"),
+    ],
+)
+def test_wrong_probes_are_refused(
+    capsys: Output, model: str, profiles: list[str], probe: str, said: str
+) -> None:
+    words = ("predict", "corun", *profiles[:2], "--model", model, "--probe", probe)
+    assert said in refusal(capsys, *words)
+
+
 def test_a_person_sees_times_slowdowns_power_and_how_sure_it_is(
     capsys: Output, model: str, profiles: list[str]
 ) -> None:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from crosscast.answers import model_facts
-from crosscast.cli.options import OUTPUT, Flag, Level, Model, Output, Whole
-from crosscast.cli.predict import first_fit, isolated_runs, models_for, warn_of
+from crosscast.cli.options import OUTPUT, Flag, Level, Model, Output, Repeated, Whole
+from crosscast.cli.predict import first_fit, isolated_runs, models_for, warn_of, with_probes
 from crosscast.errors import InputError
 from crosscast.units import parse_bytes
 
 if TYPE_CHECKING:
     from crosscast.decide.colocation import ColocationPlan
     from crosscast.prediction.corun.artefact import TrainedCoRunModel
+    from crosscast.prediction.corun.probes import SuggestedMixes
 
 __all__ = ["colocate"]
 
@@ -24,12 +26,14 @@ def colocate(
     /,
     *more: Path,
     model: Model = None,
+    probe: Annotated[tuple[str, ...], Repeated] = (),
     max_slowdown: float | None = None,
     conservative: Flag = False,
     memory: str | None = None,
     lengths: str | None = None,
     group_size: Whole = 2,
     level: Level = 0.9,
+    suggest_probes: Whole | None = None,
     seed: Whole = 0,
     output: Output = OUTPUT,
 ) -> None:
@@ -43,6 +47,9 @@ def colocate(
         Profile of a job, written by `crosscast corun profile`.
     more
         Those of the others; the same again for a job that is there twice.
+    probe
+        Measured slowdowns of the co-runners of a mix, such as `bfs/small,fft/tiny=1.3,2.1`; may be repeated.
+        Names are application/size, of these profiles or of the training.
     max_slowdown
         Largest predicted slowdown of a job, such as 1.3; no limit by default.
     conservative
@@ -55,6 +62,8 @@ def colocate(
         default the times in the profiles.
     group_size
         Maximum number of jobs in a group, 2 to 5. Pairs are optimal; larger groups are found by a search.
+    suggest_probes
+        Also name so many pairs of these jobs whose measured slowdowns would tell most of the others.
     seed
         Random seed.
     """
@@ -71,10 +80,14 @@ def colocate(
     own_lengths = None if lengths is None else _numbers(lengths)
     memory_bytes = None if memory is None else parse_bytes(memory)
 
-    def planned(trained: TrainedCoRunModel) -> ColocationPlan:
-        return choose_colocation(
+    def planned(trained: TrainedCoRunModel) -> tuple[ColocationPlan, SuggestedMixes | None]:
+        told, suggestion = with_probes(trained, probe, solos), None
+        if suggest_probes is not None:
+            pairs = list(combinations(solos, 2))
+            suggestion = told.suggest_probes(suggest_probes, pairs, among=pairs)
+        plan = choose_colocation(
             solos,
-            trained,
+            told,
             lengths=own_lengths,
             max_slowdown=max_slowdown,
             sure=conservative,
@@ -83,13 +96,15 @@ def colocate(
             level=level,
             seed=seed,
         )
+        return plan, suggestion
 
-    trained, plan = first_fit(models, planned)
+    trained, (plan, suggestion) = first_fit(models, planned)
     warn_of(plan.shared)
-    output.show(
-        lambda: {**plan.to_dict([str(each) for each in files]), "model": model_facts(trained.card)},
-        lambda: colocation_report(plan, _numbered([solo.name for solo in solos]), trained.card),
-    )
+    told = {**plan.to_dict([str(each) for each in files]), "model": model_facts(trained.card)}
+    if suggestion is not None:
+        told["suggested_probes"] = suggestion.to_dict()
+    names = _numbered([solo.name for solo in solos])
+    output.show(lambda: told, lambda: colocation_report(plan, names, trained.card, suggestion))
 
 
 def _numbers(text: str) -> list[float]:

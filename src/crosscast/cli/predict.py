@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from crosscast.forecasting import Loaded, Recorded
     from crosscast.prediction.corun.artefact import TrainedCoRunModel
     from crosscast.prediction.corun.forecast import MixForecast
+    from crosscast.prediction.corun.probes import SuggestedMixes
     from crosscast.prediction.named_models import Question
     from crosscast.prediction.relative.artefact import RelativeForecast, TrainedRelativeModel
     from crosscast.prediction.relative.data import Observations
@@ -251,7 +252,9 @@ def corun(
     /,
     *more: Path,
     model: Model = None,
+    probe: Annotated[tuple[str, ...], Repeated] = (),
     level: Level = 0.9,
+    suggest_probes: Whole | None = None,
     translate: Path | None = None,
     output: Output = OUTPUT,
 ) -> None:
@@ -266,6 +269,12 @@ def corun(
         Profile of an application, written by `crosscast corun profile`.
     more
         Those of its co-runners; the same again for an application that is there twice.
+    probe
+        Measured slowdowns of the co-runners of another mix, such as `bfs/small,fft/tiny=1.3,2.1`; may be
+        repeated. Names are application/size, of these profiles or of the training.
+    suggest_probes
+        Also name so many pairs of these applications with those of the training whose measured slowdowns
+        would tell most.
     translate
         Card of `crosscast corun translate`, with profiles on the device that it is from, to predict times and
         slowdowns on the other. The model may be of either.
@@ -281,19 +290,44 @@ def corun(
         raise InputError(f"{profile}: expected the profiles of at least 2 applications, found 1")
     card = None if translate is None else read_translation(translate)
 
-    def predicted(trained: TrainedCoRunModel) -> MixForecast:
+    def predicted(trained: TrainedCoRunModel) -> tuple[MixForecast, SuggestedMixes | None]:
+        told, suggestion = with_probes(trained, probe, mix), None
         if card is None:
-            (found,) = trained.predict([mix], level=level)
+            (found,) = told.predict([mix], level=level)
         else:
-            (found,) = translated_forecasts(trained, card, [mix], level=level)
-        return found
+            (found,) = translated_forecasts(told, card, [mix], level=level)
+        if suggest_probes is not None:
+            names = [f"{run.application}/{run.size}" for run in trained.card.runs]
+            pairs = [(run, name) for run in mix for name in names]
+            suggestion = told.suggest_probes(suggest_probes, [mix], among=pairs)
+        return found, suggestion
 
-    trained, found = first_fit(models, predicted)
+    trained, (found, suggestion) = first_fit(models, predicted)
     warn_of([found])
     told = {**found.to_dict(), "model": model_facts(trained.card)}
+    if suggestion is not None:
+        told["suggested_probes"] = suggestion.to_dict()
     if card is not None:
         told["translation"] = {"from": card.source, "to": card.target, "line": card.to_dict()["line"]}
-    output.show(lambda: told, lambda: corun_forecast_report(found, trained.card, card))
+    output.show(lambda: told, lambda: corun_forecast_report(found, trained.card, card, suggestion))
+
+
+def with_probes(trained: TrainedCoRunModel, words: Sequence[str], runs: Sequence[Solo]) -> TrainedCoRunModel:
+    """A model that knows measured mixes, which name isolated runs or those of the training."""
+    named = {f"{run.application}/{run.size}": run for run in reversed(runs)}
+    probes = []
+    for word in words:
+        names, _, numbers = word.rpartition("=")
+        try:
+            slowdowns = [float(number) for number in numbers.split(",")]
+        except ValueError:
+            slowdowns = []
+        mix = [named.get(name, name) for name in names.split(",")]
+        if len(slowdowns) != len(mix):
+            expected = "MIX=SLOWDOWNS such as bfs/small,fft/tiny=1.3,2.1"
+            raise InputError(f"--probe: expected {expected}, found {word!r}")
+        probes.append((mix, slowdowns))
+    return trained.with_probes(probes) if probes else trained
 
 
 def models_for(model: str | None, question: Question) -> Loaded:

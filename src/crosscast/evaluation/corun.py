@@ -18,6 +18,7 @@ from crosscast.evaluation.loop import Fold, check_level, check_names, check_seed
 from crosscast.prediction.corun.artefact import KNOWN, NEW, CoRunCard, CoRunErrors, TrainedCoRunModel
 from crosscast.prediction.corun.features import CoRunnerRows, Traits, applications_of
 from crosscast.prediction.corun.forecast import CoRunModel, CoRunPrediction, CoRunPredictor
+from crosscast.prediction.corun.probes import OpenMixes
 from crosscast.prediction.corun.process import Process, ProcessPredictor
 from crosscast.prediction.corun.slowdowns import Covariance, KernelSizes
 from crosscast.prediction.intervals import Residuals
@@ -133,33 +134,17 @@ class Probing:
         (`crosscast.prediction.corun.process`). In each, nothing else is of the same application.
         """
         runs, mixes = applications_of([mix.solos for mix in (*known, *new)])
-        rows = CoRunnerRows.of(mixes, len(runs))
-        covariance = Covariance(self.traits.matrix(runs), rows).matrix(self.sizes)
-        old, open_ = np.flatnonzero(rows.mix < len(known)), np.flatnonzero(rows.mix >= len(known))
-        across = covariance[np.ix_(open_, old)]
-        left = covariance[np.ix_(open_, open_)] - across @ self._solved(covariance, old, across.T)
+        covariance = Covariance(self.traits.matrix(runs), CoRunnerRows.of(mixes, len(runs)))
+        open_ = OpenMixes.of(covariance, self.sizes, len(known))
         own = [[run.name for run in mix.solos if run.application == name] for mix in new]
         inputs = {place: found[0] for place, found in enumerate(own) if len(found) == 1}
-        mix_of = rows.mix[open_] - len(known)
-        candidates = {place: np.flatnonzero(mix_of == place) for place in inputs}
         room = dict.fromkeys(inputs.values(), count)
         chosen: list[int] = []
-        while candidates := {place: each for place, each in candidates.items() if room[inputs[place]]}:
-            # By how much the sum of variances falls if a mix is measured.
-            gains = {
-                place: float((left[each] * self._solved(left, each, left[each])).sum())
-                for place, each in candidates.items()
-            }
-            best = max(gains, key=lambda place: (gains[place], -place))
-            found = candidates.pop(best)
-            chosen.append(best)
-            room[inputs[best]] -= 1
-            left = left - left[:, found] @ self._solved(left, found, left[found])
+        while left := [place for place in inputs if place not in chosen and room[inputs[place]]]:
+            chosen.append(max(left, key=lambda place: (open_.gain(place), -place)))
+            room[inputs[chosen[-1]]] -= 1
+            open_ = open_.given(chosen[-1])
         return chosen
-
-    def _solved(self, covariance: Reals, rows: Integers, values: Reals) -> Reals:
-        inside = covariance[np.ix_(rows, rows)] + self.sizes.noise * np.eye(len(rows))
-        return np.asarray(np.linalg.solve(inside, values), dtype=np.float64)
 
 
 def _with_probes(

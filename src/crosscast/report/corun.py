@@ -11,6 +11,7 @@ from crosscast.data.corun import Solo
 from crosscast.decide.colocation import ColocationPlan
 from crosscast.prediction.corun.artefact import CoRunCard
 from crosscast.prediction.corun.forecast import Estimate, MixForecast
+from crosscast.prediction.corun.probes import SuggestedMixes
 from crosscast.prediction.corun.translation import LOGARITHMIC, TranslationCard
 from crosscast.prediction.warnings import format_names
 from crosscast.report.document import Heading, Part, Ranges, Report, Table
@@ -110,8 +111,22 @@ def held_out_corun_errors(card: CoRunCard) -> list[str]:
     ]
 
 
+def suggested_mixes(suggestion: SuggestedMixes | None, where: str) -> list[str]:
+    """Which mixes to measure, as a sentence, and what that is expected to tell of slowdowns somewhere."""
+    if suggestion is None:
+        return []
+    labels = [" with ".join(names) for names in suggestion.to_dict()["mixes"]]
+    return [
+        f"Measure {', and '.join(labels)} (--probe): slowdowns {where} are expected to be wrong by "
+        f"{percent(suggestion.error)} then, and by {percent(suggestion.error_before)} now."
+    ]
+
+
 def corun_forecast_report(
-    forecast: MixForecast, card: CoRunCard, translation: TranslationCard | None = None
+    forecast: MixForecast,
+    card: CoRunCard,
+    translation: TranslationCard | None = None,
+    suggestion: SuggestedMixes | None = None,
 ) -> Report:
     """What is predicted of one mix."""
     both = zip(forecast.mix, forecast.slowdown, strict=True)
@@ -139,7 +154,8 @@ def corun_forecast_report(
         words=(0, 3),
         ranges=_slowdowns(forecast.slowdown),
     )
-    about = [f"{card.model}, {trained_on_mixes(card)}", *held_out_corun_errors(card)]
+    about = suggested_mixes(suggestion, "in this mix")
+    about += [f"{card.model}, {trained_on_mixes(card)}", *held_out_corun_errors(card)]
     about += [] if translation is None else [_translated_by(translation)]
     return Report([table, *_of_mix(forecast, card), "", *about], "Predicted slowdowns")
 
@@ -345,13 +361,16 @@ def _error_of(card: TranslationCard) -> Callable[[float], str]:
     return (lambda mape: error_percent(mape / 100)) if card.version == 1 else error_percent
 
 
-def colocation_report(plan: ColocationPlan, names: Sequence[str], card: CoRunCard) -> Report:
+def colocation_report(
+    plan: ColocationPlan, names: Sequence[str], card: CoRunCard, suggestion: SuggestedMixes | None = None
+) -> Report:
     """Which jobs are recommended to share a device, which run alone, and what that gains."""
     parts: list[Part] = [_shared(plan, names, card)] if plan.shared else []
     if plan.alone:
         parts.append(Heading(f"alone on {card.device}", 3))
         parts += [f"{names[each.job]} ({format_seconds(each.time_s)}): {each.reason}" for each in plan.alone]
-    about = [f"{card.model}, {trained_on_mixes(card)}", *held_out_corun_errors(card)]
+    about = suggested_mixes(suggestion, "in the other pairs")
+    about += [f"{card.model}, {trained_on_mixes(card)}", *held_out_corun_errors(card)]
     return Report([*parts, "", *_totals(plan), "", *about], "Jobs that share a device")
 
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
+import numpy as np
 from msgspec import Meta
 
-from crosscast.data.corun import Solo
+from crosscast.data.corun import Bag, Member, Solo
 from crosscast.errors import InputError
 from crosscast.fields import decode
 from crosscast.prediction import store
@@ -27,7 +28,9 @@ from crosscast.prediction.corun.forecast import (
     estimates,
     is_plausible,
 )
-from crosscast.prediction.intervals import Residuals
+from crosscast.prediction.corun.probes import SuggestedMixes, suggest_mixes, with_measured
+from crosscast.prediction.corun.process import ProcessPredictor
+from crosscast.prediction.intervals import Residuals, group_weights
 from crosscast.prediction.serialization import Nested, Stored, register_homes
 from crosscast.prediction.store import StoredModel
 from crosscast.prediction.warnings import format_names
@@ -117,11 +120,14 @@ class TrainedCoRunModel:
         Gives the predictor and its out-of-fold residuals; those of a file are read when first asked for.
     folder
         Where it is kept; ``None`` before it is.
+    base
+        The model before `with_probes`; ``None`` where no mix was measured since the training.
     """
 
     card: CoRunCard
     parts: Callable[[], tuple[CoRunPredictor, CoRunErrors]]
     folder: Path | None = None
+    base: TrainedCoRunModel | None = None
 
     @property
     def predictor(self) -> CoRunPredictor:
@@ -175,13 +181,79 @@ class TrainedCoRunModel:
         """
         if not 0 < level < 1:
             raise InputError.of(where="level", expected="a probability between 0 and 1", found=f"{level:g}")
+        asked = self._mixes(mixes)
+        predicted = self.parts()[0].predict(asked)
+        found = [self._forecast(mix, predicted, place, level) for place, mix in enumerate(asked)]
+        return CoRunForecast(tuple(found))
+
+    def with_probes(
+        self, probes: Sequence[tuple[Sequence[Solo | str], Sequence[float]]]
+    ) -> TrainedCoRunModel:
+        """The same model with what was measured of further mixes, from which it learns.
+
+        Intervals stay as wide as before: how wrong the model is with so many probes was not measured.
+
+        Parameters
+        ----------
+        probes
+            Mixes, as `predict` takes them, and the slowdown of each of their co-runners.
+
+        Raises
+        ------
+        InputError
+            If a mix is none, there is not a slowdown above 0 for each co-runner, or the model is no process.
+        """
+        mixes, bags = self._mixes([mix for mix, _ in probes]), []
+        for mix, (_, slowdowns) in zip(mixes, probes, strict=True):
+            if len(slowdowns) != len(mix) or not all(map(is_plausible, slowdowns)):
+                expected = f"a slowdown above 0 for each of {len(mix)} co-runners"
+                found = ", ".join(f"{each:g}" for each in slowdowns) or "none"
+                raise InputError.of(where="probe", expected=expected, found=found)
+            members = tuple(Member(run, float(each)) for run, each in zip(mix, slowdowns, strict=True))
+            bags.append(Bag(" + ".join(run.name for run in mix), self.card.device, members))
+        told = replace(self._process, slowdowns=with_measured(self._process.slowdowns, bags))
+        errors = self.errors
+        return replace(self, parts=lambda: (told, errors), base=self.base or self)
+
+    def suggest_probes(
+        self, count: int, mixes: Sequence[Sequence[Solo | str]], *, among: Sequence[Sequence[Solo | str]]
+    ) -> SuggestedMixes:
+        """Name mixes among some whose measured slowdowns would tell most of those in others.
+
+        Parameters
+        ----------
+        count
+            How many mixes to choose.
+        mixes
+            Mixes that are of interest, as `predict` takes them.
+        among
+            Mixes that can be measured.
+
+        Raises
+        ------
+        InputError
+            If there are not more mixes than are to be measured, or too many to compare.
+        """
+        asked = self._mixes(mixes)
+        errors = self.errors_of(known=all(map(self.knows, asked)))["slowdown"]
+        typical = float(np.average(np.abs(errors.log_error), weights=group_weights(errors.group)))
+        base = None if self.base is None else self.base._process.slowdowns
+        return suggest_mixes(self._process.slowdowns, count, asked, self._mixes(among), typical, base)
+
+    @property
+    def _process(self) -> ProcessPredictor:
+        if not isinstance(self.predictor, ProcessPredictor):
+            expected = "a process, as 'crosscast train corun' makes by default"
+            raise InputError.of(where="model", expected=expected, found=self.card.model)
+        return self.predictor
+
+    def _mixes(self, mixes: Sequence[Sequence[Solo | str]]) -> list[Mix]:
+        """Mixes of isolated runs."""
         asked = [tuple(self._run(each) for each in mix) for mix in mixes]
         few = next((mix for mix in asked if len(mix) < 2), None)
         if few is not None:
             raise InputError.of(where="mix", expected="at least 2 applications", found=len(few))
-        predicted = self.parts()[0].predict(asked)
-        found = [self._forecast(mix, predicted, place, level) for place, mix in enumerate(asked)]
-        return CoRunForecast(tuple(found))
+        return asked
 
     def _run(self, run: Solo | str) -> Solo:
         """An isolated run, or the one of the training of that name, if the model can say something of it."""

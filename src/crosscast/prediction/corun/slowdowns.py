@@ -8,7 +8,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from crosscast.arrays import Flags, Reals
+from crosscast.arrays import Flags, Integers, Reals
 from crosscast.errors import InputError
 from crosscast.prediction.corun.features import (
     CoRunnerRows,
@@ -236,6 +236,16 @@ class Scale(Stored):
 
 
 @dataclass(frozen=True, eq=False)
+class LearnedRows(Stored):
+    """``n`` co-runners of mixes of ``s`` applications that a process has learned from."""
+
+    # How often each application is among the others of its mix
+    beside: Annotated[Reals, Array("n s", low=0)]
+    own: Annotated[Integers, Array("n", low=0, below="s")]  # Place of each one's application
+    values: Annotated[Reals, Array("n")]  # What the process was told of each, of mean 0 and variance 1
+
+
+@dataclass(frozen=True, eq=False)
 class SlowdownProcess(Stored):
     """Predicts slowdowns.
 
@@ -252,6 +262,8 @@ class SlowdownProcess(Stored):
     lines: Annotated[Reals, Array("s")]  # Weights of applications times the load beside them
     trees: Trees | None  # Trees on `surroundings`, whose sum is added; `None` without
     largest: Annotated[int, Array(low=2)]  # Co-runners of the largest mixes that it learned from
+    # What it learned from; `None` where the mean was better, and in models of earlier versions
+    learned: LearnedRows | None = None
 
     def check(self) -> None:
         """Refuse another link, and parts of other terms, applications or traits."""
@@ -268,6 +280,9 @@ class SlowdownProcess(Stored):
             raise InputError.of(field="near and lengths", expected=wanted, found=found)
         if self.trees is not None:
             self.trees.check_width(3 * traits + 1, 1)
+        if self.learned is not None and self.learned.beside.shape[1] != found[0]:
+            wanted, width = f"a column for each of {found[0]} applications", self.learned.beside.shape[1]
+            raise InputError.of(field="learned.beside", expected=wanted, found=width)
 
     def of_mixes(self, mixes: Sequence[Mix]) -> tuple[MixSlowdowns, list[list[int]]]:
         """What it says of the applications of mixes, and the mixes by the places of these."""

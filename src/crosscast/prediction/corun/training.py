@@ -18,8 +18,15 @@ from crosscast.prediction.corun.features import (
     leaves_memory_idle,
     surroundings,
 )
-from crosscast.prediction.corun.slowdowns import LINKS, Covariance, KernelSizes, Scale, SlowdownProcess
-from crosscast.prediction.trees import Trees, trees_of_forest
+from crosscast.prediction.corun.slowdowns import (
+    LINKS,
+    Covariance,
+    KernelSizes,
+    LearnedRows,
+    Scale,
+    SlowdownProcess,
+)
+from crosscast.prediction.trees import trees_of_forest
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,17 +141,12 @@ def fit_slowdowns(
     links = (found.link,) if found else ("logarithm",) if traits.names else tuple(LINKS)
     fits = [problem.on_scale(link, found) for link in links]
     _, scale, sizes, is_better = min(fits, key=lambda each: each[0])
-    if is_better:
-        alone, beside, lines, forest = problem.weighted(scale, sizes, trees and bool(traits.names), seed)
-    else:
-        alone, beside, lines, forest = (
-            np.zeros(len(runs)),
-            np.zeros((len(runs),) * 2),
-            np.zeros(len(runs)),
-            None,
-        )
-    scale, largest = replace(scale, idle=of_idle), int(problem.rows.members.max())
-    return SlowdownProcess(traits, scale, sizes, problem.features, alone, beside, lines, forest, largest)
+    s, largest = len(runs), int(problem.rows.members.max())
+    scale = replace(scale, idle=of_idle)
+    empty = SlowdownProcess(
+        traits, scale, sizes, problem.features, np.zeros(s), np.zeros((s, s)), np.zeros(s), None, largest
+    )
+    return problem.told(empty, trees and bool(traits.names), seed) if is_better else empty
 
 
 def _hardly_known(there: Flags) -> Flags:
@@ -218,12 +220,10 @@ class _Problem:
                 parts.append((one, two))
         return parts or [(np.ones(1), np.ones(1))]
 
-    def weighted(
-        self, scale: Scale, sizes: KernelSizes, with_trees: bool, seed: int
-    ) -> tuple[Reals, Reals, Reals, Trees | None]:
-        """Weights of applications alone, (s,), beside others, (s, s), and by load, (s,), and the trees."""
+    def told(self, process: SlowdownProcess, with_trees: bool, seed: int) -> SlowdownProcess:
+        """A process that knows these rows, and its trees."""
         rows = self.rows
-        values, trees = scale.to(self.slowdown, rows.members), None
+        values, trees = process.scale.to(self.slowdown, rows.members), None
         if with_trees:
             with importing("train", "fitting a model"):
                 from sklearn.ensemble import ExtraTreesRegressor
@@ -235,8 +235,17 @@ class _Problem:
             # of its own errors is that they are 0 at all others.
             rest = np.where(self.base, 0.0, values - trees.sum(columns)[:, 0])
             values, trees = (values + rest) / 2, trees.onto(np.array([[0.5]]))
-        alone, beside = weights_of(Covariance(self.features, rows), sizes, values)
-        return alone, beside, beside @ self.features.load, trees
+        learned = LearnedRows(rows.beside, rows.own, values)
+        return with_learned(replace(process, trees=trees), self.features, learned)
+
+
+def with_learned(process: SlowdownProcess, known: FeatureMatrix, learned: LearnedRows) -> SlowdownProcess:
+    """A process that learned from rows of ``s`` applications, and from no others."""
+    rows = CoRunnerRows(learned.own, learned.beside, np.zeros_like(learned.own))
+    alone, beside = weights_of(Covariance(known, rows), process.sizes, learned.values)
+    return replace(
+        process, known=known, alone=alone, beside=beside, lines=beside @ known.load, learned=learned
+    )
 
 
 def weights_of(covariance: Covariance, sizes: KernelSizes, values: Reals) -> tuple[Reals, Reals]:

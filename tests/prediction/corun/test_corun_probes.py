@@ -1,0 +1,110 @@
+"""Measured mixes that a process is told, and which mixes it names: laws of the posterior, and refusals."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from crosscast.data.corun import Bag
+from crosscast.errors import InputError
+from crosscast.prediction.corun.probes import open_mixes, suggest_mixes, with_measured
+from crosscast.prediction.corun.process import Process, ProcessPredictor
+from crosscast.prediction.corun.slowdowns import SlowdownProcess
+from crosscast.prediction.corun.training import Hyperparameters, fit_slowdowns
+from support.mixes import made_bag, made_co_runs, made_solo
+
+RUNS = made_co_runs(bags=(2, 3))
+NEW = made_solo("new")
+PAIRS = [(NEW, run) for run in RUNS.solos]
+TYPICAL = 0.1
+
+
+@pytest.fixture(scope="module")
+def fitted() -> ProcessPredictor:
+    return Process().fit(RUNS, 0)
+
+
+@pytest.fixture(scope="module")
+def process(fitted: ProcessPredictor) -> SlowdownProcess:
+    return fitted.slowdowns
+
+
+def slower(bag: Bag, factor: float = 2.0) -> Bag:
+    """A mix whose co-runners are slower than the law says."""
+    members = tuple(replace(each, slowdown=factor * (each.slowdown or 0)) for each in bag.members)
+    return replace(bag, members=members)
+
+
+def predicted(process: SlowdownProcess) -> np.ndarray:
+    told, places = process.of_mixes(PAIRS)
+    return np.concatenate(told.slowdowns(places))
+
+
+@pytest.mark.parametrize("trees", [True, False])
+def test_telling_mixes_is_the_same_as_a_fit_with_them(trees: bool) -> None:
+    """As they are hardly known, neither sizes nor trees nor the scale of a fit come from them."""
+    bags = RUNS.bags
+    probes = tuple(slower(made_bag(pair)) for pair in PAIRS[:2])
+    before = fit_slowdowns(bags, 0, trees=trees)
+    found = Hyperparameters(before.scale.link, before.traits.names, before.sizes)
+    whole = fit_slowdowns((*bags, *probes), 0, trees=trees, found=found)
+    assert_allclose(predicted(with_measured(before, probes)), predicted(whole), rtol=1e-8)
+
+
+def test_what_was_measured_moves_mixes_that_are_like_it(process: SlowdownProcess) -> None:
+    told = with_measured(process, [slower(made_bag(pair)) for pair in PAIRS[:3]])
+    assert (predicted(told)[6::2] > 1.1 * predicted(process)[6::2]).all()
+
+
+def test_less_is_open_of_a_measured_mix_and_nothing_becomes_less_sure(process: SlowdownProcess) -> None:
+    before = open_mixes(process, PAIRS)
+    told = open_mixes(with_measured(process, [made_bag(PAIRS[0])]), PAIRS)
+    assert_allclose(told.left, before.given(0).left, atol=1e-9)
+    assert (told.deviations <= before.deviations + 1e-12).all()
+    assert (told.deviations[:2] < before.deviations[:2]).all()
+    fall = np.diag(before.left - before.given(0).left).sum()
+    assert before.gain(0) == pytest.approx(fall)
+
+
+def test_the_mix_that_lowers_the_variances_most_is_named(process: SlowdownProcess) -> None:
+    before = open_mixes(process, PAIRS)
+    gains = [before.gain(place) for place in range(len(PAIRS))]
+    found = suggest_mixes(process, 1, PAIRS, PAIRS, TYPICAL)
+    assert found.mixes == (PAIRS[int(np.argmax(gains))],)
+    assert found.error < found.error_before == pytest.approx(np.expm1(TYPICAL))
+    more = suggest_mixes(process, 3, PAIRS, PAIRS, TYPICAL)
+    assert more.mixes[:1] == found.mixes
+    assert len({run.name for mix in more.mixes for run in mix}) == 4
+
+
+def test_what_was_measured_counts_and_is_not_named_again(process: SlowdownProcess) -> None:
+    first = suggest_mixes(process, 1, PAIRS, PAIRS, TYPICAL)
+    told = with_measured(process, [made_bag(first.mixes[0])])
+    again = suggest_mixes(told, 1, PAIRS, PAIRS, TYPICAL, process)
+    assert again.mixes != first.mixes
+    assert again.error < again.error_before < first.error_before
+
+
+def test_only_mixes_that_can_be_measured_are_named_each_once(process: SlowdownProcess) -> None:
+    among = [PAIRS[1], PAIRS[1][::-1], PAIRS[2]]
+    found = suggest_mixes(process, 2, [PAIRS[0]], among, TYPICAL)
+    assert {run.name for mix in found.mixes for run in mix} == {"new small", "cfd small", "crc small"}
+    with pytest.raises(InputError, match="suggest-probes: expected from 1 to 2, as 2 mixes can be measured"):
+        suggest_mixes(process, 3, [PAIRS[0]], among, TYPICAL)
+    with pytest.raises(InputError, match="from 1 to 5, as 6 mixes"):
+        suggest_mixes(process, 6, PAIRS, PAIRS, TYPICAL)
+
+
+def test_too_many_are_refused(process: SlowdownProcess) -> None:
+    many = list(combinations([made_solo(f"app{place}") for place in range(72)], 2))
+    with pytest.raises(InputError, match="at most 5,000 co-runners to compare, found 5,112"):
+        suggest_mixes(process, 1, many, many, TYPICAL)
+
+
+def test_a_process_that_keeps_no_mixes_is_refused(process: SlowdownProcess) -> None:
+    with pytest.raises(InputError, match="expected a process that was better than the mean"):
+        with_measured(replace(process, learned=None), [made_bag(PAIRS[0])])
