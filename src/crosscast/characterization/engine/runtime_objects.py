@@ -24,21 +24,7 @@ __all__ = ["arguments", "objects", "start"]
 
 _FOLDER = Path(__file__).with_name("runtime")
 _HEADER = _FOLDER / "runtime.h"
-_LEVELS = {
-    "accesses": "-O2",
-    "rows": "-O2",
-    "slices": "-O2",
-    "logs": "-O2",
-    "reduction": "-O2",
-    "results": "-O1",
-    "histories": "-O2",
-    "threads": "-O1",
-    "warps": "-O2",
-    "collectives": "-O2",
-    # On these no time depends but that of compiling them.
-    "faults": "-O0",
-    "printing": "-O0",
-}
+_LEVELS = {"reduction": "-O2", "warps": "-O2", "rows": "-O2", "histories": "-O2", "accesses": "-O2", "threads": "-O1"}
 """Optimization of each unit, those that take longest to compile first."""
 
 

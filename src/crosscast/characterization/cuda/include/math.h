@@ -1,4 +1,4 @@
-/* The functions stand in crosscast_math.h; here are C's constants. */
+/* The functions stand in crosscast_math.h; here are C's and CUDA's constants. */
 #pragma once
 #define M_E 2.71828182845904523536
 #define M_LOG2E 1.44269504088896340736
@@ -17,3 +17,9 @@
 #define NAN __builtin_nanf("")
 #define HUGE_VALF __builtin_huge_valf()
 #define HUGE_VAL __builtin_huge_val()
+#define CUDART_INF_F __builtin_inff()
+#define CUDART_NAN_F __builtin_nanf("")
+#define CUDART_PI_F 3.141592654f
+#define CUDART_INF __builtin_inf()
+#define CUDART_NAN __builtin_nan("")
+#define CUDART_PI 3.1415926535897931e+0

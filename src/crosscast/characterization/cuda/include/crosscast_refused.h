@@ -1,6 +1,6 @@
 /* Textures and surfaces: declared, so that what uses them is refused by line. */
-#ifndef CROSSCAST_TEXTURES_H
-#define CROSSCAST_TEXTURES_H
+#ifndef CROSSCAST_REFUSED_H
+#define CROSSCAST_REFUSED_H
 
 typedef unsigned long long cudaTextureObject_t;
 typedef unsigned long long cudaSurfaceObject_t;
@@ -25,5 +25,29 @@ CC_TEXTURE(tex2DLayered) CC_TEXTURE(tex2Dgather) CC_TEXTURE(tex3D) CC_TEXTURE(te
   template <class T, class... Rest> CC_DEVICE void NAME##write(T, cudaSurfaceObject_t, Rest...) { cc_refused_surface(); }
 CC_SURFACE(surf1D) CC_SURFACE(surf2D) CC_SURFACE(surf3D)
 #undef CC_SURFACE
+
+/* Tensor cores: declared, so that what uses them is refused by line. */
+CC_REFUSED void cc_refused_matrix();
+
+namespace nvcuda {
+namespace wmma {
+struct matrix_a {};
+struct matrix_b {};
+struct accumulator {};
+struct row_major {};
+struct col_major {};
+enum layout_t { mem_row_major, mem_col_major };
+template <class Use, int m, int n, int k, class T, class Layout = void> struct fragment {
+  static const int num_elements = 8;
+  T x[8];
+};
+template <class F, class... T> CC_DEVICE void fill_fragment(F &, T...) { cc_refused_matrix(); }
+template <class F, class... T> CC_DEVICE void load_matrix_sync(F &, T...) { cc_refused_matrix(); }
+template <class P, class F, class... T> CC_DEVICE void store_matrix_sync(P *, const F &, T...) { cc_refused_matrix(); }
+template <class D, class A, class B, class C> CC_DEVICE void mma_sync(D &, const A &, const B &, const C &) {
+  cc_refused_matrix();
+}
+}
+}
 
 #endif
