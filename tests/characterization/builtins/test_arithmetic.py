@@ -15,7 +15,7 @@ import pytest
 
 from crosscast.characterization import toolchain
 from crosscast.characterization.builtins import library
-from crosscast.characterization.builtins.access import Access
+from crosscast.characterization.builtins.declarations import Access
 from support.exact import FLOATS, INTEGERS, MODES, interesting, limits, to_float, to_integer
 from support.harness import DTYPES, evaluate, run
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 
 from crosscast.characterization.builtins.atomics import accesses, define, is_commutative
-from crosscast.characterization.builtins.mangling import Declaration, parse
+from crosscast.characterization.builtins.declarations import Declaration, parse
 from support.harness import run
 
 Array = npt.NDArray[Any]

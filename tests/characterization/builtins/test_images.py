@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from crosscast.characterization.builtins import library, mangling
+from crosscast.characterization.builtins import declarations, library
 from crosscast.characterization.builtins.images import DESCRIPTOR, define, pack_descriptor, sampler_bits
 from crosscast.characterization.toolchain import INCLUDE_DIR, clang
 from crosscast.errors import LaunchError
@@ -648,6 +648,6 @@ def test_an_image_that_has_no_format_is_refused(make: Callable[[], Image], words
     ],
 )
 def test_other_functions_are_left_to_others(symbol: str) -> None:
-    declaration = mangling.parse(symbol)
+    declaration = declarations.parse(symbol)
     assert declaration is not None
     assert define(declaration) is None

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from crosscast.characterization import toolchain
 from crosscast.characterization.builtins import library
-from crosscast.characterization.builtins.mangling import ADDRESS_SPACES, Declaration, Type, parse
+from crosscast.characterization.builtins.declarations import ADDRESS_SPACES, Declaration, Type, parse
 from crosscast.errors import UnsupportedError
 from support.harness import DTYPES, evaluate
 

@@ -10,9 +10,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from crosscast.characterization.builtins.access import Access
-from crosscast.characterization.builtins.mangling import Declaration, Type
-from crosscast.characterization.builtins.spelling import BITS, INTEGERS, unsigned
+from crosscast.characterization.builtins.declarations import (
+    BITS,
+    INTEGERS,
+    Access,
+    Declaration,
+    Type,
+    unsigned,
+)
 
 _PRIVATE = 0
 _SHARED_BY_THREADS = frozenset({1, 4})

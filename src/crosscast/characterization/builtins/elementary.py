@@ -10,11 +10,12 @@ from __future__ import annotations
 import re
 from string import Template
 
-from crosscast.characterization.builtins.access import Access
-from crosscast.characterization.builtins.mangling import Declaration, Type
-from crosscast.characterization.builtins.spelling import (
+from crosscast.characterization.builtins.declarations import (
     BITS,
     FLOATS,
+    Access,
+    Declaration,
+    Type,
     convert,
     element,
     reinterpret,

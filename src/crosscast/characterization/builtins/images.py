@@ -11,7 +11,7 @@ import re
 import struct
 from pathlib import Path
 
-from crosscast.characterization.builtins.mangling import Declaration, Type
+from crosscast.characterization.builtins.declarations import Declaration, Type
 from crosscast.errors import LaunchError
 from crosscast.kernel import Image, Sampler
 

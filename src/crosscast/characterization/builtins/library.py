@@ -7,20 +7,12 @@ from dataclasses import dataclass
 
 from crosscast.characterization.builtins import (
     atomics,
-    common,
     conversion,
     elementary,
-    geometric,
-    half_runtime,
+    functions,
     images,
-    integer,
-    relational,
-    rounding,
-    shuffles,
-    vector_data,
 )
-from crosscast.characterization.builtins.access import Access
-from crosscast.characterization.builtins.mangling import Declaration, Type, parse
+from crosscast.characterization.builtins.declarations import Access, Declaration, Type, parse
 from crosscast.errors import UnsupportedError
 
 
@@ -36,15 +28,15 @@ class _Family:
 
 
 _FAMILIES = (
-    _Family(elementary.define, elementary.accesses, (rounding.PRELUDE, elementary.PRELUDE)),
-    _Family(integer.define, preludes=(integer.PRELUDE,)),
-    _Family(common.define),
-    _Family(geometric.define),
-    _Family(relational.define),
-    _Family(conversion.define, preludes=(rounding.PRELUDE,)),
-    _Family(shuffles.define),
-    _Family(vector_data.define, vector_data.accesses, (rounding.PRELUDE,)),
-    _Family(half_runtime.define),
+    _Family(elementary.define, elementary.accesses, (conversion.PRELUDE, elementary.PRELUDE)),
+    _Family(functions.define_integer, preludes=(functions.INTEGER_PRELUDE,)),
+    _Family(functions.define_common),
+    _Family(functions.define_geometric),
+    _Family(functions.define_relational),
+    _Family(conversion.define_conversion, preludes=(conversion.PRELUDE,)),
+    _Family(functions.define_shuffle),
+    _Family(conversion.define_transfer, conversion.transfer_accesses, (conversion.PRELUDE,)),
+    _Family(conversion.define_half_runtime),
     _Family(atomics.define, atomics.accesses),
     _Family(images.define, preludes=(images.PRELUDE,)),
 )
@@ -52,14 +44,14 @@ _FAMILIES = (
 LIBM = elementary.LIBM
 """Every C library symbol that the compiled library may leave undefined."""
 
-HALF_RUNTIME = frozenset(half_runtime.DECLARATIONS)
+HALF_RUNTIME = frozenset(conversion.HALF_RUNTIME)
 """Conversion routines that LLVM may call for ``half`` and that `source` can define as well."""
 
 
 def source(symbols: Iterable[str]) -> str:
     """OpenCL C 3.0 that defines exactly these builtins, under exactly these names."""
     preludes: dict[str, None] = {}
-    functions = []
+    defined = []
     for number, symbol in enumerate(dict.fromkeys(symbols)):
         declaration = _declaration(symbol)
         found = _find(declaration) if declaration is not None else None
@@ -70,8 +62,8 @@ def source(symbols: Iterable[str]) -> str:
             )
         family, text = found
         preludes |= dict.fromkeys(family.preludes)
-        functions.append(_function(f"cc_{number}", declaration, text))
-    return "\n".join(["#pragma OPENCL FP_CONTRACT OFF", *preludes, *functions, ""])
+        defined.append(_function(f"cc_{number}", declaration, text))
+    return "\n".join(["#pragma OPENCL FP_CONTRACT OFF", *preludes, *defined, ""])
 
 
 def defines(symbol: str) -> bool:
@@ -90,7 +82,7 @@ def accesses(symbol: str) -> tuple[Access, ...]:
 
 
 def _declaration(symbol: str) -> Declaration | None:
-    return half_runtime.DECLARATIONS.get(symbol) or parse(symbol)
+    return conversion.HALF_RUNTIME.get(symbol) or parse(symbol)
 
 
 def _find(declaration: Declaration) -> tuple[_Family, str] | None:

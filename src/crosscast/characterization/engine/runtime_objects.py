@@ -24,7 +24,14 @@ __all__ = ["arguments", "objects", "start"]
 
 _FOLDER = Path(__file__).with_name("runtime")
 _HEADER = _FOLDER / "runtime.h"
-_LEVELS = {"reduction": "-O2", "warps": "-O2", "rows": "-O2", "histories": "-O2", "accesses": "-O2", "threads": "-O1"}
+_LEVELS = {
+    "reduction": "-O2",
+    "warps": "-O2",
+    "rows": "-O2",
+    "histories": "-O2",
+    "accesses": "-O2",
+    "threads": "-O1",
+}
 """Optimization of each unit, those that take longest to compile first."""
 
 

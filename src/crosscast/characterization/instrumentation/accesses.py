@@ -8,8 +8,7 @@ from typing import Literal
 
 from crosscast.characterization import ir
 from crosscast.characterization.builtins import library
-from crosscast.characterization.builtins.access import Access
-from crosscast.characterization.builtins.mangling import parse
+from crosscast.characterization.builtins.declarations import Access, parse
 from crosscast.characterization.instrumentation.inline import Call, parse_call
 from crosscast.characterization.scalars import SCALARS
 

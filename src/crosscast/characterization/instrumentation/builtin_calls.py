@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from crosscast.characterization import ir
 from crosscast.characterization.builtins import atomics
-from crosscast.characterization.builtins.mangling import parse
+from crosscast.characterization.builtins.declarations import parse
 from crosscast.characterization.instrumentation.accesses import async_element
 from crosscast.characterization.instrumentation.context import Names
 from crosscast.characterization.instrumentation.inline import Call, builtin_name, parse_call
