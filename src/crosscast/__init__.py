@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from crosscast import errors
     from crosscast.characterization import characterize
-    from crosscast.characterization.launchfiles.launches import read_launches
+    from crosscast.characterization.launchfiles.launchfile import read_launches
     from crosscast.cluster.jobs import Machine
     from crosscast.cluster.metrics import metrics_of as schedule_metrics
     from crosscast.cluster.simulate import simulate
@@ -133,7 +133,7 @@ _HOMES = {
     "read_corun_profile": "crosscast.data.isolated_runs:read_profile",
     "read_dataset": "crosscast.data.dataset:read_dataset",
     "read_history": "crosscast.measure.regions.file:read_history",
-    "read_launches": "crosscast.characterization.launchfiles.launches:read_launches",
+    "read_launches": "crosscast.characterization.launchfiles.launchfile:read_launches",
     "read_runs": "crosscast.prediction.relative.observed:observations_of",
     "read_swf": "crosscast.cluster.swf:read_swf",
     "schedule_metrics": "crosscast.cluster.metrics:metrics_of",

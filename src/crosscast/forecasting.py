@@ -139,7 +139,7 @@ def read_profiles(
     if path.suffix in (".json", ".jsonl"):
         return _of_json(path), {}
     # Imported here: stored profiles need none of it.
-    from crosscast.characterization.launchfiles.launches import LAUNCH_FILES, read_launches
+    from crosscast.characterization.launchfiles.launchfile import LAUNCH_FILES, read_launches
 
     if path.suffix in LAUNCH_FILES:
         return [characterized(launch, number) for number, launch in enumerate(read_launches(path))], {}

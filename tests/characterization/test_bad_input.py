@@ -17,7 +17,7 @@ import pytest
 import crosscast
 from crosscast.characterization import run
 from crosscast.characterization.engine import workers
-from crosscast.characterization.engine.buffers import shared_empty
+from crosscast.characterization.engine.arguments import shared_empty
 from crosscast.errors import (
     CompileError,
     CrosscastError,

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import crosscast
 from crosscast.characterization import run
-from crosscast.characterization.engine.buffers import shared_empty
+from crosscast.characterization.engine.arguments import shared_empty
 from crosscast.characterization.engine.counts import Counts
 from crosscast.characterization.instruction_mix import CLASSES, instruction_mix
 from crosscast.characterization.interruption import interruption_deferred

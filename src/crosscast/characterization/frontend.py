@@ -8,9 +8,9 @@ import time
 from dataclasses import dataclass, field
 
 from crosscast.characterization import ir
-from crosscast.characterization.cuda import host_code
+from crosscast.characterization.cuda import compiler
+from crosscast.characterization.cuda.adapt import CudaKernel, adapt_variables, read_kernels
 from crosscast.characterization.cuda.compiler import compile_cuda
-from crosscast.characterization.cuda.kernels import CudaKernel, adapt_variables, read_kernels
 from crosscast.characterization.engine import llvm
 from crosscast.characterization.interruption import interruption_deferred
 from crosscast.characterization.toolchain import compile_opencl, compiler_version
@@ -34,7 +34,7 @@ def load(program: Program, kernel: str = "") -> Frontend:
     if not program.is_cuda or "<" not in kernel:
         return _load(program, "")
     instance = kernel.split("(")[0] if kernel.endswith(")") else kernel
-    if not host_code.may_have_instance(program.content.decode(), instance):
+    if not compiler.may_have_instance(program.content.decode(), instance):
         return _load(program, instance)
     loaded = _load(program, "")
     return loaded if _called(loaded, kernel) else _load(program, instance)
@@ -131,7 +131,7 @@ def find_kernel(program: Program, kernel: str) -> ir.Function:
         raise InputError(f"{program.label}: {kernel!r} may be any of {found}; name one of them so")
     there = ", ".join(kernel_names(program)) or "none"
     message = f"{program.label}: no kernel named {kernel!r}; the kernels there are: {there}"
-    if program.is_cuda and (templates := host_code.templates(program.content.decode())):
+    if program.is_cuda and (templates := compiler.templates(program.content.decode())):
         message += f"; templates, which are named with their arguments: {', '.join(dict.fromkeys(templates))}"
     raise InputError(message)
 
@@ -157,7 +157,7 @@ def parameters(program: Program, kernel: str) -> tuple[Parameter, ...]:
     for index, (name, parameter) in enumerate(zip(names, function.parameters, strict=True)):
         type_name = types[index] if index < len(types) else parameter.type
         kind, size = _kind(parameter, type_name, sizes)
-        found.append(Parameter(name, type_name, kind, size, bool(byval_type(parameter))))
+        found.append(Parameter(name, type_name, kind, size, bool(ir.byval_type(parameter))))
     return tuple(found)
 
 
@@ -183,16 +183,10 @@ def _kind(
         return "image", 8
     if type_name.startswith("sampler") or "spirv.Sampler" in parameter.type:
         return "sampler", 8
-    if size := byval_type(parameter):
+    if size := ir.byval_type(parameter):
         return "value", sizes[size][0]
     space = re.fullmatch(r"ptr addrspace\((\d)\)", parameter.type)
     kinds: dict[str, ParameterKind] = {"1": "global", "2": "constant", "3": "local"}
     if space and space[1] in kinds:
         return kinds[space[1]], 8
     return "value", sizes[parameter.type][0]
-
-
-def byval_type(parameter: ir.Parameter) -> str:
-    """Type that a by-value structure parameter points to; empty for other parameters."""
-    match = re.search(r"\bbyval\((.*?)\)(?: |$)", parameter.attributes)
-    return match[1] if match else ""

@@ -466,3 +466,9 @@ def enclosing(text: str, position: int) -> int:
 def branch_targets(instruction: Instruction) -> list[str]:
     """Labels of a conditional branch: where it goes if true, and if false."""
     return _TARGET.findall(instruction.text)
+
+
+def byval_type(parameter: Parameter) -> str:
+    """Type that a by-value structure parameter points to; empty for other parameters."""
+    match = re.search(r"\bbyval\((.*?)\)(?: |$)", parameter.attributes)
+    return match[1] if match else ""

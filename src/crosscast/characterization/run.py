@@ -6,7 +6,9 @@ import functools
 import math
 import os
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -27,17 +29,60 @@ from crosscast.characterization.engine.arguments import (
 from crosscast.characterization.engine.child import RunResult, group_counts, run_in_child, three
 from crosscast.characterization.engine.codegen import build_library
 from crosscast.characterization.engine.counts import Counts, read_results
+from crosscast.characterization.frontend import Frontend
 from crosscast.characterization.instrumentation import inline
 from crosscast.characterization.instrumentation.instrument import instrument
 from crosscast.characterization.instrumentation.instrumented import Instrumented, Switches
 from crosscast.characterization.metrics import compute_metrics
 from crosscast.characterization.options import Options, Progress
-from crosscast.characterization.provenance import describe_launch, describe_program, work_counts
 from crosscast.errors import KernelFault, LaunchError
-from crosscast.kernel import Kernel, Launch
+from crosscast.kernel import Argument, Kernel, Launch, Parameter, Program
 from crosscast.profile import MetricValue, Profile
 
 __all__ = ["Options", "Progress", "characterize_launch"]
+
+
+def describe_launch(launch: Launch, parameters: Sequence[Parameter], threads: int) -> dict[str, Any]:
+    """Sizes and arguments of a launch."""
+    shared = {} if launch.shared is None else {"shared_bytes": launch.shared}
+    return {
+        "global_size": list(launch.global_size),
+        "local_size": list(launch.local_size),
+        "global_offset": list(launch.global_offset or (0,) * len(launch.global_size)),
+        **shared,
+        "threads": threads,
+        "arguments": [_describe(p, a) for p, a in zip(parameters, launch.args, strict=True)],
+    }
+
+
+def work_counts(counts: Counts) -> dict[str, Any]:
+    """What a launch did, for a verdict on it (docs/metrics.md): operations, bytes, instructions by class."""
+    return {**dict(sorted(counts.work.items())), "instructions": dict(sorted(counts.classes.items()))}
+
+
+def describe_program(program: Program, compiled: Frontend) -> dict[str, Any]:
+    """Where a program comes from, and what compiled it how."""
+    return {
+        "path": str(program.path) if program.path else None,
+        "form": program.form,
+        "sha256": program.sha256,
+        "compiler": compiled.compiler,
+        "standard": program.standard,
+        "options": list(program.options),
+    }
+
+
+def _describe(parameter: Parameter, argument: Argument) -> dict[str, Any]:
+    entry: dict[str, Any] = {"name": parameter.name, "type": parameter.type_name, "kind": parameter.kind}
+    array = getattr(argument, "array", argument)
+    if isinstance(array, np.ndarray) and parameter.kind != "value":
+        entry["nbytes"] = int(array.nbytes)
+        entry["shape"] = list(array.shape)
+    elif parameter.kind == "local":
+        entry["nbytes"] = int(getattr(argument, "nbytes", 0))
+    elif isinstance(argument, np.generic) and argument.dtype.names is None:
+        entry["value"] = argument.item()
+    return entry
 
 
 _MOST_STACK_BYTES = 255 << 20

@@ -117,7 +117,7 @@ class _Subject:
 
 def _subject(file: Path, profiles: Path | None) -> _Subject:
     from crosscast.characterization.embedding.source import take_out
-    from crosscast.characterization.launchfiles.launches import LAUNCH_FILES, read_launches
+    from crosscast.characterization.launchfiles.launchfile import LAUNCH_FILES, read_launches
     from crosscast.kernel import Program
 
     launches: tuple[Launch, ...] = ()

@@ -24,7 +24,7 @@ def read_profiles(path: Path, direct: Direct | None = None) -> tuple[list[Profil
     A program is launched as the command line says, if it does; else it is read for embedded profiles.
     """
     # Imported here: `--help` needs none of it.
-    from crosscast.characterization.launchfiles.launches import LAUNCH_FILES
+    from crosscast.characterization.launchfiles.launchfile import LAUNCH_FILES
     from crosscast.forecasting import read_profiles as of_file
 
     def characterized(launch: Launch, number: int) -> Profile:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def subject_of(what: str, size: str | None) -> LaunchFile | SuiteProblem:
     """Find what a person names: a launch file, or an application at a size."""
-    from crosscast.characterization.launchfiles.launches import LAUNCH_FILES
+    from crosscast.characterization.launchfiles.launchfile import LAUNCH_FILES
     from crosscast.measure.subjects import LaunchFile, SuiteProblem, expect_installed, fitted
     from crosscast.suite.application import working_set
     from crosscast.suite.registry import application, names

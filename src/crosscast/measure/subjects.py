@@ -192,7 +192,7 @@ class _Launches:
 
     def __init__(self, path: Path) -> None:
         # Imported here, as everywhere in this file: applications are measured without the characterization.
-        from crosscast.characterization.launchfiles.launches import read_launches
+        from crosscast.characterization.launchfiles.launchfile import read_launches
 
         launches = read_launches(path)
         programs = {launch.kernel.program for launch in launches}
@@ -243,7 +243,7 @@ def mix_here(subject: SuiteProblem | LaunchFile, timeout_s: float) -> dict[str, 
     """Share of each class of instructions in a run, characterized in this process."""
     from crosscast.characterization import run
     from crosscast.characterization.instruction_mix import instruction_mix
-    from crosscast.characterization.launchfiles.launches import read_launches
+    from crosscast.characterization.launchfiles.launchfile import read_launches
 
     options = run.Options(timeout_s=timeout_s)
     if isinstance(subject, LaunchFile):

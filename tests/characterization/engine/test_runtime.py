@@ -21,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crosscast.characterization import toolchain
-from crosscast.characterization.engine import header, runtime_objects
+from crosscast.characterization.engine import runtime_objects
 from crosscast.characterization.engine.printing import argument_conversions, render
 from crosscast.characterization.instrumentation import context
 from crosscast.errors import EnvironmentFault
@@ -91,10 +91,10 @@ def traced(outcomes: Sequence[int]) -> Counter[int]:
 
 def test_layout_is_that_of_generated_code(runtime: ctypes.CDLL) -> None:
     assert runtime.history_bytes() == context.HISTORY_BYTES
-    assert runtime.job_bytes() == 8 * len(header.words("job"))
-    assert runtime.region_bytes() == 8 * len(header.Region._fields)
+    assert runtime.job_bytes() == 8 * len(context.words("job"))
+    assert runtime.region_bytes() == 8 * len(context.Region._fields)
     assert runtime.rows_offset() == context.slot("rows")
-    assert header.Region._fields == header.words("region")
+    assert context.Region._fields == context.words("region")
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -237,7 +237,8 @@ def test_what_fails_in_the_background_fails_where_it_is_needed(
 def test_a_process_that_needs_no_runtime_does_not_wait_for_it(tmp_path: Path) -> None:
     code = """
 import time
-from crosscast.characterization.engine import header, runtime_objects
+from crosscast.characterization.engine import runtime_objects
+from crosscast.characterization.instrumentation import context
 from crosscast.characterization import toolchain
 toolchain.clang = lambda *_: time.sleep(3600)
 runtime_objects.start()

@@ -1,4 +1,4 @@
-"""What the name of a builtin tells, how a call of it touches memory, and pieces of OpenCL C to define it with.
+"""What the name of a builtin tells, how a call touches memory, and pieces of OpenCL C to define it with.
 
 Clang mangles builtins by the Itanium C++ ABI (section 5.1), with vendor qualifiers for address
 spaces (``U3AS1`` or ``U8CLglobal``) and source names for opaque types (``14ocl_image2d_ro``).

@@ -1,8 +1,8 @@
-"""Integer, common, geometric and relational functions, and shuffles (OpenCL C 1.2, sections 6.12.3 to 6.12.12).
+"""Integer, common, geometric, relational functions and shuffles (OpenCL C 1.2, sections 6.12.3 to 6.12.12).
 
-``length``, ``distance`` and ``normalize`` must not overflow or underflow on the way: ``float`` and
-``half`` are squared in a wider type, ``double`` is scaled by a power of two first. Relational functions give 1
-for true on scalars, -1 on vectors.
+``length``, ``distance`` and ``normalize`` must not overflow or underflow on the way: ``float`` and ``half``
+are squared in a wider type, ``double`` is scaled by a power of two first. Relational functions give 1 for
+true on scalars, -1 on vectors.
 """
 
 from __future__ import annotations

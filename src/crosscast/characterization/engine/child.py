@@ -21,10 +21,9 @@ import numpy as np
 import numpy.typing as npt
 
 from crosscast.characterization.engine import workers
-from crosscast.characterization.engine.arguments import ARGUMENTS_ADDRESS, Memory, Placed
-from crosscast.characterization.engine.buffers import memory_file
-from crosscast.characterization.engine.header import CONSTANTS, Region, words
+from crosscast.characterization.engine.arguments import ARGUMENTS_ADDRESS, Memory, Placed, memory_file
 from crosscast.characterization.engine.printing import printed
+from crosscast.characterization.instrumentation.context import CONSTANTS, Region, words
 from crosscast.characterization.instrumentation.instrumented import Instrumented
 from crosscast.characterization.options import MOST_THREADS, Options, Progress
 from crosscast.errors import CrosscastError, EnvironmentFault, KernelFault, KernelTimeout, UnsupportedError

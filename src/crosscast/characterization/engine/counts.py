@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from crosscast.characterization.engine.header import CONSTANTS
 from crosscast.characterization.instrumentation.block_costs import Tally
+from crosscast.characterization.instrumentation.context import CONSTANTS
 from crosscast.characterization.instrumentation.instrumented import Instrumented
 
 ADDRESS_LEVELS = CONSTANTS["LEVELS"]

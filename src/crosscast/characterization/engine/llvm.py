@@ -10,7 +10,7 @@ from pathlib import Path
 
 from crosscast.characterization import ir
 from crosscast.characterization.engine import workers
-from crosscast.characterization.engine.buffers import memory_file
+from crosscast.characterization.engine.arguments import memory_file
 from crosscast.errors import EnvironmentFault, InputError
 
 __all__ = ["LLVMRefusedError", "build", "parse"]

@@ -15,9 +15,13 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from crosscast.characterization import ir
-from crosscast.characterization.instrumentation.accesses import MemoryAccess
+from crosscast.characterization.instrumentation.accesses import (
+    MemoryAccess,
+    PointerClass,
+    PointerClasses,
+    address_space,
+)
 from crosscast.characterization.instrumentation.inline import parse_call
-from crosscast.characterization.instrumentation.pointers import PointerClass, PointerClasses, address_space
 from crosscast.characterization.instrumentation.regions import Segment
 
 CLASSES = ("sse", "alu", "mem", "fp", "stack", "string", "shift", "control")

@@ -6,13 +6,13 @@ Or by turns, where work-items do not all stand at the same cut (see `warps`).
 from __future__ import annotations
 
 from crosscast.characterization import ir
-from crosscast.characterization.instrumentation import context, signature
+from crosscast.characterization.instrumentation import context, instrumented
+from crosscast.characterization.instrumentation.builtin_calls import WORDS
 from crosscast.characterization.instrumentation.instrumented import Instrumented, Switches
 from crosscast.characterization.instrumentation.memory_layout import UNIFORM_STEP
 from crosscast.characterization.instrumentation.prelude import WORK_ITEM_LOOP
 from crosscast.characterization.instrumentation.regions import is_barrier
 from crosscast.characterization.instrumentation.row_code import SLICE
-from crosscast.characterization.instrumentation.warps import WORDS
 
 STATES_BYTES = 8 * WORDS * context.MAX_ITEMS
 """Where the states of work-items stand, behind their arguments; and behind these, branch histories."""
@@ -22,11 +22,11 @@ PAST_BYTES = STATES_BYTES + 8 * context.MAX_ITEMS
 def group_function(function: ir.Function, made: Instrumented, switches: Switches) -> str:
     """IR of ``cc_group(ptr context)``."""
     if made.cut_codes:
-        prologue = signature.load(function.parameters, switches)
+        prologue = instrumented.load(function.parameters, switches)
         return _turn_functions(function.parameters, made, prologue, switches.warp)
     count = "i32" if made.narrow else "i64"
     rows = ["define void @cc_group(ptr %cc.ctx) nounwind {", "cc.start:"]
-    rows += signature.load(function.parameters, switches)
+    rows += instrumented.load(function.parameters, switches)
     rows += [
         f"  %cc.acc = alloca [{max(made.counters, 1)} x {count}]",
         f"  %cc.past = alloca [{max(made.histories, 1)} x i64]",
@@ -89,7 +89,7 @@ def _run_segment(function: ir.Function, made: Instrumented, number: int, sizes: 
         sizes = ["1", "1", "1"]
     origin = f"segment{number}"
     rows = [f"{origin}:", *_record(made, number, sizes)]
-    call = f"call i32 @cc.segment{number}({signature.actual(function.parameters, str(number))})"
+    call = f"call i32 @cc.segment{number}({instrumented.actual(function.parameters, str(number))})"
     body = [f"  %next{number} = {call}"]
     several = len(following) > 1
     if several:
@@ -308,7 +308,7 @@ def _turn(n: str, parameters: list[ir.Parameter], counters: range) -> list[str]:
         f"  %in{n} = urem i64 %wi{n}, %cc.xy",
         f"  %y{n} = udiv i64 %in{n}, %cc.size0",
         f"  %x{n} = urem i64 %in{n}, %cc.size0",
-        f"  %goes{n} = call i32 @cc.segment{n}({signature.actual(parameters, n)})",
+        f"  %goes{n} = call i32 @cc.segment{n}({instrumented.actual(parameters, n)})",
         f"  %wide{n} = zext i32 %goes{n} to i64",
         f"  %twice{n} = shl i64 %wide{n}, 1",
         f"  %waits{n} = add i64 %twice{n}, 1",

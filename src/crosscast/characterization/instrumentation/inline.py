@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from crosscast.characterization import ir
-from crosscast.characterization.frontend import byval_type
 from crosscast.errors import UnsupportedError
 
 _CALLEE = re.compile(r'@("[^"]*"|[-a-zA-Z$._0-9]+)\(')
@@ -172,7 +171,7 @@ class _Inliner:
         values: dict[str, str] = {}
         for parameter, (_, value) in zip(callee.parameters, parse_call(call).arguments, strict=True):
             name = parameter.name + suffix
-            if type_ := byval_type(parameter):
+            if type_ := ir.byval_type(parameter):
                 size = self.module.sizes[type_][0]
                 self.allocas.append(
                     ir.Instruction(f"alloca {type_}, align 16", "alloca", "ptr", name, counted=False)

@@ -13,18 +13,27 @@ from collections.abc import Callable, Sequence
 from crosscast.characterization import ir
 from crosscast.characterization.frontend import parameter_names
 from crosscast.characterization.instrumentation import graph
-from crosscast.characterization.instrumentation.accesses import MemoryAccess, accesses_of
+from crosscast.characterization.instrumentation.accesses import (
+    MemoryAccess,
+    PointerClasses,
+    accesses_of,
+    address_space,
+)
 from crosscast.characterization.instrumentation.branch_code import Way, plan_branches
-from crosscast.characterization.instrumentation.builtin_calls import Lowering, collective_code, find_sharing
+from crosscast.characterization.instrumentation.builtin_calls import (
+    Lowering,
+    collective_code,
+    cut_codes,
+    find_sharing,
+)
 from crosscast.characterization.instrumentation.context import Counters, Names
-from crosscast.characterization.instrumentation.instrumented import Instrumented, Switches
+from crosscast.characterization.instrumentation.instrumented import Instrumented, Shared, Switches
 from crosscast.characterization.instrumentation.memory_layout import (
     LiveMemory,
     LocalVariables,
     PrivateArrays,
     copy_structures,
 )
-from crosscast.characterization.instrumentation.pointers import PointerClasses, address_space
 from crosscast.characterization.instrumentation.prelude import Scopes
 from crosscast.characterization.instrumentation.regions import (
     Segment,
@@ -34,8 +43,6 @@ from crosscast.characterization.instrumentation.regions import (
     is_collective,
 )
 from crosscast.characterization.instrumentation.segment_code import SegmentPlan, write_segment
-from crosscast.characterization.instrumentation.shared import Shared
-from crosscast.characterization.instrumentation.warps import cut_codes
 
 
 def instrument(module: ir.Module, function: ir.Function, switches: Switches) -> Instrumented:

@@ -14,10 +14,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from crosscast.characterization import ir
-from crosscast.characterization.instrumentation.accesses import MemoryAccess, accesses_of
+from crosscast.characterization.instrumentation.accesses import (
+    MemoryAccess,
+    PointerClass,
+    Widening,
+    accesses_of,
+    address_space,
+)
 from crosscast.characterization.instrumentation.block_costs import space_name
-from crosscast.characterization.instrumentation.pointers import PointerClass, Widening, address_space
-from crosscast.characterization.instrumentation.shared import Shared
+from crosscast.characterization.instrumentation.instrumented import Shared
 
 
 class AccessCounters:

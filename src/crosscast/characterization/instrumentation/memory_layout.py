@@ -22,7 +22,6 @@ import re
 from collections.abc import Sequence
 
 from crosscast.characterization import ir
-from crosscast.characterization.frontend import byval_type
 from crosscast.characterization.instrumentation import context
 from crosscast.characterization.instrumentation.accesses import scalar_bytes
 from crosscast.characterization.instrumentation.context import Names
@@ -194,7 +193,7 @@ def copy_structures(function: ir.Function, sizes: Sizes) -> None:
     """Give each work-item its own copy of a structure that is passed by value."""
     copies: list[ir.Instruction] = []
     for position, parameter in enumerate(function.parameters):
-        type_ = byval_type(parameter)
+        type_ = ir.byval_type(parameter)
         if not type_:
             continue
         given = f"%cc.given{position}"

@@ -7,7 +7,7 @@ which it could not keep anything in registers.
 from __future__ import annotations
 
 from crosscast.characterization.instrumentation import context
-from crosscast.characterization.instrumentation.pointers import PointerClass
+from crosscast.characterization.instrumentation.accesses import PointerClass
 
 _FIRST_NODE = 1_000_000
 WORK_ITEM_LOOP = 999_980

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 
 from crosscast.characterization import ir
 from crosscast.characterization.instrumentation import graph
+from crosscast.characterization.instrumentation.builtin_calls import is_warp_operation
 from crosscast.characterization.instrumentation.inline import called_builtin
 from crosscast.characterization.instrumentation.uniformity import (
     Uniformity,
@@ -31,7 +32,6 @@ from crosscast.characterization.instrumentation.uniformity import (
     recomputable,
     sources,
 )
-from crosscast.characterization.instrumentation.warps import is_warp_operation
 
 
 @dataclass(frozen=True)

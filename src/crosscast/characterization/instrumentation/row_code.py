@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from crosscast.characterization import ir
-from crosscast.characterization.instrumentation import graph, signature
+from crosscast.characterization.instrumentation import graph, instrumented
 from crosscast.characterization.instrumentation.branch_code import SegmentEditor
+from crosscast.characterization.instrumentation.instrumented import Frame, Shared
 from crosscast.characterization.instrumentation.regions import Segment
 from crosscast.characterization.instrumentation.rows import (
     Kind,
@@ -25,7 +26,6 @@ from crosscast.characterization.instrumentation.rows import (
     joined,
     without_promises,
 )
-from crosscast.characterization.instrumentation.shared import Frame, Shared
 
 _MOST_ACCESSES, _MOST_CHECKS = 20, 40  # as the runtime has room for
 _FEWEST = 16  # smaller work-groups make their rows not worth while
@@ -305,7 +305,7 @@ class RowCode:
     def record_loops(self, editor: SegmentEditor) -> list[tuple[graph.Edge, list[str]]]:
         """Count the iterations of each loop, and record its rows on every edge out of it."""
         on_edges: list[tuple[graph.Edge, list[str]]] = []
-        formal = signature.formal(self._shared.parameters)
+        formal = instrumented.formal(self._shared.parameters)
         for number, (label, row) in enumerate(self._loop_rows.items()):
             length = editor.slot("times", "i64")
             editor.at_start(label, editor.increment(length, "i64"))
@@ -363,9 +363,9 @@ class RowCode:
             f"{SLICE} {{ ptr @{name}, {', '.join(f'i64 {word}' for word in words)} }}"
         )
         return [
-            f"define internal void @{name}({signature.SLICE}) nounwind {{",
+            f"define internal void @{name}({instrumented.SLICE}) nounwind {{",
             "cc.start:",
-            *signature.load_all(shared.parameters, shared.switches),
+            *instrumented.load_all(shared.parameters, shared.switches),
             *(*slice_.slots(), *Frame(segment, shared).prologue(), *body),
             *("cc.exit:", *early, *slice_.stores(), "  ret void", "}"),
         ]
@@ -381,7 +381,7 @@ class RowCode:
                 body += slice_.instruction(definition, row.checks.get(value))
         body += slice_.reach(row.instructions)
         outside = [f"{type_} {value}" for type_, value in free]
-        formal = ", ".join([signature.formal(shared.parameters), "i64 %cc.place", *outside])
+        formal = ", ".join([instrumented.formal(shared.parameters), "i64 %cc.place", *outside])
         rows = [
             f"define internal {slice_.type} @{name}.at({formal}) alwaysinline nounwind {{",
             *("cc.start:", *slice_.slots(), *body, *slice_.result(), "}"),

@@ -16,16 +16,16 @@ from collections import Counter
 from dataclasses import dataclass
 
 from crosscast.characterization import ir
+from crosscast.characterization.instrumentation import builtin_calls, graph
 from crosscast.characterization.instrumentation import builtin_calls as collectives
-from crosscast.characterization.instrumentation import graph, warps
+from crosscast.characterization.instrumentation.accesses import Widening
 from crosscast.characterization.instrumentation.block_costs import BlockCosts, costs_of
 from crosscast.characterization.instrumentation.branch_code import BranchCode, BranchPlan, SegmentEditor
 from crosscast.characterization.instrumentation.graph import Placement
+from crosscast.characterization.instrumentation.instrumented import Frame, Shared
 from crosscast.characterization.instrumentation.memory_code import MemoryCode
-from crosscast.characterization.instrumentation.pointers import Widening
 from crosscast.characterization.instrumentation.regions import Segment, is_barrier, slot_name
 from crosscast.characterization.instrumentation.row_code import RowCode
-from crosscast.characterization.instrumentation.shared import Frame, Shared
 
 
 def weights_of(placement: Placement, costs: dict[str, BlockCosts]) -> Counter[int]:
@@ -252,7 +252,11 @@ class _Writer:
             if self._shared.barrier_before(target):
                 texts.append(f"store {self._shared.count_type} 1, ptr {barrier}")
             elif cutter is not None:
-                hand_over = warps.hand_over if warps.is_warp_operation(cutter) else collectives.hand_over
+                hand_over = (
+                    builtin_calls.hand_to_warp
+                    if builtin_calls.is_warp_operation(cutter)
+                    else collectives.hand_over
+                )
                 texts += hand_over(block.terminator, self._shared.names)
             texts.append(f"store i32 {target}, ptr {following}")
             if block.terminator.opcode != "unreachable":

@@ -1,7 +1,4 @@
-"""Launch files: a kernel, its sizes and its arguments, written in TOML.
-
-``docs/launch-file.md`` describes the format for its users.
-"""
+"""Launch files: a kernel, its sizes and its arguments, written in TOML; launches from files of any format."""
 
 from __future__ import annotations
 
@@ -14,8 +11,14 @@ from typing import Any
 import numpy as np
 
 from crosscast.characterization import default_local_size
-from crosscast.characterization.launchfiles.arguments import Parameters, build_argument, frontend_parameters
-from crosscast.characterization.launchfiles.value_type import SCALAR_DTYPES, ValueType
+from crosscast.characterization.launchfiles import simfile
+from crosscast.characterization.launchfiles.arguments import (
+    SCALAR_DTYPES,
+    Parameters,
+    ValueType,
+    build_argument,
+    frontend_parameters,
+)
 from crosscast.errors import InputError
 from crosscast.fields import Fields
 from crosscast.kernel import (
@@ -276,3 +279,30 @@ def _cast(values: Fields, name: str, value: float, dtype: Any) -> Argument:
         return ValueType.parse(kind).scalar(value)
     except InputError as error:
         raise InputError(f"{values.where}: {name}: {error}") from None
+
+
+LAUNCH_FILES = (".toml", ".sim")
+"""How names of launch files end."""
+
+
+def read_launches(path: str | Path) -> list[Launch]:
+    """Read the launches of a launch file (TOML) or of Oclgrind's simulator file (``.sim``).
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Returns
+    -------
+    list of Launch
+        The launches, in order; buffers are shared where the file says so.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read or something in it is wrong; the message says where.
+    """
+    if Path(path).suffix == ".sim":
+        return [simfile.read(path).launch]
+    return read(path)

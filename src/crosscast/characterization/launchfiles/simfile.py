@@ -21,8 +21,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crosscast.characterization.launchfiles.arguments import Parameters, frontend_parameters
-from crosscast.characterization.launchfiles.value_type import SCALAR_DTYPES, ValueType, limits
+from crosscast.characterization.launchfiles.arguments import (
+    SCALAR_DTYPES,
+    Parameters,
+    ValueType,
+    frontend_parameters,
+    limits,
+)
 from crosscast.errors import InputError, LaunchError
 from crosscast.kernel import Argument, Kernel, Launch, Local, Parameter, Program
 

@@ -1,7 +1,7 @@
 /* What instrumented kernels call while they run, and what turns their counters into results.
  *
  * Compiled by the pinned clang, once, and linked to each kernel. It runs only in the child process that runs the
- * kernel. `header.py` reads the structures and enumerations that Python and generated code know as well. */
+ * kernel. `context.py` reads the structures and enumerations that Python and generated code know as well. */
 #ifndef CC_RUNTIME_H
 #define CC_RUNTIME_H
 #include <stdint.h>
@@ -175,7 +175,7 @@ extern __thread struct context *cc_self;
 
 void cc_group(struct context *); /* the kernel */
 
-/* faults.c */
+/* threads.c */
 _Noreturn void cc_fail(struct context *, enum fault, u64 signal_, u64 address, u64 site, u64 item, u64 a, u64 b);
 void *cc_map(struct context *, u64 bytes);
 void *cc_remap(struct context *, void *, u64 bytes, u64 more); /* moved rather than copied; or mapped if there is none */
@@ -184,7 +184,7 @@ void cc_assertion(struct context *, u32 site, u64 item);
 void cc_catch_signals(void);
 void cc_use_signal_stack(struct context *);
 
-/* logs.c */
+/* histories.c */
 u64 *cc_log_find(struct log *, u64 key);
 void cc_log_add(struct context *, struct log *, u64 key, u64 n);
 void cc_fold32(struct log *, const u32 *values, u64 n);
@@ -218,7 +218,7 @@ struct slice {
 };
 extern const struct slice cc_launch_slices[]; /* of the whole launch; the last one has no addresses */
 
-/* slices.c */
+/* rows.c */
 void cc_record(struct context *, const struct slice *, u64 nx, u64 ny, u64 nz);
 void cc_record_launch(struct context *, u64 first, u64 end);
 
@@ -240,16 +240,16 @@ void *cc_to_space(struct context *, void *p, u32 space);
 u32 cc_fence_of(struct context *, void *p);
 void cc_async_copy(struct context *, u8 *to, u8 *from, u64 n, u64 stride, u64 bytes, u64 item, u32 to_local, u32 sites);
 
-/* collectives.c */
+/* warps.c */
 void cc_collective(struct context *, u32 operation, u32 type, u64 n);
 /* The sum, least or greatest (`what` 0 to 2) of the values of members, of which the 64 bits repeat. */
 enum { FOR_ALL, SCANNED_BEFORE, SCANNED };
 void cc_combine(u64 *values, u64 stride, u64 n, u64 members, u32 type, u32 how, u32 what);
 
-/* printing.c */
+/* threads.c */
 void cc_printf(struct context *, u32 call, u8 *record, u64 n);
 
-/* results.c */
+/* reduction.c */
 enum { WINDOWS = 16 };
 struct window {
   u64 first, known;
