@@ -6,14 +6,15 @@ results, what the kernel prints, and the buffers.
 
 from __future__ import annotations
 
-import base64
 import math
 import mmap
 import re
 import signal
+import struct
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -44,30 +45,54 @@ def group_counts(launch: Launch) -> list[int]:
     return [-(-global_ // local) for global_, local in sizes]
 
 
-def describe_job(launch: Launch, memory: Memory, made: Instrumented, threads: int) -> dict[str, Any]:
-    """Describe a run."""
-    return {
+_WORD = (1 << 64) - 1
+_FILES = ("job", "status", "result", "print")
+"""Files that a run has beside its buffers."""
+
+
+def describe_job(launch: Launch, memory: Memory, made: Instrumented, threads: int) -> bytes:
+    """Describe a run, as ``struct job`` has it: words, and tables whose places they tell."""
+    variables = made.variable_regions()
+    regions = [
+        *_regions(launch, memory, made),
+        *[region for _, region in variables],
+    ]  # with room for the latter
+    layout = words("job")
+    content, end = bytearray(), 8 * len(layout)
+
+    def add(table: bytes) -> int:
+        start = end + len(content)
+        content.extend(table + bytes(-len(table) % 8))
+        return start
+
+    def add_words(table: Iterable[int]) -> int:
+        return add(b"".join((word & _WORD).to_bytes(8, "little") for word in table))
+
+    named = [region._replace(start=add(name.encode() + b"\0")) for name, region in variables]
+    buffers = [
+        (len(_FILES) + number, placed.address - placed.shared.offset, placed.shared.mapped_nbytes)
+        for number, placed in enumerate(memory.placed)
+    ]
+    values = _words(launch, made) | {
         "threads": threads,
-        "buffers": [
-            {
-                "fd": placed.shared.fd,
-                "address": placed.address - placed.shared.offset,
-                "nbytes": placed.shared.mapped_nbytes,
-            }
-            for placed in memory.placed
-        ],
-        "regions": _regions(launch, memory, made),
-        "variables": made.variable_regions(),
-        "arguments": base64.b64encode(bytes(memory.packed)).decode(),
-        "arguments_address": ARGUMENTS_ADDRESS,
+        "regions": add_words(chain.from_iterable(regions)),
+        "n_regions": len(regions) - len(variables),
+        "variables": add_words(chain.from_iterable(named)),
+        "n_variables": len(variables),
+        "buffers": add_words(chain.from_iterable(buffers)),
+        "n_buffers": len(buffers),
+        **{f"{name}_file": number for number, name in enumerate(_FILES)},
+        "args": add(bytes(memory.packed)),
+        "args_bytes": len(memory.packed),
+        "args_address": ARGUMENTS_ADDRESS,
         "local_bytes": memory.local_bytes,
         "data_low": memory.low,
         "data_high": memory.high,
-        "in_memory": made.in_memory,
-        "weights": made.access_weights(),
-        "words": _words(launch, made),
-        "order": words("job"),
+        "in_memory": add_words(made.in_memory),
+        "n_in_memory": len(made.in_memory),
+        "weights": add_words(made.access_weights()),
     }
+    return struct.pack(f"<{len(layout)}Q", *(values.get(name, 0) for name in layout)) + content
 
 
 def _words(launch: Launch, made: Instrumented) -> dict[str, int]:
@@ -289,19 +314,17 @@ def run_in_child(
     """Run a launch."""
     with (
         memory_file("crosscast-kernel", library) as library_fd,
+        memory_file("crosscast-job", describe_job(launch, memory, made, threads)) as job_fd,
         memory_file("crosscast-status", nbytes=_STATUS_BYTES) as status_fd,
         memory_file("crosscast-result") as result_fd,
         memory_file("crosscast-printf") as print_fd,
         memory_file("crosscast-stderr") as stderr_fd,
         mmap.mmap(status_fd, _STATUS_BYTES) as status,
     ):
-        job = describe_job(launch, memory, made, threads)
-        job |= {"library_fd": library_fd, "status_fd": status_fd, "stderr_fd": stderr_fd}
-        job["words"] |= {"result_fd": result_fd, "print_fd": print_fd}
-        descriptors = [library_fd, status_fd, result_fd, print_fd, stderr_fd]
+        files = [job_fd, status_fd, result_fd, print_fd, *(placed.shared.fd for placed in memory.placed)]
         code = _execute(
-            job,
-            [*descriptors, *(p.shared.fd for p in memory.placed)],
+            {"library_fd": library_fd, "stderr_fd": stderr_fd, "files": files},
+            [library_fd, stderr_fd, *files],
             _Watch(launch, options, threads, status),
         )
         words = _read_status(status, _STATUS_WORDS)

@@ -508,7 +508,7 @@ void cc_reduce_share(struct context *c) {
 static void write_all(struct context *c, const struct out *o) {
   const u8 *at = (u8 *)o->words;
   for (u64 left = 8 * o->used; left;) {
-    ssize_t done = write(c->job->result_fd, at, left);
+    ssize_t done = write(c->job->result_file, at, left);
     if (done <= 0) cc_fail(c, NO_MEMORY, 0, left, 0, 0, 0, 0);
     at += done, left -= done;
   }

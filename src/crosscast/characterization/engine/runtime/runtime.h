@@ -141,11 +141,19 @@ struct context {
   struct out out;
 } __attribute__((aligned(128))); /* threads do not share a cache line */
 
+/* What the parent asks for, at the start of a file; the tables behind it are named by their distance from there
+ * until `cc_run` makes pointers of them, and files by their place among those that come with the job. */
+struct buffer {
+  u64 file, address, bytes;
+};
 struct job {
-  u64 threads, regions, n_regions, status, result_fd, print_fd;
+  u64 threads, regions, n_regions, variables, n_variables, buffers, n_buffers; /* variables: regions that begin with a name */
+  u64 status_file, result_file, print_file, data_low, data_high;
   u64 dims, global[3], local[3], offset[3], groups[3];
-  u64 args, shifts, locals, local_bytes, private_bytes, live_bytes;
+  u64 args, args_address, args_bytes, local_bytes, private_bytes, live_bytes;
   u64 histories, rows, counters, in_memory, n_in_memory, weights, several, published;
+  /* from here on the runtime's own */
+  u64 status, variables_low, variables_high;
   u64 next_group, next_share; /* what a thread takes next: of the run, and of the reduction */
 };
 

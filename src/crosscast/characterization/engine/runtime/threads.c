@@ -1,11 +1,15 @@
 /* The run as a whole: its threads, each with memory of its own, and the time that they take. */
 #define _GNU_SOURCE
 #include "runtime.h"
+#include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -90,13 +94,87 @@ static void *work(void *argument) {
   return 0;
 }
 
+/* Data and counters must not stand at the same distance from a page boundary: the processor would take a load
+ * for one that depends on the store before it. */
+enum { HUGE_PAGE = 1 << 21, COUNTER_OFFSET = 5 * PAGE + 9 * 64 };
+enum { CANNOT_MAP = 6, FIXED = MAP_FIXED_NOREPLACE, HUGE_PAGES = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE };
+
+static void *map(u64 address, u64 bytes, int flags, int file) {
+  void *found = mmap((void *)address, bytes, PROT_READ | PROT_WRITE, flags, file, 0);
+  if (found == MAP_FAILED || (address && (u64)found != address)) perror("mmap"), _exit(CANNOT_MAP);
+  if (flags == HUGE_PAGES) madvise(found, bytes, MADV_HUGEPAGE);
+  return found;
+}
+
+/* Map the counters of a range of addresses, and return their distance from it. Huge pages begin where buffers do,
+ * so that no two buffers have counters in the same one. */
+static u64 map_counters(u64 low, u64 high) {
+  u64 start = (u64)map(0, high - low + 4 * COUNTER_OFFSET + 2 * HUGE_PAGE, HUGE_PAGES, -1);
+  return (start + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE + low % HUGE_PAGE + COUNTER_OFFSET - low;
+}
+
+static int by_start(const void *a, const void *b) {
+  u64 x = ((struct region *)a)->start, y = ((struct region *)b)->start;
+  return x < y ? -1 : x > y;
+}
+
+/* Regions of the program's variables, where the library was loaded, among the others; nothing uses some of them. */
+static void find_variables(struct job *j, void *library) {
+  struct region *regions = regions_of(j), *variables = (struct region *)j->variables;
+  u64 low = 0, high = 0;
+  for (u64 i = 0; i < j->n_variables; i++) {
+    u64 address = (u64)dlsym(library, (const char *)j + variables[i].start);
+    if (!address) continue;
+    low = low && low < address ? low : address;
+    high = high > address + variables[i].size ? high : address + variables[i].size;
+    regions[j->n_regions] = variables[i], regions[j->n_regions++].start = address;
+  }
+  j->variables_low = low, j->variables_high = high;
+  qsort(regions, j->n_regions, sizeof *regions, by_start);
+}
+
+/* Allow what the runtime maps itself, and no more. */
+static void limit_memory(struct job *j) {
+  u64 pages = 0, per_thread = (1 << 29) + j->histories * (3 << 20) + MAX_ITEMS * j->private_bytes + j->live_bytes;
+  FILE *file = fopen("/proc/self/statm", "r");
+  if (!file || fscanf(file, "%lu", &pages) != 1) perror("statm"), _exit(CANNOT_MAP);
+  fclose(file);
+  u64 bytes = pages * PAGE + j->threads * per_thread + ((u64)1 << 31);
+  setrlimit(RLIMIT_AS, &(struct rlimit){bytes, bytes});
+}
+
+/* The job in a file, with all that it names in place. */
+static struct job *place_job(const int *files, void *library) {
+  struct stat about;
+  fstat(files[0], &about);
+  struct job *j = map(0, about.st_size, MAP_PRIVATE, files[0]);
+  u64 *tables[] = {&j->regions, &j->variables, &j->buffers, &j->args, &j->in_memory, &j->weights};
+  for (u64 i = 0; i < sizeof tables / sizeof *tables; i++) *tables[i] += (u64)j;
+  const struct buffer *b = (struct buffer *)j->buffers;
+  for (u64 i = 0; i < j->n_buffers; i++) map(b[i].address, b[i].bytes, MAP_SHARED | MAP_POPULATE | FIXED, files[b[i].file]);
+  u64 *own[] = {&j->status_file, &j->result_file, &j->print_file};
+  for (u64 i = 0; i < 3; i++) *own[i] = files[*own[i]];
+  fstat(j->status_file, &about);
+  j->status = (u64)map(0, about.st_size, MAP_SHARED, j->status_file);
+  void *arguments = map(j->args_address, j->args_bytes + 1, MAP_PRIVATE | MAP_ANONYMOUS | FIXED, -1);
+  j->args = (u64)memcpy(arguments, (void *)j->args, j->args_bytes);
+  find_variables(j, library);
+  return j;
+}
+
+/* A thread's local memory and its counters. */
+static void place_counters(struct context *c, struct job *j) {
+  c->shift_buffer = map_counters(j->data_low, j->data_high);
+  c->shift_global = map_counters(j->variables_low, j->variables_high);
+  c->local = map(0, j->local_bytes + PAGE, HUGE_PAGES, -1);
+  c->shift_local = map_counters((u64)c->local, (u64)c->local + j->local_bytes);
+  c->shift_small = map_counters(j->data_low >> SMALL_LOG, j->data_high >> SMALL_LOG);
+}
+
 static void prepare(struct context *c, struct job *j, u64 t) {
   c->job = j, c->number = t, c->dims = j->dims;
   for (int d = 0; d < 3; d++)
     c->global[d] = j->global[d], c->groups[d] = j->groups[d], c->offset[d] = j->offset[d], c->enqueued[d] = j->local[d];
-  const u64 *shifts = (u64 *)j->shifts + 4 * t;
-  c->shift_buffer = shifts[0], c->shift_global = shifts[1], c->shift_local = shifts[2], c->shift_small = shifts[3];
-  c->local = (u8 *)((u64 *)j->locals)[t];
   c->private = cc_map(c, j->private_bytes * MAX_ITEMS);
   c->live = cc_map(c, j->live_bytes);
   c->outcomes = cc_map(c, j->histories * ROW);
@@ -130,11 +208,14 @@ static int run_threads(struct context *c, u64 n) {
   return 1;
 }
 
-__attribute__((visibility("default"))) int cc_run(struct job *j) {
+__attribute__((visibility("default"))) int cc_run(const int *files, void *library) {
+  struct job *j = place_job(files, library);
   u64 *s = (u64 *)j->status;
   struct context *c = mmap(0, j->threads * sizeof *c, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (c == MAP_FAILED || j->threads > MOST_THREADS) return 5;
   cc_catch_signals();
+  for (u64 t = 0; t < j->threads; t++) place_counters(&c[t], j);
+  limit_memory(j);
   for (u64 t = 0; t < j->threads; t++) prepare(&c[t], j, t);
   s[S_STATE] = 1;
   if (!run_threads(c, j->threads)) return 5;
@@ -218,7 +299,7 @@ enum { RECORD = 136, VALUE = 128 }; /* bytes of one argument: its kind, then roo
 static void put(struct context *c, const void *p, u64 n) {
   const u8 *at = p;
   while (n) {
-    ssize_t done = write(c->job->print_fd, at, n);
+    ssize_t done = write(c->job->print_file, at, n);
     if (done <= 0) cc_fail(c, NO_MEMORY, 0, n, 0, 0, 0, 0);
     at += done, n -= done;
   }
