@@ -1,7 +1,7 @@
 """The worker process, and the children that it forks: each runs one instrumented kernel.
 
-Started as a script with nothing but the standard library. A child
-loads the kernel's shared library and calls the runtime. Whatever the kernel does happens there.
+Started as a script with nothing but the standard library. A child loads the kernel's
+shared library and calls the runtime. Whatever the kernel does happens there.
 """
 
 from __future__ import annotations
