@@ -86,7 +86,9 @@ def test_json_of_a_prediction_has_what_a_check_reads(capsys: Output, model: str,
     for each in (found["time_s"], found["power_w"], *found["slowdown"].values()):
         assert 0 < each["low"] <= each["value"] <= each["high"]
     assert found["level"] == 0.9
-    assert len(found["warnings"]) == 1
+    outside, larger = found["warnings"]
+    assert outside.startswith("outside of what the model was trained on: utilisation of new small")
+    assert larger.startswith("3 applications at once")
     assert found["model"]["name"] == "process-alone"
     assert found["serial_s"] == pytest.approx(sum(each["time_s"] for each in found["bag"]))
 

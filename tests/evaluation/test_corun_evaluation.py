@@ -334,7 +334,7 @@ def test_a_card_says_what_was_learned_from_and_how_good_it_is() -> None:
     assert (card.training["bags"], card.training["failed_bags"]) == (len(PAIRS.bags) + 1, 1)
     assert {each["model"] for each in card.errors["results"]} == {"process-alone", "mean"}
     assert {whose: sorted(found) for whose, found in trained.errors.items()} == {
-        whose: ["power", "slowdown", "speed", "time"] for whose in ("known", "new")
+        whose: ["power", "slowdown", "time"] for whose in ("known", "new")
     }
     assert trained.errors["new"]["slowdown"].groups == tuple(sorted(NAMES))
 

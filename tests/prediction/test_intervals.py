@@ -8,7 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crosscast.arrays import Integers
-from crosscast.prediction.intervals import group_quantile, group_reach, group_weights, most_level
+from crosscast.prediction.intervals import (
+    Residuals,
+    cautious_quantiles,
+    group_reach,
+    group_weights,
+    most_level,
+)
 
 GROUPED = st.lists(st.integers(0, 5), min_size=1, max_size=40).map(
     lambda found: np.unique(found, return_inverse=True)[1].astype(np.int64)
@@ -51,8 +57,7 @@ def test_intervals_hold_a_new_group_as_often_as_they_say(level: float, groups: i
 
 def test_few_groups_have_the_largest_error_and_one_has_the_quantile_of_its_errors() -> None:
     assert group_reach(np.array([[0.1], [0.2], [0.3]]), np.arange(3), 0.99).tolist() == [0.3]
-    errors = np.arange(1.0, 11.0)
-    assert group_quantile(errors, np.zeros(10, np.int64), 0.9) == 9.0
+    assert cautious_quantiles([np.arange(1.0, 11.0)], np.array([0.9])).tolist() == [9.0]
 
 
 @given(GROUPED, st.floats(0.05, 0.95), st.integers(0, 100))
@@ -60,17 +65,29 @@ def test_quantiles_hold_the_share_of_the_errors_where_each_group_weighs_the_same
     group: Integers, level: float, seed: int
 ) -> None:
     errors = np.random.default_rng(seed).uniform(size=len(group))
-    found = group_quantile(errors, group, level)
+    by_group = [errors[group == number] for number in range(group.max() + 1)]
+    (found,) = cautious_quantiles(by_group, np.array([level]))
     assert found in errors
-    assert group_weights(group)[errors <= found].sum() >= level - 1e-6
+    assert group_weights(group)[errors <= found].sum() >= level - 1e-6 or found == errors.max()
 
 
-def test_quantiles_hold_of_new_groups_about_as_often_as_they_say() -> None:
+def test_quantiles_hold_of_new_groups_as_often_as_they_say_and_more_often_by_caution() -> None:
     random = np.random.default_rng(1)
     held = []
     for _ in range(400):
         scale = random.lognormal(size=8)
         errors = np.abs(random.normal(size=(8, 30))) * scale[:, None]
-        found = group_quantile(errors[1:].ravel(), np.repeat(np.arange(7), 30), 0.8)
+        (found,) = cautious_quantiles(list(errors[1:]), np.array([0.8]))
         held.append((errors[0] <= found).mean())
-    assert 0.77 < np.mean(held) < 0.85
+    assert 0.8 < np.mean(held) < 0.92
+
+
+def test_no_limit_is_below_the_least_measured_value_or_above_the_prediction() -> None:
+    true, value = np.array([1.0, 1.1, 1.5, 3.0]), np.array([1.4, 1.2, 1.3, 2.0])
+    residuals = Residuals(np.log(value / true), np.arange(4), ("a", "b", "c", "d"), None, np.log(value))
+    asked = np.array([0.8, 1.1, 4.0])
+    low, high = residuals.limits(0.9, asked)
+    assert low[0] == 0.8
+    assert low[1] == pytest.approx(1.0)
+    assert 1.0 < low[2] < 4.0
+    assert high == pytest.approx(asked * np.exp(residuals.reach(0.9, np.log(asked))))

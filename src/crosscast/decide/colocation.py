@@ -316,17 +316,15 @@ def _shared(judge: MixJudge, group: Group) -> tuple[SharedMix, Reals]:
     errors, gains = judge.errors(known=known), judge.sample_gains(asked)
     order = sorted(range(len(group)), key=lambda place: int(jobs.given[group[place]]))
     solos = tuple(jobs.solos[group[place]] for place in order)
-    slowdowns = []
-    for value in slow[order].tolist():
-        factor = float(np.exp(errors.reach(level, np.log(value))))
-        slowdowns.append(Estimate(value, value / factor, value * factor, level))
-    warnings = list(corun_warnings(judge.model.card, solos, known=known))
+    ends = np.column_stack([slow[order], *errors.limits(level, slow[order])]).tolist()
+    slowdowns = tuple(Estimate(value, low, high, level) for value, low, high in ends)
+    warnings = list(corun_warnings(judge.model.card, solos, judge.model.ranges, known=known))
     if judge.from_pairs(len(group)):
         warnings.append("each slowdown is taken to be at least what those in its pairs add up to")
     found = SharedMix(
         jobs=tuple(int(jobs.given[group[place]]) for place in order),
         solos=solos,
-        slowdown=tuple(slowdowns),
+        slowdown=slowdowns,
         fits=None if np.isnan(fits[0]) else float(fits[0]),
         serial_s=float(jobs.length_s[list(group)].sum()),
         gain_s=_estimate(float(gains.mean()), gains[:, 0], level),

@@ -30,6 +30,7 @@ FITS = "fits"
 """Whether a mix fits on the device, which is a probability."""
 
 _OF_CO_RUNNERS = ("slowdown", "speed")
+_WITH_ERRORS = ("slowdown", "time", "power")
 
 
 def mix_of_rows(sizes: Sequence[int], quantity: str) -> Integers:
@@ -167,7 +168,7 @@ def refit_of(model: CoRunModel, predictor: CoRunPredictor) -> CoRunModel:
     return model
 
 
-_REACH = "reach."
+_LOW, _HIGH = "low.", "high."
 _SOURCES = ("prediction", "evaluation/corun.py", "evaluation/corun_scores.py")
 
 
@@ -175,8 +176,8 @@ _SOURCES = ("prediction", "evaluation/corun.py", "evaluation/corun_scores.py")
 class CoRunTask:
     """A fit without what a fold holds out, and its predictions of that: a task of the evaluation's loop.
 
-    The answer has the values of each quantity, in the rows of `mix_of_rows`, and as ``reach.`` and its name
-    how far their intervals reach, in logarithms; not a number without.
+    The answer has the values of each quantity, in the rows of `mix_of_rows`, and as ``low.`` and ``high.``
+    with its name the limits of their intervals; not a number without.
     """
 
     model: CoRunModel
@@ -214,23 +215,23 @@ class CoRunTask:
             # Without those of mixes that were known.
             hidden = np.isin(mix_of_rows(sizes, name), probed)
             answer[name] = values = np.where(hidden, np.nan, predicted(found, name))
-            if name in errors and self.level is not None:
-                answer[f"{_REACH}{name}"] = errors[name].reach(self.level, _log_value(values, name))
-            elif name != FITS:
-                answer[f"{_REACH}{name}"] = np.full_like(values, np.nan)
+            if name == FITS:
+                continue
+            low = high = np.full_like(values, np.nan)
+            if name == "speed":
+                # As sure as the slowdown that it is the inverse of.
+                low, high = 1 / answer[f"{_HIGH}slowdown"], 1 / answer[f"{_LOW}slowdown"]
+            elif name in errors and self.level is not None:
+                low, high = errors[name].limits(self.level, values)
+            answer |= {f"{_LOW}{name}": low, f"{_HIGH}{name}": high}
         return [answer]
 
     def sound(self, data: CoRuns, ask: int, arrays: Arrays) -> bool:
         """Whether arrays that were kept may be the answer."""
         sizes = [len(data.bags[place].members) for place in self.fold.test.tolist()]
         shapes = {name: mix_of_rows(sizes, name).shape for name in (*QUANTITIES, FITS)}
-        shapes |= {f"{_REACH}{name}": shapes[name] for name in QUANTITIES}
+        shapes |= {f"{end}{name}": shapes[name] for name in QUANTITIES for end in (_LOW, _HIGH)}
         return {name: array.shape for name, array in arrays.items() if array.dtype == np.float64} == shapes
-
-
-def _log_value(values: Reals, quantity: str) -> Reals:
-    """What residuals may spread by: a speed is as sure as the slowdown that it is the inverse of."""
-    return -np.log(values) if quantity == "speed" else np.log(values)
 
 
 def out_of_fold_errors(
@@ -243,7 +244,7 @@ def out_of_fold_errors(
     probing: Probing | None = None,
 ) -> dict[str, Residuals]:
     """Errors of a model on what it is not fitted to, by quantity, of quantities that it tells."""
-    parts: dict[str, list[tuple[Reals, Integers, Integers, Reals]]] = {name: [] for name in QUANTITIES}
+    parts: dict[str, list[tuple[Reals, Integers, Integers, Reals]]] = {name: [] for name in _WITH_ERRORS}
     held_out: list[str] = []
     before = 0
     for fold in folds_of(co_runs.bags, "leave-bag-out" if split == "random-80-20" else split, seed):
@@ -253,13 +254,13 @@ def out_of_fold_errors(
         )
         mixes = [mix for place, mix in enumerate(tested) if place not in probed]
         found = model.fit(training, seed).predict([mix.solos for mix in mixes])
-        for name in QUANTITIES:
+        for name in _WITH_ERRORS:
             true, values = measured(mixes, name), predicted(found, name)
             with np.errstate(invalid="ignore", divide="ignore"):
                 # What is predicted below 0 has no logarithm.
                 errors = np.log(values / true)
             known = np.isfinite(errors)
-            logs = _log_value(values[known], name)
+            logs = np.log(values[known])
             group = np.full(len(logs), len(held_out))
             mix = before + mix_of_rows([len(mix.members) for mix in mixes], name)[known]
             parts[name].append((errors[known], group, mix, logs))
@@ -272,7 +273,7 @@ def out_of_fold_errors(
             kept, group = np.unique(number, return_inverse=True)
             names = tuple(held_out[place] for place in kept.tolist())
             # The more an application is slowed down, the less sure it is by how much.
-            log_value = logs if name in _OF_CO_RUNNERS else None
+            log_value = logs if name == "slowdown" else None
             found_errors[name] = Residuals(errors, group, names, mix, log_value)
     return found_errors
 
@@ -360,10 +361,11 @@ def results_of(
     sizes = np.array([len(mix.members) for mix in mixes], dtype=np.int64)
     for quantity in (*QUANTITIES, FITS):
         true, mix = measured(mixes, quantity), mix_of_rows(sizes.tolist(), quantity)
-        centre = np.concatenate([answer[quantity] for answer in answers])
-        reach = f"{_REACH}{quantity}"
-        factor = np.exp(np.concatenate([answer.get(reach, answer[quantity] * np.nan) for answer in answers]))
-        every = Scored(true, centre, centre / factor, centre * factor, fold_of[mix], sizes[mix])
+        centre, low, high = (
+            np.concatenate([answer.get(f"{end}{quantity}", answer[quantity] * np.nan) for answer in answers])
+            for end in ("", _LOW, _HIGH)
+        )
+        every = Scored(true, centre, low, high, fold_of[mix], sizes[mix])
         every = every.where(np.isfinite(true) & np.isfinite(centre))
         for size in (None, *np.unique(every.bag_size).tolist()) if len(every.true) else ():
             some = every if size is None else every.where(every.bag_size == size)

@@ -43,10 +43,12 @@ class CoRunResult:
     mae: float | None = None  # Mean absolute error in the unit of the quantity
     coverage: float | None = None  # Share of the intervals that hold what was measured
     width: float | None = None  # Mean width of the intervals, in the unit of the quantity
+    log_width: float | None = None  # The same of logarithms; `None` where intervals reach to 0
     worst_coverage: float | None = None  # Least share among what was held out, and its name
     worst: str | None = None
     auc: float | None = None  # Area under the receiver's operating curve, of probabilities
     by_group: dict[str, float] | None = None  # Mean absolute relative error of each group that was held out
+    coverage_by_group: dict[str, float] | None = None  # Coverage of each
     scored: Scored | None = None  # The values themselves; `None` of probabilities
 
     def to_dict(self) -> dict[str, Any]:
@@ -66,7 +68,7 @@ class ScoreTable(Tabular):
     def columns(self) -> dict[str, list[Any]]:
         """The results but for those by group, by column."""
         rows = [each.to_dict() for each in self.results]
-        names = [name for name in rows[0] if name != "by_group"] if rows else []
+        names = [name for name in rows[0] if not name.endswith("by_group")] if rows else []
         return {name: [row[name] for row in rows] for name in names}
 
 
@@ -93,9 +95,12 @@ def scores_of(scored: Scored, held_out: Sequence[str]) -> dict[str, Any]:
     if np.isfinite(scored.low).any():
         inside = (scored.low <= scored.true) & (scored.true <= scored.high)
         held = np.where(np.isfinite(scored.low), inside, np.nan)
-        shares = [float(held[own].mean()) for own in groups.values()]
-        least = int(np.nanargmin(shares))
+        shares = {held_out[number]: float(held[own].mean()) for number, own in groups.items()}
+        known = {name: share for name, share in shares.items() if np.isfinite(share)}
+        worst = min(known, key=lambda name: known[name])
         found["coverage"] = float(np.nanmean(held))
         found["width"] = float(np.nanmean(scored.high - scored.low))
-        found["worst_coverage"], found["worst"] = shares[least], held_out[list(groups)[least]]
+        found["worst_coverage"], found["worst"], found["coverage_by_group"] = known[worst], worst, known
+        if not (scored.low <= 0).any():
+            found["log_width"] = float(np.nanmean(np.log(scored.high / scored.low)))
     return found

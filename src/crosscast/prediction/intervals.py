@@ -7,6 +7,7 @@ errors it has.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any
@@ -19,7 +20,6 @@ from crosscast.errors import InputError
 from crosscast.prediction.serialization import Array, Stored
 
 _TINY = 1e-9
-_SHARES = 100
 
 
 def most_level(groups: int) -> float:
@@ -50,35 +50,23 @@ def group_reach(errors: Reals, group: Integers, level: float) -> Reals:
     return reach
 
 
-def group_quantile(errors: Reals, group: Integers, level: float) -> float:
-    """The error that those of a group that is new should not exceed with a probability of ``level``.
+# One-sided 95 % of a normal distribution.
+_CAUTION = 1.645
 
-    A quantile in which each group weighs the same. Of which share of the errors, each group in turn tells
-    about those of the others: it is the least, not below ``level``, at which the others' quantile holds that
-    share of a group's errors on average. Unlike `group_reach`, this leaves nothing to a group that is
-    unlike all others: with nine groups or fewer that would take the largest error of all for a level of
-    0.9. So it holds about as often as it says on average over new groups, and of one that is unlike the
-    others less often.
+
+def cautious_quantiles(by_group: Sequence[Reals], levels: Reals) -> Reals:
+    """The errors up to which a mean share of a group's errors lies, with 95 % confidence in the mean.
+
+    One for each level, a share. The mean is over groups, each of which has errors, and one standard error of
+    it is asked for 1.645 times more: the mean over few groups would be taken for that over all. Unlike
+    `group_reach`, this leaves nothing to a group that is unlike all others: with nine groups or fewer that
+    would take the largest error of all for a level of 0.9.
     """
-    shares = np.append(np.linspace(level, 1.0, _SHARES, endpoint=False), 1.0)
-    held = np.zeros(len(shares))
-    groups = int(group.max()) + 1
-    for number in range(groups if groups > 1 else 0):
-        own = group == number
-        rest = group[~own] - (group[~own] > number)
-        limits = _quantiles(errors[~own], rest, shares)
-        held += np.searchsorted(np.sort(errors[own]), limits, "right") / own.sum() / groups
-    enough = np.flatnonzero(held >= level - _TINY)
-    share = shares[enough[0]] if len(enough) else shares[-1 if groups > 1 else 0]
-    return float(_quantiles(errors, group, np.array([share]))[0])
-
-
-def _quantiles(errors: Reals, group: Integers, shares: Reals) -> Reals:
-    """Least errors that shares of all do not exceed; each group weighs the same."""
-    order = np.argsort(errors, kind="stable")
-    until = np.cumsum(group_weights(group)[order])
-    places = np.minimum(np.searchsorted(until, shares - _TINY), len(errors) - 1)
-    quantiles: Reals = errors[order][places]
+    errors = np.unique(np.concatenate(by_group))
+    shares = np.stack([np.searchsorted(np.sort(own), errors, side="right") / len(own) for own in by_group])
+    doubt = shares.std(axis=0, ddof=1) / np.sqrt(len(shares)) if len(shares) > 1 else 0.0
+    sure = np.maximum.accumulate(shares.mean(axis=0) - _CAUTION * doubt)
+    quantiles: Reals = errors[np.minimum(np.searchsorted(sure, levels), len(errors) - 1)]
     return quantiles
 
 
@@ -119,13 +107,26 @@ class Residuals(Stored):
     def reach(self, level: float, log_value: ArrayLike = 0.0) -> Any:
         """How far an interval reaches to both sides of predictions, in logarithms.
 
-        By `group_quantile` of the residuals relative to their spread.
+        By `cautious_quantiles` of the residuals relative to their spread.
         """
         if level not in self._reaches:
             known = np.zeros_like(self.log_error) if self.log_value is None else self.log_value
             relative = np.abs(self.log_error) / self.spread(known)
-            self._reaches[level] = group_quantile(relative, self.group, level)
+            by_group = [relative[self.group == number] for number in range(len(self.groups))]
+            self._reaches[level] = float(cautious_quantiles(by_group, np.array([level]))[0])
         return np.minimum(self._reaches[level] * self.spread(np.asarray(log_value)), _FARTHEST)
+
+    def limits(self, level: float, value: Reals) -> tuple[Reals, Reals]:
+        """Lower and upper limits of intervals around predicted values.
+
+        Where values tell of residuals, no lower limit is below the least value that was measured.
+        """
+        far = np.exp(self.reach(level, np.log(value)))
+        return np.maximum(value / far, np.minimum(value, self._least)), value * far
+
+    @cached_property
+    def _least(self) -> float:
+        return 0.0 if self.log_value is None else float(np.exp((self.log_value - self.log_error).min()))
 
     @cached_property
     def _reaches(self) -> dict[float, float]:

@@ -249,10 +249,12 @@ def _by_group(study: CoRunStudy) -> list[Part]:
         ]
         if found:
             best = min(found, key=lambda each: each.mape or 0.0)
-            rows = list((best.by_group or {}).items())
+            coverage = best.coverage_by_group or {}
+            rows = [(name, each, coverage.get(name)) for name, each in (best.by_group or {}).items()]
             known = f", {best.probes} known mixes" if best.probes else ""
             caption = f"{quantity}, {best.model}{known}, by what was left out"
-            parts.append(Table(["left out", "MAPE"], rows, caption, {"MAPE": error_percent}))
+            formats = {"MAPE": error_percent, "coverage": percent}
+            parts.append(Table(["left out", "MAPE", "coverage"], rows, caption, formats))
     return parts
 
 

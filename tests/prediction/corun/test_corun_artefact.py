@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec import structs
 from numpy.testing import assert_array_equal
 
 from crosscast.data.corun import CoRuns, Solo
@@ -132,6 +133,21 @@ def test_applications_that_are_all_new_are_doubted(model: TrainedCoRunModel) -> 
         "x, y are all new to the model, and its intervals come from mixes with one new application",
     )
     assert one.warnings == ()
+
+
+def test_what_is_outside_of_the_training_is_warned_of(model: TrainedCoRunModel) -> None:
+    assert model.ranges == {}
+    known = replace(model, card=structs.replace(model.card, runs=(A, B, C)))
+    name = "utilisation"
+    low, high = known.ranges[name]
+    assert {low, high} <= {run.features[name] for run in (A, B, C)}
+    (inside,) = known.predict([(A, replace(X, features=B.features))])
+    assert inside.warnings == ()
+    (found,) = known.predict([(A, replace(X, features={**B.features, name: high + 0.1}))])
+    assert found.warnings == (
+        f"outside of what the model was trained on: {name} of {X.name} {high + 0.1:.4g} "
+        f"(trained on {low:.4g} to {high:.4g})",
+    )
 
 
 def test_without_a_time_alone_no_time_is_told_and_said_so(model: TrainedCoRunModel) -> None:

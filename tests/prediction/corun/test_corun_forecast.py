@@ -44,7 +44,7 @@ def test_the_more_often_an_interval_is_to_hold_the_further_it_reaches(
     assert 0 < near <= far
 
 
-def test_intervals_hold_about_as_often_as_they_say() -> None:
+def test_intervals_hold_as_often_as_they_say_or_somewhat_more_by_caution() -> None:
     shares: dict[float, list[float]] = {0.5: [], 0.9: []}
     for seed in range(12):
         errors, new = made(seed, slope=0.2), made(seed + 100, slope=0.2)
@@ -53,7 +53,7 @@ def test_intervals_hold_about_as_often_as_they_say() -> None:
             held = np.abs(new.log_error) <= errors.reach(level, new.log_value)
             found.append(float(held.mean()))
     for level, found in shares.items():
-        assert np.mean(found) == pytest.approx(level, abs=0.03)
+        assert level <= np.mean(found) <= level + 0.06
 
 
 def test_intervals_are_wider_where_larger_values_are_less_sure() -> None:

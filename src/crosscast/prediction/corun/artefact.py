@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,6 +17,7 @@ from crosscast.data.corun import Bag, Member, Solo
 from crosscast.errors import InputError
 from crosscast.fields import decode
 from crosscast.prediction import store
+from crosscast.prediction.corun.features import Traits, raw_value
 from crosscast.prediction.corun.forecast import (
     CoRunForecast,
     CoRunPrediction,
@@ -33,7 +34,7 @@ from crosscast.prediction.corun.process import ProcessPredictor
 from crosscast.prediction.intervals import Residuals, group_weights
 from crosscast.prediction.serialization import Nested, Stored, register_homes
 from crosscast.prediction.store import StoredModel
-from crosscast.prediction.warnings import format_names
+from crosscast.prediction.warnings import format_names, outside_training
 
 QUESTION = "corun"
 
@@ -72,9 +73,21 @@ class CoRunCard(msgspec.Struct, frozen=True):
 _MOST_NAMED = 5
 
 
-def corun_warnings(card: CoRunCard, mix: Sequence[Solo], *, known: bool) -> tuple[str, ...]:
+def outside_sentences(mix: Sequence[Solo], ranges: Mapping[str, tuple[float, float]]) -> list[str]:
+    """What of a mix is outside of these ranges, of each application's traits (`Traits.ranges`)."""
+    return outside_training(
+        (f"{name} of {run.name}", value, low, high)
+        for run in {run.name: run for run in mix}.values()
+        for name, (low, high) in ranges.items()
+        if (value := raw_value(run, name)) is not None
+    )
+
+
+def corun_warnings(
+    card: CoRunCard, mix: Sequence[Solo], ranges: Mapping[str, tuple[float, float]], *, known: bool
+) -> tuple[str, ...]:
     """What is doubtful of a forecast of a mix; sentences without a full stop."""
-    found = []
+    found = outside_sentences(mix, ranges)
     if len(mix) not in card.sizes:
         sizes = " and ".join(map(str, card.sizes))
         found.append(
@@ -267,6 +280,12 @@ class TrainedCoRunModel:
         check_profile(run, self.card.device)
         return run
 
+    @cached_property
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        """Ranges of the traits of the training's applications; of a card without their runs none."""
+        runs = self.card.runs
+        return Traits.of(runs).ranges(runs) if runs else {}
+
     def knows(self, mix: Mix) -> bool:
         """Whether all applications of a mix are among those of the training, at the same sizes."""
         if self.card.inputs is not None:
@@ -301,7 +320,7 @@ class TrainedCoRunModel:
             fits if math.isfinite(fits) else None,
             sum(memory) if len(memory) == len(mix) else None,
             level,
-            corun_warnings(self.card, mix, known=known),
+            corun_warnings(self.card, mix, self.ranges, known=known),
         )
 
 

@@ -63,6 +63,15 @@ class Traits(Stored):
         centre, spread = (float(known.mean()), float(known.std())) if len(known) else (0.0, 1.0)
         return cls(own, middle, load, centre, spread if spread > 0 else 1.0)
 
+    def ranges(self, runs: Sequence[Solo]) -> dict[str, tuple[float, float]]:
+        """Least and greatest value among runs of each trait, or of what tells the load, that some have."""
+        found = {}
+        for name in self.names or (self.load,):
+            values = [value for run in runs if (value := raw_value(run, name)) is not None]
+            if values:
+                found[name] = min(values), max(values)
+        return found
+
     def matrix(self, runs: Sequence[Solo]) -> FeatureMatrix:
         """The numbers of applications; a load of which nothing tells is the mean of the training."""
         near, loads = _numbers(runs, self.names, self.middle, self.load)
@@ -96,8 +105,13 @@ def _slowest_rate(runs: Sequence[Solo]) -> str:
     return max(means, key=lambda name: (means[name], name)) if means else "time_s"
 
 
+def raw_value(run: Solo, name: str) -> float | None:
+    """A feature of a run, or its time; ``None`` where it is not known."""
+    return run.time_s if name == "time_s" else run.features.get(name)
+
+
 def _log_time(run: Solo, name: str) -> float:
-    value = run.time_s if name == "time_s" else run.features.get(name)
+    value = raw_value(run, name)
     if value is None or value <= 0:
         return np.nan
     return float(np.log(value)) if name == "time_s" else -float(np.log(value))

@@ -176,11 +176,10 @@ def estimates(
     known = (values > _LEAST) & (values < _MOST)
     if quantity not in residuals or not known.any():
         return (None,) * len(values)
-    logs = [math.log(value) if there else 0.0 for value, there in zip(values.tolist(), known, strict=True)]
-    reach = residuals[quantity].reach(level, np.array(logs)).tolist()
+    low, high = residuals[quantity].limits(level, np.where(known, values, 1.0))
     return tuple(
-        Estimate(value, value / math.exp(far), value * math.exp(far), level) if there else None
-        for value, far, there in zip(values.tolist(), reach, known.tolist(), strict=True)
+        Estimate(value, least, most, level) if there else None
+        for value, least, most, there in np.column_stack([values, low, high, known]).tolist()
     )
 
 

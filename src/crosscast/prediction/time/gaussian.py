@@ -19,7 +19,7 @@ import numpy as np
 from crosscast.arrays import Flags, Reals
 from crosscast.device import Device
 from crosscast.errors import InputError
-from crosscast.prediction.intervals import LEVELS
+from crosscast.prediction.intervals import LEVELS, cautious_quantiles
 from crosscast.prediction.serialization import NOT_KEPT, Array, Stored
 from crosscast.prediction.time.data import Grid, ProfileBatch, application_weights, device_groups
 from crosscast.prediction.time.forecast import PointModel, PointPredictor, TimeForecast
@@ -150,8 +150,6 @@ def covariance_of(errors: Reals, grid: Grid) -> Reals:
 
 _MOST_PROBES = 2
 _MOST_SETS = 60
-# One-sided 95 % of a normal distribution.
-_CAUTION = 1.645
 _MIDDLE = 0.5
 _NO_METRICS = np.empty((0, len(METRICS)))
 
@@ -449,7 +447,7 @@ def _quantiles(errors: Reals, grid: Grid, seed: int, *, adaptive: bool) -> tuple
             found = [_standardized(errors[out], scatter, known) / by_time[out] for known in sets]
             every = np.concatenate([each.ravel() for each in found])
             ratios.append(every[np.isfinite(every)])
-        quantiles.append(_cautious_quantiles(ratios, adaptive=adaptive))
+        quantiles.append(_level_quantiles(ratios, adaptive=adaptive))
     return np.stack(quantiles), spread
 
 
@@ -488,7 +486,7 @@ def held_out_on(errors: Reals, grid: Grid, device: int, level: float, *, adaptiv
         spread = fit_spread(ratios[~out], log_time[~out], grid.take(~out)) if adaptive else None
         by_time = np.ones_like(ratios) if spread is None else spread.at(log_time)
         others = [ratios[other] / by_time[other] for other in parts if other is not out]
-        quantiles = _cautious_quantiles([each[np.isfinite(each)] for each in others], adaptive=adaptive)
+        quantiles = _level_quantiles([each[np.isfinite(each)] for each in others], adaptive=adaptive)
         reach = np.interp(level, np.linspace(0, 1, len(quantiles)), quantiles) * by_time[out, device]
         held.append(float(np.mean((there <= reach)[np.isfinite(there)])))
     known = errors[np.isfinite(errors[:, device]), device]
@@ -517,19 +515,15 @@ def _patterns(d: int, count: int, seed: int) -> list[Flags]:
     return [np.isin(np.arange(d), each) for each in sets]
 
 
-def _cautious_quantiles(by_application: Sequence[Reals], *, adaptive: bool) -> Reals:
-    """Quantiles at which the mean share of an application's errors is reached with 95 % confidence.
+def _level_quantiles(by_application: Sequence[Reals], *, adaptive: bool) -> Reals:
+    """`cautious_quantiles` at all `LEVELS`.
 
-    Without the confidence, the mean over few applications would be taken for that over all. If adaptive,
-    from the level of 90 % on, 80 % of the errors of a new application are reached, too, with a probability of
-    90 %, if the logarithms of what that takes are of a normal distribution (its prediction limit).
+    If adaptive, from the level of 90 % on, 80 % of the errors of a new application are reached, too, with a
+    probability of 90 %, if the logarithms of what that takes are of a normal distribution (its prediction
+    limit).
     """
-    ratios = np.unique(np.concatenate(by_application))
-    known = [np.sort(each) for each in by_application if len(each)]
-    shares = np.stack([np.searchsorted(each, ratios, side="right") / len(each) for each in known])
-    error = shares.std(axis=0, ddof=1) / np.sqrt(len(shares))
-    sure = np.maximum.accumulate(shares.mean(axis=0) - _CAUTION * error)
-    quantiles: Reals = ratios[np.minimum(np.searchsorted(sure, LEVELS), len(ratios) - 1)]
+    known = [each for each in by_application if len(each)]
+    quantiles = cautious_quantiles(known, LEVELS)
     if not adaptive:
         return quantiles
     return np.where(LEVELS >= _SURE - 1e-9, np.maximum(quantiles, _worst_limit(known)), quantiles)

@@ -1,0 +1,83 @@
+"""How often intervals hold where a forecast warns that it is asked outside of the training, and elsewhere.
+
+``python -m benchmarks.interval_warnings DATASET`` leaves each application out in turn, as ``crosscast
+evaluate`` does: of a dataset with mixes the co-runners of these, else kernels' times. The ranges that
+warnings go by, too, are those of the other applications.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+
+from benchmarks.table import text_table
+from crosscast.arrays import Flags
+from crosscast.data.corun import CoRuns, co_runs
+from crosscast.data.dataset import dataset_named
+from crosscast.evaluation.corun import evaluate_corun, measured, of_one_device, with_mixes
+from crosscast.prediction.corun.artefact import outside_sentences
+from crosscast.prediction.corun.features import Traits
+from crosscast.prediction.corun.models import DEFAULT_MODEL as CORUN_MODEL
+from crosscast.prediction.corun.models import models_named
+from crosscast.prediction.time.artefact import metric_ranges
+from crosscast.prediction.time.data import Grid, grid_of
+from crosscast.prediction.time.models import DEFAULT_MODEL, model_named
+
+
+def main() -> int:
+    """Run the benchmark and return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("dataset")
+    parser.add_argument("--device")
+    options = parser.parse_args()
+    dataset = dataset_named(options.dataset)
+    if dataset.bags.num_rows:
+        warned, held = of_mixes(of_one_device(co_runs(dataset), options.device))
+    else:
+        warned, held = of_times(grid_of(dataset))
+    rows = [
+        [name, f"{chosen.sum():,}", f"{chosen.mean():.0%}", f"{held[chosen].mean():.1%}"]
+        for name, chosen in (("warned of", warned), ("others", ~warned))
+        if chosen.any()
+    ]
+    print(text_table(["forecasts", "number", "share", "90 % intervals hold"], rows))
+    return 0
+
+
+def of_mixes(runs: CoRuns) -> tuple[Flags, Flags]:
+    """Whether each co-runner is in a mix that is warned of, and whether its interval holds."""
+    evaluation = evaluate_corun(runs, models_named([CORUN_MODEL]))
+    warned = []
+    for fold in evaluation.folds:
+        known = {run.key: run for mix in with_mixes(runs, fold.train).bags for run in mix.solos}.values()
+        ranges = Traits.of([*known]).ranges([*known])
+        for mix in with_mixes(runs, fold.test).bags:
+            said = bool(outside_sentences(mix.solos, ranges))
+            warned += [said] * int(np.isfinite(measured([mix], "slowdown")).sum())
+    scored = evaluation.results[0].scored
+    assert scored is not None
+    return np.array(warned), (scored.low <= scored.true) & (scored.true <= scored.high)
+
+
+def of_times(grid: Grid) -> tuple[Flags, Flags]:
+    """Whether each cell is of a kernel that is warned of, and whether its interval holds."""
+    groups, parts = grid.profiles.groups("application"), []
+    for number in range(len(grid.applications)):
+        train, test = grid.take(groups != number), grid.take(groups == number)
+        predictor, _ = model_named(DEFAULT_MODEL).fit_with_errors(train, 0, None)
+        found = predictor.predict(test.profiles)
+        times = np.exp(train.log_time[np.isfinite(train.log_time)])
+        out = (found.centre.min(axis=1) < times.min()) | (found.centre.max(axis=1) > times.max())
+        for each in metric_ranges(predictor.point, train.profiles):
+            values = test.profiles.metric(each.name)
+            out |= (values < each.low) | (values > each.high)
+        known, true = np.isfinite(test.log_time), np.exp(test.log_time)
+        warned = np.repeat(out[:, None], known.shape[1], axis=1)
+        parts.append((warned[known], ((found.low <= true) & (true <= found.high))[known]))
+    warned, held = (np.concatenate(each) for each in zip(*parts, strict=True))
+    return warned, held
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
