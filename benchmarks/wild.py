@@ -26,43 +26,13 @@ import numpy as np
 import crosscast
 from benchmarks.native_runs import NativeError, NativeRuns
 from crosscast.characterization import frontend
-from crosscast.errors import CrosscastError, InputError, KernelFault, KernelTimeout
-from crosscast.kernel import Argument, Kernel, Launch, Local, Parameter, Program
+from crosscast.characterization.synthesis import Shape, characterize_synthesized, synthesize
+from crosscast.errors import CrosscastError, KernelFault
+from crosscast.kernel import Kernel, Launch, Parameter, Program
 
 _ASKED = 0.995
 _TIMEOUT_S = 20.0
-_LOCAL_BYTES = 1 << 15
 _TOLERANCE = 2e-3
-_ELEMENT = re.compile(r"(?:const |volatile )*((?:unsigned )?[a-z]+?)(\d*)(\**)$")
-_DTYPES = {
-    "char": np.int8,
-    "uchar": np.uint8,
-    "unsigned char": np.uint8,
-    "bool": np.uint8,
-    "short": np.int16,
-    "ushort": np.uint16,
-    "unsigned short": np.uint16,
-    "int": np.int32,
-    "uint": np.uint32,
-    "unsigned int": np.uint32,
-    "long": np.int64,
-    "ulong": np.uint64,
-    "unsigned long": np.uint64,
-    "size_t": np.uint64,
-    "half": np.float16,
-    "float": np.float32,
-    "double": np.float64,
-}
-
-
-@dataclass(frozen=True)
-class Shape:
-    """How to synthesize a launch."""
-
-    number: int  # Value of all whole numbers, and bound of those in buffers
-    elements: int  # Elements of a buffer
-    group: int  # Work-items of a work-group
-
 
 _SHAPES = [
     Shape(*shape)
@@ -85,43 +55,6 @@ def sources(folder: Path | None) -> Iterator[tuple[str, Program]]:
             yield row["benchmark"], Program(row["src"].encode(), "opencl-c", standard="1.2")
 
 
-def synthesize(kernel: Kernel, parameters: tuple[Parameter, ...], shape: Shape) -> Launch:
-    """Return a launch of a kernel.
-
-    Raises
-    ------
-    InputError
-        If an argument cannot be made up, such as an image.
-    """
-    required = frontend.required_local_size(kernel.program, kernel.name)
-    text = kernel.program.content.decode(errors="replace")
-    dims = max((int(d) + 1 for d in re.findall(r"get_(?:global|local|group)_id\((\d)\)", text)), default=1)
-    row = min(16, shape.group) if dims > 1 else shape.group
-    local: tuple[int, ...] = required or (row, shape.group // row, 1)[:dims]
-    generator = np.random.default_rng(0)
-    args = tuple(_argument(p, shape, generator) for p in parameters)
-    return Launch(kernel, tuple(2 * n for n in local), local, args)
-
-
-def _argument(parameter: Parameter, shape: Shape, generator: np.random.Generator) -> Argument:
-    match = _ELEMENT.fullmatch(parameter.type_name)
-    dtype = np.dtype(_DTYPES.get(match[1], np.int32) if match else np.int32)
-    width = {"": 1, "3": 4}.get(match[2], int(match[2] or 1)) if match else 1
-    if parameter.kind == "local":
-        return Local(_LOCAL_BYTES)
-    if parameter.kind == "value":
-        if match is None or match[1] not in _DTYPES:
-            return np.full(-(-parameter.size // 4), shape.number, np.int32).tobytes()[: parameter.size]
-        value = np.full(width, 1.25 if dtype.kind == "f" else shape.number).astype(dtype)
-        return value.tobytes() if width > 1 else dtype.type(value[0])
-    if parameter.kind not in ("global", "constant"):
-        raise InputError(f"{parameter.name}: no {parameter.kind} can be made up")
-    count = shape.elements * width
-    if dtype.kind == "f":
-        return generator.uniform(0.5, 1.5, count).astype(dtype)
-    return generator.integers(0, max(1, min(shape.number, 100)), count).astype(dtype)
-
-
 @dataclass(frozen=True)
 class Outcome:
     """What came of one kernel."""
@@ -141,11 +74,10 @@ def try_kernel(kernel: Kernel, pocl: NativeRuns) -> Outcome:
     last = ""
     for shape in _SHAPES:
         try:
-            launch = synthesize(kernel, parameters, shape)
-            crosscast.characterize(launch, check_bounds=True, timeout_s=_TIMEOUT_S)
+            characterize_synthesized(kernel, [shape], _TIMEOUT_S)
             launch = synthesize(kernel, parameters, shape)
             crosscast.characterize(launch, timeout_s=_TIMEOUT_S)
-        except (KernelFault, KernelTimeout) as error:
+        except KernelFault as error:
             last = str(error)
             continue
         except CrosscastError as error:

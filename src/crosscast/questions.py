@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from crosscast.evaluation.relative import HeldOutPredictions
     from crosscast.prediction.configuration.data import Surfaces
     from crosscast.prediction.relative.data import Observations, Vectors
+    from crosscast.studies.cummins2017 import Cummins2017
     from crosscast.studies.johnston2018 import Johnston2018
     from crosscast.studies.moolchandani2022 import CoRunStudy
     from crosscast.studies.nichols2024 import RelativeStudy
@@ -275,6 +276,13 @@ def johnston2018(
     from crosscast.studies.johnston2018 import PRESETS, reproduce
 
     return reproduce(dataset, preset=PRESETS[preset], jobs=_jobs(jobs), **how)
+
+
+def cummins2017(dataset: Dataset, *, jobs: int | None = None, **how: Any) -> Cummins2017:
+    """The choice of CPU or GPU for the kernels of Cummins et al. 2017, by all protocols."""
+    from crosscast.studies.cummins2017 import reproduce
+
+    return reproduce(dataset, jobs=_jobs(jobs), **how)
 
 
 def relative_vectors(

@@ -6,6 +6,7 @@ import inspect
 import json as json_format
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -43,9 +44,35 @@ def _documented(command: Callable[..., None], name: str, text: str, parameters: 
     command.__doc__ = f"{text}\n\nParameters\n----------\n{lines}\n"
 
 
+_LAUNCH_S = 0.5
+"""About how long a launch takes that is made up, compiling included."""
+
+
+def _characterizer(keep: Path) -> Callable[..., Any]:
+    """What makes profiles of launches, keeps finished ones in a file, and shows how far it is."""
+    from crosscast.characterization.synthesis import profiles_of
+    from crosscast.cli.running import LaunchesStatus, announce
+
+    def profiles(launches: Any) -> Any:
+        with ExitStack() as stack:
+
+            def watch(total: int) -> Callable[[], None]:
+                announce(total, total * _LAUNCH_S)
+                return stack.enter_context(LaunchesStatus(total)).advance
+
+            return profiles_of(launches, keep, watch)
+
+    return profiles
+
+
 def _source_command(importer: Importer) -> Callable[..., None]:
     def command(path: Path, *, out: Path, replace: bool = False, **options: Any) -> None:
-        store_dataset(importer(path, **options), out, replace)
+        if not importer.characterizes:
+            store_dataset(importer(path, **options), out, replace)
+            return
+        keep = out.absolute().with_name(f".{out.absolute().name}.profiles.jsonl")
+        store_dataset(importer(path, **options, profiles=_characterizer(keep)), out, replace)
+        keep.unlink(missing_ok=True)
 
     kinds: dict[type, Any] = {int: Whole, str: str}
     only, keyword = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.KEYWORD_ONLY

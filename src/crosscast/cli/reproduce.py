@@ -11,11 +11,13 @@ import cyclopts
 from crosscast.cli.evaluate import Sources, show_configuration, show_corun, show_relative
 from crosscast.cli.options import (
     FIGURES,
+    OUTPUT,
     RUN,
     DatasetFolder,
     Device,
     Devices,
     FigureOutput,
+    Output,
     RunOptions,
     dataset_named,
     warn,
@@ -90,6 +92,26 @@ def bailey2014(
 
 
 @app.command
+def cummins2017(
+    dataset: DatasetFolder,
+    /,
+    *,
+    run: RunOptions = RUN,
+    output: Output = OUTPUT,
+) -> None:
+    """Choose CPU or GPU for the kernels of Cummins et al. 2017 (docs/choosing-evaluation.md).
+
+    As published, with rows held out at random; and with kernels, applications and suites held out.
+    """
+    from crosscast.questions import cummins2017 as study
+
+    found = _fitted(dataset, run, output, lambda data, how: study(data, **how))
+    from crosscast.report.cummins2017 import study_report
+
+    output.show(found.to_dict, lambda: study_report(found))
+
+
+@app.command
 def nichols2024(
     dataset: DatasetFolder,
     /,
@@ -143,7 +165,7 @@ def moolchandani2022(
 def _fitted(
     folder: Path,
     run: RunOptions,
-    output: FigureOutput,
+    output: Output,
     study: Callable[[Dataset, dict[str, Any]], Any],
     noun: str = "fits",
 ) -> Any:

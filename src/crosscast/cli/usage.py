@@ -38,7 +38,7 @@ _QUESTIONS = {
     "choose": "sample or configuration",
     "evaluate": "time, relative, configuration, corun, partition or jobs",
     "simulate": "policies or placements",
-    "reproduce": "johnston2018, bailey2014, nichols2024 or moolchandani2022",
+    "reproduce": "johnston2018, bailey2014, cummins2017, nichols2024 or moolchandani2022",
 }
 _MOVED = {
     "corun pair": "crosscast colocate",

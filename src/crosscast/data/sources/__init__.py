@@ -35,6 +35,8 @@ class Importer:
     licence: str  # Of the data
     origin: str  # The public place, and what of it the files are made of
     options: tuple[Option, ...] = ()
+    # Whether it has sources of kernels: `profiles` is then what characterizes them; without, none are
+    characterizes: bool = False
 
     def __call__(self, path: str | Path, **options: Any) -> Dataset:
         """Make a dataset."""
@@ -72,6 +74,7 @@ def _importers() -> dict[str, Importer]:
             told["licence"],
             told["origin"].strip(),
             tuple(Option(**{**each, "type": kinds[each["type"]]}) for each in told.get("options", ())),
+            told.get("characterizes", False),
         )
         for name, told in tomllib.loads(content).items()
     }

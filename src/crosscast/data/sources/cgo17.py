@@ -1,0 +1,112 @@
+"""OpenCL kernels of seven suites on a CPU and a GPU (Cummins et al. 2017), with their sources."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+from crosscast.configuration import Configuration
+from crosscast.data.dataset import Dataset
+from crosscast.data.profiles import PROFILES
+from crosscast.data.sources.runs import ConfiguredRun, dataset_of_found, with_own_sessions
+from crosscast.data.sources.source import File, Found, Source, required
+from crosscast.data.table import table_of
+from crosscast.units import milliseconds
+
+Launch: TypeAlias = tuple[str, int, int]
+"""The source of a kernel, the work-items of a work-group, and the bytes of the buffers."""
+
+Profiles: TypeAlias = Callable[[Sequence[Launch]], Sequence[Mapping[str, Any] | str]]
+"""What gives the cells of a profile for each launch, or says why there are none."""
+
+_DEVICES = {"runtime_cpu": "i7-3820", "runtime_gpu": "gtx970"}
+_STATIC = ("comp", "rational", "mem", "localmem", "coalesced", "atomic")
+_SIZES = ("transfer", "wgsize")
+_IN_TEXT = {
+    "loops": r"\b(?:for|while)\b",
+    "branches": r"\bif\b|\?",
+    "barriers": r"\bbarrier\b",
+    "doubles": r"\bdouble\d*\b",
+    "floats": r"\bfloat\d*\b",
+    "vectors": r"\b(?:u?int|float|double)(?:2|4|8|16)\b",
+    "locals": r"\b(?:__)?local\b",
+    "globals": r"\b(?:__)?global\b",
+    "constants": r"\b(?:__)?constant\b",
+    "divisions": r"/",
+    "remainders": r"%",
+    "functions": r"\b(?:\w*sqrt|\w*exp|\w*log|pow|\w*sin|\w*cos|fabs|fm\w+|mad\w*|native_\w+)\s*\(",
+    "subscripts": r"\[",
+    "assignments": r"=",
+    "ids": r"\bget_\w+_id\b",
+    "further_dimensions": r"\bget_\w+_id\([12]\)",
+    "returns": r"\breturn\b",
+    "lines": r"\n",
+    "characters": r"(?s).",
+}
+"""What is counted in the text of a kernel, as counters `text_...`: known of those that cannot run, too."""
+
+_NAME = re.compile(r"(?P<application>[a-z-]+-[0-9.]+-[^-]+)-(?P<kernel>.+)")
+
+
+def _cgo17(found: Found, *, profiles: Profiles | None = None) -> Dataset:
+    """Runs on both devices; with `profiles`, also those of the launches that it makes up."""
+    cases, sources = (files[0] for files in found.files.values())
+    texts = {row["benchmark"]: row["src"] for row in sources.rows}
+    counted = {
+        name: {f"text_{each}": float(len(re.findall(pattern, text))) for each, pattern in _IN_TEXT.items()}
+        for name, text in texts.items()
+    }
+    places, runs = [], []
+    for number, row in enumerate(cases.rows, 1):
+        named = _NAME.fullmatch(row["benchmark"])
+        if named is None:
+            raise cases.refused(number, "suite-version-program-kernel", repr(row["benchmark"]), "benchmark")
+        if row["benchmark"] not in texts:
+            raise cases.refused(number, f"a kernel of {sources.path.name}", row["benchmark"], "benchmark")
+        places.append({**named.groupdict(), "size": row["dataset"]})
+        counters = {name: float(row[name]) for name in (*_STATIC, *_SIZES)} | counted[row["benchmark"]]
+        runs += [
+            ConfiguredRun(
+                **places[-1],
+                configuration=Configuration(device, {}),
+                time_s=milliseconds(row[column]),
+                powers=(),
+                counters=counters,
+            )
+            for column, device in _DEVICES.items()
+        ]
+    dataset = dataset_of_found(found, with_own_sessions(runs))
+    if profiles is None:
+        return dataset
+    cells = profiles([(texts[row["benchmark"]], row["wgsize"], row["transfer"]) for row in cases.rows])
+    rows = [{**each, **place} for each, place in zip(cells, places, strict=True) if not isinstance(each, str)]
+    reasons = Counter(each for each in cells if isinstance(each, str))
+    why = "; ".join(f"{count}: {reason}" for reason, count in reasons.most_common())
+    notes = {**found.notes.get("profiles", {}), "rows without a profile": why or "none"}
+    return replace(dataset, profiles=table_of(PROFILES, rows, notes))
+
+
+CGO17 = Source(
+    "cgo17",
+    (
+        File(
+            ("cgo17_nvidia.csv", "cgo17_nvidia.csv.gz"),
+            (
+                *required("text", "benchmark", "dataset"),
+                *required("integer", *_STATIC, ge=0),
+                *required("integer", *_SIZES, ge=0),
+                *required("real", *_DEVICES, unit="ms", gt=0),
+            ),
+            key=("benchmark", "dataset"),
+        ),
+        File(
+            ("cgo17_sources.csv.gz", "cgo17_sources.csv"),
+            required("text", "benchmark", "src"),
+            key=("benchmark",),
+        ),
+    ),
+    _cgo17,
+)

@@ -1,0 +1,60 @@
+"""The study of Cummins et al. (2017): a table for each protocol, and one of suites."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from crosscast.report.document import Heading, Part, Report, Table
+from crosscast.report.numbers import MARK, Score, named, percent
+from crosscast.studies.cummins2017 import Cummins2017, DeviceResult
+
+_HELD_OUT = {
+    "published": "As published: ten folds of rows at random; other sizes of most kernels are known.",
+    "leave-kernel-out": "Ten folds of kernels with all their sizes; other kernels of the program, and copies "
+    "of the kernel in other programs, are known.",
+    "leave-application-out": "Each program held out with all its kernels, as a new one is: the honest figure.",
+    "leave-suite-out": "Each suite held out with all its programs.",
+}
+_SCORES = (
+    Score("accuracy", "accuracy", partial(percent, digits=1), interval=True),
+    Score("speed-up", "speedup", "{:.3f}".format),
+    Score("regret", "regret", "{:.3f}".format),
+    Score("worst", "worst_regret", "{:.3g}".format),
+)
+
+
+def study_report(study: Cummins2017) -> Report:
+    """Tables of accuracy, speed-up and regret, and the accuracy in each suite."""
+    cases, suites = study.cases, sorted(set(study.cases.suites))
+    parts: list[Part] = [
+        Heading(
+            f"{study.label}: {len(cases):,} rows of {len(set(cases.kernels)):,} kernels of "
+            f"{len(set(cases.applications))} programs of {len(suites)} suites, on {cases.devices[0]} and "
+            f"{cases.devices[1]}; {study.profiled:,} rows with a profile; seed {study.seed}",
+            1,
+        )
+    ]
+    for split in dict.fromkeys(each.split for each in study.results):
+        of_split = [each for each in study.results if each.split == split]
+        parts += ["", Heading(split), _HELD_OUT[split], "", _table(of_split)]
+        best = max((each for each in of_split if not each.baseline), key=lambda each: each.scores.accuracy)
+        if split in ("leave-application-out", "leave-suite-out"):
+            rows = [[suite, percent(share)] for suite, share in best.by_suite.items()]
+            parts += ["", Table(["suite", "accuracy"], rows, f"{best.model} by suite")]
+    return Report(
+        [
+            *parts,
+            "",
+            f"Speed-up: over {study.single}, the best single device. Regret: time over that on the faster device. "
+            "Both are geometric means; worst is the largest regret.",
+            f"In brackets, 95 % of draws of programs; {MARK}: better than the best baseline in 95 % of them.",
+            "Exact definitions: docs/choosing-evaluation.md, CPU or GPU.",
+        ]
+    )
+
+
+def _table(results: list[DeviceResult]) -> Table:
+    columns = {
+        score.heading: lambda each, score=score: score.text(each.scores, each.confidence) for score in _SCORES
+    }
+    return Table.of(results, {"model": lambda each: named(each.model, each.baseline), **columns})
