@@ -12,7 +12,7 @@ _HELD_OUT = {
     "published": "As published: ten folds of rows at random; other sizes of most kernels are known.",
     "leave-kernel-out": "Ten folds of kernels with all their sizes; other kernels of the program, and copies "
     "of the kernel in other programs, are known.",
-    "leave-application-out": "Each program held out with all its kernels, as a new one is: the honest figure.",
+    "leave-application-out": "Each program held out with all its kernels, as a new one is: honest.",
     "leave-suite-out": "Each suite held out with all its programs.",
 }
 _SCORES = (
@@ -45,8 +45,8 @@ def study_report(study: Cummins2017) -> Report:
         [
             *parts,
             "",
-            f"Speed-up: over {study.single}, the best single device. Regret: time over that on the faster device. "
-            "Both are geometric means; worst is the largest regret.",
+            f"Speed-up: over {study.single}, the best single device. Regret: time over that on the faster "
+            "one. Both are geometric means; worst is the largest regret.",
             f"In brackets, 95 % of draws of programs; {MARK}: better than the best baseline in 95 % of them.",
             "Exact definitions: docs/choosing-evaluation.md, CPU or GPU.",
         ]
