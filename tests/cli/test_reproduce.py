@@ -9,6 +9,7 @@ from crosscast.data.dataset import write_dataset
 from support.choices import PROGRAMS, named_surfaces
 from support.commands import Command, Output
 from support.johnston2018 import made_up
+from support.mappings import mapped_dataset
 from support.surfaces import configured_dataset
 from support.vectors import made_counted_dataset
 
@@ -37,6 +38,18 @@ def test_the_model_and_policies_of_bailey_2014(capsys: Output, tmp_path: Path) -
     (machine,) = answer["machines"]
     assert machine["programs"] == list(PROGRAMS)
     assert machine["published_model"]["tree"]
+
+
+def test_the_choice_of_device_of_cummins_2017(capsys: Output, tmp_path: Path) -> None:
+    write_dataset(mapped_dataset(programs=4), tmp_path / "mapped")
+    answer = found(capsys, "cummins2017", str(tmp_path / "mapped"))
+    assert {row["protocol"] for row in answer["results"]} == {
+        *("published", "leave-kernel-out", "leave-application-out", "leave-suite-out")
+    }
+    assert answer["rows"] == 4 * 3 * 4
+    assert main(["reproduce", "cummins2017", str(tmp_path / "mapped"), "--jobs", "1"]) == 0
+    text = capsys.readouterr().out
+    assert "leave-application-out" in text and "grewe-tree (baseline)" in text
 
 
 def test_the_models_and_the_split_of_nichols_2024(capsys: Output, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from crosscast.cli import main
 from crosscast.data import table
 from crosscast.data.dataset import TABLES, read_dataset, validate
 from crosscast.data.schema import Column
-from crosscast.data.sources import IMPORTERS, aiwc, configurations, corun, counted, import_source
+from crosscast.data.sources import IMPORTERS, aiwc, cgo17, configurations, corun, counted, import_source
 from crosscast.data.sources.source import File, Source, facts_of, store
 from crosscast.data.table import notes_of
 from crosscast.errors import EnvironmentFault, InputError
@@ -26,7 +26,7 @@ from support.tables import EXAMPLES, TOPDOWN, write_example, write_rows, write_t
 
 SOURCES: dict[str, Source] = {
     found.name: found
-    for module in (aiwc, configurations, corun, counted)
+    for module in (aiwc, cgo17, configurations, corun, counted)
     for found in vars(module).values()
     if isinstance(found, Source)
 }
@@ -91,6 +91,11 @@ BOUNDS = {
         ">= 1": "grid.x grid.y block.x block.y",
         "> 0": "duration",
     },
+    "cgo17_nvidia.csv": {
+        ">= 0": "comp rational mem localmem coalesced atomic transfer wgsize",
+        "> 0": "runtime_cpu runtime_gpu",
+    },
+    "cgo17_sources.csv": {},
     "gavel_standalone.csv": {">= 1": "gpus", ">= 0": "steps_per_s"},
     "gavel_pairs.csv": {">= 1": "gpus1 gpus2", ">= 0": "steps_per_s1 steps_per_s2"},
     "lucid_single.csv": {

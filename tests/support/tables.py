@@ -305,6 +305,16 @@ BERT = single("BERT", "SQuAD", amp=1, batchsize=64, speed=100.0, gmem=1024.5)
 JOBS = [alone(SMALL, steps=8.0), alone(LARGE, steps=4.0), alone(SMALL, "k80", 2.0), alone(LARGE, "k80", 0.0)]
 """Both jobs on a V100; the large one does not fit on a K80."""
 
+ADD = "__kernel void A(__global float* a, int n) {\n  int i = get_global_id(0);\n  if (i < n) a[i] += 1;\n}\n"
+
+
+def mapped(kernel: str = "npb-3.3-CG-add", dataset: str = "A", **cells: Any) -> Row:
+    """A kernel at a size, as the file of Cummins et al. has it."""
+    counted = {"comp": 2, "rational": 1, "mem": 1, "localmem": 0, "coalesced": 1, "atomic": 0}
+    sizes = {"transfer": 4096, "wgsize": 64, "runtime_cpu": 1.5, "runtime_gpu": 0.5}
+    return {"benchmark": kernel, "dataset": dataset, **counted, **sizes} | cells
+
+
 EXAMPLES: dict[str, dict[str, Rows]] = {
     "powercap": {"dual_cap_altis.csv": [powercap(65), powercap(70)]},
     "multicore_energy": {"loghin.csv": [multicore("amd"), multicore("xu3", "static/all_cores", 4)]},
@@ -312,6 +322,10 @@ EXAMPLES: dict[str, dict[str, Rows]] = {
     "gpu_dvfs": {"gtx1080ti.csv": [gtx1080ti(), gtx1080ti(1700)], "titanx.csv": [titanx(), titanx(633)]},
     "rajaperf": {"rajaperf.csv.gz": [quartz(), quartz(number=2), lassen()]},
     "rodinia9": {"rodinia_9gpu.parquet": [launch(), launch("Titan")]},
+    "cgo17": {
+        "cgo17_nvidia.csv": [mapped(), mapped(dataset="B", transfer=8192)],
+        "cgo17_sources.csv": [{"benchmark": "npb-3.3-CG-add", "src": ADD}],
+    },
     "gavel_pairs": {"gavel_standalone.csv": JOBS, "gavel_pairs.csv": [pair(), pair((SMALL, SMALL))]},
     "lucid": {
         "lucid_single.csv": [RESNET, BERT],

@@ -178,7 +178,11 @@ def _read_csv(path: Path) -> Table:
     from pyarrow import csv
 
     # Empty cells are missing ones, in columns of text too.
-    return csv.read_csv(path, convert_options=csv.ConvertOptions(strings_can_be_null=True))
+    convert = csv.ConvertOptions(strings_can_be_null=True)
+    # A cell may hold a program.
+    return csv.read_csv(
+        path, parse_options=csv.ParseOptions(newlines_in_values=True), convert_options=convert
+    )
 
 
 def _expect_readable(path: Path, column: Column, cells: pa.ChunkedArray) -> None:
