@@ -6,6 +6,7 @@ import pytest
 
 from crosscast.cli import main
 from crosscast.data.dataset import write_dataset
+from crosscast.studies import cummins2017
 from support.choices import PROGRAMS, named_surfaces
 from support.commands import Command, Output
 from support.johnston2018 import made_up
@@ -40,7 +41,10 @@ def test_the_model_and_policies_of_bailey_2014(capsys: Output, tmp_path: Path) -
     assert machine["published_model"]["tree"]
 
 
-def test_the_choice_of_device_of_cummins_2017(capsys: Output, tmp_path: Path) -> None:
+def test_the_choice_of_device_of_cummins_2017(
+    capsys: Output, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cummins2017, "_TREES", 2)
     write_dataset(mapped_dataset(programs=4), tmp_path / "mapped")
     answer = found(capsys, "cummins2017", str(tmp_path / "mapped"))
     assert {row["protocol"] for row in answer["results"]} == {

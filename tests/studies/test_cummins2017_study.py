@@ -17,6 +17,11 @@ every_split = pytest.mark.parametrize("split", SPLITS)
 SMALL = (OneDevice(), Trees("counted-label", "counted", gain=False))
 
 
+@pytest.fixture(autouse=True)
+def few_trees(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(study, "_TREES", 5)
+
+
 @pytest.fixture(scope="module")
 def cases() -> Cases:
     return cases_of(mapped_dataset())
@@ -53,10 +58,7 @@ def test_the_published_split_knows_other_sizes_of_kernels_it_holds_out(cases: Ca
 
 @every_split
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
-def test_times_that_are_held_out_change_no_choice(
-    model: study.Model, split: str, cases: Cases, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(study, "_TREES", 5)
+def test_times_that_are_held_out_change_no_choice(model: study.Model, split: str, cases: Cases) -> None:
     fold = SPLITS[split](cases)[0]
     swapped = cases.time_s.copy()
     swapped[fold.test] = swapped[fold.test][:, ::-1] * 7
