@@ -72,7 +72,7 @@ def test_times_that_are_held_out_change_no_choice(model: study.Model, split: str
 def test_trees_learn_what_decides_on_new_programs(cases: Cases) -> None:
     found = study.reproduce(mapped_dataset(), splits=["leave-application-out"], models=SMALL)
     accuracy = {each.model: each.scores.accuracy for each in found.results}
-    assert accuracy["counted-label"] > 0.85 > accuracy["one-device"] + 0.1
+    assert accuracy["counted-label"] > 0.8 > accuracy["one-device"] + 0.2
 
 
 def test_the_candidate_that_is_right_in_training_rows_is_selected(

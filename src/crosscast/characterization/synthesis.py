@@ -129,7 +129,10 @@ def _argument(parameter: Parameter, shape: Shape, generator: np.random.Generator
 
 
 MOST_ITEMS = 1024
-"""Work-items of a launch that is made up, at most: counts of larger ones would take hours."""
+"""About the most work-items of a launch that is made up, as counts of larger ones take long.
+
+In several dimensions there are as many work-groups in each, which may make it up to two thirds more.
+"""
 
 _ELEMENTS = 1 << 16
 _NUMBERS = (32, 8, 2, 1)
@@ -163,7 +166,7 @@ def profiles_of(
     """Cells of the table of profiles for each launch (`Known`), or why there are none.
 
     A launch has the work-items of its work-group, and as many work-groups as its buffers have elements for,
-    up to `MOST_ITEMS` work-items. Whole numbers are 32, or smaller where the kernel leaves its memory
+    up to about `MOST_ITEMS` work-items. Whole numbers are 32, or smaller where the kernel leaves its memory
     otherwise. `keep` is a file for finished ones, so that a later call goes on where this one was cut off;
     `watch` is told how many are left, and what it returns is called after each.
     """

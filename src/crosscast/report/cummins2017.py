@@ -10,7 +10,7 @@ from crosscast.studies.cummins2017 import Cummins2017, DeviceResult
 
 _HELD_OUT = {
     "published": "As published: ten folds of rows at random; other sizes of most kernels are known.",
-    "leave-kernel-out": "Ten folds of kernels, each with all its sizes; other kernels of its program are known.",
+    "leave-kernel-out": "Ten folds of kernels, each with all its sizes; others of its program are known.",
     "leave-application-out": "Ten folds of programs, each with all its kernels: the honest figure.",
     "leave-suite-out": "Each suite held out with all its programs.",
 }
