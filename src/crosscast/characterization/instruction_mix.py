@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from crosscast.characterization.instrumentation.block_costs import CLASSES
+from crosscast.characterization.engine.counts import CLASSES
 from crosscast.profile import Profile
 
 __all__ = ["CLASSES", "instruction_mix"]

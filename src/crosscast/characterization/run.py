@@ -14,7 +14,6 @@ import numpy as np
 
 from crosscast import environment
 from crosscast.characterization import frontend
-from crosscast.characterization.aiwc_compat import Row, published_metrics
 from crosscast.characterization.cuda.adapt import adapt_kernel
 from crosscast.characterization.cuda.compiler import wave_size
 from crosscast.characterization.engine import runtime_objects
@@ -33,7 +32,7 @@ from crosscast.characterization.frontend import Frontend
 from crosscast.characterization.instrumentation import inline
 from crosscast.characterization.instrumentation.instrument import instrument
 from crosscast.characterization.instrumentation.instrumented import Instrumented, Switches
-from crosscast.characterization.metrics import compute_metrics
+from crosscast.characterization.metrics import Row, compute_metrics, published_metrics
 from crosscast.characterization.options import Options, Progress
 from crosscast.errors import KernelFault, LaunchError
 from crosscast.kernel import Argument, Kernel, Launch, Parameter, Program

@@ -104,7 +104,7 @@ class Trace(Tabular):
         InputError
             If a file cannot be written.
         """
-        from crosscast.characterization.launchfiles.writing import write_launch
+        from crosscast.characterization.launchfiles.launchfile import write_launch
 
         target = made(folder)
         paths = []

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 import crosscast
-from crosscast.characterization.launchfiles.writing import write_launch
+from crosscast.characterization.launchfiles.launchfile import write_launch
 from crosscast.errors import InputError
 from crosscast.kernel import Image, Kernel, Launch, Local, Sampler
 

@@ -16,9 +16,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from crosscast.characterization.builtins.declarations import SCALARS
 from crosscast.characterization.builtins.images import pack_descriptor, sampler_bits
 from crosscast.characterization.instrumentation import context
-from crosscast.characterization.scalars import SCALARS
 from crosscast.errors import EnvironmentFault, LaunchError
 from crosscast.kernel import Argument, Image, Launch, Local, Parameter, Sampler
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from crosscast.characterization.instrumentation.block_costs import Tally
 from crosscast.characterization.instrumentation.context import CONSTANTS
-from crosscast.characterization.instrumentation.instrumented import Instrumented
+
+if TYPE_CHECKING:
+    from crosscast.characterization.instrumentation.instrumented import Instrumented
 
 ADDRESS_LEVELS = CONSTANTS["LEVELS"]
 """Addresses are told apart with 0 to 10 of their lowest bits skipped."""
@@ -23,6 +25,12 @@ _COUNTERS, _TOTALS, _PIECES, _HISTORIES, _DYNAMIC, _UNIQUE = (
 _SEQUENCES = CONSTANTS["TABLE"]
 """Sequences of up to 17 outcomes behind a leading 1."""
 _SPACES = ("global", "constant", "local")
+
+CLASSES = ("sse", "alu", "mem", "fp", "stack", "string", "shift", "control")
+"""Classes of the instruction mix, in the order of Table 4 of Moolchandani et al. 2022."""
+
+OTHER = "other"
+"""What is none of them: a phi, or a change of type that costs nothing."""
 
 Histogram = dict[int, int]
 
@@ -48,6 +56,54 @@ class History(Mapping[int, int]):
     def __len__(self) -> int:
         """Number of sequences that occurred."""
         return len(self.sequences)
+
+
+Key = TypeVar("Key")
+
+
+@dataclass
+class Tally:
+    """Instructions, accesses and barriers, by kind."""
+
+    # Executed instructions by opcode, by width of the result, and by class of the instruction mix
+    opcodes: Counter[str] = field(default_factory=Counter)
+    widths: Counter[int] = field(default_factory=Counter)
+    classes: Counter[str] = field(default_factory=Counter)
+    # Read events, write events, and load and store instructions, by address space
+    reads: Counter[str] = field(default_factory=Counter)
+    writes: Counter[str] = field(default_factory=Counter)
+    plain: Counter[str] = field(default_factory=Counter)
+    # Floating-point operations by precision, elements of mathematical functions, and bytes by address space
+    work: Counter[str] = field(default_factory=Counter)
+    private: int = 0  # Load and store instructions to private memory
+    barriers: int = 0  # Barriers hit
+
+    @property
+    def instructions(self) -> int:
+        """Executed instructions."""
+        return sum(self.opcodes.values())
+
+    @property
+    def accesses(self) -> int:
+        """Read and write events."""
+        return sum(self.reads.values()) + sum(self.writes.values())
+
+    def add_times(self, other: Tally, times: int) -> None:
+        """Add another tally, so many times."""
+        _add_counters(self.opcodes, other.opcodes, times)
+        _add_counters(self.widths, other.widths, times)
+        _add_counters(self.classes, other.classes, times)
+        _add_counters(self.reads, other.reads, times)
+        _add_counters(self.writes, other.writes, times)
+        _add_counters(self.plain, other.plain, times)
+        _add_counters(self.work, other.work, times)
+        self.private += other.private * times
+        self.barriers += other.barriers * times
+
+
+def _add_counters(total: Counter[Key], own: Counter[Key], times: int) -> None:
+    for key, n in own.items():
+        total[key] += n * times
 
 
 @dataclass

@@ -11,6 +11,7 @@ each with its length. All numbers have 8 bytes.
 
 from __future__ import annotations
 
+import ctypes
 import math
 import re
 import struct
@@ -29,8 +30,8 @@ _LENGTH_BITS = {"hh": 8, "h": 16, "hl": 32}
 _FLOATS = {"half": "<e", "float": "<f", "double": "<d"}
 _VECTOR_TYPE = re.compile(r"<(\d+) x (.+)>")
 _INTEGER_TYPE = re.compile(r"i(\d+)")
-_FRACTION_DIGITS = 13
-"""Hexadecimal digits of a double's fraction."""
+_LONGEST_NUMBER = 2 * _LONGEST_FIELD
+_C = ctypes.CDLL(None)
 
 
 @dataclass(frozen=True)
@@ -176,51 +177,14 @@ def _integer(field: _Field, number: int, bits: int) -> str:
 
 
 def _floating(field: _Field, number: Number) -> str:
-    """``f e g a`` of a number."""
-    value = _as_float(number)
+    """``f e g a`` of a number, as the C library writes it."""
     conversion = field.conversion if field.conversion in "fFeEgGaA" else "f"
-    prefix = field.sign(math.copysign(1, value) < 0)
-    if not math.isfinite(value):
-        word = "nan" if math.isnan(value) else "inf"
-        return field.pad(prefix, word.upper() if conversion.isupper() else word, zeros=False)
-    alternate = "#" if "#" in field.flags else ""
-    if conversion in "aA":
-        digits = _hexadecimal(abs(value), field.precision, bool(alternate))
-        prefix += "0x"
-        if conversion == "A":
-            prefix, digits = prefix.upper(), digits.upper()
-    else:
-        precision = 6 if field.precision is None else field.precision
-        digits = f"%{alternate}.{precision}{conversion}" % abs(value)
-    return field.pad(prefix, digits, zeros=True)
-
-
-def _hexadecimal(value: float, precision: int | None, point: bool) -> str:
-    """``h.hhhp±d`` of a finite number that is not negative, rounded half to even."""
-    bits = int.from_bytes(struct.pack("<d", value), "little")
-    exponent, significand = bits >> 52, bits & ((1 << 52) - 1)
-    if exponent:
-        significand |= 1 << 52
-    power = 0 if value == 0 else max(exponent, 1) - 1023
-    if precision is None:
-        digits = f"{significand & ((1 << 52) - 1):013x}".rstrip("0")
-        lead = significand >> 52
-    else:
-        kept = min(precision, _FRACTION_DIGITS)
-        scaled = _round_half_even(significand, 4 * (_FRACTION_DIGITS - kept))
-        lead = scaled >> (4 * kept)
-        digits = f"{scaled & ((1 << (4 * kept)) - 1):0{kept}x}" if kept else ""
-        digits = digits.ljust(precision, "0")
-    return f"{lead}{'.' if digits or point else ''}{digits}p{power:+d}"
-
-
-def _round_half_even(number: int, shift: int) -> int:
-    """`number` / 2^`shift`, to the nearest integer."""
-    quotient, remainder = number >> shift, number & ((1 << shift) - 1)
-    half = (1 << shift) >> 1
-    if shift and (remainder > half or (remainder == half and quotient & 1)):
-        quotient += 1
-    return quotient
+    precision = "" if field.precision is None else f".{field.precision}"
+    width = field.width or ""
+    text = ctypes.create_string_buffer(_LONGEST_NUMBER)
+    layout = f"%{field.flags}{width}{precision}{conversion}".encode()
+    _C.snprintf(text, ctypes.c_size_t(len(text)), layout, ctypes.c_double(_as_float(number)))
+    return text.value.decode()
 
 
 def _pad_bytes(field: _Field, characters: bytes) -> bytes:

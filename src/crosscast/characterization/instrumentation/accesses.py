@@ -9,9 +9,8 @@ from typing import Literal
 
 from crosscast.characterization import ir
 from crosscast.characterization.builtins import library
-from crosscast.characterization.builtins.declarations import Access, parse
+from crosscast.characterization.builtins.declarations import SCALARS, Access, parse
 from crosscast.characterization.instrumentation.inline import Call, parse_call
-from crosscast.characterization.scalars import SCALARS
 
 _ALIGN = re.compile(r"\balign (\d+)")
 _TRANSFERS = re.compile(r"llvm\.(memcpy|memmove|memset)\.")

@@ -1,6 +1,4 @@
-"""The class of an instruction in the mix of paper 004, which counted the instructions of a CPU.
-
-What one execution of each basic block costs.
+"""What one execution of each basic block costs, and the class of each instruction in the instruction mix.
 
 Instructions and accesses are not counted as they are executed: a block costs the same every time,
 so that costs are multiplied by executions afterwards. Executions follow from the few counted edges.
@@ -9,12 +7,11 @@ so that costs are multiplied by executions afterwards. Executions follow from th
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from crosscast.characterization import ir
+from crosscast.characterization.engine.counts import OTHER, Tally
 from crosscast.characterization.instrumentation.accesses import (
     MemoryAccess,
     PointerClass,
@@ -23,12 +20,6 @@ from crosscast.characterization.instrumentation.accesses import (
 )
 from crosscast.characterization.instrumentation.inline import parse_call
 from crosscast.characterization.instrumentation.regions import Segment
-
-CLASSES = ("sse", "alu", "mem", "fp", "stack", "string", "shift", "control")
-"""The classes, in the order of Table 4."""
-
-OTHER = "other"
-"""What is none of them: a phi, or a change of type that costs nothing."""
 
 _OPCODES = {
     "mem": "load store atomicrmw cmpxchg fence",
@@ -90,54 +81,6 @@ def work_of(instruction: ir.Instruction) -> dict[str, int]:
     if _FUSED.match(parse_call(instruction).name):
         return {f"flops_{_PRECISIONS[reals[1]]}": 2 * instruction.width}
     return {"function_elements": instruction.width}
-
-
-Key = TypeVar("Key")
-
-
-@dataclass
-class Tally:
-    """Instructions, accesses and barriers, by kind."""
-
-    # Executed instructions by opcode, by width of the result, and by class of the instruction mix
-    opcodes: Counter[str] = field(default_factory=Counter)
-    widths: Counter[int] = field(default_factory=Counter)
-    classes: Counter[str] = field(default_factory=Counter)
-    # Read events, write events, and load and store instructions, by address space
-    reads: Counter[str] = field(default_factory=Counter)
-    writes: Counter[str] = field(default_factory=Counter)
-    plain: Counter[str] = field(default_factory=Counter)
-    # Floating-point operations by precision, elements of mathematical functions, and bytes by address space
-    work: Counter[str] = field(default_factory=Counter)
-    private: int = 0  # Load and store instructions to private memory
-    barriers: int = 0  # Barriers hit
-
-    @property
-    def instructions(self) -> int:
-        """Executed instructions."""
-        return sum(self.opcodes.values())
-
-    @property
-    def accesses(self) -> int:
-        """Read and write events."""
-        return sum(self.reads.values()) + sum(self.writes.values())
-
-    def add_times(self, other: Tally, times: int) -> None:
-        """Add another tally, so many times."""
-        _add_counters(self.opcodes, other.opcodes, times)
-        _add_counters(self.widths, other.widths, times)
-        _add_counters(self.classes, other.classes, times)
-        _add_counters(self.reads, other.reads, times)
-        _add_counters(self.writes, other.writes, times)
-        _add_counters(self.plain, other.plain, times)
-        _add_counters(self.work, other.work, times)
-        self.private += other.private * times
-        self.barriers += other.barriers * times
-
-
-def _add_counters(total: Counter[Key], own: Counter[Key], times: int) -> None:
-    for key, n in own.items():
-        total[key] += n * times
 
 
 @dataclass

@@ -13,8 +13,8 @@ from typing import Any, Literal, cast
 import numpy as np
 import numpy.typing as npt
 
+from crosscast.characterization.builtins.declarations import SCALARS
 from crosscast.characterization.engine.arguments import shared_empty
-from crosscast.characterization.scalars import SCALARS
 from crosscast.errors import InputError, LaunchError
 from crosscast.fields import Fields
 from crosscast.kernel import Argument, Image, Local, Parameter, Program, Sampler

@@ -48,54 +48,16 @@ class NumberReader:
     hexadecimal: bool = False  # Integers are hexadecimal, with or without `0x`
 
     def match(self, text: str, start: int) -> tuple[int | float, int] | str:
-        """Read the number at `start`."""
-        if self.dtype.kind == "f":
-            return self._match_real(text, start)
-        return self._match_integer(text, start)
-
-    def many(self, line: str) -> npt.NDArray[Any] | None:
-        """Read a whole line of nothing but plain, fitting numbers at once; ``None`` if it has more."""
-        if self.dtype.kind == "f":
-            return self._many_reals(line)
-        if self.hexadecimal or _PLAIN_INTEGERS.fullmatch(line) is None:
-            return None
-        try:
-            numbers = [int(token) for token in line.split()]
-        except ValueError:
-            return None
-        least, greatest = limits(self.dtype)
-        if numbers and not least <= min(numbers) <= max(numbers) <= greatest:
-            return None
-        return np.array(numbers, dtype=self.dtype)
-
-    def _many_reals(self, line: str) -> npt.NDArray[Any] | None:
-        if _PLAIN_REALS.fullmatch(line) is None:
-            return None
-        try:
-            numbers = np.array([float(token) for token in line.split()])
-        except ValueError:
-            return None
-        if numbers.size and not np.abs(numbers).max() <= limits(self.dtype)[1]:
-            return None
-        return numbers.astype(self.dtype)
-
-    def _match_real(self, text: str, start: int) -> tuple[float, int] | str:
-        found = _REAL.match(text, start)
+        """Read the number at `start`: it and where it ends, or what is wrong."""
+        real, (least, greatest) = self.dtype.kind == "f", limits(self.dtype)
+        found = (_REAL if real else _HEXADECIMAL if self.hexadecimal else _DECIMAL).match(text, start)
         # C++ takes the `e` of `1e` as the start of an exponent, and fails for want of digits.
-        if found is None or _DANGLING_EXPONENT.match(text, found.end()):
+        dangles = _DANGLING_EXPONENT.match(text, found.end()) if found and real else None
+        if not real and self.hexadecimal:
+            dangles = _DANGLING_PREFIX.match(text, start)
+        if found is None or dangles:
             return f"Failed to parse {_token(text, start)!r} as {self._name}"
-        value = float(found[0])
-        if not abs(value) <= limits(self.dtype)[1]:
-            return f"Number out of range for {self._name}: {_token(text, start)!r}"
-        return value, found.end()
-
-    def _match_integer(self, text: str, start: int) -> tuple[int, int] | str:
-        pattern = _HEXADECIMAL if self.hexadecimal else _DECIMAL
-        found = pattern.match(text, start)
-        if found is None or (self.hexadecimal and _DANGLING_PREFIX.match(text, start)):
-            return f"Failed to parse {_token(text, start)!r} as {self._name}"
-        value = int(found[0], 16 if self.hexadecimal else 10)
-        least, greatest = limits(self.dtype)
+        value = float(found[0]) if real else int(found[0], 16 if self.hexadecimal else 10)
         if self.dtype.itemsize == 1 and not least <= value <= greatest:
             return f"Invalid char value {_token(text, start)!r}, expected {least} to {greatest}"
         if self.dtype.kind == "u" and -greatest <= value < 0:
@@ -103,6 +65,19 @@ class NumberReader:
         if not least <= value <= greatest:
             return f"Number out of range for {self._name}: {_token(text, start)!r}"
         return value, found.end()
+
+    def many(self, line: str) -> npt.NDArray[Any] | None:
+        """Read a whole line of nothing but plain, fitting numbers at once; ``None`` if it has more."""
+        real, (least, greatest) = self.dtype.kind == "f", limits(self.dtype)
+        if not (_PLAIN_REALS if real else _PLAIN_INTEGERS).fullmatch(line) or (self.hexadecimal and not real):
+            return None
+        try:
+            numbers = [float(token) if real else int(token) for token in line.split()]
+        except ValueError:
+            return None
+        if numbers and not least <= min(numbers) <= max(numbers) <= greatest:
+            return None
+        return np.array(numbers, dtype=self.dtype)
 
     @property
     def _name(self) -> str:
