@@ -730,3 +730,16 @@ def test_constructs_that_are_left_out_are_refused_by_line(what: str, line: int, 
     args = [None, ints(4)] if what == "pipe" else [ints(4)]
     with pytest.raises(UnsupportedError, match=rf"line {line}: .*{what}"):
         launch(source, 1, 1, *args, standard="2.0")
+
+
+@pytest.mark.parametrize("name", ["r", "x0", "wi0", "row0", "ok", "loopx0", "c0"])
+def test_arguments_may_have_any_name(name: str) -> None:
+    source = f"""kernel void k(global float *o, global const float *{name}, int n) {{
+      size_t i = get_global_id(0);
+      float sum = 0;
+      for (int j = 0; j < n; j++) sum += {name}[i * n + j];
+      o[i] = sum;
+    }}"""
+    a, out = np.arange(64, dtype=np.float32), zeros(8, np.float32)
+    launch(source, 8, 4, out, a, np.int32(8))
+    np.testing.assert_array_equal(out, a.reshape(8, 8).sum(axis=1))

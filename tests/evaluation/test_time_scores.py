@@ -17,8 +17,9 @@ from sklearn.metrics import mean_absolute_error, mean_absolute_percentage_error,
 from crosscast.arrays import Reals
 from crosscast.data.dataset import bundled_dataset
 from crosscast.evaluation.time import always_the_same, effect_of, noise_floor
-from crosscast.evaluation.time_scores import Outcome, Scores, scores
+from crosscast.evaluation.time_scores import Outcome, Scores, of_applications, scores
 from crosscast.prediction.time.data import Grid, ProfileBatch, Toolchain, grid_of
+from crosscast.profile import METRICS
 from support.grids import NAMES, lawful_grid
 from support.models import make_grid
 
@@ -58,6 +59,31 @@ def test_errors_by_hand() -> None:
     assert found.median_ape_by_application == pytest.approx((2 + 0.25) / 2)
     assert found.mape == pytest.approx((1 + 3 + 0 + 0.5) / 4)
     assert found.mape_by_application == pytest.approx((2 + 0.25) / 2)
+
+
+def test_applications_are_all_their_kernels_as_often_as_they_are_launched() -> None:
+    launches = np.array([3, 1, 2, 5])
+    profiles = ProfileBatch(tuple("aabb"), tuple("klkm"), tuple("sstt"), np.ones((4, len(METRICS))), launches)
+    measured = np.log([[1.0, 2.0], [5.0, 4.0], [1.0, 1.0], [1.0, np.nan]])
+    centre = np.log([[2.0, 1.0], [6.0, 7.0], [1.0, 1.0], [3.0, 1.0]])
+    outcome = outcome_of(measured, centre, "aabb", half=0.5)
+    found = of_applications(outcome, profiles)
+    assert found.application == ("a", "b")
+    assert np.exp(found.measured) == pytest.approx(np.array([[8.0, 10.0], [7.0, np.nan]]), nan_ok=True)
+    assert np.exp(found.centre) == pytest.approx(np.array([[12.0, 10.0], [17.0, 7.0]]))
+    # Without a correlation, errors are the same for all kernels.
+    assert found.high - found.centre == pytest.approx(0.5)
+    assert scores([found], LEVEL).median_ape == pytest.approx(0.5)
+    loose = replace(outcome, correlation=np.zeros((4, 2)))
+    shares = np.array([6.0, 6.0]) / 12
+    half = 0.5 * math.sqrt(float(shares @ shares))
+    assert (of_applications(loose, profiles).high - found.centre)[0, 0] == pytest.approx(half)
+    # An application of which a kernel was not asked about does not count, nor a time that was told.
+    part = replace(outcome, **{name: getattr(outcome, name)[1:] for name in ("measured", "centre", "rows")})
+    part = replace(part, **{name: getattr(outcome, name)[1:] for name in ("low", "high", "scored", "known")})
+    assert of_applications(replace(part, application=tuple("abb")), profiles).application == ("b",)
+    told = np.array([[True, False]] * 4)
+    assert not of_applications(replace(outcome, known=told, scored=~told), profiles).counted[:, 0].any()
 
 
 def test_choices_by_hand() -> None:

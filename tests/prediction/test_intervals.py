@@ -11,9 +11,11 @@ from crosscast.arrays import Integers
 from crosscast.prediction.intervals import (
     Residuals,
     cautious_quantiles,
+    correlation_within,
     group_reach,
     group_weights,
     most_level,
+    summed,
 )
 
 GROUPED = st.lists(st.integers(0, 5), min_size=1, max_size=40).map(
@@ -91,3 +93,38 @@ def test_no_limit_is_below_the_least_measured_value_or_above_the_prediction() ->
     assert low[1] == pytest.approx(1.0)
     assert 1.0 < low[2] < 4.0
     assert high == pytest.approx(asked * np.exp(residuals.reach(0.9, np.log(asked))))
+
+
+def test_limits_of_a_sum_by_hand() -> None:
+    # Shares are 3/4 and 1/4; each interval reaches by a factor of e.
+    weights, centre = np.array([3.0, 1.0]), np.zeros((2, 1))
+    reach = {
+        within: float(summed(weights, centre, centre - 1, centre + 2, within)[2][0]) for within in (0, 1)
+    }
+    assert reach[1] == pytest.approx(np.log(4) + 2)
+    assert reach[0] == pytest.approx(np.log(4) + 2 * np.sqrt(0.75**2 + 0.25**2))
+    total, low, _ = summed(weights, centre, centre - 1, centre + 2, 0.5)
+    assert total[0] == pytest.approx(np.log(4))
+    assert low[0] == pytest.approx(np.log(4) - np.sqrt((1 + 0.75**2 + 0.25**2) / 2))
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.5, 1.0])
+def test_sums_are_within_their_limits_as_often_as_kernels_are(correlation: float) -> None:
+    rng = np.random.default_rng(3)
+    groups, kernels, sd = 4000, 6, 0.4
+    shared, own = rng.normal(0, sd, groups), rng.normal(0, sd, (kernels, groups))
+    errors = np.sqrt(correlation) * shared + np.sqrt(1 - correlation) * own
+    centre = np.broadcast_to(rng.normal(0, 1, (kernels, 1)), errors.shape)
+    weights = np.arange(1.0, kernels + 1)
+    _, low, high = summed(weights, centre, centre - 1.645 * sd, centre + 1.645 * sd, correlation)
+    truth = np.log(weights @ np.exp(centre + errors))
+    assert np.mean((low <= truth) & (truth <= high)) == pytest.approx(0.9, abs=0.015)
+    # A group a column: each has kernels of its own.
+    of_groups = errors.T.reshape(-1, 1)
+    found = correlation_within(of_groups, np.repeat(np.arange(groups), kernels))
+    assert found == pytest.approx(correlation, abs=0.03)
+
+
+def test_errors_that_tell_nothing_of_each_other_are_taken_to_hang_together() -> None:
+    alone = np.array([[0.3], [np.nan], [-0.2]])
+    assert correlation_within(alone, np.array([0, 0, 1])) == 1.0

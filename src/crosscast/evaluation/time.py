@@ -38,6 +38,7 @@ from crosscast.evaluation.time_scores import (
     Outcome,
     Scores,
     Tally,
+    of_applications,
     score_values,
     tally_of,
     weighted_scores,
@@ -165,7 +166,8 @@ class _Task:
     """One fit to one side of a fold, and forecasts of the other side for several sets of known times.
 
     An answer has the logarithms of ``centre``, ``low`` and ``high`` in seconds, of shape ``(s, n, d)`` for
-    ``s`` sets of known times, ``n`` kernels and all ``d`` devices of the grid.
+    ``s`` sets of known times, ``n`` kernels and all ``d`` devices of the grid; and the ``correlation`` of
+    errors of an application's kernels, of shape ``(d,)``.
     """
 
     model: Model
@@ -205,9 +207,10 @@ class _Task:
 
     def sound(self, data: Grid, ask: int, arrays: Arrays) -> bool:
         shape = (len(self.knowns[ask]), len(self.fold.kernels.test), len(data.devices))
-        return set(arrays) == {"centre", "low", "high"} and all(
-            array.shape == shape and array.dtype == np.float64 and not np.isnan(array).any()
-            for array in arrays.values()
+        shapes = dict.fromkeys(("centre", "low", "high"), shape) | {"correlation": shape[2:]}
+        return set(arrays) == set(shapes) and all(
+            array.shape == shapes[name] and array.dtype == np.float64 and not np.isnan(array).any()
+            for name, array in arrays.items()
         )
 
     def _answer(self, grid: Grid, predictor: Predictor, known: Flags) -> Arrays:
@@ -230,7 +233,8 @@ class _Task:
                 expected = f"times above 0 s of shape {(len(rows), d)} as {name}"
                 raise CrosscastError(f"model {self.label}: expected {expected}, found {found}")
         with np.errstate(divide="ignore"):
-            return {name: np.log(each).reshape(sets, -1, d) for name, each in arrays.items()}
+            logs = {name: np.log(each).reshape(sets, -1, d) for name, each in arrays.items()}
+        return {**logs, "correlation": np.full(d, 1.0) * forecast.correlation}
 
 
 def _outcome(
@@ -254,10 +258,11 @@ def _outcome(
             # A kernel that lacks one of a few probes was not asked as the others were.
             asked &= finite[:, told].all(axis=1)
         forecast = [answers[ask][each][place] for each in ("centre", "low", "high")]
-        arrays = (measured, *forecast, scored & ~known, known, fold.kernels.test)
+        within = np.broadcast_to(answers[ask]["correlation"], measured.shape)
+        arrays = (measured, *forecast, scored & ~known, known, fold.kernels.test, within)
         parts.append([array[asked] for array in arrays])
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
-    applications = tuple(grid.profiles.application[row] for row in columns[-1].tolist())
+    applications = tuple(grid.profiles.application[row] for row in columns[-2].tolist())
     return Outcome(applications, *columns)
 
 
@@ -299,6 +304,12 @@ class Result:
         """The same with the cells of one device alone counted, by its number."""
         return replace(self, outcomes=tuple(outcome.on(device) for outcome in self.outcomes))
 
+    def of_applications(self, grid: Grid) -> Result:
+        """The same of whole applications at a size, instead of kernels."""
+        return replace(
+            self, outcomes=tuple(of_applications(outcome, grid.profiles) for outcome in self.outcomes)
+        )
+
     def to_dict(self, devices: Sequence[Device]) -> dict[str, Any]:
         """Scores, also within applications and on devices alone; devices have none of choices."""
         of_choices = ("top1", "slowdown", "within", "kendall")
@@ -336,6 +347,19 @@ class TimeEvaluation(Tabular):
     @cached_property
     def confidences(self) -> tuple[Confidence, ...]:
         """For each result, how far its scores would move with other applications (a bootstrap over these)."""
+        return self._confidences(self.results)
+
+    @cached_property
+    def totals(self) -> tuple[Result, ...]:
+        """For each result, how whole applications are forecast: kernels as often as they are launched."""
+        return tuple(each.of_applications(self.grid) for each in self.results)
+
+    @cached_property
+    def total_confidences(self) -> tuple[Confidence, ...]:
+        """For each of `totals`, how far its scores would move with other applications."""
+        return self._confidences(self.totals)
+
+    def _confidences(self, results: Sequence[Result]) -> tuple[Confidence, ...]:
         scored = [
             Scored(
                 each.model,
@@ -344,7 +368,7 @@ class TimeEvaluation(Tabular):
                 partial(score_values, each.tallies),
                 each.probes,
             )
-            for each in self.results
+            for each in results
         ]
         return confidences(scored, len(self.grid.applications), BETTER, self.seed)
 
@@ -391,6 +415,10 @@ class TimeEvaluation(Tabular):
             "results": [
                 result.to_dict(self.grid.devices) | confidence.to_dict()
                 for result, confidence in zip(self.results, self.confidences, strict=True)
+            ],
+            "whole_applications": [
+                {"model": total.model, "probes": total.probes, **asdict(total.scores), **confidence.to_dict()}
+                for total, confidence in zip(self.totals, self.total_confidences, strict=True)
             ],
             "noise_floor": self.noise.to_dict(self.grid.devices),
             "always_the_same": None if always is None else {"device": device, **always.to_dict(())},

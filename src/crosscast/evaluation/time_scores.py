@@ -9,6 +9,8 @@ import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.evaluation.resampling import Grouped, average, least
+from crosscast.prediction.intervals import summed
+from crosscast.prediction.time.data import ProfileBatch
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +28,8 @@ class Outcome:
     scored: Flags  # Cells whose errors count: those held out
     known: Flags  # Cells whose measured times the model was told
     rows: Integers  # `(n,)` Number of each kernel in its grid
+    # `(n, d)` Of the errors of the kernels of an application on a device; `None` for 1
+    correlation: Reals | None = None
 
     @property
     def counted(self) -> Flags:
@@ -38,6 +42,34 @@ class Outcome:
         scored = np.zeros_like(self.scored)
         scored[:, device] = self.scored[:, device]
         return replace(self, scored=scored)
+
+
+def of_applications(outcome: Outcome, profiles: ProfileBatch) -> Outcome:
+    """Forecasts of applications at a size: of all kernels, as often as they are launched.
+
+    Profiles are those of the grid. An application counts on a device where each of its kernels was measured
+    and none was told, and only if it was asked about each.
+    """
+    runs = profiles.groups("run")
+    asked = runs[outcome.rows]
+    whole = [run for run in np.unique(asked) if (asked == run).sum() == (runs == run).sum()]
+    told = np.where(outcome.known | outcome.counted, outcome.measured, np.nan)
+    columns: list[list[Reals]] = []
+    for run in whole:
+        own = asked == run
+        weights = profiles.invocations[outcome.rows[own]]
+        limits = [each[own] for each in (outcome.centre, outcome.low, outcome.high)]
+        within = 1.0 if outcome.correlation is None else outcome.correlation[own].mean(axis=0)
+        measured = summed(weights, told[own], told[own], told[own], 1.0)[0]
+        columns.append([measured, *summed(weights, *limits, within)])
+    places = [int(np.flatnonzero(asked == run)[0]) for run in whole]
+    known, scored = (
+        np.array([each[asked == run].all(axis=0) for run in whole], dtype=np.bool_).reshape(-1, told.shape[1])
+        for each in (outcome.known, outcome.scored)
+    )
+    arrays = np.array(columns).reshape(-1, 4, told.shape[1]).swapaxes(0, 1)
+    names = tuple(outcome.application[place] for place in places)
+    return Outcome(names, *arrays, scored, known, outcome.rows[places])
 
 
 def pair_order(times: Reals) -> Reals:

@@ -70,6 +70,65 @@ def cautious_quantiles(by_group: Sequence[Reals], levels: Reals) -> Reals:
     return quantiles
 
 
+def summed(
+    weights: Reals, centre: Reals, low: Reals, high: Reals, correlation: ArrayLike
+) -> tuple[Reals, Reals, Reals]:
+    """Add quantities that are predicted as logarithms, and their limits.
+
+    Errors are propagated to first order: each counts by its share of the sum, and any two hang together by a
+    correlation (Joint Committee for Guides in Metrology 2008, "Guide to the expression of uncertainty in
+    measurement", equation 16, for errors of logarithms).
+
+    Parameters
+    ----------
+    weights
+        How often each of ``n`` quantities is there, of shape ``(n,)``.
+    centre, low, high
+        Logarithms of the quantities and their limits, of shape ``(n, d)``.
+    correlation
+        Of any two errors of a column, of shape ``(d,)`` or one for all: 0 to 1.
+
+    Returns
+    -------
+    tuple of arrays
+        Logarithms ``(d,)`` of the sums and their limits.
+    """
+    parts = np.log(weights)[:, None] + centre
+    most = parts.max(axis=0)
+    # A sum beyond all numbers has no shares.
+    with np.errstate(invalid="ignore"):
+        total = most + np.log(np.exp(parts - most).sum(axis=0))
+        shares = np.exp(parts - total)
+        reaches = []
+        for far in (centre - low, high - centre):
+            squares = correlation * (shares * far).sum(axis=0) ** 2
+            squares += (1 - np.asarray(correlation)) * ((shares * far) ** 2).sum(axis=0)
+            reaches.append(np.sqrt(squares))
+        return total, total - reaches[0], total + reaches[1]
+
+
+def correlation_within(errors: Reals, groups: Integers) -> float:
+    """How far errors of one group hang together: mean product of two over the mean square, from 0 to 1.
+
+    The intraclass correlation (Fisher 1925, "Statistical Methods for Research Workers", section 38) about
+    zero; each group with several weighs the same, by its number of shape ``(n,)``. Errors ``(n, d)`` of a
+    column belong together, and are not a number where not known. 1, the most cautious, if no group tells.
+    """
+    products, squares = [], []
+    for number in np.unique(groups):
+        own = errors[groups == number]
+        known = np.isfinite(own)
+        counts, own = known.sum(axis=0), np.where(known, own, 0.0)
+        several = counts > 1
+        if several.any():
+            square = (own**2).sum(axis=0)[several]
+            pairs = (counts * (counts - 1))[several]
+            products.append(float(np.mean((own.sum(axis=0)[several] ** 2 - square) / pairs)))
+            squares.append(float(np.mean(square / counts[several])))
+    total = sum(squares)
+    return float(np.clip(sum(products) / total, 0.0, 1.0)) if total > 0 else 1.0
+
+
 LEVELS = np.linspace(0, 1, 201)
 """Probabilities at which quantiles are kept; between them they are interpolated."""
 

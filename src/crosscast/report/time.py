@@ -61,6 +61,15 @@ _TABLES = {
         Score("interval score", "interval_score", _TWO),
     ),
 }
+_TOTALS = (
+    Score("median APE", "median_ape", percent, interval=True),
+    Score("by application", "median_ape_by_application", percent),
+    Score("RMSE of ln t", "rmse_log", _TWO),
+    Score("slowdown", "slowdown_mean", factor),
+    Score("coverage", "coverage", percent),
+    Score("worst", "coverage_worst_application", percent),
+    Score("width", "width", factor),
+)
 _OF_APPLICATION = (
     Score("RMSE", "rmse_log", _TWO),
     Score("med. APE", "median_ape", percent),
@@ -84,7 +93,10 @@ def evaluation_parts(study: TimeEvaluation) -> list[Part]:
     for probes in dict.fromkeys(result.probes for result in study.results):
         parts.append(Heading(_known_times(study, probes), 3))
         for title, scores in _TABLES.items():
-            parts += ["", _scores_table(study, probes, title, scores)]
+            parts += ["", _scores_table(study, _of_probes(study, probes), probes, title, scores)]
+        totals = _of_probes(study, probes, of_applications=True)
+        if any(result.scores.median_ape is not None for result, _ in totals):
+            parts += ["", _scores_table(study, totals, None, "whole applications", _TOTALS)]
         best = study.best(probes)
         if best is not None:
             parts.append(_by_application(best))
@@ -112,13 +124,23 @@ def _known_times(study: TimeEvaluation, probes: int) -> str:
     return f"Each held-out kernel measured on {which} of {of}, the others predicted: mean over {sets} choices"
 
 
-def _of_probes(study: TimeEvaluation, probes: int) -> list[tuple[Result, Confidence]]:
+def _of_probes(
+    study: TimeEvaluation, probes: int, *, of_applications: bool = False
+) -> list[tuple[Result, Confidence]]:
     both = zip(study.results, study.confidences, strict=True)
+    if of_applications:
+        both = zip(study.totals, study.total_confidences, strict=True)
     return [(result, confidence) for result, confidence in both if result.probes == probes]
 
 
-def _scores_table(study: TimeEvaluation, probes: int, title: str, scores: Sequence[Score]) -> Table:
-    rows = _of_probes(study, probes)
+def _scores_table(
+    study: TimeEvaluation,
+    rows: list[tuple[Result, Confidence]],
+    probes: int | None,
+    title: str,
+    scores: Sequence[Score],
+) -> Table:
+    """Models beside each other, and beside what needs none where `probes` say how much is known."""
     # Baselines come after models, and those that cannot be scored last.
     rows.sort(
         key=lambda row: (
@@ -140,7 +162,7 @@ def _scores_table(study: TimeEvaluation, probes: int, title: str, scores: Sequen
     ]
     lines += [
         [name, *(each.text(found) for each in scores)]
-        for name, found in _references(study, probes)
+        for name, found in ([] if probes is None else _references(study, probes))
         if any(getattr(found, each.name) is not None for each in scores)
     ]
     return Table([title, *(each.heading for each in scores)], lines)
@@ -194,6 +216,7 @@ def _legend(study: TimeEvaluation) -> list[str]:
         "of a time; by application: mean over applications.",
         "Slowdown: measured time on the device that is chosen over that on the fastest. Intervals are to "
         f"hold {level_percent(study.level)} of the times; width: upper over lower limit, median.",
+        "Whole applications: time of all kernels at a size, as often as they are launched.",
         "Kernels are counted at each size; without it: mean slowdown over the other applications.",
         f"In brackets: {100 * SHARE:g} % of {format_count(DRAWS)} bootstrap draws of the applications. "
         f"{MARK} the best model, where the bootstrap of its difference from the best baseline excludes 0.",

@@ -5,6 +5,8 @@ Or by turns, where work-items do not all stand at the same cut (see `warps`).
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from crosscast.characterization import ir
 from crosscast.characterization.instrumentation import context, instrumented
 from crosscast.characterization.instrumentation.builtin_calls import WORDS
@@ -21,13 +23,18 @@ PAST_BYTES = STATES_BYTES + 8 * context.MAX_ITEMS
 
 def group_function(function: ir.Function, made: Instrumented, switches: Switches) -> str:
     """IR of ``cc_group(ptr context)``."""
+    # A kernel may name its arguments as this function names what it computes.
+    parameters = [
+        each if each.name.startswith("%cc.") else replace(each, name=f"%cc.value{place}")
+        for place, each in enumerate(function.parameters)
+    ]
+    prologue = instrumented.load(parameters, switches)
     if made.cut_codes:
-        prologue = instrumented.load(function.parameters, switches)
-        return _turn_functions(function.parameters, made, prologue, switches.warp)
+        return _turn_functions(parameters, made, prologue, switches.warp)
     count = "i32" if made.narrow else "i64"
     rows = ["define void @cc_group(ptr %cc.ctx) nounwind {", "cc.start:"]
-    rows += instrumented.load(function.parameters, switches)
     rows += [
+        *prologue,
         f"  %cc.acc = alloca [{max(made.counters, 1)} x {count}]",
         f"  %cc.past = alloca [{max(made.histories, 1)} x i64]",
         f"  store [{max(made.counters, 1)} x {count}] zeroinitializer, ptr %cc.acc",
@@ -45,7 +52,7 @@ def group_function(function: ir.Function, made: Instrumented, switches: Switches
         rows += [f"  %cc.all{segment.number} = alloca i32", f"  %cc.any{segment.number} = alloca i32"]
     rows.append("  br label %segment0")
     for segment in made.segments:
-        rows += _run_segment(function, made, segment.number, sizes)
+        rows += _run_segment(parameters, made, segment.number, sizes)
     rows += ["end:", *_flush(made), "  ret void", "}"]
     return "\n".join(rows)
 
@@ -81,7 +88,9 @@ def _loop(n: str, sizes: list[str], body: list[str], origin: str, following: str
     ]
 
 
-def _run_segment(function: ir.Function, made: Instrumented, number: int, sizes: list[str]) -> list[str]:
+def _run_segment(
+    parameters: list[ir.Parameter], made: Instrumented, number: int, sizes: list[str]
+) -> list[str]:
     """Run a segment for every work-item, then go to the one that all of them go on to."""
     segment = made.segments[number]
     following = sorted(set(segment.exits.values())) or [0]  # an endless loop has none
@@ -89,7 +98,7 @@ def _run_segment(function: ir.Function, made: Instrumented, number: int, sizes: 
         sizes = ["1", "1", "1"]
     origin = f"segment{number}"
     rows = [f"{origin}:", *_record(made, number, sizes)]
-    call = f"call i32 @cc.segment{number}({instrumented.actual(function.parameters, str(number))})"
+    call = f"call i32 @cc.segment{number}({instrumented.actual(parameters, str(number))})"
     body = [f"  %next{number} = {call}"]
     several = len(following) > 1
     if several:

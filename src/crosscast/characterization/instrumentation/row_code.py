@@ -136,7 +136,7 @@ class _Slice:
         return rows
 
 
-_PLACES = {"r": "0", "r1": "%cc.one", "rn": "%cc.end"}
+_PLACES = {"cc.first": "0", "cc.second": "%cc.one", "cc.last": "%cc.end"}
 """Results of the slice of a loop, by the iteration that each is of."""
 
 
@@ -162,7 +162,7 @@ class _Recorder:
     def _calls(self, part: int, steps: str) -> list[str]:
         """Let the runtime record each access."""
         return [
-            f"  call void @cc_row(ptr %cc.ctx, i32 {site + part}, i32 {flags}, i64 %r.{k}, "
+            f"  call void @cc_row(ptr %cc.ctx, i32 {site + part}, i32 {flags}, i64 %cc.first.{k}, "
             f"{steps.format(step=f'%cc.step{k}')})"
             for k, (site, flags) in enumerate(zip(self.sites, self.flags, strict=True), _ADDRESSES)
         ]
@@ -179,7 +179,7 @@ class _Recorder:
             "  %cc.one = zext i1 %cc.many to i64",
             *(self._at(name, place) for name, place in _PLACES.items()),
             *self._compare(),
-            "  br i1 %ok, label %cc.record, label %cc.parts, !prof !999991",
+            "  br i1 %cc.even, label %cc.record, label %cc.parts, !prof !999991",
             "cc.record:",
             *self._calls(0, "i64 {step}, i64 %cc.n"),
             "  br label %cc.done",
@@ -196,8 +196,11 @@ class _Recorder:
             *("cc.start:", "  br label %cc.loop"),
             "cc.loop:",
             "  %cc.i = phi i64 [ 0, %cc.start ], [ %cc.next, %cc.loop ]",
-            self._at("r", "%cc.i"),
-            *(f"  %r.{k} = extractvalue {self.slice.type} %r, {k}" for k in range(self.slice.first_check)),
+            self._at("cc.first", "%cc.i"),
+            *(
+                f"  %cc.first.{k} = extractvalue {self.slice.type} %cc.first, {k}"
+                for k in range(self.slice.first_check)
+            ),
             *self._calls(1, "i64 0, i64 1"),
             "  %cc.next = add i64 %cc.i, 1",
             "  %cc.more = icmp ult i64 %cc.next, %cc.n",
@@ -206,26 +209,26 @@ class _Recorder:
         ]
 
     def _compare(self) -> list[str]:
-        """Check the slice's results at some places; `%ok` says whether all is even."""
+        """Check the slice's results at some places; `%cc.even` says whether all is even."""
         rows = [
             f"  %{name}.{k} = extractvalue {self.slice.type} %{name}, {k}"
             for name in _PLACES
             for k in range(len(self.slice.positive))
         ]
         for k in range(_ADDRESSES, self.slice.first_check):
-            rows.append(f"  %cc.step{k} = sub i64 %r1.{k}, %r.{k}")
+            rows.append(f"  %cc.step{k} = sub i64 %cc.second.{k}, %cc.first.{k}")
         ok = "true"
         for k in range(self.slice.first_check, len(self.slice.positive)):
-            c = f"%c{k}"
+            c = f"%cc.check{k}"
             rows += [
-                f"  {c}.d = sub i64 %r1.{k}, %r.{k}",
+                f"  {c}.d = sub i64 %cc.second.{k}, %cc.first.{k}",
                 f"  {c}.m = mul i64 {c}.d, %cc.end",
-                f"  {c}.e = add i64 %r.{k}, {c}.m",
-                f"  {c}.even = icmp eq i64 {c}.e, %rn.{k}",
+                f"  {c}.e = add i64 %cc.first.{k}, {c}.m",
+                f"  {c}.even = icmp eq i64 {c}.e, %cc.last.{k}",
                 f"  {c}.ok = and i1 {ok}, {c}.even",
             ]
             ok = f"{c}.ok"
-        return [*rows, f"  %ok = and i1 {ok}, true"]
+        return [*rows, f"  %cc.even = and i1 {ok}, true"]
 
 
 class RowCode:

@@ -135,9 +135,13 @@ class ProfileBatch:
         metrics, invocations = self.metrics[places], self.invocations[places]
         return ProfileBatch(application, kernel, size, metrics, invocations, toolchains)
 
-    def groups(self, by: Literal["application", "kernel"]) -> Integers:
-        """A number for each profile, equal where they are of one application, or of one of its kernels."""
-        keys = [name[: 1 if by == "application" else 2] for name in self.names]
+    def groups(self, by: Literal["application", "kernel", "run"]) -> Integers:
+        """A number for each profile, equal where they are of one application, kernel, or run.
+
+        A run is an application at a size.
+        """
+        parts = {"application": slice(1), "kernel": slice(2), "run": slice(0, 3, 2)}[by]
+        keys = [name[parts] for name in self.names]
         places = {key: place for place, key in enumerate(sorted(set(keys)))}
         return np.array([places[key] for key in keys], dtype=np.int64)
 

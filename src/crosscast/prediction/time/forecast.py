@@ -11,6 +11,7 @@ import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.device import Device
+from crosscast.prediction.intervals import summed
 from crosscast.prediction.time.data import Grid, ProfileBatch
 from crosscast.results import Tabular
 
@@ -88,6 +89,8 @@ class TimeForecast(Tabular):
     # `(n, d)` Recorded times that the model was not given; not a number where there is none
     recorded: Reals | None = None
     warnings: tuple[tuple[str, ...], ...] = ()  # For each kernel; sentences without a full stop
+    # `(d,)` Of errors of the kernels of an application; by default 1, the most cautious
+    correlation: Reals | float = 1.0
     posterior: Posterior | None = None  # What it was made of, if the model says
 
     @cached_property
@@ -131,10 +134,13 @@ class TimeForecast(Tabular):
     def of_all_launches(self, repeat: float = 1.0) -> tuple[Reals, Reals, Reals]:
         """Times ``(d,)`` of all kernels, as often as they are launched, one after another, and limits.
 
-        Errors of the kernels of an application hang together, so that their limits add up as the times do.
+        Errors of the kernels of an application hang together, as far as they did on held-out ones.
         """
+        with np.errstate(divide="ignore"):
+            logs = (np.log(each) for each in (self.centre, self.low, self.high))
         weights = self.profiles.invocations * repeat
-        return weights @ self.centre, weights @ self.low, weights @ self.high
+        total, low, high = map(np.exp, summed(weights, *logs, self.correlation))
+        return total, low, high
 
     def columns(self) -> Mapping[str, Any]:
         """A row for each kernel and device."""

@@ -19,7 +19,7 @@ import numpy as np
 from crosscast.arrays import Flags, Reals
 from crosscast.device import Device
 from crosscast.errors import InputError
-from crosscast.prediction.intervals import LEVELS, cautious_quantiles
+from crosscast.prediction.intervals import LEVELS, cautious_quantiles, correlation_within
 from crosscast.prediction.serialization import NOT_KEPT, Array, Stored
 from crosscast.prediction.time.data import Grid, ProfileBatch, application_weights, device_groups
 from crosscast.prediction.time.forecast import PointModel, PointPredictor, TimeForecast
@@ -240,6 +240,8 @@ class GaussianPredictor(Stored):
     # What predicts other devices from the first of these, if it was fitted on enough to tell
     unseen: UnseenDevices | None = None
     spread: Spread | None = None  # How errors scatter by the predicted time; `None` if alike at all
+    # Of errors of an application's kernels on one device; `None` if not known
+    correlation: Annotated[float, Array("", low=0, high=1)] | None = None
 
     def check(self) -> None:
         """Refuse a covariance that is none, and parts of other devices."""
@@ -299,6 +301,9 @@ class GaussianPredictor(Stored):
             known = np.hstack([known, np.zeros(means.shape, dtype=np.bool_)])
         keys = (*self.keys, *(device.key for device in new))
         mean, half = mean[:, places], half[:, places]
+        # What descriptors tell wrongly of a device is wrong for all kernels.
+        within = 1.0 if self.correlation is None else self.correlation
+        correlation = np.where(np.array(places) < len(self.keys), within, 1.0)
         return TimeForecast(
             profiles,
             tuple(keys[place] for place in places),
@@ -307,6 +312,7 @@ class GaussianPredictor(Stored):
             np.exp(mean + half),
             level,
             known[:, places],
+            correlation=correlation,
             posterior=Posterior(self, centre, errors),
         )
 
@@ -408,7 +414,9 @@ class Gaussian:
                     point, errors = self.trivial.fit(grid, seed), of_trivial
             covariance = covariance_of(errors, grid)
             quantiles, spread = _quantiles(errors, grid, seed, adaptive=self.adaptive)
-            return GaussianPredictor(grid.devices, point, covariance, quantiles, unseen, spread), errors
+            within = correlation_within(errors, grid.profiles.groups("run"))
+            parts = (point, covariance, quantiles, unseen, spread, within)
+            return GaussianPredictor(grid.devices, *parts), errors
 
 
 def _is_better(errors: Reals, others: Reals, grid: Grid) -> bool:
