@@ -1,12 +1,12 @@
-"""Programs from outside of all training data: measured here, and predicted by the calibrated bundled model.
+"""Programs from outside of all training data: measured here, predicted by the calibrated bundled model.
 
-``python -m benchmarks.outside`` runs 18 programs in the style of PolyBench under ``crosscast capture`` on PoCL's
-CPU, and predicts each from its trace for a device that ``crosscast calibrate`` has measured: its kernels and
-programs are in no training data, and nothing in Crosscast was chosen in view of them. Run both on one core,
-which other programs disturb less: ``POCL_MAX_PTHREAD_COUNT=1``.
+``python -m benchmarks.outside`` runs 19 programs in the style of PolyBench under ``crosscast capture`` on
+PoCL's CPU, and predicts each from its trace for the device that ``crosscast calibrate`` has measured: its
+kernels are in no training data, and nothing in Crosscast was chosen in view of them. On a busy machine run
+both on one core, which others disturb less: ``POCL_MAX_PTHREAD_COUNT=1``.
 
-A program does its work several times. What a launch takes is the median over these; a program, the sum of its
-launches.
+A program does its work several times. The time of a launch is the median over these, that of a program the sum
+of its launches.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _square(names: str, vectors: str, n: int, *steps: Step) -> Program:
 
 
 def _programs() -> dict[str, Program]:
-    """The programs by name. Sizes make a launch last for milliseconds at most, so that few are interrupted."""
+    """The programs by name; sizes make launches last for milliseconds, so that few are interrupted."""
     n, wide, cube = 128, 1024, 64
     grid, line, field, plane = (n, n), (wide,), (wide, wide), (cube, cube)
     factors = (_ALPHA, _BETA, n)
@@ -239,7 +239,8 @@ def measured(name: str, model: str, place: Path) -> Row:
     predicted = forecast.centre[:, 0] * forecast.profiles.invocations / REPEATS
     worst = int(np.argmax(np.abs(predicted - times)))
     each = summary.classes[worst]
-    amounts = amounts_of(found[worst].profile) if found[worst].profile else None
+    profile = found[worst].profile
+    amounts = None if profile is None else amounts_of(profile)
     return Row(
         name,
         len(summary.classes),
