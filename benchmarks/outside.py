@@ -5,8 +5,8 @@ PoCL's CPU, and predicts each from its trace for the device that ``crosscast cal
 kernels are in no training data, and nothing in Crosscast was chosen in view of them. On a busy machine run
 both on one core, which others disturb less: ``POCL_MAX_PTHREAD_COUNT=1``.
 
-A program does its work several times. The time of a launch is the median over these, that of a program the sum
-of its launches.
+A program does its work several times. The time of a launch is the median over these, that of a program the
+sum of its launches.
 """
 
 from __future__ import annotations

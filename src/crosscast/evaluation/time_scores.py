@@ -57,19 +57,19 @@ def of_applications(outcome: Outcome, profiles: ProfileBatch) -> Outcome:
     columns: list[list[Reals]] = []
     for run in whole:
         own = asked == run
-        weights = profiles.invocations[outcome.rows[own]]
-        limits = [each[own] for each in (outcome.centre, outcome.low, outcome.high)]
+        weights = profiles.invocations[outcome.rows[own]].astype(np.float64)
+        centre, low, high = (each[own] for each in (outcome.centre, outcome.low, outcome.high))
         within = 1.0 if outcome.correlation is None else outcome.correlation[own].mean(axis=0)
         measured = summed(weights, told[own], told[own], told[own], 1.0)[0]
-        columns.append([measured, *summed(weights, *limits, within)])
+        columns.append([measured, *summed(weights, centre, low, high, within)])
     places = [int(np.flatnonzero(asked == run)[0]) for run in whole]
     known, scored = (
         np.array([each[asked == run].all(axis=0) for run in whole], dtype=np.bool_).reshape(-1, told.shape[1])
         for each in (outcome.known, outcome.scored)
     )
-    arrays = np.array(columns).reshape(-1, 4, told.shape[1]).swapaxes(0, 1)
+    measured, centre, low, high = np.array(columns).reshape(-1, 4, told.shape[1]).swapaxes(0, 1)
     names = tuple(outcome.application[place] for place in places)
-    return Outcome(names, *arrays, scored, known, outcome.rows[places])
+    return Outcome(names, measured, centre, low, high, scored, known, outcome.rows[places])
 
 
 def pair_order(times: Reals) -> Reals:

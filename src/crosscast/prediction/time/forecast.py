@@ -137,10 +137,10 @@ class TimeForecast(Tabular):
         Errors of the kernels of an application hang together, as far as they did on held-out ones.
         """
         with np.errstate(divide="ignore"):
-            logs = (np.log(each) for each in (self.centre, self.low, self.high))
-        weights = self.profiles.invocations * repeat
-        total, low, high = map(np.exp, summed(weights, *logs, self.correlation))
-        return total, low, high
+            centre, low, high = (np.log(each) for each in (self.centre, self.low, self.high))
+        weights = self.profiles.invocations * float(repeat)
+        total, least, most = summed(weights, centre, low, high, self.correlation)
+        return np.exp(total), np.exp(least), np.exp(most)
 
     def columns(self) -> Mapping[str, Any]:
         """A row for each kernel and device."""
