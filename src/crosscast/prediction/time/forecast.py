@@ -138,7 +138,7 @@ class TimeForecast(Tabular):
         """
         with np.errstate(divide="ignore"):
             centre, low, high = (np.log(each) for each in (self.centre, self.low, self.high))
-        weights = self.profiles.invocations * float(repeat)
+        weights = self.profiles.invocations.astype(np.float64) * repeat
         total, least, most = summed(weights, centre, low, high, self.correlation)
         return np.exp(total), np.exp(least), np.exp(most)
 
