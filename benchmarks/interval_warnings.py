@@ -24,6 +24,8 @@ from crosscast.prediction.time.artefact import metric_ranges
 from crosscast.prediction.time.data import Grid, grid_of
 from crosscast.prediction.time.models import DEFAULT_MODEL, model_named
 
+_ONCE, _SHORT_S = "launched once, below 1 ms", 1e-3
+
 
 def main() -> int:
     """Run the benchmark and return the exit status."""
@@ -31,14 +33,16 @@ def main() -> int:
     parser.add_argument("dataset")
     parser.add_argument("--device")
     options = parser.parse_args()
-    dataset = dataset_named(options.dataset)
+    dataset, kinds = dataset_named(options.dataset), dict[str, Flags]()
     if dataset.bags.num_rows:
         warned, held = of_mixes(of_one_device(co_runs(dataset), options.device))
     else:
-        warned, held = of_times(grid_of(dataset))
+        warned, held, once = of_times(grid_of(dataset))
+        kinds |= {_ONCE: once, "launched otherwise": ~once}
+    kinds = {"warned of": warned, "not warned of": ~warned, **kinds}
     rows = [
         [name, f"{chosen.sum():,}", f"{chosen.mean():.0%}", f"{held[chosen].mean():.1%}"]
-        for name, chosen in (("warned of", warned), ("others", ~warned))
+        for name, chosen in kinds.items()
         if chosen.any()
     ]
     print(text_table(["forecasts", "number", "share", "90 % intervals hold"], rows))
@@ -60,8 +64,8 @@ def of_mixes(runs: CoRuns) -> tuple[Flags, Flags]:
     return np.array(warned), (scored.low <= scored.true) & (scored.true <= scored.high)
 
 
-def of_times(grid: Grid) -> tuple[Flags, Flags]:
-    """Whether each cell is of a kernel that is warned of, and whether its interval holds."""
+def of_times(grid: Grid) -> tuple[Flags, Flags, Flags]:
+    """Whether each cell is of a kernel that is warned of, whether its interval holds, and `_ONCE`."""
     groups, parts = grid.profiles.groups("application"), []
     for number in range(len(grid.applications)):
         train, test = grid.take(groups != number), grid.take(groups == number)
@@ -73,10 +77,11 @@ def of_times(grid: Grid) -> tuple[Flags, Flags]:
             values = test.profiles.metric(each.name)
             out |= (values < each.low) | (values > each.high)
         known, true = np.isfinite(test.log_time), np.exp(test.log_time)
-        warned = np.repeat(out[:, None], known.shape[1], axis=1)
-        parts.append((warned[known], ((found.low <= true) & (true <= found.high))[known]))
-    warned, held = (np.concatenate(each) for each in zip(*parts, strict=True))
-    return warned, held
+        once = (test.profiles.invocations == 1) & (found.centre.mean(axis=1) < _SHORT_S)
+        warned, alone = (np.repeat(each[:, None], known.shape[1], axis=1) for each in (out, once))
+        parts.append([each[known] for each in (warned, (found.low <= true) & (true <= found.high), alone)])
+    warned, held, alone = (np.concatenate(each) for each in zip(*parts, strict=True))
+    return warned, held, alone
 
 
 if __name__ == "__main__":
