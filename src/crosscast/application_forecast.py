@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from crosscast.decide.verdict import launch_cost
 from crosscast.errors import InputError
 from crosscast.forecasting import first_fit, models_for, named_devices
 from crosscast.prediction.time.data import ProfileBatch
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from crosscast.prediction.time.forecast import TimeForecast
     from crosscast.tracing.summary import Replayed, Summary
 
-__all__ = ["ApplicationForecast", "forecast_application"]
+__all__ = ["ASSUMED", "ApplicationForecast", "forecast_application"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,20 +30,25 @@ class ApplicationForecast(Tabular):
     kernels: TimeForecast  # Of one launch of each class that has a profile, and how many there are
     covered: float  # Share of the recorded time of all kernels that these have
     transfers: Mapping[str, float]  # Time of transfers, by device
+    launches: Mapping[str, float]  # What all launches cost where each waits for the one before, by device
 
     def columns(self) -> Mapping[str, Any]:
         """A row a device, the fastest first."""
         moved = np.array([self.transfers[device] for device in self.kernels.devices])
+        costs = np.array([self.launches[device] for device in self.kernels.devices])
         kernels, low, high = self.kernels.of_all_launches()
-        low, high = low + moved * _LINK_RANGE[0], high + moved * _LINK_RANGE[1]
-        order = np.argsort(kernels + moved, kind="stable")
+        low, high = low + moved * _LINK_RANGE[0], high + moved * _LINK_RANGE[1] + costs
+        launches = costs * _WAITING
+        whole = kernels + moved + launches
+        order = np.argsort(whole, kind="stable")
         return {
             "device": [self.kernels.devices[place] for place in order],
-            "time_s": (kernels + moved)[order],
+            "time_s": whole[order],
             "low_s": low[order],
             "high_s": high[order],
             "kernels_s": kernels[order],
             "transfers_s": moved[order],
+            "launches_s": launches[order],
         }
 
 
@@ -51,6 +57,17 @@ _LINK_BYTES_PER_S = 15.75e9
 
 _LINK_RANGE = (1.0, 2.0)
 """What a transfer takes, in times of that at the documented bandwidth."""
+
+_WAITING = 0.5
+"""Share of the cost of launches that is taken: it is nothing where a launch is queued while another runs,
+and all of it where the host waits for each."""
+
+ASSUMED = (
+    "A launch is taken to cost half of an empty kernel, as measured on the device or else 5 µs on GPUs and "
+    "20 µs elsewhere (nothing to all of it in the interval); transfers take 15.75 GB/s to GPUs (PCI Express "
+    "3.0), half the bandwidth of memory on CPUs, up to twice as long in the interval."
+)
+"""What is not predicted."""
 
 
 def forecast_application(
@@ -63,8 +80,10 @@ def forecast_application(
 ) -> ApplicationForecast:
     """Predict a recorded program: each class of launches, times how often it is launched, and its transfers.
 
-    Transfers to and from a GPU or accelerator take their bytes over the bandwidth of PCI Express 3.0 with 16
-    lanes, on CPUs over half of that of memory, up to twice as long. What the host does is not in it.
+    Each launch costs up to as much as an empty kernel on the device (`launch_overhead_s` where it was
+    measured), half of it in the prediction. Transfers to and from a GPU or accelerator take their bytes
+    over the bandwidth of PCI Express 3.0 with 16 lanes, on CPUs over half of that of memory, up to twice as
+    long. What the host does is not in it.
 
     Parameters
     ----------
@@ -95,7 +114,8 @@ def forecast_application(
         by_key |= {each.key: each for each in chosen or () if not isinstance(each, str)}
         covered = sum(each.seconds for each, _ in known) / summary.device_s if summary.device_s else 1.0
         transfers = {key: moved / _link(by_key[key]) for key in forecast.devices}
-        return ApplicationForecast(forecast, covered, transfers)
+        launches = {key: summary.launches * launch_cost(by_key[key]) for key in forecast.devices}
+        return ApplicationForecast(forecast, covered, transfers, launches)
 
     return first_fit(models_for(model, "time"), predicted)[1]
 

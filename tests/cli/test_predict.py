@@ -116,6 +116,21 @@ def test_several_kernels_are_listed(
     )
 
 
+def test_an_application_is_all_its_kernels(capsys: Output) -> None:
+    found = answer(capsys, "bundled", "--application", "kmeans", "--devices", "gtx1080,knl")
+    assert [each["application"] for each in found["applications"]] == [
+        "kmeans medium",
+        "kmeans small",
+        "kmeans tiny",
+    ]
+    for whole in found["applications"]:
+        kernels = [each for each in found["kernels"] if whole["application"] == f"kmeans {each['size']}"]
+        for place, device in enumerate(whole["devices"]):
+            times = [each["devices"][place]["time_s"] * each["invocations"] for each in kernels]
+            assert device["time_s"] == pytest.approx(sum(times))
+            assert device["low_s"] < device["time_s"] < device["high_s"]
+
+
 def test_a_probe_sharpens_the_rest(capsys: Output, model: str, file: str) -> None:
     def width(found: dict[str, Any]) -> float:
         red = found["devices"][2]

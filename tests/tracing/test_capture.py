@@ -238,6 +238,11 @@ def test_the_commands_take_a_trace(tmp_path: Path, capfd: pytest.CaptureFixture[
     assert {each["outputs"]["verdict"] for each in told["kernels"]} <= {"equal", "not compared"}
     assert told["forecast"]["covered"] == pytest.approx(1)
     assert len(told["forecast"]["device"]) == 15
+    parts = np.sum([told["forecast"][f"{each}_s"] for each in ("kernels", "transfers", "launches")], axis=0)
+    assert told["forecast"]["time_s"] == pytest.approx(parts)
+    on_a_gpu = told["forecast"]["device"].index("gtx1080")
+    launches = sum(each["launches"] for each in told["kernels"])
+    assert told["forecast"]["launches_s"][on_a_gpu] == pytest.approx(launches * 5e-6 / 2)
     assert main(["report", str(folder), "--html", str(tmp_path / "page.html")]) == 0
     assert "Where the time of kernels goes" in capfd.readouterr().out
     assert "clip" in (tmp_path / "page.html").read_text()

@@ -159,10 +159,21 @@ def time(
         suggestion = trained.suggest_probes(suggest_probes, among=found.devices, measured=measured)
         told = {"suggested_probes": suggestion.to_dict()}
     output.show(
-        lambda: forecasts_answer("kernels", with_verdicts(found, verdicts), trained.card) | told,
+        lambda: (
+            forecasts_answer("kernels", with_verdicts(found, verdicts), trained.card)
+            | {"applications": [_job(name, kernels) for name, kernels in found.applications().items()]}
+            | told
+        ),
         lambda: predictions_report(found, trained.card, len(probe), verdicts, suggestion),
         lambda: _roofline(verdicts),
     )
+
+
+def _job(name: str, kernels: TimeForecast) -> dict[str, Any]:
+    """Times of all kernels of an application, for JSON."""
+    times = zip(kernels.devices, *(each.tolist() for each in kernels.of_all_launches()), strict=True)
+    names = ("device", "time_s", "low_s", "high_s")
+    return {"application": name, "devices": [dict(zip(names, row, strict=True)) for row in times]}
 
 
 def _described(named: Sequence[str] | None, files: Sequence[Path], trained: TrainedTimeModel) -> list[Device]:

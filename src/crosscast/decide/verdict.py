@@ -33,6 +33,12 @@ _CLOSE = 2.0
 _LAUNCH_S = {"gpu": 5e-6, "cpu": 20e-6, "accelerator": 20e-6}
 """What a launch typically costs, where nobody measured it on the device."""
 
+
+def launch_cost(device: Device) -> float:
+    """Seconds of an empty kernel from its launch to its end: as measured, or what is typical."""
+    return device.numbers.get("launch_overhead_s") or _LAUNCH_S[_kind(device)]
+
+
 _CYCLES = {"gpu": 4.0, "cpu": 0.25, "accelerator": 1.0}
 """Cycles from an instruction of a work-item to the next: latency of arithmetic on Volta, Ampere and Hopper
 (doi:10.1016/j.ultsonch.2023.106546, Table 3), four instructions a cycle on CPUs, one on small cores."""
@@ -369,7 +375,7 @@ def verdict_of(amounts: Amounts, device: Device) -> Verdict:
     limits: dict[Bound, float] = {
         "memory": a.unique_bytes / _line_use(a, device) / numbers["bandwidth_bytes_per_s"],
         "compute": compute,
-        "launch": numbers.get("launch_overhead_s") or _LAUNCH_S[_kind(device)],
+        "launch": launch_cost(device),
         "latency": max(chain, compute * idle if idle > 1 else 0.0),
     }
     order = sorted(limits, key=lambda name: -limits[name])

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["application_report", "capture_figures", "headline", "to_dict"]
 
 _MOST_BARS = 12
+_PARTS = ("kernels", "transfers", "launches")
 
 
 def headline(summary: Summary) -> str:
@@ -151,14 +152,15 @@ def _forecast(forecast: ApplicationForecast) -> list[Part]:
             map(times, columns["low_s"], columns["high_s"]),
             columns["kernels_s"],
             columns["transfers_s"],
+            columns["launches_s"],
             strict=True,
         )
     )
     table = Table(
-        ["device", "time", f"{level_percent(forecast.kernels.level)} interval", "kernels", "transfers"],
+        ["device", "time", f"{level_percent(forecast.kernels.level)} interval", *_PARTS],
         rows,
-        caption="The application on other devices (kernels and transfers; without what the host does)",
-        formats=dict.fromkeys(("time", "kernels", "transfers"), format_seconds),
+        caption="The application on other devices (without what the host does)",
+        formats=dict.fromkeys(("time", *_PARTS), format_seconds),
         words=(0, 2),
         bold=(0,),
     )
@@ -167,7 +169,10 @@ def _forecast(forecast: ApplicationForecast) -> list[Part]:
         if forecast.covered > 0.9995
         else [f"The forecast is of launches that have {percent(forecast.covered, 1)} of the time of kernels."]
     )
-    return [table, *missing]
+    # Imported here: it brings models of times.
+    from crosscast.application_forecast import ASSUMED
+
+    return [table, ASSUMED, *missing]
 
 
 def _refusals(summary: Summary, replayed: Sequence[Replayed]) -> list[str]:

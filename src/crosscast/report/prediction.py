@@ -34,6 +34,8 @@ def predictions_report(
         if verdict is not None:
             parts += [Text(verdict_lines(verdict, float(forecast.centre[row].min()))), ""]
         parts += [_table(forecast, row, label), _advice(forecast.recommended[row]), ""]
+    for name, kernels in forecast.applications().items():
+        parts += [_whole(name, kernels), ""]
     parts += [*_suggested(suggestion), *_comparison(forecast)]
     return Report(
         [*parts, f"{card.model}, {trained_on(card)}", *held_out_errors(card, probes)],
@@ -107,6 +109,26 @@ def _table(forecast: TimeForecast, row: int, label: str) -> Table:
             format_seconds,
             "time",
         ),
+    )
+
+
+def _whole(name: str, kernels: TimeForecast) -> Table:
+    """Devices with the time of all kernels of an application, as often as they are launched."""
+    total, low, high = kernels.of_all_launches()
+    return Table.of(
+        np.argsort(total, kind="stable").tolist(),
+        {
+            "device": lambda place: kernels.devices[place],
+            "time": lambda place: float(total[place]),
+            f"{level_percent(kernels.level)} interval": lambda place: times(
+                float(low[place]), float(high[place])
+            ),
+        },
+        caption=f"{name}: all {len(kernels.profiles)} kernels, "
+        f"{format_count(int(kernels.profiles.invocations.sum()))} launches",
+        formats={"time": format_seconds},
+        words=(0, 2),
+        bold=(0,),
     )
 
 

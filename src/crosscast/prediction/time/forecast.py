@@ -142,6 +142,21 @@ class TimeForecast(Tabular):
         total, least, most = summed(weights, centre, low, high, self.correlation)
         return np.exp(total), np.exp(least), np.exp(most)
 
+    def applications(self) -> dict[str, TimeForecast]:
+        """Forecasts of the kernels of each application at a size that has several, by its name."""
+        runs = self.profiles.groups("run")
+        found = {}
+        for run in dict.fromkeys(runs.tolist()):
+            rows = np.flatnonzero(runs == run)
+            profiles = self.profiles.take(rows)
+            if len(rows) > 1 and profiles.application[0]:
+                name = " ".join(filter(None, (profiles.application[0], profiles.size[0])))
+                cells = {each: getattr(self, each)[rows] for each in ("centre", "low", "high")}
+                found[name] = TimeForecast(
+                    profiles, self.devices, level=self.level, correlation=self.correlation, **cells
+                )
+        return found
+
     def columns(self) -> Mapping[str, Any]:
         """A row for each kernel and device."""
         n, d = self.centre.shape
