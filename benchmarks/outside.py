@@ -322,7 +322,8 @@ def main() -> int:
         f"\n{len(rows)} programs: median error {percent(scores['median_error'])}, off by a factor of "
         f"{scores['geometric_mean_factor']:.2f} (geometric mean), predicted/measured "
         f"{scores['geometric_mean_ratio']:.2f}; {percent(scores['coverage'])} within 90 % intervals. "
-        f"Of the least times: {percent(scores['median_error_of_least'])}, {scores['geometric_mean_factor_of_least']:.2f}."
+        f"Of the least times: {percent(scores['median_error_of_least'])}, "
+        f"{scores['geometric_mean_factor_of_least']:.2f}."
     )
     return 0
 
