@@ -9,7 +9,7 @@ import pytest
 
 from crosscast.errors import InputError
 from crosscast.studies import cummins2017 as study
-from crosscast.studies.cummins2017 import MODELS, SPLITS, Cases, OneDevice, Selected, Trees, cases_of
+from crosscast.studies.cummins2017 import MODELS, SPLITS, Cases, Lookup, OneDevice, Selected, Trees, cases_of
 from support.johnston2018 import made_up
 from support.mappings import mapped_dataset
 
@@ -88,6 +88,18 @@ def test_the_candidate_that_is_right_in_training_rows_is_selected(
     assert Selected().scores(*args).tolist() == [0.5] * len(fold.test)
 
 
+def test_the_lookup_knows_other_sizes_and_no_other_kernel(cases: Cases) -> None:
+    kernels, gpu = np.array(cases.kernels), cases.gain > 0
+    for split, is_known in (("published", True), ("leave-kernel-out", False)):
+        fold = SPLITS[split](cases)[0]
+        found = Lookup().scores(cases, fold.train, fold.test, split, 0)
+        for row, score in zip(fold.test.tolist(), found.tolist(), strict=True):
+            same = fold.train[kernels[fold.train] == kernels[row]]
+            assert bool(len(same)) == is_known
+            if is_known and gpu[same].mean() != 0.5:
+                assert (score > 0) == (gpu[same].mean() > 0.5)
+
+
 def test_scores_by_hand(monkeypatch: pytest.MonkeyPatch, cases: Cases) -> None:
     two = replace(cases, time_s=np.tile([[4.0, 1.0], [1.0, 2.0]], (len(cases) // 2, 1)))
     monkeypatch.setattr(study, "cases_of", lambda _: two)
@@ -99,6 +111,8 @@ def test_scores_by_hand(monkeypatch: pytest.MonkeyPatch, cases: Cases) -> None:
     assert result.scores.accuracy == 0.5
     assert result.scores.speedup == pytest.approx(np.exp(np.log(two.time_s[:, 1] / own).mean()))
     assert result.scores.regret == pytest.approx(np.exp(np.log(own / two.time_s.min(axis=1)).mean()))
+    assert found.facts["right_by_majority_of_kernel"] == found.facts["kernel_has_other_sizes"] / 2 == 0.5
+    assert found.facts["within_10_percent"] == 0
     assert result.scores.worst_regret == (2.0 if chosen.all() else 4.0)
 
 

@@ -40,10 +40,15 @@ def study_report(study: Cummins2017) -> Report:
         if split in ("leave-application-out", "leave-suite-out"):
             rows = [[suite, percent(share)] for suite, share in best.by_suite.items()]
             parts += ["", Table(["suite", "accuracy"], rows, f"{best.model} by suite")]
+    known = {name: percent(share, 1) for name, share in study.facts.items()}
     return Report(
         [
             *parts,
             "",
+            f"{known['kernel_has_other_sizes']} of the rows are of kernels with several sizes; the devices "
+            f"differ by less than 10 % in {known['within_10_percent']}. If the majority of each kernel were "
+            f"known, {known['right_by_majority_of_kernel']} would be right; of each program, "
+            f"{known['right_by_majority_of_application']}.",
             f"Speed-up: over {study.single}, the best single device. Regret: time over that on the faster "
             "one. Both are geometric means; worst is the largest regret.",
             f"In brackets, 95 % of draws of programs; {MARK}: better than the best baseline in 95 % of them.",

@@ -377,6 +377,18 @@ class Cummins2017(Tabular):
         """Rows that have a profile."""
         return int((~np.isnan(self.cases.metrics).all(axis=1)).sum())
 
+    @property
+    def facts(self) -> dict[str, float]:
+        """Shares of the rows that say how much of the accuracy is a matter of what is known already."""
+        cases = self.cases
+        _, kernels, counts = np.unique(cases.kernels, return_inverse=True, return_counts=True)
+        return {
+            "kernel_has_other_sizes": float((counts[kernels] > 1).mean()),
+            "right_by_majority_of_kernel": _right_by_majority(cases, cases.kernels),
+            "right_by_majority_of_application": _right_by_majority(cases, cases.applications),
+            "within_10_percent": float((np.abs(cases.gain) < np.log(1.1)).mean()),
+        }
+
     def columns(self) -> Mapping[str, Any]:
         """A row for each model in each protocol."""
         rows = [each.to_dict() for each in self.results]
@@ -392,6 +404,7 @@ class Cummins2017(Tabular):
             "profiled_rows": self.profiled,
             "devices": list(self.cases.devices),
             "best_single_device": self.single,
+            "facts": self.facts,
             "results": [each.to_dict() for each in self.results],
         }
 
@@ -457,6 +470,13 @@ def _results(cases: Cases, split: str, chosen: Mapping[str, Flags], seed: int) -
         )
         for (name, gpu), confidence in zip(chosen.items(), found, strict=True)
     ]
+
+
+def _right_by_majority(cases: Cases, labels: Sequence[str]) -> float:
+    """Accuracy of one who knows which device is faster in most rows of each label."""
+    _, groups = np.unique(labels, return_inverse=True)
+    share = np.bincount(groups, cases.gain > 0) / np.bincount(groups)
+    return float(np.maximum(share, 1 - share)[groups].mean())
 
 
 def _by_row(cases: Cases, gpu: Flags) -> dict[str, Reals]:
