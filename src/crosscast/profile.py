@@ -120,7 +120,7 @@ class Profile(Tabular):
     size
         Name of its problem size.
     instructions
-        Executed instructions by class, as `crosscast.characterization.instruction_mix` says; empty where
+        Executed instructions by class, as `crosscast.characterization.metrics` says; empty where
         they were not counted.
     """
 

@@ -19,10 +19,9 @@ from hypothesis import strategies as st
 import crosscast
 from crosscast.characterization import run
 from crosscast.characterization.engine.arguments import shared_empty
-from crosscast.characterization.engine.counts import Counts
-from crosscast.characterization.instruction_mix import CLASSES, instruction_mix
+from crosscast.characterization.engine.counts import CLASSES, Counts
 from crosscast.characterization.interruption import interruption_deferred
-from crosscast.characterization.metrics import compute_metrics
+from crosscast.characterization.metrics import compute_metrics, instruction_mix
 from crosscast.kernel import Kernel, Launch
 from crosscast.profile import MetricValue, Profile
 from support import random_kernels

@@ -25,7 +25,14 @@ from crosscast.characterization.engine.arguments import (
     same_buffers,
     snapshot,
 )
-from crosscast.characterization.engine.child import RunResult, group_counts, run_in_child, three
+from crosscast.characterization.engine.child import (
+    Options,
+    Progress,
+    RunResult,
+    group_counts,
+    run_in_child,
+    three,
+)
 from crosscast.characterization.engine.codegen import build_library
 from crosscast.characterization.engine.counts import Counts, read_results
 from crosscast.characterization.frontend import Frontend
@@ -33,7 +40,6 @@ from crosscast.characterization.instrumentation import inline
 from crosscast.characterization.instrumentation.instrument import instrument
 from crosscast.characterization.instrumentation.instrumented import Instrumented, Switches
 from crosscast.characterization.metrics import Row, compute_metrics, published_metrics
-from crosscast.characterization.options import Options, Progress
 from crosscast.errors import KernelFault, LaunchError
 from crosscast.kernel import Argument, Kernel, Launch, Parameter, Program
 from crosscast.profile import MetricValue, Profile

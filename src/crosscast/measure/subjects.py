@@ -242,8 +242,8 @@ TIMEOUT_S = 600.0
 def mix_here(subject: SuiteProblem | LaunchFile, timeout_s: float) -> dict[str, float]:
     """Share of each class of instructions in a run, characterized in this process."""
     from crosscast.characterization import run
-    from crosscast.characterization.instruction_mix import instruction_mix
     from crosscast.characterization.launchfiles.launchfile import read_launches
+    from crosscast.characterization.metrics import instruction_mix
 
     options = run.Options(timeout_s=timeout_s)
     if isinstance(subject, LaunchFile):
@@ -259,7 +259,7 @@ def profile_rows(problem: SuiteProblem, timeout_s: float) -> list[dict[str, Any]
 
     They say nothing of how long that took or where the source lies, and name the problem instead.
     """
-    from crosscast.characterization.options import Options
+    from crosscast.characterization.engine.child import Options
     from crosscast.data.profiles import to_row
 
     loaded = load(problem)

@@ -24,9 +24,9 @@ from typing import Literal
 from crosscast.characterization import ir
 from crosscast.characterization.instrumentation import context, graph
 from crosscast.characterization.instrumentation.context import Names
+from crosscast.characterization.instrumentation.graph import Uniformity
 from crosscast.characterization.instrumentation.prelude import Scopes
 from crosscast.characterization.instrumentation.regions import Segment
-from crosscast.characterization.instrumentation.uniformity import Uniformity
 
 Way = Literal["lead", "cell", "row", "run", "each"]
 

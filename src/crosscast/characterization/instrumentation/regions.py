@@ -24,14 +24,14 @@ from dataclasses import dataclass, field
 from crosscast.characterization import ir
 from crosscast.characterization.instrumentation import graph
 from crosscast.characterization.instrumentation.builtin_calls import is_warp_operation
-from crosscast.characterization.instrumentation.inline import called_builtin
-from crosscast.characterization.instrumentation.uniformity import (
+from crosscast.characterization.instrumentation.graph import (
     Uniformity,
     chain,
     find_uniform,
     recomputable,
     sources,
 )
+from crosscast.characterization.instrumentation.inline import called_builtin
 
 
 @dataclass(frozen=True)

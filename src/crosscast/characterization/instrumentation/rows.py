@@ -21,9 +21,9 @@ from typing import Literal, TypeVar
 
 from crosscast.characterization import ir
 from crosscast.characterization.instrumentation import graph
+from crosscast.characterization.instrumentation.graph import IDENTITIES, PURE
 from crosscast.characterization.instrumentation.inline import called_builtin, parse_call
 from crosscast.characterization.instrumentation.regions import Segment
-from crosscast.characterization.instrumentation.uniformity import IDENTITIES, PURE
 
 Reach = Literal["loop", "group", "launch"]
 """What a row belongs to: iterations of a loop, work-items of a work-group, or of the launch."""
