@@ -20,6 +20,7 @@ import argparse
 import csv
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -131,6 +132,9 @@ def _cases(
 ) -> Iterator[Case]:
     for row in rows.tolist():
         forecast = model.forecast(surfaces.observed(row, samples))
+        # Where it was not run, it cannot be said what a choice would have cost.
+        time = np.where(surfaces.known[row], forecast.time.centre, np.nan)
+        forecast = replace(forecast, time=replace(forecast.time, centre=time))
         yield Case(name, forecast, surfaces.time_s[row], surfaces.power_w[row], samples[0])
 
 

@@ -1,4 +1,4 @@
-"""A limit of the slowdown is over a baseline, and kept with 95 %; least power is an objective."""
+"""A limit of the slowdown is over a baseline, and kept with a probability; least power is an objective."""
 
 from __future__ import annotations
 

@@ -98,8 +98,13 @@ LEVEL = 0.9
 NO_CAP = float("inf")
 """The power cap where there is none."""
 
-LIMIT_PROBABILITY = 0.95
-"""Probability with which a limit of the slowdown is to be kept."""
+LIMIT_PROBABILITY = 0.97
+"""Probability with which a limit of the slowdown is to be kept.
+
+Of several it is the least with which choices for 140 microbenchmarks, whose kinds were left out, kept to 5 %
+in 95 % of the cases, for sure to 95 % (``python -m benchmarks.clocks titanx.csv --choose-level``): what is
+best within the limit is what is overrated.
+"""
 
 
 def within_slowdown(forecast: SurfaceForecast, most: float | None, baseline: int) -> Flags:
