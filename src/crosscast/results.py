@@ -77,7 +77,7 @@ def _whole(column: Column) -> list[Any]:
 
 def _plain(value: Any) -> Any:
     # Most are, and a column may be long.
-    if type(value) in _PLAIN:
+    if type(value) in _PLAIN or (type(value) is float and math.isfinite(value)):
         return value
     if hasattr(value, "tolist"):
         value = value.tolist()

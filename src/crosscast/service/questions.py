@@ -112,7 +112,9 @@ def predict(state: State, asked: Predict) -> dict[str, Any]:
             profiled.batch, chosen, probes=asked.probes, level=asked.level
         )
         devices |= {each.key: each for each in chosen or () if not isinstance(each, str)}
-        return found.with_recorded(recorded), verdicts_beside(found, profiled.launches, devices)
+        # First, as what is recommended is found out once for each forecast.
+        found = found.with_recorded(recorded)
+        return found, verdicts_beside(found, profiled.launches, devices)
 
     served, (found, verdicts) = _first(state, "time", asked.model, predicted)
     answer = forecasts_answer("kernels", with_verdicts(found, verdicts), served.trained.card)
