@@ -113,6 +113,7 @@ def test_scores_by_hand(monkeypatch: pytest.MonkeyPatch, cases: Cases) -> None:
     assert result.scores.regret == pytest.approx(np.exp(np.log(own / two.time_s.min(axis=1)).mean()))
     assert found.facts["right_by_majority_of_kernel"] == found.facts["kernel_has_other_sizes"] / 2 == 0.5
     assert found.facts["within_10_percent"] == 0
+    assert result.scores.mean_speedup == pytest.approx((two.time_s[:, 1] / own).mean())
     assert result.scores.worst_regret == (2.0 if chosen.all() else 4.0)
 
 

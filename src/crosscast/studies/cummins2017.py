@@ -338,6 +338,7 @@ class DeviceScores:
     speedup: float  # Time on the best single device over that on the chosen one, geometric mean
     regret: float  # Time on the chosen device over that on the faster one, geometric mean
     worst_regret: float  # The same in the row in which it is largest
+    mean_speedup: float  # Arithmetic mean of what `speedup` is the geometric one of, as published
 
 
 @dataclass(frozen=True, eq=False)
@@ -452,7 +453,8 @@ def _results(cases: Cases, split: str, chosen: Mapping[str, Flags], seed: int) -
         observed = {each: float(values[0]) for each, values in drawn(np.ones((1, count))).items()}
         scored.append(Scored(name, name in BASELINES, observed, drawn))
         worst = float(np.exp(quantities["regret"].max()))
-        by_name[name] = DeviceScores(**observed, worst_regret=worst)
+        mean = float(np.exp(quantities["speedup"]).mean())
+        by_name[name] = DeviceScores(**observed, worst_regret=worst, mean_speedup=mean)
     found = confidences(scored, count, {"accuracy": 1, "speedup": 1, "regret": -1}, seed)
     suites = np.array(cases.suites)
     return [
