@@ -129,9 +129,13 @@ def test_a_job_is_all_its_kernels_as_often_as_they_run(service: InProcess) -> No
     kernels = service.ask("/v1/predict", asked).json["kernels"]
     job = service.ask("/v1/predict", {**asked, "repeat": 1000}).json["job"]
     for place, device in enumerate(job["devices"]):
-        for name in ("time_s", "low_s", "high_s"):
-            parts = [1000 * each["invocations"] * each["devices"][place][name] for each in kernels]
-            assert device[name] == pytest.approx(sum(parts))
+        sums = {
+            name: sum(1000 * each["invocations"] * each["devices"][place][name] for each in kernels)
+            for name in ("time_s", "low_s", "high_s")
+        }
+        assert device["time_s"] == pytest.approx(sums["time_s"])
+        # Errors of the kernels hang together in part, so that the limits do not add up.
+        assert sums["low_s"] < device["low_s"] < device["time_s"] < device["high_s"] < sums["high_s"]
     assert job["recommended"] == "gtx1080"
 
 
