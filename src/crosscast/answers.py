@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -34,6 +35,13 @@ def with_verdicts(found: TimeForecast, verdicts: Sequence[Verdict | None]) -> li
         {**kernel, "verdict": verdict and verdict.to_dict()}
         for kernel, verdict in zip(found.to_dict()["kernels"], verdicts, strict=True)
     ]
+
+
+def launches_answer(kernels: TimeForecast, repeat: float = 1.0) -> dict[str, Any]:
+    """Times of all kernels of an application, as often as they are launched, and the fastest device."""
+    times = zip(kernels.devices, *(each.tolist() for each in kernels.of_all_launches(repeat)), strict=True)
+    devices = [dict(zip(("device", "time_s", "low_s", "high_s"), row, strict=True)) for row in times]
+    return {"devices": devices, "recommended": min(devices, key=itemgetter("time_s"))["device"]}
 
 
 @dataclass(frozen=True, eq=False)

@@ -68,8 +68,9 @@ def printed(capsys: Output, *words: object) -> Any:
 
 
 def bytes_of(answer: Any) -> str:
-    """The answer without what is said of the model; numbers as they are written."""
-    return json.dumps({name: value for name, value in answer.items() if name != "model"})
+    """The answer without what is said of the model, and of applications; numbers as they are written."""
+    left_out = ("model", "applications")
+    return json.dumps({name: value for name, value in answer.items() if name not in left_out})
 
 
 def test_forecasts_of_a_name_are_those_of_the_command(capsys: Output, service: InProcess) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar
 import cyclopts
 from cyclopts import Parameter
 
-from crosscast.answers import forecasts_answer, model_facts, with_verdicts
+from crosscast.answers import forecasts_answer, launches_answer, model_facts, with_verdicts
 from crosscast.cli.options import (
     OUTPUT,
     Application,
@@ -161,19 +161,17 @@ def time(
     output.show(
         lambda: (
             forecasts_answer("kernels", with_verdicts(found, verdicts), trained.card)
-            | {"applications": [_job(name, kernels) for name, kernels in found.applications().items()]}
+            | {
+                "applications": [
+                    {"application": name} | launches_answer(kernels)
+                    for name, kernels in found.applications().items()
+                ]
+            }
             | told
         ),
         lambda: predictions_report(found, trained.card, len(probe), verdicts, suggestion),
         lambda: _roofline(verdicts),
     )
-
-
-def _job(name: str, kernels: TimeForecast) -> dict[str, Any]:
-    """Times of all kernels of an application, for JSON."""
-    times = zip(kernels.devices, *(each.tolist() for each in kernels.of_all_launches()), strict=True)
-    names = ("device", "time_s", "low_s", "high_s")
-    return {"application": name, "devices": [dict(zip(names, row, strict=True)) for row in times]}
 
 
 def _described(named: Sequence[str] | None, files: Sequence[Path], trained: TrainedTimeModel) -> list[Device]:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 from msgspec import Meta
 
-from crosscast.answers import choices_answer, choices_for, forecasts_answer, with_verdicts
+from crosscast.answers import choices_answer, choices_for, forecasts_answer, launches_answer, with_verdicts
 from crosscast.characterization.embedding.payload import profile_of
 from crosscast.data.isolated_runs import profile_from
 from crosscast.decide.colocation import choose_colocation
@@ -120,7 +120,7 @@ def predict(state: State, asked: Predict) -> dict[str, Any]:
     answer = forecasts_answer("kernels", with_verdicts(found, verdicts), served.trained.card)
     answer["model"] = served.facts()
     if asked.repeat is not None:
-        answer["job"] = _job(found, asked.repeat)
+        answer["job"] = {"repeat": asked.repeat} | launches_answer(found, asked.repeat)
     return answer
 
 
@@ -143,20 +143,6 @@ def _profiled(state: State, asked: Predict) -> Profiled:
             raise InputError.of(field="kernel", expected=f"one of {known}", found=repr(asked.kernel))
         launches = own
     return Profiled.of(launches, asked.invocations)
-
-
-def _job(found: TimeForecast, repeat: float) -> dict[str, Any]:
-    """Times of all kernels, as often as they are launched, and the fastest device."""
-    columns = dict(zip(("time_s", "low_s", "high_s"), found.of_all_launches(repeat), strict=True))
-    devices = [
-        {"device": device, **{name: float(column[place]) for name, column in columns.items()}}
-        for place, device in enumerate(found.devices)
-    ]
-    return {"repeat": repeat, "devices": devices, "recommended": min(devices, key=_time)["device"]}
-
-
-def _time(device: Mapping[str, Any]) -> float:
-    return float(device["time_s"])
 
 
 def choose(state: State, asked: Choose) -> dict[str, Any]:
