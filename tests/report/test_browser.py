@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import math
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
@@ -236,9 +237,12 @@ def test_devices_are_chosen_and_scales_switched_by_keyboard(
         assert names_in(page) == [slowest["device"]]
         assert page.locator("summary").inner_text() == "Choose devices (1 of 15)"
         dot = page.locator(".track b:visible")
-        assert float(dot.evaluate("each => parseFloat(each.style.left)")) > 70
-        page.get_by_role("button", name="Linear scale").press("Space")
+        low = min(each["low_s"] for each in forecast["devices"])
         high = max(each["high_s"] for each in forecast["devices"])
+        place = float(dot.evaluate("each => parseFloat(each.style.left)"))
+        of_range = math.log(slowest["time_s"] / low) / math.log(high / low)
+        assert place == pytest.approx(100 * of_range, abs=0.01)
+        page.get_by_role("button", name="Linear scale").press("Space")
         place = float(dot.evaluate("each => parseFloat(each.style.left)"))
         assert place == pytest.approx(100 * slowest["time_s"] / high, abs=0.01)
 
