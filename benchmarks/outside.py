@@ -25,11 +25,8 @@ import numpy as np
 
 from benchmarks.table import text_table
 from crosscast.application_forecast import forecast_application
-from crosscast.characterization.run import Options, characterize_launch
 from crosscast.decide.verdict import amounts_of, verdict_of
-from crosscast.kernel import Launch
 from crosscast.prediction.named_models import load_model
-from crosscast.profile import Profile
 from crosscast.report.numbers import percent
 from crosscast.tracing.summary import Trace, replayed, summary_of
 from crosscast.units import format_seconds
@@ -222,11 +219,7 @@ def measured(name: str, model: str, place: Path) -> Row:
     crosscast = (sys.executable, "-m", "crosscast", "capture", "--runs", "2", "--out", str(place), "--")
     subprocess.run([*crosscast, sys.executable, "-m", "benchmarks.outside", "--run", name], check=True)
     summary = summary_of(Trace(place))
-
-    def characterized(launch: Launch, number: int) -> Profile:
-        return characterize_launch(launch, invocation=number, options=Options())
-
-    found = replayed(summary, characterized)
+    found = replayed(summary)
     (device,) = [each for each in load_model(model).devices if each.key == model]
     forecast = forecast_application(summary, found, model, devices=[device.key]).kernels
     # Of each class of launches, those of a repetition, by what each took over the repetitions.

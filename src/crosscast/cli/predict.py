@@ -306,8 +306,7 @@ def corun(
         else:
             (found,) = translated_forecasts(told, card, [mix], level=level)
         if suggest_probes is not None:
-            names = [f"{run.application}/{run.size}" for run in trained.card.runs]
-            pairs = [(run, name) for run in mix for name in names]
+            pairs = [(run, other) for run in mix for other in trained.card.runs]
             suggestion = told.suggest_probes(suggest_probes, [mix], among=pairs)
         return found, suggestion
 
@@ -323,7 +322,7 @@ def corun(
 
 def with_probes(trained: TrainedCoRunModel, words: Sequence[str], runs: Sequence[Solo]) -> TrainedCoRunModel:
     """A model that knows measured mixes, which name isolated runs or those of the training."""
-    named = {f"{run.application}/{run.size}": run for run in reversed(runs)}
+    named = {run.qualified_name: run for run in reversed(runs)}
     probes = []
     for word in words:
         names, _, numbers = word.rpartition("=")

@@ -41,6 +41,11 @@ class Solo:
         return f"{self.application} {self.size}"
 
     @property
+    def qualified_name(self) -> str:
+        """The same as people write it in an option, and as JSON has it."""
+        return f"{self.application}/{self.size}"
+
+    @property
     def key(self) -> tuple[str, str, str, str]:
         """What tells it from others."""
         return self.application, self.size, self.device, self.configuration

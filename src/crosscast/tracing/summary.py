@@ -77,14 +77,7 @@ class Trace(Tabular):
         InputError
             If no launch can be replayed.
         """
-        # Imported here: the engine brings the compiler.
-        from crosscast.characterization.run import Options, characterize_launch
-
-        found = replayed(
-            summary_of(self),
-            lambda launch, number: characterize_launch(launch, invocation=number, options=Options()),
-        )
-        return [each.profile for each in found if each.profile is not None]
+        return [each.profile for each in replayed(summary_of(self)) if each.profile is not None]
 
     def save_launches(self, folder: str | Path) -> list[Path]:
         """Write a launch file for each class of launches that can be run again, with its arrays beside it.
@@ -361,7 +354,16 @@ class Replayed:
     doubts: Sequence[str] = field(default=())
 
 
-def replayed(summary: Summary, characterized: Callable[[Launch, int], Profile]) -> list[Replayed]:
+def _characterized(launch: Launch, number: int) -> Profile:
+    # Imported here: the engine brings the compiler.
+    from crosscast.characterization.run import Options, characterize_launch
+
+    return characterize_launch(launch, invocation=number, options=Options())
+
+
+def replayed(
+    summary: Summary, characterized: Callable[[Launch, int], Profile] = _characterized
+) -> list[Replayed]:
     """Characterize a launch of each class, and compare what it leaves with what the device left.
 
     Parameters

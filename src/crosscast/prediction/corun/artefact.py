@@ -271,7 +271,7 @@ class TrainedCoRunModel:
     def _run(self, run: Solo | str) -> Solo:
         """An isolated run, or the one of the training of that name, if the model can say something of it."""
         if isinstance(run, str):
-            by_name = {f"{each.application}/{each.size}": each for each in reversed(self.card.runs)}
+            by_name = {each.qualified_name: each for each in reversed(self.card.runs)}
             if run not in by_name:
                 known = format_names([*reversed(by_name)], _MOST_NAMED) or "none"
                 expected = f"an isolated run, or the name of one of the training ({known})"

@@ -71,7 +71,7 @@ class SuggestedMixes:
 
     def to_dict(self) -> dict[str, Any]:
         """All of it, for JSON."""
-        names = [[f"{run.application}/{run.size}" for run in mix] for mix in self.mixes]
+        names = [[run.qualified_name for run in mix] for mix in self.mixes]
         return {"mixes": names, "error": self.error, "error_before": self.error_before}
 
 
@@ -116,14 +116,15 @@ def suggest_mixes(
     every = [*asked, *among]
     # Another profile of the same application at the same size is no other mix.
     names = [tuple(sorted(run.name for run in mix)) for mix in every]
-    first = sorted({name: place for place, name in reversed([*enumerate(names)])}.values())
-    number = [first.index(names.index(name)) for name in names]
+    by_name = dict(reversed([*zip(names, every, strict=True)]))
+    number_of = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    number = [number_of[name] for name in names]
     wanted, free = set(number[: len(asked)]), sorted(set(number[len(asked) :]))
     most = len(free) - (wanted <= set(free))
     if not 0 < count <= most:
         expected = f"from 1 to {most}, as {len(free)} mixes can be measured"
         raise InputError.of(where="suggest-probes", expected=expected, found=count)
-    mixes = [every[place] for place in first]
+    mixes = [by_name[name] for name in number_of]
     rows = sum(map(len, mixes))
     if rows > _MOST_ROWS:
         expected = f"mixes of at most {_MOST_ROWS:,} co-runners to compare"
