@@ -1,8 +1,10 @@
 /* Accesses at equal distances: recorded as rows (base, stride, number) instead of one by one.
  *
  * Rows of one access that follow each other at equal distances are a row of rows, and so on, so that a
- * kernel which streams through its data leaves a handful of patterns. When the run ends, or when there are too
- * many, patterns are spread over the memory that they touch: as differences between neighbouring granules. */
+ * kernel which streams through its data leaves a handful of patterns. A row of rows ends after as many as the one
+ * before it had, even if the next would continue it: tiles that touch each other stay alike. When the run ends,
+ * or when there are too many, patterns are spread over the memory that they touch: as differences between
+ * neighbouring granules. */
 #include "runtime.h"
 #include <string.h>
 
@@ -28,7 +30,7 @@ static void complete(struct context *c, struct rows *s, u64 level) {
   struct open *o = &s->open[level];
   if (!o->count) return;
   struct pattern p = o->first;
-  if (o->count > 1) p.dim[p.dims++] = (struct dim){o->delta, o->count};
+  if (o->count > 1) p.dim[p.dims++] = (struct dim){o->delta, o->usual = o->count};
   o->count = 0;
   if (level + 1 == NESTED) keep(c, s, &p);
   else push(c, s, level + 1, p);
@@ -36,7 +38,7 @@ static void complete(struct context *c, struct rows *s, u64 level) {
 
 static void push(struct context *c, struct rows *s, u64 level, struct pattern p) {
   struct open *o = &s->open[level];
-  if (o->count && same_shape(&o->first, &p)) {
+  if (o->count && o->count != o->usual && same_shape(&o->first, &p)) {
     int64_t delta = p.base - o->last;
     if (o->count == 1) o->delta = delta;
     if (delta == o->delta) {
@@ -45,7 +47,7 @@ static void push(struct context *c, struct rows *s, u64 level, struct pattern p)
     }
   }
   complete(c, s, level);
-  *o = (struct open){.first = p, .last = p.base, .count = 1};
+  *o = (struct open){.first = p, .last = p.base, .count = 1, .usual = o->usual};
 }
 
 void cc_row(struct context *c, u32 site, u32 flags, u64 base, u64 stride, u64 n) {
@@ -57,7 +59,7 @@ void cc_row(struct context *c, u32 site, u32 flags, u64 base, u64 stride, u64 n)
       s->n += n;
       return;
     }
-    if (n == s->n) {
+    if (n == s->n && s->count != s->usual) {
       int64_t delta = base - s->last;
       if (s->count == 1) s->delta = delta, s->first = s->last;
       if (delta == s->delta) {
@@ -84,7 +86,7 @@ void cc_end_rows(struct context *c, struct rows *s) {
   if (!s->count) return;
   struct pattern p = {.base = s->count > 1 ? s->first : s->last};
   if (s->n > 1) p.dim[p.dims++] = (struct dim){s->stride, s->n};
-  if (s->count > 1) p.dim[p.dims++] = (struct dim){s->delta, s->count};
+  if (s->count > 1) p.dim[p.dims++] = (struct dim){s->delta, s->usual = s->count};
   s->count = 0;
   push(c, s, 0, p);
 }

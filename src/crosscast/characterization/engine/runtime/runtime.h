@@ -79,13 +79,13 @@ struct pattern {
 };
 struct open {
   struct pattern first;
-  u64 last, count;
+  u64 last, count, usual; /* `usual`: count of the one before */
   int64_t delta;
 };
 
 /* The rows of one access: `count` rows so far, each of `n` addresses at a distance of `stride`. */
 struct rows {
-  u64 stride, n, first, last, count;
+  u64 stride, n, first, last, count, usual;
   int64_t delta;
   u64 flags; /* read, write, local */
   struct open open[NESTED];
