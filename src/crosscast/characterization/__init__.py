@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from crosscast.errors import LaunchError
-from crosscast.kernel import Argument, Kernel, Launch
-from crosscast.profile import Profile
+
+if TYPE_CHECKING:
+    from crosscast.kernel import Argument, Kernel, Launch
+    from crosscast.profile import Profile
 
 __all__ = ["characterize", "default_local_size"]
 
@@ -109,6 +112,8 @@ def _as_launch(
     global_offset: int | Sequence[int],
 ) -> Launch:
     """Put the two ways to call `characterize` into one."""
+    from crosscast.kernel import Kernel, Launch
+
     if isinstance(kernel, Launch):
         if global_size is not None or local_size is not None or len(args) > 0:
             raise LaunchError("a Launch holds its sizes and arguments: pass it alone")

@@ -13,10 +13,13 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from crosscast.data.files import cache_home, is_writable
 from crosscast.errors import CompileError, EnvironmentFault, InputError
-from crosscast.kernel import Program
+
+if TYPE_CHECKING:  # it brings NumPy
+    from crosscast.kernel import Program
 
 INCLUDE_DIR = Path(__file__).parent / "include"
 _COMPILE_TIMEOUT_S = 120

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import math
-import os
 import random
 import struct
 import subprocess
@@ -30,6 +29,7 @@ WINDOW = context.WINDOW
 LOW, FLAGS = (1 << 30) - 1, 3 << 30
 READ, WRITE = 1, 2
 
+COLLECTIVES = {"cc_collective"}
 HARNESS = Path(__file__).with_name("runtime_harness.c")
 
 
@@ -38,7 +38,7 @@ def runtime(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     folder = tmp_path_factory.mktemp("runtime")
     made, library = folder / "harness.o", folder / "harness.so"
     made.write_bytes(toolchain.clang(runtime_objects.arguments("-O1"), HARNESS.read_bytes(), HARNESS.name))
-    toolchain.link_shared([made, *runtime_objects.objects()], library)
+    toolchain.link_shared([made, *runtime_objects.objects(COLLECTIVES)], library)
     loaded = ctypes.CDLL(str(library))
     for name in ("new_context", "table_of", "exchange_of"):
         getattr(loaded, name).restype = ctypes.c_void_p
@@ -210,7 +210,18 @@ def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pat
 
 
 def test_every_unit_is_compiled() -> None:
-    assert len(set(runtime_objects.objects())) == len(list(FOLDER.glob("*.c")))
+    assert len(set(runtime_objects.objects(COLLECTIVES))) == len(list(FOLDER.glob("*.c")))
+
+
+def test_what_only_collectives_need_is_compiled_for_them() -> None:
+    assert len(runtime_objects.objects(COLLECTIVES)) == len(runtime_objects.objects()) + 1
+
+
+def test_numpy_is_not_imported_beside_the_compiler() -> None:
+    module = runtime_objects.__name__
+    subprocess.run(
+        [sys.executable, "-c", f"import sys, {module}; assert 'numpy' not in sys.modules"], check=True
+    )
 
 
 def test_what_is_in_the_cache_is_not_compiled_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,39 +230,18 @@ def test_what_is_in_the_cache_is_not_compiled_again(monkeypatch: pytest.MonkeyPa
     assert runtime_objects.objects() == there
 
 
-def test_what_fails_in_the_background_fails_where_it_is_needed(
+def test_what_fails_at_the_start_fails_where_it_is_needed(
     empty_cache: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     def refuse(*_: object) -> bytes:
         raise EnvironmentFault("no compiler today")
 
     monkeypatch.setattr(toolchain, "clang", refuse)
-    for thread in runtime_objects.start():
-        thread.join()
+    runtime_objects.start()
     assert capfd.readouterr() == ("", "")
     with pytest.raises(EnvironmentFault, match="no compiler today"):
         runtime_objects.objects()
     assert not list(empty_cache.iterdir())
-
-
-def test_a_process_that_needs_no_runtime_does_not_wait_for_it(tmp_path: Path) -> None:
-    code = """
-import time
-from crosscast.characterization.engine import runtime_objects
-from crosscast.characterization.instrumentation import context
-from crosscast.characterization import toolchain
-toolchain.clang = lambda *_: time.sleep(3600)
-runtime_objects.start()
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
-    assert done.stdout == done.stderr == ""
 
 
 _LIBC = ctypes.CDLL(None)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from crosscast.characterization import ir, toolchain
 from crosscast.characterization.builtins import library
-from crosscast.characterization.engine import llvm, runtime_objects
+from crosscast.characterization.engine import llvm, runtime_objects, workers
 from crosscast.characterization.instrumentation.builtin_calls import declarations
 from crosscast.characterization.instrumentation.driver import group_function, slice_tables
 from crosscast.characterization.instrumentation.instrumented import Instrumented, Switches
@@ -127,6 +127,7 @@ def build_library(module: ir.Module, kernel: ir.Function, made: Instrumented, sw
         symbols |= library.HALF_RUNTIME
         exported |= library.HALF_RUNTIME
     builtins = _without_module_lines(host_ir(_library_ir(symbols))) if symbols else ""
+    workers.prestart("kernel")  # which is not beside the compiler, for memory's sake
     try:
         content, undefined = llvm.build(own, builtins, sorted(exported))
     except llvm.LLVMRefusedError as error:
@@ -137,7 +138,7 @@ def build_library(module: ir.Module, kernel: ir.Function, made: Instrumented, sw
     with tempfile.TemporaryDirectory(prefix="crosscast-") as folder:
         object_file, output = Path(folder) / "kernel.o", Path(folder) / "kernel.so"
         object_file.write_bytes(content)
-        toolchain.link_shared([object_file, *runtime_objects.objects()], output)
+        toolchain.link_shared([object_file, *runtime_objects.objects(undefined)], output)
         return output.read_bytes()
 
 

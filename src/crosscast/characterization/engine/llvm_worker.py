@@ -6,9 +6,12 @@ this package's to mend, so all of LLVM stands in processes that may crash or be 
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 import json
+import mmap
 import os
+import re
 import resource
 from collections.abc import Callable
 from pathlib import Path
@@ -122,11 +125,24 @@ def _optimize(parsed: Any, machine: Any, level: int) -> None:
     builder.getModulePassManager().run(parsed, builder)
 
 
+def _release_code() -> None:
+    """Give back the memory of LLVM's code, which starting has touched, and which only children run.
+
+    They get it from the file anew, as children always do.
+    """
+    libc = ctypes.CDLL(None)
+    for mapping in re.split(r"^(?=\w+-\w+ )", Path("/proc/self/smaps").read_text(), flags=re.MULTILINE):
+        if "llvm" in mapping and re.search(r"^Anonymous: +0 kB", mapping, re.MULTILINE):
+            start, end = (int(address, 16) for address in mapping.split()[0].split("-"))
+            libc.madvise(ctypes.c_void_p(start), ctypes.c_size_t(end - start), mmap.MADV_DONTNEED)
+
+
 _TASKS: dict[str, Callable[..., tuple[bytes, ...]]] = {"parse": _parse, "build": _build}
 
 if __name__ == "__main__":
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
+    _release_code()
     # By its place, so that this process imports nothing else of the package.
     spec = importlib.util.spec_from_file_location("worker", Path(__file__).with_name("worker.py"))
     assert spec is not None

@@ -1,19 +1,12 @@
-"""The runtime that is linked to every kernel: its object files, compiled once for this machine.
-
-They are needed last, when a kernel has been compiled and instrumented, and take longer than that:
-`start` compiles what is missing in the background, beside whatever the caller does meanwhile, and
-starts the process that will run it.
-"""
+"""The runtime that is linked to every kernel: its object files, compiled once for this machine."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
 import importlib.util
-import os
-import queue
 import re
-import threading
+from collections.abc import Container
 from pathlib import Path
 
 from crosscast.characterization import toolchain
@@ -24,49 +17,30 @@ __all__ = ["arguments", "objects", "start"]
 
 _FOLDER = Path(__file__).with_name("runtime")
 _HEADER = _FOLDER / "runtime.h"
-_LEVELS = {
-    "reduction": "-O2",
-    "warps": "-O2",
-    "rows": "-O2",
-    "histories": "-O2",
-    "accesses": "-O2",
-    "threads": "-O1",
-}
-"""Optimization of each unit, those that take longest to compile first."""
-
+_LEVELS = {"reduction": "-O2", "rows": "-O2", "histories": "-O2", "accesses": "-O2", "threads": "-O1"}
+"""Optimization of each unit."""
+_OF_FEW_KERNELS = {"warps": ("cc_by_turns", "cc_collective")}
+"""Units that only kernels need which call one of these functions."""
 
 _X86_64_V3 = {"avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe"}
 
 
 @functools.cache
-def start() -> tuple[threading.Thread, ...]:
-    """Compile the units that are not in the cache, in the background.
+def start() -> None:
+    """Compile the units that all kernels need, and start the process that LLVM runs in.
 
-    Errors show when the objects are asked for. The threads do not keep the process from ending.
+    To be called before anything large is imported: a compiler takes much memory, and gives it back before
+    this returns. Errors show when the objects are asked for.
     """
-    workers.prestart()
-    units: queue.SimpleQueue[str] = queue.SimpleQueue()
-    for unit in _LEVELS:
-        units.put(unit)
-    count = min(len(_LEVELS), os.cpu_count() or 1)
-    threads = tuple(threading.Thread(target=_compile_all, args=(units,), daemon=True) for _ in range(count))
-    for thread in threads:
-        thread.start()
-    return threads
+    with contextlib.suppress(CrosscastError, OSError):
+        objects()
+    workers.prestart("llvm")
 
 
-def objects() -> list[Path]:
-    """Object files of the runtime, which this waits for."""
-    for thread in start():
-        thread.join()
-    return [_object(unit) for unit in _LEVELS]
-
-
-def _compile_all(units: queue.SimpleQueue[str]) -> None:
-    # What fails here is tried again by whoever needs it, and fails there.
-    with contextlib.suppress(queue.Empty, CrosscastError, OSError):
-        while True:
-            _object(units.get_nowait())
+def objects(called: Container[str] = ()) -> list[Path]:
+    """Object files of the runtime that a kernel needs which calls these functions."""
+    rare = [unit for unit, names in _OF_FEW_KERNELS.items() if any(name in called for name in names)]
+    return [_object(unit) for unit in (*_LEVELS, *rare)]
 
 
 def arguments(level: str) -> list[str]:
@@ -76,16 +50,8 @@ def arguments(level: str) -> list[str]:
 
 
 def _options(machine: str, level: str) -> list[str]:
-    return [
-        "-x",
-        "c",
-        "-target",
-        f"{machine}-linux-gnu",
-        level,
-        "-fPIC",
-        "-D__GLIBC_MINOR__=17",
-        *_instructions(),
-    ]
+    target = ("-x", "c", "-target", f"{machine}-linux-gnu", "-D__GLIBC_MINOR__=17")
+    return [*target, level, "-fPIC", *_instructions()]
 
 
 @functools.cache
@@ -99,7 +65,7 @@ def _instructions() -> tuple[str, ...]:
 
 
 def _object(unit: str) -> Path:
-    level = _LEVELS[unit]
+    level = _LEVELS.get(unit, "-O2")
     source, header = (_FOLDER / f"{unit}.c").read_bytes(), _HEADER.read_bytes()
     options = _options(toolchain.host_machine(), level)
     key: list[str | bytes] = [*options, toolchain.compiler_version(), header, source]

@@ -83,12 +83,11 @@ _idle: dict[Kind, list[Worker]] = {kind: [] for kind in _COMMANDS}
 _started: dict[Kind, threading.Thread] = {}
 
 
-def prestart() -> None:
-    """Start a first worker of each kind in the background."""
-    for kind in _COMMANDS:
-        if kind not in _started:
-            _started[kind] = threading.Thread(target=_start_first, args=(kind,), daemon=True)
-            _started[kind].start()
+def prestart(kind: Kind) -> None:
+    """Start a first worker in the background."""
+    if kind not in _started:
+        _started[kind] = threading.Thread(target=_start_first, args=(kind,), daemon=True)
+        _started[kind].start()
 
 
 def _start_first(kind: Kind) -> None:
