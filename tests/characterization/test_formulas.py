@@ -8,11 +8,9 @@ from collections import Counter
 import pytest
 
 from crosscast.characterization import metrics as formulas
-from crosscast.characterization.engine.counts import ADDRESS_LEVELS, Counts
+from crosscast.characterization.engine.counts import ADDRESS_LEVELS, Counts, Outcomes
 from crosscast.characterization.metrics import compute_metrics, covering, covering_histogram
 from crosscast.profile import METRICS
-
-_ONES, _ZEROS = 0xFFFF, 0
 
 
 def _after(past: int, bit: int) -> int:
@@ -164,36 +162,30 @@ def test_windows_are_the_last_16_outcomes_of_full_sequences() -> None:
 
 
 def test_a_branch_that_always_goes_one_way_has_no_entropy() -> None:
-    history = {0: {_first(_ONES): 4, _after(_ONES, 1): 100}}
-    assert formulas.yokota_entropy(history) == 0
-    assert formulas.linear_entropy(history) == 0
+    branch = Outcomes(rarer=0, followed=100, patterns={104: 1})
+    assert formulas.yokota_entropy([branch]) == formulas.linear_entropy([branch]) == 0
 
 
-def test_yokota_entropy_of_patterns_that_are_equally_frequent() -> None:
-    history = {0: {_first(pattern): 1 for pattern in range(1 << 16)}}
-    assert formulas.yokota_entropy(history) == pytest.approx(1, rel=1e-14)
-    history = {0: {_first(pattern): 3 for pattern in range(4)}}
-    assert formulas.yokota_entropy(history) == pytest.approx(2 / 16, rel=1e-14)
+@pytest.mark.parametrize(("patterns", "entropy"), [({1: 1 << 16}, 1), ({3: 4}, 2 / 16)])
+def test_yokota_entropy_of_patterns_that_are_equally_frequent(
+    patterns: dict[int, int], entropy: float
+) -> None:
+    assert formulas.yokota_entropy([Outcomes(patterns=patterns)]) == pytest.approx(entropy, rel=1e-14)
 
 
 def test_yokota_entropy_is_weighted_by_windows() -> None:
-    history = {0: {_first(0): 10, _first(1): 10}, 1: {_first(0): 60}}
-    assert formulas.yokota_entropy(history) == pytest.approx((20 * 1 + 60 * 0) / 80 / 16, rel=1e-14)
+    branches = [Outcomes(patterns={10: 2}), Outcomes(patterns={60: 1})]
+    assert formulas.yokota_entropy(branches) == pytest.approx((20 * 1 + 60 * 0) / 80 / 16, rel=1e-14)
 
 
-def test_linear_entropy_counts_the_rarer_outcome_after_each_pattern() -> None:
-    history = {0: {_after(3, 0): 30, _after(3, 1): 10, _after(4, 1): 60}, 1: {_after(3, 0): 100}}
-    assert formulas.linear_entropy(history) == pytest.approx(2 * 10 / 200, rel=1e-14)
-
-
-def test_linear_entropy_of_a_coin_is_one() -> None:
-    assert formulas.linear_entropy({0: {_after(_ZEROS, 0): 8, _after(_ZEROS, 1): 8}}) == 1
+def test_linear_entropy_is_twice_the_share_of_the_rarer_outcomes() -> None:
+    assert formulas.linear_entropy([Outcomes(10, 100), Outcomes(0, 100)]) == 2 * 10 / 200
+    assert formulas.linear_entropy([Outcomes(8, 16)]) == 1
 
 
 def test_fewer_than_17_outcomes_tell_nothing() -> None:
-    history = {0: {1: 5, 2: 3, _first(9): 2}}
-    assert formulas.linear_entropy(history) == 0
-    assert formulas.yokota_entropy({0: {1: 5, 2: 3}}) == 0
+    assert formulas.linear_entropy([Outcomes(patterns={2: 1})]) == 0
+    assert formulas.yokota_entropy([Outcomes()]) == 0
 
 
 def test_branches_are_those_that_ran() -> None:

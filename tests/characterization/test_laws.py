@@ -7,6 +7,7 @@ import itertools
 import json
 import signal
 import threading
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 from unittest.mock import patch
@@ -19,9 +20,9 @@ from hypothesis import strategies as st
 import crosscast
 from crosscast.characterization import run
 from crosscast.characterization.engine.arguments import shared_empty
-from crosscast.characterization.engine.counts import CLASSES, Counts
+from crosscast.characterization.engine.counts import CLASSES, Counts, Outcomes
 from crosscast.characterization.interruption import interruption_deferred
-from crosscast.characterization.metrics import compute_metrics, instruction_mix
+from crosscast.characterization.metrics import compute_metrics, instruction_mix, windows
 from crosscast.kernel import Kernel, Launch
 from crosscast.profile import MetricValue, Profile
 from support import random_kernels
@@ -92,11 +93,23 @@ def test_instructions_add_up_however_they_are_split(seed: int) -> None:
     assert total == sum(instructions * items for instructions, items in counts.totals.items())
     assert total == sum(n * pieces for n, pieces in counts.pieces.items()) + counts.barriers
     assert sum(counts.pieces.values()) == sum(counts.totals.values()) + counts.barriers
+    for histogram in counts.addresses:
+        assert counts.accesses == sum(accesses * addresses for accesses, addresses in histogram.items())
+
+
+@_few
+@given(_seeds, st.integers(1, 3))
+def test_outcomes_of_branches_are_those_of_their_histories(seed: int, threads: int) -> None:
+    _, counts = _run(random_kernels.make(seed), threads, published=True)
     assert sum(counts.branch_executions.values()) == sum(
         n for history in counts.histories.values() for n in history.values()
     )
-    for histogram in counts.addresses:
-        assert counts.accesses == sum(accesses * addresses for accesses, addresses in histogram.items())
+    for branch, history in counts.histories.items():
+        followed = {sequence: n for sequence, n in history.items() if sequence >> 17}
+        pairs = {sequence >> 1 for sequence in followed}
+        rarer = sum(min(followed.get(2 * k, 0), followed.get(2 * k + 1, 0)) for k in pairs)
+        patterns = Counter(windows(history).values())
+        assert counts.outcomes[branch] == Outcomes(rarer, sum(followed.values()), patterns)
 
 
 @_few

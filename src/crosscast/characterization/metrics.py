@@ -1,35 +1,21 @@
-"""The formulas: metrics from counts, as `docs/metrics.md` defines them; the published AIWC tool's numbers.
-
-A history is a table of outcome sequences behind a leading 1: 17 outcomes where 16 preceded the last
-one, exactly 16 for the first full window of a work-group, fewer before that.
-"""
+"""The formulas: metrics from counts, as `docs/metrics.md` defines them; the published AIWC tool's numbers."""
 
 from __future__ import annotations
 
-import itertools
 import math
-import operator
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
-
-from crosscast.characterization.engine.counts import Counts, History
+from crosscast.characterization.engine.counts import CLASSES, Counts, Outcomes
 from crosscast.data.profiles import PUBLISHED_METRICS
-from crosscast.profile import METRICS, MetricValue
+from crosscast.profile import METRICS, MetricValue, Profile
 
 if TYPE_CHECKING:
     from crosscast.characterization.instrumentation.instrumented import Instrumented
-from collections import Counter
-
-from crosscast.characterization.engine.counts import CLASSES
-from crosscast.profile import Profile
 
 WINDOW = 16
 """Outcomes of one history pattern."""
-
-_FULL = 1 << WINDOW
 
 
 def compute_metrics(counts: Counts, work_groups: int) -> dict[str, MetricValue]:
@@ -159,83 +145,38 @@ def memory_metrics(counts: Counts) -> dict[str, MetricValue]:
     }
 
 
-def windows(history: Mapping[int, int]) -> dict[int, int]:
-    """How often each pattern of 16 successive outcomes occurred, the latest in the lowest bit."""
-    patterns, totals = _windows(history)
-    return dict(zip(patterns.tolist(), totals.tolist(), strict=True))
-
-
-def _windows(history: Mapping[int, int]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Patterns that occurred, rising, and how often each did."""
-    sequences, times = _arrays(history)
-    # Sequences of 16 outcomes, and of 17 that begin alike, end in patterns that differ.
-    first, *_ = starts = np.searchsorted(sequences, _FULL * np.arange(1, 5))
-    if starts[-1] - first < _FULL // 16:
-        patterns, position = np.unique(sequences[first:] & (_FULL - 1), return_inverse=True)
-        totals = np.zeros(len(patterns), np.int64)
-        np.add.at(totals, position, times[first:])
-        return patterns, totals
-    totals = np.zeros(_FULL, np.int64)
-    for start, end in itertools.pairwise(starts):
-        totals[sequences[start:end] & (_FULL - 1)] += times[start:end]
-    patterns = np.flatnonzero(totals)
-    return patterns, totals[patterns]
-
-
-def _arrays(history: Mapping[int, int]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Sequences, rising, and how often each occurred."""
-    if isinstance(history, History):
-        return history.sequences, history.times
-    sequences = np.array(sorted(history), np.int64)
-    return sequences, np.array([history[s] for s in sequences.tolist()], np.int64)
-
-
-def yokota_entropy(histories: Mapping[int, Mapping[int, int]]) -> float:
+def yokota_entropy(branches: Iterable[Outcomes]) -> float:
     """Entropy of the 16-outcome patterns, in bits divided by 16, averaged by windows.
 
     In [0, 1]. Source: Yokota 2007; Shao & Brooks 2013.
     """
     weights, terms = 0, []
-    for _, history in sorted(histories.items()):
-        _, found = _windows(history)
-        total = int(found.sum())
-        terms.append(total * _pattern_bits(found, total) / WINDOW)
+    for branch in branches:
+        total = sum(count * n for count, n in branch.patterns.items())
+        terms.append(total * _pattern_bits(branch.patterns, total) / WINDOW)
         weights += total
     return math.fsum(terms) / weights if weights else 0.0
 
 
-def _pattern_bits(times: npt.NDArray[np.int64], total: int) -> float:
-    """Entropy of patterns that occurred so often, rounded once: the terms are summed up exactly."""
-    is_large = times >= len(times)
-    often = np.bincount(times[~is_large])  # to sort all of them would take longer
-    values, number = np.unique(times[is_large], return_counts=True)
-    values, number = np.append(np.flatnonzero(often), values), np.append(often[often > 0], number)
-    # In units so small that every term is a whole number of them.
-    terms = [int(math.ldexp(n / total * math.log2(total / n), 256)) for n in values.tolist()]
-    return float(sum(map(operator.mul, number.tolist(), terms)) / (1 << 256))
+def _pattern_bits(patterns: Mapping[int, int], total: int) -> float:
+    """Entropy of patterns, rounded once: terms are whole numbers of a very small unit."""
+    terms = (n * int(math.ldexp(k / total * math.log2(total / k), 256)) for k, n in patterns.items())
+    return float(sum(terms) / (1 << 256))
 
 
-def linear_entropy(histories: Mapping[int, Mapping[int, int]]) -> float:
+def linear_entropy(branches: Sequence[Outcomes]) -> float:
     """Mean of 2 min(p, 1 - p), with p the share taken after the same 16 outcomes.
 
     In [0, 1]. Source: De Pestel, Eyerman & Eeckhout 2017.
     """
-    missed = occurrences = 0
-    for history in histories.values():
-        sequences, times = _arrays(history)
-        first = np.searchsorted(sequences, 2 * _FULL)
-        sequences, times = sequences[first:], times[first:]
-        # An even sequence is followed by the one that differs in the last outcome alone, if that occurred.
-        pairs = np.flatnonzero((sequences[:-1] ^ sequences[1:]) == 1)
-        missed += int(np.minimum(times[pairs], times[pairs + 1]).sum())
-        occurrences += int(times.sum())
-    return 2 * missed / occurrences if occurrences else 0.0
+    followed = sum(branch.followed for branch in branches)
+    return 2 * sum(branch.rarer for branch in branches) / followed if followed else 0.0
 
 
 def control_metrics(counts: Counts) -> dict[str, MetricValue]:
     """How many branches, and how predictable."""
     executed = {branch: n for branch, n in counts.branch_executions.items() if n}
-    own = {branch: counts.histories.get(branch, {}) for branch in executed}
+    own = [counts.outcomes[branch] for branch in sorted(executed) if branch in counts.outcomes]
     return {
         "unique_branches": len(executed),
         "branches_90": covering(executed.values()),
@@ -290,6 +231,15 @@ def published_metrics(
         )
         for row in PUBLISHED_METRICS
     )
+
+
+def windows(history: Mapping[int, int]) -> dict[int, int]:
+    """How often each pattern of 16 successive outcomes occurred, the latest in the lowest bit."""
+    patterns: Counter[int] = Counter()
+    for sequence, n in history.items():
+        if sequence > _LOW:
+            patterns[sequence & _LOW] += n
+    return patterns
 
 
 def _branch_entropies(counts: Counts, made: Instrumented, lines: list[int]) -> tuple[float, float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 ADDRESS_LEVELS = CONSTANTS["LEVELS"]
 """Addresses are told apart with 0 to 10 of their lowest bits skipped."""
 
-_COUNTERS, _TOTALS, _PIECES, _HISTORIES, _DYNAMIC, _UNIQUE = (
-    CONSTANTS[name] for name in "COUNTERS TOTALS PIECES HISTORIES DYNAMIC UNIQUE".split()
+_COUNTERS, _TOTALS, _PIECES, _PATTERNS, _HISTORIES, _DYNAMIC, _UNIQUE = (
+    CONSTANTS[name] for name in "COUNTERS TOTALS PIECES PATTERNS HISTORIES DYNAMIC UNIQUE".split()
 )
 """Kinds of records; what is left are addresses by level."""
 _SEQUENCES = CONSTANTS["TABLE"]
@@ -36,26 +36,12 @@ Histogram = dict[int, int]
 
 
 @dataclass(frozen=True)
-class History(Mapping[int, int]):
-    """How often each sequence of outcomes occurred, by the outcomes behind a leading 1."""
+class Outcomes:
+    """Outcomes of one branch behind 16 others of the same work-group."""
 
-    sequences: npt.NDArray[np.int64]  # Rising
-    times: npt.NDArray[np.int64]
-
-    def __getitem__(self, sequence: int) -> int:
-        """How often a sequence occurred."""
-        position = int(np.searchsorted(self.sequences, sequence))
-        if position == len(self) or self.sequences[position] != sequence:
-            raise KeyError(sequence)
-        return int(self.times[position])
-
-    def __iter__(self) -> Iterator[int]:
-        """Sequences that occurred."""
-        return iter(self.sequences.tolist())
-
-    def __len__(self) -> int:
-        """Number of sequences that occurred."""
-        return len(self.sequences)
+    rarer: int = 0  # How often came, of the two that followed the same 16, the one that came less often
+    followed: int = 0  # How many there are
+    patterns: Histogram = field(default_factory=dict)  # How many patterns of 16 outcomes have each count
 
 
 Key = TypeVar("Key")
@@ -118,8 +104,9 @@ class Counts(Tally):
     pieces: Histogram = field(default_factory=dict)
     totals: Histogram = field(default_factory=dict)
     branch_executions: Counter[int] = field(default_factory=Counter)  # Executions of each static branch
-    # For each history: how often each sequence of outcomes occurred, by the outcomes behind a leading 1
-    histories: dict[int, Mapping[int, int]] = field(default_factory=dict)
+    outcomes: dict[int, Outcomes] = field(default_factory=dict)  # Of each history
+    # How often each sequence of outcomes occurred, by the outcomes behind a leading 1; if asked for
+    histories: dict[int, Histogram] = field(default_factory=dict)
     order: int = 0  # Sum over work-items of the position of their last load or store; 0 if not asked for
     conflict: bool = False  # Threads wrote and used the same memory
 
@@ -147,8 +134,14 @@ def read_results(words: npt.NDArray[np.uint64], made: Instrumented) -> Counts:
         elif tag in (_TOTALS, _PIECES):
             pairs = body.tolist()
             _add(counts.totals if tag == _TOTALS else counts.pieces, pairs[0::2], pairs[1::2])
+        elif tag == _PATTERNS:
+            number, rarer, followed, *pairs = body.tolist()
+            counts.outcomes[number] = Outcomes(
+                rarer, followed, dict(zip(pairs[0::2], pairs[1::2], strict=True))
+            )
         elif tag == _HISTORIES:
-            _read_history(counts, body)
+            number, *packed = body.tolist()
+            counts.histories[number] = {n % _SEQUENCES: n // _SEQUENCES for n in packed}
         elif tag == _DYNAMIC:
             _read_dynamic(counts, body.tolist())
         elif tag == _UNIQUE:
@@ -162,13 +155,6 @@ def read_results(words: npt.NDArray[np.uint64], made: Instrumented) -> Counts:
     if len(made.segments) == 1:
         counts.pieces = dict(counts.totals)
     return counts
-
-
-def _read_history(counts: Counts, body: npt.NDArray[np.uint64]) -> None:
-    """The branch, then counts above the sequences of 18 bits that they are of, by rising sequence."""
-    if len(body) > 1:
-        packed = body[1:].astype(np.int64)
-        counts.histories[int(body[0])] = History(packed & (_SEQUENCES - 1), packed // _SEQUENCES)
 
 
 def _read_dynamic(counts: Counts, words: list[int]) -> None:

@@ -253,6 +253,11 @@ void cc_log_add(struct context *c, struct log *l, u64 key, u64 n) {
   l->values[k - l->keys] += n;
 }
 
+void cc_log_free(struct log *l) {
+  if (l->few) munmap(l->few, FEW * sizeof *l->few);
+  if (l->keys) munmap(l->keys, 16 * l->capacity);
+}
+
 /* FOLD logs one value a work-item. If all are among the few that some of them have, these are counted one after the
  * other. Or else runs are, and what is left one by one, in different parts of the counts in turn, so that equal ones
  * need not wait for each other. FOLD_PIECE logs a piece between barriers and adds it, with the barrier's own call, to

@@ -451,12 +451,16 @@ static void emit_words(struct context *c, struct out *o, u64 tag, const u64 *wor
   close_record(o, start);
 }
 
-static void emit_log(struct context *c, struct out *o, u64 tag, struct log *l) {
-  u64 start = open_record(c, o, tag);
+static void emit_pairs(struct context *c, struct out *o, const struct log *l) {
   for (u64 i = 0; l->few && i < FEW; i++)
     if (few_of(l, i)) emit(c, o, i), emit(c, o, few_of(l, i));
   for (u64 i = 0; i < l->capacity; i++)
     if (l->keys[i]) emit(c, o, l->keys[i] - 1), emit(c, o, l->values[i]);
+}
+
+static void emit_log(struct context *c, struct out *o, u64 tag, const struct log *l) {
+  u64 start = open_record(c, o, tag);
+  emit_pairs(c, o, l);
   close_record(o, start);
 }
 
@@ -474,22 +478,53 @@ static void emit_levels(struct context *c, struct out *o, struct levels *v) {
   close_record(o, start);
 }
 
+/* Add up a page of a history's tables; 0 if no thread has touched it. */
+enum { AT_ONCE = PAGE / 8 };
+static int add_tables(struct context *c, struct job *j, struct pages *p, u64 number, u64 page, u64 *sums) {
+  int any = 0;
+  for (u64 t = 0; t < j->threads; t++) {
+    const u64 *table = c[t].tables + TABLE * number + page;
+    if (!cc_touched(p, t, (u64)table) && !cc_touched(p, t, (u64)table + PAGE - 1)) continue;
+    if (!any++) memset(sums, 0, PAGE);
+    for (u64 i = 0; i < AT_ONCE; i++) sums[i] += table[i];
+  }
+  return any;
+}
+
 /* The record of a history: its number, then how often each sequence occurred, above the sequence's 18 bits. */
 static void emit_history(struct context *c, struct job *j, struct out *o, struct pages *p, u64 number) {
-  u64 start = open_record(c, o, HISTORIES);
+  u64 start = open_record(c, o, HISTORIES), sums[AT_ONCE];
   emit(c, o, number);
-  for (u64 page = 0; page < TABLE; page += PAGE / 8) {
-    u64 sums[PAGE / 8] = {0}, any = 0;
-    for (u64 t = 0; t < j->threads; t++) {
-      const u64 *table = c[t].tables + TABLE * number + page;
-      if (!cc_touched(p, t, (u64)table) && !cc_touched(p, t, (u64)table + PAGE - 1)) continue;
-      for (u64 i = 0; i < PAGE / 8; i++) sums[i] += table[i];
-      any = 1;
-    }
-    for (u64 i = 0; any && i < PAGE / 8; i++)
+  for (u64 page = 0; page < TABLE; page += AT_ONCE)
+    for (u64 i = 0; i < AT_ONCE * !!add_tables(c, j, p, number, page, sums); i++)
       if (sums[i]) emit(c, o, sums[i] * TABLE + page + i);
-  }
   close_record(o, start);
+}
+
+/* What the entropies of a branch need: its number; of the outcomes behind 16 others, how often the rarer one of the
+ * two came, and how many there were; and how many patterns of 16 outcomes have each count. */
+static void emit_patterns(struct context *c, struct job *j, struct out *o, struct pages *p, u64 number) {
+  enum { ALL = 1 << 16 };
+  u64 sums[AT_ONCE], rarer = 0, followed = 0;
+  struct log log = {0};
+  for (u64 page = 0; page < ALL; page += AT_ONCE) {
+    u64 patterns[AT_ONCE] = {0}, any = 0;
+    /* Exactly 16 outcomes behind the leading 1, or 17, of which the last 16 count. */
+    for (u64 k = 1; k < 4; k++) {
+      if (!add_tables(c, j, p, number, k * ALL + page, sums)) continue;
+      any = 1;
+      for (u64 i = 0; i < AT_ONCE; i++) patterns[i] += sums[i];
+      for (u64 i = 0; k > 1 && i < AT_ONCE; i += 2)
+        rarer += sums[i] < sums[i + 1] ? sums[i] : sums[i + 1], followed += sums[i] + sums[i + 1];
+    }
+    for (u64 i = 0; any && i < AT_ONCE; i++)
+      if (patterns[i]) cc_log_add(c, &log, patterns[i], 1);
+  }
+  u64 start = open_record(c, o, PATTERNS);
+  emit(c, o, number), emit(c, o, rarer), emit(c, o, followed);
+  emit_pairs(c, o, &log);
+  close_record(o, start);
+  cc_log_free(&log);
 }
 
 /* What one thread does of the reduction: regions and histories as long as there are any. */
@@ -499,8 +534,10 @@ void cc_reduce_share(struct context *c) {
   struct pages pages;
   cc_open_pages(&pages);
   if (!c->number) cc_refuse_outside(all, j, &pages);
-  for (u64 i = cc_reduce(all, j, &c->levels, &pages) - j->n_regions; i < j->histories; i = take_share(j) - j->n_regions)
-    emit_history(all, j, &c->out, &pages, i);
+  for (u64 i = cc_reduce(all, j, &c->levels, &pages) - j->n_regions; i < j->histories; i = take_share(j) - j->n_regions) {
+    emit_patterns(all, j, &c->out, &pages, i);
+    if (j->published) emit_history(all, j, &c->out, &pages, i);
+  }
   emit_levels(c, &c->out, &c->levels);
   cc_close_pages(&pages);
 }
@@ -529,14 +566,16 @@ void cc_write_results(struct context *c, struct job *j) {
   for (u64 t = 0; t < j->threads; t++) write_all(c, &c[t].out);
 }
 
+enum { CLOSED = -2 }; /* it is not opened until it is asked for */
 void cc_open_pages(struct pages *p) {
-  p->file = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+  p->file = CLOSED;
   for (u64 i = 0; i < WINDOWS; i++) p->windows[i].first = p->windows[i].known = 0;
 }
 
 int cc_touched(struct pages *p, u64 number, u64 address) {
   struct window *w = &p->windows[number % WINDOWS];
   u64 page = address / PAGE;
+  if (p->file == CLOSED) p->file = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
   if (p->file < 0) return 1;
   if (page - w->first >= w->known) {
     ssize_t bytes = pread(p->file, w->entries, sizeof w->entries, 8 * page);

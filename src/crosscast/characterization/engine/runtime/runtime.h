@@ -61,7 +61,7 @@ static inline u64 small_of(struct levels *v, u64 level, u64 count) {
 }
 
 /* Results on their way to the parent: records of a tag, a length in words, and the words. */
-enum tag { COUNTERS = 1, TOTALS, PIECES, HISTORIES, DYNAMIC, UNIQUE, BY_LEVEL };
+enum tag { COUNTERS = 1, TOTALS, PIECES, PATTERNS, HISTORIES, DYNAMIC, UNIQUE, BY_LEVEL };
 struct out {
   u64 *words, used, capacity;
 };
@@ -195,6 +195,7 @@ void cc_use_signal_stack(struct context *);
 /* histories.c */
 u64 *cc_log_find(struct log *, u64 key);
 void cc_log_add(struct context *, struct log *, u64 key, u64 n);
+void cc_log_free(struct log *);
 void cc_fold32(struct log *, const u32 *values, u64 n);
 void cc_fold64(struct log *, const u64 *values, u64 n);
 void cc_fold_piece32(struct context *, u64 n, u32 barrier);
