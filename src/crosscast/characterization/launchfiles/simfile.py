@@ -1,28 +1,27 @@
 """Oclgrind's simulator files (``.sim``): a program, a kernel, its sizes and its arguments.
 
-The format follows Oclgrind's ``Simulation.cpp``: line-based words, ``#`` comments, an argument header
-that ends at the last ``>`` of its line, and numbers as C++ streams read them. Kinder than the
-original in two points: the last line needs no line end, and comments may follow the last argument.
+The format follows Oclgrind's ``Simulation.cpp``: words and numbers, ``#`` comments, an argument header that
+ends at the last ``>`` of its line. Kinder than the original in two points: the last line needs no line end,
+and comments may follow the last argument.
 
-Numbers in text as C++ streams read them: the longest beginning that is a number, the rest stays.
-
-Oclgrind reads its simulator files with ``>>``, so ``7,`` is 7 and a comma, ``1-2`` is two numbers,
-``-1`` is the greatest value of an unsigned type, and ``nan`` is no number.
+Oclgrind reads numbers with ``>>``, that is, the longest beginning that is a number: ``7,`` is 7 and a comma,
+``1-2`` is two numbers, ``-1`` is the greatest value of an unsigned type, and ``nan`` is no number.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from crosscast.characterization.launchfiles.arguments import (
     SCALAR_DTYPES,
+    Array,
     Parameters,
     ValueType,
     frontend_parameters,
@@ -31,13 +30,27 @@ from crosscast.characterization.launchfiles.arguments import (
 from crosscast.errors import InputError, LaunchError
 from crosscast.kernel import Argument, Kernel, Launch, Local, Parameter, Program
 
-_DECIMAL = re.compile(r"[+-]?[0-9]+")
-_HEXADECIMAL = re.compile(r"[+-]?(?:0[xX])?[0-9a-fA-F]+")
-_DANGLING_PREFIX = re.compile(r"[+-]?0[xX](?![0-9a-fA-F])")
-_REAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-_DANGLING_EXPONENT = re.compile(r"[eE][+-]?")
-_PLAIN_INTEGERS = re.compile(r"[0-9+\-\s]*")
-_PLAIN_REALS = re.compile(r"[0-9+\-.eE\s]*")
+
+class _Form(NamedTuple):
+    """How numbers are written."""
+
+    number: re.Pattern[str]
+    value: Callable[[str], int | float]
+    plain: re.Pattern[str]  # What nothing but numbers and spaces is made of, if Python reads these alike
+
+
+# `0x` and `1e` are no numbers, as C++ takes their letter for the beginning of more.
+_DECIMAL = _Form(re.compile(r"[+-]?[0-9]+"), int, re.compile(r"[0-9+\- \t]*"))
+_REAL = _Form(
+    re.compile(r"[+-]?(?>[0-9]+\.?[0-9]*|\.[0-9]+)(?>[eE][+-]?[0-9]+)?+(?![eE])"),
+    float,
+    re.compile(r"[0-9+\-.eE \t]*"),
+)
+_HEXADECIMAL = _Form(
+    re.compile(r"[+-]?(?!0[xX](?![0-9a-fA-F]))(?:0[xX])?[0-9a-fA-F]+"),
+    lambda text: int(text, 16),
+    re.compile(r" *"),
+)
 
 
 @dataclass(frozen=True)
@@ -47,53 +60,49 @@ class NumberReader:
     dtype: np.dtype[Any]  # The type: an integer of 1 to 8 bytes, or `float32` or `float64`
     hexadecimal: bool = False  # Integers are hexadecimal, with or without `0x`
 
-    def match(self, text: str, start: int) -> tuple[int | float, int] | str:
-        """Read the number at `start`: it and where it ends, or what is wrong."""
-        real, (least, greatest) = self.dtype.kind == "f", limits(self.dtype)
-        found = (_REAL if real else _HEXADECIMAL if self.hexadecimal else _DECIMAL).match(text, start)
-        # C++ takes the `e` of `1e` as the start of an exponent, and fails for want of digits.
-        dangles = _DANGLING_EXPONENT.match(text, found.end()) if found and real else None
-        if not real and self.hexadecimal:
-            dangles = _DANGLING_PREFIX.match(text, start)
-        if found is None or dangles:
-            return f"Failed to parse {_token(text, start)!r} as {self._name}"
-        value = float(found[0]) if real else int(found[0], 16 if self.hexadecimal else 10)
+    @property
+    def _form(self) -> _Form:
+        return _REAL if self.dtype.kind == "f" else _HEXADECIMAL if self.hexadecimal else _DECIMAL
+
+    def match(self, text: str, start: int) -> tuple[int | float, int]:
+        """Read the number at `start`: it and where it ends; `ValueError` says what is wrong."""
+        least, greatest = limits(self.dtype)
+        token = (text[start : start + 100].split(maxsplit=1) or [""])[0]
+        name = "a real number" if self.dtype.kind == "f" else f"a {self.dtype.itemsize * 8}-bit integer"
+        found = self._form.number.match(text, start)
+        if found is None:
+            raise ValueError(f"Failed to parse {token!r} as {name}")
+        value = self._form.value(found[0])
         if self.dtype.itemsize == 1 and not least <= value <= greatest:
-            return f"Invalid char value {_token(text, start)!r}, expected {least} to {greatest}"
+            raise ValueError(f"Invalid char value {token!r}, expected {least} to {greatest}")
         if self.dtype.kind == "u" and -greatest <= value < 0:
             value += int(greatest) + 1
         if not least <= value <= greatest:
-            return f"Number out of range for {self._name}: {_token(text, start)!r}"
+            raise ValueError(f"Number out of range for {name}: {token!r}")
         return value, found.end()
 
-    def many(self, line: str) -> npt.NDArray[Any] | None:
+    def whole(self, text: str) -> int | float:
+        """Read a text that is one number and no more."""
+        value, end = self.match(text, 0)
+        if end != len(text):
+            raise ValueError(f"{text[end:]!r} is left over")
+        return value
+
+    def many(self, line: str) -> Array | None:
         """Read a whole line of nothing but plain, fitting numbers at once; ``None`` if it has more."""
-        real, (least, greatest) = self.dtype.kind == "f", limits(self.dtype)
-        if not (_PLAIN_REALS if real else _PLAIN_INTEGERS).fullmatch(line) or (self.hexadecimal and not real):
+        if not self._form.plain.fullmatch(line):
             return None
         try:
-            numbers = [float(token) if real else int(token) for token in line.split()]
+            numbers = [self._form.value(token) for token in line.split()]
         except ValueError:
             return None
-        if numbers and not least <= min(numbers) <= max(numbers) <= greatest:
-            return None
-        return np.array(numbers, dtype=self.dtype)
+        least, greatest = limits(self.dtype)
+        is_fitting = not numbers or least <= min(numbers) <= max(numbers) <= greatest
+        return np.array(numbers, dtype=self.dtype) if is_fitting else None
 
-    @property
-    def _name(self) -> str:
-        return "a real number" if self.dtype.kind == "f" else f"a {self.dtype.itemsize * 8}-bit integer"
-
-
-def _token(text: str, start: int) -> str:
-    """The word at `start`, for messages."""
-    return text[start:].split(maxsplit=1)[0] if text[start:].strip() else ""
-
-
-_Array = npt.NDArray[Any]
 
 # In the order in which a type's name is looked for at the start of the parameter's type.
 _TYPES = {name: dtype for name, dtype in SCALAR_DTYPES.items() if name != "half"}
-_POINTERS = ("global", "constant")
 _ANY_BYTES = np.dtype([("byte", np.uint8)])
 
 
@@ -124,37 +133,28 @@ def read(
 ) -> SimFile:
     """Read a simulator file; the program's path in it starts from the working directory."""
     words = _Words(Path(path))
-    words.reading = "program file"
-    source = words.word()
-    words.reading = "kernel"
-    kernel = words.word()
-    words.reading = "NDRange"
-    global_size = _sizes(words)
-    words.reading = "work-group size"
-    local_size = _sizes(words)
+    source, kernel = words.word("program file"), words.word("kernel")
+    global_size, local_size = words.sizes("NDRange"), words.sizes("work-group size")
     try:
         program = Program.from_file(source, options=options, standard=standard)
-        # Checks the sizes before anything compiles.
-        launch = Launch(Kernel(program, kernel), global_size, local_size)
+        Launch(Kernel(program, kernel), global_size, local_size)
     except LaunchError as error:
         raise words.fail(str(error)) from error
-    declared = (parameters or frontend_parameters)(program, kernel)
-    arguments = [_Argument.read(words, index, parameter) for index, parameter in enumerate(declared)]
+    args, dumps, read_only = [], [], set()
+    for index, parameter in enumerate((parameters or frontend_parameters)(program, kernel)):
+        words.reading = f"argument {index}: {parameter.name}"
+        header = _read_header(words, parameter)
+        dtype, value = _read_argument(words, header, parameter)
+        args.append(value)
+        if header.get("access") == "ro":
+            read_only.add(index)
+        if "dump" in header:
+            dumps.append(Dump(parameter.name, index, dtype, "hex" in header))
     words.expect_end()
-    return SimFile(
-        Launch(
-            launch.kernel,
-            global_size,
-            local_size,
-            tuple(argument.value for argument in arguments),
-            read_only=frozenset(i for i, argument in enumerate(arguments) if argument.header.access == "ro"),
-        ),
-        tuple(
-            Dump(parameter.name, index, argument.dtype, argument.header.hexadecimal)
-            for index, (parameter, argument) in enumerate(zip(declared, arguments, strict=True))
-            if argument.header.dump
-        ),
+    launch = Launch(
+        Kernel(program, kernel), global_size, local_size, tuple(args), read_only=frozenset(read_only)
     )
+    return SimFile(launch, tuple(dumps))
 
 
 def render_dumps(simfile: SimFile) -> str:
@@ -173,244 +173,188 @@ def render_dumps(simfile: SimFile) -> str:
 def _element_text(dump: Dump, value: Any) -> str:
     """An element as the original writes it; `hex` pads reals too, though it leaves them decimal."""
     size = dump.dtype.itemsize
-    text = _real_text(value) if dump.dtype.kind == "f" else str(value)
-    if not dump.hexadecimal:
-        return text
-    if dump.dtype.kind != "f":
+    if dump.dtype.kind == "f":
+        # A C++ stream writes six significant digits, and the sign of a NaN.
+        text = "-nan" if value != value and np.signbit(value) else f"{value:g}"
+    elif dump.hexadecimal:
         # Bytes are written as 4-byte integers, and negative ones show it.
         text = f"{value % (1 << 8 * (4 if size == 1 else size)):x}"
-    return "0x" + text.rjust(2 * size, "0")
-
-
-def _real_text(value: float) -> str:
-    """A real as a C++ stream writes it: six significant digits, and the sign of a NaN."""
-    if value != value:
-        return "-nan" if np.signbit(value) else "nan"
-    return f"{value:g}"
+    else:
+        text = str(value)
+    return "0x" + text.rjust(2 * size, "0") if dump.hexadecimal else text
 
 
 class _Words:
-    """The file's words and numbers, line by line, without comments."""
+    """The file's words and numbers, without comments."""
 
     def __init__(self, path: Path) -> None:
         try:
-            content = path.read_bytes()
+            text = path.read_bytes().decode("utf-8")
         except OSError as error:
             raise InputError(f"{path}: cannot read the simulator file ({error.strerror})") from error
-        if b"\0" in content:
+        except UnicodeDecodeError:
+            text = "\0"
+        if "\0" in text:
             raise InputError(f"{path}: expected a simulator file, found binary data")
-        try:
-            text = content.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise InputError(f"{path}: expected a simulator file, found binary data") from error
-        self._lines = iter(text.split("\n"))
-        self._path = path
-        self._number = 0
-        self._line = ""
+        self._text = re.sub("#.*", "", text) + "\n"
         self._at = 0
+        self._path = path
         self.reading = ""
+
+    def _located(self, problem: str) -> InputError:
+        line = self._text.count("\n", 0, self._at) + 1
+        return InputError(f"{self._path}:{line}: {problem}")
 
     def fail(self, problem: str) -> InputError:
         """Error at the current line."""
-        return InputError(f"{self._path}:{self._number}: {problem} ({self.reading})")
+        return self._located(f"{problem} ({self.reading})")
 
     def _seek(self) -> None:
-        """Go to the next word, on a later line if this one has no more."""
-        while not self._line[self._at :].strip():
-            line = next(self._lines, None)
-            if line is None:
-                raise InputError(f"{self._path}:{self._number}: Unexpected EOF when parsing {self.reading}")
-            self._number += 1
-            self._line, self._at = line.split("#", 1)[0], 0
-        rest = self._line[self._at :]
-        self._at += len(rest) - len(rest.lstrip())
+        """Go to the next word."""
+        found = re.compile(r"\S").search(self._text, self._at)
+        if found is None:
+            raise self._located(f"Unexpected EOF when parsing {self.reading}")
+        self._at = found.start()
 
-    def word(self) -> str:
+    def _rest(self) -> str:
+        """What is left of the line."""
+        return self._text[self._at : self._text.index("\n", self._at)]
+
+    def word(self, reading: str) -> str:
         """Next word."""
+        self.reading = reading
         self._seek()
-        word = self._line[self._at :].split(maxsplit=1)[0]
+        word = self._rest().split(maxsplit=1)[0]
         self._at += len(word)
         return word
 
-    def integer(self) -> int:
-        """Next number, as a size."""
-        self._seek()
-        return int(self._number_by(NumberReader(np.dtype(np.int64))))
+    def sizes(self, reading: str) -> tuple[int, int, int]:
+        """Next three numbers."""
+        self.reading = reading
+        first, second, third = self.numbers(3, NumberReader(np.dtype(np.int64))).tolist()
+        return first, second, third
 
     def header(self) -> str:
         """Content of the argument header ``<...>`` that comes next."""
         self._seek()
-        if self._line[self._at] != "<":
-            raise self.fail(
-                f"Expected argument header <...>, found {self._line[self._at :].split(maxsplit=1)[0]!r}"
-            )
-        end = self._line.rfind(">", self._at)
-        if end < 0:
+        content, end, _ = self._rest().rpartition(">")
+        if self._text[self._at] != "<":
+            raise self.fail(f"Expected argument header <...>, found {self._rest().split(maxsplit=1)[0]!r}")
+        if not end:
             raise self.fail("Missing '>' at end of argument header")
-        content = self._line[self._at + 1 : end]
-        self._at = end + 1
-        return content
+        self._at += len(content) + 1
+        return content[1:]
 
-    def numbers(self, count: int, reader: NumberReader) -> _Array:
+    def numbers(self, count: int, reader: NumberReader) -> Array:
         """Next `count` numbers."""
         values = np.empty(count, dtype=reader.dtype)
         done = 0
         while done < count:
             self._seek()
-            line = reader.many(self._line[self._at :])
+            rest = self._rest()
+            line = reader.many(rest)
             if line is not None and line.size <= count - done:
                 values[done : done + line.size] = line
-                done += line.size
-                self._at = len(self._line)
-            else:
-                values[done] = self._number_by(reader)
-                done += 1
+                done, self._at = done + line.size, self._at + len(rest)
+                continue
+            try:
+                values[done], self._at = reader.match(self._text, self._at)
+            except ValueError as error:
+                raise self.fail(str(error)) from error
+            done += 1
         return values
-
-    def _number_by(self, reader: NumberReader) -> int | float:
-        found = reader.match(self._line, self._at)
-        if isinstance(found, str):
-            raise self.fail(found)
-        value, self._at = found
-        return value
 
     def expect_end(self) -> None:
         """Refuse words on later lines; like the original, leave the rest of this line unread."""
-        for line in self._lines:
-            self._number += 1
-            words = line.split("#", 1)[0].split()
-            if words:
-                raise InputError(f"{self._path}:{self._number}: Unexpected token {words[0]!r} (expected EOF)")
+        if found := re.compile(r"\n\s*(\S+)").search(self._text, self._at):
+            self._at = found.start(1)
+            raise self._located(f"Unexpected token {found[1]!r} (expected EOF)")
 
 
-def _sizes(words: _Words) -> tuple[int, int, int]:
-    return words.integer(), words.integer(), words.integer()
+_Header = dict[str, str]
+"""The words between ``<`` and ``>``: what is given, and its value."""
+
+_WITH_VALUE = {"fill": "VALUE", "range": "START:INC:END", "size": ""}
 
 
-@dataclass
-class _Header:
-    """The words between ``<`` and ``>``."""
-
-    size: int | None = None  # Bytes
-    type: str | None = None  # Type of the values, if named
-    fill: str = ""  # Text of `fill=` and `range=`, empty if absent
-    span: str = ""
-    access: str = ""  # `ro`, `wo` or empty
-    hexadecimal: bool = False
-    noinit: bool = False
-    null: bool = False
-    dump: bool = False
-
-    @classmethod
-    def parse(cls, words: _Words, text: str, parameter: Parameter) -> _Header:
-        header = cls()
-        for token in text.split():
-            header._take(words, token)
-        header._check(words, parameter)
-        return header
-
-    def _take(self, words: _Words, token: str) -> None:
-        """Note one word; words that Oclgrind knows by their beginning are known by it here."""
-        if token in _TYPES:
-            if self.type is not None:
-                raise words.fail("Argument type defined multiple times")
-            self.type = token
-        elif token.startswith("dump"):
-            self.dump = True
-        elif token.startswith("fill"):
-            self.fill = _after_equals(words, token, "fill", "VALUE")
-        elif token.startswith("range"):
-            self.span = _after_equals(words, token, "range", "START:INC:END")
-        elif token.startswith("size"):
-            self.size = _header_size(words, token)
-        elif token == "hex":
-            self.hexadecimal = True
-        elif token == "noinit":
-            self.noinit = True
-        elif token == "null":
-            self.null = True
-        elif token in ("ro", "wo"):
-            if self.access not in ("", token):
-                raise words.fail("'ro' and 'wo' are mutually exclusive")
-            self.access = token
-        else:
-            raise words.fail(f"Unrecognised header token {token!r}")
-
-    def _check(self, words: _Words, parameter: Parameter) -> None:
-        """Refuse words that do not go together, or not with the kind of the parameter."""
-        buffer = parameter.kind in _POINTERS
-        for name, given in (("noinit", self.noinit), ("null", self.null)):
-            if given and not buffer:
-                raise words.fail(f"'{name}' only valid for buffer arguments")
-        if self.access and parameter.kind != "global":
-            raise words.fail(f"'{self.access}' only valid for global memory buffers")
-        initializers = self.noinit + bool(self.fill) + bool(self.span)
-        if self.null and (self.size is not None or initializers or self.dump):
-            raise words.fail("'null' not valid with other argument descriptors")
-        if not self.null and self.size is None:
-            raise words.fail("size required")
-        if self.size == 0 and not buffer:
-            raise words.fail("Invalid value for 'size', expected at least 1 byte, found 0")
-        if self.dump and not buffer:
-            raise words.fail("'dump' only valid for memory objects")
-        if initializers > 1:
-            raise words.fail("Multiple initializers present")
+def _read_header(words: _Words, parameter: Parameter) -> _Header:
+    header: _Header = {}
+    for token in words.header().split():
+        name, value = _header_word(words, token)
+        if name == "type" and name in header:
+            raise words.fail("Argument type defined multiple times")
+        if header.get(name, value) != value and name == "access":
+            raise words.fail("'ro' and 'wo' are mutually exclusive")
+        header[name] = value
+    _check_header(words, header, parameter)
+    return header
 
 
-def _after_equals(words: _Words, token: str, name: str, what: str) -> str:
-    if len(token) < len(name) + 2 or token[len(name)] != "=":
-        raise words.fail(f"Expected ={what} after '{name}', found {token!r}")
-    return token[len(name) + 1 :]
+def _header_word(words: _Words, token: str) -> tuple[str, str]:
+    """What a word gives; words that Oclgrind knows by their beginning are known by it here."""
+    if token in _TYPES:
+        return "type", token
+    if token in ("ro", "wo"):
+        return "access", token
+    if token in ("hex", "noinit", "null"):
+        return token, ""
+    if token.startswith("dump"):
+        return "dump", ""
+    name = next((name for name in _WITH_VALUE if token.startswith(name)), None)
+    if name is None:
+        raise words.fail(f"Unrecognised header token {token!r}")
+    value = token[len(name) + 1 :]
+    if token[len(name) : len(name) + 1] != "=" or not (value or name == "size"):
+        raise words.fail(f"Expected ={_WITH_VALUE[name]} after {name!r}, found {token!r}")
+    if name == "size" and not re.fullmatch(r"\+?[0-9]+", value):
+        raise words.fail(f"Invalid value for 'size', expected a number of bytes, found {value!r}")
+    return name, value
 
 
-def _header_size(words: _Words, token: str) -> int:
-    if token[4:5] != "=":
-        raise words.fail(f"Expected = after 'size', found {token!r}")
-    digits = token[5:].removeprefix("+")
-    if not (digits.isascii() and digits.isdigit()):
-        raise words.fail(f"Invalid value for 'size', expected a number of bytes, found {token[5:]!r}")
-    return int(digits)
+def _check_header(words: _Words, header: _Header, parameter: Parameter) -> None:
+    """Refuse words that do not go together, or not with the kind of the parameter."""
+
+    def refuse(is_wrong: object, problem: str) -> None:
+        if is_wrong:
+            raise words.fail(problem)
+
+    buffer, null, access = parameter.kind in ("global", "constant"), "null" in header, header.get("access")
+    given = [name for name in ("noinit", "fill", "range") if name in header]
+    refuse("noinit" in header and not buffer, "'noinit' only valid for buffer arguments")
+    refuse(null and not buffer, "'null' only valid for buffer arguments")
+    refuse(access and parameter.kind != "global", f"'{access}' only valid for global memory buffers")
+    refuse(null and {*given, "size", "dump"} & {*header}, "'null' not valid with other argument descriptors")
+    refuse(not null and "size" not in header, "size required")
+    is_empty = int(header.get("size", 1)) == 0
+    refuse(is_empty and not buffer, "Invalid value for 'size', expected at least 1 byte, found 0")
+    refuse("dump" in header and not buffer, "'dump' only valid for memory objects")
+    refuse(len(given) > 1, "Multiple initializers present")
 
 
-@dataclass(frozen=True)
-class _Argument:
-    """One argument as the file gives it."""
-
-    header: _Header
-    dtype: np.dtype[Any]
-    value: Argument
-
-    @classmethod
-    def read(cls, words: _Words, index: int, parameter: Parameter) -> _Argument:
-        words.reading = f"argument {index}: {parameter.name}"
-        header = _Header.parse(words, words.header(), parameter)
-        if parameter.kind in ("image", "sampler"):
-            raise words.fail(f"a simulator file cannot hold the {parameter.kind} that the kernel expects")
-        if header.null:
-            return cls(header, np.dtype(np.uint8), None)
-        assert header.size is not None
-        dtype = _data_type(words, header, parameter)
-        if header.size % dtype.itemsize:
-            raise words.fail(
-                f"Initialiser type must exactly divide argument size, found {header.size} bytes "
-                f"and a type of {dtype.itemsize}"
-            )
-        if parameter.kind == "local":
-            return cls(header, dtype, Local(header.size))
-        if parameter.kind == "value" and header.size != parameter.size:
-            raise words.fail(
-                f"expected size={parameter.size} for {parameter.type_name}, found size={header.size}"
-            )
-        try:
-            values = _values(words, header, header.size // dtype.itemsize, dtype)
-        except MemoryError as error:
-            raise words.fail(f"{header.size} bytes do not fit into memory") from error
-        if parameter.kind == "value":
-            return cls(header, dtype, _as_value(values, parameter))
-        return cls(header, dtype, _as_elements(values, parameter))
+def _read_argument(words: _Words, header: _Header, parameter: Parameter) -> tuple[np.dtype[Any], Argument]:
+    """The argument, and the type that the file gives its values in."""
+    if parameter.kind in ("image", "sampler"):
+        raise words.fail(f"a simulator file cannot hold the {parameter.kind} that the kernel expects")
+    if "null" in header:
+        return np.dtype(np.uint8), None
+    size, dtype = int(header["size"]), _data_type(words, header, parameter)
+    if size % dtype.itemsize:
+        raise words.fail(
+            f"Initialiser type must exactly divide argument size, found {size} bytes "
+            f"and a type of {dtype.itemsize}"
+        )
+    if parameter.kind == "local":
+        return dtype, Local(size)
+    if parameter.kind == "value" and size != parameter.size:
+        raise words.fail(f"expected size={parameter.size} for {parameter.type_name}, found size={size}")
+    try:
+        values = _values(words, header, size // dtype.itemsize, dtype)
+    except MemoryError as error:
+        raise words.fail(f"{size} bytes do not fit into memory") from error
+    return dtype, (_as_value if parameter.kind == "value" else _as_elements)(values, parameter)
 
 
-def _as_value(values: _Array, parameter: Parameter) -> Argument:
+def _as_value(values: Array, parameter: Parameter) -> Argument:
     """The bytes of `values` as a scalar of the parameter's type, or as they are for vectors and structs."""
     dtype = SCALAR_DTYPES.get(parameter.type_name)
     if dtype is None:
@@ -419,7 +363,7 @@ def _as_value(values: _Array, parameter: Parameter) -> Argument:
     return scalar
 
 
-def _as_elements(values: _Array, parameter: Parameter) -> _Array:
+def _as_elements(values: Array, parameter: Parameter) -> npt.NDArray[Any]:
     """The bytes of `values` as elements of the parameter's type, or as plain bytes where they are none.
 
     The format fills a buffer with values of any type; a launch wants the kernel's own.
@@ -428,15 +372,13 @@ def _as_elements(values: _Array, parameter: Parameter) -> _Array:
         kind = ValueType.parse(parameter.type_name)
     except InputError:
         return values
-    if values.nbytes % (kind.slots * kind.dtype.itemsize):
-        return values.view(_ANY_BYTES)
-    return values.view(kind.dtype)
+    return values.view(_ANY_BYTES if values.nbytes % (kind.slots * kind.dtype.itemsize) else kind.dtype)
 
 
 def _data_type(words: _Words, header: _Header, parameter: Parameter) -> np.dtype[Any]:
     """Type of the values: the header's, or else the one that the parameter's type begins with."""
-    if header.type is not None:
-        return _TYPES[header.type]
+    if "type" in header:
+        return _TYPES[header["type"]]
     for name, dtype in _TYPES.items():
         if parameter.type_name.startswith(name):
             return dtype
@@ -449,38 +391,27 @@ def _data_type(words: _Words, header: _Header, parameter: Parameter) -> np.dtype
     )
 
 
-def _values(words: _Words, header: _Header, count: int, dtype: np.dtype[Any]) -> _Array:
+def _values(words: _Words, header: _Header, count: int, dtype: np.dtype[Any]) -> Array:
     """Initial content, by whichever way the header names."""
-    reader = NumberReader(dtype, header.hexadecimal)
-    if header.noinit:
+    reader = NumberReader(dtype, "hex" in header)
+    if "noinit" in header:
         return np.zeros(count, dtype=dtype)
-    if header.fill:
-        found = reader.match(header.fill, 0)
-        if isinstance(found, str):
-            raise words.fail(found)
-        if found[1] != len(header.fill):
-            raise words.fail(f"Invalid fill value {header.fill!r}")
-        return np.full(count, found[0], dtype=dtype)
-    if header.span:
-        return _span(words, header.span, count, reader)
+    if fill := header.get("fill"):
+        try:
+            return np.full(count, reader.whole(fill), dtype=dtype)
+        except ValueError as error:
+            raise words.fail(f"Invalid fill value {fill!r}: {error}") from error
+    if span := header.get("range"):
+        return _span(words, span, count, reader)
     return words.numbers(count, reader)
 
 
-def _span(words: _Words, text: str, count: int, reader: NumberReader) -> _Array:
+def _span(words: _Words, text: str, count: int, reader: NumberReader) -> Array:
     """``START:STEP:END``, the end included; computed in the type itself, like the original."""
-    numbers, at = [], 0
-    for part in range(3):
-        found = reader.match(text, at)
-        if isinstance(found, str):
-            raise words.fail(f"Invalid range format {text!r}: {found}")
-        value, at = found
-        numbers.append(value)
-        if part < 2 and text[at : at + 1] != ":":
-            raise words.fail(f"Invalid range format {text!r}, expected START:STEP:END")
-        at += part < 2
-    if at != len(text):
-        raise words.fail(f"Invalid range format {text!r}, expected START:STEP:END")
-    start, step, end = (reader.dtype.type(value) for value in numbers)
+    try:
+        start, step, end = (reader.dtype.type(reader.whole(part)) for part in text.split(":"))
+    except ValueError as error:
+        raise words.fail(f"Invalid range format {text!r}, expected START:STEP:END ({error})") from error
     length = _span_length(start, step, end)
     if length != count:
         raise words.fail(
