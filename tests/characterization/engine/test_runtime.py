@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from crosscast.characterization import toolchain
 from crosscast.characterization.engine import runtime_objects
-from crosscast.characterization.engine.printing import argument_conversions, render
+from crosscast.characterization.engine.printing import render
 from crosscast.characterization.instrumentation import context
 from crosscast.errors import EnvironmentFault
 
@@ -390,7 +390,3 @@ def test_a_field_cannot_grow_without_bound() -> None:
 )
 def test_no_call_fails(format_string: bytes, values: list[tuple[str, bytes]]) -> None:
     assert isinstance(render(format_string, values), str)
-
-
-def test_the_conversions_of_the_arguments_are_known_from_the_format() -> None:
-    assert argument_conversions(b"%% %s %-5d %.*f %v4hlx %c") == "sd*fxc"
