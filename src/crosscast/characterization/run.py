@@ -28,9 +28,9 @@ from crosscast.characterization.engine.arguments import (
 from crosscast.characterization.engine.child import (
     Options,
     Progress,
+    Run,
     RunResult,
     group_counts,
-    run_in_child,
     three,
 )
 from crosscast.characterization.engine.codegen import build_library
@@ -173,7 +173,7 @@ def _run(launch: Launch, options: Options) -> _Ran:
             before = snapshot(memory, built.made.is_written)
         else:
             restore(memory, before)
-        result = run_in_child(launch, memory, built.made, built.library, options, threads)
+        result = Run(launch, memory, built.made, options, threads).run(built.library)
         start, cpu = time.perf_counter(), time.thread_time()
         counts = read_results(result.words, built.made)
         if counts.conflict:

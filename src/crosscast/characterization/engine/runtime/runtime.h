@@ -10,7 +10,7 @@ typedef uint64_t u64;
 typedef uint32_t u32;
 typedef unsigned char u8;
 
-enum { PAGE = 4096, MAX_ITEMS = 4096, GUARD = 1 << 20 };
+enum { PAGE = 4096, MAX_ITEMS = 4096, MOST_THREADS = 256, GUARD = 1 << 20 };
 enum { TABLE = 1 << 18 };             /* counts of one history's outcomes */
 enum { MOST_LEFT_BY_SWEEP = 1 << 20 }; /* what a counter of 4 bytes may hold after a sweep */
 enum place { BUFFER, VARIABLE, LOCAL, IMAGE };

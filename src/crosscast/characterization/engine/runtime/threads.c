@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST_THREADS = 256, STACK_BYTES = 256 << 20 };
+enum { STACK_BYTES = 256 << 20 };
 enum { ROW = MAX_ITEMS + 64, PRINT_BYTES = 136 * 256, DYNAMIC_BYTES = 16 * 8 };
 
 static pthread_barrier_t ready;
@@ -231,7 +231,6 @@ __attribute__((visibility("default"))) int cc_run(const int *files, void *librar
 /* How a run ends when something goes wrong: the first fault is told on the status page. */
 
 enum { SIGNAL_STACK = 1 << 16 };
-static const int64_t DATA_ADDRESS = 0x200000000000; /* where buffers start: `arguments.py` */
 
 __thread struct context *cc_self;
 
@@ -261,8 +260,8 @@ void cc_diverged(struct context *c, u32 all, u32 any) { cc_fail(c, DIVERGED, 0, 
 
 void cc_assertion(struct context *c, u32 site, u64 item) { cc_fail(c, ASSERTION, 0, 0, site, item, 0, 0); }
 
-static u64 distance(int64_t address) {
-  u64 buffers = llabs(address - DATA_ADDRESS), null = llabs(address);
+static u64 distance(struct job *j, int64_t address) {
+  u64 buffers = llabs(address - (int64_t)j->data_low), null = llabs(address);
   return buffers < null ? buffers : null;
 }
 
@@ -275,7 +274,7 @@ static void on_signal(int number, siginfo_t *info, void *unused) {
   int in_guard = address - (u64)(c->stack - GUARD) < GUARD + PAGE;
   /* Mostly it is the counter of an access that faults, before the access itself. */
   int64_t data = address - c->shift_buffer, small = (address - c->shift_small) << SMALL_LOG, own = address - (u64)c->local, counted = own - c->shift_local;
-  if (distance(small) < distance(data)) data = small;
+  if (distance(c->job, small) < distance(c->job, data)) data = small;
   u64 offset = llabs(own) < llabs(counted) ? own : counted;
   cc_fail(c, in_guard && number == SIGSEGV ? STACK : SIGNAL, number, address, 0, 0, data, offset);
 }
