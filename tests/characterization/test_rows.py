@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from crosscast.characterization import run
+from crosscast.characterization.instrumentation import row_code
 from crosscast.kernel import Kernel, Launch, Local
 from crosscast.profile import Profile
 
@@ -113,3 +114,41 @@ def test_local_memory_of_the_arguments_is_told_apart_from_buffers() -> None:
     metrics = run.characterize_launch(launch, options=run.Options()).metrics
     assert metrics["total_memory_footprint"] == 256 + 64
     assert (metrics["unique_writes"], metrics["unique_reads"]) == (256 + 64, 64)
+
+
+_COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
+_TYPES = {
+    "int": np.int32, "uint": np.uint32, "ulong": np.uint64, "char": np.int8
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("type_", _TYPES)
+def test_loops_over_work_items_are_divided_where_ids_reach_a_bound(
+    type_: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conditions = [
+        c for sign in _COMPARISONS for c in (f"l {sign} n", f"n {sign} l", f"l {sign} 0", f"l {sign} n / 2")
+    ]
+    steps = " ".join(
+        f"if ({c}) {{ o[x] += {1 << k % 24}; t[l & 63] = k; }} k += o[x] & 1; barrier(1);"
+        for k, c in enumerate(conditions)
+    )
+    source = (
+        f"kernel void k(global int *o, {type_} n) {{ local int t[64]; int k = 0; int x = get_global_id(0); "
+        f"{type_} l = get_local_id(0); {steps} o[x] += t[l & 63]; }}"
+    )
+    limits = np.iinfo(_TYPES[type_])
+    for n in (limits.min, -1, 0, 1, 31, 63, 64, 127, limits.max):
+        if not limits.min <= n <= limits.max:
+            continue
+        found = []
+        for smallest in (32, 1 << 20):
+            monkeypatch.setattr(row_code, "_SMALLEST_SPLIT", smallest)
+            kernel = Kernel.from_source(f"// {smallest}\n{source}", "k", standard="3.0")
+            output = np.zeros(200, np.int32)
+            args = (output, _TYPES[type_](n))
+            profile = run.characterize_launch(
+                Launch(kernel, (200,), (64,), args), options=run.Options(threads=1)
+            )
+            found.append((output.tolist(), profile.metrics))
+        assert found[0] == found[1]

@@ -5,6 +5,7 @@ Or by turns, where work-items do not all stand at the same cut (see `warps`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from crosscast.characterization import ir
@@ -57,34 +58,64 @@ def group_function(function: ir.Function, made: Instrumented, switches: Switches
     return "\n".join(rows)
 
 
-def _loop(n: str, sizes: list[str], body: list[str], origin: str, following: str) -> list[str]:
-    """A loop over the work-items in order, dimension 0 fastest, from block `origin` to `following`."""
-    return [
-        f"  br label %loopz{n}",
+def _loop(n: str, size: list[str], body: Callable[[str], list[str]], following: str, split: str) -> list[str]:
+    """A loop over the work-items of a segment in order, dimension 0 fastest, then go to block `following`.
+
+    If `split` computes a bound, the innermost loop is divided there.
+    """
+    rows = [f"  br label %loopz{n}"]
+    enter, leave = f"br label %loopx{n}", f"doney{n}"
+    end = size[0]
+    if split:
+        rows = [
+            f"  %bound{n} = {split}",
+            f"  %inside{n} = icmp ult i64 %bound{n}, {size[0]}",
+            f"  %end{n} = select i1 %inside{n}, i64 %bound{n}, i64 {size[0]}",
+            f"  %some{n} = icmp ne i64 %end{n}, 0",
+            *rows,
+        ]
+        enter, leave, end = f"br i1 %some{n}, label %loopx{n}, label %rest{n}", f"rest{n}", f"%end{n}"
+    rows += [
         f"loopz{n}:",
-        f"  %z{n} = phi i64 [ 0, %{origin} ], [ %z{n}.next, %donez{n} ]",
+        f"  %z{n} = phi i64 [ 0, %segment{n} ], [ %z{n}.next, %donez{n} ]",
         f"  %row{n} = mul i64 %z{n}, %cc.xy",
         f"  br label %loopy{n}",
         f"loopy{n}:",
         f"  %y{n} = phi i64 [ 0, %loopz{n} ], [ %y{n}.next, %doney{n} ]",
-        f"  %line{n} = mul i64 %y{n}, {sizes[0]}",
+        f"  %line{n} = mul i64 %y{n}, {size[0]}",
         f"  %first{n} = add i64 %row{n}, %line{n}",
-        f"  br label %loopx{n}",
-        f"loopx{n}:",
-        f"  %x{n} = phi i64 [ 0, %loopy{n} ], [ %x{n}.next, %loopx{n} ]",
-        f"  %wi{n} = add i64 %first{n}, %x{n}",
-        *body,
-        f"  %x{n}.next = add nuw nsw i64 %x{n}, 1",
-        f"  %x{n}.more = icmp ult i64 %x{n}.next, {sizes[0]}",
-        f"  br i1 %x{n}.more, label %loopx{n}, label %doney{n}, !llvm.loop !{WORK_ITEM_LOOP}",
+        f"  {enter}",
+        *_along(n, "", ("0", f"loopy{n}"), end, body, leave),
+    ]
+    if split:
+        rows += [f"rest{n}:", f"  br i1 %inside{n}, label %loopx{n}.rest, label %doney{n}"]
+        rows += _along(n, ".rest", (f"%bound{n}", f"rest{n}"), size[0], body, f"doney{n}")
+    return [
+        *rows,
         f"doney{n}:",
         f"  %y{n}.next = add nuw nsw i64 %y{n}, 1",
-        f"  %y{n}.more = icmp ult i64 %y{n}.next, {sizes[1]}",
+        f"  %y{n}.more = icmp ult i64 %y{n}.next, {size[1]}",
         f"  br i1 %y{n}.more, label %loopy{n}, label %donez{n}",
         f"donez{n}:",
         f"  %z{n}.next = add nuw nsw i64 %z{n}, 1",
-        f"  %z{n}.more = icmp ult i64 %z{n}.next, {sizes[2]}",
+        f"  %z{n}.more = icmp ult i64 %z{n}.next, {size[2]}",
         f"  br i1 %z{n}.more, label %loopz{n}, label %{following}",
+    ]
+
+
+def _along(
+    n: str, part: str, first: tuple[str, str], end: str, body: Callable[[str], list[str]], leave: str
+) -> list[str]:
+    """The loop along dimension 0 from the value `first`, which comes from a block, to before `end`."""
+    x = f"%x{n}{part}"
+    return [
+        f"loopx{n}{part}:",
+        f"  {x} = phi i64 [ {first[0]}, %{first[1]} ], [ {x}.next, %loopx{n}{part} ]",
+        f"  %wi{n}{part} = add i64 %first{n}, {x}",
+        *body(part),
+        f"  {x}.next = add nuw nsw i64 {x}, 1",
+        f"  {x}.more = icmp ult i64 {x}.next, {end}",
+        f"  br i1 {x}.more, label %loopx{n}{part}, label %{leave}, !llvm.loop !{WORK_ITEM_LOOP}",
     ]
 
 
@@ -92,20 +123,26 @@ def _run_segment(
     parameters: list[ir.Parameter], made: Instrumented, number: int, sizes: list[str]
 ) -> list[str]:
     """Run a segment for every work-item, then go to the one that all of them go on to."""
-    segment = made.segments[number]
+    segment, n = made.segments[number], str(number)
     following = sorted(set(segment.exits.values())) or [0]  # an endless loop has none
+    several = len(following) > 1
     if segment.once:
         sizes = ["1", "1", "1"]
-    origin = f"segment{number}"
-    rows = [f"{origin}:", *_record(made, number, sizes)]
-    call = f"call i32 @cc.segment{number}({instrumented.actual(parameters, str(number))})"
-    body = [f"  %next{number} = {call}"]
-    several = len(following) > 1
+
+    def body(part: str) -> list[str]:
+        ids = [f"%x{n}{part}", f"%y{n}", f"%z{n}"]
+        values = instrumented.listed(ids, f"%wi{n}{part}", parameters)
+        values += f", i1 {str(bool(part)).lower()}" * bool(split)
+        call = f"  %next{n}{part} = call i32 @cc.segment{n}({values})"
+        return [call, *(_compare_exits(n, part) if several else [])]
+
+    split = instrumented.listed(["0", "0", "0"], "0", parameters)
+    split = f"call i64 @cc.segment{n}.split({split}, i1 false)" if number in made.splits else ""
+    rows = [f"segment{n}:", *_record(made, number, sizes)]
     if several:
-        rows += [f"  store i32 -1, ptr %cc.all{number}", f"  store i32 0, ptr %cc.any{number}"]
-        body += _compare_exits(number)
-    rows += _loop(str(number), sizes, body, origin, f"after{number}")
-    rows += [f"after{number}:", *_after_segment(made, number)]
+        rows += [f"  store i32 -1, ptr %cc.all{n}", f"  store i32 0, ptr %cc.any{n}"]
+    rows += _loop(n, sizes, body, f"after{n}", split)
+    rows += [f"after{n}:", *_after_segment(made, number)]
     return rows + (_choose(made, number, following) if several else _go_on(made, number, following[0]))
 
 
@@ -119,17 +156,17 @@ def _record(made: Instrumented, number: int, sizes: list[str]) -> list[str]:
     return rows
 
 
-def _compare_exits(number: int) -> list[str]:
+def _compare_exits(n: str, part: str) -> list[str]:
     """Note whether all work-items go on to the same segment."""
-    n = str(number)
-    return [
-        f"  %all{n}.old = load i32, ptr %cc.all{n}",
-        f"  %any{n}.old = load i32, ptr %cc.any{n}",
-        f"  %all{n}.new = and i32 %all{n}.old, %next{n}",
-        f"  %any{n}.new = or i32 %any{n}.old, %next{n}",
-        f"  store i32 %all{n}.new, ptr %cc.all{n}",
-        f"  store i32 %any{n}.new, ptr %cc.any{n}",
-    ]
+    rows = []
+    for name, operation in (("all", "and"), ("any", "or")):
+        value = f"%{name}{n}{part}"
+        rows += [
+            f"  {value}.old = load i32, ptr %cc.{name}{n}",
+            f"  {value}.new = {operation} i32 {value}.old, %next{n}{part}",
+            f"  store i32 {value}.new, ptr %cc.{name}{n}",
+        ]
+    return rows
 
 
 def _choose(made: Instrumented, number: int, following: list[int]) -> list[str]:

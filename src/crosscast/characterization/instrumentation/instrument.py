@@ -105,6 +105,7 @@ def instrument(module: ir.Module, function: ir.Function, switches: Switches) -> 
         cells=recorded["cell"],
         group_slices=[code.group_slices for code in written],
         launch_slices=[text for code in written for text in code.launch_slices],
+        splits={number for number, code in enumerate(written) if code.split},
         rows_of_accesses=counters.rows,
         in_memory=sorted({branch for found in recorded.values() for each in found for branch in each}),
         line_branches=lines,

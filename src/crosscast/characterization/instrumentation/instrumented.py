@@ -58,6 +58,7 @@ class Instrumented:
     # Descriptions of the slices by which accesses are recorded: once a work-group by segment, once a launch
     group_slices: list[list[str]]
     launch_slices: list[str]
+    splits: set[int]  # Segments with a function that tells where to divide the loop over work-items
     rows_of_accesses: int  # Number of sets of rows that accesses are recorded in
     in_memory: list[int]  # Branches whose history is kept in memory
     # For published conventions: number of the history of each source line that several branches share
@@ -287,9 +288,9 @@ class Frame:
     def __init__(self, segment: Segment, shared: Shared) -> None:
         self._segment, self._shared = segment, shared
 
-    def header(self, result: str, name: str) -> str:
-        """First line of a function of one work-item."""
-        parameters = formal(self._shared.parameters)
+    def header(self, result: str, name: str, *, divided: bool = False) -> str:
+        """First line of a function of one work-item; in a divided loop it is told which part it is in."""
+        parameters = formal(self._shared.parameters) + ", i1 %cc.rest" * divided
         return f"define internal {result} @{name}({parameters}) alwaysinline nounwind {{"
 
     def prologue(self) -> list[str]:

@@ -23,6 +23,7 @@ from crosscast.characterization.instrumentation.rows import (
     Row,
     find_loop_row,
     find_row,
+    find_split,
     joined,
     without_promises,
 )
@@ -391,6 +392,51 @@ class RowCode:
         ]
         sites, flags = self._sites(row.instructions), self._flags(row.instructions)
         return [*rows, *_Recorder(name, formal, slice_, sites, flags).functions()]
+
+
+_SMALLEST_SPLIT = 32
+_MOST_SPLIT = 200
+"""What it pays off to divide: loops over so many work-items, of segments of so many instructions."""
+
+
+def split_function(segment: Segment, shared: Shared) -> str:
+    """Function that tells where the loop over work-items is divided; empty if it is not.
+
+    Those behind, for which the segment's `%cc.rest` is true, all go one way at the first branch.
+    """
+    size = sum(len(block.instructions) for block in segment.blocks.values())
+    along, _, layers = (
+        shared.switches.local_size
+    )  # what is the same in a layer may differ from one to the next
+    if along < _SMALLEST_SPLIT or layers > 1 or size > _MOST_SPLIT:
+        return ""
+    if segment.once or segment.slots or shared.by_turns:
+        return ""
+    known: dict[str, Kind | None] = {p.name: "same" for p in shared.parameters}
+    known |= {carried.name: "same" for carried in segment.restore if carried.uniform}
+    split = find_split(segment, known)
+    if split is None:
+        return ""
+    slice_, frame = _Slice(shared, 0), Frame(segment, shared)
+    extension = "zext" if split.type != "i64" else "bitcast"
+    rows = [
+        frame.header("i64", f"cc.segment{segment.number}.split", divided=True),
+        *("cc.start:", *frame.prologue(), f"{segment.entry[1:]}:"),
+        *(text for i in split.needed for text in slice_.instruction(i, None)),
+        f"  %cc.bound = {extension} {split.type} {split.value} to i64",
+        "  %cc.below = icmp ne i64 %cc.bound, -1",
+        f"  %cc.more = select i1 %cc.below, i64 {int(split.inclusive)}, i64 0",
+        "  %cc.end = add i64 %cc.bound, %cc.more",
+        *("  ret i64 %cc.end", "}"),
+    ]
+    found = shared.names.unique("c")
+    original = split.comparison
+    label = next(label for label, block in segment.blocks.items() if original in block.instructions)
+    instructions = segment.blocks[label].instructions
+    place = instructions.index(original)
+    instructions.insert(place, ir.added(f"{found} = {original.text}"))
+    original.text = f"select i1 %cc.rest, i1 {str(split.behind).lower()}, i1 {found}"
+    return "\n".join(rows)
 
 
 def _advance(phi: ir.Instruction, start: str, step: str) -> list[str]:

@@ -305,6 +305,65 @@ def _way_to(segment: Segment, loops: list[graph.Loop], label: str) -> dict[str, 
     return blocks
 
 
+_CAST = re.compile(r"(?:sext|zext|trunc)(?: n\w+)* i(?:16|32|64) (\S+) to i(?:16|32|64)$")
+"""Change of an id to a type that holds it as well."""
+_MOST_BEFORE = 50
+_INCLUSIVE = ("ule", "sle", "ugt", "sgt")
+_SWAPPED = str.maketrans("lg", "gl")
+
+
+@dataclass(frozen=True)
+class Split:
+    """Where local ids reach what the first branch of a segment compares them with."""
+
+    type: str
+    value: str
+    inclusive: bool  # The work-item whose id is the value goes the way of those before it
+    comparison: ir.Instruction
+    behind: bool  # Its result for ids that are greater
+    needed: list[ir.Instruction]  # What computes the value
+
+
+def find_split(segment: Segment, known: Mapping[str, Kind | None]) -> Split | None:
+    """Where local ids of dimension 0 reach what a segment's first branch compares them with, if it does."""
+    flow, label, first = segment.successors(), segment.entry, []
+    while (block := segment.blocks[label]) and len(flow[label]) == 1 and label not in segment.exits:
+        first += block.instructions
+        label = flow[label][0]
+        if len(first) > _MOST_BEFORE:
+            return None
+    first += block.instructions
+    condition = _CONDITION.match(block.terminator.text)
+    definitions = {i.result: i for i in [*segment.recompute, *first] if i.result and i.text}
+    comparison = definitions.get(condition[1]) if condition else None
+    match = _ICMP.match(comparison.text) if comparison else None
+    if not comparison or not match or comparison not in first or not _INTEGER.match(match[2]):
+        return None
+    predicate, type_, a, b = match.groups()
+    if _is_local_id(b, definitions):
+        predicate, a, b = predicate.translate(_SWAPPED), b, a
+    analysis = _Analysis(definitions, known, "group")
+    if not _is_local_id(a, definitions) or analysis.value(b) != "same":
+        return None
+    if any(i.opcode == "phi" for i in analysis.facts.needed.values()):
+        return None
+    if predicate in ("eq", "ne") and b != "0":
+        return None  # ids on both sides of it go the same way
+    needed = [i for i in first if i.result in analysis.facts.needed]
+    inclusive = predicate in _INCLUSIVE or predicate in ("eq", "ne")
+    return Split(type_, b, inclusive, comparison, predicate[1:] in ("gt", "ge", "e"), needed)
+
+
+def _is_local_id(value: str, definitions: Mapping[str, ir.Instruction]) -> bool:
+    """Whether a value is the local id of dimension 0, in whatever width."""
+    definition = definitions.get(value)
+    if definition is None:
+        return False
+    if match := _CAST.match(definition.text):
+        return _is_local_id(match[1], definitions)
+    return called_builtin(definition) == "get_local_id" and parse_call(definition).arguments[0][1] == "0"
+
+
 AnyRow = TypeVar("AnyRow", "Row", "LoopRow")
 
 

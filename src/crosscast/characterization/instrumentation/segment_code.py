@@ -25,7 +25,7 @@ from crosscast.characterization.instrumentation.graph import Placement
 from crosscast.characterization.instrumentation.instrumented import Frame, Shared
 from crosscast.characterization.instrumentation.memory_code import MemoryCode
 from crosscast.characterization.instrumentation.regions import Segment, is_barrier, slot_name
-from crosscast.characterization.instrumentation.row_code import RowCode
+from crosscast.characterization.instrumentation.row_code import RowCode, split_function
 
 
 def weights_of(placement: Placement, costs: dict[str, BlockCosts]) -> Counter[int]:
@@ -163,6 +163,7 @@ class SegmentCode:
     # Descriptions of the slices by which accesses are recorded, once a work-group or once a launch
     group_slices: list[str]
     launch_slices: list[str]
+    split: bool  # There is a function that tells where to divide the loop over work-items
 
 
 def write_segment(plan: SegmentPlan, shared: Shared, lines: dict[int, int]) -> SegmentCode:
@@ -186,6 +187,7 @@ class _Writer:
         order = OrderCode(self._editor, shared) if shared.switches.published else None
         rows = RowCode(segment, self._plan.loops, shared)
         functions, apart = rows.functions(), rows.apart
+        split = split_function(segment, shared)
         for label, block in segment.blocks.items():
             costs[label].in_rows = sum(id(i) in apart for i in block.instructions)
             self._memory.rewrite(block, apart)
@@ -204,7 +206,8 @@ class _Writer:
         ]
         whole = [
             *functions,
-            frame.header("i32", f"cc.segment{segment.number}"),
+            split,
+            frame.header("i32", f"cc.segment{segment.number}", divided=bool(split)),
             "cc.start:",
             *self._editor.slots,
             *frame.prologue(),
@@ -214,7 +217,7 @@ class _Writer:
             "}",
         ]
         return SegmentCode(
-            "\n".join(whole), list(costs.values()), rows.slices("group"), rows.slices("launch")
+            "\n".join(whole), list(costs.values()), rows.slices("group"), rows.slices("launch"), bool(split)
         )
 
     def _costs(self) -> dict[str, BlockCosts]:
