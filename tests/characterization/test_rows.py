@@ -117,7 +117,7 @@ def test_local_memory_of_the_arguments_is_told_apart_from_buffers() -> None:
 
 
 _COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
-_TYPES = {
+_TYPES: dict[str, type[np.signedinteger[Any] | np.unsignedinteger[Any]]] = {
     "int": np.int32, "uint": np.uint32, "ulong": np.uint64, "char": np.int8
 }  # fmt: skip
 
