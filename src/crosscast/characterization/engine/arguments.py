@@ -6,11 +6,10 @@ import itertools
 import mmap
 import os
 import re
-import struct
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -23,8 +22,8 @@ from crosscast.errors import EnvironmentFault, LaunchError
 from crosscast.kernel import Argument, Image, Launch, Local, Parameter, Sampler
 
 _STAGGER = 1024  # buffers that all start at a page boundary would compete for the same cache sets
-_serial = 0
 _shared: dict[int, SharedBuffer] = {}
+"""Buffers of arrays that `shared_empty` made, by their address; without their data, which would keep them."""
 
 
 @dataclass(frozen=True)
@@ -42,43 +41,44 @@ class SharedBuffer:
         return self.offset + max(self.nbytes, 1)
 
 
+_serial = itertools.count()
+
+
 def _create(nbytes: int) -> tuple[SharedBuffer, mmap.mmap]:
-    global _serial
-    offset = _STAGGER * (_serial % 4)
-    _serial += 1
+    offset = _STAGGER * (next(_serial) % 4)
     try:
         fd = os.memfd_create("crosscast-buffer", os.MFD_CLOEXEC)
         os.truncate(fd, offset + max(nbytes, 1))
         mapped = mmap.mmap(fd, offset + max(nbytes, 1))
     except (OSError, ValueError) as error:
         raise EnvironmentFault(f"cannot allocate a buffer of {nbytes} bytes: {error}") from error
-    data = np.frombuffer(mapped, np.uint8, nbytes, offset)
     weakref.finalize(mapped, os.close, fd)
-    return SharedBuffer(fd, offset, nbytes, data), mapped
+    return SharedBuffer(fd, offset, nbytes, np.frombuffer(mapped, np.uint8, nbytes, offset)), mapped
 
 
 def shared_empty(shape: int | Sequence[int], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     """Array of zeros that a kernel can use as a buffer without its being copied."""
     element = np.dtype(dtype)
-    count = int(np.prod(shape, dtype=np.int64))
-    buffer, mapped = _create(count * element.itemsize)
-    address = buffer.data.__array_interface__["data"][0]
-    # Not the data themselves: that would keep them for good.
-    _shared[address] = SharedBuffer(buffer.fd, buffer.offset, buffer.nbytes, np.empty(0, np.uint8))
+    buffer, mapped = _create(int(np.prod(shape, dtype=np.int64)) * element.itemsize)
+    address = _address(buffer.data)
+    _shared[address] = replace(buffer, data=np.empty(0, np.uint8))
     weakref.finalize(mapped, _shared.pop, address, None)
     return buffer.data.view(element).reshape(shape)
 
 
-def shared_buffer(array: npt.NDArray[Any]) -> tuple[SharedBuffer, bool]:
-    """Shared memory with the content of `array`."""
-    address = array.__array_interface__["data"][0]
-    own = _shared.get(address)
+def _shared_buffer(array: npt.NDArray[Any]) -> tuple[SharedBuffer, bool]:
+    """Shared memory with the content of `array`, and whether it is that of the array itself."""
+    own = _shared.get(_address(array))
     if own is not None and array.flags.c_contiguous and array.nbytes == own.nbytes:
-        flat = array.reshape(-1).view(np.uint8)
-        return SharedBuffer(own.fd, own.offset, own.nbytes, flat), True
+        return replace(own, data=array.reshape(-1).view(np.uint8)), True
     buffer, _ = _create(array.nbytes)
     buffer.data.view(array.dtype).reshape(array.shape)[...] = array
     return buffer, False
+
+
+def _address(array: npt.NDArray[Any]) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address
 
 
 @contextmanager
@@ -169,65 +169,67 @@ def lay_out(
         raise LaunchError(
             f"{name}: expected {len(parameters)} arguments ({declared}), found {len(launch.args)}"
         )
-    return _Layout(launch, parameters, local_variables, is_accessed).memory
-
-
-class _Layout:
-    def __init__(
-        self,
-        launch: Launch,
-        parameters: Sequence[Parameter],
-        local_variables: int,
-        is_accessed: Callable[[int], bool],
-    ) -> None:
-        self.is_accessed = is_accessed
-        self.memory = Memory(local_bytes=local_variables)
-        self.extra = bytearray()
-        self.known: dict[int, Placed] = {}
-        self.extra_start = context.ARGUMENT_BYTES * max(len(parameters), 1)
-        self.memory.packed = bytearray(self.extra_start)
-        for position, (argument, parameter) in enumerate(zip(launch.args, parameters, strict=True)):
-            where = f"{launch.kernel.name}: argument {position} ({parameter.type_name} {parameter.name})"
-            self._put(position, self._pack(position, argument, parameter, where))
-        self.memory.packed += self.extra
-
-    def _put(self, position: int, data: bytes) -> None:
+    block = context.ARGUMENT_BYTES * max(len(parameters), 1)
+    layout = _Layout(Memory(packed=bytearray(block), local_bytes=local_variables), is_accessed)
+    for position, (argument, parameter) in enumerate(zip(launch.args, parameters, strict=True)):
+        where = f"{name}: argument {position} ({parameter.type_name} {parameter.name})"
+        data = layout.pack(position, argument, parameter, where)
         if len(data) > context.ARGUMENT_BYTES:
-            data = struct.pack("<Q", self._beside(data))
+            data = layout.beside(data)
         start = context.ARGUMENT_BYTES * position
-        self.memory.packed[start : start + len(data)] = data
+        layout.memory.packed[start : start + len(data)] = data
+    return layout.memory
 
-    def _beside(self, data: bytes) -> int:
-        """Address of data kept behind the argument block."""
-        self.extra += bytes(-len(self.extra) % 128)
-        address = ARGUMENTS_ADDRESS + self.extra_start + len(self.extra)
-        self.extra += data
-        return address
 
-    def _pack(self, position: int, argument: Argument, parameter: Parameter, where: str) -> bytes:
-        if parameter.kind == "local":
-            return self._local(position, argument, where)
-        if parameter.kind == "image":
-            if not isinstance(argument, Image):
-                raise LaunchError(f"{where}: expected an image, found {_describe(argument)}")
-            placed = self._place(position, argument.array, "image")
-            return struct.pack("<Q", self._beside(pack_descriptor(argument, placed.address)))
-        if parameter.kind == "sampler":
-            if not isinstance(argument, Sampler):
-                raise LaunchError(f"{where}: expected a sampler, found {_describe(argument)}")
-            return struct.pack("<Q", sampler_bits(argument))
+_OPAQUE: dict[str, tuple[type[Local | Image | Sampler], str]] = {
+    "local": (Local, "local memory"),
+    "image": (Image, "an image"),
+    "sampler": (Sampler, "a sampler"),
+}
+"""What an argument must be for some kinds of parameters."""
+
+
+def _word(value: int) -> bytes:
+    return value.to_bytes(8, "little")
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """Packs arguments: what stands in the argument block for each."""
+
+    memory: Memory
+    is_accessed: Callable[[int], bool]
+    known: dict[int, Placed] = field(default_factory=dict)
+
+    def beside(self, data: bytes) -> bytes:
+        """Keep data behind the argument block; what stands in the block is their address."""
+        packed = self.memory.packed
+        packed += bytes(-len(packed) % 128)
+        address = ARGUMENTS_ADDRESS + len(packed)
+        packed += data
+        return _word(address)
+
+    def pack(self, position: int, argument: Argument, parameter: Parameter, where: str) -> bytes:
+        if parameter.kind in _OPAQUE:
+            kind, expected = _OPAQUE[parameter.kind]
+            if not isinstance(argument, kind):
+                raise LaunchError(f"{where}: expected {expected}, found {_describe(argument)}")
+            return self._opaque(position, argument)
         if parameter.kind == "value":
             data = _value_bytes(argument, parameter, where)
-            return struct.pack("<Q", self._beside(data)) if parameter.indirect else data
-        return struct.pack("<Q", self._buffer(position, argument, parameter, where))
+            return self.beside(data) if parameter.indirect else data
+        return _word(self._buffer(position, argument, parameter, where))
 
-    def _local(self, position: int, argument: Argument, where: str) -> bytes:
-        if not isinstance(argument, Local):
-            raise LaunchError(f"{where}: expected local memory, found {_describe(argument)}")
+    def _opaque(self, position: int, argument: Local | Image | Sampler) -> bytes:
+        if isinstance(argument, Sampler):
+            return _word(sampler_bits(argument))
+        if isinstance(argument, Image):
+            placed = self._place(position, argument.array, "image")
+            return self.beside(pack_descriptor(argument, placed.address))
         offset = self.memory.local_bytes
         self.memory.locals.append((position, offset, argument.nbytes))
         self.memory.local_bytes += -(-argument.nbytes // 1024) * 1024
-        return struct.pack("<Q", offset)
+        return _word(offset)
 
     def _buffer(self, position: int, argument: Argument, parameter: Parameter, where: str) -> int:
         if argument is None:
@@ -235,38 +237,36 @@ class _Layout:
         if not isinstance(argument, np.ndarray):
             raise LaunchError(f"{where}: expected an array, found {_describe(argument)}")
         _check_elements(argument, parameter, where)
-        if not argument.size:
-            if self.is_accessed(position):
-                raise LaunchError(
-                    f"{where}: expected at least one element, as the kernel accesses it; found an empty array"
-                )
-            return 0
-        return self._place(position, argument, "buffer").address
+        if argument.size:
+            return self._place(position, argument, "buffer").address
+        if self.is_accessed(position):
+            raise LaunchError(
+                f"{where}: expected at least one element, as the kernel accesses it; found an empty array"
+            )
+        return 0
 
     def _place(self, position: int, array: npt.NDArray[Any], place: Literal["buffer", "image"]) -> Placed:
-        address = array.__array_interface__["data"][0]
-        if array.nbytes and address in self.known:
-            return self.known[address]
-        shared, own = shared_buffer(array)
-        memory = self.memory
-        start = memory.high + shared.offset
-        placed = Placed(position, place, start, shared, None if own else array)
-        memory.placed.append(placed)
-        memory.high = start + -(-max(shared.nbytes, 1) // _GAP) * _GAP + _GAP
-        memory.high -= memory.high % _GAP
-        self.known[address] = placed
-        return placed
+        address = _address(array)
+        if address not in self.known:
+            shared, own = _shared_buffer(array)
+            memory = self.memory
+            start = memory.high + shared.offset
+            self.known[address] = Placed(position, place, start, shared, None if own else array)
+            memory.placed.append(self.known[address])
+            memory.high = -(-(start + max(shared.nbytes, 1)) // _GAP) * _GAP + _GAP
+        return self.known[address]
 
 
 def _describe(argument: Argument) -> str:
-    if argument is None:
-        return "a null buffer"
-    if isinstance(argument, np.ndarray):
-        return f"an array of {argument.dtype}"
-    if isinstance(argument, np.generic):
-        return f"a value of type {argument.dtype}"
-    if isinstance(argument, bytes):
-        return f"{len(argument)} bytes"
+    match argument:
+        case None:
+            return "a null buffer"
+        case np.ndarray():
+            return f"an array of {argument.dtype}"
+        case np.generic():
+            return f"a value of type {argument.dtype}"
+        case bytes():
+            return f"{len(argument)} bytes"
     return type(argument).__name__
 
 
@@ -278,31 +278,32 @@ def _check_elements(array: npt.NDArray[Any], parameter: Parameter, where: str) -
     match = _ELEMENT.fullmatch(parameter.type_name)
     if match is None or match[1] not in _SCALARS or match[3] != "*" or array.dtype.names:
         return  # structures, void and pointers to pointers: any bytes do
-    kinds, size = _SCALARS[match[1]]
-    if array.dtype.kind not in kinds or array.dtype.itemsize != size:
-        raise LaunchError(f"{where}: expected elements of {match[1]}, found {array.dtype}")
+    _check_type(array, match[1], f"{where}: expected elements of {match[1]}")
     width = {"": 1, "3": 4}.get(match[2], int(match[2] or 1))  # three components take the room of four
-    if array.nbytes % (size * width):
-        raise LaunchError(f"{where}: expected a multiple of {size * width} bytes, found {array.nbytes} bytes")
+    nbytes = array.dtype.itemsize * width
+    if array.nbytes % nbytes:
+        raise LaunchError(f"{where}: expected a multiple of {nbytes} bytes, found {array.nbytes} bytes")
+
+
+def _check_type(values: npt.NDArray[Any] | np.generic, scalar: str, expected: str) -> None:
+    kinds, size = _SCALARS[scalar]
+    if values.dtype.kind not in kinds or values.dtype.itemsize != size:
+        raise LaunchError(f"{expected}, found {values.dtype}")
 
 
 def _value_bytes(argument: Argument, parameter: Parameter, where: str) -> bytes:
-    if isinstance(argument, bytes):
-        data = argument
-    elif isinstance(argument, np.ndarray | np.generic):
+    if isinstance(argument, np.ndarray | np.generic):
         match = _ELEMENT.fullmatch(parameter.type_name)
         if match and match[1] in _SCALARS and not match[3] and not argument.dtype.names:
-            kinds, size = _SCALARS[match[1]]
-            if argument.dtype.kind not in kinds or argument.dtype.itemsize != size:
-                raise LaunchError(f"{where}: expected a value of {match[1]}, found {argument.dtype}")
+            _check_type(argument, match[1], f"{where}: expected a value of {match[1]}")
             if match[2] == "3" and argument.size == 3:
                 argument = np.append(argument, argument.dtype.type(0))
-        data = argument.tobytes()
-    else:
+        argument = argument.tobytes()
+    if not isinstance(argument, bytes):
         raise LaunchError(f"{where}: expected a value, as a NumPy scalar, found {_describe(argument)}")
-    if len(data) != parameter.size:
-        raise LaunchError(f"{where}: expected {parameter.size} bytes, found {len(data)}")
-    return data
+    if len(argument) != parameter.size:
+        raise LaunchError(f"{where}: expected {parameter.size} bytes, found {len(argument)}")
+    return argument
 
 
 def snapshot(memory: Memory, is_written: Callable[[int], bool]) -> dict[int, bytes]:

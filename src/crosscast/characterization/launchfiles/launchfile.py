@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,12 @@ import numpy as np
 from crosscast.characterization import default_local_size
 from crosscast.characterization.launchfiles import simfile
 from crosscast.characterization.launchfiles.arguments import (
-    SCALAR_DTYPES,
+    SCALAR_NAMES,
     Parameters,
     ValueType,
     build_argument,
     frontend_parameters,
+    within,
 )
 from crosscast.errors import InputError
 from crosscast.fields import Fields
@@ -55,26 +57,19 @@ def read(path: str | Path, *, parameters: Parameters | None = None) -> list[Laun
     """
     path = Path(path)
     fields = Fields(_load(path), str(path))
-    base = path.parent
-    launch = _Header.read(fields, base)
+    head = _Head.read(fields, path.parent, parameters or frontend_parameters)
     seed = fields.integer("seed", 0) or 0
-    tables = fields.tables("arg")
-    variants = fields.tables("launch")
+    tables, variants = fields.tables("arg"), fields.tables("launch")
     fields.finish()
-
-    arguments = [
-        _SharedArgument.read(
-            table,
-            base,
-            (seed, index),
-            index,
-            _Lookup(parameters or frontend_parameters, launch, table.where),
-        )
-        for index, table in enumerate(tables)
-    ]
+    arguments = []
+    for index, table in enumerate(tables):
+        name, read_only = table.text("name"), table.flag("read_only")
+        declared = functools.partial(head.parameter, index, table.where)
+        value = build_argument(table, path.parent, (seed, index), declared)
+        arguments.append(_Argument(name, value, read_only, table.where))
     if not variants:
-        return [launch.launch(str(path), arguments, parameters or frontend_parameters)]
-    return [_variant(variant, launch, arguments, parameters or frontend_parameters) for variant in variants]
+        return [head.launch(str(path), arguments)]
+    return [_variant(variant, head, arguments) for variant in variants]
 
 
 def _load(path: Path) -> dict[str, Any]:
@@ -94,96 +89,65 @@ def _load(path: Path) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class _Lookup:
-    """Finds the kernel parameter of an argument, when it is needed."""
-
-    parameters: Parameters
-    header: _Header
-    where: str
-
-    def __call__(self, index: int) -> Parameter:
-        if self.header.kernel is None:
-            raise InputError(f"{self.where}: type is missing, and the kernel is not known yet")
-        declared = self.parameters(self.header.program, self.header.kernel)
-        if index >= len(declared):
-            raise InputError(
-                f"{self.where}: {self.header.kernel} has {len(declared)} parameters, "
-                f"this is argument {index} (from 0)"
-            )
-        return declared[index]
-
-
-@dataclass(frozen=True)
-class _SharedArgument:
+class _Argument:
     """An argument of the file, which one or several launches use."""
 
     name: str | None
-    index: int
     value: Argument
     read_only: bool
     where: str
 
-    @classmethod
-    def read(
-        cls, fields: Fields, base: Path, seed: tuple[int, ...], index: int, lookup: _Lookup
-    ) -> _SharedArgument:
-        name = fields.text("name")
-        read_only = fields.flag("read_only")
-        value = build_argument(fields, base, seed, lambda: lookup(index))
-        return cls(name, index, value, read_only, fields.where)
-
 
 @dataclass(frozen=True)
-class _Header:
+class _Head:
     """What a launch consists of beside its arguments; of CUDA and HIP, sizes are those of grid and block."""
 
     program: Program
-    kernel: str | None
-    global_size: tuple[int, ...] | None
-    local_size: tuple[int, ...] | None
-    offset: tuple[int, ...]
+    parameters: Parameters
+    kernel: str | None = None
+    global_size: tuple[int, ...] | None = None
+    local_size: tuple[int, ...] | None = None
+    offset: tuple[int, ...] = ()
     shared: int | None = None
 
     @classmethod
-    def read(cls, fields: Fields, base: Path) -> _Header:
+    def read(cls, fields: Fields, base: Path, parameters: Parameters) -> _Head:
         fields.require("source", "the path of the program")
         source = base / str(fields.text("source"))
         options = fields.texts("options")
         standard = fields.choice("standard", (*OPENCL_STANDARDS, *CPP_STANDARDS), "")
-        program = Program.from_file(source, options=options, standard=standard)
-        return cls(program, fields.text("kernel"), None, None, ()).override(fields)
+        return cls(Program.from_file(source, options=options, standard=standard), parameters).override(fields)
 
-    def override(self, fields: Fields) -> _Header:
+    def override(self, fields: Fields) -> _Head:
         """Copy with what a ``[[launch]]`` table says otherwise."""
-        shared = fields.integer("shared", 0)
         refuse_sizes(self.program, {name: name in fields for name in SIZE_NAMES}, fields.where)
-        if self.program.is_cuda:
-            return replace(
-                self,
-                kernel=fields.text("kernel") or self.kernel,
-                global_size=fields.sizes("grid", 1) or self.global_size,
-                local_size=fields.sizes("block", 1) or self.local_size,
-                shared=self.shared if shared is None else shared,
-            )
-        global_size = fields.sizes("global", 1)
-        local_size = fields.sizes("local", 1)
-        return replace(
-            self,
-            kernel=fields.text("kernel") or self.kernel,
-            global_size=global_size or self.global_size,
-            # A local size for other dimensions than the new global size cannot be meant.
-            local_size=local_size or (self.local_size if _same_rank(global_size, self.local_size) else None),
-            offset=fields.sizes("offset", 0) or self.offset,
-        )
+        cuda = self.program.is_cuda
+        global_size = fields.sizes("grid" if cuda else "global", 1)
+        local_size = fields.sizes("block" if cuda else "local", 1)
+        said: dict[str, Any] = {
+            "kernel": fields.text("kernel"),
+            "global_size": global_size,
+            "local_size": local_size,
+            "offset": None if cuda else fields.sizes("offset", 0),
+            "shared": fields.integer("shared", 0),
+        }
+        head = replace(self, **{name: value for name, value in said.items() if value is not None})
+        # A local size for other dimensions than the new global size cannot be meant.
+        is_other = global_size and self.local_size and len(global_size) != len(self.local_size)
+        return replace(head, local_size=None) if is_other and not local_size and not cuda else head
 
-    def launch(
-        self,
-        where: str,
-        arguments: list[_SharedArgument],
-        parameters: Parameters,
-        *,
-        check_names: bool = True,
-    ) -> Launch:
+    def parameter(self, index: int, where: str) -> Parameter:
+        """The kernel's parameter of an argument, when it is needed."""
+        if self.kernel is None:
+            raise InputError(f"{where}: type is missing, and the kernel is not known yet")
+        declared = self.parameters(self.program, self.kernel)
+        if index >= len(declared):
+            raise InputError(
+                f"{where}: {self.kernel} has {len(declared)} parameters, this is argument {index} (from 0)"
+            )
+        return declared[index]
+
+    def launch(self, where: str, arguments: Sequence[_Argument], *, check_names: bool = True) -> Launch:
         """Make the launch, after checking the names of its arguments against the kernel's."""
         if self.kernel is None:
             raise InputError(f"{where}: kernel is missing, expected the name of a kernel")
@@ -193,96 +157,65 @@ class _Header:
             raise InputError(f"{where}: {name} is missing, expected {meaning}")
         if cuda and self.local_size is None:
             raise InputError(f"{where}: block is missing, expected the number of threads of a block")
-        if check_names:
-            _check_names(self, arguments, parameters)
-        kernel = Kernel(self.program, self.kernel)
+        if check_names and any(argument.name for argument in arguments):
+            _check_names(self.kernel, self.parameters(self.program, self.kernel), arguments)
+        kernel, values = Kernel(self.program, self.kernel), tuple(argument.value for argument in arguments)
         if cuda and self.local_size is not None:
-            values = [argument.value for argument in arguments]
             return Launch.on_grid(kernel, self.global_size, self.local_size, values, shared=self.shared)
         return Launch(
             kernel,
             self.global_size,
             self.local_size or default_local_size(self.global_size),
-            tuple(argument.value for argument in arguments),
+            values,
             self.offset,
             frozenset(index for index, argument in enumerate(arguments) if argument.read_only),
         )
 
 
-def _same_rank(global_size: tuple[int, ...] | None, local_size: tuple[int, ...] | None) -> bool:
-    return global_size is None or (local_size is not None and len(global_size) == len(local_size))
-
-
-def _check_names(header: _Header, arguments: list[_SharedArgument], parameters: Parameters) -> None:
+def _check_names(kernel: str, declared: Sequence[Parameter], arguments: Sequence[_Argument]) -> None:
     """Refuse an argument whose name is not that of the kernel's parameter at its place."""
-    if header.kernel is None or not any(argument.name for argument in arguments):
-        return
-    declared = parameters(header.program, header.kernel)
-    for index, argument in enumerate(arguments):
-        if argument.name is None or index >= len(declared):
-            continue
-        expected = declared[index].name
+    for index, (argument, parameter) in enumerate(zip(arguments, declared, strict=False)):
         # Programs without names of parameters (stripped bitcode) give arg<k>.
-        if argument.name != expected and expected != f"arg{index}":
+        if argument.name not in (None, parameter.name) and parameter.name != f"arg{index}":
             raise InputError(
-                f"{argument.where}: name: expected {expected!r}, "
-                f"which parameter {index} of {header.kernel} is called, found {argument.name!r}"
+                f"{argument.where}: name: expected {parameter.name!r}, "
+                f"which parameter {index} of {kernel} is called, found {argument.name!r}"
             )
 
 
-def _variant(
-    fields: Fields, common: _Header, arguments: list[_SharedArgument], parameters: Parameters
-) -> Launch:
+def _variant(fields: Fields, common: _Head, arguments: Sequence[_Argument]) -> Launch:
     """One ``[[launch]]`` table: what it says otherwise than the file's head."""
-    header = common.override(fields)
-    names = fields.texts("use")
-    chosen = _choose(fields, names, arguments) if names else list(arguments)
-    values = fields.table("set")
-    if values is not None:
-        chosen = _set_values(values, chosen)
-    fields.finish()
-    return header.launch(fields.where, chosen, parameters, check_names=not names)
-
-
-def _choose(
-    fields: Fields, names: tuple[str, ...], arguments: list[_SharedArgument]
-) -> list[_SharedArgument]:
-    """Arguments by name, in the order of this launch's kernel."""
+    head = common.override(fields)
     by_name = {argument.name: argument for argument in arguments if argument.name}
+    names, values = fields.texts("use"), fields.table("set")
     for name in names:
         if name not in by_name:
             raise InputError(
                 f"{fields.where}: use: expected names of [[arg]] tables "
                 f"({', '.join(by_name) or 'none has a name'}), found {name!r}"
             )
-    return [by_name[name] for name in names]
+    chosen = [by_name[name] for name in names] or arguments
+    if values is not None:
+        chosen = _set_values(values, chosen)
+    fields.finish()
+    return head.launch(fields.where, chosen, check_names=not names)
 
 
-def _set_values(values: Fields, arguments: list[_SharedArgument]) -> list[_SharedArgument]:
+def _set_values(values: Fields, arguments: Sequence[_Argument]) -> list[_Argument]:
     """Arguments with other values for this launch; the types stay."""
-    given: Mapping[str, Any] = dict(values.items())
-    by_name = {argument.name: argument for argument in arguments if argument.name}
-    for name, value in given.items():
-        argument = by_name.get(name)
-        if argument is None or not isinstance(argument.value, np.generic):
-            scalars = [n for n, a in by_name.items() if isinstance(a.value, np.generic)]
+    scalars = {a.name: a.value.dtype for a in arguments if a.name and isinstance(a.value, np.generic)}
+    new: dict[str | None, Argument] = {}
+    for name, value in values.items():
+        if name not in scalars:
             raise InputError(
                 f"{values.where}: expected names of scalar arguments ({', '.join(scalars) or 'none'}), "
                 f"found {name!r}"
             )
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise values.fail(name, "a number")
-        by_name[name] = replace(argument, value=_cast(values, name, value, argument.value.dtype))
-    return [by_name.get(argument.name, argument) if argument.name else argument for argument in arguments]
-
-
-def _cast(values: Fields, name: str, value: float, dtype: Any) -> Argument:
-    """`value` in the type of the argument that it replaces."""
-    kind = next(n for n, candidate in SCALAR_DTYPES.items() if candidate == dtype)
-    try:
-        return ValueType.parse(kind).scalar(value)
-    except InputError as error:
-        raise InputError(f"{values.where}: {name}: {error}") from None
+        with within(f"{values.where}: {name}"):
+            new[name] = ValueType.parse(SCALAR_NAMES[scalars[name]]).scalar(value)
+    return [replace(a, value=new[a.name]) if a.name in new else a for a in arguments]
 
 
 LAUNCH_FILES = (".toml", ".sim")
@@ -313,19 +246,6 @@ def read_launches(path: str | Path) -> list[Launch]:
 
 
 _SUFFIXES = {"opencl-c": ".cl", "cuda": ".cu", "hip": ".hip", "llvm-ir": ".ll", "bitcode": ".bc"}
-_NAMES = {
-    "i1": "char",
-    "u1": "uchar",
-    "i2": "short",
-    "u2": "ushort",
-    "i4": "int",
-    "u4": "uint",
-    "i8": "long",
-    "u8": "ulong",
-    "f2": "half",
-    "f4": "float",
-    "f8": "double",
-}
 
 
 def write_launch(launch: Launch, path: Path) -> None:
@@ -361,10 +281,9 @@ def write_launch(launch: Launch, path: Path) -> None:
         head["options"] = program.options
     if program.form in ("opencl-c", "cuda", "hip"):
         head["standard"] = program.standard
-    text = "".join(f"{name} = {_toml(value)}\n" for name, value in head.items())
     try:
         source.write_bytes(program.content)
-        path.write_text(text + "".join(_arguments(launch, path)), encoding="utf-8")
+        path.write_text(_lines(head) + "".join(_arguments(launch, path)), encoding="utf-8")
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror})") from error
 
@@ -378,51 +297,47 @@ def _arguments(launch: Launch, path: Path) -> Iterator[str]:
         used.append(known or f"a{number}")
         if known is None:
             names[id(argument)] = used[-1]
-            table = _table(argument, path.parent / f"{path.stem}-{number}.npy")
+            table = {"name": used[-1], **_table(argument, path.parent / f"{path.stem}-{number}.npy")}
             if number in launch.read_only:
                 table["read_only"] = True
-            yield "".join(f"{key} = {_toml(value)}\n" for key, value in table.items()).join(
-                (f'\n[[arg]]\nname = "{used[-1]}"\n', "")
-            )
+            yield f"\n[[arg]]\n{_lines(table)}"
     if used:
-        yield f"\n[[launch]]\nuse = {_toml(used)}\n"
+        yield f"\n[[launch]]\n{_lines({'use': used})}"
 
 
 def _table(argument: Argument, file: Path) -> dict[str, Any]:
-    if argument is None:
-        return {"null": True}
-    if isinstance(argument, Local):
-        return {"local": argument.nbytes}
-    if isinstance(argument, Sampler):
-        facts = {"addressing": argument.addressing, "linear": argument.linear}
-        return {"sampler": {**facts, "normalized_coords": argument.normalized_coords}}
-    if isinstance(argument, Image):
-        kind = _type_of(argument.array.dtype)
-        np.save(file, argument.array)
-        order = {"channel_order": argument.channel_order}
-        return {
-            "image": {
-                "file": file.name,
-                "type": kind,
-                **order,
-                "normalized": argument.normalized,
-                "layers": argument.layers,
-            }
-        }
-    if isinstance(argument, bytes):
-        return {"type": "uchar", "value": list(argument)}
-    if isinstance(argument, np.generic):
-        return {"type": _type_of(argument.dtype), "value": argument.item()}
-    kind = _type_of(argument.dtype)
-    np.save(file, argument)
+    match argument:
+        case None:
+            return {"null": True}
+        case Local():
+            return {"local": argument.nbytes}
+        case Sampler() | Image():
+            facts = dict(vars(argument))
+            if isinstance(argument, Sampler):
+                return {"sampler": facts}
+            return {"image": facts | _saved(facts.pop("array"), file)}
+        case bytes():
+            return {"type": "uchar", "value": list(argument)}
+        case np.generic():
+            return {"type": _type_of(argument.dtype), "value": argument.item()}
+    return _saved(argument, file)
+
+
+def _saved(array: np.ndarray[Any, Any], file: Path) -> dict[str, Any]:
+    kind = _type_of(array.dtype)
+    np.save(file, array)
     return {"type": kind, "file": file.name}
 
 
 def _type_of(dtype: np.dtype[Any]) -> str:
-    name = _NAMES.get(dtype.newbyteorder("=").str[1:]) if dtype.kind in "iuf" else None
+    name = SCALAR_NAMES.get(dtype.newbyteorder("="))
     if name is None:
         raise InputError(f"launch file: expected an array of numbers that OpenCL C has, found {dtype}")
     return name
+
+
+def _lines(table: Mapping[str, Any]) -> str:
+    return "".join(f"{name} = {_toml(value)}\n" for name, value in table.items())
 
 
 def _toml(value: Any) -> str:
