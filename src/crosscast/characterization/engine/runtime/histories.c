@@ -1,7 +1,6 @@
 /* Branch histories: how often each sequence of up to 17 outcomes of a branch occurred. */
 #include "runtime.h"
 #include <string.h>
-#include <sys/mman.h>
 
 enum { FULL = 1 << 16 };
 
@@ -234,7 +233,7 @@ static void grow(struct context *c, struct log *l) {
       *k = old.keys[i];
       l->values[k - l->keys] = old.values[i];
     }
-  if (old.capacity) munmap(old.keys, 16 * old.capacity);
+  if (old.capacity) cc_unmap(old.keys, 16 * old.capacity);
 }
 
 static u64 (*open_few(struct context *c, struct log *l))[4] {
@@ -254,8 +253,8 @@ void cc_log_add(struct context *c, struct log *l, u64 key, u64 n) {
 }
 
 void cc_log_free(struct log *l) {
-  if (l->few) munmap(l->few, FEW * sizeof *l->few);
-  if (l->keys) munmap(l->keys, 16 * l->capacity);
+  if (l->few) cc_unmap(l->few, FEW * sizeof *l->few);
+  if (l->keys) cc_unmap(l->keys, 16 * l->capacity);
 }
 
 /* FOLD logs one value a work-item. If all are among the few that some of them have, these are counted one after the

@@ -214,6 +214,7 @@ static int reduce_small(struct reducing *x, u64 at) {
   u64 sums[CHUNK / 64];
   struct pairs *p = x->pairs;
   if (!sum_small(x, at, (u8 *)counters)) return 0;
+  if (!p) p = x->pairs = cc_map(x->c, sizeof *p);
   for (u64 i = 0; i < CHUNK / 8; i += 2) p->counters[counters[i]][0]++, p->counters[counters[i + 1]][1]++;
   for (u64 i = 0; i < CHUNK / 8; i++) twos[i] = (counters[i] & 255) + (counters[i] >> 8);
   for (u64 i = 0; i < CHUNK / 16; i++) fours[i] = twos[2 * i] + twos[2 * i + 1];
@@ -231,7 +232,7 @@ static void tally_some(struct reducing *x, u64 level, u64 count, u64 addresses) 
 /* What was found of pairs, counted at the levels that they tell of: 2 and 3, and 4 and 5. */
 static void tally_pairs(struct reducing *x) {
   struct pairs *p = x->pairs;
-  if (!p->any) return;
+  if (!p || !p->any) return;
   for (u64 pair = 1; pair < 1 << 16; pair++) {
     u64 n = (u64)p->counters[pair][0] + p->counters[pair][1], fours = (u64)p->fours[pair][0] + p->fours[pair][1];
     u64 a = pair & 255, b = pair >> 8, accessed = n * ((a != 0) + (b != 0));
@@ -414,7 +415,7 @@ u64 cc_reduce(struct context *c, struct job *j, struct levels *v, struct pages *
   struct alike alike[MOST_ALIKE] = {0};
   u64(*levels)[2] = cc_map(c, (MOST_ALIKE + 1) * 16 * j->threads), i;
   for (i = 0; i < MOST_ALIKE; i++) alike[i].level = levels + (i + 1) * j->threads;
-  struct reducing x = {.alike = alike, .level = levels, .c = c, .v = v, .threads = j->threads, .pairs = cc_map(c, sizeof(struct pairs))};
+  struct reducing x = {.alike = alike, .level = levels, .c = c, .v = v, .threads = j->threads};
   while ((i = take_share(j)) < j->n_regions) {
     x.r = regions_of(j) + i, x.log_g = __builtin_ctzll(x.r->granule);
     reduce_region(&x, p);
@@ -574,15 +575,16 @@ void cc_open_pages(struct pages *p) {
 
 int cc_touched(struct pages *p, u64 number, u64 address) {
   struct window *w = &p->windows[number % WINDOWS];
+  u64 *entries = p->entries[number % WINDOWS];
   u64 page = address / PAGE;
   if (p->file == CLOSED) p->file = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
   if (p->file < 0) return 1;
   if (page - w->first >= w->known) {
-    ssize_t bytes = pread(p->file, w->entries, sizeof w->entries, 8 * page);
+    ssize_t bytes = pread(p->file, entries, sizeof *p->entries, 8 * page);
     w->first = page, w->known = bytes > 0 ? bytes / 8 : 0;
     if (!w->known) return 1;
   }
-  return w->entries[page - w->first] >> 62 != 0; /* present or swapped out */
+  return entries[page - w->first] >> 62 != 0; /* present or swapped out */
 }
 
 void cc_close_pages(struct pages *p) {

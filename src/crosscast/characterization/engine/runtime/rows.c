@@ -8,7 +8,7 @@
 #include "runtime.h"
 #include <string.h>
 
-enum { MOST_PATTERNS = 256 };
+enum { MOST_PATTERNS = 64 };
 
 static int same_shape(const struct pattern *a, const struct pattern *b) {
   if (a->dims != b->dims) return 0;

@@ -135,8 +135,8 @@ struct context {
   struct log pieces, totals, spills;
   struct changes **spreads; /* by chunk; two a region: reads and writes */
   struct pool listed, numbers;
-  u8 *stack;
-  u64 stack_size, spilled, run_ns, swept;
+  u8 *arena, *stack;
+  u64 taken, stack_size, spilled, run_ns, swept;
   struct levels levels; /* what it reduced: a share of the counters of all threads */
   struct out out;
 } __attribute__((aligned(128))); /* threads do not share a cache line */
@@ -186,6 +186,7 @@ void cc_group(struct context *); /* the kernel */
 /* threads.c */
 _Noreturn void cc_fail(struct context *, enum fault, u64 signal_, u64 address, u64 site, u64 item, u64 a, u64 b);
 void *cc_map(struct context *, u64 bytes);
+void cc_unmap(void *, u64 bytes);
 void *cc_remap(struct context *, void *, u64 bytes, u64 more); /* moved rather than copied; or mapped if there is none */
 void cc_diverged(struct context *, u32 all, u32 any);
 void cc_assertion(struct context *, u32 site, u64 item);
@@ -262,11 +263,11 @@ void cc_printf(struct context *, u32 call, u8 *record, u64 n);
 enum { WINDOWS = 16 };
 struct window {
   u64 first, known;
-  u64 entries[512];
 };
 struct pages {
   int file;
   struct window windows[WINDOWS]; /* one a thread, whose counters are far from the others' */
+  u64 entries[WINDOWS][512];
 };
 void cc_open_pages(struct pages *);
 int cc_touched(struct pages *, u64 number, u64 address);

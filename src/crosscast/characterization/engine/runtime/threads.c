@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 enum { STACK_BYTES = 256 << 20 };
+enum { ARENA = 8 << 20 };
 enum { ROW = MAX_ITEMS + 64, PRINT_BYTES = 136 * 256, DYNAMIC_BYTES = 16 * 8 };
 
 static pthread_barrier_t ready;
@@ -172,6 +173,8 @@ static void place_counters(struct context *c, struct job *j) {
 }
 
 static void prepare(struct context *c, struct job *j, u64 t) {
+  c->arena = (u8 *)(((u64)map(0, ARENA + HUGE_PAGE, HUGE_PAGES, -1) + HUGE_PAGE - 1) & -HUGE_PAGE);
+  *c->arena = 0; /* most need the first page, and no other */
   c->job = j, c->number = t, c->dims = j->dims;
   for (int d = 0; d < 3; d++)
     c->global[d] = j->global[d], c->groups[d] = j->groups[d], c->offset[d] = j->offset[d], c->enqueued[d] = j->local[d];
@@ -244,16 +247,31 @@ void cc_fail(struct context *c, enum fault kind, u64 signal_, u64 address, u64 s
   for (;;) pause();
 }
 
+/* What is small comes from a thread's huge pages: the first access to a small page of its own would take as long as to
+ * clear 40 KB. It is not given back. */
+static int is_taken(struct context *c, const void *p) { return (u64)p - (u64)c->arena < ARENA; }
+
+static int has_room(struct context *c, u64 bytes) { return c->arena && bytes <= ARENA / 4 && bytes <= ARENA - c->taken; }
+
 void *cc_map(struct context *c, u64 bytes) {
+  struct context *own = cc_self ? cc_self : c;
+  u64 room = (bytes + 63) & -64;
+  if (has_room(own, room)) return own->taken += room, own->arena + own->taken - room;
   void *p = mmap(0, bytes ? bytes : PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (p == MAP_FAILED) cc_fail(c, NO_MEMORY, 0, bytes, 0, 0, 0, 0);
   return p;
 }
 
 void *cc_remap(struct context *c, void *p, u64 bytes, u64 more) {
-  void *q = p ? mremap(p, bytes, more, MREMAP_MAYMOVE) : cc_map(c, more);
+  if (!p) return cc_map(c, more);
+  if (is_taken(cc_self, p)) return memcpy(cc_map(c, more), p, bytes);
+  void *q = mremap(p, bytes, more, MREMAP_MAYMOVE);
   if (q == MAP_FAILED) cc_fail(c, NO_MEMORY, 0, more, 0, 0, 0, 0);
   return q;
+}
+
+void cc_unmap(void *p, u64 bytes) {
+  if (!is_taken(cc_self, p)) munmap(p, bytes);
 }
 
 void cc_diverged(struct context *c, u32 all, u32 any) { cc_fail(c, DIVERGED, 0, 0, 0, 0, all, any); }
