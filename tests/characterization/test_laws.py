@@ -5,8 +5,6 @@ from __future__ import annotations
 import functools
 import itertools
 import json
-import signal
-import threading
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -21,7 +19,6 @@ import crosscast
 from crosscast.characterization import run
 from crosscast.characterization.engine.arguments import shared_empty
 from crosscast.characterization.engine.counts import CLASSES, Counts, Outcomes
-from crosscast.characterization.interruption import interruption_deferred
 from crosscast.characterization.metrics import compute_metrics, instruction_mix, windows
 from crosscast.kernel import Kernel, Launch
 from crosscast.profile import MetricValue, Profile
@@ -293,40 +290,6 @@ def test_what_a_group_does_in_its_local_memory_does_not_keep_groups_on_one_threa
     assert together.launch["threads"] == 2
     assert together.metrics == alone.metrics
     assert np.array_equal(one, two)
-
-
-def test_ctrl_c_is_delivered_after_the_block() -> None:
-    done = []
-    with pytest.raises(KeyboardInterrupt), interruption_deferred():
-        signal.raise_signal(signal.SIGINT)
-        done.append("all of the block")
-    assert done
-    with pytest.raises(KeyboardInterrupt):
-        signal.raise_signal(signal.SIGINT)
-
-
-def test_ctrl_c_wins_over_the_error_that_it_caused() -> None:
-    with pytest.raises(KeyboardInterrupt), interruption_deferred():
-        signal.raise_signal(signal.SIGINT)
-        raise OSError("the compiler was interrupted too")
-
-
-def test_the_result_of_a_function_is_kept() -> None:
-    assert interruption_deferred()(lambda: 3)() == 3
-
-
-def test_threads_need_no_deferring() -> None:
-    before = signal.getsignal(signal.SIGINT)
-    seen = []
-
-    def body() -> None:
-        with interruption_deferred():
-            seen.append(signal.getsignal(signal.SIGINT))
-
-    thread = threading.Thread(target=body)
-    thread.start()
-    thread.join()
-    assert seen == [before]
 
 
 def counts(body: str, *args: object, level: str = "-Oz") -> dict[str, int]:

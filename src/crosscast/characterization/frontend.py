@@ -12,7 +12,6 @@ from crosscast.characterization.cuda import compiler
 from crosscast.characterization.cuda.adapt import CudaKernel, adapt_variables, read_kernels
 from crosscast.characterization.cuda.compiler import compile_cuda
 from crosscast.characterization.engine import llvm
-from crosscast.characterization.interruption import interruption_deferred
 from crosscast.characterization.toolchain import compile_opencl, compiler_version
 from crosscast.errors import CompileError, InputError
 from crosscast.kernel import Parameter, ParameterKind, Program
@@ -41,7 +40,6 @@ def load(program: Program, kernel: str = "") -> Frontend:
 
 
 @functools.lru_cache(maxsize=32)
-@interruption_deferred()
 def _load(program: Program, instance: str) -> Frontend:
     start = time.perf_counter()
     if program.is_cuda:

@@ -6,7 +6,6 @@ import functools
 import math
 import os
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -39,55 +38,12 @@ from crosscast.characterization.frontend import Frontend
 from crosscast.characterization.instrumentation import inline
 from crosscast.characterization.instrumentation.instrument import instrument
 from crosscast.characterization.instrumentation.instrumented import Instrumented, Switches
-from crosscast.characterization.metrics import Row, compute_metrics, published_metrics
+from crosscast.characterization.metrics import compute_metrics, published_metrics
 from crosscast.errors import KernelFault, LaunchError
 from crosscast.kernel import Argument, Kernel, Launch, Parameter, Program
-from crosscast.profile import MetricValue, Profile
+from crosscast.profile import Profile
 
 __all__ = ["Options", "Progress", "characterize_launch"]
-
-
-def describe_launch(launch: Launch, parameters: Sequence[Parameter], threads: int) -> dict[str, Any]:
-    """Sizes and arguments of a launch."""
-    shared = {} if launch.shared is None else {"shared_bytes": launch.shared}
-    return {
-        "global_size": list(launch.global_size),
-        "local_size": list(launch.local_size),
-        "global_offset": list(launch.global_offset or (0,) * len(launch.global_size)),
-        **shared,
-        "threads": threads,
-        "arguments": [_describe(p, a) for p, a in zip(parameters, launch.args, strict=True)],
-    }
-
-
-def work_counts(counts: Counts) -> dict[str, Any]:
-    """What a launch did, for a verdict on it (docs/metrics.md): operations, bytes, instructions by class."""
-    return {**dict(sorted(counts.work.items())), "instructions": dict(sorted(counts.classes.items()))}
-
-
-def describe_program(program: Program, compiled: Frontend) -> dict[str, Any]:
-    """Where a program comes from, and what compiled it how."""
-    return {
-        "path": str(program.path) if program.path else None,
-        "form": program.form,
-        "sha256": program.sha256,
-        "compiler": compiled.compiler,
-        "standard": program.standard,
-        "options": list(program.options),
-    }
-
-
-def _describe(parameter: Parameter, argument: Argument) -> dict[str, Any]:
-    entry: dict[str, Any] = {"name": parameter.name, "type": parameter.type_name, "kind": parameter.kind}
-    array = getattr(argument, "array", argument)
-    if isinstance(array, np.ndarray) and parameter.kind != "value":
-        entry["nbytes"] = int(array.nbytes)
-        entry["shape"] = list(array.shape)
-    elif parameter.kind == "local":
-        entry["nbytes"] = int(getattr(argument, "nbytes", 0))
-    elif isinstance(argument, np.generic) and argument.dtype.names is None:
-        entry["value"] = argument.item()
-    return entry
 
 
 _MOST_STACK_BYTES = 255 << 20
@@ -114,17 +70,36 @@ def _build(kernel: Kernel, switches: Switches) -> _Built:
     return _Built(made, library, time.perf_counter() - start)
 
 
+@dataclass
+class _Clock:
+    """Adds up the time of blocks."""
+
+    wall_s: float = 0.0
+    cpu_s: float = 0.0
+
+    def __enter__(self) -> None:
+        self.wall_s -= time.perf_counter()
+        self.cpu_s -= time.thread_time()
+
+    def __exit__(self, *_: object) -> None:
+        self.wall_s += time.perf_counter()
+        self.cpu_s += time.thread_time()
+
+
 def characterize_launch(launch: Launch, *, invocation: int = 0, options: Options) -> Profile:
     """Run one launch and return its profile; arrays among the arguments hold the output afterwards."""
     runtime_objects.start()
     program = frontend.load(launch.kernel.program, launch.kernel.name)
-    ran = _run(launch, options)
-    start, cpu = time.perf_counter(), time.thread_time()
-    metrics = compute_metrics(ran.counts, math.prod(group_counts(launch)))
-    published = _published(launch, ran, metrics) if options.published else ()
-    metrics_s = ran.result.reduce_s + ran.read_s + time.perf_counter() - start
-    metrics_cpu_s = ran.result.reduce_cpu_s + ran.read_cpu_s + time.thread_time() - cpu
-    parameters = frontend.parameters(launch.kernel.program, launch.kernel.name)
+    ran, clock = _run(launch, options)
+    counts, result = ran.counts, ran.result
+    with clock:
+        metrics = compute_metrics(counts, math.prod(group_counts(launch)))
+        lines = [line for _, line in program.module.branches]
+        published = (
+            published_metrics(counts, metrics, ran.built.made, lines, math.prod(launch.local_size))
+            if options.published
+            else ()
+        )
     return Profile(
         kernel=launch.kernel.name,
         invocation=invocation,
@@ -132,18 +107,59 @@ def characterize_launch(launch: Launch, *, invocation: int = 0, options: Options
         timing_s={
             "compile": program.compile_s,
             "instrument": ran.built.instrument_s,
-            "run": ran.result.run_s,
-            "run_cpu": ran.result.cpu_s,
-            "metrics": metrics_s,
-            "metrics_cpu": metrics_cpu_s,
+            "run": result.run_s,
+            "run_cpu": result.cpu_s,
+            "metrics": result.reduce_s + clock.wall_s,
+            "metrics_cpu": result.reduce_cpu_s + clock.cpu_s,
         },
-        launch=describe_launch(launch, parameters, ran.threads) | {"work": work_counts(ran.counts)},
-        program=describe_program(launch.kernel.program, program),
+        launch=_describe_launch(launch, ran),
+        program=_describe_program(launch.kernel.program, program),
         environment=environment.facts(),
-        printed=ran.result.printed,
+        printed=result.printed,
         published=published,
-        instructions=dict(sorted(ran.counts.classes.items())),
+        instructions=dict(sorted(counts.classes.items())),
     )
+
+
+def _describe_launch(launch: Launch, ran: _Ran) -> dict[str, Any]:
+    """Sizes, arguments, and what was done, for a verdict on it (docs/metrics.md): operations and bytes."""
+    parameters = frontend.parameters(launch.kernel.program, launch.kernel.name)
+    return {
+        "global_size": list(launch.global_size),
+        "local_size": list(launch.local_size),
+        "global_offset": list(launch.global_offset or (0,) * len(launch.global_size)),
+        **({} if launch.shared is None else {"shared_bytes": launch.shared}),
+        "threads": ran.threads,
+        "arguments": [_describe(p, a) for p, a in zip(parameters, launch.args, strict=True)],
+        "work": {
+            **dict(sorted(ran.counts.work.items())),
+            "instructions": dict(sorted(ran.counts.classes.items())),
+        },
+    }
+
+
+def _describe(parameter: Parameter, argument: Argument) -> dict[str, Any]:
+    entry: dict[str, Any] = {"name": parameter.name, "type": parameter.type_name, "kind": parameter.kind}
+    array = getattr(argument, "array", argument)
+    if isinstance(array, np.ndarray) and parameter.kind != "value":
+        entry |= {"nbytes": int(array.nbytes), "shape": list(array.shape)}
+    elif parameter.kind == "local":
+        entry["nbytes"] = int(getattr(argument, "nbytes", 0))
+    elif isinstance(argument, np.generic) and argument.dtype.names is None:
+        entry["value"] = argument.item()
+    return entry
+
+
+def _describe_program(program: Program, compiled: Frontend) -> dict[str, Any]:
+    """Where a program comes from, and what compiled it how."""
+    return {
+        "path": str(program.path) if program.path else None,
+        "form": program.form,
+        "sha256": program.sha256,
+        "compiler": compiled.compiler,
+        "standard": program.standard,
+        "options": list(program.options),
+    }
 
 
 @dataclass(frozen=True)
@@ -154,12 +170,10 @@ class _Ran:
     threads: int
     result: RunResult
     counts: Counts
-    read_s: float
-    read_cpu_s: float
 
 
-def _run(launch: Launch, options: Options) -> _Ran:
-    """Run a launch, again where the counts of a run would not be right."""
+def _run(launch: Launch, options: Options) -> tuple[_Ran, _Clock]:
+    """Run a launch, again where the counts of a run would not be right; the time to read them."""
     parameters = frontend.parameters(launch.kernel.program, launch.kernel.name)
     _check_local_size(launch)
     switches = _switches(launch, options)
@@ -174,8 +188,9 @@ def _run(launch: Launch, options: Options) -> _Ran:
         else:
             restore(memory, before)
         result = Run(launch, memory, built.made, options, threads).run(built.library)
-        start, cpu = time.perf_counter(), time.thread_time()
-        counts = read_results(result.words, built.made)
+        clock = _Clock()
+        with clock:
+            counts = read_results(result.words, built.made)
         if counts.conflict:
             # Work-groups that communicate must run in the defined order, one after another.
             threads = 1
@@ -184,36 +199,25 @@ def _run(launch: Launch, options: Options) -> _Ran:
             switches = replace(switches, checked=True)
             built = _build(launch.kernel, switches)
         else:
-            read_s, read_cpu_s = time.perf_counter() - start, time.thread_time() - cpu
             copy_back(memory)
             # What was wanted, as whether threads got in each other's way depends on chance.
-            return _Ran(built, wanted, result, counts, read_s, read_cpu_s)
-
-
-def _published(launch: Launch, ran: _Ran, metrics: dict[str, MetricValue]) -> tuple[Row, ...]:
-    branches = frontend.load(launch.kernel.program, launch.kernel.name).module.branches
-    lines = [line for _, line in branches]
-    return published_metrics(ran.counts, metrics, ran.built.made, lines, math.prod(launch.local_size))
+            return _Ran(built, wanted, result, counts), clock
 
 
 def _switches(launch: Launch, options: Options) -> Switches:
-    sizes = list(zip(launch.global_size, launch.local_size, strict=True))
+    offsets = three(launch.global_offset, 0)
+    sizes = list(zip(three(launch.global_size, 1), three(launch.local_size, 1), offsets, strict=True))
     return Switches(
         local_size=three(launch.local_size, 1),
-        uniform=all(global_ % local == 0 for global_, local in sizes),
+        uniform=all(global_ % local == 0 for global_, local, _ in sizes),
         check_bounds=options.check_bounds,
         published=options.published,
-        small_ids=_largest_id(launch) < 1 << 31,
+        small_ids=max(global_ + offset for global_, _, offset in sizes) <= 1 << 31,
         same=same_buffers(launch),
         cuda=launch.kernel.program.is_cuda,
         shared=launch.shared,
         warp=wave_size(launch.kernel.program),
     )
-
-
-def _largest_id(launch: Launch) -> int:
-    offsets = launch.global_offset or (0,) * len(launch.global_size)
-    return max(size + offset for size, offset in zip(launch.global_size, offsets, strict=True)) - 1
 
 
 def _threads(launch: Launch, options: Options, built: _Built) -> int:

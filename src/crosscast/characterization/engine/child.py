@@ -124,15 +124,8 @@ class Run:
             mmap.mmap(status_fd, _STATUS_BYTES) as status,
         ):
             files = [job_fd, status_fd, result_fd, print_fd, *(p.shared.fd for p in self.memory.placed)]
-            job = {"library_fd": library_fd, "stderr_fd": stderr_fd, "files": files}
-            try:
-                code = workers.run(
-                    "kernel", job, [library_fd, stderr_fd, *files], lambda worker: self._wait(worker, status)
-                )
-            except OSError as error:
-                raise EnvironmentFault(
-                    f"{self.launch.kernel.name}: the process that runs kernels is gone ({error})"
-                ) from error
+            given = [stderr_fd, library_fd, *files]
+            code = workers.run("kernel", given, lambda worker: self._wait(worker, status))
             known = _read_status(status, _STATUS_WORDS)
             if code:
                 errors = Path(f"/proc/self/fd/{stderr_fd}").read_text(errors="replace").strip()

@@ -15,7 +15,6 @@ from crosscast.characterization.instrumentation.builtin_calls import declaration
 from crosscast.characterization.instrumentation.driver import group_function, slice_tables
 from crosscast.characterization.instrumentation.instrumented import Instrumented, Switches
 from crosscast.characterization.instrumentation.prelude import helpers
-from crosscast.characterization.interruption import interruption_deferred
 from crosscast.errors import UnsupportedError
 
 __all__ = ["build_library", "host_ir", "kernel_ir"]
@@ -116,7 +115,6 @@ def _refuse_variable(variable: ir.GlobalVariable) -> None:
         )
 
 
-@interruption_deferred()
 def build_library(module: ir.Module, kernel: ir.Function, made: Instrumented, switches: Switches) -> bytes:
     """Compile an instrumented kernel to a shared library."""
     toolchain.host_machine()

@@ -11,7 +11,7 @@ from pathlib import Path
 from crosscast.characterization import ir
 from crosscast.characterization.engine import workers
 from crosscast.characterization.engine.arguments import memory_file
-from crosscast.errors import EnvironmentFault, InputError
+from crosscast.errors import InputError
 
 __all__ = ["LLVMRefusedError", "build", "parse"]
 
@@ -63,26 +63,17 @@ def build(own: str, library: str, exported: Sequence[str]) -> tuple[bytes, list[
 
 
 def _do(task: str, facts: dict[str, object], given: Sequence[bytes], *, results: int) -> list[bytes]:
+    job = json.dumps({"task": task, **facts, "given": len(given)}).encode()
     with ExitStack() as stack:
-        inputs = [stack.enter_context(memory_file(f"crosscast-{task}", content)) for content in given]
-        outputs = [stack.enter_context(memory_file(f"crosscast-{task}-result")) for _ in range(results)]
-        errors = stack.enter_context(memory_file("crosscast-stderr"))
-        job = {"task": task, **facts, "given": inputs, "made": outputs, "stderr_fd": errors}
-        code = _execute(task, job, [*inputs, *outputs, errors])
+        contents = [b"", job, *given, *[b""] * results]  # the first is for errors
+        files = [stack.enter_context(memory_file(f"crosscast-{task}", content)) for content in contents]
+        code = workers.run("llvm", files, lambda worker: worker.wait(_LIMIT_S[task]))
+        if code is None:
+            raise LLVMRefusedError(f"LLVM did not end within {_LIMIT_S[task]} s")
         if code:
-            said = Path(f"/proc/self/fd/{errors}").read_text(errors="replace").split()
+            said = Path(f"/proc/self/fd/{files[0]}").read_text(errors="replace").split()
             raise (_CrashedError if code < 0 else LLVMRefusedError)(_reason(code, " ".join(said)))
-        return [Path(f"/proc/self/fd/{fd}").read_bytes() for fd in outputs]
-
-
-def _execute(task: str, job: dict[str, object], descriptors: list[int]) -> int:
-    try:
-        code = workers.run("llvm", job, descriptors, lambda worker: worker.wait(_LIMIT_S[task]))
-    except OSError as error:
-        raise EnvironmentFault(f"the process that LLVM runs in is gone ({error})") from error
-    if code is None:
-        raise LLVMRefusedError(f"LLVM did not end within {_LIMIT_S[task]} s")
-    return code
+        return [Path(f"/proc/self/fd/{fd}").read_bytes() for fd in files[-results:]]
 
 
 def _reason(code: int, said: str) -> str:

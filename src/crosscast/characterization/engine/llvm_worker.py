@@ -13,7 +13,7 @@ import mmap
 import os
 import re
 import resource
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,16 +27,18 @@ _UNSIZED = ("void", "label", "metadata", "token")
 _WHOLE_OPTIMIZATION, _ANY_OPTIMIZATION = 50_000, 150_000
 
 
-def _handle(job: dict[str, Any], own: dict[int, int]) -> int:
+def _handle(given: Sequence[int]) -> int:
+    """Do the task that the first file describes, with the next ones; the last ones are for what it makes."""
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
-    given = [_file(own[number]).read_bytes() for number in job["given"]]
+    task, *files = map(_file, given)
+    job = json.loads(task.read_bytes())
     try:
-        made = _TASKS[job["task"]](job, *given)
+        made = _TASKS[job["task"]](job, *(file.read_bytes() for file in files[: job["given"]]))
     except (RuntimeError, UnicodeDecodeError) as error:
         os.write(2, str(error).encode())
         return _REFUSED
-    for number, content in zip(job["made"], made, strict=True):
-        _file(own[number]).write_bytes(content)
+    for file, content in zip(files[job["given"] :], made, strict=True):
+        file.write_bytes(content)
     return 0
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import json
 import os
 import resource
 import select
@@ -16,8 +15,7 @@ import signal
 import socket
 import struct
 from array import array
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
 
 _PR_SET_PDEATHSIG = 1
 _FAILED = 1
@@ -29,28 +27,27 @@ libc.dlerror.restype = ctypes.c_char_p
 _RTLD_NOW = 2
 _ENTRY = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
 
-Handler = Callable[[dict[str, Any], dict[int, int]], int]
+Handler = Callable[[Sequence[int]], int]
 
 
 def main(handle: Handler) -> None:
     """Fork a child for each job that comes, one after another, until the other end of the socket closes.
 
-    The child ends with what `handle` returns for the job and its descriptors.
+    A job is some descriptors, the first for errors. The child ends with what `handle` returns for the others.
     """
     parent = socket.socket(fileno=0)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     gc.disable()  # it would write to memory that children share with this process
-    while head := parent.recv(16, socket.MSG_WAITALL):
-        nbytes, count = struct.unpack("<QQ", head)
+    while head := parent.recv(8, socket.MSG_WAITALL):
+        (count,) = struct.unpack("<Q", head)
         given: list[int] = []
         while len(given) < count:
             given += socket.recv_fds(parent, 1, count)[1]
-        job = json.loads(parent.recv(nbytes, socket.MSG_WAITALL))
         alive, end = os.pipe()
         child = os.fork()
         if not child:
             parent.close()
-            os._exit(_child(handle, job, given))
+            os._exit(_child(handle, *given))
         os.close(end)
         for fd in given:
             os.close(fd)
@@ -67,24 +64,24 @@ def _wait(parent: socket.socket, alive: int, child: int) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def _child(handle: Handler, job: dict[str, Any], given: list[int]) -> int:
-    """Run a job in a process of its own; what goes wrong is told on the job's standard error."""
+def _child(handle: Handler, errors: int, *given: int) -> int:
+    """Do a job in a process of its own."""
     libc.prctl(_PR_SET_PDEATHSIG, 9, 0, 0, 0)
-    own = dict(zip(job["descriptors"], given, strict=True))
-    os.dup2(own[job["stderr_fd"]], 2)
+    os.dup2(errors, 2)
     try:
-        return handle(job, own)
+        return handle(given)
     except (OSError, ValueError, KeyError) as error:
         os.write(2, f"{type(error).__name__}: {error}".encode())
         return _FAILED
 
 
-def _run(job: dict[str, Any], own: dict[int, int]) -> int:
-    files = array("i", (own[number] for number in job["files"]))
+def _run(given: Sequence[int]) -> int:
+    """Run the library that the first file holds, with the others."""
     # Not `ctypes.CDLL`, which makes a class for each library: every launch would wait for it.
-    library = libc.dlopen(f"/proc/self/fd/{own[job['library_fd']]}".encode(), _RTLD_NOW)
+    library = libc.dlopen(f"/proc/self/fd/{given[0]}".encode(), _RTLD_NOW)
     if not library:
         raise OSError(libc.dlerror().decode())
+    files = array("i", given[1:])
     return int(_ENTRY(libc.dlsym(library, b"cc_run"))(files.buffer_info()[0], library))
 
 

@@ -1,14 +1,13 @@
-"""Warm worker processes: each forks a child for every run, so that no run waits for Python to start.
+"""Warm worker processes: each forks a child for every job, so that no job waits for Python to start.
 
-A worker (`worker.py`) is started in the background while the kernel is compiled, and runs nothing of a
-kernel's itself. Idle workers are kept; they end with this process, which they notice by their socket.
+A worker (`worker.py`, `llvm_worker.py`) is started in the background, and runs nothing of a kernel's itself.
+Idle workers are kept; they end with this process, which they notice by their socket.
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
-import json
 import os
 import select
 import socket
@@ -18,7 +17,7 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 from crosscast.errors import EnvironmentFault
 
@@ -32,17 +31,16 @@ _COMMANDS: dict[Kind, list[str]] = {
     "kernel": ["-I", "-S", str(_FOLDER / "worker.py")],
     "llvm": ["-P", str(_FOLDER / "llvm_worker.py")],
 }
-_USE: dict[Kind, str] = {"kernel": "running kernels", "llvm": "compiling kernels"}
+_PURPOSES: dict[Kind, str] = {"kernel": "running kernels", "llvm": "compiling kernels"}
 _MOST_DESCRIPTORS = 200  # in one message; Linux takes 253
 _KILLED = -9
 _ANSWER = struct.Struct("<q")
 
 
 class Worker:
-    """One worker process, and the run that it was given last."""
+    """One worker process, and the job that it was given last."""
 
     def __init__(self, kind: Kind) -> None:
-        self.kind = kind
         self._socket, theirs = socket.socketpair()
         with theirs:
             self.process: subprocess.Popen[bytes] = subprocess.Popen(
@@ -54,13 +52,11 @@ class Worker:
                 env={} if kind == "kernel" else None,  # LLVM is found as this process found it
             )
 
-    def run(self, job: dict[str, Any], descriptors: Sequence[int]) -> None:
-        """Fork a child that runs a job, which names its files by the numbers of `descriptors` here."""
-        body = json.dumps({"descriptors": list(descriptors), **job}).encode()
-        self._socket.sendall(struct.pack("<QQ", len(body), len(descriptors)))
+    def begin(self, descriptors: Sequence[int]) -> None:
+        """Fork a child that does the job which these files describe; the first takes its errors."""
+        self._socket.sendall(struct.pack("<Q", len(descriptors)))
         for start in range(0, len(descriptors), _MOST_DESCRIPTORS):
             socket.send_fds(self._socket, [b"d"], descriptors[start : start + _MOST_DESCRIPTORS])
-        self._socket.sendall(body)
 
     def wait(self, timeout_s: float) -> int | None:
         """Exit code of the child, negative for a signal; ``None`` if it has not ended in time."""
@@ -96,8 +92,8 @@ def _start_first(kind: Kind) -> None:
         _idle[kind].append(Worker(kind))
 
 
-def run(kind: Kind, job: dict[str, Any], descriptors: Sequence[int], wait: Callable[[Worker], Code]) -> Code:
-    """Run a job in an idle worker, or a new one, which is kept for the next job unless the wait was in vain.
+def run(kind: Kind, descriptors: Sequence[int], wait: Callable[[Worker], Code]) -> Code:
+    """Do a job in an idle worker, or a new one, which is kept for the next job unless the wait was in vain.
 
     Returns
     -------
@@ -107,44 +103,30 @@ def run(kind: Kind, job: dict[str, Any], descriptors: Sequence[int], wait: Calla
     Raises
     ------
     EnvironmentFault
-        If no process can be started.
-    OSError
-        If the worker is gone.
+        If no process can be started, or it is gone.
     """
-    worker = _started_with(kind, job, descriptors)
-    code: Code | None = None
-    try:
-        code = wait(worker)
-        return code
-    finally:
-        if code is None or worker.process.poll() is not None:
-            worker.close()
-        else:
-            _idle[kind].append(worker)
-
-
-def _started_with(kind: Kind, job: dict[str, Any], descriptors: Sequence[int]) -> Worker:
     if kind in _started:
         _started[kind].join()
-    idle = _idle[kind]
     while True:
-        known = bool(idle)
+        is_known = bool(_idle[kind])
         try:
-            worker = idle.pop() if known else Worker(kind)
+            worker = _idle[kind].pop() if is_known else Worker(kind)
         except OSError as error:
-            raise EnvironmentFault(f"a process for {_USE[kind]} does not start: {error}") from error
-        has_begun = False
+            raise EnvironmentFault(f"a process for {_PURPOSES[kind]} does not start: {error}") from error
+        has_begun, code = False, None
         try:
-            worker.run(job, descriptors)
-            has_begun = True
-            return worker
-        except OSError:
+            worker.begin(descriptors)
+            has_begun, code = True, wait(worker)
+            return code
+        except OSError as error:
             # One that was killed while it was idle is passed over.
-            if not known:
-                raise
+            if has_begun or not is_known:
+                raise EnvironmentFault(f"the process for {_PURPOSES[kind]} is gone ({error})") from error
         finally:
-            if not has_begun:
+            if code is None or worker.process.poll() is not None:
                 worker.close()
+            else:
+                _idle[kind].append(worker)
 
 
 @atexit.register
