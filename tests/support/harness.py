@@ -57,7 +57,7 @@ def _aligned(array: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
 def _build(source: str, standard: str, folder: Path) -> ctypes.CDLL:
     module = _host_module(_compile(source, standard, "-Oz"))
     demanded = [s for s in _DECLARED.findall(str(module)) if "get_global_id" not in s]
-    module.link_in(_host_module(_compile(library.source(demanded), "3.0", "-O2")))
+    module.link_in(_host_module(library.llvm_ir(demanded)))
     module.link_in(llvm.parse_assembly(_WORK_ITEM))
     machine = _optimize(module)
     compiled, linked = folder / "kernel.o", folder / "kernel.so"

@@ -15,7 +15,7 @@ import pytest
 
 from crosscast.characterization import toolchain
 from crosscast.characterization.builtins import library
-from crosscast.characterization.builtins.declarations import Access
+from crosscast.characterization.builtins.calls import Access
 from support.exact import FLOATS, INTEGERS, MODES, interesting, limits, to_float, to_integer
 from support.harness import DTYPES, evaluate, run
 
@@ -587,13 +587,19 @@ kernel void narrow_double(global const double *x, global half *y, ulong n) {
         *("-x", "cl", "-cl-std=CL3.0", "-O2", "-target", "spir64-unknown-unknown", "-S", "-emit-llvm"),
         *("-isystem", str(toolchain.INCLUDE_DIR)),
     ]
-    source = library.source(sorted(library.HALF_RUNTIME)) + conversions
-    text = toolchain.clang(arguments, source.encode(), "routines").decode()
-    text = re.sub(r"^target .*\n|spir_func |spir_kernel ", "", text, flags=re.MULTILINE)
+    made = [
+        toolchain.clang(arguments, conversions.encode(), "routines").decode(),
+        library.llvm_ir(sorted(library.HALF_RUNTIME)),
+    ]
+    kernels, runtime = (
+        llvm.parse_assembly(re.sub(r"^target .*\n|spir_func |spir_kernel ", "", text, flags=re.MULTILINE))
+        for text in made
+    )
+    kernels.link_in(runtime)
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     machine = llvm.Target.from_default_triple().create_target_machine(cpu="", opt=1)
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(text), machine)
+    engine = llvm.create_mcjit_compiler(kernels, machine)
     engine.finalize_object()
     return engine
 

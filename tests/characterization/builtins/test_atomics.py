@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from crosscast.characterization.builtins.atomics import accesses, define, is_commutative
-from crosscast.characterization.builtins.declarations import Declaration, parse
+from crosscast.characterization.builtins.library import accesses, is_commutative, llvm_ir
+from crosscast.errors import UnsupportedError
 from support.harness import run
 
 Array = npt.NDArray[Any]
@@ -43,12 +43,6 @@ PRAGMAS = """
 #pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable
 #pragma OPENCL EXTENSION cl_khr_int64_extended_atomics : enable
 """
-
-
-def declaration(symbol: str) -> Declaration:
-    found = parse(symbol)
-    assert found is not None
-    return found
 
 
 def through_memory(space: str, pointer: str, base: str, statement: str) -> str:
@@ -241,15 +235,15 @@ def test_floats_add_and_compare(space: str) -> None:
     ],
 )
 def test_a_call_touches_its_object_once_a_side(symbol: str, kind: str, success: str) -> None:
-    (access,) = accesses(declaration(symbol))
+    (access,) = accesses(symbol)
     assert (access.kind, access.success, access.pointer, access.index) == (kind, success, 0, None)
-    size = np.dtype(DTYPES[declaration(symbol).parameters[0].base]).itemsize
+    size = 8 if symbol[-1] in "ld" else 4
     assert access.nbytes == access.alignment == size
 
 
 def test_a_private_object_is_no_access() -> None:
-    private = declaration("_Z11atomic_initPVU7_Atomicii")
-    assert define(private) is not None
+    private = "_Z11atomic_initPVU7_Atomicii"
+    assert llvm_ir([private])
     assert accesses(private) == ()
 
 
@@ -268,13 +262,12 @@ def test_a_private_object_is_no_access() -> None:
     ],
 )
 def test_only_integer_updates_may_change_places(symbol: str, commutes: bool) -> None:
-    assert is_commutative(declaration(symbol)) is commutes
+    assert is_commutative(symbol) is commutes
 
 
 @pytest.mark.parametrize(
     "symbol",
     [
-        "_Z3sinf",
         "_Z10atomic_addPU3AS1Vff",
         "_Z10atomic_addPU3AS1Vi",
         "_Z10atomic_addPU3AS1Vss",
@@ -283,6 +276,6 @@ def test_only_integer_updates_may_change_places(symbol: str, commutes: bool) -> 
         "_Z22atomic_work_item_fencej12memory_order12memory_scope",
     ],
 )
-def test_functions_that_are_not_atomic_are_left_to_others(symbol: str) -> None:
-    assert define(declaration(symbol)) is None
-    assert accesses(declaration(symbol)) == ()
+def test_what_is_no_atomic_function_is_refused(symbol: str) -> None:
+    with pytest.raises(UnsupportedError, match="neither defined"):
+        llvm_ir([symbol])

@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from crosscast.characterization.builtins import declarations, library
-from crosscast.characterization.builtins.images import DESCRIPTOR, define, pack_descriptor, sampler_bits
+from crosscast.characterization.builtins import library
+from crosscast.characterization.builtins.images import DESCRIPTOR, pack_descriptor, sampler_bits
 from crosscast.characterization.toolchain import INCLUDE_DIR, clang
-from crosscast.errors import LaunchError
+from crosscast.errors import LaunchError, UnsupportedError
 from crosscast.kernel import Image, Sampler
 
 Array = npt.NDArray[Any]
@@ -127,7 +127,7 @@ class Machine:
         self.writes: list[int] = []
         ir = _to_ir(source, standard, "-Oz")
         demanded = re.findall(r"^declare .*@(_Z\w+image\w+)\(", ir, re.M)
-        library_ir = _to_ir(library.source(demanded), "3.0", "-O2")
+        library_ir = library.llvm_ir(demanded)
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
         callback = ctypes.CFUNCTYPE(None, ctypes.c_uint64)
@@ -642,12 +642,10 @@ def test_an_image_that_has_no_format_is_refused(make: Callable[[], Image], words
 @pytest.mark.parametrize(
     "symbol",
     [
-        "_Z3sinf",
         "_Z11read_imagef14ocl_image2d_ro11ocl_samplerDv2_ff",
         "_Z20get_image_num_samples14ocl_image2d_ro",
     ],
 )
-def test_other_functions_are_left_to_others(symbol: str) -> None:
-    declaration = declarations.parse(symbol)
-    assert declaration is not None
-    assert define(declaration) is None
+def test_what_is_no_function_of_images_is_refused(symbol: str) -> None:
+    with pytest.raises(UnsupportedError, match="neither defined"):
+        library.llvm_ir([symbol])

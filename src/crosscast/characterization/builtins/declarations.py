@@ -1,4 +1,4 @@
-"""What the name of a builtin tells, how a call touches memory, and pieces of OpenCL C to define it with.
+"""What the name of a builtin tells.
 
 Clang mangles builtins by the Itanium C++ ABI (section 5.1), with vendor qualifiers for address
 spaces (``U3AS1`` or ``U8CLglobal``) and source names for opaque types (``14ocl_image2d_ro``).
@@ -8,7 +8,6 @@ Result types are not part of such a name.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -43,13 +42,8 @@ ADDRESS_SPACES = ("private", "global", "constant", "local", "generic")
 _SCALARS = {"v": "void", "b": "bool", "z": "..."} | {
     code: name for name, scalar in SCALARS.items() for code in scalar.codes
 }
-_OPAQUE = {
-    "ocl_sampler": "sampler_t",
-    "ocl_event": "event_t",
-    "ocl_clkevent": "clk_event_t",
-    "ocl_queue": "queue_t",
-    "ocl_reserveid": "reserve_id_t",
-}
+_OPAQUE = {"ocl_sampler": "sampler_t", "ocl_event": "event_t", "ocl_clkevent": "clk_event_t"}
+_OPAQUE |= {"ocl_queue": "queue_t", "ocl_reserveid": "reserve_id_t"}
 _IMAGE_ACCESS = {"ro": "read_only", "wo": "write_only", "rw": "read_write"}
 _IMAGE = re.compile(r"ocl_(image\w+?)_(ro|wo|rw)")
 _SCALAR = re.compile("|".join(sorted(_SCALARS, key=len, reverse=True)))
@@ -212,9 +206,10 @@ def _source_name(text: str, position: int) -> tuple[str, int]:
     if not match:
         raise _NotABuiltinError
     end = match.end() + int(match[0])
-    if end > len(text):
+    name = text[match.end() : end]
+    if end > len(text) or not (name.isascii() and name.isidentifier()):
         raise _NotABuiltinError
-    return text[match.end() : end], end
+    return name, end
 
 
 def _address_space(qualifier: str) -> int:
@@ -226,92 +221,3 @@ def _address_space(qualifier: str) -> int:
     elif qualifier.startswith("CL") and qualifier[2:] in ADDRESS_SPACES:
         return ADDRESS_SPACES.index(qualifier[2:])
     raise _NotABuiltinError
-
-
-@dataclass(frozen=True)
-class Access:
-    """One event of a builtin call, at its start address ``pointer + index * stride``."""
-
-    # Whether the call reads or writes there; `read-write` is one of each, and `compare-exchange` a read, and
-    # a write if it succeeds
-    kind: Literal["read", "write", "read-write", "compare-exchange"]
-    pointer: int  # Position of the pointer among the arguments
-    index: int | None  # Position of the argument that counts units of `stride`; `None` if there is none
-    stride: int  # Bytes of one unit of the index
-    nbytes: int  # Bytes touched
-    alignment: int  # Bytes to which the language lets the start address be aligned
-    # How a compare-exchange tells that it wrote: `result` (the result is true) or `equals-argument` (the
-    # result equals argument 1)
-    success: Literal["none", "pair", "result", "equals-argument"] = "none"
-
-
-BITS = {name: 8 * scalar.nbytes for name, scalar in SCALARS.items()}
-FLOATS = frozenset(name for name, scalar in SCALARS.items() if scalar.kind == "f")
-INTEGERS = frozenset(BITS) - FLOATS
-_SAME_SIZE_INTEGER = {8: "char", 16: "short", 32: "int", 64: "long"}
-
-
-def vector(base: str, width: int) -> str:
-    """Name of the vector type; of the scalar if `width` is 1."""
-    return base if width == 1 else f"{base}{width}"
-
-
-def unsigned(base: str) -> str:
-    """Unsigned integer type of the same size."""
-    return base if base.startswith("u") else f"u{same_size_integer(base)}"
-
-
-def signed(base: str) -> str:
-    """Signed integer type of the same size as an integer type."""
-    return base.removeprefix("u")
-
-
-def same_size_integer(base: str) -> str:
-    """Signed integer type as large as `base`."""
-    return _SAME_SIZE_INTEGER[BITS[base]]
-
-
-def element(name: str, index: int, width: int) -> str:
-    """Element of a variable of that width."""
-    return name if width == 1 else f"{name}.s{index:x}"
-
-
-def convert(expression: str, base: str, width: int) -> str:
-    """Value conversion of an expression of `width` elements, as C casts it."""
-    if width == 1:
-        return f"({base})({expression})"
-    return f"__builtin_convertvector({expression}, {base}{width})"
-
-
-def reinterpret(expression: str, base: str, width: int) -> str:
-    """The bits of an expression as another type of the same size."""
-    return f"__builtin_astype({expression}, {vector(base, width)})"
-
-
-def splat(expression: str, base: str, width: int) -> str:
-    """A scalar in every element."""
-    return f"(({vector(base, width)})({expression}))"
-
-
-def per_element(base: str, width: int, expression: Callable[[int], str]) -> str:
-    """A value built from one expression per element."""
-    return f"({vector(base, width)})({', '.join(expression(index) for index in range(width))})"
-
-
-def uniform(declaration: Declaration) -> tuple[str, int, list[str]] | None:
-    """Element type, width and arguments of a function on values of one type.
-
-    Scalar arguments among vectors are spread, as in ``max(float4, float)``. ``None`` if the
-    function has a pointer, no parameter, or parameters of different element types.
-    """
-    parameters = declaration.parameters
-    if not parameters or any(t.pointer or t.base not in BITS for t in parameters):
-        return None
-    base = parameters[0].base
-    width = max(t.width for t in parameters)
-    if any(t.base != base or t.width not in (1, width) for t in parameters):
-        return None
-    arguments = [
-        f"a{k}" if t.width == width else splat(f"a{k}", base, width) for k, t in enumerate(parameters)
-    ]
-    return base, width, arguments

@@ -1,105 +1,98 @@
-"""The builtin functions that a module calls, as OpenCL C source made on demand."""
+"""LLVM IR of the builtin functions that a module calls, made on demand."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+import functools
+import re
+from collections.abc import Iterable
+from pathlib import Path
 
-from crosscast.characterization.builtins import (
-    atomics,
-    conversion,
-    elementary,
-    functions,
-    images,
-)
-from crosscast.characterization.builtins.declarations import Access, Declaration, Type, parse
-from crosscast.errors import UnsupportedError
+from crosscast.characterization import toolchain
+from crosscast.characterization.builtins.calls import Access, Use, use
+from crosscast.characterization.builtins.declarations import SCALARS, Declaration, Type, parse
+from crosscast.errors import CompileError, UnsupportedError
 
+_LIBM = """
+    acos acosh asin asinh atan atan2 atanh cbrt ceil cos cosh erf erfc exp exp10 exp2 expm1 floor fma fmax
+    fmin fmod hypot ldexp log log10 log1p log2 nearbyint pow remainder rint round roundeven sin sincos sinh
+    sqrt tan tanh tgamma trunc
+"""
+LIBM = frozenset(name + suffix for name in _LIBM.split() for suffix in ("", "f"))
+LIBM |= {"lgamma_r", "lgammaf_r", "memcpy", "memmove", "memset"}
+"""Every C library symbol that the IR may leave undefined: LLVM calls more than the headers name."""
 
-@dataclass(frozen=True)
-class _Family:
-    """A family of builtins, as its module offers it."""
+_HALF_RUNTIME = {
+    "__extendhfsf2": ("half", "extended"),
+    "__truncsfhf2": ("float", "truncated"),
+    "__truncdfhf2": ("double", "truncated"),
+}
+HALF_RUNTIME = frozenset(_HALF_RUNTIME)
+"""Conversion routines that LLVM may call for ``half``, which are there as well."""
 
-    # Result type and block of a declaration's function, `None` if it is not of this family
-    define: Callable[[Declaration], str | None]
-    # How one call touches memory, or `None` if the family's functions do not
-    accesses: Callable[[Declaration], tuple[Access, ...]] | None = None
-    preludes: tuple[str, ...] = ()  # OpenCL C that the blocks need, in this order
-
-
-_FAMILIES = (
-    _Family(elementary.define, elementary.accesses, (conversion.PRELUDE, elementary.PRELUDE)),
-    _Family(functions.define_integer, preludes=(functions.INTEGER_PRELUDE,)),
-    _Family(functions.define_common),
-    _Family(functions.define_geometric),
-    _Family(functions.define_relational),
-    _Family(conversion.define_conversion, preludes=(conversion.PRELUDE,)),
-    _Family(functions.define_shuffle),
-    _Family(conversion.define_transfer, conversion.transfer_accesses, (conversion.PRELUDE,)),
-    _Family(conversion.define_half_runtime),
-    _Family(atomics.define, atomics.accesses),
-    _Family(images.define, preludes=(images.PRELUDE,)),
-)
-
-LIBM = elementary.LIBM
-"""Every C library symbol that the compiled library may leave undefined."""
-
-HALF_RUNTIME = frozenset(conversion.HALF_RUNTIME)
-"""Conversion routines that LLVM may call for ``half`` and that `source` can define as well."""
+_FOLDER = Path(__file__).parent
 
 
-def source(symbols: Iterable[str]) -> str:
-    """OpenCL C 3.0 that defines exactly these builtins, under exactly these names."""
-    preludes: dict[str, None] = {}
-    defined = []
-    for number, symbol in enumerate(dict.fromkeys(symbols)):
-        declaration = _declaration(symbol)
-        found = _find(declaration) if declaration is not None else None
-        if declaration is None or found is None:
-            raise UnsupportedError(
-                f"the program calls {declaration or symbol}, which is neither defined in it "
-                "nor an OpenCL builtin function that Crosscast has"
-            )
-        family, text = found
-        preludes |= dict.fromkeys(family.preludes)
-        defined.append(_function(f"cc_{number}", declaration, text))
-    return "\n".join(["#pragma OPENCL FP_CONTRACT OFF", *preludes, *defined, ""])
+def llvm_ir(symbols: Iterable[str]) -> str:
+    """LLVM IR for ``spir64`` that defines exactly these functions, under exactly these names."""
+    demanded = list(dict.fromkeys(symbols))
+    uses = [_use(symbol) for symbol in demanded]
+    included = sorted({_header(declaration, found) for declaration, found in uses})
+    definitions = (_definition(declaration, found) for declaration, found in uses)
+    lines = [*(f'#include "{name}"' for name in included), '#line 1 "calls"', *definitions, ""]
+    arguments = [
+        *("-x", "clcpp", "-cl-std=clc++2021", "-target", "spir64-unknown-unknown", "-O2", "-Werror"),
+        *("-isystem", str(toolchain.INCLUDE_DIR), "-I", str(_FOLDER), "-S", "-emit-llvm"),
+    ]
+    source = "\n".join(lines).encode()
+    make = functools.partial(toolchain.clang, arguments, source, "builtins")
+    key: list[str | bytes] = [*arguments[:6], toolchain.compiler_version(), *_headers().values(), source]
+    try:
+        return toolchain.cached(key, ".ll", make).read_text()
+    except CompileError as error:
+        if refused := re.search(r"\bcalls:(\d+):", str(error)):
+            raise _unknown(demanded[int(refused[1]) - 1]) from error
+        raise
 
 
-def defines(symbol: str) -> bool:
-    """Whether `source` can define this symbol."""
-    declaration = _declaration(symbol)
-    return declaration is not None and _find(declaration) is not None
+@functools.cache
+def _headers() -> dict[str, str]:
+    folders = (_FOLDER, toolchain.INCLUDE_DIR)
+    return {path.name: path.read_text() for folder in folders for path in sorted(folder.glob("*.h"))}
 
 
-def accesses(symbol: str) -> tuple[Access, ...]:
-    """How one call of this builtin touches memory that may be other than private."""
-    declaration = _declaration(symbol)
-    found = _find(declaration) if declaration is not None else None
-    if declaration is None or found is None or found[0].accesses is None:
-        return ()
-    return found[0].accesses(declaration)
+def _header(declaration: Declaration, found: Use) -> str:
+    """The smallest header that has a function; they include those that they need."""
+    if found.header:
+        return found.header
+    reals = any(t.base in SCALARS and SCALARS[t.base].kind == "f" for t in declaration.parameters[:1])
+    order = ("math.h", "geometry.h", "integer.h") if reals else ("integer.h", "math.h")
+    naming = re.compile(rf"^\S.*?[ (]{re.escape(declaration.name)}[(,)]", re.MULTILINE)
+    return next((name for name in order if naming.search(_headers()[name])), order[0])
 
 
-def _declaration(symbol: str) -> Declaration | None:
-    return conversion.HALF_RUNTIME.get(symbol) or parse(symbol)
+def _use(symbol: str) -> tuple[Declaration, Use]:
+    if symbol in _HALF_RUNTIME:
+        base, function = _HALF_RUNTIME[symbol]
+        return Declaration(symbol, symbol, (Type(base),)), Use(f"{function}(a0)", "half.h")
+    declaration = parse(symbol)
+    found = declaration and use(declaration)
+    if not declaration or not found:
+        raise _unknown(symbol)
+    return declaration, found
 
 
-def _find(declaration: Declaration) -> tuple[_Family, str] | None:
-    """The family that has the function, and the function's text."""
-    for family in _FAMILIES:
-        if (text := family.define(declaration)) is not None:
-            return family, text
-    return None
+def _unknown(symbol: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"the program calls {parse(symbol) or symbol}, which is neither defined in it "
+        "nor an OpenCL builtin function that Crosscast has"
+    )
 
 
-def _function(name: str, declaration: Declaration, text: str) -> str:
-    """Declaration with the symbol as its assembler name, and definition."""
-    result, block = text.split("{", 1)
-    types = enumerate(declaration.parameters)
-    parameters = ", ".join(f"{_parameter(t)} a{k}" for k, t in types) or "void"
-    head = f"{result}{name}({parameters})"
-    return f'{head} __asm__("{declaration.symbol}");\n{head} {{{block}'
+def _definition(declaration: Declaration, found: Use) -> str:
+    """Declaration with the symbol as its assembler name, and definition, in one line."""
+    parameters = ", ".join(f"{_parameter(t)} a{k}" for k, t in enumerate(declaration.parameters))
+    head = f"auto cc_{declaration.symbol.lstrip('_')}({parameters})"
+    return f'{head} __asm__("{declaration.symbol}"); {head} {{ return {found.text}; }}'
 
 
 def _parameter(type_: Type) -> str:
@@ -107,3 +100,18 @@ def _parameter(type_: Type) -> str:
     if type_.base == "ocl_sampler":
         return "const constant void *"
     return "const global void *" if type_.base.startswith("ocl_image") else type_.spelling
+
+
+def accesses(symbol: str) -> tuple[Access, ...]:
+    """How one call of this builtin touches memory that may be other than private."""
+    declaration = parse(symbol)
+    access = (found := declaration and use(declaration)) and found.access
+    if not declaration or not access or not declaration.parameters[access.pointer].address_space:
+        return ()
+    return (access,)
+
+
+def is_commutative(symbol: str) -> bool:
+    """Whether such calls may change places without changing what memory holds in the end."""
+    found = (declaration := parse(symbol)) and use(declaration)
+    return bool(found and found.commutes)

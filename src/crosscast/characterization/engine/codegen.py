@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 import tempfile
 from collections.abc import Sequence
@@ -39,18 +38,6 @@ def host_ir(text: str) -> str:
     text = _CONVENTION.sub("", text)
     text = _OVERLOAD.sub(lambda m: re.sub(r"\.p\d+", ".p0", m[1]), text)
     return text.replace("addrspacecast", "bitcast")
-
-
-def _library_ir(symbols: frozenset[str]) -> str:
-    """IR of the library functions that a kernel calls."""
-    source = library.source(sorted(symbols)).encode()
-    arguments = [
-        *("-x", "cl", "-cl-std=CL3.0", "-target", "spir64-unknown-unknown", "-O2"),
-        *("-isystem", str(toolchain.INCLUDE_DIR), "-S", "-emit-llvm"),
-    ]
-    make = functools.partial(toolchain.clang, arguments, source, "builtins")
-    path = toolchain.cached([*arguments[:6], toolchain.compiler_version(), source], ".ll", make)
-    return path.read_text()
 
 
 def _without_module_lines(text: str) -> str:
@@ -124,7 +111,7 @@ def build_library(module: ir.Module, kernel: ir.Function, made: Instrumented, sw
         # The backend calls these by name, whether or not the IR does.
         symbols |= library.HALF_RUNTIME
         exported |= library.HALF_RUNTIME
-    builtins = _without_module_lines(host_ir(_library_ir(symbols))) if symbols else ""
+    builtins = _without_module_lines(host_ir(library.llvm_ir(sorted(symbols)))) if symbols else ""
     workers.prestart("kernel")  # which is not beside the compiler, for memory's sake
     try:
         content, undefined = llvm.build(own, builtins, sorted(exported))

@@ -197,7 +197,7 @@ typedef uint cl_mem_fence_flags;
 #define ATOMIC_VAR_INIT(value) (value)
 #define ATOMIC_FLAG_INIT 0
 
-#if __OPENCL_C_VERSION__ >= 200
+#if defined(__OPENCL_CPP_VERSION__) || __OPENCL_C_VERSION__ >= 200
 typedef enum memory_order {
     memory_order_relaxed = __ATOMIC_RELAXED,
     memory_order_acquire = __ATOMIC_ACQUIRE,
@@ -267,7 +267,7 @@ typedef enum memory_scope {
 #define CLK_UNORM_INT_101010_2 0x10E0
 
 /* Device-side enqueue and pipes: enough for clang to parse them, so that their use can be named */
-#if __OPENCL_C_VERSION__ >= 200
+#if defined(__OPENCL_CPP_VERSION__) || __OPENCL_C_VERSION__ >= 200
 #define CLK_NULL_RESERVE_ID (__builtin_astype((void *)__SIZE_MAX__, reserve_id_t))
 #define CLK_NULL_QUEUE 0
 #define CLK_NULL_EVENT (__builtin_astype(__SIZE_MAX__, clk_event_t))
@@ -304,7 +304,7 @@ typedef struct {
     __kernel __attribute__((work_group_size_hint(X, 1, 1))) __attribute__((vec_type_hint(TYPE)))
 #define __kernel_exec(X, TYPE) kernel_exec(X, TYPE)
 
-#if __OPENCL_C_VERSION__ >= 120
+#if defined(__OPENCL_CPP_VERSION__) || __OPENCL_C_VERSION__ >= 120
 int printf(__constant const char *format, ...) __attribute__((format(printf, 1, 2)));
 #endif
 

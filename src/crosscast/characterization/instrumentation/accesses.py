@@ -9,7 +9,8 @@ from typing import Literal
 
 from crosscast.characterization import ir
 from crosscast.characterization.builtins import library
-from crosscast.characterization.builtins.declarations import SCALARS, Access, parse
+from crosscast.characterization.builtins.calls import Access
+from crosscast.characterization.builtins.declarations import SCALARS, parse
 from crosscast.characterization.instrumentation.inline import Call, parse_call
 
 _ALIGN = re.compile(r"\balign (\d+)")

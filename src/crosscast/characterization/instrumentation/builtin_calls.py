@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from crosscast.characterization import ir
-from crosscast.characterization.builtins import atomics
+from crosscast.characterization.builtins import library
 from crosscast.characterization.builtins.declarations import parse
 from crosscast.characterization.instrumentation.accesses import PointerClasses, address_space, async_element
 from crosscast.characterization.instrumentation.context import Names
@@ -207,10 +207,7 @@ def commutes(instruction: ir.Instruction, is_used: Callable[[ir.Instruction], bo
     if instruction.opcode == "atomicrmw":
         operation = re.match(r"atomicrmw (?:volatile )?(\w+)", instruction.text)
         return operation is not None and operation[1] in _COMMUTATIVE
-    if instruction.opcode != "call":
-        return False
-    declaration = parse(parse_call(instruction).name)
-    return declaration is not None and atomics.is_commutative(declaration)
+    return instruction.opcode == "call" and library.is_commutative(parse_call(instruction).name)
 
 
 def find_sharing(

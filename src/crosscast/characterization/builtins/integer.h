@@ -1,0 +1,76 @@
+/* Integer functions (OpenCL C 1.2, section 6.12.3), selections (6.12.6) and shuffles (6.12.12). */
+#pragma once
+#include "values.h"
+#pragma clang attribute push(__attribute__((always_inline)), apply_to = function)
+namespace cl {
+
+INTEGERS T add_sat(T x, T y) { return __builtin_elementwise_add_sat(x, y); }
+INTEGERS T sub_sat(T x, T y) { return __builtin_elementwise_sub_sat(x, y); }
+INTEGERS T hadd(T x, T y) { return (x & y) + ((x ^ y) >> splat<T>(1)); }
+INTEGERS T rhadd(T x, T y) { return (x | y) - ((x ^ y) >> splat<T>(1)); }
+INTEGERS T max(T x, T y) { return __builtin_elementwise_max(x, y); }
+INTEGERS T min(T x, T y) { return __builtin_elementwise_min(x, y); }
+INTEGERS T clamp(T x, T low, T high) { return min(max(x, low), high); }
+INTEGERS T rotate(T x, T n) { return __builtin_elementwise_fshl(x, x, n); }
+INTEGERS T clz(T x) { return __builtin_elementwise_clzg(x, splat<T>(8 * sizeof(element<T>))); }
+INTEGERS T ctz(T x) { return __builtin_elementwise_ctzg(x, splat<T>(8 * sizeof(element<T>))); }
+INTEGERS T popcount(T x) { return __builtin_elementwise_popcount(x); }
+INTEGERS uints<T> abs(T x) {
+  if constexpr (__is_same(T, uints<T>)) return x;
+  else return as<uints<T>>(ABS(x));
+}
+INTEGERS uints<T> abs_diff(T x, T y) { return as<uints<T>>(max(x, y)) - as<uints<T>>(min(x, y)); }
+
+/* Signed overflow is undefined in C: what wraps is computed without signs. */
+INTEGERS T mad24(T x, T y, T z) { return as<T>((uints<T>)(as<uints<T>>(x) * as<uints<T>>(y) + as<uints<T>>(z))); }
+INTEGERS T mul24(T x, T y) { return mad24(x, y, splat<T>(0)); }
+/* Products of 64 bits have 128, which vectors cannot hold. */
+INTEGERS T mul_hi(T x, T y) {
+  using S = element<T>;
+  using W = wider<S>;
+  return each<T>([&](int k) { return (S)((W)at(x, k) * at(y, k) >> 8 * sizeof(S)); });
+}
+INTEGERS T mad_hi(T x, T y, T z) { return as<T>((uints<T>)(as<uints<T>>(mul_hi(x, y)) + as<uints<T>>(z))); }
+INTEGERS T mad_sat(T x, T y, T z) {
+  using S = element<T>;
+  using W = wider<S>;
+  return each<T>([&](int k) {
+    W sum = (W)at(x, k) * at(y, k) + at(z, k);
+    return sum > facts<S>::high ? facts<S>::high : sum < facts<S>::low ? facts<S>::low : (S)sum;
+  });
+}
+INTEGERS wider<T> upsample(T high, uints<T> low) {
+  using W = uints<wider<T>>;
+  return as<wider<T>>((W)(cast<W>(as<uints<T>>(high)) << splat<W>(8 * sizeof(element<T>)) | cast<W>(low)));
+}
+
+INTEGERS int any(T x) {
+  if constexpr (shape<T>::width == 1) return x < 0;
+  else return __builtin_reduce_or(x) < 0;
+}
+INTEGERS int all(T x) {
+  if constexpr (shape<T>::width == 1) return x < 0;
+  else return __builtin_reduce_and(x) < 0;
+}
+template <class T> T bitselect(T x, T y, T mask) {
+  using U = uints<T>;
+  return as<T>((U)((as<U>(x) & ~as<U>(mask)) | (as<U>(y) & as<U>(mask))));
+}
+template <class T, class C, typename facts<element<C>>::integer = 0> T select(T x, T y, C condition) {
+  static_assert(sizeof(T) == sizeof(C) && (int)shape<T>::width == (int)shape<C>::width);
+  if constexpr (shape<T>::width == 1) return condition ? y : x;
+  else return as<ints<C>>(condition) < splat<ints<C>>(0) ? y : x;
+}
+
+template <class T, class M> auto shuffle(T x, M mask) {
+  return each<like<element<T>, M>>([&](int k) { return x[mask[k] & (shape<T>::width - 1)]; });
+}
+template <class T, class M> auto shuffle2(T x, T y, M mask) {
+  constexpr int width = shape<T>::width;
+  return each<like<element<T>, M>>([&](int k) {
+    return mask[k] & width ? y[mask[k] & (width - 1)] : x[mask[k] & (width - 1)];
+  });
+}
+
+}
+#pragma clang attribute pop
