@@ -69,11 +69,11 @@ static void tally_small(struct levels *v, u64 level, const u64 *counts, u64 m, u
   if (sum > v->most[level]) v->most[level] = sum;
   u64(*table)[4] = (u64(*)[4])v->small + level * SMALL;
   if (m < 4) {
-    for (u64 i = 0; i < m; i++) table[counts[i]][0]++;
+    for (u64 i = 0; i < m; i++) table[counts[i]][0] += v->times;
     return;
   }
   for (u64 i = 0; i < m; i += 4)
-    for (u64 k = 0; k < 4; k++) table[counts[i + k]][k]++;
+    for (u64 k = 0; k < 4; k++) table[counts[i + k]][k] += v->times;
 }
 
 /* Tally the counts of a chunk at some level, and at those above. */
@@ -93,44 +93,13 @@ static void reduce_counts(struct reducing *x, u64 *counts, u64 n) {
   }
 }
 
-/* Where a granule differs from the one before it, a bit each. */
-struct breaks {
-  u64 words[CHUNK / 64 + 1];
-};
-
-static int is_even(const struct breaks *b, u64 first, u64 n) {
-  for (u64 i = first + 1; i < first + n;) {
-    u64 left = first + n - i, shift = i % 64, word = b->words[i / 64] >> shift, here = 64 - shift;
-    if (left < here) word &= ((u64)1 << left) - 1;
-    if (word) return 0;
-    i += here;
-  }
-  return 1;
-}
-
-/* A block of addresses at some level, and the blocks that it is made of: at once if all are alike. */
-static u64 reduce_block(struct reducing *x, const u64 *counts, const struct breaks *b, u64 first, u64 level) {
-  u64 n = (u64)1 << (level - x->log_g), count = counts[first];
-  if (is_even(b, first, n)) {
-    if (!count) return 0;
-    tally(x->c, x->v, LEVELS + x->log_g, count, n);
-    for (u64 k = x->log_g + 1; k <= level; k++) tally(x->c, x->v, k, count <<= 1, n >> (k - x->log_g));
-    return count;
-  }
-  u64 sum = reduce_block(x, counts, b, first, level - 1) + reduce_block(x, counts, b, first + n / 2, level - 1);
-  tally(x->c, x->v, level, sum, 1);
-  return sum;
-}
-
 /* Add the rows of one thread and kind to the counts of a chunk. */
-static void add_rows(struct reducing *x, u64 t, u64 write, u64 chunk, u64 *counts, u8 *flags, struct breaks *b) {
+static void add_rows(struct reducing *x, u64 t, u64 write, u64 chunk, u64 *counts, u8 *flags) {
   u64 m = CHUNK >> x->log_g, level = x->level[t][write], d[CHUNK];
   struct changes *changes = changes_of(x, t, write, chunk);
   if (!changes && !level) return;
   memset(d, 0, changes && changes->count > MOST_LISTED ? sizeof d : 8 * m);
   if (changes) cc_add_changes(&x->c[t], changes, d);
-  if (changes)
-    for (u64 i = 0; i < m; i++) b->words[i / 64] |= (u64)(d[i] != 0) << i % 64;
   for (u64 i = 0; i < m; i++) {
     level += d[i];
     counts[i] += level;
@@ -170,11 +139,10 @@ static void add_counters(struct reducing *x, u64 t, u64 at, u64 *restrict counts
 static void reduce_chunk(struct reducing *x, u64 chunk, int counted, int small) {
   u64 counts[CHUNK], m = CHUNK >> x->log_g, conflict = 0;
   u8 all[CHUNK], own[CHUNK];
-  struct breaks breaks = {0};
   memset(counts, 0, 8 * m), memset(all, 0, m);
   for (u64 t = 0; t < x->threads; t++) {
     memset(own, 0, m);
-    for (u64 write = 0; write < 2; write++) add_rows(x, t, write, chunk, counts, own, &breaks);
+    for (u64 write = 0; write < 2; write++) add_rows(x, t, write, chunk, counts, own);
     if (counted) add_counters(x, t, x->r->start + chunk * CHUNK, counts, own);
     if (small) add_small(x, t, x->r->start + chunk * CHUNK, counts, own);
     for (u64 i = 0; i < m; i++) conflict |= own[i] && all[i] && (own[i] | all[i]) & 2, all[i] |= own[i];
@@ -183,8 +151,7 @@ static void reduce_chunk(struct reducing *x, u64 chunk, int counted, int small) 
   u64 reads = 0, writes = 0;
   for (u64 i = 0; i < m; i++) reads += all[i] & 1, writes += all[i] >> 1;
   x->v->reads += reads * x->v->times, x->v->writes += writes * x->v->times;
-  if (counted || small) reduce_counts(x, counts, x->log_g);
-  else reduce_block(x, counts, &breaks, 0, LEVELS - 1);
+  reduce_counts(x, counts, x->log_g);
 }
 
 enum { MOST_PAIRED = 63 };
