@@ -69,8 +69,8 @@ def _parallel() -> Counts:
     return Counts(
         opcodes=Counter(add=26),
         widths=Counter({1: 20, 4: 6}),
-        totals={5: 3, 11: 1},
-        pieces={2: 5, 7: 1},
+        totals=Counter({5: 3, 11: 1}),
+        pieces=Counter({2: 5, 7: 1}),
         barriers=2,
     )
 
@@ -129,7 +129,7 @@ def test_memory_of_three_addresses() -> None:
         plain=Counter({"global": 8, "local": 1}),
         unique_reads=2,
         unique_writes=1,
-        addresses=[{8: 1, 1: 2}] + [{10: 1}] * (ADDRESS_LEVELS - 1),
+        addresses=[Counter({8: 1, 1: 2}), *[Counter({10: 1})] * (ADDRESS_LEVELS - 1)],
     )
     found = formulas.memory_metrics(counts)
     assert found["total_memory_footprint"] == 3

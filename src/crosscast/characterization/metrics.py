@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bisect
+import itertools
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -37,25 +39,14 @@ def instruction_metrics(counts: Counts) -> dict[str, MetricValue]:
     }
 
 
-def _share(total: int) -> int:
-    """Return ceil(0.9 * total), exactly."""
-    return -(-9 * total // 10)
-
-
 def covering(counts: Iterable[int]) -> int:
     """Least number of `counts` that together reach 90 % of their sum."""
-    ordered = sorted(counts, reverse=True)
-    goal, reached = _share(sum(ordered)), 0
-    for number, count in enumerate(ordered):
-        if reached >= goal:
-            return number
-        reached += count
-    return len(ordered)
+    return covering_histogram(Counter(counts))
 
 
 def covering_histogram(histogram: Mapping[int, int]) -> int:
-    """Like `covering`, for a histogram: how many items have each count."""
-    goal, reached, number = _share(sum(c * n for c, n in histogram.items())), 0, 0
+    """The same of a histogram: how many items have each count."""
+    goal, reached, number = -(-9 * sum(c * n for c, n in histogram.items()) // 10), 0, 0
     for count in sorted(histogram, reverse=True):
         if reached >= goal:
             break
@@ -67,14 +58,9 @@ def covering_histogram(histogram: Mapping[int, int]) -> int:
 
 def median(histogram: Mapping[int, int]) -> int | float:
     """Median of the values of a histogram; the mean of the middle two if their number is even."""
-    total, seen, middle = sum(histogram.values()), 0, []
-    wanted = [(total - 1) // 2, total // 2]
-    for value in sorted(histogram):
-        seen += histogram[value]
-        while wanted and wanted[0] < seen:
-            middle.append(value)
-            wanted.pop(0)
-    low, high = middle
+    values = sorted(histogram)
+    ends = list(itertools.accumulate(histogram[value] for value in values))
+    low, high = (values[bisect.bisect(ends, place)] for place in ((ends[-1] - 1) // 2, ends[-1] // 2))
     return low if low == high else (low + high) / 2
 
 
@@ -202,9 +188,9 @@ def published_metrics(
     plain = sum(counts.plain.values())
     instructions = plain + counts.private
     reads, writes = own["total_reads"], own["total_writes"]
-    executions: dict[int, int] = {}
+    executions: Counter[int] = Counter()
     for branch, n in counts.branch_executions.items():
-        executions[lines[branch]] = executions.get(lines[branch], 0) + n
+        executions[lines[branch]] += n
     yokota, linear = _branch_entropies(counts, made, lines)
     other: dict[str, int | float] = {
         "Freedom to Reorder": counts.order / instructions if instructions else 0.0,
@@ -224,11 +210,7 @@ def published_metrics(
         "Average Linear Branch Entropy": linear,
     }
     return tuple(
-        (
-            row.name,
-            row.category,
-            other[row.name] if row.metric is None or row.name in other else own[row.metric],
-        )
+        (row.name, row.category, other[row.name] if row.name in other else own[str(row.metric)])
         for row in PUBLISHED_METRICS
     )
 

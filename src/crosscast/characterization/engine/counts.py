@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +32,7 @@ CLASSES = ("sse", "alu", "mem", "fp", "stack", "string", "shift", "control")
 OTHER = "other"
 """What is none of them: a phi, or a change of type that costs nothing."""
 
-Histogram = dict[int, int]
+Histogram = Counter[int]
 
 
 @dataclass(frozen=True)
@@ -41,10 +41,9 @@ class Outcomes:
 
     rarer: int = 0  # How often came, of the two that followed the same 16, the one that came less often
     followed: int = 0  # How many there are
-    patterns: Histogram = field(default_factory=dict)  # How many patterns of 16 outcomes have each count
-
-
-Key = TypeVar("Key")
+    patterns: Mapping[int, int] = field(
+        default_factory=dict
+    )  # How many patterns of 16 outcomes have each count
 
 
 @dataclass
@@ -76,20 +75,12 @@ class Tally:
 
     def add_times(self, other: Tally, times: int) -> None:
         """Add another tally, so many times."""
-        _add_counters(self.opcodes, other.opcodes, times)
-        _add_counters(self.widths, other.widths, times)
-        _add_counters(self.classes, other.classes, times)
-        _add_counters(self.reads, other.reads, times)
-        _add_counters(self.writes, other.writes, times)
-        _add_counters(self.plain, other.plain, times)
-        _add_counters(self.work, other.work, times)
+        for name in ("opcodes", "widths", "classes", "reads", "writes", "plain", "work"):
+            total = getattr(self, name)
+            for key, n in getattr(other, name).items():
+                total[key] += n * times
         self.private += other.private * times
         self.barriers += other.barriers * times
-
-
-def _add_counters(total: Counter[Key], own: Counter[Key], times: int) -> None:
-    for key, n in own.items():
-        total[key] += n * times
 
 
 @dataclass
@@ -99,14 +90,14 @@ class Counts(Tally):
     unique_reads: int = 0  # Distinct addresses read and written
     unique_writes: int = 0
     # For each number of skipped bits: how many addresses have each number of accesses
-    addresses: list[Histogram] = field(default_factory=lambda: [{} for _ in range(ADDRESS_LEVELS)])
+    addresses: list[Histogram] = field(default_factory=lambda: [Counter() for _ in range(ADDRESS_LEVELS)])
     # How many pieces between barriers, and work-items, have each number of instructions
-    pieces: Histogram = field(default_factory=dict)
-    totals: Histogram = field(default_factory=dict)
+    pieces: Histogram = field(default_factory=Counter)
+    totals: Histogram = field(default_factory=Counter)
     branch_executions: Counter[int] = field(default_factory=Counter)  # Executions of each static branch
     outcomes: dict[int, Outcomes] = field(default_factory=dict)  # Of each history
     # How often each sequence of outcomes occurred, by the outcomes behind a leading 1; if asked for
-    histories: dict[int, Histogram] = field(default_factory=dict)
+    histories: dict[int, dict[int, int]] = field(default_factory=dict)
     order: int = 0  # Sum over work-items of the position of their last load or store; 0 if not asked for
     conflict: bool = False  # Threads wrote and used the same memory
 
@@ -119,11 +110,6 @@ def _records(words: npt.NDArray[np.uint64]) -> Iterator[tuple[int, npt.NDArray[n
         position += 2 + length
 
 
-def _add(histogram: Histogram, keys: list[int], counts: list[int]) -> None:
-    for key, count in zip(keys, counts, strict=True):
-        histogram[key] = histogram.get(key, 0) + count
-
-
 def read_results(words: npt.NDArray[np.uint64], made: Instrumented) -> Counts:
     """Turn the records that the runtime wrote into counts."""
     counts = Counts()
@@ -132,57 +118,53 @@ def read_results(words: npt.NDArray[np.uint64], made: Instrumented) -> Counts:
         if tag == _COUNTERS:
             counters[: len(body)] += body
         elif tag in (_TOTALS, _PIECES):
-            pairs = body.tolist()
-            _add(counts.totals if tag == _TOTALS else counts.pieces, pairs[0::2], pairs[1::2])
+            histogram = counts.totals if tag == _TOTALS else counts.pieces
+            for key, n in body.reshape(-1, 2).tolist():
+                histogram[key] += n
         elif tag == _PATTERNS:
-            number, rarer, followed, *pairs = body.tolist()
-            counts.outcomes[number] = Outcomes(
-                rarer, followed, dict(zip(pairs[0::2], pairs[1::2], strict=True))
-            )
+            number, rarer, followed = body[:3].tolist()
+            patterns = {count: n for count, n in body[3:].reshape(-1, 2).tolist()}
+            counts.outcomes[number] = Outcomes(rarer, followed, patterns)
         elif tag == _HISTORIES:
             number, *packed = body.tolist()
             counts.histories[number] = {n % _SEQUENCES: n // _SEQUENCES for n in packed}
         elif tag == _DYNAMIC:
-            _read_dynamic(counts, body.tolist())
+            _read_dynamic(counts, *body.tolist())
         elif tag == _UNIQUE:
             counts.unique_reads, counts.unique_writes = int(body[0]), int(body[1])
             counts.conflict = bool(body[2])
         else:
-            _read_levels(counts, body.tolist())
+            _read_levels(counts, body.reshape(-1, 3).tolist())
     _add_blocks(counts, made, counters.tolist())
     if made.even_total is not None and counters[0]:
-        counts.totals = {made.even_total: int(counters[0])}
+        counts.totals = Counter({made.even_total: int(counters[0])})
     if len(made.segments) == 1:
-        counts.pieces = dict(counts.totals)
+        counts.pieces = counts.totals.copy()
     return counts
 
 
-def _read_dynamic(counts: Counts, words: list[int]) -> None:
+def _read_dynamic(counts: Counts, *words: int) -> None:
     for number, space in enumerate(_SPACES):
-        counts.reads[space] += words[3 * number]
-        counts.writes[space] += words[3 * number + 1]
-        counts.plain[space] += words[3 * number + 2]
+        for total, n in zip((counts.reads, counts.writes, counts.plain), words[3 * number :], strict=False):
+            total[space] += n
     counts.private += words[9]
 
 
-def _read_levels(counts: Counts, words: list[int]) -> None:
-    """Threes of level, count, addresses; levels from 11 on are granules of 1, 2, 4 and 8 bytes."""
-    for level, count, addresses in zip(words[0::3], words[1::3], words[2::3], strict=True):
+def _read_levels(counts: Counts, rows: list[list[int]]) -> None:
+    """Levels from 11 on are granules of 1, 2, 4 and 8 bytes."""
+    for level, count, addresses in rows:
         # The addresses of a granule of 2^k bytes are as many with up to k bits skipped.
-        targets = [level] if level < ADDRESS_LEVELS else range(level - ADDRESS_LEVELS + 1)
-        for target in targets:
-            histogram = counts.addresses[target]
-            histogram[count] = histogram.get(count, 0) + addresses
+        for target in [level] if level < ADDRESS_LEVELS else range(level - ADDRESS_LEVELS + 1):
+            counts.addresses[target][count] += addresses
 
 
 def _add_blocks(counts: Counts, made: Instrumented, counters: list[int]) -> None:
     for block in made.blocks:
         times = sum(sign * counters[number] for number, sign in block.executions.items())
-        if not times:
-            continue
-        counts.add_times(block, times)
-        if block.branch is not None:
-            counts.branch_executions[block.branch] += times
+        if times:
+            counts.add_times(block, times)
+            if block.branch is not None:
+                counts.branch_executions[block.branch] += times
     for number, space in made.conditional_writes.items():
         counts.writes[space] += counters[number]
     if made.order_counter is not None:
