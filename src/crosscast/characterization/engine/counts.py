@@ -123,7 +123,7 @@ def read_results(words: npt.NDArray[np.uint64], made: Instrumented) -> Counts:
                 histogram[key] += n
         elif tag == _PATTERNS:
             number, rarer, followed = body[:3].tolist()
-            patterns = {count: n for count, n in body[3:].reshape(-1, 2).tolist()}
+            patterns = dict(zip(*body[3:].reshape(-1, 2).T.tolist(), strict=True))
             counts.outcomes[number] = Outcomes(rarer, followed, patterns)
         elif tag == _HISTORIES:
             number, *packed = body.tolist()
