@@ -26,6 +26,9 @@ struct warp {
   struct words *words;
 };
 
+/* For each lane of a set, from the lowest on. */
+#define FOR_LANES(i, set) for (u64 left_##i = (set), i; left_##i && (i = __builtin_ctzll(left_##i), 1); left_##i &= left_##i - 1)
+
 /* Lanes that have not ended. */
 static u64 alive(struct warp *w) {
   u64 mask = 0;
@@ -60,25 +63,22 @@ static u64 source_of(struct words *x, u64 lane, u32 o, u64 warp) {
 
 static void together(struct words *x, u64 members, u32 o, u32 type, u64 warp) {
   u64 old[LANES], yes = 0, same = 0, lowest = __builtin_ctzll(members), result = 0;
-  for (u64 i = 0; i < LANES; i++)
-    if (members >> i & 1) {
-      old[i] = x[i].value;
-      yes |= (u64)(type < 2 ? (u32)old[i] != 0 : old[i] != 0) << i;
-      same |= (u64)(old[i] == old[lowest]) << i;
-    }
+  FOR_LANES(i, members) {
+    old[i] = x[i].value;
+    yes |= (u64)(type < 2 ? (u32)old[i] != 0 : old[i] != 0) << i;
+    same |= (u64)(old[i] == old[lowest]) << i;
+  }
   if (o == SYNC) return;
   if (o == AND || o == OR || o == BITXOR) {
     result = o == AND ? ~(u64)0 : 0;
-    for (u64 i = 0; i < LANES; i++)
-      if (members >> i & 1) result = o == AND ? result & old[i] : o == OR ? result | old[i] : result ^ old[i];
+    FOR_LANES(i, members) result = o == AND ? result & old[i] : o == OR ? result | old[i] : result ^ old[i];
   } else if (o >= ADD) {
     u32 how = o >= SCAN_EXCLUSIVE_ADD ? SCANNED_BEFORE : o >= SCAN_ADD ? SCANNED : FOR_ALL;
     u32 what = how == SCANNED_BEFORE ? o - SCAN_EXCLUSIVE_ADD : how == SCANNED ? o - SCAN_ADD : o - ADD;
     cc_combine(&x->value, sizeof *x / sizeof(u64), LANES, members, type, how, what);
     return;
   }
-  for (u64 i = 0; i < LANES; i++) {
-    if (!(members >> i & 1)) continue;
+  FOR_LANES(i, members) {
     u64 width = x[i].mask ? 0 : x[i].width, first = width ? i - i % width : 0;
     if (o == ACTIVE) x[i].value = members;
     else if (o == ALL) x[i].value = yes == members;
@@ -87,7 +87,7 @@ static void together(struct words *x, u64 members, u32 o, u32 type, u64 warp) {
     else if (o == MATCH_ALL) x[i].value = same == members ? members : 0;
     else if (o == MATCH_ANY) {
       u64 alike = 0;
-      for (u64 j = 0; j < LANES; j++) alike |= (u64)((members >> j & 1) && old[j] == old[i]) << j;
+      FOR_LANES(j, members) alike |= (u64)(old[j] == old[i]) << j;
       x[i].value = alike >> first;
     } else if (o >= AND) x[i].value = result;
     else {
@@ -98,8 +98,7 @@ static void together(struct words *x, u64 members, u32 o, u32 type, u64 warp) {
 }
 
 static void go_on(struct warp *w, u64 members, u64 segment) {
-  for (u64 i = 0; i < w->lanes; i++)
-    if (members >> i & 1) w->states[i] = 2 * segment;
+  FOR_LANES(i, members) w->states[i] = 2 * segment;
 }
 
 /* Do the operations that lanes of a warp wait for and that all who take part have come to. Those that all lanes
@@ -112,8 +111,7 @@ static int meet(struct warp *w, const struct cut *cuts, u64 segments, u64 warp) 
     for (u64 i = 0; i < w->lanes; i++) {
       if (!(here >> i & 1)) continue;
       u64 wanted = partners(&w->words[i], i) & living, members = 0;
-      for (u64 j = 0; j < w->lanes; j++)
-        members |= (u64)((here >> j & 1) && (wanted >> j & 1) && (partners(&w->words[j], j) & living) == wanted) << j;
+      FOR_LANES(j, here & wanted) members |= (u64)((partners(&w->words[j], j) & living) == wanted) << j;
       if (!members || members != wanted) continue;
       together(w->words, members, cuts[s].operation, cuts[s].type, warp);
       go_on(w, members, s);
@@ -144,17 +142,17 @@ static void end_piece(struct context *c, u64 item, u64 barrier) {
 static void run_warp(struct context *c, struct warp *w, turn *run, const struct cut *cuts, u64 segments, u64 warp) {
   do {
     for (;;) {
-      u64 next = ~(u64)0, lanes = 0, ran = 0;
+      u64 next = ~(u64)0, ran = 0;
       for (u64 i = 0; i < w->lanes; i++)
         if (!(w->states[i] & 1) && w->states[i] < next) next = w->states[i];
       if (next == ~(u64)0) break;
       for (u64 i = 0; i < w->lanes; i++)
-        if (w->states[i] == next) ran |= (u64)1 << i, lanes++;
+        ran |= (u64)(w->states[i] == next) << i;
       run(c, next / 2, w->first, w->first + w->lanes);
-      c->counts[next / 2] += lanes;
-      for (u64 i = 0; i < w->lanes; i++) {
+      c->counts[next / 2] += __builtin_popcountll(ran);
+      FOR_LANES(i, ran) {
         u64 s = w->states[i] / 2;
-        if ((ran >> i & 1) && (!s || cuts[s].kind == BARRIER)) end_piece(c, w->first + i, s > 0);
+        if (!s || cuts[s].kind == BARRIER) end_piece(c, w->first + i, s > 0);
       }
     }
   } while (meet(w, cuts, segments, warp));
