@@ -143,7 +143,7 @@ def test_loops_over_work_items_are_divided_where_ids_reach_a_bound(
             continue
         found = []
         for smallest in (32, 1 << 20):
-            monkeypatch.setattr(row_code, "_SMALLEST_SPLIT", smallest)
+            monkeypatch.setattr(row_code, "SMALLEST_SPLIT", smallest)
             kernel = Kernel.from_source(f"// {smallest}\n{source}", "k", standard="3.0")
             output = np.zeros(200, np.int32)
             args = (output, _TYPES[type_](n))

@@ -290,7 +290,7 @@ class _Writer:
             if uniform and self.depth < 4:
                 choices += [lambda: self.switch(uniform=True)] * 3
             if uniform and self.barriers:
-                choices += [self.meet]
+                choices += [self.meet, *[self.part] * 6]
         self.random.choice(choices)()
 
     def fold(self) -> None:
@@ -420,6 +420,18 @@ class _Writer:
         self.line("y = t[(lid + x) % items];", "y = m.read('t', (lid + x) % items)")
         self.line("barrier(CLK_LOCAL_MEM_FENCE);", "yield 1")
 
+    def part(self) -> None:
+        """Something that work-items between barriers do as their local ids tell."""
+        bound = self.random.choice(["0", "1", "5", "n % 7", "u % 40", "items % 9"])
+        c = f"lid {self.random.choice(['<', '<=', '>', '>=', '==', '!='])} {bound}"
+        self.line("barrier(CLK_LOCAL_MEM_FENCE);", "yield 1")
+        self.line(f"if ({c}) {{", f"if m.branch({self.fresh()}, {c}):")
+        self.block(lambda: self.statements(1, uniform=False))
+        self.line("} else {", "else:")
+        self.block(lambda: self.statements(1, uniform=False))
+        self.line("}", "pass")
+        self.line("barrier(CLK_LOCAL_MEM_FENCE);", "yield 1")
+
     def choose(self, loop: str) -> None:
         c, py = self.condition()
         self.line(f"if ({c}) {{", f"if {py}:")
@@ -527,7 +539,8 @@ def make(seed: int, *, wild: bool = False) -> RandomKernel:
             *([_WILD_HELPERS] if wild else []),
             f"kernel void k(global const uint *a, global uint *b, uint n{more}) {{",
             f"  local uint t[{items}];" if writer.barriers else "",
-            "  uint lid = get_local_id(0) + get_local_id(1) * get_local_size(0);",
+            "  uint lid = get_local_id(0)"
+            + (";" if wild and local_size[1] == 1 else " + get_local_id(1) * get_local_size(0);"),
             "  uint items = get_local_size(0) * get_local_size(1);",
             f"  uint group = get_group_id(0), gid = group * {items} + lid;",
             "  uint u = group + n;",

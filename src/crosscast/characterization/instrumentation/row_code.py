@@ -394,8 +394,8 @@ class RowCode:
         return [*rows, *_Recorder(name, formal, slice_, sites, flags).functions()]
 
 
-_SMALLEST_SPLIT = 32
-_MOST_SPLIT = 200
+SMALLEST_SPLIT = 32
+MOST_SPLIT = 200
 """What it pays off to divide: loops over so many work-items, of segments of so many instructions."""
 
 
@@ -408,7 +408,7 @@ def split_function(segment: Segment, shared: Shared) -> str:
     along, _, layers = (
         shared.switches.local_size
     )  # what is the same in a layer may differ from one to the next
-    if along < _SMALLEST_SPLIT or layers > 1 or size > _MOST_SPLIT:
+    if along < SMALLEST_SPLIT or layers > 1 or size > MOST_SPLIT:
         return ""
     if segment.once or segment.slots or shared.by_turns:
         return ""
