@@ -128,22 +128,15 @@ class Run:
             code = workers.run("kernel", given, lambda worker: self._wait(worker, status))
             known = _read_status(status, _STATUS_WORDS)
             if code:
-                errors = Path(f"/proc/self/fd/{stderr_fd}").read_text(errors="replace").strip()
-                raise self._failure(code, errors, known)
-            run_ns, reduce_ns, overflow, cpu_ns, reduce_cpu_ns = (
-                known[CONSTANTS[f"S_{name}"]]
-                for name in ("RUN_NS", "REDUCE_NS", "OVERFLOW", "CPU_NS", "REDUCE_CPU_NS")
-            )
+                raise self._failure(code, _content(stderr_fd).decode(errors="replace").strip(), known)
             return RunResult(
                 words=np.fromfile(f"/proc/self/fd/{result_fd}", np.uint64),
-                run_s=run_ns / 1e9,
-                cpu_s=cpu_ns / 1e9,
-                reduce_s=reduce_ns / 1e9,
-                reduce_cpu_s=reduce_cpu_ns / 1e9,
-                printed=printed(
-                    Path(f"/proc/self/fd/{print_fd}").read_bytes(), self.made.lowering.print_calls
-                ),
-                overflow=bool(overflow),
+                run_s=known[CONSTANTS["S_RUN_NS"]] / 1e9,
+                cpu_s=known[CONSTANTS["S_CPU_NS"]] / 1e9,
+                reduce_s=known[CONSTANTS["S_REDUCE_NS"]] / 1e9,
+                reduce_cpu_s=known[CONSTANTS["S_REDUCE_CPU_NS"]] / 1e9,
+                printed=printed(_content(print_fd), self.made.lowering.print_calls),
+                overflow=bool(known[CONSTANTS["S_OVERFLOW"]]),
             )
 
     def _job(self) -> bytes:
@@ -209,7 +202,7 @@ class Run:
         for placed in memory.placed:
             start, nbytes, position = placed.address, placed.shared.nbytes, placed.position
             if placed.place == "image":
-                found.append(Region(start, nbytes, placed.shared.data.itemsize, CONSTANTS["IMAGE"]))
+                found.append(Region(start, nbytes, 1, CONSTANTS["IMAGE"]))
                 continue
             region = Region(
                 start,
@@ -367,6 +360,10 @@ def _signed(word: int) -> int:
 def _outside(distance: int, nbytes: int) -> int:
     """How far outside a buffer an offset is; 0 inside."""
     return -distance if distance < 0 else max(0, distance - nbytes + 1)
+
+
+def _content(fd: int) -> bytes:
+    return Path(f"/proc/self/fd/{fd}").read_bytes()
 
 
 def _read_status(status: mmap.mmap, count: int) -> list[int]:

@@ -159,21 +159,9 @@ struct job {
 
 /* Words of the status page that the parent reads. */
 enum {
-  S_STATE,
-  S_FAULT,
-  S_SIGNAL,
-  S_ADDRESS,
-  S_GROUP,
-  S_SITE = 7,
-  S_ITEM,
-  S_A,
-  S_B,
-  S_RUN_NS,
-  S_REDUCE_NS,
-  S_OVERFLOW,
-  S_CPU_NS,
-  S_REDUCE_CPU_NS,
-  S_DONE = 16
+  S_FAULT, S_SIGNAL, S_ADDRESS, S_GROUP, S_SITE = 6, S_ITEM, S_A, S_B,
+  S_RUN_NS, S_REDUCE_NS, S_OVERFLOW, S_CPU_NS, S_REDUCE_CPU_NS,
+  S_DONE = 16 /* of each thread, on a cache line of its own: the work-groups that it has run */
 };
 
 /* One library holds the runtime and the kernel, so that calls need no detour through its tables. */

@@ -220,14 +220,12 @@ __attribute__((visibility("default"))) int cc_run(const int *files, void *librar
   for (u64 t = 0; t < j->threads; t++) place_counters(&c[t], j);
   limit_memory(j);
   for (u64 t = 0; t < j->threads; t++) prepare(&c[t], j, t);
-  s[S_STATE] = 1;
   if (!run_threads(c, j->threads)) return 5;
   for (u64 t = 0; t < j->threads; t++)
     if (c[t].run_ns > s[S_RUN_NS]) s[S_RUN_NS] = c[t].run_ns;
   cc_self = c;
   cc_write_results(c, j);
   s[S_REDUCE_NS] = now() - ended_ns, s[S_REDUCE_CPU_NS] = read_clock(CLOCK_PROCESS_CPUTIME_ID) - ended_cpu_ns;
-  s[S_STATE] = 2;
   return 0;
 }
 
