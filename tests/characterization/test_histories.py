@@ -10,7 +10,7 @@ import pytest
 
 from crosscast.characterization import run
 from crosscast.characterization.instrumentation import branch_code as histories
-from crosscast.characterization.instrumentation import graph, instrument, regions
+from crosscast.characterization.instrumentation import graph, instrument
 from crosscast.kernel import Kernel, Launch
 from crosscast.profile import Profile
 from support import random_kernels
@@ -67,7 +67,7 @@ def _record_each(patch: pytest.MonkeyPatch) -> None:
 
 
 def _nothing_uniform(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(regions, "find_uniform", lambda blocks, *_: graph.Uniformity(set(), set(blocks)))
+    patch.setattr(graph, "find_uniform", lambda blocks, *_: graph.Uniformity(set(), set(blocks)))
 
 
 @pytest.mark.parametrize(

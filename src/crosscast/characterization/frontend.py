@@ -101,8 +101,7 @@ def _use_kernel_bodies(module: ir.Module) -> None:
         body = module.functions.get(f"__clang_ocl_kern_imp_{name}")
         if body is None:
             continue
-        called = [i for i in module.functions[name].instructions() if i.opcode == "call"]
-        if any(f"@{body.name}(" in i.text for i in called):
+        if any(i.callee == body.name for i in module.functions[name].instructions()):
             stub = module.functions[name]
             stub.blocks, stub.parameters = body.blocks, body.parameters
 
@@ -155,7 +154,7 @@ def parameters(program: Program, kernel: str) -> tuple[Parameter, ...]:
     for index, (name, parameter) in enumerate(zip(names, function.parameters, strict=True)):
         type_name = types[index] if index < len(types) else parameter.type
         kind, size = _kind(parameter, type_name, sizes)
-        found.append(Parameter(name, type_name, kind, size, bool(ir.byval_type(parameter))))
+        found.append(Parameter(name, type_name, kind, size, bool(parameter.structure)))
     return tuple(found)
 
 
@@ -181,7 +180,7 @@ def _kind(
         return "image", 8
     if type_name.startswith("sampler") or "spirv.Sampler" in parameter.type:
         return "sampler", 8
-    if size := ir.byval_type(parameter):
+    if size := parameter.structure:
         return "value", sizes[size][0]
     space = re.fullmatch(r"ptr addrspace\((\d)\)", parameter.type)
     kinds: dict[str, ParameterKind] = {"1": "global", "2": "constant", "3": "local"}

@@ -1,4 +1,4 @@
-"""LLVM IR of a program as data that can be rewritten: functions, blocks, instructions as text.
+"""LLVM IR of a program as data that can be rewritten: functions, blocks, instructions and their operands.
 
 LLVM parses and checks the IR and prints it in one canonical form (in a child process, see `engine/llvm.py`),
 but llvmlite cannot insert instructions; so the canonical text is read here, in step with a walk by LLVM,
@@ -9,34 +9,49 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
-LOCAL = re.compile(r'%(?:"[^"]*"|[-a-zA-Z$._0-9]+)')
-_LABEL = re.compile(r'^("[^"]*"|[-a-zA-Z$._0-9]+):')
-_TARGET = re.compile(r"label (" + LOCAL.pattern + r")")
-_INCOMING = re.compile(r"\[ (.*?), (" + LOCAL.pattern + r") \]")
-_OPENING, _CLOSING = "([{<", ")]}>"
+_NAME = r'(?:"[^"]*"|[-\w$.]+)'
+_BRACKETS = "(?!)"
+for _ in range(8):  # as deep as constants are nested at most
+    _BRACKETS = rf'[\[({{<](?:[^\[\](){{}}<>"]++|"[^"]*"|{_BRACKETS})*+[\])}}>]'
+_PARENTHESES, _AGGREGATE = rf"(?=\(){_BRACKETS}", rf"(?=[\[{{<]){_BRACKETS}"
+_TYPE = (
+    r"(?:ptr(?: addrspace\(\d+\))?|i\d+|half|bfloat|float|double|label|metadata|token|target\([^)]*\)"
+    rf"|%{_NAME}|{_AGGREGATE})"
+)
+_EXPRESSION = (
+    r"(?:(?:getelementptr|bitcast|inttoptr|ptrtoint|ptrtoaddr|addrspacecast|trunc|splat|add|sub|xor|blockaddress"
+    r"|extractelement|insertelement|shufflevector)(?: inbounds| nuw| nusw| nsw| inrange\([^)]*\))*)"
+)
+_VALUE = (
+    rf'(?:[%@]{_NAME}|-?\d[^\s,)\]]*|true|false|null|undef|poison|zeroinitializer|none|c?"[^"]*"'
+    rf"|{_EXPRESSION} ?{_PARENTHESES}|{_AGGREGATE}|![^\s,)]+)"
+)
+_ATTRIBUTES = rf"(?:align \d+ |[a-z_]+(?:{_PARENTHESES})? )*?"
+# Type, attributes and value of each operand. A type may stand alone, before a comma; and a value without a
+# type, as the second one of an addition, has that of the one before.
+_OPERANDS = re.compile(rf'((?<![-\w.%@$"]){_TYPE}|(?<=, ))((?<=, )|(?=,)| {_ATTRIBUTES})((?=,)|{_VALUE})')
+_CONSTANT = re.compile(rf"({_EXPRESSION}) ?\((.*)\)$")
+_CALLEE = re.compile(rf"@({_NAME})\(")
+_WIDTH = re.compile(r"<(?:vscale x )?(\d+) x ")
 
 
-@dataclass(frozen=True)
-class Operand:
+class Operand(NamedTuple):
     """A value that an instruction takes, or an argument of a call."""
 
-    type: str  # LLVM type, without attributes
+    type: str  # LLVM type
     value: str  # Local or global name, constant or constant expression; empty for a type alone
+    attributes: str = ""  # What stands between them
 
-    @classmethod
-    def parse(cls, text: str) -> Operand:
-        """Read ``<type> <attributes> <value> <ordering>``, of which only the type must be there."""
-        words = split_top_level(text, " ")
-        while len(words) > 1 and (words[-1] in _ORDERINGS or words[-1].startswith("syncscope(")):
-            words.pop()
-        while len(words) > 1 and words[0] in _QUALIFIERS:
-            del words[0]
-        spaced = len(words) > 1 and words[0] == "ptr" and words[1].startswith("addrspace(")
-        type_ = " ".join(words[: 1 + spaced])
-        return cls(type_, split_typed(" ".join(words))[1] if len(words) > 1 + spaced else "")
+    @property
+    def constant_expression(self) -> Instruction | None:
+        """The instruction that computes it, if it is an expression of constants."""
+        match = _CONSTANT.match(self.value)
+        if match is None:
+            return None
+        return Instruction(f"{match[1]} {match[2]}", match[1].split(" ")[0], self.type, counted=False)
 
 
 @dataclass
@@ -47,7 +62,6 @@ class Instruction:
     opcode: str  # LLVM's name of the operation
     type: str = "void"  # LLVM type of the result (`void` if none)
     result: str | None = None  # Name of the result with its `%`, or `None`
-    width: int = 1  # Elements of the result: 1 for scalars, pointers and void
     line: int = 0  # Source line, 0 if unknown
     counted: bool = True  # Whether the program's author wrote it: rewriting adds uncounted ones
     branch: int | None = None  # Number of the static conditional branch, for one
@@ -55,6 +69,7 @@ class Instruction:
     incoming: list[tuple[str, str]] = field(default_factory=list)
     # What it accesses outside private memory, filled in by the instrumentation
     accesses: list[Any] = field(default_factory=list)
+    _parsed: tuple[str, list[str]] = field(default=("", [""]), repr=False)
 
     @property
     def where(self) -> str:
@@ -62,42 +77,99 @@ class Instruction:
         return f"line {self.line}: " if self.line else ""
 
     @property
+    def width(self) -> int:
+        """Elements of the result: 1 for scalars, pointers and void."""
+        match = _WIDTH.match(self.type)
+        return int(match[1]) if match else 1
+
+    def _parts(self) -> list[str]:
+        """Its text, cut before and behind the type and the value of each operand."""
+        if self._parsed[0] is not self.text:
+            call = _CALLEE.search(self.text) if self.opcode in ("call", "cut") else None
+            start = call.end() if call else 0
+            parts = _OPERANDS.split(self.text[start:])
+            parts[0] = self.text[:start] + parts[0]
+            self._parsed = self.text, parts
+        return self._parsed[1]
+
+    @property
+    def operands(self) -> list[Operand]:
+        """What it is given, in order, the arguments of a call; a load, an alloca and a
+        ``getelementptr`` begin with a type alone.
+        """
+        parts, type_, found = self._parts(), "", []
+        for given, attributes, value in zip(parts[1::4], parts[2::4], parts[3::4], strict=True):
+            type_ = given or type_
+            found.append(Operand(type_, value, attributes.strip()))
+        return found
+
+    @property
+    def callee(self) -> str:
+        """Name of the function that it calls; empty if it calls none, or one that has no name."""
+        match = _CALLEE.search(self.text) if self.opcode in ("call", "cut") else None
+        return "" if match is None or " asm " in self.text[: match.start()] else match[1].strip('"')
+
+    @property
+    def targets(self) -> list[str]:
+        """Labels a terminator can go to, in order, as often as it names them."""
+        parts = self._parts()
+        return [value for type_, value in zip(parts[1::4], parts[3::4], strict=True) if type_ == "label"]
+
+    @property
     def successors(self) -> list[str]:
         """Labels a terminator can go to, without repetition, in order."""
-        return list(dict.fromkeys(_TARGET.findall(self.text)))
+        return list(dict.fromkeys(self.targets))
 
     def uses(self) -> set[str]:
-        """Local values it reads, those of a phi aside."""
-        return set(LOCAL.findall(_TARGET.sub("", self.text)))
+        """Local values it reads."""
+        parts = self._parts()
+        found = {
+            value
+            for type_, value in zip(parts[1::4], parts[3::4], strict=True)
+            if value.startswith("%") and type_ != "label"
+        }
+        found.update(value for value, _ in self.incoming if value.startswith("%"))
+        return found
 
-    def operands(self) -> list[Operand]:
-        """What a load, store, atomic, ``getelementptr``, ``select``, cast or ``freeze`` is given, in order.
-
-        A load and a ``getelementptr`` begin with a type alone.
-        """
-        text = self.text.split(" ", 1)[1]
-        if self.opcode in ("addrspacecast", "bitcast"):
-            text = text.rsplit(" to ", 1)[0]
-        elif self.opcode == "atomicrmw":
-            text = text.removeprefix("volatile ").split(" ", 1)[1]  # the operation
-        elif self.opcode == "cmpxchg":
-            text = text.removeprefix("weak ")
-        elif self.opcode == "getelementptr":
-            text = _FLAGS.sub("", text)
-        parts = split_top_level(text)
-        return [Operand.parse(part) for part in parts if not part.startswith(("align ", "!"))]
-
-    def edges_to(self, label: str) -> int:
-        """How many times a terminator names a label: a switch may go there in several cases."""
-        return _TARGET.findall(self.text).count(label)
+    def rename(self, new: Callable[[str], str], types: Mapping[str, str] | None = None) -> None:
+        """Replace each value and label that it names by what `new` gives; and first types, by value."""
+        parts = self._parts().copy()
+        if types:
+            named = zip(parts[1::4], parts[3::4], strict=True)
+            parts[1::4] = [types.get(value, type_) if type_ else "" for type_, value in named]
+        parts[3::4] = map(new, parts[3::4])
+        text = "".join(parts)
+        self.text, self._parsed = text, (text, parts)
+        if self.incoming:
+            self.incoming = [(new(value), new(label)) for value, label in self.incoming]
 
     def retarget(self, old: str, new: str) -> None:
-        """Let a terminator go to `new` wherever it went to `old`."""
-        self.text = _TARGET.sub(lambda m: f"label {new}" if m[1] == old else m[0], self.text)
+        """Let a terminator go to `new` wherever it went to `old`, or a phi take a value from there."""
+        self.rename(lambda name: new if name == old else name)
+
+    def copy(self) -> Instruction:
+        """Return a copy, to be changed apart."""
+        made = object.__new__(Instruction)
+        made.__dict__.update(self.__dict__)
+        return made
+
+    def ghost(self) -> Instruction:
+        """What is left of it where it counts, but something else is executed."""
+        return Instruction("", self.opcode, self.type, line=self.line)
 
     def render(self) -> str:
         """Text of the whole instruction, which is no phi."""
         return f"  {self.result} = {self.text}" if self.result else f"  {self.text}"
+
+
+def added(text: str) -> Instruction:
+    """Return an instruction that instrumentation adds; its text may begin with the name of a result."""
+    return Instruction(text, "cc", counted=False)
+
+
+def jump(label: str) -> Instruction:
+    """Return a jump that instrumentation adds."""
+    return Instruction(f"br label {label}", "br", counted=False)
 
 
 @dataclass
@@ -125,18 +197,25 @@ def render_phi(phi: Instruction, label: str, blocks: Mapping[str, Block]) -> str
     edges = [
         f"[ {value}, {source} ]"
         for value, source in phi.incoming
-        for _ in range(blocks[source].terminator.edges_to(label))
+        for _ in range(blocks[source].terminator.targets.count(label))
     ]
     return f"  {phi.result} = {phi.text} {', '.join(edges)}"
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a function: its type, its attributes, its name with ``%``."""
+    """A parameter of a function."""
 
     type: str
-    attributes: str
-    name: str
+    name: str  # With its `%`
+    attributes: str = ""
+    offset: int | None = None  # Where it stands in local memory, if it is a variable there
+
+    @property
+    def structure(self) -> str:
+        """Type of the structure that is passed by value; empty for other parameters."""
+        match = re.search(r"\bbyval\((.*?)\)(?: |$)", self.attributes)
+        return match[1] if match else ""
 
 
 @dataclass
@@ -144,7 +223,6 @@ class Function:
     """A defined function."""
 
     name: str
-    result_type: str
     parameters: list[Parameter]
     blocks: dict[str, Block]
     is_kernel: bool
@@ -190,70 +268,6 @@ class Module:
         return [f.name for f in self.functions.values() if f.is_kernel]
 
 
-def added(text: str) -> Instruction:
-    """Return an instruction that instrumentation adds; its text may begin with the name of a result."""
-    return Instruction(text, "cc", counted=False)
-
-
-def substitute(text: str, mapping: Callable[[str], str]) -> str:
-    """Replace each local name in `text` by what `mapping` gives for it."""
-    return LOCAL.sub(lambda match: mapping(match[0]), text)
-
-
-def split_top_level(text: str, separator: str = ",") -> list[str]:
-    """Split at the separators that are outside all brackets and strings."""
-    parts, depth, start, quoted = [], 0, 0, False
-    for position, char in enumerate(text):
-        if char == '"':
-            quoted = not quoted
-        elif quoted:
-            continue
-        elif char in _OPENING:
-            depth += 1
-        elif char in _CLOSING:
-            depth -= 1
-        elif char == separator and depth == 0:
-            parts.append(text[start:position].strip())
-            start = position + 1
-    parts.append(text[start:].strip())
-    return [part for part in parts if part]
-
-
-def split_typed(text: str) -> tuple[str, str]:
-    """Split ``<type and attributes> <value>``, such as an operand or an argument of a call.
-
-    A constant expression or ``splat`` is one value: its keyword and all that follows.
-    """
-    words = split_top_level(text, " ")
-    last = len(words) - 1
-    if words[last].startswith("("):
-        while last > 1 and words[last] not in _CONSTANT_WORDS:
-            last -= 1
-    return " ".join(words[:last]), " ".join(words[last:])
-
-
-_ORDERINGS = frozenset("unordered monotonic acquire release acq_rel seq_cst".split())
-_QUALIFIERS = frozenset("atomic volatile".split())
-_FLAGS = re.compile(r"^(?:(?:inbounds|nuw|nusw|inrange\([^)]*\)) )+")
-_CONSTANT_WORDS = frozenset(
-    "getelementptr bitcast inttoptr ptrtoint addrspacecast trunc splat add sub xor "
-    "blockaddress extractelement insertelement shufflevector ptrtoaddr".split()
-)
-
-_ATTACHMENT = re.compile(r",? ![\w.]+ !\d+|,? ![\w.]+ !\{\}")
-_DBG = re.compile(r"!dbg !(\d+)")
-_FUNCTION_NAME = re.compile(r'@("[^"]*"|[-a-zA-Z$._0-9]+)\(')
-_LOCATION = re.compile(r"^!(\d+) = (?:distinct )?!DI(?:Location|Subprogram)\((.*)\)$", re.MULTILINE)
-_NODE = re.compile(r"^!(\d+) = (?:distinct )?!\{(.*)\}$", re.MULTILINE)
-_NUMBERED = re.compile(r"%(\d+)\b")
-_MARKERS = re.compile(r"@llvm\.(dbg\.|lifetime\.)")
-
-
-def _named(text: str) -> str:
-    """Give numbered values names, so that adding and dropping instructions never renumbers."""
-    return _NUMBERED.sub(r"%..\1", text)
-
-
 @dataclass(frozen=True)
 class Parsed:
     """What LLVM says of a module that it parsed and verified."""
@@ -283,97 +297,93 @@ def symbol(name: str) -> str:
     return content.decode(errors="replace")
 
 
+_LABEL = re.compile(rf"({_NAME}):")
+_INCOMING = re.compile(rf"\[ (.*?), (%{_NAME}) \]")
+_ATTACHMENT = re.compile(r",? ![\w.]+ !\d+|,? ![\w.]+ !\{\}")
+_GROUP = re.compile(r" #\d+(?=$| \[)")
+_DBG = re.compile(r"!dbg !(\d+)")
+_LOCATION = re.compile(r"^!(\d+) = (?:distinct )?!DI(?:Location|Subprogram)\(.*?\bline: (\d+)", re.MULTILINE)
+_NODE = re.compile(r"^!(\d+) = (?:distinct )?!\{(.*)\}$", re.MULTILINE)
+_ENTRY = re.compile(r'(?:[^,"]|"[^"]*")+')
+_NUMBERED = re.compile(r"%(\d+)\b")
+_MARKERS = re.compile(r"@llvm\.(dbg\.|lifetime\.)")
+
+
+def _named(text: str) -> str:
+    """Give numbered values names, so that adding and dropping instructions never renumbers."""
+    return _NUMBERED.sub(r"%..\1", text)
+
+
 class _Reader:
     def __init__(self, parsed: Parsed) -> None:
-        self.parsed, self.text = parsed, parsed.text
+        self.parsed = parsed
         self.branches: list[tuple[str, int]] = []
-        self.lines = {
-            number: int(line[1])
-            for number, body in _LOCATION.findall(self.text)
-            if (line := re.search(r"\bline: (\d+)", body))
-        }
-        self.nodes = dict(_NODE.findall(self.text))
+        self.lines = {number: int(line) for number, line in _LOCATION.findall(parsed.text)}
+        self.nodes = dict(_NODE.findall(parsed.text))
 
     def read(self) -> Module:
         functions: dict[str, Function] = {}
         declared: dict[str, str] = {}
+        definitions: dict[str, str] = {}
         types: list[str] = []
-        rows = self.text.splitlines()
-        position = 0
-        while position < len(rows):
-            row = rows[position]
+        rows = iter(self.parsed.text.splitlines())
+        for row in rows:
             if row.startswith("define "):
-                end = rows.index("}", position)
-                function = self._function(row, rows[position + 1 : end])
+                function = self._function(row, _statements(rows))
                 functions[function.name] = function
-                position = end
-            elif row.startswith("declare ") and (match := _FUNCTION_NAME.search(row)):
+            elif row.startswith("declare ") and (match := _CALLEE.search(row)):
                 declared[match[1].strip('"')] = re.sub(r" #\d+$|!dbg !\d+ ", "", row)
             elif row.startswith("%") and " = type " in row:
                 types.append(row)
-            position += 1
-        return Module(functions, declared, self._globals(rows), types, self.parsed.sizes, self.branches)
+            elif row.startswith("@"):
+                name = row.split(" = ", 1)[0]
+                definitions[symbol(name)] = _ATTACHMENT.sub("", row)
+        variables = [_variable(definitions[name], size) for name, size in self.parsed.variables.items()]
+        named = {variable.name: variable for variable in variables}
+        return Module(functions, declared, named, types, self.parsed.sizes, self.branches)
 
-    def _globals(self, rows: list[str]) -> dict[str, GlobalVariable]:
-        definitions = {r.split(" = ", 1)[0]: r for r in rows if r.startswith("@")}
-        names = {symbol(name): name for name in definitions}
-        found = {}
-        for bare, size in self.parsed.variables.items():
-            name = names[bare]
-            text = _ATTACHMENT.sub("", definitions[name])
-            space = re.search(r"addrspace\((\d+)\)", text.split(" global ")[0].split(" constant ")[0])
-            found[name] = GlobalVariable(name, int(space[1]) if space else 0, text, size)
-        return found
-
-    def _function(self, header: str, rows: list[str]) -> Function:
-        match = _FUNCTION_NAME.search(header)
+    def _function(self, header: str, statements: Iterator[str]) -> Function:
+        match = _CALLEE.search(header)
         assert match is not None
         name = match[1].strip('"')
         types, blocks = self.parsed.functions[symbol(name)]
-        arguments, rest = bracketed(header, match.end() - 1)
-        unnamed = 0
-        parameters = []
-        for text, type_ in zip(split_top_level(arguments), types, strict=True):
-            words = split_top_level(text, " ")
-            is_named = words[-1].startswith("%") and text != type_
-            local = _named(words.pop()) if is_named else f"%..{unnamed}"
-            unnamed += local == f"%..{unnamed}"
-            parameters.append(Parameter(type_, " ".join(words)[len(type_) :].strip(), local))
+        _, *cut = _OPERANDS.split(header[match.end() :])
+        parameters = [
+            Parameter(type_, _named(local), attributes.strip())
+            for type_, attributes, local in zip(types, cut[1::4], cut[2::4], strict=False)
+        ]
+        unnamed = sum(parameter.name.startswith("%..") for parameter in parameters)
         metadata = {
-            key: [v.strip() for v in split_top_level(self.nodes.get(node, ""))]
-            for key, node in re.findall(r"!(\w+) !(\d+)", rest)
+            key: [entry.strip() for entry in _ENTRY.findall(self.nodes.get(node, ""))]
+            for key, node in re.findall(r"!(\w+) !(\d+)", header)
         }
-        dbg = _DBG.search(rest)
-        before = header[: match.start()].split()
+        dbg = _DBG.search(header)
         return Function(
             name,
-            _result_type(header[: match.start()]),
             parameters,
-            self._blocks(name, rows, blocks, f"..{unnamed}"),
-            "spir_kernel" in before,
+            self._blocks(name, statements, blocks, f"..{unnamed}"),
+            "spir_kernel" in header[: match.start()].split(),
             self.lines.get(dbg[1], 0) if dbg else 0,
             metadata,
         )
 
     def _blocks(
-        self, function: str, rows: list[str], parsed: list[list[tuple[str, str]]], entry: str
+        self, function: str, statements: Iterator[str], parsed: list[list[tuple[str, str]]], entry: str
     ) -> dict[str, Block]:
-        pending = _statements(rows)
         blocks: dict[str, Block] = {}
-        for index, parsed_block in enumerate(parsed):
-            statement = next(pending)
+        for parsed_block in parsed:
+            statement = next(statements)
+            name = entry
             if label := _LABEL.match(statement):
                 name = label[1] if not label[1].isdigit() else f"..{label[1]}"
-                statement = next(pending)
-            else:
-                assert index == 0
-                name = entry
-            block = Block(f"%{name}", [])
+                statement = next(statements)
+            block = blocks[f"%{name}"] = Block(f"%{name}", [])
             for position, (opcode, type_) in enumerate(parsed_block):
                 if position:
-                    statement = next(pending)
+                    statement = next(statements)
                 block.instructions.append(self._instruction(function, statement, opcode, type_))
-            blocks[block.label] = block
+        end = next(statements, None)
+        assert end is None, end
         return blocks
 
     def _instruction(self, function: str, statement: str, opcode: str, type_: str) -> Instruction:
@@ -383,92 +393,39 @@ class _Reader:
         result = None
         if text.startswith("%"):
             result, text = text.split(" = ", 1)
-        width = re.match(r"<(?:vscale x )?(\d+) x ", type_)
-        made = Instruction(text, opcode, type_, result, int(width[1]) if width else 1, line)
-        if made.opcode == "call":
-            made.text = re.sub(r" #\d+(?=$| \[)", "", made.text)
-            made.counted = not _MARKERS.search(made.text)
-        elif made.opcode == "phi":
-            made.incoming = list(dict.fromkeys(_INCOMING.findall(made.text)))
+        made = Instruction(text, opcode, type_, result, line)
+        if opcode == "call":
+            made.text = _GROUP.sub("", text)
+            made.counted = not _MARKERS.search(text)
+        elif opcode == "phi":
+            made.incoming = list(dict.fromkeys(_INCOMING.findall(text)))
             made.text = f"phi {type_}"
-        elif made.opcode == "br" and made.text.startswith("br i1 "):
+        elif opcode == "br" and text.startswith("br i1 "):
             made.branch = len(self.branches)
             self.branches.append((function, line))
         return made
 
 
-def bracketed(text: str, opening: int) -> tuple[str, str]:
-    """Text inside the bracket that opens at `opening`, and what follows it."""
-    depth = 0
-    for position in range(opening, len(text)):
-        depth += (text[position] == "(") - (text[position] == ")")
-        if depth == 0:
-            return text[opening + 1 : position], text[position + 1 :]
-    raise AssertionError(text)
+def _variable(text: str, nbytes: int) -> GlobalVariable:
+    space = re.search(r"addrspace\((\d+)\)", re.split(r" (?:global|constant) ", text)[0])
+    return GlobalVariable(text.split(" = ", 1)[0], int(space[1]) if space else 0, text, nbytes)
 
 
-_LINKAGE = frozenset(
-    "define dso_local internal private weak weak_odr linkonce linkonce_odr external hidden protected "
-    "spir_kernel spir_func local_unnamed_addr unnamed_addr noundef zeroext signext noalias nonnull "
-    "available_externally fastcc inreg".split()
-)
-
-
-def _result_type(before_name: str) -> str:
-    words = [w for w in split_top_level(before_name.strip(), " ") if w not in _LINKAGE]
-    words = [w for w in words if not re.match(r"(range|align|dereferenceable|nofpclass)\b|\d+$", w)]
-    return " ".join(words)
-
-
-def _statements(rows: list[str]) -> Iterator[str]:
-    """Labels and instructions of a function's body, one a string."""
-    position = 0
-    while position < len(rows):
-        row = rows[position]
-        position += 1
+def _statements(rows: Iterator[str]) -> Iterator[str]:
+    """Labels and instructions of a function's body, one a string; `rows` stands behind its end then."""
+    for row in rows:
         bare = row.strip()
+        if row == "}":
+            return
         if not bare or bare.startswith((";", "#dbg_")):
             continue
-        if bare.startswith("switch ") and bare.endswith("["):
-            while not rows[position].strip().startswith("]"):
-                bare += " " + rows[position].strip()
-                position += 1
-            bare += " " + rows[position].strip()
-            position += 1
-        if not row.startswith(" "):
-            bare = bare.split(" ;")[0].strip()
-        yield bare
+        if bare.startswith("switch "):
+            while not (more := next(rows).strip()).startswith("]"):
+                bare += f" {more}"
+            bare += f" {more}"
+        yield bare if row.startswith(" ") else bare.split(" ;")[0].strip()
 
 
 def read_module(parsed: Parsed) -> Module:
     """Read a module that LLVM parsed and verified."""
     return _Reader(parsed).read()
-
-
-def copy_instruction(instruction: Instruction) -> Instruction:
-    """Return a copy that shares nothing mutable."""
-    return replace(instruction, incoming=list(instruction.incoming))
-
-
-def enclosing(text: str, position: int) -> int:
-    """Position of the parenthesis that encloses `position`, or -1."""
-    depth = 0
-    for at in range(position - 1, -1, -1):
-        if text[at] == ")":
-            depth += 1
-        elif text[at] == "(":
-            if depth == 0:
-                return at
-            depth -= 1
-    return -1
-
-
-def branch_targets(instruction: Instruction) -> list[str]:
-    """Labels of a conditional branch: where it goes if true, and if false."""
-    return _TARGET.findall(instruction.text)
-
-
-def byval_type(parameter: Parameter) -> str:
-    """Type that a by-value structure parameter points to; empty for other parameters."""
-    match = re.search(r"\bbyval\((.*?)\)(?: |$)", parameter.attributes)
-    return match[1] if match else ""

@@ -36,8 +36,9 @@ from crosscast.characterization.engine.codegen import build_library
 from crosscast.characterization.engine.counts import Counts, read_results
 from crosscast.characterization.frontend import Frontend
 from crosscast.characterization.instrumentation import inline
+from crosscast.characterization.instrumentation.context import Switches
 from crosscast.characterization.instrumentation.instrument import instrument
-from crosscast.characterization.instrumentation.instrumented import Instrumented, Switches
+from crosscast.characterization.instrumentation.instrumented import Instrumented
 from crosscast.characterization.metrics import compute_metrics, published_metrics
 from crosscast.errors import KernelFault, LaunchError
 from crosscast.kernel import Argument, Kernel, Launch, Parameter, Program
@@ -66,7 +67,7 @@ def _build(kernel: Kernel, switches: Switches) -> _Built:
     if kernel.program.is_cuda:
         module = adapt_kernel(module, flat, switches.shared)
     made = instrument(module, flat, switches)
-    library = build_library(module, flat, made, switches)
+    library = build_library(module, made)
     return _Built(made, library, time.perf_counter() - start)
 
 

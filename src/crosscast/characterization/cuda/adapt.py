@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from crosscast.characterization import ir
-from crosscast.characterization.instrumentation.inline import called_builtin, parse_call
+from crosscast.characterization.instrumentation.inline import called_builtin
 from crosscast.errors import LaunchError
 
 _NODE = re.compile(r"^!(\d+) = (?:distinct )?(!\{.*\}|!DI\w+\(.*\))$", re.MULTILINE)
@@ -150,7 +150,6 @@ _VARIABLE = re.compile(
 _OFFSET = re.compile(
     r"ptr addrspace\(4\) (getelementptr [^()]*\([^()]*(ptr addrspace\([123]\)) @[^()]*\))(?![\w.])"
 )
-_USE = re.compile(rf"ptr addrspace\(4\) ((?:\w+(?:\(\d+\))? )*)({ir.LOCAL.pattern})")
 
 
 def adapt_kernel(module: ir.Module, kernel: ir.Function, shared: int | None) -> ir.Module:
@@ -186,21 +185,12 @@ def _sort_pointers(function: ir.Function, variables: dict[str, ir.GlobalVariable
     spaces = _spread(function, aliases, constants)
     known = {name: space for name, space in spaces.items() if space not in (_TOP, _GENERIC)}
     names = {name: _origin(name, aliases) for name in aliases if name in known}
-
-    def rewrite(text: str) -> str:
-        def typed(match: re.Match[str]) -> str:
-            name = match[2]
-            return f"{known[name]} {match[1]}{name}" if name in known else match[0]
-
-        return ir.substitute(_USE.sub(typed, text), lambda n: names.get(n, n))
-
     for block in function.blocks.values():
         kept = []
         for instruction in block.instructions:
             if instruction.result in names:
                 continue  # the conversion itself
-            instruction.text = rewrite(instruction.text)
-            instruction.incoming = [(names.get(v, v), label) for v, label in instruction.incoming]
+            instruction.rename(lambda name: names.get(name, name), known)
             if instruction.result in known:
                 instruction.type = known[instruction.result]
                 if instruction.opcode == "phi":
@@ -250,17 +240,15 @@ def _conversions(function: ir.Function) -> dict[str, tuple[str, str]]:
     for instruction in function.instructions():
         if instruction.result is None or not instruction.text:
             continue
-        match = re.match(
-            rf"(ptrtoint|addrspacecast) (ptr(?: addrspace\(\d\))?) ({ir.LOCAL.pattern}) to", instruction.text
-        )
-        if match and match[1] == "ptrtoint":
-            integers[instruction.result] = (match[2], match[3])
-        elif match and instruction.type == _GENERIC:
-            found[instruction.result] = (match[2], match[3])
-        elif instruction.opcode == "inttoptr" and instruction.type == _GENERIC:
-            source = instruction.text.split()[2]
-            if source in integers and integers[source][0] != _GENERIC:
-                found[instruction.result] = integers[source]
+        if instruction.opcode not in ("ptrtoint", "addrspacecast", "inttoptr"):
+            continue
+        type_, value, _ = instruction.operands[0]
+        if instruction.opcode == "ptrtoint" and value.startswith("%"):
+            integers[instruction.result] = (type_, value)
+        elif instruction.type == _GENERIC and value in integers and integers[value][0] != _GENERIC:
+            found[instruction.result] = integers[value]
+        elif instruction.type == _GENERIC and instruction.opcode == "addrspacecast" and value.startswith("%"):
+            found[instruction.result] = (type_, value)
     return found
 
 
@@ -296,21 +284,19 @@ def _spread(
 def _space(instruction: ir.Instruction, spaces: dict[str, str], constants: dict[str, list[str]]) -> str:
     """Address space of an instruction's result, from those of the pointers that it chooses from."""
     if instruction.opcode == "getelementptr":
-        sources = re.findall(rf"(ptr(?: addrspace\(\d\))?) ({ir.LOCAL.pattern}|@|null)", instruction.text)[:1]
+        sources = [(operand.type, operand.value) for operand in instruction.operands[1:2]]
     elif instruction.opcode == "select":
-        sources = re.findall(
-            rf"(ptr addrspace\(\d\)) ({ir.LOCAL.pattern}|@|null|getelementptr)", instruction.text
-        )
+        sources = [(operand.type, operand.value) for operand in instruction.operands[1:]]
     elif instruction.opcode == "phi":
         sources = [(_GENERIC, v) for v, _ in instruction.incoming if v.startswith("%")]
         sources += [(space, "@") for space in constants.get(instruction.result or "", [])]
     elif instruction.opcode == "freeze":
-        sources = re.findall(rf"(ptr addrspace\(\d\)) ({ir.LOCAL.pattern})", instruction.text)
+        sources = [(operand.type, operand.value) for operand in instruction.operands]
     else:
         return _GENERIC
     found = set()
     for type_, value in sources:
-        if value == "null":
+        if value in ("null", "undef", "poison"):
             continue
         found.add(spaces.get(value, type_) if type_ == _GENERIC else type_)
     found.discard(_TOP)
@@ -323,7 +309,6 @@ def _drop_unused(function: ir.Function, may_go: Callable[[ir.Instruction], bool]
     """Remove instructions that rewriting has left without a use."""
     while True:
         used = {name for i in function.instructions() for name in i.uses()}
-        used |= {n for i in function.instructions() for v, _ in i.incoming for n in ir.LOCAL.findall(v)}
         dropped = False
         for block in function.blocks.values():
             kept = [i for i in block.instructions if i.result in used or not i.text or not may_go(i)]
@@ -362,8 +347,8 @@ def _compute_wide(function: ir.Function) -> None:
     definitions = {i.result: i for i in function.instructions() if i.result}
     uses: Counter[str] = Counter()
     for instruction in function.instructions():
-        uses.update(ir.LOCAL.findall(instruction.text))
-        uses.update(name for value, _ in instruction.incoming for name in ir.LOCAL.findall(value))
+        uses.update(operand.value for operand in instruction.operands)
+        uses.update(value for value, _ in instruction.incoming)
     narrowed = {
         name
         for name, i in definitions.items()
@@ -421,8 +406,8 @@ def _global_builtin(
 
 
 def _operands(instruction: ir.Instruction) -> tuple[str, str]:
-    first, second = ir.split_top_level(instruction.text)
-    return first.split()[-1], second
+    first, second = instruction.operands
+    return first.value, second.value
 
 
 def _index(instruction: ir.Instruction | None, definitions: dict[str, ir.Instruction]) -> tuple[str, str]:
@@ -432,7 +417,7 @@ def _index(instruction: ir.Instruction | None, definitions: dict[str, ir.Instruc
     call = definitions.get(instruction.text.split()[2])
     if call is None or (name := called_builtin(call)) not in _WORK_ITEM_FUNCTIONS:
         return "", ""
-    return name, parse_call(call).arguments[0][1]
+    return name, call.operands[0].value
 
 
 def _holds(instruction: ir.Instruction, name: str) -> bool:

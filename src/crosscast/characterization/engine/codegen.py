@@ -11,9 +11,7 @@ from crosscast.characterization import ir, toolchain
 from crosscast.characterization.builtins import library
 from crosscast.characterization.engine import llvm, runtime_objects, workers
 from crosscast.characterization.instrumentation.builtin_calls import declarations
-from crosscast.characterization.instrumentation.driver import group_function, slice_tables
-from crosscast.characterization.instrumentation.instrumented import Instrumented, Switches
-from crosscast.characterization.instrumentation.prelude import helpers
+from crosscast.characterization.instrumentation.instrumented import Instrumented
 from crosscast.errors import UnsupportedError
 
 __all__ = ["build_library", "host_ir", "kernel_ir"]
@@ -44,20 +42,9 @@ def _without_module_lines(text: str) -> str:
     return "\n".join(line for line in text.splitlines() if not _MODULE_LINE.match(line))
 
 
-def kernel_ir(module: ir.Module, kernel: ir.Function, made: Instrumented, switches: Switches) -> str:
+def kernel_ir(module: ir.Module, made: Instrumented) -> str:
     """Whole host IR of one instrumented kernel, without the library functions."""
-    functions = "\n".join([made.functions, group_function(kernel, made, switches)])
-    parts = [
-        *module.types,
-        *_variables(module),
-        *_declared(module, functions),
-        helpers(made.scopes),
-        made.scopes.functions(),
-        functions,
-        *slice_tables(made),
-        made.scopes.metadata(),  # last: what stands before may ask for scopes
-    ]
-    return host_ir("\n".join(parts))
+    return host_ir("\n".join([*module.types, *_variables(module), *_declared(module, made.text), made.text]))
 
 
 def _declared(module: ir.Module, functions: str) -> list[str]:
@@ -102,10 +89,10 @@ def _refuse_variable(variable: ir.GlobalVariable) -> None:
         )
 
 
-def build_library(module: ir.Module, kernel: ir.Function, made: Instrumented, switches: Switches) -> bytes:
+def build_library(module: ir.Module, made: Instrumented) -> bytes:
     """Compile an instrumented kernel to a shared library."""
     toolchain.host_machine()
-    own = kernel_ir(module, kernel, made, switches)
+    own = kernel_ir(module, made)
     symbols, exported = frozenset(made.lowering.library_symbols), {"cc_group"}
     if " half" in own or any("Dh" in symbol for symbol in symbols):
         # The backend calls these by name, whether or not the IR does.

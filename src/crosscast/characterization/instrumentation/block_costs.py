@@ -18,7 +18,6 @@ from crosscast.characterization.instrumentation.accesses import (
     PointerClasses,
     address_space,
 )
-from crosscast.characterization.instrumentation.inline import parse_call
 from crosscast.characterization.instrumentation.regions import Segment
 
 _OPCODES = {
@@ -31,7 +30,7 @@ _OPCODES = {
 }
 _CLASS_OF_OPCODE = {opcode: name for name, opcodes in _OPCODES.items() for opcode in opcodes.split()}
 _OF_VECTORS = ("extractelement", "insertelement", "shufflevector")
-_TRANSFERS = re.compile(r"@llvm\.(memcpy|memmove|memset)\.")
+_TRANSFERS = ("llvm.memcpy.", "llvm.memmove.", "llvm.memset.")
 _REALS = ("half", "bfloat", "float", "double")
 
 
@@ -42,7 +41,7 @@ def class_of(instruction: ir.Instruction) -> str:
     holds: memory, vectors, then what it does; a call of a builtin goes by the type of what it returns.
     """
     opcode = instruction.opcode
-    if opcode == "call" and _TRANSFERS.search(instruction.text):
+    if instruction.callee.startswith(_TRANSFERS):
         return "string"
     if instruction.accesses:
         # Atomics and loads of vectors are calls.
@@ -78,7 +77,7 @@ def work_of(instruction: ir.Instruction) -> dict[str, int]:
         return {f"flops_{_PRECISIONS[reals[1]]}": instruction.width}
     if instruction.opcode != "call" or not instruction.text:
         return {}
-    if _FUSED.match(parse_call(instruction).name):
+    if _FUSED.match(instruction.callee):
         return {f"flops_{_PRECISIONS[reals[1]]}": 2 * instruction.width}
     return {"function_elements": instruction.width}
 

@@ -152,7 +152,7 @@ class SegmentEditor:
         """Put an empty block on an edge."""
         label = self._names.unique("edge")
         blocks = self.segment.blocks
-        blocks[label] = ir.Block(label, [ir.Instruction(f"br label {target}", "br", counted=False)])
+        blocks[label] = ir.Block(label, [ir.jump(target)])
         blocks[source].terminator.retarget(target, label)
         for phi in blocks[target].phis():
             phi.incoming = [(value, label if p == source else p) for value, p in phi.incoming]
@@ -191,7 +191,7 @@ class BranchCode:
         for label, plan in self._plans.items():
             end = self._editor.segment.blocks[label].terminator
             assert end.branch is not None
-            condition = end.text.removeprefix("br i1 ").split(",")[0]
+            condition = end.operands[0].value
             if end.line in self._lines:
                 self._record_line(label, self._lines[end.line], condition)
             if plan.way == "each":
@@ -263,7 +263,7 @@ class BranchCode:
         assert plan.loop is not None
         assert end.branch is not None
         length = self._editor.slot("run", "i64")
-        stay_bit = int(ir.branch_targets(end)[0] == plan.stay)
+        stay_bit = int(end.targets[0] == plan.stay)
         offset = context.HISTORY_BYTES * end.branch
         on_edges: OnEdges = [((label, plan.stay), self._editor.increment(length, "i64"))]
         for source in sorted(plan.loop.blocks):

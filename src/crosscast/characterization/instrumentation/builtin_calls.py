@@ -1,10 +1,12 @@
 """Calls of builtins, and what stands for each of them in host code: OpenCL's, and operations of warps.
 
-What the lanes of a warp (a sub-group, in OpenCL's words) do together cuts the kernel.
+What the work-items of a group or the lanes of a warp (a sub-group, in OpenCL's words) do together cuts the
+kernel.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,8 +15,8 @@ from crosscast.characterization import ir
 from crosscast.characterization.builtins import library
 from crosscast.characterization.builtins.declarations import parse
 from crosscast.characterization.instrumentation.accesses import PointerClasses, address_space, async_element
-from crosscast.characterization.instrumentation.context import Names
-from crosscast.characterization.instrumentation.inline import Call, builtin_name, called_builtin, parse_call
+from crosscast.characterization.instrumentation.context import Code, Names, Switches
+from crosscast.characterization.instrumentation.inline import builtin_name, called_builtin
 from crosscast.errors import UnsupportedError
 
 OPERATIONS = (
@@ -24,69 +26,62 @@ OPERATIONS = (
 )
 """What lanes do together; `warps.c` numbers them alike."""
 
-_VALUE, _MASK, _LANE, _WIDTH, _IGNORED = 0, 1, 2, 3, -1
-_PLACES = {"v": _VALUE, "m": _MASK, "l": _LANE, "w": _WIDTH, "t": _WIDTH, "-": _IGNORED}
 WORDS = 4
+"""Words that a lane hands to the runtime: a value, a mask, a lane or distance, a width."""
+_PLACES = {"v": 0, "m": 1, "l": 2, "w": 3, "t": 3}
+_SHUFFLES = {"shfl": "shuffle", "shfl_up": "up", "shfl_down": "down", "shfl_xor": "xor"}
+_SIMPLE = ("add", "min", "max")
 
 # Each function's operation, and what its arguments are: a value, a mask, a lane or distance, the width of the
 # parts that a warp has for it (`w`), or the width of the tile that takes part (`t`).
 FUNCTIONS: dict[str, tuple[str, str]] = {
     "__syncwarp": ("sync", "m"),
     "__activemask": ("active", ""),
-    "__all_sync": ("all", "mv"),
-    "__any_sync": ("any", "mv"),
-    "__ballot_sync": ("ballot", "mv"),
-    "__shfl_sync": ("shuffle", "mvlw"),
-    "__shfl_up_sync": ("up", "mvlw"),
-    "__shfl_down_sync": ("down", "mvlw"),
-    "__shfl_xor_sync": ("xor", "mvlw"),
     "__match_any_sync": ("match_any", "mv"),
     "cc_match_all": ("match_all", "mv"),
-    "__reduce_add_sync": ("add", "mv"),
-    "__reduce_min_sync": ("min", "mv"),
-    "__reduce_max_sync": ("max", "mv"),
-    "__reduce_and_sync": ("and", "mv"),
-    "__reduce_or_sync": ("or", "mv"),
+    **{f"__reduce_{name}_sync": (name, "mv") for name in (*_SIMPLE, "and", "or")},
     "__reduce_xor_sync": ("bitxor", "mv"),
+    **{f"__{name}_sync": (name, "mv") for name in ("all", "any", "ballot")},
+    **{f"__{name}_sync": (kind, "mvlw") for name, kind in _SHUFFLES.items()},
     # HIP's, of the lanes that are active
-    "__all": ("all", "v"),
-    "__any": ("any", "v"),
-    "__ballot": ("ballot", "v"),
-    "__shfl": ("shuffle", "vlw"),
-    "__shfl_up": ("up", "vlw"),
-    "__shfl_down": ("down", "vlw"),
-    "__shfl_xor": ("xor", "vlw"),
+    **{f"__{name}": (name, "v") for name in ("all", "any", "ballot")},
+    **{f"__{name}": (kind, "vlw") for name, kind in _SHUFFLES.items()},
     # of tiles
     "cc_tile_sync": ("sync", "t"),
-    "cc_tile_all": ("all", "vt"),
-    "cc_tile_any": ("any", "vt"),
-    "cc_tile_ballot": ("ballot", "vt"),
-    "cc_tile_shfl": ("shuffle", "vlt"),
-    "cc_tile_shfl_up": ("up", "vlt"),
-    "cc_tile_shfl_down": ("down", "vlt"),
-    "cc_tile_shfl_xor": ("xor", "vlt"),
-    "cc_tile_match_any": ("match_any", "vt"),
-    **{f"cc_tile_{name}": (name, "vt") for name in ("add", "min", "max", "and", "or", "bitxor")},
-    **{f"cc_tile_{name}": (name, "vt") for name in OPERATIONS if name.startswith("scan")},
+    **{f"cc_tile_{name}": (kind, "vlt") for name, kind in _SHUFFLES.items()},
+    **{f"cc_tile_{name}": (name, "vt") for name in ("all", "any", "ballot", "match_any", *OPERATIONS[11:])},
     # of OpenCL's sub-groups
     "sub_group_barrier": ("sync", "--"),
     "sub_group_all": ("all", "v"),
     "sub_group_any": ("any", "v"),
     "sub_group_broadcast": ("shuffle", "vl"),
     "sub_group_shuffle": ("shuffle", "vl"),
-    "sub_group_shuffle_xor": ("xor", "vl"),
-    "sub_group_shuffle_up": ("up", "vl"),
-    "sub_group_shuffle_down": ("down", "vl"),
-    **{f"sub_group_reduce_{name}": (name, "v") for name in ("add", "min", "max")},
-    **{f"sub_group_scan_inclusive_{name}": (f"scan_{name}", "v") for name in ("add", "min", "max")},
-    **{f"sub_group_scan_exclusive_{name}": (f"scan_exclusive_{name}", "v") for name in ("add", "min", "max")},
+    **{f"sub_group_shuffle_{name}": (name, "vl") for name in ("xor", "up", "down")},
+    **{f"sub_group_reduce_{name}": (name, "v") for name in _SIMPLE},
+    **{f"sub_group_scan_inclusive_{name}": (f"scan_{name}", "v") for name in _SIMPLE},
+    **{f"sub_group_scan_exclusive_{name}": (f"scan_exclusive_{name}", "v") for name in _SIMPLE},
 }
 
-_WARP_TYPES = {"i": 0, "j": 1, "l": 2, "m": 3, "x": 2, "y": 3, "f": 4, "d": 5}
+_TYPES = {"i": 0, "j": 1, "l": 2, "m": 3, "x": 2, "y": 3, "f": 4, "d": 5}
 _BY_LANES = 32
 """Flag of an operation of all lanes that get there: no mask and no tile says who takes part."""
 
 _AT_BARRIER, _AT_COLLECTIVE, _AT_WARP = 1, 2, 3
+_COLLECTIVE = re.compile(
+    r"work_group_(all|any|broadcast|reduce|scan_exclusive|scan_inclusive)(?:_(add|min|max))?$"
+)
+_KINDS = ("all", "any", "broadcast", "reduce", "scan_exclusive", "scan_inclusive")
+
+
+def is_barrier(instruction: ir.Instruction) -> bool:
+    """Whether an instruction is a work-group barrier."""
+    return called_builtin(instruction) in ("barrier", "work_group_barrier")
+
+
+def is_collective(instruction: ir.Instruction) -> bool:
+    """Whether an instruction is a work-group collective such as ``work_group_reduce_add``."""
+    name = called_builtin(instruction)
+    return name.startswith("work_group_") and not name.startswith("work_group_barrier")
 
 
 def is_warp_operation(instruction: ir.Instruction) -> bool:
@@ -94,97 +89,65 @@ def is_warp_operation(instruction: ir.Instruction) -> bool:
     return called_builtin(instruction) in FUNCTIONS
 
 
-def hand_to_warp(operation: ir.Instruction, names: Names) -> list[str]:
-    """Hand a lane's arguments to the runtime: a value, a mask, a lane or distance, a width."""
-    call = parse_call(operation)
-    _, layout = FUNCTIONS[builtin_name(call.name)]
-    places = {word: names.unique("x") for word in range(WORDS)}
-    texts = [
-        f"{place} = getelementptr [{WORDS} x i64], ptr %cc.warps, i64 %cc.wi, i64 {word}"
-        for word, place in places.items()
-    ]
-    texts += [f"store i64 0, ptr {place}" for place in places.values()]
-    for (type_, value), letter in zip(call.arguments, layout, strict=False):
-        word = _PLACES[letter]
-        if word != _IGNORED:
-            texts.append(f"store {type_.split(' ')[0]} {value}, ptr {places[word]}")
-    return texts
+def cut_code(cutter: ir.Instruction | None) -> tuple[int, int, int]:
+    """What stands before a segment, as the runtime reads it: kind, operation, type."""
+    if cutter is None:
+        return 0, 0, 0
+    name = builtin_name(cutter.callee)
+    types = cutter.callee.removeprefix(f"_Z{len(name)}{name}")
+    if name in FUNCTIONS:
+        kind, layout = FUNCTIONS[name]
+        position = layout.find("v")
+        letter = types[position : position + 1] if position >= 0 else "i"
+        alone = "m" not in layout and "t" not in layout
+        if letter in _TYPES:
+            return _AT_WARP, OPERATIONS.index(kind) | (_BY_LANES if alone else 0), _TYPES[letter]
+        raise UnsupportedError(f"{cutter.where}{name} of this type is not supported")
+    if is_barrier(cutter):
+        return _AT_BARRIER, 0, 0
+    match = _COLLECTIVE.match(name)
+    if match is None or types[:1] not in _TYPES:
+        raise UnsupportedError(f"{cutter.where}{name} is not supported")
+    operation = _SIMPLE.index(match[2]) if match[2] else 0
+    return _AT_COLLECTIVE, _KINDS.index(match[1]) + 16 * operation, _TYPES[types[:1]]
 
 
-def take_from_warp(operation: ir.Instruction, result: str, names: Names) -> list[str]:
-    """Take a lane's result."""
-    address = names.unique("x")
-    word = f"getelementptr [{WORDS} x i64], ptr %cc.warps, i64 %cc.wi, i64 0"
-    if operation.type != "i1":
-        return [f"{address} = {word}", f"{result} = load {operation.type}, ptr {address}"]
-    return [
-        f"{address} = {word}",
-        f"{address}.w = load i64, ptr {address}",
-        f"{result} = trunc i64 {address}.w to i1",
-    ]
+def _exchange(code: Code, word: int, *, warp: bool) -> str:
+    """Address of a word that a work-item and the runtime exchange."""
+    place, words = ("%cc.warps", WORDS) if warp else ("%cc.exchange", 2)
+    return code.at(place, f"%cc.wi, i64 {word}", f"[{words} x i64]")
 
 
-def _warp_code(operation: ir.Instruction) -> tuple[int, int]:
-    """Operation and type, as the runtime numbers them."""
-    symbol = parse_call(operation).name
-    name = builtin_name(symbol)
-    kind, layout = FUNCTIONS[name]
-    types = symbol[len(f"_Z{len(name)}{name}") :]
-    position = layout.find("v")
-    letter = types[position : position + 1] if position >= 0 else "i"
-    if letter not in _WARP_TYPES:
-        raise UnsupportedError(f"{operation.where}{name} of this type is not supported")
-    alone = "m" not in layout and "t" not in layout
-    return OPERATIONS.index(kind) | (_BY_LANES if alone else 0), _WARP_TYPES[letter]
+def hand_over(cut: ir.Instruction, code: Code) -> None:
+    """Hand a work-item's arguments of a collective or an operation of a warp to the runtime."""
+    if is_warp_operation(cut):
+        _, layout = FUNCTIONS[builtin_name(cut.callee)]
+        places = [_exchange(code, word, warp=True) for word in range(WORDS)]
+        for place in places:
+            code.store("i64", 0, place)
+        for operand, letter in zip(cut.operands, layout, strict=False):
+            if letter in _PLACES:
+                code.store(operand.type, operand.value, places[_PLACES[letter]])
+        return
+    value, *whose = cut.operands
+    ids = [local_id.value for local_id in whose] + ["0"] * (3 - len(whose))
+    code.store(value.type, value.value, _exchange(code, 0, warp=False))
+    row = code.value(f"add i64 {code.value(f'mul i64 {ids[2]}, %cc.size1')}, {ids[1]}")
+    item = code.value(f"add i64 {code.value(f'mul i64 {row}, %cc.size0')}, {ids[0]}")
+    code.store("i64", item, _exchange(code, 1, warp=False))
 
 
-def cut_codes(
-    cutters: list[ir.Instruction | None], collectives: dict[int, tuple[int, int]], turns: list[int]
-) -> list[tuple[int, int, int, int]]:
-    """What stands before each segment, as the runtime reads it: kind, operation, type.
-
-    Beside the k-th there is the number of the segment that is the k-th as the program runs. Empty where
-    `turns` is.
-    """
-    codes = []
-    for turn, (number, cutter) in zip(turns, enumerate(cutters), strict=False):
-        if cutter is None:
-            codes.append((0, 0, 0, turn))
-        elif is_warp_operation(cutter):
-            codes.append((_AT_WARP, *_warp_code(cutter), turn))
-        elif number in collectives:
-            codes.append((_AT_COLLECTIVE, *collectives[number], turn))
-        else:
-            codes.append((_AT_BARRIER, 0, 0, turn))
-    return codes
+def take(cutter: ir.Instruction, result: str, code: Code) -> None:
+    """Take a work-item's result."""
+    place = _exchange(code, 0, warp=is_warp_operation(cutter))
+    if cutter.type == "i1":
+        code.do(f"{result} = trunc i64 {code.load('i64', place)} to i1")
+    else:
+        code.do(f"{result} = load {cutter.type}, ptr {place}")
 
 
-_QUERIES = {
-    # Values of 64 bits; each is cut to the 32 that OpenCL C has for it.
-    "get_sub_group_local_id": ["{r}.v = urem i64 %cc.wi, {warp}"],
-    "get_sub_group_id": ["{r}.v = udiv i64 %cc.wi, {warp}"],
-    "get_num_sub_groups": ["{r}.u = add i64 %cc.items, {less}", "{r}.v = udiv i64 {r}.u, {warp}"],
-    "get_enqueued_num_sub_groups": ["{r}.v = add i64 {enqueued}, 0"],
-    "get_max_sub_group_size": ["{r}.v = add i64 {most}, 0"],
-    "get_sub_group_size": [
-        "{r}.s = urem i64 %cc.wi, {warp}",
-        "{r}.f = sub i64 %cc.wi, {r}.s",
-        "{r}.l = sub i64 %cc.items, {r}.f",
-        "{r}.c = icmp ult i64 {r}.l, {warp}",
-        "{r}.v = select i1 {r}.c, i64 {r}.l, i64 {warp}",
-    ],
-}
-
-
-def query(name: str, result: str, warp: int, items: int) -> list[str]:
-    """Code for a query of OpenCL's about sub-groups; empty where it is none."""
-    texts = _QUERIES.get(name, [])
-    numbers = {"warp": warp, "less": warp - 1, "enqueued": -(-items // warp), "most": min(warp, items)}
-    return [text.format(r=result, **numbers) for text in texts]
-
-
-_LOCAL = 3
 _COMMUTATIVE = frozenset("add sub and or xor max min umax umin".split())
+_OPERATION = re.compile(r"atomicrmw (?:volatile )?(\w+)")
 
 
 @dataclass(frozen=True)
@@ -200,14 +163,14 @@ class Sharing:
     overlapping: set[str]
 
 
-def commutes(instruction: ir.Instruction, is_used: Callable[[ir.Instruction], bool]) -> bool:
+def _commutes(instruction: ir.Instruction, is_used: Callable[[ir.Instruction], bool]) -> bool:
     """Whether an instruction is an atomic update whose order among others does not matter."""
     if is_used(instruction):
         return False
     if instruction.opcode == "atomicrmw":
-        operation = re.match(r"atomicrmw (?:volatile )?(\w+)", instruction.text)
+        operation = _OPERATION.match(instruction.text)
         return operation is not None and operation[1] in _COMMUTATIVE
-    return instruction.opcode == "call" and library.is_commutative(parse_call(instruction).name)
+    return instruction.opcode == "call" and library.is_commutative(instruction.callee)
 
 
 def find_sharing(
@@ -220,13 +183,13 @@ def find_sharing(
     extents: dict[str, set[int]] = {}
     for instruction in function.instructions():
         for access in instruction.accesses:
-            if address_space(access.pointer_type) == _LOCAL:
+            if address_space(access.pointer_type) == 3:
                 continue  # no other work-group sees it
             members = classes.members(access.pointer)
             touched |= members
             if access.kind != "read":
                 written |= members
-            if not commutes(instruction, is_used):
+            if not _commutes(instruction, is_used):
                 ordered |= members
             # Of no known extent where its length is only known while running, or it may start anywhere.
             known = 0 < access.nbytes <= access.alignment or access.repeated
@@ -245,68 +208,79 @@ _PER_DIMENSION = {
     "get_num_groups": ("%cc.groups", "1"),
     "get_global_offset": ("%cc.offset", "0"),
 }
-_LINEAR_PARTS = ("group", "enqueued", "id", "global")
-_OTHERS = {
+# What stands for a builtin: an instruction, with the arguments of the call.
+_EXPRESSIONS = {
     "get_work_dim": "trunc i64 %cc.dims to i32",
     "get_local_linear_id": "add i64 %cc.wi, 0",
-    "get_global_linear_id": "call i64 @cc.linear("
-    + ", ".join(f"i64 %cc.{part}{d}" for d in range(3) for part in _LINEAR_PARTS)
-    + ")",
+    "__translate_sampler_initializer": "inttoptr i64 {0} to ptr",
+    "__to_global": "call ptr @cc_to_space(ptr %cc.ctx, ptr {0}, i32 1)",
+    "__to_local": "call ptr @cc_to_space(ptr %cc.ctx, ptr {0}, i32 3)",
+    "__to_private": "call ptr @cc_to_space(ptr %cc.ctx, ptr {0}, i32 0)",
+    "get_fence": "call i32 @cc_fence_of(ptr %cc.ctx, ptr {0})",
+}
+# The same for queries about sub-groups: values of 64 bits, each cut to the 32 that OpenCL C has for it.
+_QUERIES = {
+    "get_sub_group_local_id": ["{r}.v = urem i64 %cc.wi, {warp}"],
+    "get_sub_group_id": ["{r}.v = udiv i64 %cc.wi, {warp}"],
+    "get_num_sub_groups": ["{r}.u = add i64 %cc.items, {less}", "{r}.v = udiv i64 {r}.u, {warp}"],
+    "get_enqueued_num_sub_groups": ["{r}.v = add i64 {enqueued}, 0"],
+    "get_max_sub_group_size": ["{r}.v = add i64 {most}, 0"],
+    "get_sub_group_size": [
+        "{r}.s = urem i64 %cc.wi, {warp}",
+        "{r}.f = sub i64 %cc.wi, {r}.s",
+        "{r}.l = sub i64 %cc.items, {r}.f",
+        "{r}.c = icmp ult i64 {r}.l, {warp}",
+        "{r}.v = select i1 {r}.c, i64 {r}.l, i64 {warp}",
+    ],
 }
 
 
-def is_work_item_function(name: str) -> bool:
-    """Whether a builtin is a work-item function."""
-    return name == "get_global_id" or name in _PER_DIMENSION or name in _OTHERS
-
-
-def work_item_value(name: str, call: Call, *, small_ids: bool) -> str:
-    """Instruction that stands for a call of a work-item function."""
-    if name in _OTHERS:
-        return _OTHERS[name]
-    dimension = call.arguments[0][1]
+def _work_item_value(name: str, dimension: str, code: Code, *, small_ids: bool) -> str:
+    """Instruction that stands for an id or a size in a dimension."""
     fixed = dimension in ("0", "1", "2")
-    if name == "get_global_id":
-        return _global_id(dimension, fixed=fixed, small_ids=small_ids)
     if name == "get_local_id" and fixed:
         return f"call i64 @cc.small_sum(i64 0, i64 %cc.id{dimension})"
-    stem, other = _PER_DIMENSION[name]
+    if name == "get_global_id" and fixed:
+        sum_ = f"i64 %cc.base{dimension}, {'i64 ' if small_ids else ''}%cc.id{dimension}"
+        return f"call i64 @cc.small_sum({sum_})" if small_ids else f"add {sum_}"
+    if name == "get_global_id":
+        values, value = [code.value(f"add i64 %cc.base{d}, %cc.id{d}") for d in range(3)], "0"
+    else:
+        stem, value = _PER_DIMENSION[name]
+        values = [f"{stem}{d}" for d in range(3)]
     if fixed:
-        return f"add i64 {stem}{dimension}, 0"
-    values = ", ".join(f"i64 {stem}{d}" for d in range(3))
-    return f"call i64 @cc.pick(i32 {dimension}, {values}, i64 {other})"
+        return f"add i64 {values[int(dimension)]}, 0"
+    for d in reversed(range(3)):
+        value = code.value(
+            f"select i1 {code.value(f'icmp eq i32 {dimension}, {d}')}, i64 {values[d]}, i64 {value}"
+        )
+    return f"add i64 {value}, 0"
 
 
-def _global_id(dimension: str, *, fixed: bool, small_ids: bool) -> str:
-    if fixed and small_ids:
-        return f"call i64 @cc.small_sum(i64 %cc.base{dimension}, i64 %cc.id{dimension})"
-    if fixed:
-        return f"add i64 %cc.base{dimension}, %cc.id{dimension}"
-    values = ", ".join(f"i64 %cc.{part}{d}" for part in ("base", "id") for d in range(3))
-    return f"call i64 @cc.pick_sum(i32 {dimension}, {values})"
+def _global_linear_id(code: Code) -> str:
+    value = "0"
+    for d in reversed(range(3)):
+        start = code.value(f"mul i64 %cc.group{d}, %cc.enqueued{d}")
+        line = code.value(f"mul i64 {value}, %cc.global{d}")
+        value = code.value(f"add i64 {line}, {code.value(f'add i64 {start}, %cc.id{d}')}")
+    return f"add i64 {value}, 0"
 
 
 _NOTHING = frozenset(
     "mem_fence read_mem_fence write_mem_fence atomic_work_item_fence prefetch wait_group_events".split()
 )
-_REFUSED = (
-    (
-        re.compile(r"__(enqueue_kernel|get_kernel_)|^(enqueue_|get_default_queue|ndrange_|.*user_event)"),
-        "device-side enqueue",
-    ),
-    (re.compile(r"__(read|write|reserve|commit|sub_group|work_group|get)_?.*pipe|^.*_pipe"), "a pipe"),
-    (re.compile(r"^(sub_group_|intel_sub)"), "a sub-group function"),
-    (re.compile(r"^cc_refused_clock"), "reading a clock"),
-    (re.compile(r"^cc_refused_texture"), "a texture"),
-    (re.compile(r"^cc_refused_surface"), "a surface"),
-    (re.compile(r"^cc_refused_grid"), "synchronization of a whole grid"),
-    (re.compile(r"^cc_refused_matrix"), "a matrix operation of tensor cores"),
-    (re.compile(r"^(work_group_(reserve|commit))"), "a pipe"),
-)
-_FUSED = re.compile(r"llvm\.fmuladd\.")
+_REFUSED = {
+    r"__(enqueue|get)_kernel|^(enqueue_|get_default_queue|ndrange_|.*user_event)": "device-side enqueue",
+    r"__(read|write|reserve|commit|sub_group|work_group|get)_?.*pipe|^.*_pipe": "a pipe",
+    r"^(sub_group_|intel_sub)": "a sub-group function",
+    r"^cc_refused_clock": "reading a clock",
+    r"^cc_refused_texture": "a texture",
+    r"^cc_refused_surface": "a surface",
+    r"^cc_refused_grid": "synchronization of a whole grid",
+    r"^cc_refused_matrix": "a matrix operation of tensor cores",
+    r"^(work_group_(reserve|commit))": "a pipe",
+}
 _DROPPED = re.compile(r"llvm\.(assume|experimental\.noalias|lifetime|dbg|invariant)")
-_TO_SPACE = {"__to_global": 1, "__to_local": 3, "__to_private": 0}
-_ASYNC_COPIES = ("async_work_group_copy", "async_work_group_strided_copy")
 _MOST_PRINT_ARGUMENTS = 256
 _PRINT_RECORD_BYTES = 136
 
@@ -317,17 +291,18 @@ class Lowering:
     def __init__(
         self,
         names: Names,
+        switches: Switches,
         is_used: Callable[[ir.Instruction], bool],
         sites: list[int],
-        *,
-        small_ids: bool,
-        check_bounds: bool,
-        warp: int,
-        items: int,
     ) -> None:
-        self._names, self._is_used, self._sites = names, is_used, sites
-        self._small_ids, self._check_bounds = small_ids, check_bounds
-        self._warp, self._items = warp, items
+        self._names, self._switches, self._is_used, self._sites = names, switches, is_used, sites
+        items, warp = math.prod(switches.local_size), switches.warp
+        self._numbers = {
+            "warp": warp,
+            "less": warp - 1,
+            "enqueued": -(-items // warp),
+            "most": min(warp, items),
+        }
         self.library_symbols: set[str] = set()
         """Functions of the library that are called."""
         self.print_calls: list[list[str]] = []
@@ -339,121 +314,101 @@ class Lowering:
         """Host instructions for one instruction of the kernel; the last one bears its result."""
         if instruction.opcode in ("atomicrmw", "cmpxchg"):
             self._note_order(instruction)
-        if instruction.opcode != "call" or not instruction.text:
+        symbol = instruction.callee
+        if not symbol or not (instruction.counted or symbol.startswith("_Z")):
             return [instruction]
-        if not instruction.counted and "@_Z" not in instruction.text:
-            return [instruction]
-        call = parse_call(instruction)
-        if call.name.startswith("llvm."):
-            return self._intrinsic(instruction, call)
-        return self._builtin(instruction, call, builtin_name(call.name))
+        if symbol.startswith("llvm."):
+            if _DROPPED.match(symbol):
+                return [_empty(instruction)]
+            # Always fused: the same bits on every machine, whether its backend likes to fuse or not.
+            copy = instruction.copy()
+            copy.text = copy.text.replace("@llvm.fmuladd.", "@llvm.fma.")
+            return [copy]
+        return self._builtin(instruction, symbol, builtin_name(symbol))
 
-    def _builtin(self, instruction: ir.Instruction, call: Call, name: str) -> list[ir.Instruction]:
-        _refuse(instruction, name)
+    def _builtin(self, instruction: ir.Instruction, symbol: str, name: str) -> list[ir.Instruction]:
+        for pattern, what in _REFUSED.items():
+            if re.search(pattern, name):
+                raise UnsupportedError(f"{instruction.where}{what} ({name}) is not supported")
         if name in _NOTHING:
-            return [self._empty(instruction)]
+            return [_empty(instruction)]
         if name == "printf":
-            return self._print(instruction, call)
-        if name in _ASYNC_COPIES:
-            return self._async_copy(instruction, call, name)
+            return self._print(instruction)
+        if name in ("async_work_group_copy", "async_work_group_strided_copy"):
+            return self._async_copy(instruction, symbol)
+        values = [operand.value for operand in instruction.operands]
         if name == "cc_assertion_failed":
             self._sites.append(instruction.line)
             text = f"call void @cc_assertion(ptr %cc.ctx, i32 {len(self._sites) - 1}, i64 %cc.wi)"
-            return [ir.added(text), self._empty(instruction)]
-        if steps := query(name, self._names.unique("q"), self._warp, self._items):
-            result = steps[-1].split(" = ")[0]
-            return [*map(ir.added, steps), self._value(instruction, f"trunc i64 {result} to i32")]
-        if text := self._expression(call, name):
-            return [self._value(instruction, text)]
-        if not call.name.startswith("_Z") or parse(call.name) is None:
+            return [ir.added(text), _empty(instruction)]
+        if name in _QUERIES:
+            result = self._names.unique("q")
+            steps = [text.format(r=result, **self._numbers) for text in _QUERIES[name]]
+            return [*map(ir.added, steps), _instead(instruction, f"trunc i64 {result}.v to i32")]
+        if name in _EXPRESSIONS:
+            return [_instead(instruction, _EXPRESSIONS[name].format(*values))]
+        if name in ("get_global_id", "get_global_linear_id", *_PER_DIMENSION):
+            code = Code(self._names)
+            if name == "get_global_linear_id":
+                text = _global_linear_id(code)
+            else:
+                text = _work_item_value(name, values[0], code, small_ids=self._switches.small_ids)
+            return [*map(ir.added, code.texts), _instead(instruction, text)]
+        if not symbol.startswith("_Z") or parse(symbol) is None:
             raise UnsupportedError(f"{instruction.where}unresolved function {name!r}")
-        self._from_library(instruction, call.name)
-        return [instruction]
-
-    def _expression(self, call: Call, name: str) -> str:
-        """The one instruction that stands for a builtin; empty if there is none."""
-        if is_work_item_function(name):
-            return work_item_value(name, call, small_ids=self._small_ids)
-        if name == "__translate_sampler_initializer":
-            return f"inttoptr i64 {call.arguments[0][1]} to ptr"
-        if name in _TO_SPACE:
-            return f"call ptr @cc_to_space(ptr %cc.ctx, ptr {call.arguments[0][1]}, i32 {_TO_SPACE[name]})"
-        if name == "get_fence":
-            return f"call i32 @cc_fence_of(ptr %cc.ctx, ptr {call.arguments[0][1]})"
-        return ""
-
-    def _from_library(self, instruction: ir.Instruction, symbol: str) -> None:
         self.library_symbols.add(symbol)
         if instruction.accesses and "atom" in symbol:
             self._note_order(instruction)
+        return [instruction]
 
     def _note_order(self, instruction: ir.Instruction) -> None:
         """Note an atomic whose result depends on which work-group comes first."""
         shared = any("addrspace(3)" not in access.pointer_type for access in instruction.accesses)
-        if shared and not commutes(instruction, self._is_used):
-            self.ordered = True
+        self.ordered |= shared and not _commutes(instruction, self._is_used)
 
-    @staticmethod
-    def _value(instruction: ir.Instruction, text: str) -> ir.Instruction:
-        copy = ir.copy_instruction(instruction)
-        copy.text = text if instruction.result else ""
-        return copy
-
-    def _empty(self, instruction: ir.Instruction) -> ir.Instruction:
-        return self._value(instruction, "bitcast ptr null to ptr")
-
-    def _intrinsic(self, instruction: ir.Instruction, call: Call) -> list[ir.Instruction]:
-        if _DROPPED.match(call.name):
-            return [self._empty(instruction)]
-        if _FUSED.match(call.name):
-            # Always fused: the same bits on every machine, whether its backend likes to fuse or not.
-            copy = ir.copy_instruction(instruction)
-            copy.text = copy.text.replace("@llvm.fmuladd.", "@llvm.fma.")
-            return [copy]
-        return [instruction]
-
-    def _print(self, instruction: ir.Instruction, call: Call) -> list[ir.Instruction]:
+    def _print(self, instruction: ir.Instruction) -> list[ir.Instruction]:
         """Write the arguments to a record, each with whether it is a pointer, and hand it over."""
         self.ordered = True
         number = len(self.print_calls)
-        types = [ir.Operand.parse(type_).type for type_, _ in call.arguments]
-        self.print_calls.append(types)
-        if len(types) > _MOST_PRINT_ARGUMENTS:
+        operands = instruction.operands
+        self.print_calls.append([operand.type for operand in operands])
+        if len(operands) > _MOST_PRINT_ARGUMENTS:
             raise UnsupportedError(
                 f"{instruction.where}printf with more than {_MOST_PRINT_ARGUMENTS - 1} values "
                 "is not supported"
             )
-        steps = []
-        for position, (type_, (_, value)) in enumerate(zip(types, call.arguments, strict=True)):
-            place = self._names.unique("p")
-            steps += [
-                f"{place} = getelementptr i8, ptr %cc.scratch, i64 {_PRINT_RECORD_BYTES * position}",
-                f"store i64 {int(type_.startswith('ptr'))}, ptr {place}",
-                f"{place}.v = getelementptr i8, ptr {place}, i64 8",
-                f"store {type_} {value}, ptr {place}.v, align 1",
-            ]
-        steps.append(f"call void @cc_printf(ptr %cc.ctx, i32 {number}, ptr %cc.scratch, i64 {len(types)})")
-        return [*map(ir.added, steps), self._value(instruction, "add i32 0, 0")]
+        code = Code(self._names)
+        for position, (type_, value, _) in enumerate(operands):
+            place = code.at("%cc.scratch", _PRINT_RECORD_BYTES * position)
+            code.store("i64", int(type_.startswith("ptr")), place)
+            code.store(type_, value, code.at(place, 8), ", align 1")
+        code.do(f"call void @cc_printf(ptr %cc.ctx, i32 {number}, ptr %cc.scratch, i64 {len(operands)})")
+        return [*map(ir.added, code.texts), _instead(instruction, "add i32 0, 0")]
 
-    def _async_copy(self, instruction: ir.Instruction, call: Call, name: str) -> list[ir.Instruction]:
-        (to_type, to), (_, from_), (_, count), *rest = call.arguments
-        stride = rest[0][1] if "strided" in name else "1"
-        to_local = "addrspace(3)" in to_type
+    def _async_copy(self, instruction: ir.Instruction, symbol: str) -> list[ir.Instruction]:
+        to, from_, count, *rest = instruction.operands
+        stride = rest[0].value if "strided" in symbol else "1"
         sites = 0  # no check; or 1 more than the number of the read's site, before the write's
-        if self._check_bounds:
+        if self._switches.check_bounds:
             sites = len(self._sites) + 1
             self._sites += [instruction.line] * len(instruction.accesses)
         text = (
-            f"call void @cc_async_copy(ptr %cc.ctx, ptr {to}, ptr {from_}, i64 {count}, i64 {stride}, "
-            f"i64 {async_element(call.name)}, i64 %cc.wi, i32 {int(to_local)}, i32 {sites})"
+            f"call void @cc_async_copy(ptr %cc.ctx, ptr {to.value}, ptr {from_.value}, i64 {count.value}, "
+            f"i64 {stride}, i64 {async_element(symbol)}, i64 %cc.wi, "
+            f"i32 {int('addrspace(3)' in to.type)}, i32 {sites})"
         )
-        return [ir.added(text), self._empty(instruction)]
+        return [ir.added(text), _empty(instruction)]
 
 
-def _refuse(instruction: ir.Instruction, name: str) -> None:
-    for pattern, what in _REFUSED:
-        if pattern.search(name):
-            raise UnsupportedError(f"{instruction.where}{what} ({name}) is not supported")
+def _instead(instruction: ir.Instruction, text: str) -> ir.Instruction:
+    """What gives an instruction's result in another way; nothing if it has none."""
+    copy = instruction.copy()
+    copy.text = text if instruction.result else ""
+    return copy
+
+
+def _empty(instruction: ir.Instruction) -> ir.Instruction:
+    return _instead(instruction, "bitcast ptr null to ptr")
 
 
 def declarations(module: ir.Module, text: str) -> list[str]:
@@ -465,50 +420,3 @@ def declarations(module: ir.Module, text: str) -> list[str]:
         if name not in module.declared and unfused in module.declared:
             rows.append(module.declared[unfused].replace("llvm.fmuladd.", "llvm.fma."))
     return rows
-
-
-_COLLECTIVE = re.compile(
-    r"work_group_(all|any|broadcast|reduce|scan_exclusive|scan_inclusive)(?:_(add|min|max))?$"
-)
-_KINDS = ("all", "any", "broadcast", "reduce", "scan_exclusive", "scan_inclusive")
-_OPERATIONS = ("add", "min", "max")
-_TYPES = {"i": 0, "j": 1, "l": 2, "m": 3, "f": 4, "d": 5}
-
-
-def collective_code(call: ir.Instruction) -> tuple[int, int]:
-    """Operation and type of a collective, as the runtime numbers them."""
-    symbol = parse_call(call).name
-    name = builtin_name(symbol)
-    match = _COLLECTIVE.match(name)
-    letter = symbol[len(f"_Z{len(name)}{name}") :][:1]
-    if match is None or letter not in _TYPES:
-        raise UnsupportedError(f"{call.where}{name} is not supported")
-    operation = _OPERATIONS.index(match[2]) if match[2] else 0
-    return _KINDS.index(match[1]) + 16 * operation, _TYPES[letter]
-
-
-def hand_over(collective: ir.Instruction, names: Names) -> list[str]:
-    """Hand a work-item's arguments to the runtime: 16 bytes, a value and whose value is wanted."""
-    (type_, value), *whose = parse_call(collective).arguments
-    address, second = names.unique("x"), names.unique("x")
-    ids = [local_id for _, local_id in whose] + ["0"] * (3 - len(whose))
-    plane, row, line, item = (names.unique("x") for _ in range(4))
-    return [
-        f"{address} = getelementptr [2 x i64], ptr %cc.exchange, i64 %cc.wi, i64 0",
-        f"{second} = getelementptr [2 x i64], ptr %cc.exchange, i64 %cc.wi, i64 1",
-        f"store {type_.split(' ')[0]} {value}, ptr {address}",
-        f"{plane} = mul i64 {ids[2]}, %cc.size1",
-        f"{row} = add i64 {plane}, {ids[1]}",
-        f"{line} = mul i64 {row}, %cc.size0",
-        f"{item} = add i64 {line}, {ids[0]}",
-        f"store i64 {item}, ptr {second}",
-    ]
-
-
-def take(collective: ir.Instruction, result: str, names: Names) -> list[str]:
-    """Take a work-item's result."""
-    address = names.unique("x")
-    return [
-        f"{address} = getelementptr [2 x i64], ptr %cc.exchange, i64 %cc.wi, i64 0",
-        f"{result} = load {collective.type}, ptr {address}",
-    ]

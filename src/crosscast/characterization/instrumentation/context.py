@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -42,6 +43,21 @@ def _constants() -> dict[str, int]:
 
 CONSTANTS = _constants()
 """All that its enumerations name."""
+
+
+_LLVM_TYPES = {"void": "void", "u64": "i64", "u32": "i32"}
+_PROTOTYPE = re.compile(r"^(u64|u32|void)( \*| )(cc_(?!group\b)\w+)\(([^()]*)\);", re.MULTILINE)
+
+
+def _declaration(match: re.Match[str]) -> str:
+    """Declare a function of the runtime as LLVM knows it."""
+    types = ["ptr" if "*" in p else _LLVM_TYPES[p.split()[0]] for p in match[4].split(",") if p != "void"]
+    result = "ptr" if "*" in match[2] else _LLVM_TYPES[match[1]]
+    return f"declare {result} @{match[3]}({', '.join(types)})"
+
+
+RUNTIME_FUNCTIONS = [_declaration(match) for match in _PROTOTYPE.finditer(_TEXT)]
+"""Declarations of what the runtime has."""
 
 
 class Region(NamedTuple):
@@ -83,6 +99,22 @@ def slot(name: str) -> int:
     return 8 * _SLOTS.index(name)
 
 
+@dataclass(frozen=True)
+class Switches:
+    """What to instrument, beyond the metrics."""
+
+    local_size: tuple[int, int, int]  # Work-items of a group, three numbers
+    uniform: bool = True  # Every work-group is full
+    check_bounds: bool = False  # Check every access against its buffer
+    published: bool = False  # Also record what only the published tool's conventions need
+    checked: bool = False  # Let counters of 4 bytes spill before they overflow
+    small_ids: bool = True  # All global ids fit 31 bits, so that LLVM can see through conversions to `int`
+    same: tuple[tuple[int, ...], ...] = ()  # Groups of positions of arguments that are the same buffer
+    cuda: bool = False  # A kernel of CUDA or HIP: who has ended is not waited for at barriers
+    shared: int | None = None  # Bytes of CUDA's dynamic shared memory
+    warp: int = 32  # Lanes of a warp, or work-items of a sub-group
+
+
 class Names:
     """Gives names that nothing else in the kernel has."""
 
@@ -93,6 +125,41 @@ class Names:
         """Return a new name that begins with ``%cc.`` and `stem`."""
         self._serial += 1
         return f"%cc.{stem}{self._serial}"
+
+
+class Code:
+    """Text of instructions, one after the other; what they compute gets names of its own."""
+
+    def __init__(self, names: Names) -> None:
+        self._names = names
+        self.texts: list[str] = []
+
+    def do(self, *texts: str) -> None:
+        """Add instructions."""
+        self.texts += texts
+
+    def value(self, text: str) -> str:
+        """Add an instruction, and return the name of its result."""
+        name = self._names.unique("e")
+        self.texts.append(f"{name} = {text}")
+        return name
+
+    def at(self, base: str, index: int | str, type_: str = "i8") -> str:
+        """Address of an element of an array."""
+        return self.value(f"getelementptr {type_}, ptr {base}, i64 {index}")
+
+    def load(self, type_: str, address: str, scope: str = "") -> str:
+        """Load a value; `scope` is metadata that tells what memory that is."""
+        return self.value(f"load {type_}, ptr {address}{scope}")
+
+    def store(self, type_: str, value: int | str, address: str, scope: str = "") -> None:
+        """Store a value."""
+        self.texts.append(f"store {type_} {value}, ptr {address}{scope}")
+
+    def add_to(self, type_: str, address: str, amount: int | str, scope: str = "") -> None:
+        """Add an amount to what stands at an address."""
+        old = self.load(type_, address, scope)
+        self.store(type_, self.value(f"add {type_} {old}, {amount}"), address, scope)
 
 
 class Counters:

@@ -5,7 +5,8 @@ Loops, liveness, where execution counters have to stand.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from crosscast.characterization import ir
@@ -26,32 +27,20 @@ class Loop:
     depth: int
 
 
-def find_loops(graph: Graph) -> list[Loop]:
-    """Find all loops, outer ones before those inside them.
-
-    A loop is a strongly connected component; those inside it are found after its headers' incoming
-    back edges are taken away, so irreducible control flow is covered too.
-    """
-    before = _reversed(graph)
-    found: list[Loop] = []
-    pending: list[tuple[frozenset[str], frozenset[Edge], int]] = [(frozenset(graph), frozenset(), 1)]
+def reachable(graph: Graph, starts: Iterable[str], ends: Collection[str] = ()) -> set[str]:
+    """Blocks that can be reached from `starts`, these among them, without going on from any of `ends`."""
+    reached: set[str] = set()
+    pending = list(starts)
     while pending:
-        nodes, cut, depth = pending.pop()
-        for part in _components(graph, nodes, cut):
-            inside = {(u, v) for u in part for v in graph[u] if v in part and (u, v) not in cut}
-            if not inside:
-                continue
-            found.append(Loop(part, depth))
-            headers = {v for v in part if any(u not in part for u in before[v])}
-            headers |= {v for u, v in cut if u in part and v in part}
-            if not headers or headers == part:
-                headers = {min(part)}
-            cut_here = cut | {(u, v) for u, v in inside if v in headers}
-            pending.append((part, frozenset(cut_here), depth + 1))
-    return sorted(found, key=lambda loop: loop.depth)
+        label = pending.pop()
+        if label not in reached:
+            reached.add(label)
+            if label not in ends:
+                pending.extend(graph[label])
+    return reached
 
 
-def _reversed(graph: Graph) -> dict[str, list[str]]:
+def reverse(graph: Graph) -> dict[str, list[str]]:
     """Predecessors of each block."""
     predecessors: dict[str, list[str]] = {label: [] for label in graph}
     for label, successors in graph.items():
@@ -60,45 +49,62 @@ def _reversed(graph: Graph) -> dict[str, list[str]]:
     return predecessors
 
 
-def _components(graph: Graph, nodes: frozenset[str], cut: frozenset[Edge]) -> list[frozenset[str]]:
-    """Tarjan's strongly connected components of a part of the graph, without recursion."""
-    index: dict[str, int] = {}
-    low: dict[str, int] = {}
-    stack: list[str] = []
-    on_stack: set[str] = set()
-    components = []
-    for root in sorted(nodes):
-        if root in index:
+def _postorder(graph: Graph, roots: Iterable[str]) -> list[str]:
+    """Blocks that can be reached from `roots`, each behind those that it leads to, circles aside."""
+    order: list[str] = []
+    seen: set[str] = set()
+    for root in roots:
+        if root in seen:
             continue
-        work = [(root, _next_nodes(graph, root, nodes, cut))]
-        index[root] = low[root] = len(index)
-        stack.append(root)
-        on_stack.add(root)
+        seen.add(root)
+        work = [(root, iter(graph[root]))]
         while work:
             node, successors = work[-1]
             for successor in successors:
-                if successor not in index:
-                    index[successor] = low[successor] = len(index)
-                    stack.append(successor)
-                    on_stack.add(successor)
-                    work.append((successor, _next_nodes(graph, successor, nodes, cut)))
+                if successor not in seen:
+                    seen.add(successor)
+                    work.append((successor, iter(graph[successor])))
                     break
-                if successor in on_stack:
-                    low[node] = min(low[node], index[successor])
             else:
+                order.append(node)
                 work.pop()
-                if work:
-                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
-                if low[node] == index[node]:
-                    cutoff = stack.index(node)
-                    components.append(frozenset(stack[cutoff:]))
-                    on_stack.difference_update(stack[cutoff:])
-                    del stack[cutoff:]
+    return order
+
+
+def find_loops(graph: Graph) -> list[Loop]:
+    """Find all loops, outer ones before those inside them.
+
+    A loop is a strongly connected component; those inside it are found after its headers' incoming
+    back edges are taken away, so irreducible control flow is covered too.
+    """
+    before = reverse(graph)
+    found: list[Loop] = []
+    pending: list[tuple[Graph, int]] = [(graph, 1)]
+    while pending:
+        inside, depth = pending.pop()
+        for part in _components(inside):
+            if len(part) == 1 and part.isdisjoint(inside[min(part)]):
+                continue
+            found.append(Loop(part, depth))
+            headers = {v for v in part if not part.issuperset(before[v])}
+            if not headers or headers == part:
+                headers = {min(part)}
+            pending.append(
+                ({u: [v for v in inside[u] if v in part and v not in headers] for u in part}, depth + 1)
+            )
+    return sorted(found, key=lambda loop: loop.depth)
+
+
+def _components(graph: Graph) -> list[frozenset[str]]:
+    """Strongly connected components of a graph, by Kosaraju's algorithm."""
+    predecessors = reverse(graph)
+    done: set[str] = set()
+    components = []
+    for root in reversed(_postorder(graph, sorted(graph))):
+        if root not in done:
+            components.append(frozenset(reachable(predecessors, [root], done) - done))
+            done |= components[-1]
     return components
-
-
-def _next_nodes(graph: Graph, node: str, nodes: frozenset[str], cut: frozenset[Edge]) -> Iterator[str]:
-    return (s for s in graph[node] if s in nodes and (node, s) not in cut)
 
 
 def innermost(loops: Sequence[Loop]) -> dict[str, Loop]:
@@ -110,19 +116,19 @@ def live_in(
     blocks: Mapping[str, ir.Block], graph: Graph, extra: Mapping[str, set[str]]
 ) -> dict[str, set[str]]:
     """Local values that each block needs from before it (a phi's values are needed by the predecessor)."""
-    needed: dict[str, set[str]] = {}
+    live: dict[str, set[str]] = {}
     defined: dict[str, set[str]] = {}
     at_end: dict[str, set[str]] = {label: set() for label in blocks}
     for label, block in blocks.items():
-        needed[label], defined[label] = set(extra.get(label, ())), set()
+        live[label], defined[label] = set(extra.get(label, ())), set()
         for instruction in block.instructions:
             for value, predecessor in instruction.incoming:
-                if predecessor in at_end:
-                    at_end[predecessor].update(ir.LOCAL.findall(value))
-            needed[label] |= instruction.uses() - defined[label]
+                if predecessor in at_end and value.startswith("%"):
+                    at_end[predecessor].add(value)
+            if instruction.opcode != "phi":
+                live[label] |= instruction.uses() - defined[label]
             if instruction.result:
                 defined[label].add(instruction.result)
-    live = {label: set(values) for label, values in needed.items()}
     changed = True
     while changed:
         changed = False
@@ -173,51 +179,30 @@ def place_counters(graph: Graph, entry: str, leaving: set[str], depth: Mapping[s
         tree[edge[0]].append((edge[1], edge))
         tree[edge[1]].append((edge[0], edge))
 
-    spanning = _Tree(tree)
-    flow: dict[Edge, dict[int, int]] = {edge: {} for edge in edges}
-    chords = [*enumerate(counted), (-1, (EXIT, entry))]
-    for number, (source, target) in chords:
-        if number >= 0:
-            flow[source, target][number] = 1
-        for edge, sign in spanning.path(target, source):
-            flow[edge][number] = flow[edge].get(number, 0) + sign
-    blocks: dict[str, dict[int, int]] = {label: {} for label in graph}
-    blocks[entry][-1] = 1
-    for (_, target), terms in flow.items():
-        if target != EXIT:
-            for number, sign in terms.items():
-                blocks[target][number] = blocks[target].get(number, 0) + sign
-    return Placement(counted, {b: {n: c for n, c in t.items() if c} for b, t in blocks.items()})
+    times: dict[str, Counter[int]] = {node: Counter() for node in tree}
+    surplus: dict[str, Counter[int]] = {node: Counter() for node in tree}  # what comes in and does not go out
 
+    def let_flow(edge: Edge, terms: Mapping[int, int]) -> None:
+        for number, count in terms.items():
+            surplus[edge[0]][number] -= count
+            surplus[edge[1]][number] += count
+            times[edge[1]][number] += count
 
-class _Tree:
-    """A spanning tree, seen from the node that stands for leaving."""
-
-    def __init__(self, neighbours: Mapping[str, list[tuple[str, Edge]]]) -> None:
-        self._depth = {EXIT: 0}
-        self._up: dict[str, tuple[str, Edge]] = {}  # The next node towards the root, and the edge to it
-        pending = [EXIT]
-        while pending:
-            node = pending.pop()
-            for neighbour, edge in neighbours[node]:
-                if neighbour not in self._depth:
-                    self._depth[neighbour] = self._depth[node] + 1
-                    self._up[neighbour] = (node, edge)
-                    pending.append(neighbour)
-
-    def path(self, start: str, goal: str) -> list[tuple[Edge, int]]:
-        """Edges from `start` to `goal`: +1 where walked along their direction, -1 against it."""
-        path = []
-        while start != goal:
-            if self._depth[start] >= self._depth[goal]:
-                above, edge = self._up[start]
-                path.append((edge, 1 if edge == (start, above) else -1))
-                start = above
-            else:
-                above, edge = self._up[goal]
-                path.append((edge, 1 if edge == (above, goal) else -1))
-                goal = above
-        return path
+    times[entry][-1] = surplus[entry][-1] = 1
+    for number, edge in enumerate(counted):
+        let_flow(edge, {number: 1})
+    up: dict[str, Edge] = {}  # the edge of each node towards the root of the tree
+    order = [EXIT]
+    for node in order:
+        for neighbour, edge in tree[node]:
+            if neighbour != EXIT and neighbour not in up:
+                up[neighbour] = edge
+                order.append(neighbour)
+    for node in reversed(order[1:]):  # from the leaves on, whose other edges are known
+        sign = 1 if up[node][0] == node else -1
+        let_flow(up[node], {number: sign * count for number, count in surplus[node].items()})
+    blocks = {label: {n: count for n, count in times[label].items() if count} for label in graph}
+    return Placement(counted, blocks)
 
 
 def immediate_postdominators(graph: Graph) -> dict[str, str]:
@@ -225,53 +210,30 @@ def immediate_postdominators(graph: Graph) -> dict[str, str]:
 
     Cooper, Harvey & Kennedy's algorithm on the reversed graph.
     """
-    predecessors = _reversed(graph)
-    order = _postorder(predecessors, [label for label in graph if not graph[label]])
-    number = {label: position for position, label in enumerate(order)}
-    number[EXIT] = len(order)
+    order = _postorder(reverse(graph), [label for label in graph if not graph[label]])
+    number = {label: position for position, label in enumerate([*order, EXIT])}
     after: dict[str, str] = {EXIT: EXIT}
+
+    def meet(a: str, b: str) -> str:
+        while a != b:
+            if number[a] < number[b]:
+                a = after[a]
+            else:
+                b = after[b]
+        return a
+
     changed = True
     while changed:
         changed = False
         for label in reversed(order):
-            chosen: str | None = None
-            for successor in graph[label] or [EXIT]:
-                if successor in after:
-                    chosen = successor if chosen is None else _meet(chosen, successor, after, number)
-            if chosen is not None and after.get(label) != chosen:
+            known = [successor for successor in graph[label] or [EXIT] if successor in after]
+            chosen = known[0]
+            for successor in known[1:]:
+                chosen = meet(chosen, successor)
+            if after.get(label) != chosen:
                 after[label] = chosen
                 changed = True
-    return {label: block for label, block in after.items() if label != EXIT and block != EXIT}
-
-
-def _meet(a: str, b: str, after: Mapping[str, str], number: Mapping[str, int]) -> str:
-    while a != b:
-        while number[a] < number[b]:
-            a = after[a]
-        while number[b] < number[a]:
-            b = after[b]
-    return a
-
-
-def _postorder(graph: Graph, roots: Sequence[str]) -> list[str]:
-    order: list[str] = []
-    seen: set[str] = set()
-    for root in roots:
-        if root in seen:
-            continue
-        seen.add(root)
-        work = [(root, iter(graph[root]))]
-        while work:
-            node, successors = work[-1]
-            for successor in successors:
-                if successor not in seen:
-                    seen.add(successor)
-                    work.append((successor, iter(graph[successor])))
-                    break
-            else:
-                order.append(node)
-                work.pop()
-    return order
+    return {label: block for label, block in after.items() if EXIT not in (label, block)}
 
 
 def in_order(graph: Graph, entry: str) -> list[str]:
@@ -306,59 +268,40 @@ class Uniformity:
         return block.label not in self.parted and block.terminator.uses() <= self.values
 
 
-def find_uniform(blocks: Mapping[str, ir.Block], flow: Graph, parameters: Sequence[str]) -> Uniformity:
+def find_uniform(blocks: Mapping[str, ir.Block], flow: Graph, parameters: Collection[str]) -> Uniformity:
     """Find the values that are uniform, and the blocks that diverging branches part."""
     divergent: set[str] = set()
     after = immediate_postdominators(flow)
     spread: set[str] = set()  # blocks whose divergent branches have been followed
     joins: set[str] = set()  # blocks whose phis diverge
     parted: set[str] = set()
-    known = set(parameters)
+    # What each value that may be uniform depends on.
+    depends: dict[str, list[tuple[str, set[str], bool]]] = {label: [] for label in blocks}
+    for label, block in blocks.items():
+        for i in block.instructions:
+            if i.result and (i.opcode in PURE or i.opcode == "phi" or called_builtin(i) in _UNIFORM_CALLS):
+                depends[label].append((i.result, i.uses(), i.opcode == "phi"))
+            elif i.result:
+                divergent.add(i.result)
     changed = True
     while changed:
         changed = False
         for label, block in blocks.items():
-            for instruction in block.instructions:
-                result = instruction.result
-                if result is None or result in divergent or result in known:
-                    continue
-                if _diverges(instruction, divergent, label in joins):
+            for result, used, is_phi in depends[label]:
+                if result not in divergent and (
+                    (is_phi and label in joins) or not used.isdisjoint(divergent)
+                ):
                     divergent.add(result)
                     changed = True
-            if label not in spread and len(flow[label]) > 1 and _condition(block) & divergent:
+            if label not in spread and len(flow[label]) > 1 and block.terminator.uses() & divergent:
                 spread.add(label)
-                reached = _between(flow, flow[label], after.get(label))
+                end = after.get(label, "")
+                reached = reachable(flow, flow[label], (end,))
                 joins |= reached
-                parted |= reached - {after.get(label, "")}
+                parted |= reached - {end}
                 changed = True
     defined = {i.result for b in blocks.values() for i in b.instructions if i.result}
-    return Uniformity((defined - divergent) | known, parted)
-
-
-def _diverges(instruction: ir.Instruction, divergent: set[str], at_join: bool) -> bool:
-    if instruction.opcode == "phi":
-        used = {name for value, _ in instruction.incoming for name in ir.LOCAL.findall(value)}
-        return at_join or bool(used & divergent)
-    pure = instruction.opcode in PURE or called_builtin(instruction) in _UNIFORM_CALLS
-    return not pure or bool(instruction.uses() & divergent)
-
-
-def _condition(block: ir.Block) -> set[str]:
-    return block.terminator.uses()
-
-
-def _between(flow: Graph, starts: Sequence[str], end: str | None) -> set[str]:
-    """Blocks on the way from `starts` to `end`, `end` included."""
-    reached: set[str] = set()
-    pending = list(starts)
-    while pending:
-        label = pending.pop()
-        if label in reached:
-            continue
-        reached.add(label)
-        if label != end:
-            pending.extend(flow[label])
-    return reached
+    return Uniformity((defined - divergent) | set(parameters), parted)
 
 
 IDENTITIES = frozenset(
@@ -412,34 +355,14 @@ def _trial(name: str, definitions: Definitions, leaves: set[str], cheap: Definit
 
 def sources(values: set[str], cheap: Definitions) -> set[str]:
     """Values that are not cheap, from which the cheap ones among `values` are computed."""
-    found: set[str] = set()
-    pending = [name for name in values if name in cheap]
-    seen: set[str] = set()
-    while pending:
-        name = pending.pop()
-        if name in seen:
-            continue
-        seen.add(name)
-        if name in cheap:
-            pending.extend(cheap[name].uses())
-        else:
-            found.add(name)
-    return found
+    needs = {name: [*instruction.uses()] for name, instruction in cheap.items()}
+    return reachable(defaultdict(list, needs), values & cheap.keys()) - cheap.keys()
 
 
 def chain(wanted: set[str], cheap: Definitions) -> list[ir.Instruction]:
     """Copies of the instructions that compute `wanted`, each after those it uses."""
-    ordered: Definitions = {}
-
-    def visit(name: str) -> None:
-        if name in ordered or name not in cheap:
-            return
-        for used in sorted(cheap[name].uses()):
-            visit(used)
-        copy = ir.copy_instruction(cheap[name])
+    needs = {name: sorted(i.uses() & cheap.keys()) for name, i in cheap.items()}
+    copies = [cheap[name].copy() for name in _postorder(needs, sorted(wanted & cheap.keys()))]
+    for copy in copies:
         copy.counted = False
-        ordered[name] = copy
-
-    for name in sorted(wanted):
-        visit(name)
-    return list(ordered.values())
+    return copies

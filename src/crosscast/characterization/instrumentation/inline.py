@@ -8,33 +8,13 @@ functions become barriers of the kernel. An inlined instruction still counts as 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 from crosscast.characterization import ir
 from crosscast.errors import UnsupportedError
 
-_CALLEE = re.compile(r'@("[^"]*"|[-a-zA-Z$._0-9]+)\(')
 _MANGLED = re.compile(r"_Z(\d+)")
 _MOST_INSTRUCTIONS = 400_000
-
-
-@dataclass(frozen=True)
-class Call:
-    """A direct call: the callee's name and its arguments as (type with attributes, value)."""
-
-    name: str
-    arguments: list[tuple[str, str]]
-
-
-def parse_call(instruction: ir.Instruction) -> Call:
-    """Take a call instruction apart."""
-    match = _CALLEE.search(instruction.text)
-    if match is None or " asm " in instruction.text[: match.start()]:
-        what = "inline assembly" if " asm " in instruction.text else "a call through a function pointer"
-        raise UnsupportedError(f"{instruction.where}{what} is not supported")
-    inside, _ = ir.bracketed(instruction.text, match.end() - 1)
-    return Call(match[1].strip('"'), [ir.split_typed(part) for part in ir.split_top_level(inside)])
 
 
 def builtin_name(symbol: str) -> str:
@@ -45,52 +25,69 @@ def builtin_name(symbol: str) -> str:
 
 def called_builtin(instruction: ir.Instruction) -> str:
     """Name of the mangled builtin that an instruction calls; empty if it calls none."""
-    if instruction.opcode != "call" or "@_Z" not in instruction.text:
-        return ""
-    return builtin_name(parse_call(instruction).name)
+    name = instruction.callee
+    return builtin_name(name) if name.startswith("_Z") else ""
+
+
+def suffixed(name: str, suffix: str) -> str:
+    """A name that is made from another one, which may have quotes."""
+    return f'{name[:-1]}{suffix}"' if name.endswith('"') else name + suffix
+
+
+def copy_structure(type_: str, name: str, given: str, nbytes: int) -> tuple[ir.Instruction, ir.Instruction]:
+    """Make room for a structure that is passed by value, and copy it there."""
+    text = f"call void @llvm.memcpy.p0.p0.i64(ptr {name}, ptr {given}, i64 {nbytes}, i1 false)"
+    slot = ir.Instruction(f"alloca {type_}, align 16", "alloca", "ptr", name, counted=False)
+    return slot, ir.Instruction(text, "call", counted=False)
 
 
 def flatten(module: ir.Module, kernel: ir.Function) -> ir.Function:
     """Return a copy of `kernel` with all calls of defined functions inlined."""
-    return _Inliner(module).flatten(kernel)
+    inliner = _Inliner(module)
+    blocks = inliner.expand(kernel, "", {}, (kernel.name,))
+    next(iter(blocks.values())).instructions[:0] = inliner.allocas
+    return ir.Function(kernel.name, [*kernel.parameters], blocks, True, kernel.line, kernel.metadata)
 
 
 class _Inliner:
     def __init__(self, module: ir.Module) -> None:
         self.module = module
-        self.copies = 0
-        self.size = 0
+        self.copies = self.size = 0
         self.allocas: list[ir.Instruction] = []
 
-    def flatten(self, kernel: ir.Function) -> ir.Function:
-        blocks = self._expand(kernel, "", (kernel.name,))
-        entry = next(iter(blocks.values()))
-        entry.instructions[:0] = self.allocas
-        return ir.Function(
-            kernel.name, kernel.result_type, [*kernel.parameters], blocks, True, kernel.line, kernel.metadata
-        )
+    def expand(
+        self, function: ir.Function, suffix: str, bound: Mapping[str, str], stack: tuple[str, ...]
+    ) -> dict[str, ir.Block]:
+        """Copy a function's blocks with all names made unique, parameters bound and all calls inlined."""
 
-    def _expand(self, function: ir.Function, suffix: str, stack: tuple[str, ...]) -> dict[str, ir.Block]:
-        """Copy a function's blocks with all names made unique and all calls in them inlined."""
-
-        def rename(name: str) -> str:
-            if name in self.module.sizes:  # a named structure type
-                return name
-            return f'{name[:-1]}{suffix}"' if name.endswith('"') else name + suffix
+        def rename(value: str) -> str:
+            return bound.get(value) or (suffixed(value, suffix) if value.startswith("%") else value)
 
         blocks: dict[str, ir.Block] = {}
         moved: dict[str, str] = {}  # a block that was cut at a call ends under another label
         for block in function.blocks.values():
-            current = ir.Block(rename(block.label), [])
-            blocks[current.label] = current
-            first = current.label
+            first = rename(block.label)
+            current = blocks[first] = ir.Block(first, [])
             for original in block.instructions:
-                instruction = self._renamed(original, rename)
-                callee = self._callee(instruction)
-                if callee is None:
-                    current.instructions.append(self._hoisted(instruction, suffix))
+                self.size += 1
+                if self.size > _MOST_INSTRUCTIONS:
+                    raise UnsupportedError(
+                        f"the kernel is too large: over {_MOST_INSTRUCTIONS} instructions inlined"
+                    )
+                if not original.counted:
                     continue
-                current = self._inline(callee, instruction, current, blocks, stack)
+                instruction = original.copy()
+                instruction.rename(rename)
+                instruction.result = rename(instruction.result) if instruction.result else None
+                if callee := self._callee(instruction):
+                    current = self._inline(callee, instruction, current, blocks, stack)
+                elif instruction.opcode == "alloca" and suffix:
+                    # An inlined function's stack slots stand in the kernel's entry, so that loops reuse them.
+                    current.instructions.append(instruction.ghost())
+                    instruction.counted = False
+                    self.allocas.append(instruction)
+                else:
+                    current.instructions.append(instruction)
             if current.label != first:
                 moved[first] = current.label
         for block in blocks.values():
@@ -98,31 +95,13 @@ class _Inliner:
                 phi.incoming = [(value, moved.get(label, label)) for value, label in phi.incoming]
         return blocks
 
-    def _renamed(self, original: ir.Instruction, rename: Callable[[str], str]) -> ir.Instruction:
-        self.size += 1
-        if self.size > _MOST_INSTRUCTIONS:
-            raise UnsupportedError(f"the kernel is too large: over {_MOST_INSTRUCTIONS} instructions inlined")
-        copy = ir.copy_instruction(original)
-        if not copy.counted:
-            copy.text, copy.result = "", None
-        copy.text = ir.substitute(copy.text, rename)
-        copy.result = rename(copy.result) if copy.result else None
-        copy.incoming = [(ir.substitute(v, rename), rename(label)) for v, label in copy.incoming]
-        return copy
-
-    def _hoisted(self, instruction: ir.Instruction, suffix: str) -> ir.Instruction:
-        """Move an inlined function's stack slots to the kernel's entry, so that loops reuse them."""
-        if instruction.opcode != "alloca" or not suffix:
-            return instruction
-        slot = ir.copy_instruction(instruction)
-        slot.counted = False
-        self.allocas.append(slot)
-        return ir.Instruction("", "alloca", instruction.type, None, 1, instruction.line)
-
     def _callee(self, instruction: ir.Instruction) -> ir.Function | None:
-        if instruction.opcode != "call" or not instruction.text:
+        if instruction.opcode != "call":
             return None
-        return self.module.functions.get(parse_call(instruction).name)
+        if not instruction.callee:
+            what = "inline assembly" if " asm " in instruction.text else "a call through a function pointer"
+            raise UnsupportedError(f"{instruction.where}{what} is not supported")
+        return self.module.functions.get(instruction.callee)
 
     def _inline(
         self,
@@ -132,57 +111,34 @@ class _Inliner:
         blocks: dict[str, ir.Block],
         stack: tuple[str, ...],
     ) -> ir.Block:
+        """Put a function in the place of a call, and return the block behind it."""
         if callee.name in stack:
             circle = " -> ".join((*stack[stack.index(callee.name) :], callee.name))
             raise UnsupportedError(f"{call.where}recursion is not allowed in OpenCL C ({circle})")
         self.copies += 1
-        number = self.copies
-        suffix = f".cc.i{number}"
-        body = self._expand(callee, suffix, (*stack, callee.name))
-        self._bind(callee, call, body, suffix, before)
+        number, suffix = self.copies, f".cc.i{self.copies}"
+        bound = {}
+        for parameter, argument in zip(callee.parameters, call.operands, strict=False):
+            if type_ := parameter.structure:
+                name = suffixed(parameter.name, suffix)
+                slot, copy = copy_structure(type_, name, argument.value, self.module.sizes[type_][0])
+                self.allocas.append(slot)
+                before.instructions.append(copy)
+            else:
+                bound[parameter.name] = argument.value
+        body = self.expand(callee, suffix, bound, (*stack, callee.name))
         after = ir.Block(f"%cc.after{number}", [])
         returned = []
         for block in body.values():
             end = block.terminator
             if end.opcode == "ret":
-                returned.append((end.text.removeprefix("ret ").removeprefix(call.type).strip(), block.label))
-                jump = ir.Instruction(f"br label {after.label}", "br", counted=False)
-                block.instructions[-1:] = [ir.Instruction("", "ret", line=end.line), jump]
-        before.instructions.append(ir.Instruction("", "call", call.type, None, call.width, call.line))
-        first = next(iter(body))
-        before.instructions.append(ir.Instruction(f"br label {first}", "br", counted=False))
+                returned.append((end.operands[0].value if end.operands else "", block.label))
+                block.instructions[-1:] = [end.ghost(), ir.jump(after.label)]
+        before.instructions += [call.ghost(), ir.jump(next(iter(body)))]
         if call.result:
-            phi = ir.Instruction(f"phi {call.type}", "phi", call.type, call.result, call.width, counted=False)
+            phi = ir.Instruction(f"phi {call.type}", "phi", call.type, call.result, counted=False)
             phi.incoming = returned
             after.instructions.append(phi)
         blocks.update(body)
         blocks[after.label] = after
         return after
-
-    def _bind(
-        self,
-        callee: ir.Function,
-        call: ir.Instruction,
-        body: dict[str, ir.Block],
-        suffix: str,
-        before: ir.Block,
-    ) -> None:
-        """Replace the callee's parameters by the arguments of this call."""
-        values: dict[str, str] = {}
-        for parameter, (_, value) in zip(callee.parameters, parse_call(call).arguments, strict=True):
-            name = parameter.name + suffix
-            if type_ := ir.byval_type(parameter):
-                size = self.module.sizes[type_][0]
-                self.allocas.append(
-                    ir.Instruction(f"alloca {type_}, align 16", "alloca", "ptr", name, counted=False)
-                )
-                copy = f"call void @llvm.memcpy.p0.p0.i64(ptr {name}, ptr {value}, i64 {size}, i1 false)"
-                before.instructions.append(ir.Instruction(copy, "call", counted=False))
-                continue
-            values[name] = value
-        for block in body.values():
-            for instruction in block.instructions:
-                instruction.text = ir.substitute(instruction.text, lambda n: values.get(n, n))
-                instruction.incoming = [
-                    (ir.substitute(v, lambda n: values.get(n, n)), label) for v, label in instruction.incoming
-                ]

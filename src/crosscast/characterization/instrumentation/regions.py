@@ -6,32 +6,27 @@ starts is a barrier, without a stack per work-item. What a work-item carries acr
 kept in memory, in one array per value; values that are cheap functions of ids and arguments are
 computed again instead.
 
-Let what all work-items do alike at the start of a segment be a segment of its own, run once.
-
-Such a lead typically holds the counters and conditions of a loop with barriers in it. What follows
-has fewer branches without it, so that LLVM can run several work-items at a time.
-
-Values that enter a segment and are also defined in it, as around a loop with a barrier inside.
-
-Each gets one place on the stack, so that the code need not tell its two definitions apart. LLVM
-turns these stack slots back into registers and inserts the phis.
+What all work-items do alike at the start of a segment, its lead, is a segment of its own, run once. Such a
+lead typically holds the counters and conditions of a loop with barriers in it. What follows has fewer
+branches without it, so that LLVM can run several work-items at a time.
 """
 
 from __future__ import annotations
 
+import functools
+import itertools
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from crosscast.characterization import ir
 from crosscast.characterization.instrumentation import graph
-from crosscast.characterization.instrumentation.builtin_calls import is_warp_operation
-from crosscast.characterization.instrumentation.graph import (
-    Uniformity,
-    chain,
-    find_uniform,
-    recomputable,
-    sources,
+from crosscast.characterization.instrumentation.builtin_calls import (
+    is_barrier,
+    is_collective,
+    is_warp_operation,
 )
-from crosscast.characterization.instrumentation.inline import called_builtin
+from crosscast.characterization.instrumentation.graph import Definitions, Uniformity
+from crosscast.characterization.instrumentation.inline import suffixed
 
 
 @dataclass(frozen=True)
@@ -73,9 +68,7 @@ class Segment:
 
     def entering(self, name: str) -> str:
         """Name under which a value enters the segment."""
-        if name not in self.slots:
-            return name
-        return f'{name[:-1]}.cc.in"' if name.endswith('"') else f"{name}.cc.in"
+        return suffixed(name, ".cc.in") if name in self.slots else name
 
 
 @dataclass(frozen=True)
@@ -90,186 +83,143 @@ class Segments:
     turns: list[int] = field(default_factory=list)
 
 
-def slot_name(name: str, load: int | None = None) -> str:
-    """Name of the stack slot of a value, or of what one of its loads gives."""
-    suffix = f".cc.slot{'' if load is None else load}"
-    return f'{name[:-1]}{suffix}"' if name.endswith('"') else f"{name}{suffix}"
+def slot_name(name: str) -> str:
+    """Name of the stack slot of a value."""
+    return suffixed(name, ".cc.slot")
 
 
-def is_barrier(instruction: ir.Instruction) -> bool:
-    """Whether an instruction is a work-group barrier."""
-    return called_builtin(instruction) in ("barrier", "work_group_barrier")
+class _Cuts:
+    """A kernel, and where it is cut: a block ends at each barrier and collective."""
 
+    def __init__(self, function: ir.Function) -> None:
+        self.blocks: dict[str, ir.Block] = {}
+        self.roots = [function.entry.label]  # Label where each segment starts, by the segment's number
+        self.crossings: dict[str, str] = {}  # For each block that a cut ends: the label behind the cut
+        # For each label behind a barrier or collective: that instruction
+        self.cutters: dict[str, ir.Instruction] = {}
+        ends = {block.label: self._split(block) for block in function.blocks.values()}
+        for block in self.blocks.values():
+            for phi in block.phis():
+                phi.incoming = [(value, ends[label]) for value, label in phi.incoming]
+        function.blocks = self.blocks
 
-def is_collective(instruction: ir.Instruction) -> bool:
-    """Whether an instruction is a work-group collective such as ``work_group_reduce_add``."""
-    name = called_builtin(instruction)
-    return name.startswith("work_group_") and not name.startswith("work_group_barrier")
+    def _split(self, block: ir.Block) -> str:
+        """Split one block, and return the label under which it ends."""
+        piece = self.blocks[block.label] = ir.Block(block.label, [])
+        for instruction in block.instructions:
+            if not (is_barrier(instruction) or is_collective(instruction) or is_warp_operation(instruction)):
+                piece.instructions.append(instruction)
+                continue
+            # A barrier stays behind, counted; what a collective is called with is used where the item leaves.
+            ghost = instruction.copy()
+            ghost.text = ""
+            leaving = "" if is_barrier(instruction) else instruction.text
+            piece.instructions += [ghost, ir.Instruction(leaving, "cut", counted=False)]
+            after = self._new_root(piece.label)
+            self.cutters[after] = instruction
+            piece = self.blocks[after] = ir.Block(after, [])
+        return piece.label
 
-
-@dataclass
-class Cuts:
-    """Where a kernel is cut."""
-
-    roots: list[str]  # Label where each segment starts, by the segment's number
-    # For each block that a cut ends: the label behind the cut
-    crossings: dict[str, str] = field(default_factory=dict)
-    # For each label behind a barrier or collective: that instruction
-    cutters: dict[str, ir.Instruction] = field(default_factory=dict)
-
-    def new_root(self) -> str:
-        """Number one more segment, and return the label for its start."""
-        label = f"%cc.segment{len(self.roots)}"
+    def _new_root(self, before: str) -> str:
+        """Number one more segment, behind a block, and return the label for its start."""
+        self.crossings[before] = label = f"%cc.segment{len(self.roots)}"
         self.roots.append(label)
         return label
 
+    def cut_edge(self, source: str, target: str) -> None:
+        """Cut where control goes from one block to another."""
+        leaving = f"%cc.leave{len(self.roots)}"
+        self.blocks[leaving] = ir.Block(leaving, [ir.Instruction("", "cut", counted=False)])
+        going_on = self._new_root(leaving)
+        self.blocks[going_on] = ir.Block(going_on, [ir.jump(target)])
+        self.blocks[source].terminator.retarget(target, leaving)
+        for phi in self.blocks[target].phis():
+            phi.retarget(source, going_on)
+        self.__dict__.pop("flow", None)
+
+    def goes_to(self, label: str) -> list[str]:
+        """Successors of a block, across no cut."""
+        return self.blocks[label].terminator.successors
+
     def result_across(self, root: str) -> str:
         """Result of the instruction before a segment's start; empty if it has none."""
-        cutter = self.cutters.get(root)
-        return (cutter.result if cutter is not None else None) or ""
+        return (self.cutters[root].result if root in self.cutters else None) or ""
 
-    def flow(self, function: ir.Function) -> dict[str, list[str]]:
+    @functools.cached_property
+    def flow(self) -> dict[str, list[str]]:
         """Successors of each block, across the cuts too."""
         return {
-            label: [self.crossings[label]] if label in self.crossings else block.terminator.successors
-            for label, block in function.blocks.items()
+            label: [self.crossings[label]] if label in self.crossings else self.goes_to(label)
+            for label in self.blocks
         }
 
-    def reachable(self, function: ir.Function, starts: list[str]) -> set[str]:
+    def reachable(self, starts: Iterable[str]) -> set[str]:
         """Blocks that can be reached without crossing a cut, the starts among them."""
-        reached: set[str] = set()
-        pending = list(starts)
-        while pending:
-            label = pending.pop()
-            if label not in reached:
-                reached.add(label)
-                if label not in self.crossings:
-                    pending.extend(function.blocks[label].terminator.successors)
-        return reached
+        return graph.reachable(self.flow, starts, self.crossings)
+
+    def definitions(self) -> Definitions:
+        """What defines each value."""
+        written = [i for block in self.blocks.values() for i in block.instructions]
+        return {i.result: i for i in [*written, *self.cutters.values()] if i.result}
 
 
-def split_at_barriers(function: ir.Function) -> Cuts:
-    """End a block at each barrier and collective."""
-    cuts = Cuts([function.entry.label])
-    ends: dict[str, str] = {}  # a block that was cut ends under another label
-    blocks: dict[str, ir.Block] = {}
-    for block in function.blocks.values():
-        pieces = _split(block, cuts)
-        blocks.update((piece.label, piece) for piece in pieces)
-        ends[block.label] = pieces[-1].label
-    function.blocks = blocks
-    for block in blocks.values():
-        for phi in block.phis():
-            phi.incoming = [(value, ends[label]) for value, label in phi.incoming]
-    return cuts
-
-
-def _split(block: ir.Block, cuts: Cuts) -> list[ir.Block]:
-    """The pieces of one block; a barrier stays behind in its piece, counted but without text."""
-    pieces = [block]
-    instructions, block.instructions = block.instructions, []
-    for instruction in instructions:
-        if not (is_barrier(instruction) or is_collective(instruction) or is_warp_operation(instruction)):
-            pieces[-1].instructions.append(instruction)
-            continue
-        ghost = ir.copy_instruction(instruction)
-        ghost.text = ""
-        # What a collective is called with is used where the work-item leaves.
-        operands = "" if is_barrier(instruction) else instruction.text
-        pieces[-1].instructions += [ghost, ir.Instruction(operands, "cut", counted=False)]
-        after = ir.Block(cuts.new_root(), [])
-        cuts.crossings[pieces[-1].label] = after.label
-        cuts.cutters[after.label] = instruction
-        pieces.append(after)
-    return pieces
-
-
-def cut_leads(
-    function: ir.Function, cuts: Cuts, uniform: Uniformity, cheap: dict[str, ir.Instruction]
-) -> set[str]:
-    """Cut behind the leads of segments."""
+def _cut_leads(cuts: _Cuts, uniform: Uniformity, cheap: Definitions) -> set[str]:
+    """Cut behind the leads of segments, and return where these start."""
     leads: dict[str, list[str]] = {}
     for root in cuts.roots:
-        cutter = cuts.cutters.get(root)
-        if cutter is not None and not is_barrier(cutter):
+        if root in cuts.cutters and not is_barrier(cuts.cutters[root]):
             continue  # its piece of the work-item goes on across the collective
-        lead = _lead(function, root, cuts, uniform, cheap)
-        if any(len(function.blocks[b].terminator.successors) > 1 for b in lead):
+        lead = _lead(root, cuts, uniform, cheap)
+        if any(len(cuts.goes_to(label)) > 1 for label in lead):
             leads[root] = lead
-    while rejected := {r for r in leads if not _may_lead(function, r, cuts, leads)}:
-        for root in rejected:
-            del leads[root]
-    edges = {
-        (u, v): None
-        for lead in leads.values()
-        for u in lead
-        for v in function.blocks[u].terminator.successors
-        if v not in lead
-    }
+    while rejected := {root for root in leads if not _may_lead(root, cuts, leads)}:
+        leads = {root: lead for root, lead in leads.items() if root not in rejected}
+    edges = {(u, v): None for lead in leads.values() for u in lead for v in cuts.goes_to(u) if v not in lead}
     for source, target in edges:
-        _cut_edge(function, source, target, cuts)
+        cuts.cut_edge(source, target)
     return set(leads)
 
 
-def _lead(
-    function: ir.Function,
-    root: str,
-    cuts: Cuts,
-    uniform: Uniformity,
-    cheap: dict[str, ir.Instruction],
-) -> list[str]:
+def _lead(root: str, cuts: _Cuts, uniform: Uniformity, cheap: Definitions) -> list[str]:
     """Blocks from the start of a segment on that compute nothing but uniform values."""
+
+    def belongs(instruction: ir.Instruction) -> bool:
+        if not instruction.text:
+            return True
+        if instruction.opcode in ("br", "switch"):
+            return instruction.uses() <= uniform.values
+        # What diverges but is cheap is computed again where it is needed.
+        return instruction.result in uniform.values or instruction.result in cheap
+
     lead: list[str] = []
     pending = [root]
     while pending:
         label = pending.pop()
-        block = function.blocks[label]
-        if label in lead or label in cuts.crossings or not block.terminator.successors:
+        if label in lead or label in cuts.crossings or label in uniform.parted or not cuts.goes_to(label):
             continue
-        if label in uniform.parted or not all(_belongs(i, uniform, cheap) for i in block.instructions):
-            continue
-        lead.append(label)
-        pending.extend(block.terminator.successors)
+        if all(map(belongs, cuts.blocks[label].instructions)):
+            lead.append(label)
+            pending.extend(cuts.goes_to(label))
     return lead
 
 
-def _belongs(instruction: ir.Instruction, uniform: Uniformity, cheap: dict[str, ir.Instruction]) -> bool:
-    if not instruction.text:
-        return True
-    if instruction.opcode in ("br", "switch"):
-        return instruction.uses() <= uniform.values
-    # What diverges but is cheap is computed again where it is needed.
-    return instruction.result in uniform.values or instruction.result in cheap
-
-
-def _may_lead(function: ir.Function, root: str, cuts: Cuts, leads: dict[str, list[str]]) -> bool:
+def _may_lead(root: str, cuts: _Cuts, leads: dict[str, list[str]]) -> bool:
     """Whether a segment's lead can be run once without changing what is recorded."""
-    lead = leads[root]
-    after = [v for u in lead for v in function.blocks[u].terminator.successors if v not in lead]
-    rest = cuts.reachable(function, after)
-    branches = {function.blocks[b].terminator.branch for b in lead} - {None}
-    if rest & set(lead) or branches & {function.blocks[b].terminator.branch for b in rest}:
+    lead = set(leads[root])
+    rest = cuts.reachable(v for u in lead for v in cuts.goes_to(u) if v not in lead)
+    branches = {cuts.blocks[label].terminator.branch for label in lead} - {None}
+    if rest & lead or branches & {cuts.blocks[label].terminator.branch for label in rest}:
         return False  # the same branch would be recorded in two places, out of order
     # The blocks of the lead are cut for every segment that has them.
-    return all(
-        set(lead) & cuts.reachable(function, [other]) <= set(leads.get(other, ())) for other in cuts.roots
-    )
+    return all(lead & cuts.reachable([other]) <= set(leads.get(other, ())) for other in cuts.roots)
 
 
-def _cut_edge(function: ir.Function, source: str, target: str, cuts: Cuts) -> None:
-    leaving = ir.Block(f"%cc.leave{len(cuts.roots)}", [ir.Instruction("", "cut", counted=False)])
-    jump = ir.Instruction(f"br label {target}", "br", counted=False)
-    going_on = ir.Block(cuts.new_root(), [jump])
-    function.blocks[source].terminator.retarget(target, leaving.label)
-    for phi in function.blocks[target].phis():
-        phi.incoming = [(v, going_on.label if p == source else p) for v, p in phi.incoming]
-    function.blocks[leaving.label] = leaving
-    function.blocks[going_on.label] = going_on
-    cuts.crossings[leaving.label] = going_on.label
+def _use_slots(segment: Segment) -> None:
+    """Let values that enter a segment and are also defined in it live in stack slots.
 
-
-def resolve_redefinitions(segment: Segment) -> None:
-    """Let such values of a segment live in stack slots."""
+    So around a loop with a barrier inside, the code need not tell the two definitions apart. LLVM turns the
+    slots back into registers and inserts the phis.
+    """
     entering = {c.name: c.type for c in segment.restore}
     entering.update({i.result: i.type for i in segment.recompute if i.result})
     if segment.after is not None and segment.after.result:
@@ -277,59 +227,37 @@ def resolve_redefinitions(segment: Segment) -> None:
     defined = {i.result for b in segment.blocks.values() for i in b.instructions if i.result and i.text}
     for name in sorted(entering.keys() & defined):
         segment.slots[name] = entering[name]
-        _Slot(name, entering[name]).use(segment)
+        _use_slot(segment, name, entering[name])
 
 
-class _Slot:
-    """The stack slot of one value."""
+def _use_slot(segment: Segment, name: str, type_: str) -> None:
+    slot, loads = slot_name(name), itertools.count(1)
 
-    def __init__(self, name: str, type_: str) -> None:
-        self._name, self._type = name, type_
-        self._loads = 0
+    def load() -> tuple[ir.Instruction, str]:
+        result = f"%cc.slot{len(segment.slots)}.{next(loads)}"
+        return ir.Instruction(f"load {type_}, ptr {slot}", "load", type_, result, counted=False), result
 
-    def use(self, segment: Segment) -> None:
-        for block in segment.blocks.values():
-            self._use_in(block)
-        for block in segment.blocks.values():
-            for phi in block.phis():
-                phi.incoming = [self._incoming(v, segment.blocks[label]) for v, label in phi.incoming]
+    def incoming(value: str, label: str) -> tuple[str, str]:
+        if value != name:
+            return value, label
+        instruction, result = load()
+        segment.blocks[label].instructions.insert(-1, instruction)
+        return result, label
 
-    def _use_in(self, block: ir.Block) -> None:
+    for block in segment.blocks.values():
         rewritten: list[ir.Instruction] = []
         for instruction in block.instructions:
-            if instruction.opcode != "phi" and self._name in instruction.uses():
-                load = self._load()
-                rewritten.append(load)
-                instruction.text = self._replace(instruction.text, load)
+            if instruction.opcode != "phi" and name in instruction.uses():
+                loaded, result = load()
+                rewritten.append(loaded)
+                instruction.retarget(name, result)
             rewritten.append(instruction)
-            if instruction.result == self._name and instruction.text:
-                text = f"store {self._type} {self._name}, ptr {slot_name(self._name)}"
-                rewritten.append(ir.Instruction(text, "store", counted=False))
-        block.instructions = _phis_first(rewritten)
-
-    def _incoming(self, value: str, source: ir.Block) -> tuple[str, str]:
-        """Load a phi's value at the end of the block that it comes from."""
-        if self._name not in ir.LOCAL.findall(value):
-            return value, source.label
-        load = self._load()
-        source.instructions.insert(-1, load)
-        return self._replace(value, load), source.label
-
-    def _load(self) -> ir.Instruction:
-        self._loads += 1
-        result = slot_name(self._name, self._loads)
-        text = f"load {self._type}, ptr {slot_name(self._name)}"
-        return ir.Instruction(text, "load", self._type, result, counted=False)
-
-    def _replace(self, text: str, load: ir.Instruction) -> str:
-        return ir.substitute(text, lambda n: load.result or "" if n == self._name else n)
-
-
-def _phis_first(instructions: list[ir.Instruction]) -> list[ir.Instruction]:
-    return sorted(instructions, key=lambda i: i.opcode != "phi")
-
-
-Definitions = dict[str, ir.Instruction]
+            if instruction.result == name and instruction.text:
+                rewritten.append(ir.Instruction(f"store {type_} {name}, ptr {slot}", "store", counted=False))
+        block.instructions = sorted(rewritten, key=lambda i: i.opcode != "phi")
+    for block in segment.blocks.values():
+        for phi in block.phis():
+            phi.incoming = [incoming(value, label) for value, label in phi.incoming]
 
 
 def cut(function: ir.Function, sizes: dict[str, tuple[int, int]], *, may_end_early: bool = False) -> Segments:
@@ -337,106 +265,73 @@ def cut(function: ir.Function, sizes: dict[str, tuple[int, int]], *, may_end_ear
 
     Work-items that `may_end_early` are not waited for at barriers.
     """
-    cuts = split_at_barriers(function)
+    cuts = _Cuts(function)
+    names = {p.name for p in function.parameters}
     once: set[str] = set()
     by_turns = any(map(is_warp_operation, cuts.cutters.values()))
     if len(cuts.roots) > 1 and not by_turns:
-        uniform, definitions, cheap = _analyse(function, cuts)
+        uniform = graph.find_uniform(cuts.blocks, cuts.flow, names)
         by_turns = may_end_early and not uniform.parted.isdisjoint(cuts.crossings)
         if not by_turns:
-            once = cut_leads(function, cuts, uniform, cheap)
-    uniform, definitions, cheap = _analyse(function, cuts, by_turns=by_turns)
-    across = _find_across(function, cuts, cheap, definitions)
+            cheap = graph.recomputable(cuts.definitions(), names, uniform.values)
+            once = _cut_leads(cuts, uniform, cheap)
+    # Work-items that are not in step have nothing alike but what the launch gives.
+    uniform = Uniformity(names, set(cuts.blocks))
+    if not by_turns:
+        uniform = graph.find_uniform(cuts.blocks, cuts.flow, names)
+    definitions = cuts.definitions()
+    cheap = graph.recomputable(definitions, names, uniform.values)
+    live = _find_live(cuts, cheap, definitions)
+    needed = {root: (live[root] & definitions.keys()) - cheap.keys() for root in cuts.roots[1:]}
     carried = {
         name: Carried(name, definitions[name].type, sizes[definitions[name].type][0], name in uniform.values)
-        for name in sorted(set().union(*across.needed.values()))
+        for name in sorted(set().union(*needed.values()))
     }
     segments = []
     for number, root in enumerate(cuts.roots):
-        segment = _copy_blocks(function, cuts, number)
+        segment = _copy_blocks(cuts, number)
         segment.once = root in once
         if number:
-            _let_enter(segment, root, cuts, across, carried, cheap)
-        _let_leave(segment, cuts, across, carried)
-        resolve_redefinitions(segment)
+            segment.after = cuts.cutters.get(root)
+            wanted = live[root] - {cuts.result_across(root)}
+            segment.restore = [carried[name] for name in sorted(needed[root] & wanted)]
+            segment.recompute = graph.chain(wanted & cheap.keys(), cheap)
+        for label, following in segment.exits.items():
+            if following:
+                to = cuts.roots[following]
+                segment.save[label] = [carried[n] for n in sorted(needed[to] - {cuts.result_across(to)})]
+        _use_slots(segment)
         segments.append(segment)
     turns: list[int] = []
     if by_turns:
-        order = graph.in_order(cuts.flow(function), function.entry.label)
+        order = graph.in_order(cuts.flow, function.entry.label)
         turns = sorted(range(len(cuts.roots)), key=lambda number: order.index(cuts.roots[number]))
     return Segments(segments, list(carried.values()), uniform, turns)
 
 
-def _analyse(
-    function: ir.Function, cuts: Cuts, *, by_turns: bool = False
-) -> tuple[Uniformity, Definitions, Definitions]:
-    """What is uniform, what defines each value, and which values to compute again."""
-    names = [p.name for p in function.parameters]
-    if by_turns:  # work-items are not in step, so that nothing is but what the launch gives
-        uniform = Uniformity(set(names), set(function.blocks))
-    else:
-        uniform = find_uniform(function.blocks, cuts.flow(function), names)
-    definitions = {i.result: i for i in [*function.instructions(), *cuts.cutters.values()] if i.result}
-    return uniform, definitions, recomputable(definitions, set(names), uniform.values)
-
-
-@dataclass(frozen=True)
-class _Across:
-    """Values that cross cuts."""
-
-    live: dict[str, set[str]]  # Values that are live into each block
-    needed: dict[str, set[str]]  # Those to carry to each segment's start
-
-
-def _find_across(function: ir.Function, cuts: Cuts, cheap: Definitions, definitions: Definitions) -> _Across:
-    """Find what crosses cuts. What is computed again needs the values that it is computed from."""
-    roots = cuts.roots[1:]
-    flow = cuts.flow(function)
+def _find_live(cuts: _Cuts, cheap: Definitions, definitions: Definitions) -> dict[str, set[str]]:
+    """Values that are live into each block, those among them from which others are computed again."""
+    roots, flow = cuts.roots[1:], cuts.flow
     extra: dict[str, set[str]] = {}
     while True:
-        live = graph.live_in(function.blocks, flow, extra)
-        extra = {root: sources(live[root], cheap) & definitions.keys() for root in roots}
+        live = graph.live_in(cuts.blocks, flow, extra)
+        extra = {root: graph.sources(live[root], cheap) & definitions.keys() for root in roots}
         if all(extra[root] <= live[root] for root in roots):
-            return _Across(live, {r: (live[r] & definitions.keys()) - cheap.keys() for r in roots})
+            return live
 
 
-def _copy_blocks(function: ir.Function, cuts: Cuts, number: int) -> Segment:
+def _copy_blocks(cuts: _Cuts, number: int) -> Segment:
     """A segment with copies of the blocks that it can reach."""
     root = cuts.roots[number]
-    reached = cuts.reachable(function, [root])
+    reached = cuts.reachable([root])
     blocks: dict[str, ir.Block] = {}
     exits: dict[str, int] = {}
-    successors = {label: function.blocks[label].terminator.successors for label in reached}
-    for label in [root, *(n for n in function.blocks if n in reached and n != root)]:
-        block = ir.Block(label, [ir.copy_instruction(i) for i in function.blocks[label].instructions])
+    for label in [root, *(label for label in cuts.blocks if label in reached and label != root)]:
+        block = blocks[label] = ir.Block(label, [i.copy() for i in cuts.blocks[label].instructions])
         for phi in block.phis():
-            phi.incoming = [(v, p) for v, p in phi.incoming if p in reached and label in successors[p]]
+            phi.incoming = [(v, p) for v, p in phi.incoming if p in reached and label in cuts.goes_to(p)]
         if label in cuts.crossings:
             exits[label] = cuts.roots.index(cuts.crossings[label])
-        elif not successors[label]:
+        elif not cuts.goes_to(label):
             exits[label] = 0
-        blocks[label] = block
     return Segment(number, root, blocks, exits)
-
-
-def _let_enter(
-    segment: Segment,
-    root: str,
-    cuts: Cuts,
-    across: _Across,
-    carried: dict[str, Carried],
-    cheap: Definitions,
-) -> None:
-    segment.after = cuts.cutters.get(root)
-    wanted = across.live[root] - {cuts.result_across(root)}
-    segment.restore = [carried[n] for n in sorted(across.needed[root] & wanted)]
-    segment.recompute = chain(wanted & cheap.keys(), cheap)
-
-
-def _let_leave(segment: Segment, cuts: Cuts, across: _Across, carried: dict[str, Carried]) -> None:
-    for label, following in segment.exits.items():
-        if following:
-            root = cuts.roots[following]
-            segment.save[label] = [
-                carried[n] for n in sorted(across.needed[root] - {cuts.result_across(root)})
-            ]

@@ -90,7 +90,7 @@ class _Slice:
         """An instruction without its promises, and its result kept to be checked."""
         copy = without_promises(original)
         lowered = self._shared.lowering.lower(copy) if copy.opcode == "call" else [copy]
-        rows = [i.render() for part in lowered for i in self._shared.local.expand(part)]
+        rows = [part.render() for part in lowered]
         assert original.result
         return [*rows, *(self.check(original.result, extension) if extension else [])]
 
@@ -131,9 +131,10 @@ class _Slice:
         for number, instruction in enumerate(instructions, _ADDRESSES):
             (access,) = instruction.accesses
             place = self._new()
-            cast = ir.added(f"{place} = ptrtoint {access.pointer_type} {access.pointer} to i64")
-            rows += [i.render() for i in self._shared.local.expand(cast)]
-            rows.append(f"  store i64 {place}, ptr %cc.r{number}")
+            rows += [
+                f"  {place} = ptrtoint {access.pointer_type} {access.pointer} to i64",
+                f"  store i64 {place}, ptr %cc.r{number}",
+            ]
         return rows
 
 
@@ -294,7 +295,7 @@ class RowCode:
         used = {name for i in row.needed.values() for name in i.uses()}
         pointers = [access.pointer for i in row.instructions for access in i.accesses]
         texts = [*pointers, *(text for _, *values in row.inductions.values() for text in values)]
-        used |= {name for text in texts for name in ir.LOCAL.findall(text)}
+        used |= {text for text in texts if text.startswith("%")}
         free = sorted(used - given - row.needed.keys() - row.inductions.keys())
         found = [(types.get(name, ""), name) for name in free]
         return found if all(type_ for type_, _ in found) else None
@@ -377,7 +378,7 @@ class RowCode:
     def _loop_row(self, number: int, row: LoopRow, free: Sequence[tuple[str, str]]) -> list[str]:
         shared = self._shared
         name, slice_ = self._name("loop", number), _Slice(shared, len(row.instructions))
-        body = [f"  {text}" for text in shared.local.prologue()]
+        body: list[str] = []
         for phi, start, step in row.inductions.values():
             body += _advance(phi, start, step)
         for value, definition in row.needed.items():

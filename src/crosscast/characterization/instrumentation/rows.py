@@ -22,7 +22,7 @@ from typing import Literal, TypeVar
 from crosscast.characterization import ir
 from crosscast.characterization.instrumentation import graph
 from crosscast.characterization.instrumentation.graph import IDENTITIES, PURE
-from crosscast.characterization.instrumentation.inline import called_builtin, parse_call
+from crosscast.characterization.instrumentation.inline import called_builtin
 from crosscast.characterization.instrumentation.regions import Segment
 
 Reach = Literal["loop", "group", "launch"]
@@ -97,23 +97,20 @@ class _Analysis:
                 return None
             if name.endswith("linear_id"):
                 return "linear"
-            dimension = parse_call(call).arguments[0][1]
+            dimension = call.operands[0].value
             return ("linear" if dimension in ("0", "1") else "same") if dimension.isdigit() else None
         changes = name in ("get_group_id", "get_local_size")
         return None if changes and self._reach == "launch" else "same"
 
     def _keeps_distances(self, i: ir.Instruction) -> bool:
         if i.opcode == "getelementptr":
-            parts = ir.split_top_level(_PROMISES.sub("", i.text).split(" ", 1)[1])[2:]
-            return all(
-                type_ == "i64" or self.value(value) == "same" for type_, value in map(ir.split_typed, parts)
-            )
+            return all(o.type == "i64" or self.value(o.value) == "same" for o in i.operands[2:])
         if i.opcode in ("bitcast", "addrspacecast", "ptrtoint", "inttoptr", "freeze"):
             return i.type.startswith("ptr") or i.type == "i64" or i.opcode == "freeze"
         if i.opcode == "trunc":
             return _INTEGER.match(i.type) is not None
         if i.opcode == "select":
-            return self.value(ir.split_typed(ir.split_top_level(i.text.split(" ", 1)[1])[0])[1]) == "same"
+            return self.value(i.operands[0].value) == "same"
         if match := _EXTENSION.match(i.text):
             assert i.result
             self.facts.checks[i.result] = f"{match[1]} {match[4]}"
@@ -171,7 +168,7 @@ def _same_if(kinds: list[Kind | None]) -> Kind | None:
 
 def without_promises(instruction: ir.Instruction) -> ir.Instruction:
     """An instruction that has a result whatever its operands: slices run where the program does not."""
-    copy = ir.copy_instruction(instruction)
+    copy = instruction.copy()
     copy.counted = False
     if copy.opcode == "or" and " disjoint " in copy.text:
         copy.text = "add" + copy.text.removeprefix("or")
@@ -205,7 +202,7 @@ class Row:
                     kept.append(copy)
             end = None
             if label != self.label:
-                end = ir.copy_instruction(block.terminator)
+                end = block.terminator.copy()
                 for successor in end.successors:
                     behind = self.blocks[label] or successor
                     end.retarget(successor, behind if behind in self.blocks else "%cc.exit")
@@ -361,7 +358,7 @@ def _is_local_id(value: str, definitions: Mapping[str, ir.Instruction]) -> bool:
         return False
     if match := _CAST.match(definition.text):
         return _is_local_id(match[1], definitions)
-    return called_builtin(definition) == "get_local_id" and parse_call(definition).arguments[0][1] == "0"
+    return called_builtin(definition) == "get_local_id" and definition.operands[0].value == "0"
 
 
 AnyRow = TypeVar("AnyRow", "Row", "LoopRow")
