@@ -56,8 +56,8 @@ def _declaration(match: re.Match[str]) -> str:
     return f"declare {result} @{match[3]}({', '.join(types)})"
 
 
-RUNTIME_FUNCTIONS = [_declaration(match) for match in _PROTOTYPE.finditer(_TEXT)]
-"""Declarations of what the runtime has."""
+RUNTIME_FUNCTIONS = {match[3]: _declaration(match) for match in _PROTOTYPE.finditer(_TEXT)}
+"""Declarations of what the runtime has, by name."""
 
 
 class Region(NamedTuple):

@@ -68,11 +68,9 @@ def instrument(module: ir.Module, function: ir.Function, switches: Switches) -> 
     even = len(segments) == 1 and not plans[0].counters and not cuts.turns
     codes = [write_segment(plan, shared, lines) for plan in plans]
     blocks = [cost for code in codes for cost in code.costs]
-    # Last what names scopes: what stands before asks for them.
-    driver = Driver(shared, plans, codes, histories, even)
-    functions = [code.text for code in codes] + driver.rows()
+    functions = [code.text for code in codes] + Driver(shared, plans, codes, histories, even).rows()
     return Instrumented(
-        text="\n".join([*functions, *scopes.functions(), *scopes.metadata()]),
+        text=scopes.complete(functions),
         segments=segments,
         counters=counters.count,
         blocks=blocks,

@@ -6,6 +6,9 @@ which it could not keep anything in registers.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 from crosscast.characterization.instrumentation.accesses import PointerClass
 from crosscast.characterization.instrumentation.context import RUNTIME_FUNCTIONS
 
@@ -127,13 +130,15 @@ class Scopes:
         )
         return name
 
-    def functions(self) -> list[str]:
-        """IR of the functions that count, of helpers and of what the runtime has."""
+    def complete(self, functions: Sequence[str]) -> str:
+        """Functions with those that they call, and with what they name; to be asked for last."""
         helpers = _HELPERS.format(history=self.attach("history"))
-        return [helpers, *RUNTIME_FUNCTIONS, *self._functions.values()]
+        text = "\n".join([helpers, *self._functions.values(), *functions])
+        called = set(re.findall(r"@(cc_\w+)\(", text))
+        declared = [RUNTIME_FUNCTIONS[name] for name in RUNTIME_FUNCTIONS if name in called]
+        return "\n".join([*declared, text, *self._metadata()])
 
-    def metadata(self) -> list[str]:
-        """Definitions of the scopes; to be written last."""
+    def _metadata(self) -> list[str]:
         domain, loop = _FIRST_NODE - 1, WORK_ITEM_LOOP
         rows = [
             f"!{loop} = distinct !{{!{loop}, !{loop + 1}}}",
