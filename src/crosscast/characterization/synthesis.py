@@ -19,6 +19,7 @@ import numpy as np
 
 import crosscast
 from crosscast.characterization import characterize, frontend
+from crosscast.characterization.builtins.declarations import SCALARS
 from crosscast.data.files import made
 from crosscast.data.profiles import VERSION, to_row
 from crosscast.errors import CrosscastError, InputError, KernelFault
@@ -27,25 +28,9 @@ from crosscast.profile import Profile
 
 _LOCAL_BYTES = 1 << 15
 _ELEMENT = re.compile(r"(?:const |volatile )*((?:unsigned )?[a-z]+?)(\d*)(\**)$")
-_DTYPES = {
-    "char": np.int8,
-    "uchar": np.uint8,
-    "unsigned char": np.uint8,
-    "bool": np.uint8,
-    "short": np.int16,
-    "ushort": np.uint16,
-    "unsigned short": np.uint16,
-    "int": np.int32,
-    "uint": np.uint32,
-    "unsigned int": np.uint32,
-    "long": np.int64,
-    "ulong": np.uint64,
-    "unsigned long": np.uint64,
-    "size_t": np.uint64,
-    "half": np.float16,
-    "float": np.float32,
-    "double": np.float64,
-}
+_DTYPES = {name: scalar.dtype for name, scalar in SCALARS.items()}
+_DTYPES |= {f"unsigned {name}": _DTYPES[f"u{name}"] for name in ("char", "short", "int", "long")}
+_DTYPES |= {"bool": _DTYPES["uchar"], "size_t": _DTYPES["ulong"]}
 
 
 @dataclass(frozen=True)
@@ -106,8 +91,9 @@ def _dimensions(kernel: Kernel) -> int:
 def _element(parameter: Parameter) -> tuple[np.dtype[Any], int]:
     """Type of the elements that a parameter holds or points to, and how many a vector of them has."""
     match = _ELEMENT.fullmatch(parameter.type_name)
-    dtype = np.dtype(_DTYPES.get(match[1], np.int32) if match else np.int32)
-    return dtype, ({"": 1, "3": 4}.get(match[2], int(match[2] or 1)) if match else 1)
+    dtype = _DTYPES.get(match[1] if match else "", _DTYPES["int"])
+    width = int(match[2] or 1) if match else 1
+    return dtype, 4 if width == 3 else width
 
 
 def _argument(parameter: Parameter, shape: Shape, generator: np.random.Generator) -> Argument:

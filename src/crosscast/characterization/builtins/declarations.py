@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
+
+import numpy as np
 
 
 @dataclass(frozen=True)
@@ -19,6 +21,11 @@ class Scalar:
     kind: Literal["i", "u", "f"]  # Signed, unsigned or floating-point, as NumPy calls it
     nbytes: int
     codes: tuple[str, ...]  # In mangled names
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """NumPy's type for it."""
+        return np.dtype(f"{self.kind}{self.nbytes}")
 
 
 SCALARS = {

@@ -20,7 +20,7 @@ from crosscast.errors import InputError
 from crosscast.fields import Fields
 from crosscast.kernel import Argument, Image, Local, Parameter, Program, Sampler
 
-SCALAR_DTYPES = {name: np.dtype(f"{scalar.kind}{scalar.nbytes}") for name, scalar in SCALARS.items()}
+SCALAR_DTYPES = {name: scalar.dtype for name, scalar in SCALARS.items()}
 """NumPy type of each scalar type."""
 
 SCALAR_NAMES = {dtype: name for name, dtype in SCALAR_DTYPES.items()}

@@ -39,6 +39,10 @@ typedef unsigned short ushort;
 typedef unsigned int uint;
 typedef unsigned long ulong;
 
+/* What stands in the parentheses, for each type of number. */
+#define CC_EACH_INTEGER(M) M(int) M(unsigned) M(long) M(unsigned long) M(long long) M(unsigned long long)
+#define CC_EACH_TYPE(M) CC_EACH_INTEGER(M) M(float) M(double)
+
 /* Vector types: structures, whose components are accessed one by one. */
 #define CC_VECTORS(NAME, T, ALIGN2, ALIGN4)                                                   \
   struct NAME##1 { T x; };                                                                    \
@@ -115,18 +119,9 @@ static const int warpSize = CROSSCAST_WARP_SIZE;
 #define hipGridDim_z gridDim.z
 
 CC_DEVICE void __syncthreads() { barrier(1); }
-CC_DEVICE int __syncthreads_count(int predicate) {
-  barrier(1);
-  return work_group_reduce_add(predicate != 0);
-}
-CC_DEVICE int __syncthreads_and(int predicate) {
-  barrier(1);
-  return work_group_all(predicate);
-}
-CC_DEVICE int __syncthreads_or(int predicate) {
-  barrier(1);
-  return work_group_any(predicate);
-}
+CC_DEVICE int __syncthreads_count(int predicate) { return barrier(1), work_group_reduce_add(predicate != 0); }
+CC_DEVICE int __syncthreads_and(int predicate) { return barrier(1), work_group_all(predicate); }
+CC_DEVICE int __syncthreads_or(int predicate) { return barrier(1), work_group_any(predicate); }
 CC_DEVICE void __threadfence() { mem_fence(3); }
 CC_DEVICE void __threadfence_block() { mem_fence(3); }
 CC_DEVICE void __threadfence_system() { mem_fence(3); }

@@ -13,26 +13,8 @@ struct cudaDeviceProp {
   int multiProcessorCount, memoryClockRate, memoryBusWidth, l2CacheSize, concurrentKernels, integrated;
 };
 
-#define CC_HOST(NAME) template <class... T> __host__ cudaError_t NAME(T...);
-CC_HOST(cudaMalloc) CC_HOST(cudaMallocHost) CC_HOST(cudaMallocManaged) CC_HOST(cudaMallocPitch) CC_HOST(cudaFree)
-CC_HOST(cudaFreeHost) CC_HOST(cudaHostAlloc) CC_HOST(cudaMemcpy) CC_HOST(cudaMemcpy2D) CC_HOST(cudaMemcpyAsync)
-CC_HOST(cudaMemset) CC_HOST(cudaMemsetAsync) CC_HOST(cudaDeviceSynchronize) CC_HOST(cudaThreadSynchronize)
-CC_HOST(cudaDeviceReset) CC_HOST(cudaThreadExit) CC_HOST(cudaGetLastError) CC_HOST(cudaPeekAtLastError)
-CC_HOST(cudaGetDeviceCount) CC_HOST(cudaSetDevice) CC_HOST(cudaGetDevice) CC_HOST(cudaGetDeviceProperties)
-CC_HOST(cudaEventCreate) CC_HOST(cudaEventDestroy) CC_HOST(cudaEventRecord) CC_HOST(cudaEventSynchronize)
-CC_HOST(cudaEventElapsedTime) CC_HOST(cudaStreamCreate) CC_HOST(cudaStreamDestroy) CC_HOST(cudaStreamSynchronize)
-CC_HOST(cudaFuncSetCacheConfig) CC_HOST(cudaFuncSetAttribute) CC_HOST(cudaMemPrefetchAsync) CC_HOST(cudaLaunchKernel)
-#undef CC_HOST
-template <class S, class... T> __host__ cudaError_t cudaMemcpyToSymbol(const S &, T...);
-template <class... T> __host__ const char *cudaGetErrorString(T...);
-template <class... T> __host__ const char *cudaGetErrorName(T...);
-
-/* What <<<...>>> calls. */
-__host__ unsigned __hipPushCallConfiguration(dim3 grid, dim3 block, size_t shared = 0, void *stream = nullptr);
-__host__ int hipConfigureCall(dim3 grid, dim3 block, size_t shared = 0, void *stream = nullptr);
-
-#define hipSuccess cudaSuccess
 #define hipError_t cudaError_t
+#define hipSuccess cudaSuccess
 #define hipStream_t cudaStream_t
 #define hipEvent_t cudaEvent_t
 #define hipDeviceProp_t cudaDeviceProp
@@ -40,25 +22,29 @@ __host__ int hipConfigureCall(dim3 grid, dim3 block, size_t shared = 0, void *st
 #define hipMemcpyDeviceToHost cudaMemcpyDeviceToHost
 #define hipMemcpyDeviceToDevice cudaMemcpyDeviceToDevice
 #define hipMemcpyDefault cudaMemcpyDefault
-#define hipMalloc cudaMalloc
-#define hipMallocManaged cudaMallocManaged
-#define hipHostMalloc cudaHostAlloc
-#define hipFree cudaFree
-#define hipHostFree cudaFreeHost
-#define hipMemcpy cudaMemcpy
-#define hipMemcpyAsync cudaMemcpyAsync
+
+#define CC_HOST_FUNCTION(NAME) template <class... T> __host__ cudaError_t NAME(T...);
+#define CC_HOST(NAME) CC_HOST_FUNCTION(cuda##NAME) CC_HOST_FUNCTION(hip##NAME)
+CC_HOST(Malloc) CC_HOST(MallocHost) CC_HOST(MallocManaged) CC_HOST(MallocPitch) CC_HOST(Free) CC_HOST(FreeHost)
+CC_HOST(HostAlloc) CC_HOST(HostMalloc) CC_HOST(HostFree) CC_HOST(Memcpy) CC_HOST(Memcpy2D) CC_HOST(MemcpyAsync)
+CC_HOST(Memset) CC_HOST(MemsetAsync) CC_HOST(DeviceSynchronize) CC_HOST(ThreadSynchronize)
+CC_HOST(DeviceReset) CC_HOST(ThreadExit) CC_HOST(GetLastError) CC_HOST(PeekAtLastError) CC_HOST(GetDeviceCount)
+CC_HOST(SetDevice) CC_HOST(GetDevice) CC_HOST(GetDeviceProperties) CC_HOST(EventCreate) CC_HOST(EventDestroy)
+CC_HOST(EventRecord) CC_HOST(EventSynchronize) CC_HOST(EventElapsedTime) CC_HOST(StreamCreate) CC_HOST(StreamDestroy)
+CC_HOST(StreamSynchronize) CC_HOST(FuncSetCacheConfig) CC_HOST(FuncSetAttribute) CC_HOST(MemPrefetchAsync)
+CC_HOST(LaunchKernel)
+#undef CC_HOST
+#undef CC_HOST_FUNCTION
+template <class S, class... T> __host__ cudaError_t cudaMemcpyToSymbol(const S &, T...);
 #define hipMemcpyToSymbol cudaMemcpyToSymbol
-#define hipMemset cudaMemset
-#define hipDeviceSynchronize cudaDeviceSynchronize
-#define hipGetLastError cudaGetLastError
+template <class... T> __host__ const char *cudaGetErrorString(T...);
+template <class... T> __host__ const char *cudaGetErrorName(T...);
 #define hipGetErrorString cudaGetErrorString
-#define hipGetDeviceProperties cudaGetDeviceProperties
-#define hipSetDevice cudaSetDevice
-#define hipEventCreate cudaEventCreate
-#define hipEventRecord cudaEventRecord
-#define hipEventSynchronize cudaEventSynchronize
-#define hipEventElapsedTime cudaEventElapsedTime
-#define hipEventDestroy cudaEventDestroy
+
+/* What <<<...>>> calls. */
+__host__ unsigned __hipPushCallConfiguration(dim3 grid, dim3 block, size_t shared = 0, void *stream = nullptr);
+__host__ int hipConfigureCall(dim3 grid, dim3 block, size_t shared = 0, void *stream = nullptr);
+
 #define HIP_SYMBOL(X) X
 #define HIP_DYNAMIC_SHARED(type, name) extern __shared__ type name[];
 #define hipLaunchKernelGGL(kernel, grid, block, shared, stream, ...) kernel<<<grid, block, shared, stream>>>(__VA_ARGS__)

@@ -36,16 +36,11 @@ CC_PURE float fma(float, float, float);
 CC_PURE double fma(double, double, double);
 CC_PURE float ldexp(float, int);
 CC_PURE double ldexp(double, int);
-CC_PURE int ilogb(float);
-CC_PURE int ilogb(double);
-CC_PURE int isnan(float);
-CC_PURE int isnan(double);
-CC_PURE int isinf(float);
-CC_PURE int isinf(double);
-CC_PURE int isfinite(float);
-CC_PURE int isfinite(double);
-CC_PURE int signbit(float);
-CC_PURE int signbit(double);
+#define CC_TO_INT(NAME)     \
+  CC_PURE int NAME(float);  \
+  CC_PURE int NAME(double);
+CC_TO_INT(ilogb) CC_TO_INT(isnan) CC_TO_INT(isinf) CC_TO_INT(isfinite) CC_TO_INT(signbit)
+#undef CC_TO_INT
 CC_INLINE float fmaf(float x, float y, float z) { return fma(x, y, z); }
 CC_INLINE float ldexpf(float x, int n) { return ldexp(x, n); }
 CC_INLINE float scalbnf(float x, int n) { return ldexp(x, n); }
@@ -94,20 +89,17 @@ CC_INLINE float __saturatef(float x) { return clamp(x, 0.0f, 1.0f); }
 
 /* Rounded to nearest, never fused with what is around. */
 #pragma clang fp contract(off)
-CC_INLINE float __fadd_rn(float x, float y) { return x + y; }
-CC_INLINE float __fsub_rn(float x, float y) { return x - y; }
-CC_INLINE float __fmul_rn(float x, float y) { return x * y; }
-CC_INLINE float __fdiv_rn(float x, float y) { return x / y; }
-CC_INLINE float __frcp_rn(float x) { return 1.0f / x; }
-CC_INLINE float __fsqrt_rn(float x) { return sqrt(x); }
+#define CC_ROUNDED(T, P)                                    \
+  CC_INLINE T __##P##add_rn(T x, T y) { return x + y; }     \
+  CC_INLINE T __##P##sub_rn(T x, T y) { return x - y; }     \
+  CC_INLINE T __##P##mul_rn(T x, T y) { return x * y; }     \
+  CC_INLINE T __##P##div_rn(T x, T y) { return x / y; }     \
+  CC_INLINE T __##P##rcp_rn(T x) { return 1 / x; }          \
+  CC_INLINE T __##P##sqrt_rn(T x) { return sqrt(x); }
+CC_ROUNDED(float, f) CC_ROUNDED(double, d)
+#undef CC_ROUNDED
 CC_INLINE float __frsqrt_rn(float x) { return rsqrt(x); }
 CC_INLINE float __fmaf_rn(float x, float y, float z) { return fma(x, y, z); }
-CC_INLINE double __dadd_rn(double x, double y) { return x + y; }
-CC_INLINE double __dsub_rn(double x, double y) { return x - y; }
-CC_INLINE double __dmul_rn(double x, double y) { return x * y; }
-CC_INLINE double __ddiv_rn(double x, double y) { return x / y; }
-CC_INLINE double __drcp_rn(double x) { return 1.0 / x; }
-CC_INLINE double __dsqrt_rn(double x) { return sqrt(x); }
 CC_INLINE double __fma_rn(double x, double y, double z) { return fma(x, y, z); }
 #pragma clang fp contract(on)
 
@@ -115,8 +107,7 @@ CC_INLINE double __fma_rn(double x, double y, double z) { return fma(x, y, z); }
 #define CC_MINMAX(T) \
   CC_PURE T min(T, T); \
   CC_PURE T max(T, T);
-CC_MINMAX(int) CC_MINMAX(unsigned) CC_MINMAX(long) CC_MINMAX(unsigned long)
-CC_MINMAX(long long) CC_MINMAX(unsigned long long) CC_MINMAX(float) CC_MINMAX(double)
+CC_EACH_TYPE(CC_MINMAX)
 #undef CC_MINMAX
 template <class T, class U, class V = decltype(T() + U()), class = typename cc_enable<!__is_same(T, U)>::type>
 CC_INLINE V min(T x, U y) { return min((V)x, (V)y); }
@@ -224,36 +215,25 @@ CC_INLINE double __hiloint2double(int high, int low) {
 }
 
 /* Floating point to integers, as far as these go; in each of the four directions of rounding. */
-#define CC_CONVERSION(CUDA, CL, FROM, NAME, TO)                            \
-  CC_PURE TO convert_##NAME##_sat_##CL(FROM);
-#define CC_CONVERSIONS(FROM, NAME, TO)  \
-  CC_CONVERSION(rn, rte, FROM, NAME, TO) CC_CONVERSION(rz, rtz, FROM, NAME, TO) \
-  CC_CONVERSION(ru, rtp, FROM, NAME, TO) CC_CONVERSION(rd, rtn, FROM, NAME, TO)
-CC_CONVERSIONS(float, int, int) CC_CONVERSIONS(float, uint, unsigned)
-CC_CONVERSIONS(float, long, long) CC_CONVERSIONS(float, ulong, unsigned long)
-CC_CONVERSIONS(double, int, int) CC_CONVERSIONS(double, uint, unsigned)
-CC_CONVERSIONS(double, long, long) CC_CONVERSIONS(double, ulong, unsigned long)
-#define CC_TO_INTEGER(CUDA, CL)                                                                          \
-  CC_INLINE int __float2int_##CUDA(float x) { return convert_int_sat_##CL(x); }                          \
-  CC_INLINE unsigned __float2uint_##CUDA(float x) { return convert_uint_sat_##CL(x); }                   \
-  CC_INLINE long long __float2ll_##CUDA(float x) { return convert_long_sat_##CL(x); }                    \
-  CC_INLINE unsigned long long __float2ull_##CUDA(float x) { return convert_ulong_sat_##CL(x); }         \
-  CC_INLINE int __double2int_##CUDA(double x) { return convert_int_sat_##CL(x); }                        \
-  CC_INLINE unsigned __double2uint_##CUDA(double x) { return convert_uint_sat_##CL(x); }                 \
-  CC_INLINE long long __double2ll_##CUDA(double x) { return convert_long_sat_##CL(x); }                  \
-  CC_INLINE unsigned long long __double2ull_##CUDA(double x) { return convert_ulong_sat_##CL(x); }
-CC_TO_INTEGER(rn, rte) CC_TO_INTEGER(rz, rtz) CC_TO_INTEGER(ru, rtp) CC_TO_INTEGER(rd, rtn)
-#undef CC_TO_INTEGER
+#define CC_CONVERSION(FROM, SHORT, RESULT, NAME, TO, CUDA, CL)           \
+  CC_PURE TO convert_##NAME##_sat_##CL(FROM);                            \
+  CC_INLINE RESULT __##FROM##2##SHORT##_##CUDA(FROM x) { return convert_##NAME##_sat_##CL(x); }
+#define CC_DIRECTIONS(...)                                               \
+  CC_CONVERSION(__VA_ARGS__, rn, rte) CC_CONVERSION(__VA_ARGS__, rz, rtz) \
+  CC_CONVERSION(__VA_ARGS__, ru, rtp) CC_CONVERSION(__VA_ARGS__, rd, rtn)
+#define CC_CONVERSIONS(FROM)                                             \
+  CC_DIRECTIONS(FROM, int, int, int, int)                                \
+  CC_DIRECTIONS(FROM, uint, unsigned, uint, unsigned)                    \
+  CC_DIRECTIONS(FROM, ll, long long, long, long)                         \
+  CC_DIRECTIONS(FROM, ull, unsigned long long, ulong, unsigned long)     \
+  CC_INLINE FROM __int2##FROM##_rn(int x) { return (FROM)x; }            \
+  CC_INLINE FROM __uint2##FROM##_rn(unsigned x) { return (FROM)x; }      \
+  CC_INLINE FROM __ll2##FROM##_rn(long long x) { return (FROM)x; }       \
+  CC_INLINE FROM __ull2##FROM##_rn(unsigned long long x) { return (FROM)x; }
+CC_CONVERSIONS(float) CC_CONVERSIONS(double)
 #undef CC_CONVERSIONS
+#undef CC_DIRECTIONS
 #undef CC_CONVERSION
-CC_INLINE float __int2float_rn(int x) { return (float)x; }
-CC_INLINE float __uint2float_rn(unsigned x) { return (float)x; }
-CC_INLINE float __ll2float_rn(long long x) { return (float)x; }
-CC_INLINE float __ull2float_rn(unsigned long long x) { return (float)x; }
-CC_INLINE double __int2double_rn(int x) { return (double)x; }
-CC_INLINE double __uint2double_rn(unsigned x) { return (double)x; }
-CC_INLINE double __ll2double_rn(long long x) { return (double)x; }
-CC_INLINE double __ull2double_rn(unsigned long long x) { return (double)x; }
 CC_INLINE float __double2float_rn(double x) { return (float)x; }
 
 #endif

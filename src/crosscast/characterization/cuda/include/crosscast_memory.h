@@ -31,12 +31,7 @@ CC_STORE(__stwb) CC_STORE(__stcg) CC_STORE(__stcs) CC_STORE(__stwt)
   }                                                                                        \
   CC_DEVICE T atomicCAS_block(T *p, T compare, T value) { return atomicCAS(p, compare, value); } \
   CC_DEVICE T atomicCAS_system(T *p, T compare, T value) { return atomicCAS(p, compare, value); }
-CC_ATOMICS_OF_INTEGER(int)
-CC_ATOMICS_OF_INTEGER(unsigned)
-CC_ATOMICS_OF_INTEGER(long)
-CC_ATOMICS_OF_INTEGER(unsigned long)
-CC_ATOMICS_OF_INTEGER(long long)
-CC_ATOMICS_OF_INTEGER(unsigned long long)
+CC_EACH_INTEGER(CC_ATOMICS_OF_INTEGER)
 CC_ATOMICS_OF_ANY(float)
 CC_ATOMICS_OF_ANY(double)
 CC_ATOMIC(atomicExch, float, __uint_as_float(__atomic_exchange_n((unsigned *)p, __float_as_uint(v), 0)))
@@ -72,36 +67,26 @@ struct __align__(4) __half2 {
 };
 typedef __half2 half2;
 
-CC_PURE __half sqrt(__half);
-CC_PURE __half rsqrt(__half);
-CC_PURE __half exp(__half);
-CC_PURE __half exp2(__half);
-CC_PURE __half log(__half);
-CC_PURE __half log2(__half);
-CC_PURE __half sin(__half);
-CC_PURE __half cos(__half);
-CC_PURE __half tanh(__half);
+#define CC_HALF(NAME)             \
+  CC_PURE __half NAME(__half);    \
+  CC_INLINE __half h##NAME(__half x) { return NAME(x); }
+CC_HALF(sqrt) CC_HALF(rsqrt) CC_HALF(exp) CC_HALF(exp2) CC_HALF(log) CC_HALF(log2) CC_HALF(sin) CC_HALF(cos)
+CC_HALF(tanh) CC_HALF(floor) CC_HALF(ceil) CC_HALF(trunc) CC_HALF(rint)
+#undef CC_HALF
 CC_PURE __half fabs(__half);
-CC_PURE __half floor(__half);
-CC_PURE __half ceil(__half);
-CC_PURE __half trunc(__half);
-CC_PURE __half rint(__half);
 CC_PURE __half fmax(__half, __half);
 CC_PURE __half fmin(__half, __half);
 CC_PURE __half fma(__half, __half, __half);
 CC_PURE int isnan(__half);
+CC_INLINE __half __hneg(__half x) { return -x; }
+CC_INLINE __half __habs(__half x) { return fabs(x); }
+CC_INLINE __half hrcp(__half x) { return (__half)1 / x; }
 
 #define CC_HALF(NAME, EXPRESSION) CC_INLINE __half NAME(__half x, __half y) { return EXPRESSION; }
 #pragma clang fp contract(off)
 CC_HALF(__hadd, x + y) CC_HALF(__hsub, x - y) CC_HALF(__hmul, x * y) CC_HALF(__hdiv, x / y)
 #pragma clang fp contract(on)
 CC_HALF(__hmax, fmax(x, y)) CC_HALF(__hmin, fmin(x, y))
-#undef CC_HALF
-#define CC_HALF(NAME, EXPRESSION) CC_INLINE __half NAME(__half x) { return EXPRESSION; }
-CC_HALF(__hneg, -x) CC_HALF(__habs, fabs(x)) CC_HALF(hsqrt, sqrt(x)) CC_HALF(hrsqrt, rsqrt(x))
-CC_HALF(hexp, exp(x)) CC_HALF(hexp2, exp2(x)) CC_HALF(hlog, log(x)) CC_HALF(hlog2, log2(x))
-CC_HALF(hsin, sin(x)) CC_HALF(hcos, cos(x)) CC_HALF(htanh, tanh(x)) CC_HALF(hfloor, floor(x))
-CC_HALF(hceil, ceil(x)) CC_HALF(htrunc, trunc(x)) CC_HALF(hrint, rint(x)) CC_HALF(hrcp, (__half)1 / x)
 #undef CC_HALF
 #define CC_HALF(NAME, OPERATOR) CC_INLINE bool NAME(__half x, __half y) { return x OPERATOR y; }
 CC_HALF(__heq, ==) CC_HALF(__hne, !=) CC_HALF(__hlt, <) CC_HALF(__hle, <=) CC_HALF(__hgt, >) CC_HALF(__hge, >=)
@@ -167,8 +152,7 @@ CC_CONVERGENT cc_lanes __ballot(int);
   CC_CONVERGENT T cc_tile_shfl_up(T, unsigned delta, int width);                          \
   CC_CONVERGENT T cc_tile_shfl_down(T, unsigned delta, int width);                        \
   CC_CONVERGENT T cc_tile_shfl_xor(T, unsigned mask, int width);
-CC_SHUFFLES(int) CC_SHUFFLES(unsigned) CC_SHUFFLES(long) CC_SHUFFLES(unsigned long)
-CC_SHUFFLES(long long) CC_SHUFFLES(unsigned long long) CC_SHUFFLES(float) CC_SHUFFLES(double)
+CC_EACH_TYPE(CC_SHUFFLES)
 #undef CC_SHUFFLES
 #define CC_SHUFFLES(NAME, ARGUMENT)                                                                       \
   CC_DEVICE __half NAME(cc_lanes mask, __half x, ARGUMENT n, int width = CROSSCAST_WARP_SIZE) {                      \
@@ -186,8 +170,7 @@ CC_SHUFFLES(__shfl_down_sync, unsigned) CC_SHUFFLES(__shfl_xor_sync, int)
     *all = found != 0;                                                           \
     return found;                                                                \
   }
-CC_MATCH(int) CC_MATCH(unsigned) CC_MATCH(long) CC_MATCH(unsigned long)
-CC_MATCH(long long) CC_MATCH(unsigned long long) CC_MATCH(float) CC_MATCH(double)
+CC_EACH_TYPE(CC_MATCH)
 #undef CC_MATCH
 
 #define CC_REDUCE(NAME, T) CC_CONVERGENT T __reduce_##NAME##_sync(cc_lanes, T);
@@ -207,14 +190,13 @@ CC_CONVERGENT cc_lanes cc_tile_ballot(int, int width);
   CC_CONVERGENT T cc_tile_max(T, int width);              \
   CC_CONVERGENT T cc_tile_scan_add(T, int width);         \
   CC_CONVERGENT T cc_tile_scan_exclusive_add(T, int width);
-CC_TILES(int) CC_TILES(unsigned) CC_TILES(long) CC_TILES(unsigned long)
-CC_TILES(long long) CC_TILES(unsigned long long) CC_TILES(float) CC_TILES(double)
+CC_EACH_TYPE(CC_TILES)
 #undef CC_TILES
 #define CC_TILES(T)                          \
   CC_CONVERGENT T cc_tile_and(T, int width); \
   CC_CONVERGENT T cc_tile_or(T, int width);  \
   CC_CONVERGENT T cc_tile_bitxor(T, int width);
-CC_TILES(int) CC_TILES(unsigned) CC_TILES(long) CC_TILES(unsigned long) CC_TILES(long long) CC_TILES(unsigned long long)
+CC_EACH_INTEGER(CC_TILES)
 #undef CC_TILES
 
 CC_DEVICE unsigned cc_thread_rank() {
