@@ -186,7 +186,7 @@ def _of_json(path: Path) -> list[Profile]:
         if not entries:
             raise ValueError("found none")
         return [profile_of(entry, number) for number, entry in enumerate(entries)]
-    except (ValueError, RecursionError) as error:
+    except (ValueError, RecursionError, InputError) as error:
         raise InputError(f"{path}: expected profiles as characterize --json prints them ({error})") from error
 
 

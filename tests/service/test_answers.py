@@ -165,7 +165,7 @@ WRONG: list[tuple[str, object, int, str]] = [
     ("/v1/predict", {"profile": "srad/small", "probes": {"knl": -0.5}}, 422, "probes"),
     ("/v1/predict", {"profile": "srad/small", "kernel": "x"}, 422, "kernel: expected one of"),
     ("/v1/predict", {"profile": "srad/small", "colour": 1}, 422, "colour"),
-    ("/v1/predict", {"profiles": [{"kernel": 1}]}, 422, "profiles[0].kernel: expected a name"),
+    ("/v1/predict", {"profiles": [{"kernel": 1}]}, 422, "profiles[0]: kernel: expected a text"),
     ("/v1/predict", {"profiles": [7]}, 422, "profiles[0]: expected an object"),
     ("/v1/predict", [], 422, "expected"),
     ("/v1/choose", {"profile": "app1"}, 422, "power_cap_w"),

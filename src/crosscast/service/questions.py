@@ -132,10 +132,7 @@ def _profiled(state: State, asked: Predict) -> Profiled:
             return named
         launches = named.launches
     else:
-        try:
-            launches = tuple(profile_of(each, number) for number, each in enumerate(asked.profiles))
-        except ValueError as error:
-            raise InputError(str(error)) from error
+        launches = tuple(profile_of(each, number) for number, each in enumerate(asked.profiles))
     if asked.kernel is not None:
         own = tuple(each for each in launches if each.kernel == asked.kernel)
         if not own:

@@ -5,92 +5,50 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import reprlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Any, NoReturn, TypeGuard
+from typing import Annotated, Any, NoReturn
+
+import msgspec
 
 import crosscast
+from crosscast import fields
 from crosscast.data.profiles import COLUMNS
 from crosscast.data.schema import json_text
 from crosscast.errors import InputError
-from crosscast.profile import METRICS, MetricValue, Profile
+from crosscast.profile import METRICS, Profile
 
 _WHOLE = frozenset(column.name for column in COLUMNS if column.type == "integer")
-_MOST = (1 << 63) - 1
-"""Largest number that a table of profiles holds."""
-
-_FACTS = ("launch", "program", "environment")
-
-
-def to_entry(profile: Profile) -> dict[str, Any]:
-    """Make the object of a profile.
-
-    It holds what is the same each time that the launch is characterized: no times, and nothing that the
-    kernel printed. Of the program's path the name stays, as the file will be read elsewhere.
-    """
-    path = profile.program.get("path")
-    return {
-        "application": profile.application,
-        "size": profile.size,
-        "kernel": profile.kernel,
-        "invocation": profile.invocation,
-        "metrics": dict(profile.metrics),
-        "launch": dict(profile.launch),
-        "program": {**profile.program, "path": PurePath(path).name if path else None},
-        "environment": dict(profile.environment),
-    }
+_Text = Annotated[str, msgspec.Meta(min_length=1)]
+_Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]  # as large as a table of profiles holds
+_Number = _Count | Annotated[float, msgspec.Meta(ge=0, le=float(1 << 63))]
+_Metrics = msgspec.defstruct(
+    "_Metrics",
+    [(m.name, _Count | None if m.name in _WHOLE else _Number | None) for m in METRICS],
+    forbid_unknown_fields=True,
+)
 
 
-def profile_of(entry: Any, number: int) -> Profile:
-    """Make the profile of an object."""
-    where = f"profiles[{number}]"
-    if not isinstance(entry, Mapping):
-        raise ValueError(f"{where}: expected an object")
-    kernel, invocation = entry.get("kernel"), entry.get("invocation")
-    if not isinstance(kernel, str) or not kernel:
-        raise ValueError(f"{where}.kernel: expected a name, found {reprlib.repr(kernel)}")
-    if not _is_whole(invocation) or not 0 <= invocation <= _MOST:
-        raise ValueError(
-            f"{where}.invocation: expected a whole number of at least 0, found {reprlib.repr(invocation)}"
-        )
-    for name in ("application", "size"):
-        if not isinstance(entry.get(name), str | None):
-            raise ValueError(f"{where}.{name}: expected a text, found {reprlib.repr(entry[name])}")
-    for name in ("metrics", *_FACTS):
-        if not isinstance(entry.get(name), Mapping):
-            raise ValueError(f"{where}.{name}: expected an object")
-    return Profile(
-        kernel=kernel,
-        invocation=invocation,
-        metrics=_metrics(entry["metrics"], where),
-        timing_s={},
-        **{name: entry[name] for name in _FACTS},
-        application=entry.get("application"),
-        size=entry.get("size"),
-    )
+class _Entry(msgspec.Struct, kw_only=True):
+    """What of a profile is the same each time that the launch is characterized, and not what it printed."""
+
+    application: str | None = None
+    size: str | None = None
+    kernel: _Text
+    invocation: _Count
+    metrics: _Metrics  # type: ignore[valid-type]
+    launch: dict[str, Any]
+    program: dict[str, Any]
+    environment: dict[str, Any]
 
 
-def _metrics(values: Mapping[str, Any], where: str) -> dict[str, MetricValue]:
-    names = {metric.name for metric in METRICS}
-    if values.keys() != names:
-        wrong = min(values.keys() ^ names)
-        found = "one more" if wrong in values else "none"
-        raise ValueError(f"{where}.metrics: expected Crosscast's, found {found} called {reprlib.repr(wrong)}")
-    for name, value in values.items():
-        if value is None:
-            continue
-        number = _is_whole(value) or (isinstance(value, float) and name not in _WHOLE)
-        if not number or not 0 <= value <= _MOST:
-            kind = "whole number" if name in _WHOLE else "number"
-            found = reprlib.repr(value)
-            raise ValueError(f"{where}.metrics.{name}: expected a {kind} of at least 0, found {found}")
-    return {metric.name: values[metric.name] for metric in METRICS}
+class _Content(msgspec.Struct):
+    """What is read of the JSON."""
 
-
-def _is_whole(value: Any) -> TypeGuard[int]:
-    return isinstance(value, int) and not isinstance(value, bool)
+    sha256: str
+    newlines: Annotated[int, msgspec.Meta(ge=0, le=2)]
+    profiles: Annotated[list[_Entry], msgspec.Meta(min_length=1)]
 
 
 NAME = "crosscast-profile"
@@ -125,11 +83,19 @@ def encode(payload: Payload) -> str:
         "compiler": " and ".join(compilers) or None,
         "sha256": payload.sha256,
         "newlines": payload.newlines,
-        "profiles": [to_entry(profile) for profile in payload.profiles],
+        "profiles": [_entry(profile) for profile in payload.profiles],
     }
     # An asterisk is only ever inside of a JSON string, where it may be written by its number.
     text = json.dumps(value, separators=(",", ":"), allow_nan=False).replace("*", "\\u002a")
     return f"{NAME} {VERSION} {digest(text.encode())}\n{text}"
+
+
+def _entry(profile: Profile) -> dict[str, Any]:
+    found: dict[str, Any] = {name: getattr(profile, name) for name in _Entry.__struct_fields__}
+    # Of the program's path the name stays, as the file will be read elsewhere.
+    path = profile.program.get("path")
+    found["program"] = {**profile.program, "path": PurePath(path).name if path else None}
+    return {name: dict(value) if isinstance(value, Mapping) else value for name, value in found.items()}
 
 
 def decode(text: str, where: str) -> Payload:
@@ -150,9 +116,22 @@ def decode(text: str, where: str) -> Payload:
         value = json.loads(body)
         # Python reads numbers that are not finite; JSON has none.
         json_text(value)
-        return _payload(value)
+        content = fields.decode(_Content, value, where)
+    except InputError as error:
+        damaged(where, str(error).removeprefix(f"{where}: "))
     except (ValueError, RecursionError) as error:
         damaged(where, str(error))
+    return Payload(tuple(map(_profile, content.profiles)), content.sha256, content.newlines)
+
+
+def profile_of(entry: object, number: int) -> Profile:
+    """Make the profile of a JSON object, the one of that number of a list."""
+    return _profile(fields.decode(_Entry, entry, f"profiles[{number}]"))
+
+
+def _profile(entry: _Entry) -> Profile:
+    found = msgspec.structs.asdict(entry)
+    return Profile(**{**found, "metrics": msgspec.structs.asdict(entry.metrics)}, timing_s={})
 
 
 def damaged(where: str, reason: str) -> NoReturn:
@@ -160,16 +139,3 @@ def damaged(where: str, reason: str) -> NoReturn:
     raise InputError(
         f"{where}: the embedded profile is damaged ({reason}): take it out and run crosscast embed again"
     )
-
-
-def _payload(value: Any) -> Payload:
-    if not isinstance(value, Mapping):
-        raise ValueError("expected a JSON object")
-    sha256, newlines, entries = (value.get(key) for key in ("sha256", "newlines", "profiles"))
-    if not isinstance(sha256, str):
-        raise ValueError(f"sha256: expected a hash, found {reprlib.repr(sha256)}")
-    if newlines not in (0, 1, 2):
-        raise ValueError(f"newlines: expected 0, 1 or 2, found {reprlib.repr(newlines)}")
-    if not isinstance(entries, Sequence) or isinstance(entries, str) or not entries:
-        raise ValueError("profiles: expected a list of one or more")
-    return Payload(tuple(profile_of(entry, n) for n, entry in enumerate(entries)), sha256, newlines)
