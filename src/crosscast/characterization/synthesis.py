@@ -19,7 +19,7 @@ import numpy as np
 
 import crosscast
 from crosscast.characterization import characterize, frontend
-from crosscast.characterization.builtins.declarations import SCALARS
+from crosscast.characterization.value_types import ValueType
 from crosscast.data.files import made
 from crosscast.data.profiles import VERSION, to_row
 from crosscast.errors import CrosscastError, InputError, KernelFault
@@ -27,10 +27,6 @@ from crosscast.kernel import Argument, Kernel, Launch, Local, Parameter, Program
 from crosscast.profile import Profile
 
 _LOCAL_BYTES = 1 << 15
-_ELEMENT = re.compile(r"(?:const |volatile )*((?:unsigned )?[a-z]+?)(\d*)(\**)$")
-_DTYPES = {name: scalar.dtype for name, scalar in SCALARS.items()}
-_DTYPES |= {f"unsigned {name}": _DTYPES[f"u{name}"] for name in ("char", "short", "int", "long")}
-_DTYPES |= {"bool": _DTYPES["uchar"], "size_t": _DTYPES["ulong"]}
 
 
 @dataclass(frozen=True)
@@ -90,19 +86,16 @@ def _dimensions(kernel: Kernel) -> int:
 
 def _element(parameter: Parameter) -> tuple[np.dtype[Any], int]:
     """Type of the elements that a parameter holds or points to, and how many a vector of them has."""
-    match = _ELEMENT.fullmatch(parameter.type_name)
-    dtype = _DTYPES.get(match[1] if match else "", _DTYPES["int"])
-    width = int(match[2] or 1) if match else 1
-    return dtype, 4 if width == 3 else width
+    kind = ValueType.find(parameter.type_name)
+    return (kind.dtype, kind.slots) if kind else (np.dtype(np.int32), 1)
 
 
 def _argument(parameter: Parameter, shape: Shape, generator: np.random.Generator) -> Argument:
-    match = _ELEMENT.fullmatch(parameter.type_name)
     dtype, width = _element(parameter)
     if parameter.kind == "local":
         return Local(_LOCAL_BYTES)
     if parameter.kind == "value":
-        if match is None or match[1] not in _DTYPES:
+        if ValueType.find(parameter.type_name) is None:
             return np.full(-(-parameter.size // 4), shape.number, np.int32).tobytes()[: parameter.size]
         value = np.full(width, 1.25 if dtype.kind == "f" else shape.number).astype(dtype)
         return value.tobytes() if width > 1 else dtype.type(value[0])

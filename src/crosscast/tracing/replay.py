@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crosscast.characterization import default_local_size
+from crosscast.characterization.value_types import ValueType
 from crosscast.errors import InputError, UnsupportedError
 from crosscast.kernel import Image, Kernel, Launch, Local, Program, Sampler
 
@@ -23,27 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Comparison", "Replay", "compared", "replay_of"]
 
-_SCALARS = {
-    "char": "i1",
-    "uchar": "u1",
-    "unsigned char": "u1",
-    "bool": "u1",
-    "short": "i2",
-    "ushort": "u2",
-    "unsigned short": "u2",
-    "int": "i4",
-    "uint": "u4",
-    "unsigned int": "u4",
-    "long": "i8",
-    "ulong": "u8",
-    "unsigned long": "u8",
-    "half": "f2",
-    "float": "f4",
-    "double": "f8",
-    "size_t": "u8",
-}
-_POINTER = re.compile(r"(?:const )?((?:unsigned )?[a-z_]+?)(\d*)\*")
-_VALUE = re.compile(r"((?:unsigned )?[a-z_]+?)(\d*)")
 # What OpenCL calls channel orders, channel types and addressing modes.
 _ORDERS = {
     0x10B0: "R",
@@ -309,23 +289,20 @@ def _check_size(size: int, kernel: str) -> None:
 
 def _typed(data: npt.NDArray[np.uint8], type_name: str) -> npt.NDArray[Any]:
     """Bytes as numbers of the type that the parameter points to, where that is known."""
-    match = _POINTER.fullmatch(type_name.replace(" *", "*"))
-    kind = _SCALARS.get(match[1]) if match else None
-    if match is None or kind is None:
+    kind = ValueType.find(type_name)
+    if kind is None or kind.pointer != "*":
         return data
-    size = int(kind[1]) * {"": 1, "3": 4}.get(match[2], int(match[2] or 1))
-    whole = np.concatenate([data, np.zeros(-data.size % size, np.uint8)]) if data.size % size else data
-    return whole.view(np.dtype(kind))
+    rest = -data.size % kind.nbytes
+    return (np.append(data, np.zeros(rest, np.uint8)) if rest else data).view(kind.dtype)
 
 
 def _value(data: bytes, parameter: Parameter) -> Argument:
     """A number, or the numbers of a vector, where the type is known; else bytes, as of a structure."""
-    match = _VALUE.fullmatch(parameter.type_name)
-    kind = np.dtype(_SCALARS[match[1]]) if match and match[1] in _SCALARS else None
-    if match is None or kind is None or parameter.indirect or len(data) % kind.itemsize:
+    kind = ValueType.find(parameter.type_name)
+    if kind is None or kind.pointer or parameter.indirect or len(data) % kind.dtype.itemsize:
         return data
-    numbers = np.frombuffer(data, kind)
-    return numbers[0] if not match[2] and len(numbers) == 1 else numbers.copy()
+    numbers = np.frombuffer(data, kind.dtype)
+    return numbers[0] if kind.width == len(numbers) == 1 else numbers.copy()
 
 
 def _image(memory: Memory, data: npt.NDArray[np.uint8]) -> Image:
@@ -379,7 +356,7 @@ def compared(process: Process, row: int, launch: Launch) -> Comparison:
         content = np.frombuffer(process.snapshot(number), np.uint8)
         size = min(found.nbytes, content.size) // found.itemsize
         left, right = found[:size], content[: size * found.itemsize].view(found.dtype)
-        if (match := _POINTER.fullmatch(type_name.replace(" *", "*"))) and match[2] == "3":
+        if (kind := ValueType.find(type_name)) and kind.width == 3:
             # What the fourth element of three holds is undefined.
             told = np.arange(size) % 4 != 3
             left, right, size = left[told], right[told], int(told.sum())

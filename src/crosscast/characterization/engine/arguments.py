@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import mmap
 import os
-import re
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,9 +14,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from crosscast.characterization.builtins.declarations import SCALARS
 from crosscast.characterization.builtins.images import pack_descriptor, sampler_bits
 from crosscast.characterization.instrumentation import context
+from crosscast.characterization.value_types import ValueType
 from crosscast.errors import EnvironmentFault, LaunchError
 from crosscast.kernel import Argument, Image, Launch, Local, Parameter, Sampler
 
@@ -101,11 +100,6 @@ DATA_ADDRESS = 0x2000_0000_0000
 
 ARGUMENTS_ADDRESS = 0x1F00_0000_0000
 _GAP = 1 << 21
-_SCALARS = {"bool": ("biu", 1)} | {
-    name: ("f" if scalar.kind == "f" else "iu", scalar.nbytes) for name, scalar in SCALARS.items()
-}
-_SCALARS |= {f"unsigned {name}": _SCALARS[name] for name in ("char", "short", "int", "long")}
-_ELEMENT = re.compile(r"((?:unsigned )?[a-z]+?)(\d*)(\**)$")
 
 
 @dataclass
@@ -275,28 +269,22 @@ def _check_elements(array: npt.NDArray[Any], parameter: Parameter, where: str) -
         raise LaunchError(
             f"{where}: expected plain numbers in this machine's byte order, found {array.dtype}"
         )
-    match = _ELEMENT.fullmatch(parameter.type_name)
-    if match is None or match[1] not in _SCALARS or match[3] != "*" or array.dtype.names:
+    kind = ValueType.find(parameter.type_name)
+    if kind is None or kind.pointer != "*" or array.dtype.names:
         return  # structures, void and pointers to pointers: any bytes do
-    _check_type(array, match[1], f"{where}: expected elements of {match[1]}")
-    width = {"": 1, "3": 4}.get(match[2], int(match[2] or 1))  # three components take the room of four
-    nbytes = array.dtype.itemsize * width
-    if array.nbytes % nbytes:
-        raise LaunchError(f"{where}: expected a multiple of {nbytes} bytes, found {array.nbytes} bytes")
-
-
-def _check_type(values: npt.NDArray[Any] | np.generic, scalar: str, expected: str) -> None:
-    kinds, size = _SCALARS[scalar]
-    if values.dtype.kind not in kinds or values.dtype.itemsize != size:
-        raise LaunchError(f"{expected}, found {values.dtype}")
+    if not kind.is_held_by(array.dtype):
+        raise LaunchError(f"{where}: expected elements of {kind.scalar}, found {array.dtype}")
+    if array.nbytes % kind.nbytes:
+        raise LaunchError(f"{where}: expected a multiple of {kind.nbytes} bytes, found {array.nbytes} bytes")
 
 
 def _value_bytes(argument: Argument, parameter: Parameter, where: str) -> bytes:
     if isinstance(argument, np.ndarray | np.generic):
-        match = _ELEMENT.fullmatch(parameter.type_name)
-        if match and match[1] in _SCALARS and not match[3] and not argument.dtype.names:
-            _check_type(argument, match[1], f"{where}: expected a value of {match[1]}")
-            if match[2] == "3" and argument.size == 3:
+        kind = ValueType.find(parameter.type_name)
+        if kind is not None and not kind.pointer and not argument.dtype.names:
+            if not kind.is_held_by(argument.dtype):
+                raise LaunchError(f"{where}: expected a value of {kind.scalar}, found {argument.dtype}")
+            if kind.width == argument.size == 3:
                 argument = np.append(argument, argument.dtype.type(0))
         argument = argument.tobytes()
     if not isinstance(argument, bytes):

@@ -4,29 +4,19 @@ from __future__ import annotations
 
 import math
 import os
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from crosscast.characterization.builtins.declarations import SCALARS
 from crosscast.characterization.engine.arguments import shared_empty
+from crosscast.characterization.value_types import ValueType
 from crosscast.errors import InputError
 from crosscast.fields import Fields
 from crosscast.kernel import Argument, Image, Local, Parameter, Program, Sampler
-
-SCALAR_DTYPES = {name: scalar.dtype for name, scalar in SCALARS.items()}
-"""NumPy type of each scalar type."""
-
-SCALAR_NAMES = {dtype: name for name, dtype in SCALAR_DTYPES.items()}
-"""The reverse."""
-
-_WIDTHS = (1, 2, 3, 4, 8, 16)
 
 
 @contextmanager
@@ -36,76 +26,6 @@ def within(where: str) -> Iterator[None]:
         yield
     except InputError as error:
         raise InputError(f"{where}: {error}") from error
-
-
-def limits(dtype: np.dtype[Any]) -> tuple[float, float]:
-    """Least and greatest finite number of a type; whole numbers for whole types."""
-    if dtype.kind in "iu":
-        integers = np.iinfo(dtype)
-        return int(integers.min), int(integers.max)
-    reals = np.finfo(dtype)
-    return float(reals.min), float(reals.max)
-
-
-@dataclass(frozen=True)
-class ValueType:
-    """A scalar or vector type."""
-
-    name: str  # Its name in OpenCL C, such as `float4`
-    dtype: np.dtype[Any]  # NumPy type of one component
-    width: int  # Components: 1 for a scalar
-
-    @classmethod
-    def parse(cls, name: str) -> ValueType:
-        """Type called `name`; an optional ``*`` at its end is ignored."""
-        match = re.fullmatch(r"([a-z]+?)(\d*)\s*\*?", name)
-        if match is None or match[1] not in SCALAR_DTYPES or int(match[2] or 1) not in _WIDTHS:
-            raise InputError(
-                f"expected a type such as float, float4 or uchar "
-                f"(scalars are {', '.join(SCALAR_DTYPES)}; vectors have 2, 3, 4, 8 or 16 components), "
-                f"found {name!r}"
-            )
-        return cls(match[1] + match[2], SCALAR_DTYPES[match[1]], int(match[2] or 1))
-
-    @property
-    def is_integer(self) -> bool:
-        """True for whole numbers."""
-        return self.dtype.kind in "iu"
-
-    @property
-    def slots(self) -> int:
-        """Components that one value takes in memory: 4 where there are 3."""
-        return 4 if self.width == 3 else self.width
-
-    @property
-    def limits(self) -> tuple[float, float]:
-        """Least and greatest finite value of a component."""
-        return limits(self.dtype)
-
-    def check(self, value: float, *, may_be_negative: bool = False) -> None:
-        """Refuse a number that the type cannot hold."""
-        if self.is_integer and not isinstance(value, int):
-            raise InputError(f"expected a whole number for {self.name}, found {value!r}")
-        least, greatest = self.limits
-        if may_be_negative:
-            least = -greatest
-        if math.isfinite(value) and not least <= value <= greatest:
-            raise InputError(f"expected a number from {least} to {greatest} for {self.name}, found {value!r}")
-
-    def scalar(self, value: float) -> np.generic:
-        """`value` as a NumPy scalar; see `check` for what is refused."""
-        self.check(value)
-        packed: np.generic = self.dtype.type(value)
-        return packed
-
-    def pack(self, values: Sequence[float]) -> npt.NDArray[np.generic]:
-        """Components in memory: one for each number, and a fourth of 0 after a vector of 3."""
-        for value in values:
-            self.check(value)
-        if self.width > 1 and len(values) != self.width:
-            raise InputError(f"expected {self.width} numbers for {self.name}, found {len(values)}")
-        padding = [0] * (self.slots - self.width)
-        return np.array([*values, *padding], dtype=self.dtype)
 
 
 Array = npt.NDArray[Any]
@@ -313,7 +233,7 @@ def _value(fields: Fields, kind: ValueType) -> Argument:
     else:
         numbers = [value] * kind.width
     with within(f"{fields.where}: value"):
-        return kind.scalar(numbers[0]) if kind.width == 1 and len(numbers) == 1 else kind.pack(numbers)
+        return kind.fit(numbers[0]) if kind.width == 1 and len(numbers) == 1 else kind.pack(numbers)
 
 
 def _buffer_of_file(fields: Fields, kind: ValueType, base: Path) -> Argument:

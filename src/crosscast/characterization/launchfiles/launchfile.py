@@ -15,13 +15,12 @@ import numpy as np
 from crosscast.characterization import default_local_size
 from crosscast.characterization.launchfiles import simfile
 from crosscast.characterization.launchfiles.arguments import (
-    SCALAR_NAMES,
     Parameters,
-    ValueType,
     build_argument,
     frontend_parameters,
     within,
 )
+from crosscast.characterization.value_types import SCALAR_NAMES, ValueType
 from crosscast.errors import InputError
 from crosscast.fields import Fields
 from crosscast.kernel import (
@@ -214,7 +213,7 @@ def _set_values(values: Fields, arguments: Sequence[_Argument]) -> list[_Argumen
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise values.fail(name, "a number")
         with within(f"{values.where}: {name}"):
-            new[name] = ValueType.parse(SCALAR_NAMES[scalars[name]]).scalar(value)
+            new[name] = ValueType.parse(SCALAR_NAMES[scalars[name]]).fit(value)
     return [replace(a, value=new[a.name]) if a.name in new else a for a in arguments]
 
 

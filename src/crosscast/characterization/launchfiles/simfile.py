@@ -20,13 +20,11 @@ import numpy as np
 import numpy.typing as npt
 
 from crosscast.characterization.launchfiles.arguments import (
-    SCALAR_DTYPES,
     Array,
     Parameters,
-    ValueType,
     frontend_parameters,
-    limits,
 )
+from crosscast.characterization.value_types import SCALAR_DTYPES, ValueType, limits
 from crosscast.errors import InputError, LaunchError
 from crosscast.kernel import Argument, Kernel, Launch, Local, Parameter, Program
 
@@ -356,10 +354,10 @@ def _read_argument(words: _Words, header: _Header, parameter: Parameter) -> tupl
 
 def _as_value(values: Array, parameter: Parameter) -> Argument:
     """The bytes of `values` as a scalar of the parameter's type, or as they are for vectors and structs."""
-    dtype = SCALAR_DTYPES.get(parameter.type_name)
-    if dtype is None:
+    kind = ValueType.find(parameter.type_name)
+    if kind is None or kind.pointer or kind.width > 1:
         return values.tobytes()
-    scalar: np.generic = values.view(dtype)[0]
+    scalar: np.generic = values.view(kind.dtype)[0]
     return scalar
 
 
@@ -368,11 +366,10 @@ def _as_elements(values: Array, parameter: Parameter) -> npt.NDArray[Any]:
 
     The format fills a buffer with values of any type; a launch wants the kernel's own.
     """
-    try:
-        kind = ValueType.parse(parameter.type_name)
-    except InputError:
+    kind = ValueType.find(parameter.type_name)
+    if kind is None or len(kind.pointer) > 1:
         return values
-    return values.view(_ANY_BYTES if values.nbytes % (kind.slots * kind.dtype.itemsize) else kind.dtype)
+    return values.view(_ANY_BYTES if values.nbytes % kind.nbytes else kind.dtype)
 
 
 def _data_type(words: _Words, header: _Header, parameter: Parameter) -> np.dtype[Any]:

@@ -1,0 +1,121 @@
+"""Types of OpenCL C that kernels take: scalars, vectors, and pointers to these."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crosscast.characterization.builtins.declarations import SCALARS
+from crosscast.errors import InputError
+
+SCALAR_DTYPES = {name: scalar.dtype for name, scalar in SCALARS.items()}
+"""NumPy type of each scalar type."""
+
+SCALAR_NAMES = {dtype: name for name, dtype in SCALAR_DTYPES.items()}
+"""The reverse."""
+
+_OTHER_NAMES = {f"unsigned {name}": f"u{name}" for name in ("char", "short", "int", "long")}
+_OTHER_NAMES |= {"size_t": "ulong", "bool": "uchar"}
+_WIDTHS = (1, 2, 3, 4, 8, 16)
+_TYPE = re.compile(r"(?:const |volatile )*((?:unsigned )?[a-z_]+?)(\d*)\s*(\**)")
+
+
+def limits(dtype: np.dtype[Any]) -> tuple[float, float]:
+    """Least and greatest finite number of a type; whole numbers for whole types."""
+    if dtype.kind in "iu":
+        integers = np.iinfo(dtype)
+        return int(integers.min), int(integers.max)
+    reals = np.finfo(dtype)
+    return float(reals.min), float(reals.max)
+
+
+@dataclass(frozen=True)
+class ValueType:
+    """A scalar or vector type, or a pointer to one."""
+
+    scalar: str  # Name of a component's type in OpenCL C, such as `float`
+    dtype: np.dtype[Any]  # NumPy type of one component
+    width: int  # Components: 1 for a scalar
+    pointer: str = ""  # `*` for a pointer, `**` for a pointer to a pointer
+
+    @classmethod
+    def find(cls, name: str) -> ValueType | None:
+        """Type called `name`; ``None`` for structures and the like."""
+        match = _TYPE.fullmatch(name)
+        dtype = SCALAR_DTYPES.get(_OTHER_NAMES.get(match[1], match[1])) if match else None
+        if match is None or dtype is None or int(match[2] or 1) not in _WIDTHS:
+            return None
+        return cls(match[1], dtype, int(match[2] or 1), match[3])
+
+    @classmethod
+    def parse(cls, name: str) -> ValueType:
+        """Type called `name`; an optional ``*`` at its end is ignored."""
+        found = cls.find(name)
+        if found is None or found.scalar == "bool" or len(found.pointer) > 1:
+            raise InputError(
+                f"expected a type such as float, float4 or uchar "
+                f"(scalars are {', '.join(SCALAR_DTYPES)}; vectors have 2, 3, 4, 8 or 16 components), "
+                f"found {name!r}"
+            )
+        return found
+
+    @property
+    def name(self) -> str:
+        """Its name in OpenCL C, such as `float4`."""
+        return f"{self.scalar}{'' if self.width == 1 else self.width}"
+
+    @property
+    def is_integer(self) -> bool:
+        """True for whole numbers."""
+        return self.dtype.kind in "iu"
+
+    @property
+    def slots(self) -> int:
+        """Components that one value takes in memory: 4 where there are 3."""
+        return 4 if self.width == 3 else self.width
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that one value takes in memory."""
+        return self.slots * self.dtype.itemsize
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Least and greatest finite value of a component."""
+        return limits(self.dtype)
+
+    def is_held_by(self, dtype: np.dtype[Any]) -> bool:
+        """Whether an array of this type may hold components; of whole numbers the sign does not matter."""
+        kinds = "biu" if self.scalar == "bool" else "iu" if self.is_integer else "f"
+        return dtype.kind in kinds and dtype.itemsize == self.dtype.itemsize
+
+    def check(self, value: float, *, may_be_negative: bool = False) -> None:
+        """Refuse a number that the type cannot hold."""
+        if self.is_integer and not isinstance(value, int):
+            raise InputError(f"expected a whole number for {self.name}, found {value!r}")
+        least, greatest = self.limits
+        if may_be_negative:
+            least = -greatest
+        if math.isfinite(value) and not least <= value <= greatest:
+            raise InputError(f"expected a number from {least} to {greatest} for {self.name}, found {value!r}")
+
+    def fit(self, value: float) -> np.generic:
+        """`value` as a NumPy scalar; see `check` for what is refused."""
+        self.check(value)
+        packed: np.generic = self.dtype.type(value)
+        return packed
+
+    def pack(self, values: Sequence[float]) -> npt.NDArray[np.generic]:
+        """Components in memory: one for each number, and a fourth of 0 after a vector of 3."""
+        for value in values:
+            self.check(value)
+        if self.width > 1 and len(values) != self.width:
+            raise InputError(f"expected {self.width} numbers for {self.name}, found {len(values)}")
+        padding = [0] * (self.slots - self.width)
+        return np.array([*values, *padding], dtype=self.dtype)
