@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, replace
 
 from crosscast.characterization import ir
@@ -180,32 +180,33 @@ def adapt_kernel(module: ir.Module, kernel: ir.Function, shared: int | None) -> 
 
 def _sort_pointers(function: ir.Function, variables: dict[str, ir.GlobalVariable]) -> None:
     """Give the generic pointers of a flattened kernel the address spaces that they come from."""
-    constants = _name_variables(function, variables)
+    choices = _name_variables(function, variables)
     aliases = _conversions(function)
-    spaces = _spread(function, aliases, constants)
+    spaces = _spread(function, aliases, choices)
     known = {name: space for name, space in spaces.items() if space not in (_TOP, _GENERIC)}
     names = {name: _origin(name, aliases) for name in aliases if name in known}
     for block in function.blocks.values():
-        kept = []
+        block.instructions = [i for i in block.instructions if i.result not in names]  # the conversions
         for instruction in block.instructions:
-            if instruction.result in names:
-                continue  # the conversion itself
             instruction.rename(lambda name: names.get(name, name), known)
             if instruction.result in known:
                 instruction.type = known[instruction.result]
                 if instruction.opcode == "phi":
                     instruction.text = f"phi {instruction.type}"
-            kept.append(instruction)
-        block.instructions = kept
     _drop_unused(function, lambda i: i.opcode == "ptrtoint")
 
 
-def _name_variables(function: ir.Function, variables: dict[str, ir.GlobalVariable]) -> dict[str, list[str]]:
+_Typed = tuple[str, str]
+"""A type and a value of it."""
+
+
+def _name_variables(
+    function: ir.Function, variables: dict[str, ir.GlobalVariable]
+) -> dict[str | None, list[_Typed]]:
     """Let variables, and constant places in them, stand where conversions of their addresses do.
 
-    Returns the spaces of the constants among which each phi chooses.
+    Returns what each phi chooses from.
     """
-    constants: dict[str, list[str]] = {}
 
     def name(match: re.Match[str]) -> str:
         variable = variables.get(match[2])
@@ -220,23 +221,20 @@ def _name_variables(function: ir.Function, variables: dict[str, ir.GlobalVariabl
             text = changed
         return text
 
+    choices: dict[str | None, list[_Typed]] = {}
     for instruction in function.instructions():
         instruction.text = rewrite(instruction.text)
-        if instruction.opcode == "phi":
-            found = [(rewrite(f"{_GENERIC} {value}"), label) for value, label in instruction.incoming]
-            instruction.incoming = [
-                (re.sub(r"^ptr addrspace\(\d\) ", "", value), label) for value, label in found
-            ]
-            constants[instruction.result or ""] = [
-                m[0] for v, _ in found if " @" in v and (m := re.match(r"ptr addrspace\(\d\)", v))
-            ]
-    return constants
+        typed = [rewrite(f"{_GENERIC} {value}").split(" ", 2) for value, _ in instruction.incoming]
+        choices[instruction.result] = [(f"{ptr} {space}", value) for ptr, space, value in typed]
+        labels = (label for _, label in instruction.incoming)
+        instruction.incoming = [(value, label) for (*_, value), label in zip(typed, labels, strict=True)]
+    return choices
 
 
-def _conversions(function: ir.Function) -> dict[str, tuple[str, str]]:
+def _conversions(function: ir.Function) -> dict[str, _Typed]:
     """Space and value that each conversion to a generic pointer starts from."""
-    integers: dict[str, tuple[str, str]] = {}
-    found: dict[str, tuple[str, str]] = {}
+    integers: dict[str, _Typed] = {}
+    found: dict[str, _Typed] = {}
     for instruction in function.instructions():
         if instruction.result is None or not instruction.text:
             continue
@@ -252,70 +250,56 @@ def _conversions(function: ir.Function) -> dict[str, tuple[str, str]]:
     return found
 
 
-def _origin(name: str, aliases: dict[str, tuple[str, str]]) -> str:
+def _origin(name: str, aliases: dict[str, _Typed]) -> str:
     while name in aliases:
         name = aliases[name][1]
     return name
 
 
 def _spread(
-    function: ir.Function, aliases: dict[str, tuple[str, str]], constants: dict[str, list[str]]
+    function: ir.Function, aliases: dict[str, _Typed], choices: dict[str | None, list[_Typed]]
 ) -> dict[str, str]:
     """Address space of each generic pointer that instructions make, as a type."""
-    spaces = {name: space for name, (space, _) in aliases.items()}
-    pending = [
-        i
-        for i in function.instructions()
-        if i.result and i.type == _GENERIC and i.result not in aliases and i.text
-    ]
-    spaces |= {i.result: _TOP for i in pending if i.result}
-    changed = True
-    while changed:
-        changed = False
-        for instruction in pending:
-            assert instruction.result is not None
-            space = _space(instruction, spaces, constants)
-            if space != spaces[instruction.result]:
-                spaces[instruction.result] = space
-                changed = True
+    made = {i.result: i for i in function.instructions() if i.result and i.type == _GENERIC and i.text}
+    pending = {name: instruction for name, instruction in made.items() if name not in aliases}
+    spaces = {**dict.fromkeys(pending, _TOP), **{name: space for name, (space, _) in aliases.items()}}
+    before: dict[str, str] = {}
+    while spaces != before:
+        before = dict(spaces)
+        for name, instruction in pending.items():
+            spaces[name] = _space(instruction, spaces, choices[name])
     return spaces
 
 
-def _space(instruction: ir.Instruction, spaces: dict[str, str], constants: dict[str, list[str]]) -> str:
+def _space(instruction: ir.Instruction, spaces: dict[str, str], choices: list[_Typed]) -> str:
     """Address space of an instruction's result, from those of the pointers that it chooses from."""
-    if instruction.opcode == "getelementptr":
-        sources = [(operand.type, operand.value) for operand in instruction.operands[1:2]]
-    elif instruction.opcode == "select":
-        sources = [(operand.type, operand.value) for operand in instruction.operands[1:]]
-    elif instruction.opcode == "phi":
-        sources = [(_GENERIC, v) for v, _ in instruction.incoming if v.startswith("%")]
-        sources += [(space, "@") for space in constants.get(instruction.result or "", [])]
-    elif instruction.opcode == "freeze":
-        sources = [(operand.type, operand.value) for operand in instruction.operands]
-    else:
-        return _GENERIC
-    found = set()
-    for type_, value in sources:
-        if value in ("null", "undef", "poison"):
-            continue
-        found.add(spaces.get(value, type_) if type_ == _GENERIC else type_)
-    found.discard(_TOP)
-    if not found:
-        return _TOP
-    return found.pop() if len(found) == 1 else _GENERIC
+    sources = [(operand.type, operand.value) for operand in instruction.operands]
+    match instruction.opcode:
+        case "getelementptr":
+            sources = sources[1:2]
+        case "select":
+            sources = sources[1:]
+        case "phi":
+            sources = [(type_, value) for type_, value in choices if value.startswith("%") or "@" in value]
+        case "freeze":
+            pass
+        case _:
+            return _GENERIC
+    named = [source for source in sources if source[1] not in ("null", "undef", "poison")]
+    found = {spaces.get(value, type_) for type_, value in named} - {_TOP}
+    return _GENERIC if len(found) > 1 else found.pop() if found else _TOP
 
 
 def _drop_unused(function: ir.Function, may_go: Callable[[ir.Instruction], bool]) -> None:
     """Remove instructions that rewriting has left without a use."""
-    while True:
+    dropped = True
+    while dropped:
         used = {name for i in function.instructions() for name in i.uses()}
         dropped = False
         for block in function.blocks.values():
             kept = [i for i in block.instructions if i.result in used or not i.text or not may_go(i)]
             dropped |= len(kept) < len(block.instructions)
             block.instructions = kept
-        if not dropped:
-            return
 
 
 def _use_builtins(function: ir.Function) -> None:
@@ -324,11 +308,11 @@ def _use_builtins(function: ir.Function) -> None:
     for block in function.blocks.values():
         rewritten: list[ir.Instruction] = []
         for instruction in block.instructions:
-            if found := _global_builtin(instruction, definitions):
-                builtin, dimension, line = found
+            if found := _GLOBAL.get(_meaning(instruction, definitions)):
+                builtin, dimension = found
                 call = f"call spir_func i64 @_Z{len(builtin)}{builtin}j(i32 {dimension})"
                 name = f"{instruction.result}.cc.index"
-                rewritten.append(ir.Instruction(call, "call", "i64", name, line=line))
+                rewritten.append(ir.Instruction(call, "call", "i64", name, line=instruction.line))
                 instruction.text, instruction.opcode = f"trunc i64 {name} to i32", "trunc"
             elif instruction.opcode == "extractvalue" and instruction.text.endswith(", 0"):
                 source = definitions.get(instruction.text.removesuffix(", 0").split()[-1])
@@ -352,7 +336,7 @@ def _compute_wide(function: ir.Function) -> None:
     narrowed = {
         name
         for name, i in definitions.items()
-        if i.opcode == "trunc" and uses[name] == 1 and _index(i, definitions) != ("", "")
+        if i.opcode == "trunc" and uses[name] == 1 and _index(i, definitions)
     }
     for block in function.blocks.values():
         rewritten: list[ir.Instruction] = []
@@ -377,47 +361,38 @@ def _compute_wide(function: ir.Function) -> None:
     _drop_unused(function, lambda i: i.opcode == "trunc")
 
 
-def _global_builtin(
-    instruction: ir.Instruction, definitions: dict[str, ir.Instruction]
-) -> tuple[str, str, int] | None:
-    """Builtin and dimension of a sum or product of ids and sizes; and its line."""
-    if instruction.type != "i32" or instruction.opcode not in ("add", "mul"):
-        return None
-    a, b = (definitions.get(v) for v in _operands(instruction))
-    if a is None or b is None:
-        return None
-    if instruction.opcode == "mul":
-        parts = {_index(a, definitions), _index(b, definitions)}
-        dimension = next(iter(parts))[1]
-        if parts == {("get_local_size", dimension), ("get_num_groups", dimension)}:
-            return "get_global_size", dimension, instruction.line
-        return None
-    for product, thread in ((a, b), (b, a)):
-        builtin, dimension = _index(thread, definitions)
-        if product.opcode != "mul" or builtin != "get_local_id":
-            continue
-        factors = [definitions.get(v) for v in _operands(product)]
-        if {_index(f, definitions) for f in factors} == {
-            ("get_group_id", dimension),
-            ("get_local_size", dimension),
-        }:
-            return "get_global_id", dimension, instruction.line
-    return None
-
-
 def _operands(instruction: ir.Instruction) -> tuple[str, str]:
     first, second = instruction.operands
     return first.value, second.value
 
 
-def _index(instruction: ir.Instruction | None, definitions: dict[str, ir.Instruction]) -> tuple[str, str]:
+def _index(instruction: ir.Instruction, definitions: dict[str, ir.Instruction]) -> tuple[str, str] | None:
     """Name and dimension of the work-item function whose low half an instruction takes."""
-    if instruction is None or instruction.opcode != "trunc":
-        return "", ""
-    call = definitions.get(instruction.text.split()[2])
+    call = definitions.get(instruction.text.split()[2]) if instruction.opcode == "trunc" else None
     if call is None or (name := called_builtin(call)) not in _WORK_ITEM_FUNCTIONS:
-        return "", ""
+        return None
     return name, call.operands[0].value
+
+
+def _meaning(
+    instruction: ir.Instruction | None, definitions: dict[str, ir.Instruction], depth: int = 2
+) -> Hashable:
+    """A sum or product of ids and sizes: the operation, and what it is applied to in any order."""
+    if instruction is None or instruction.type != "i32":
+        return None
+    if instruction.opcode not in ("add", "mul") or not depth:
+        return _index(instruction, definitions)
+    terms = (_meaning(definitions.get(name), definitions, depth - 1) for name in _operands(instruction))
+    return instruction.opcode, frozenset(terms)
+
+
+_PRODUCTS = {d: ("mul", frozenset({("get_group_id", d), ("get_local_size", d)})) for d in "012"}
+_SIZES = {d: frozenset({("get_local_size", d), ("get_num_groups", d)}) for d in "012"}
+_GLOBAL: dict[Hashable, tuple[str, str]] = {
+    **{("add", frozenset({("get_local_id", d), _PRODUCTS[d]})): ("get_global_id", d) for d in "012"},
+    **{("mul", _SIZES[d]): ("get_global_size", d) for d in "012"},
+}
+"""The builtin and its dimension of each such meaning."""
 
 
 def _holds(instruction: ir.Instruction, name: str) -> bool:
