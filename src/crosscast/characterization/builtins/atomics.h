@@ -9,9 +9,9 @@
 
 /* On memory that other threads may use at the same time. A is the type of an atomic T. */
 template <class T, memory_order ORDER> struct shared {
-#define ON_OBJECT(RESULT, NAME, CLANG, ...)                                             \
+#define ON_OBJECT(RESULT, NAME, CLANG, ...)                                                        \
   template <class A, class... Rest> static RESULT NAME(A *object __VA_OPT__(, T value), Rest...) { \
-    return CLANG(object, __VA_OPT__(value, ) ORDER, memory_scope_all_svm_devices);      \
+    return CLANG(object, __VA_OPT__(value, ) ORDER, memory_scope_all_svm_devices);                 \
   }
   ON_OBJECT(T, load, __opencl_atomic_load)
   ON_OBJECT(void, store, __opencl_atomic_store, value)
@@ -36,11 +36,11 @@ template <class T, memory_order> struct own {
   template <class A, class... Rest> static T load(A *object, Rest...) { return *object; }
   template <class A, class... Rest> static void store(A *object, T value, Rest...) { *object = value; }
   template <class A> static void init(A *object, T value) { *object = value; }
-#define UPDATE(NAME, NEW)                                                               \
-  template <class A, class... Rest> static T NAME(A *object, T value, Rest...) {        \
-    T old = *object;                                                                    \
-    *object = NEW;                                                                      \
-    return old;                                                                         \
+#define UPDATE(NAME, NEW)                                                        \
+  template <class A, class... Rest> static T NAME(A *object, T value, Rest...) { \
+    T old = *object;                                                             \
+    *object = NEW;                                                               \
+    return old;                                                                  \
   }
   UPDATE(exchange, value) UPDATE(fetch_and, old & value) UPDATE(fetch_or, old | value)
   UPDATE(fetch_xor, old ^ value) UPDATE(fetch_min, value < old ? value : old)

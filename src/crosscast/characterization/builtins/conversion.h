@@ -77,18 +77,18 @@ template <class R, mode M, bool SATURATE = false, class T> R convert(T x) {
 }
 
 /* Vectors in memory. Three elements occupy four where they are aligned: the fourth is not touched. */
-#define TRANSFERS(SPACE)                                                       \
-  template <int N, int ALIGNMENT, class S> auto load(const SPACE S *p) {       \
-    using V = typename sized<S, N>::type;                                      \
-    typedef V aligned __attribute__((aligned(ALIGNMENT)));                     \
-    if constexpr (N == 3) return V{p[0], p[1], p[2]};                        \
-    else return (V)*(const SPACE aligned *)p;                                  \
-  }                                                                            \
+#define TRANSFERS(SPACE)                                                          \
+  template <int N, int ALIGNMENT, class S> auto load(const SPACE S *p) {          \
+    using V = typename sized<S, N>::type;                                         \
+    typedef V aligned __attribute__((aligned(ALIGNMENT)));                        \
+    if constexpr (N == 3) return V{p[0], p[1], p[2]};                             \
+    else return (V)*(const SPACE aligned *)p;                                     \
+  }                                                                               \
   template <int N, int ALIGNMENT, class V, class S> void store(V v, SPACE S *p) { \
-    static_assert(__is_same(element<V>, S) && shape<V>::width == N);           \
-    typedef V aligned __attribute__((aligned(ALIGNMENT)));                     \
-    if constexpr (N == 3) p[0] = v.x, p[1] = v.y, p[2] = v.z;    \
-    else *(SPACE aligned *)p = v;                                              \
+    static_assert(__is_same(element<V>, S) && shape<V>::width == N);              \
+    typedef V aligned __attribute__((aligned(ALIGNMENT)));                        \
+    if constexpr (N == 3) p[0] = v.x, p[1] = v.y, p[2] = v.z;                     \
+    else *(SPACE aligned *)p = v;                                                 \
   }
 TRANSFERS(private) TRANSFERS(global) TRANSFERS(constant) TRANSFERS(local) TRANSFERS(generic)
 #pragma clang attribute pop

@@ -252,21 +252,21 @@ auto read(image<SPATIAL, LAYERS, DEPTHS> from, sampler s, C coordinate) {
 #pragma clang attribute push(__attribute__((always_inline)), apply_to = function)
 namespace cl {
 
-#define READ(NAME, S, RESULT)                                                                          \
-  template <int N, bool L, bool D, class C> auto NAME(image<N, L, D> from, sampler s, C at) {          \
-    auto value = read<S>(from, s, at);                                                                 \
-    return RESULT;                                                                                     \
-  }                                                                                                    \
-  template <int N, bool L, bool D, class C> auto NAME(image<N, L, D> from, C at) {                     \
+#define READ(NAME, S, RESULT)                                                                            \
+  template <int N, bool L, bool D, class C> auto NAME(image<N, L, D> from, sampler s, C at) {            \
+    auto value = read<S>(from, s, at);                                                                   \
+    return RESULT;                                                                                       \
+  }                                                                                                      \
+  template <int N, bool L, bool D, class C> auto NAME(image<N, L, D> from, C at) {                       \
     return NAME(from, sampler{CLK_FILTER_NEAREST | CLK_ADDRESS_NONE | CLK_NORMALIZED_COORDS_FALSE}, at); \
   }
 READ(read_imagef, float, value) READ(read_imagei, int, value) READ(read_imageui, int, as<uint4>(value))
 READ(read_imageh, float, each<half4>([&](int k) { return truncated(value[k]); }))
 
-#define WRITE(NAME, S, COLOUR)                                                                         \
-  template <int N, bool L, bool D, class C, class V> void NAME(image<N, L, D> to, C at, V colour) {    \
-    static_assert(__is_same(element<C>, int));                                                         \
-    put<S>(to.is, widened<L>(at), COLOUR);                                                             \
+#define WRITE(NAME, S, COLOUR)                                                                      \
+  template <int N, bool L, bool D, class C, class V> void NAME(image<N, L, D> to, C at, V colour) { \
+    static_assert(__is_same(element<C>, int));                                                      \
+    put<S>(to.is, widened<L>(at), COLOUR);                                                          \
   }
 WRITE(write_imagef, float, (float4)colour) WRITE(write_imagei, long, cast<long4>(colour))
 WRITE(write_imageui, long, cast<long4>(colour))

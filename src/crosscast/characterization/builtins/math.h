@@ -47,11 +47,11 @@ REALS T fma(T x, T y, T z) {
 }
 
 /* A function of float and double for half and for vectors. */
-#define BY_ELEMENT(NAME)                                                                             \
-  template <class T, class... More, typename lifted<T>::yes = 0> auto NAME(T x, More... more) {      \
-    return by_element([](auto... elements) { return NAME(elements...); }, x, more...);               \
+#define BY_ELEMENT(NAME)                                                                        \
+  template <class T, class... More, typename lifted<T>::yes = 0> auto NAME(T x, More... more) { \
+    return by_element([](auto... elements) { return NAME(elements...); }, x, more...);          \
   }
-#define LIBRARY(NAME, SYMBOL, ...)                                   \
+#define LIBRARY(NAME, SYMBOL, ...)                                          \
   [[gnu::const]] float NAME(float __VA_OPT__(, float)) __asm__(SYMBOL "f"); \
   [[gnu::const]] double NAME(double __VA_OPT__(, double)) __asm__(SYMBOL);
 #define UNARY(NAME) LIBRARY(NAME, #NAME) BY_ELEMENT(NAME)
@@ -197,13 +197,13 @@ template <class S, int N> vec<S, N> nextafter(vec<S, N> x, vec<S, N> y) {
 }
 
 /* The second result goes through a pointer. */
-#define WITH_SECOND(NAME, SECOND, PARAMETERS, ...)                                                  \
-  template <class T, class P, typename facts<element<T>>::real = 0> T NAME PARAMETERS {             \
-    auto both = [&](int k) { return parts::NAME##_of(__VA_ARGS__); };                               \
-    decltype(both(0)) found[shape<T>::width];                                                       \
-    T first = each<T>([&](int k) { return found[k] = both(k), found[k].first; });                   \
-    *second = each<like<SECOND, T>>([&](int k) { return (SECOND)found[k].second; });                \
-    return first;                                                                                   \
+#define WITH_SECOND(NAME, SECOND, PARAMETERS, ...)                                      \
+  template <class T, class P, typename facts<element<T>>::real = 0> T NAME PARAMETERS { \
+    auto both = [&](int k) { return parts::NAME##_of(__VA_ARGS__); };                   \
+    decltype(both(0)) found[shape<T>::width];                                           \
+    T first = each<T>([&](int k) { return found[k] = both(k), found[k].first; });       \
+    *second = each<like<SECOND, T>>([&](int k) { return (SECOND)found[k].second; });    \
+    return first;                                                                       \
   }
 WITH_SECOND(fract, element<T>, (T x, P *second), at(x, k))
 WITH_SECOND(modf, element<T>, (T x, P *second), at(x, k))

@@ -22,34 +22,36 @@ template <class S, int N> struct shape<vec<S, N>> {
 template <class T> using element = typename shape<T>::element;
 /* As many elements as T has, each an S. */
 template <class S, class T> using like = typename shape<T>::template with<S>;
+/* The vector of that many elements; one element is a scalar. */
 template <class S, int N> struct sized { using type = vec<S, N>; };
 template <class S> struct sized<S, 1> { using type = S; };
 
+/* What there is to know of a scalar type. Which kinds it is of tell members that only those have. */
 template <class S> struct facts;
-#define INTEGER_FACTS(S, SIGNED, UNSIGNED, WIDER)        \
-  template <> struct facts<S> {                          \
-    using integer = int;                                 \
-    using with_sign = SIGNED;                            \
-    using without_sign = UNSIGNED;                       \
-    using wider = WIDER;                                 \
-    static constexpr bool is_signed = (S)-1 < (S)0;      \
+#define INTEGER_FACTS(S, SIGNED, UNSIGNED, WIDER)                                        \
+  template <> struct facts<S> {                                                          \
+    using integer = int;                                                                 \
+    using with_sign = SIGNED;                                                            \
+    using without_sign = UNSIGNED;                                                       \
+    using wider = WIDER;                                                                 \
+    static constexpr bool is_signed = (S)-1 < (S)0;                                      \
     static constexpr S low = is_signed ? (S)((UNSIGNED)1 << (8 * sizeof(S) - 1)) : (S)0; \
-    static constexpr S high = (S)~low;                   \
+    static constexpr S high = (S)~low;                                                   \
   };
 #define INTEGERS_FACTS(S, U, WIDER, UWIDER) INTEGER_FACTS(S, S, U, WIDER) INTEGER_FACTS(U, S, U, UWIDER)
 INTEGERS_FACTS(char, uchar, short, ushort)
 INTEGERS_FACTS(short, ushort, int, uint)
 INTEGERS_FACTS(int, uint, long, ulong)
 INTEGERS_FACTS(long, ulong, _BitInt(128), unsigned _BitInt(128))
-#define REAL_FACTS(F, KIND, BITS, WIDER, DIGITS, SMALLEST)                                    \
-  template <> struct facts<F> {                                                         \
-    using real = int;                                                                   \
-    using KIND = int;                                                                   \
-    enum { digits = DIGITS, bias = (1 << (8 * sizeof(F) - DIGITS - 2)) - 1 };     \
-    using with_sign = BITS;                                                             \
-    using without_sign = u##BITS;                                                       \
-    using wider = WIDER;                                                                \
-    static constexpr F smallest = SMALLEST;                                             \
+#define REAL_FACTS(F, KIND, BITS, WIDER, DIGITS, SMALLEST)                    \
+  template <> struct facts<F> {                                               \
+    using real = int;                                                         \
+    using KIND = int;                                                         \
+    enum { digits = DIGITS, bias = (1 << (8 * sizeof(F) - DIGITS - 2)) - 1 }; \
+    using with_sign = BITS;                                                   \
+    using without_sign = u##BITS;                                             \
+    using wider = WIDER;                                                      \
+    static constexpr F smallest = SMALLEST;                                   \
   };
 REAL_FACTS(half, narrow, short, float, 10, 0x1p-14f)
 REAL_FACTS(float, wide, int, double, 23, 0x1p-126f)

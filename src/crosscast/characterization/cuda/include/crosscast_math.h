@@ -6,9 +6,9 @@ template <bool, class T = void> struct cc_enable {};
 template <class T> struct cc_enable<true, T> { typedef T type; };
 #define CC_IF_INTEGER(T) class = typename cc_enable<__is_integral(T)>::type
 
-#define CC_UNARY(NAME)                                                           \
-  CC_PURE float NAME(float);                                                     \
-  CC_PURE double NAME(double);                                                   \
+#define CC_UNARY(NAME)                                                                        \
+  CC_PURE float NAME(float);                                                                  \
+  CC_PURE double NAME(double);                                                                \
   template <class T, CC_IF_INTEGER(T)> CC_INLINE double NAME(T x) { return NAME((double)x); } \
   CC_INLINE float NAME##f(float x) { return NAME(x); }
 CC_UNARY(acos) CC_UNARY(acosh) CC_UNARY(asin) CC_UNARY(asinh) CC_UNARY(atan) CC_UNARY(atanh)
@@ -19,11 +19,11 @@ CC_UNARY(logb) CC_UNARY(rint) CC_UNARY(round) CC_UNARY(rsqrt) CC_UNARY(sin) CC_U
 CC_UNARY(sinpi) CC_UNARY(sqrt) CC_UNARY(tan) CC_UNARY(tanh) CC_UNARY(tgamma) CC_UNARY(trunc)
 #undef CC_UNARY
 
-#define CC_BINARY(NAME)                                                          \
-  CC_PURE float NAME(float, float);                                              \
-  CC_PURE double NAME(double, double);                                           \
-  CC_INLINE double NAME(float x, double y) { return NAME((double)x, y); }        \
-  CC_INLINE double NAME(double x, float y) { return NAME(x, (double)y); }        \
+#define CC_BINARY(NAME)                                                                                    \
+  CC_PURE float NAME(float, float);                                                                        \
+  CC_PURE double NAME(double, double);                                                                     \
+  CC_INLINE double NAME(float x, double y) { return NAME((double)x, y); }                                  \
+  CC_INLINE double NAME(double x, float y) { return NAME(x, (double)y); }                                  \
   template <class T, CC_IF_INTEGER(T)> CC_INLINE double NAME(double x, T y) { return NAME(x, (double)y); } \
   template <class T, CC_IF_INTEGER(T)> CC_INLINE double NAME(T x, double y) { return NAME((double)x, y); } \
   CC_INLINE float NAME##f(float x, float y) { return NAME(x, y); }
@@ -36,8 +36,8 @@ CC_PURE float fma(float, float, float);
 CC_PURE double fma(double, double, double);
 CC_PURE float ldexp(float, int);
 CC_PURE double ldexp(double, int);
-#define CC_TO_INT(NAME)     \
-  CC_PURE int NAME(float);  \
+#define CC_TO_INT(NAME)    \
+  CC_PURE int NAME(float); \
   CC_PURE int NAME(double);
 CC_TO_INT(ilogb) CC_TO_INT(isnan) CC_TO_INT(isinf) CC_TO_INT(isfinite) CC_TO_INT(signbit)
 #undef CC_TO_INT
@@ -89,12 +89,12 @@ CC_INLINE float __saturatef(float x) { return clamp(x, 0.0f, 1.0f); }
 
 /* Rounded to nearest, never fused with what is around. */
 #pragma clang fp contract(off)
-#define CC_ROUNDED(T, P)                                    \
-  CC_INLINE T __##P##add_rn(T x, T y) { return x + y; }     \
-  CC_INLINE T __##P##sub_rn(T x, T y) { return x - y; }     \
-  CC_INLINE T __##P##mul_rn(T x, T y) { return x * y; }     \
-  CC_INLINE T __##P##div_rn(T x, T y) { return x / y; }     \
-  CC_INLINE T __##P##rcp_rn(T x) { return 1 / x; }          \
+#define CC_ROUNDED(T, P)                                \
+  CC_INLINE T __##P##add_rn(T x, T y) { return x + y; } \
+  CC_INLINE T __##P##sub_rn(T x, T y) { return x - y; } \
+  CC_INLINE T __##P##mul_rn(T x, T y) { return x * y; } \
+  CC_INLINE T __##P##div_rn(T x, T y) { return x / y; } \
+  CC_INLINE T __##P##rcp_rn(T x) { return 1 / x; }      \
   CC_INLINE T __##P##sqrt_rn(T x) { return sqrt(x); }
 CC_ROUNDED(float, f) CC_ROUNDED(double, d)
 #undef CC_ROUNDED
@@ -104,7 +104,7 @@ CC_INLINE double __fma_rn(double x, double y, double z) { return fma(x, y, z); }
 #pragma clang fp contract(on)
 
 /* min and max of two types are of the one that C adds them in. */
-#define CC_MINMAX(T) \
+#define CC_MINMAX(T)   \
   CC_PURE T min(T, T); \
   CC_PURE T max(T, T);
 CC_EACH_TYPE(CC_MINMAX)
@@ -113,8 +113,8 @@ template <class T, class U, class V = decltype(T() + U()), class = typename cc_e
 CC_INLINE V min(T x, U y) { return min((V)x, (V)y); }
 template <class T, class U, class V = decltype(T() + U()), class = typename cc_enable<!__is_same(T, U)>::type>
 CC_INLINE V max(T x, U y) { return max((V)x, (V)y); }
-#define CC_MINMAX_OF(SUFFIX, T)                                    \
-  CC_INLINE T SUFFIX##min(T x, T y) { return min(x, y); }          \
+#define CC_MINMAX_OF(SUFFIX, T)                           \
+  CC_INLINE T SUFFIX##min(T x, T y) { return min(x, y); } \
   CC_INLINE T SUFFIX##max(T x, T y) { return max(x, y); }
 CC_MINMAX_OF(u, unsigned) CC_MINMAX_OF(ll, long long) CC_MINMAX_OF(ull, unsigned long long)
 #undef CC_MINMAX_OF
@@ -215,20 +215,20 @@ CC_INLINE double __hiloint2double(int high, int low) {
 }
 
 /* Floating point to integers, as far as these go; in each of the four directions of rounding. */
-#define CC_CONVERSION(FROM, SHORT, RESULT, NAME, TO, CUDA, CL)           \
-  CC_PURE TO convert_##NAME##_sat_##CL(FROM);                            \
+#define CC_CONVERSION(FROM, SHORT, RESULT, NAME, TO, CUDA, CL) \
+  CC_PURE TO convert_##NAME##_sat_##CL(FROM);                  \
   CC_INLINE RESULT __##FROM##2##SHORT##_##CUDA(FROM x) { return convert_##NAME##_sat_##CL(x); }
-#define CC_DIRECTIONS(...)                                               \
+#define CC_DIRECTIONS(...)                                                \
   CC_CONVERSION(__VA_ARGS__, rn, rte) CC_CONVERSION(__VA_ARGS__, rz, rtz) \
   CC_CONVERSION(__VA_ARGS__, ru, rtp) CC_CONVERSION(__VA_ARGS__, rd, rtn)
-#define CC_CONVERSIONS(FROM)                                             \
-  CC_DIRECTIONS(FROM, int, int, int, int)                                \
-  CC_DIRECTIONS(FROM, uint, unsigned, uint, unsigned)                    \
-  CC_DIRECTIONS(FROM, ll, long long, long, long)                         \
-  CC_DIRECTIONS(FROM, ull, unsigned long long, ulong, unsigned long)     \
-  CC_INLINE FROM __int2##FROM##_rn(int x) { return (FROM)x; }            \
-  CC_INLINE FROM __uint2##FROM##_rn(unsigned x) { return (FROM)x; }      \
-  CC_INLINE FROM __ll2##FROM##_rn(long long x) { return (FROM)x; }       \
+#define CC_CONVERSIONS(FROM)                                         \
+  CC_DIRECTIONS(FROM, int, int, int, int)                            \
+  CC_DIRECTIONS(FROM, uint, unsigned, uint, unsigned)                \
+  CC_DIRECTIONS(FROM, ll, long long, long, long)                     \
+  CC_DIRECTIONS(FROM, ull, unsigned long long, ulong, unsigned long) \
+  CC_INLINE FROM __int2##FROM##_rn(int x) { return (FROM)x; }        \
+  CC_INLINE FROM __uint2##FROM##_rn(unsigned x) { return (FROM)x; }  \
+  CC_INLINE FROM __ll2##FROM##_rn(long long x) { return (FROM)x; }   \
   CC_INLINE FROM __ull2##FROM##_rn(unsigned long long x) { return (FROM)x; }
 CC_CONVERSIONS(float) CC_CONVERSIONS(double)
 #undef CC_CONVERSIONS

@@ -11,24 +11,24 @@ CC_LOAD(__ldg) CC_LOAD(__ldca) CC_LOAD(__ldcg) CC_LOAD(__ldcs) CC_LOAD(__ldcv) C
 CC_STORE(__stwb) CC_STORE(__stcg) CC_STORE(__stcs) CC_STORE(__stwt)
 #undef CC_STORE
 
-#define CC_ATOMIC(NAME, T, EXPRESSION)                                                     \
-  CC_DEVICE T NAME(T *p, T v) { return EXPRESSION; }                                       \
-  CC_DEVICE T NAME##_block(T *p, T v) { return EXPRESSION; }                               \
+#define CC_ATOMIC(NAME, T, EXPRESSION)                       \
+  CC_DEVICE T NAME(T *p, T v) { return EXPRESSION; }         \
+  CC_DEVICE T NAME##_block(T *p, T v) { return EXPRESSION; } \
   CC_DEVICE T NAME##_system(T *p, T v) { return EXPRESSION; }
-#define CC_ATOMICS_OF_ANY(T)                                                               \
-  CC_ATOMIC(atomicAdd, T, __atomic_fetch_add(p, v, __ATOMIC_RELAXED))                      \
-  CC_ATOMIC(atomicSub, T, __atomic_fetch_sub(p, v, __ATOMIC_RELAXED))                      \
-  CC_ATOMIC(atomicMin, T, __atomic_fetch_min(p, v, __ATOMIC_RELAXED))                      \
+#define CC_ATOMICS_OF_ANY(T)                                          \
+  CC_ATOMIC(atomicAdd, T, __atomic_fetch_add(p, v, __ATOMIC_RELAXED)) \
+  CC_ATOMIC(atomicSub, T, __atomic_fetch_sub(p, v, __ATOMIC_RELAXED)) \
+  CC_ATOMIC(atomicMin, T, __atomic_fetch_min(p, v, __ATOMIC_RELAXED)) \
   CC_ATOMIC(atomicMax, T, __atomic_fetch_max(p, v, __ATOMIC_RELAXED))
-#define CC_ATOMICS_OF_INTEGER(T)                                                           \
-  CC_ATOMICS_OF_ANY(T)                                                                     \
-  CC_ATOMIC(atomicAnd, T, __atomic_fetch_and(p, v, __ATOMIC_RELAXED))                      \
-  CC_ATOMIC(atomicOr, T, __atomic_fetch_or(p, v, __ATOMIC_RELAXED))                        \
-  CC_ATOMIC(atomicXor, T, __atomic_fetch_xor(p, v, __ATOMIC_RELAXED))                      \
-  CC_ATOMIC(atomicExch, T, __atomic_exchange_n(p, v, __ATOMIC_RELAXED))                    \
-  CC_DEVICE T atomicCAS(T *p, T compare, T value) {                                        \
-    return __sync_val_compare_and_swap(p, compare, value);                                 \
-  }                                                                                        \
+#define CC_ATOMICS_OF_INTEGER(T)                                                                 \
+  CC_ATOMICS_OF_ANY(T)                                                                           \
+  CC_ATOMIC(atomicAnd, T, __atomic_fetch_and(p, v, __ATOMIC_RELAXED))                            \
+  CC_ATOMIC(atomicOr, T, __atomic_fetch_or(p, v, __ATOMIC_RELAXED))                              \
+  CC_ATOMIC(atomicXor, T, __atomic_fetch_xor(p, v, __ATOMIC_RELAXED))                            \
+  CC_ATOMIC(atomicExch, T, __atomic_exchange_n(p, v, __ATOMIC_RELAXED))                          \
+  CC_DEVICE T atomicCAS(T *p, T compare, T value) {                                              \
+    return __sync_val_compare_and_swap(p, compare, value);                                       \
+  }                                                                                              \
   CC_DEVICE T atomicCAS_block(T *p, T compare, T value) { return atomicCAS(p, compare, value); } \
   CC_DEVICE T atomicCAS_system(T *p, T compare, T value) { return atomicCAS(p, compare, value); }
 CC_EACH_INTEGER(CC_ATOMICS_OF_INTEGER)
@@ -67,8 +67,8 @@ struct __align__(4) __half2 {
 };
 typedef __half2 half2;
 
-#define CC_HALF(NAME)             \
-  CC_PURE __half NAME(__half);    \
+#define CC_HALF(NAME)          \
+  CC_PURE __half NAME(__half); \
   CC_INLINE __half h##NAME(__half x) { return NAME(x); }
 CC_HALF(sqrt) CC_HALF(rsqrt) CC_HALF(exp) CC_HALF(exp2) CC_HALF(log) CC_HALF(log2) CC_HALF(sin) CC_HALF(cos)
 CC_HALF(tanh) CC_HALF(floor) CC_HALF(ceil) CC_HALF(trunc) CC_HALF(rint)
@@ -139,36 +139,36 @@ CC_CONVERGENT int __all(int);
 CC_CONVERGENT int __any(int);
 CC_CONVERGENT cc_lanes __ballot(int);
 
-#define CC_SHUFFLES(T)                                                                    \
-  CC_CONVERGENT T __shfl_sync(cc_lanes, T, int lane, int width = CROSSCAST_WARP_SIZE);               \
-  CC_CONVERGENT T __shfl_up_sync(cc_lanes, T, unsigned delta, int width = CROSSCAST_WARP_SIZE);      \
-  CC_CONVERGENT T __shfl_down_sync(cc_lanes, T, unsigned delta, int width = CROSSCAST_WARP_SIZE);    \
-  CC_CONVERGENT T __shfl_xor_sync(cc_lanes, T, int mask, int width = CROSSCAST_WARP_SIZE);           \
-  CC_CONVERGENT T __shfl(T, int lane, int width = CROSSCAST_WARP_SIZE);                              \
-  CC_CONVERGENT T __shfl_up(T, unsigned delta, int width = CROSSCAST_WARP_SIZE);                     \
-  CC_CONVERGENT T __shfl_down(T, unsigned delta, int width = CROSSCAST_WARP_SIZE);                   \
-  CC_CONVERGENT T __shfl_xor(T, int mask, int width = CROSSCAST_WARP_SIZE);                          \
-  CC_CONVERGENT T cc_tile_shfl(T, int lane, int width);                                   \
-  CC_CONVERGENT T cc_tile_shfl_up(T, unsigned delta, int width);                          \
-  CC_CONVERGENT T cc_tile_shfl_down(T, unsigned delta, int width);                        \
+#define CC_SHUFFLES(T)                                                                            \
+  CC_CONVERGENT T __shfl_sync(cc_lanes, T, int lane, int width = CROSSCAST_WARP_SIZE);            \
+  CC_CONVERGENT T __shfl_up_sync(cc_lanes, T, unsigned delta, int width = CROSSCAST_WARP_SIZE);   \
+  CC_CONVERGENT T __shfl_down_sync(cc_lanes, T, unsigned delta, int width = CROSSCAST_WARP_SIZE); \
+  CC_CONVERGENT T __shfl_xor_sync(cc_lanes, T, int mask, int width = CROSSCAST_WARP_SIZE);        \
+  CC_CONVERGENT T __shfl(T, int lane, int width = CROSSCAST_WARP_SIZE);                           \
+  CC_CONVERGENT T __shfl_up(T, unsigned delta, int width = CROSSCAST_WARP_SIZE);                  \
+  CC_CONVERGENT T __shfl_down(T, unsigned delta, int width = CROSSCAST_WARP_SIZE);                \
+  CC_CONVERGENT T __shfl_xor(T, int mask, int width = CROSSCAST_WARP_SIZE);                       \
+  CC_CONVERGENT T cc_tile_shfl(T, int lane, int width);                                           \
+  CC_CONVERGENT T cc_tile_shfl_up(T, unsigned delta, int width);                                  \
+  CC_CONVERGENT T cc_tile_shfl_down(T, unsigned delta, int width);                                \
   CC_CONVERGENT T cc_tile_shfl_xor(T, unsigned mask, int width);
 CC_EACH_TYPE(CC_SHUFFLES)
 #undef CC_SHUFFLES
-#define CC_SHUFFLES(NAME, ARGUMENT)                                                                       \
-  CC_DEVICE __half NAME(cc_lanes mask, __half x, ARGUMENT n, int width = CROSSCAST_WARP_SIZE) {                      \
-    return __ushort_as_half((unsigned short)NAME(mask, (unsigned)__half_as_ushort(x), n, width));         \
+#define CC_SHUFFLES(NAME, ARGUMENT)                                                               \
+  CC_DEVICE __half NAME(cc_lanes mask, __half x, ARGUMENT n, int width = CROSSCAST_WARP_SIZE) {   \
+    return __ushort_as_half((unsigned short)NAME(mask, (unsigned)__half_as_ushort(x), n, width)); \
   }
 CC_SHUFFLES(__shfl_sync, int) CC_SHUFFLES(__shfl_up_sync, unsigned)
 CC_SHUFFLES(__shfl_down_sync, unsigned) CC_SHUFFLES(__shfl_xor_sync, int)
 #undef CC_SHUFFLES
 
-#define CC_MATCH(T)                                                              \
-  CC_CONVERGENT cc_lanes __match_any_sync(cc_lanes, T);                          \
-  CC_CONVERGENT cc_lanes cc_match_all(cc_lanes, T);                              \
-  CC_DEVICE cc_lanes __match_all_sync(cc_lanes mask, T value, int *all) {        \
-    cc_lanes found = cc_match_all(mask, value);                                  \
-    *all = found != 0;                                                           \
-    return found;                                                                \
+#define CC_MATCH(T)                                                       \
+  CC_CONVERGENT cc_lanes __match_any_sync(cc_lanes, T);                   \
+  CC_CONVERGENT cc_lanes cc_match_all(cc_lanes, T);                       \
+  CC_DEVICE cc_lanes __match_all_sync(cc_lanes mask, T value, int *all) { \
+    cc_lanes found = cc_match_all(mask, value);                           \
+    *all = found != 0;                                                    \
+    return found;                                                         \
   }
 CC_EACH_TYPE(CC_MATCH)
 #undef CC_MATCH
