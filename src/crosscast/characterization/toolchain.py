@@ -11,7 +11,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -182,7 +182,7 @@ def c_library(sources: Sequence[Path], *options: str) -> Path:
 
     key: list[str | bytes] = [compiler_version(), *command]
     key += [source.read_bytes() for source in sources]
-    return cached(key, ".so", functools.partial(make))
+    return cached(key, ".so", make)
 
 
 def link_shared(objects: Sequence[Path], output: Path) -> None:
@@ -198,7 +198,7 @@ def _cache_dir() -> Path:
     return path if is_writable(path) else Path(tempfile.mkdtemp(prefix="crosscast-"))
 
 
-def cached(key: Sequence[str | bytes], suffix: str, make: functools.partial[bytes]) -> Path:
+def cached(key: Sequence[str | bytes], suffix: str, make: Callable[[], bytes]) -> Path:
     """Return the file that `make` produced for `key`, making it once."""
     digest = hashlib.sha256()
     for part in key:

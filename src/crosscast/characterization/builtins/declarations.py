@@ -57,7 +57,8 @@ _SCALAR = re.compile("|".join(sorted(_SCALARS, key=len, reverse=True)))
 _VECTOR = re.compile(r"Dv(\d+)_")
 _LENGTH = re.compile(r"[1-9]\d*")
 _SUBSTITUTION = re.compile(r"S([0-9A-Z]*)_")
-_SPACE_NUMBER = re.compile(r"AS(\d+)")
+_POINTER = re.compile(rf"P(?:U(?:3AS([0-4])|\d+CL({'|'.join(ADDRESS_SPACES)})))?(V?)(K?)")
+_ATOMIC = re.compile("U7_Atomic")
 
 
 @dataclass(frozen=True)
@@ -110,51 +111,41 @@ class _NotABuiltinError(Exception):
 
 
 class _Parser:
-    """Reads the types of one symbol; remembers the substitution candidates in order."""
+    """Reads one symbol; remembers the substitution candidates in order."""
 
-    def __init__(self, text: str, position: int) -> None:
-        self._text = text
-        self._position = position
+    def __init__(self, symbol: str) -> None:
+        self._text, self._position = symbol, len("_Z")
         self._candidates: list[Type] = []
 
-    def parameters(self) -> tuple[Type, ...]:
-        types = []
+    def declaration(self) -> Declaration:
+        name, types = self._source_name(), []
         while self._position < len(self._text):
             types.append(self._type())
-        if types == [Type("void")]:
-            return ()
-        return tuple(types)
+        return Declaration(self._text, name, () if types == [Type("void")] else tuple(types))
 
     def _type(self) -> Type:
-        if self._eat("P"):
-            pointee = self._pointee()
-            return self._remember(replace(pointee, pointer=True))
-        return self._unqualified()
-
-    def _pointee(self) -> Type:
-        space, named_spaces = 0, 0
-        while self._peek("U") and not self._peek("U7_Atomic"):
-            self._position += 1
-            space = _address_space(self._source_name())
-            named_spaces += 1
-        volatile = self._eat("V")
-        const = self._eat("K")
-        inner = self._unqualified()
-        if inner.pointer:
+        pointer = self._match(_POINTER)
+        pointee = self._unqualified()
+        if pointer is None:
+            return pointee
+        number, space, volatile, const = pointer.groups()
+        if pointee.pointer:
             raise _NotABuiltinError
-        if not (named_spaces or volatile or const):
-            return inner
-        return self._remember(
-            replace(
-                inner,
-                address_space=space or inner.address_space,
-                volatile=volatile or inner.volatile,
-                const=const or inner.const,
+        if number or space or volatile or const:
+            pointee = self._remember(
+                replace(
+                    pointee,
+                    address_space=ADDRESS_SPACES.index(space)
+                    if space
+                    else int(number or pointee.address_space),
+                    volatile=bool(volatile) or pointee.volatile,
+                    const=bool(const) or pointee.const,
+                )
             )
-        )
+        return self._remember(replace(pointee, pointer=True))
 
     def _unqualified(self) -> Type:
-        if self._eat("U7_Atomic"):
+        if self._match(_ATOMIC):
             return self._remember(replace(self._unqualified(), atomic=True))
         if match := self._match(_VECTOR):
             return self._remember(Type(self._unqualified().base, int(match[1])))
@@ -168,25 +159,22 @@ class _Parser:
         return self._remember(Type(self._source_name()))
 
     def _source_name(self) -> str:
-        name, self._position = _source_name(self._text, self._position)
+        """Read ``<length><characters>``."""
+        length = self._match(_LENGTH)
+        end = self._position + int(length[0] if length else 0)
+        name = self._text[self._position : end]
+        if end > len(self._text) or not (name.isascii() and name.isidentifier()):
+            raise _NotABuiltinError
+        self._position = end
         return name
 
     def _remember(self, candidate: Type) -> Type:
         self._candidates.append(candidate)
         return candidate
 
-    def _peek(self, prefix: str) -> bool:
-        return self._text.startswith(prefix, self._position)
-
-    def _eat(self, prefix: str) -> bool:
-        found = self._peek(prefix)
-        self._position += len(prefix) * found
-        return found
-
     def _match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
         match = pattern.match(self._text, self._position)
-        if match:
-            self._position = match.end()
+        self._position = match.end() if match else self._position
         return match
 
 
@@ -197,34 +185,7 @@ def parse(symbol: str) -> Declaration | None:
     >>> declaration.name, [parameter.spelling for parameter in declaration.parameters]
     ('fract', ['float2', 'global float2 *'])
     """
-    if not symbol.startswith("_Z"):
-        return None
     try:
-        name, position = _source_name(symbol, 2)
-        parameters = _Parser(symbol, position).parameters()
+        return _Parser(symbol).declaration() if symbol.startswith("_Z") else None
     except _NotABuiltinError:
         return None
-    return Declaration(symbol, name, parameters)
-
-
-def _source_name(text: str, position: int) -> tuple[str, int]:
-    """Read ``<length><characters>``; return the characters and the position after them."""
-    match = _LENGTH.match(text, position)
-    if not match:
-        raise _NotABuiltinError
-    end = match.end() + int(match[0])
-    name = text[match.end() : end]
-    if end > len(text) or not (name.isascii() and name.isidentifier()):
-        raise _NotABuiltinError
-    return name, end
-
-
-def _address_space(qualifier: str) -> int:
-    """Address space of a vendor qualifier such as ``AS1`` or ``CLglobal``."""
-    if match := _SPACE_NUMBER.fullmatch(qualifier):
-        number = int(match[1])
-        if number < len(ADDRESS_SPACES):
-            return number
-    elif qualifier.startswith("CL") and qualifier[2:] in ADDRESS_SPACES:
-        return ADDRESS_SPACES.index(qualifier[2:])
-    raise _NotABuiltinError

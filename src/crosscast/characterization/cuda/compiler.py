@@ -100,12 +100,9 @@ def may_have_instance(text: str, name: str) -> bool:
 
 def _error_lines(diagnostics: str, label: str) -> list[int]:
     """Lines of the source itself that errors are in, or that include a file with errors."""
-    pattern = rf"^(?:In file included from )?{re.escape(label)}:(\d+):(?:\d+: (?:fatal )?error: )?"
-    lines = []
-    for match in re.finditer(pattern, diagnostics, re.MULTILINE):
-        if "error: " in match[0] or match[0].startswith("In file"):
-            lines.append(int(match[1]))
-    return lines
+    file = re.escape(label)
+    pattern = rf"^In file included from {file}:(\d+):|^{file}:(\d+):\d+: (?:fatal )?error: "
+    return [int(including or own) for including, own in re.findall(pattern, diagnostics, re.MULTILINE)]
 
 
 def _split(text: str) -> list[_Piece]:
