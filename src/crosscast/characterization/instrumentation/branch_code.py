@@ -23,7 +23,7 @@ from typing import Literal
 
 from crosscast.characterization import ir
 from crosscast.characterization.instrumentation import context, graph
-from crosscast.characterization.instrumentation.context import Names
+from crosscast.characterization.instrumentation.context import Code, Names
 from crosscast.characterization.instrumentation.graph import Uniformity
 from crosscast.characterization.instrumentation.prelude import Scopes
 from crosscast.characterization.instrumentation.regions import Segment
@@ -104,10 +104,7 @@ class SegmentEditor:
         self.slots: list[str] = []
         """Stack slots, to be written before the segment's entry."""
         self.flow = segment.successors()
-        self._predecessors: dict[str, list[str]] = {label: [] for label in segment.blocks}
-        for label, successors in self.flow.items():
-            for successor in successors:
-                self._predecessors[successor].append(label)
+        self._predecessors = graph.reverse(self.flow)
         self._middles: dict[graph.Edge, str] = {}  # block on each edge that was split
 
     def slot(self, stem: str, type_: str, value: str = "0") -> str:
@@ -118,12 +115,16 @@ class SegmentEditor:
 
     def increment(self, slot: str, type_: str) -> list[str]:
         """Code that adds 1 to a stack slot."""
-        old, new = self._names.unique("v"), self._names.unique("v")
-        return [
-            f"{old} = load {type_}, ptr {slot}",
-            f"{new} = add {type_} {old}, 1",
-            f"store {type_} {new}, ptr {slot}",
+        code = Code(self._names)
+        code.add_to(type_, slot, 1)
+        return code.texts
+
+    def out_of(self, loop: graph.Loop) -> list[graph.Edge]:
+        """Edges that leave a loop."""
+        edges = [
+            (label, to) for label in sorted(loop.blocks) for to in self.flow[label] if to not in loop.blocks
         ]
+        return edges + [(label, graph.EXIT) for label in sorted(loop.blocks & self.segment.exits.keys())]
 
     def at_start(self, label: str, texts: Iterable[str]) -> None:
         """Add code behind the phis of a block."""
@@ -181,7 +182,7 @@ class BranchCode:
         plans: dict[str, BranchPlan],
         lines: dict[int, int],
     ) -> None:
-        self._editor, self._unique, self._scopes = editor, names.unique, scopes
+        self._editor, self._names, self._scopes = editor, names, scopes
         self._plans, self._lines = plans, lines
         self._outcomes: list[tuple[int, str, bool]] = []  # branch, its slot, one for all work-items
 
@@ -191,72 +192,44 @@ class BranchCode:
         for label, plan in self._plans.items():
             end = self._editor.segment.blocks[label].terminator
             assert end.branch is not None
-            condition = end.operands[0].value
-            if end.line in self._lines:
-                self._record_line(label, self._lines[end.line], condition)
+            condition, code = end.operands[0].value, Code(self._names)
+            if end.line in self._lines:  # as the published tool does: 1 where it goes to its false successor
+                self._append(code, self._lines[end.line], code.value(f"xor i1 {condition}, true"))
             if plan.way == "each":
-                self._editor.at_end(label, self._append(end.branch, condition))
+                self._append(code, end.branch, condition)
             elif plan.way == "lead":
-                self._editor.at_end(label, self._note_in_lead(end.branch, condition))
+                bit = code.value(f"zext i1 {condition} to i32")
+                code.do(f"call void @cc_lead_outcome(ptr %cc.ctx, i32 {end.branch}, i32 {bit})")
             elif plan.way == "run":
                 on_edges += self._count_run(label, end, plan)
             else:
                 slot = self._editor.slot("row", "i8", _NOT_REACHED)
-                bit = self._unique("bit")
-                texts = [f"{bit} = zext i1 {condition} to i8", f"store i8 {bit}, ptr {slot}"]
-                self._editor.at_end(label, texts)
+                code.store("i8", code.value(f"zext i1 {condition} to i8"), slot)
                 self._outcomes.append((end.branch, slot, plan.way == "cell"))
+            self._editor.at_end(label, code.texts)
         return on_edges
 
     def epilogue(self) -> list[str]:
         """Store the outcomes that rows and cells are made of."""
-        texts = []
+        code = Code(self._names)
         for branch, slot, for_all in self._outcomes:
-            bit, address = self._unique("e"), self._unique("e")
-            texts += [
-                f"{bit} = load i8, ptr {slot}",
-                f"{address}.row = getelementptr i8, ptr %cc.outcomes, i64 {context.ROW_BYTES * branch}",
-                f"{address} = getelementptr i8, ptr {address}.row, i64 {'0' if for_all else '%cc.wi'}",
-                f"store i8 {bit}, ptr {address}{self._scopes.attach(f'row{branch}')}",
-            ]
-        return texts
+            row = code.at("%cc.outcomes", context.ROW_BYTES * branch)
+            address = code.at(row, 0 if for_all else "%cc.wi")
+            code.store("i8", code.load("i8", slot), address, self._scopes.attach(f"row{branch}"))
+        return code.texts
 
-    def _record_line(self, label: str, history: int, condition: str) -> None:
-        """Record an outcome as the published tool does: 1 where the branch goes to its false successor."""
-        flipped = self._unique("bit")
-        texts = [f"{flipped} = xor i1 {condition}, true", *self._append(history, flipped)]
-        self._editor.at_end(label, texts)
-
-    def _append(self, history: int, condition: str) -> list[str]:
+    def _append(self, code: Code, history: int, condition: str) -> None:
         """Append one outcome to a history, and count the outcomes that it now ends with."""
         past_scope, table_scope = self._scopes.attach("past"), self._scopes.attach("table")
-        past, table, now, bit, moved, outcomes, entry, old, new, full, low, last, then = (
-            self._unique("h") for _ in range(13)
-        )
-        return [
-            f"{past} = getelementptr i8, ptr %cc.past, i64 {8 * history}",
-            f"{table} = getelementptr i8, ptr %cc.tables, i64 {context.TABLE_BYTES * history}",
-            f"{now} = load i64, ptr {past}{past_scope}",
-            f"{bit} = zext i1 {condition} to i64",
-            f"{moved} = shl i64 {now}, 1",
-            f"{outcomes} = or i64 {moved}, {bit}",
-            f"{entry} = getelementptr i64, ptr {table}, i64 {outcomes}",
-            f"{old} = load i64, ptr {entry}{table_scope}",
-            f"{new} = add i64 {old}, 1",
-            f"store i64 {new}, ptr {entry}{table_scope}",
-            f"{full} = icmp uge i64 {outcomes}, {2 << context.WINDOW}",
-            f"{low} = and i64 {outcomes}, {(1 << context.WINDOW) - 1}",
-            f"{last} = or i64 {low}, {1 << context.WINDOW}",
-            f"{then} = select i1 {full}, i64 {last}, i64 {outcomes}",
-            f"store i64 {then}, ptr {past}{past_scope}",
-        ]
-
-    def _note_in_lead(self, branch: int, condition: str) -> list[str]:
-        bit = self._unique("bit")
-        return [
-            f"{bit} = zext i1 {condition} to i32",
-            f"call void @cc_lead_outcome(ptr %cc.ctx, i32 {branch}, i32 {bit})",
-        ]
+        past = code.at("%cc.past", 8 * history)
+        moved = code.value(f"shl i64 {code.load('i64', past, past_scope)}, 1")
+        outcomes = code.value(f"or i64 {moved}, {code.value(f'zext i1 {condition} to i64')}")
+        table = code.at("%cc.tables", context.TABLE_BYTES * history)
+        code.add_to("i64", code.at(table, outcomes, "i64"), 1, table_scope)
+        is_full = code.value(f"icmp uge i64 {outcomes}, {2 << context.WINDOW}")
+        low = code.value(f"and i64 {outcomes}, {(1 << context.WINDOW) - 1}")
+        last = code.value(f"or i64 {low}, {1 << context.WINDOW}")
+        code.store("i64", code.value(f"select i1 {is_full}, i64 {last}, i64 {outcomes}"), past, past_scope)
 
     def _count_run(self, label: str, end: ir.Instruction, plan: BranchPlan) -> OnEdges:
         """Count outcomes that stay in the loop, and record the run on every edge out of it."""
@@ -264,21 +237,13 @@ class BranchCode:
         assert end.branch is not None
         length = self._editor.slot("run", "i64")
         stay_bit = int(end.targets[0] == plan.stay)
-        offset = context.HISTORY_BYTES * end.branch
         on_edges: OnEdges = [((label, plan.stay), self._editor.increment(length, "i64"))]
-        for source in sorted(plan.loop.blocks):
-            targets = [t for t in self._editor.flow[source] if t not in plan.loop.blocks]
-            if source in self._editor.segment.exits:
-                targets.append(graph.EXIT)
-            for target in targets:
-                now, history = self._unique("n"), self._unique("h")
-                # The branch itself also records the outcome that leaves; elsewhere the run just ends.
-                ended = "cc.leave_loop" if source == label else "cc.end_run"
-                texts = [
-                    f"{history} = getelementptr i8, ptr %cc.histories, i64 {offset}",
-                    f"{now} = load i64, ptr {length}",
-                    f"call void @{ended}(ptr {history}, i64 {now}, i64 {stay_bit})",
-                    f"store i64 0, ptr {length}",
-                ]
-                on_edges.append(((source, target), texts))
+        for edge in self._editor.out_of(plan.loop):
+            code = Code(self._names)
+            history = code.at("%cc.histories", context.HISTORY_BYTES * end.branch)
+            # The branch itself also records the outcome that leaves; elsewhere the run just ends.
+            ended = "cc.leave_loop" if edge[0] == label else "cc.end_run"
+            code.do(f"call void @{ended}(ptr {history}, i64 {code.load('i64', length)}, i64 {stay_bit})")
+            code.store("i64", 0, length)
+            on_edges.append((edge, code.texts))
         return on_edges

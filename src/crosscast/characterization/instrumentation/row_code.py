@@ -7,16 +7,16 @@ called for the first, the second and the last place; where the check fails, for 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from crosscast.characterization import ir
 from crosscast.characterization.instrumentation import graph, instrumented
-from crosscast.characterization.instrumentation.branch_code import SegmentEditor
+from crosscast.characterization.instrumentation.branch_code import OnEdges, SegmentEditor
+from crosscast.characterization.instrumentation.context import Code
 from crosscast.characterization.instrumentation.instrumented import Frame, Shared
 from crosscast.characterization.instrumentation.regions import Segment
 from crosscast.characterization.instrumentation.rows import (
+    Comparison,
     Kind,
     LoopRow,
     Reach,
@@ -37,200 +37,55 @@ _REACHED, _ATOMS, _ADDRESSES = range(3)
 _UNSIGNED = frozenset({"ult", "ule", "ugt", "uge"})
 
 
-class _Slice:
-    """Text of a function that computes one place of a row."""
+class _Slice(Code):
+    """Text of a function that computes one place of a row, and writes it to ``%cc.results``."""
 
     def __init__(self, shared: Shared, accesses: int) -> None:
-        self._shared = shared
-        self._serial = 0
+        super().__init__(shared.names)
+        self._lowering = shared.lowering
         self.first_check = _ADDRESSES + accesses
-        self.positive = [False] * self.first_check  # Whether each returned value is to be unsigned
+        self.positive = [False] * self.first_check  # Whether each result is to be unsigned
 
-    @property
-    def type(self) -> str:
-        """LLVM type of what it returns."""
-        return f"{{ {', '.join(['i64'] * len(self.positive))} }}"
+    def results(self) -> list[str]:
+        """Where the results go, 0 at first; to stand before the rest, but to be written last."""
+        places = (
+            f"%cc.r{k} = getelementptr i64, ptr %cc.results, i64 {k}" for k in range(len(self.positive))
+        )
+        return [text for k, place in enumerate(places) for text in (place, f"store i64 0, ptr %cc.r{k}")]
 
-    def slots(self) -> list[str]:
-        """Stack slots of what it returns; to be written last."""
-        return [
-            row
-            for k in range(len(self.positive))
-            for row in (f"  %cc.r{k} = alloca i64", f"  store i64 0, ptr %cc.r{k}")
-        ]
-
-    def result(self) -> list[str]:
-        """Return all slots."""
-        rows, whole = [], "poison"
-        for k in range(len(self.positive)):
-            rows += [
-                f"  %cc.v{k} = load i64, ptr %cc.r{k}",
-                f"  %cc.w{k} = insertvalue {self.type} {whole}, i64 %cc.v{k}, {k}",
-            ]
-            whole = f"%cc.w{k}"
-        return [*rows, f"  ret {self.type} {whole}"]
-
-    def stores(self) -> list[str]:
-        """Write all slots to where the caller wants them."""
-        return [
-            row
-            for k in range(len(self.positive))
-            for row in (
-                f"  %cc.v{k} = load i64, ptr %cc.r{k}",
-                f"  %cc.w{k} = getelementptr i64, ptr %cc.results, i64 {k}",
-                f"  store i64 %cc.v{k}, ptr %cc.w{k}",
-            )
-        ]
-
-    def _new(self) -> str:
-        self._serial += 1
-        return f"%cc.s{self._serial}"
-
-    def instruction(self, original: ir.Instruction, extension: str | None) -> list[str]:
+    def instruction(self, original: ir.Instruction, extension: str | None = None) -> None:
         """An instruction without its promises, and its result kept to be checked."""
         copy = without_promises(original)
-        lowered = self._shared.lowering.lower(copy) if copy.opcode == "call" else [copy]
-        rows = [part.render() for part in lowered]
-        assert original.result
-        return [*rows, *(self.check(original.result, extension) if extension else [])]
+        self.do(*(part.render() for part in self._lowering.lower(copy)))
+        if extension and original.result:
+            self.check(original.result, extension)
 
-    def check(self, value: str, extension: str, *, positive: bool = False) -> list[str]:
+    def check(self, value: str, extension: str, *, positive: bool = False) -> None:
         """Keep a value, widened to 64 bits."""
         operation, type_ = extension.split(" ")
-        number, wide = len(self.positive), value
+        wide = value if type_ == "i64" else self.value(f"{operation} {type_} {value} to i64")
+        self.store("i64", wide, f"%cc.r{len(self.positive)}")
         self.positive.append(positive)
-        rows = []
-        if type_ != "i64":
-            wide = self._new()
-            rows.append(f"  {wide} = {operation} {type_} {value} to i64")
-        return [*rows, f"  store i64 {wide}, ptr %cc.r{number}"]
 
-    def atom(self, match: re.Match[str]) -> list[str]:
-        """Append to the bits whether a comparison's first side is less, and whether both are equal."""
-        predicate, type_, a, b = match.groups()
+    def atom(self, comparison: Comparison) -> None:
+        """Append to the bits whether the first side is less, and whether both are equal."""
+        predicate, type_, a, b = comparison
         unsigned = predicate in _UNSIGNED
-        extension = f"{'zext' if unsigned else 'sext'} {type_}"
-        less, equal, both, wide, old, moved, new = (self._new() for _ in range(7))
-        rows = [row for side in (a, b) for row in self.check(side, extension, positive=unsigned)]
-        return [
-            *rows,
-            f"  {less} = icmp {'ult' if unsigned else 'slt'} {type_} {a}, {b}",
-            f"  {equal} = icmp eq {type_} {a}, {b}",
-            f"  {both} = select i1 {equal}, i64 2, i64 0",
-            f"  {wide} = zext i1 {less} to i64",
-            f"  {old} = load i64, ptr %cc.r{_ATOMS}",
-            f"  {moved} = shl i64 {old}, 2",
-            f"  {new}.x = or i64 {moved}, {both}",
-            f"  {new} = or i64 {new}.x, {wide}",
-            f"  store i64 {new}, ptr %cc.r{_ATOMS}",
-        ]
+        for side in (a, b):
+            self.check(side, f"{'zext' if unsigned else 'sext'} {type_}", positive=unsigned)
+        less = self.value(f"icmp {'ult' if unsigned else 'slt'} {type_} {a}, {b}")
+        bits = self.value(f"select i1 {less}, i64 1, i64 0")
+        bits = self.value(f"select i1 {self.value(f'icmp eq {type_} {a}, {b}')}, i64 2, i64 {bits}")
+        moved = self.value(f"shl i64 {self.load('i64', f'%cc.r{_ATOMS}')}, 2")
+        self.store("i64", self.value(f"or i64 {moved}, {bits}"), f"%cc.r{_ATOMS}")
 
-    def reach(self, instructions: Sequence[ir.Instruction]) -> list[str]:
+    def reach(self, instructions: Sequence[ir.Instruction]) -> None:
         """Keep the addresses."""
-        rows = [f"  store i64 1, ptr %cc.r{_REACHED}"]
+        self.store("i64", 1, f"%cc.r{_REACHED}")
         for number, instruction in enumerate(instructions, _ADDRESSES):
             (access,) = instruction.accesses
-            place = self._new()
-            rows += [
-                f"  {place} = ptrtoint {access.pointer_type} {access.pointer} to i64",
-                f"  store i64 {place}, ptr %cc.r{number}",
-            ]
-        return rows
-
-
-_PLACES = {"cc.first": "0", "cc.second": "%cc.one", "cc.last": "%cc.end"}
-"""Results of the slice of a loop, by the iteration that each is of."""
-
-
-@dataclass(frozen=True)
-class _Recorder:
-    """Writes the functions that record accesses of a loop, around their slice."""
-
-    name: str  # Of the function
-    formal: str  # Its parameters, but for the number of iterations
-    slice: _Slice
-    sites: list[int]  # Number of each access's rows for the runtime; the next is that of their parts
-    flags: list[int]  # As the runtime wants them
-
-    def functions(self) -> list[str]:
-        """Record the row, or its places one by one."""
-        return [*self._whole(), *self._one_by_one()]
-
-    def _at(self, result: str, place: str) -> str:
-        """Call the slice."""
-        arguments = self.formal.replace("i64 %cc.place", f"i64 {place}")
-        return f"  %{result} = call {self.slice.type} @{self.name}.at({arguments})"
-
-    def _calls(self, part: int, steps: str) -> list[str]:
-        """Let the runtime record each access."""
-        return [
-            f"  call void @cc_row(ptr %cc.ctx, i32 {site + part}, i32 {flags}, i64 %cc.first.{k}, "
-            f"{steps.format(step=f'%cc.step{k}')})"
-            for k, (site, flags) in enumerate(zip(self.sites, self.flags, strict=True), _ADDRESSES)
-        ]
-
-    def _whole(self) -> list[str]:
-        return [
-            f"define internal void @{self.name}({self.formal}, i64 %cc.n) alwaysinline nounwind {{",
-            "cc.start:",
-            "  %cc.any = icmp ne i64 %cc.n, 0",
-            "  br i1 %cc.any, label %cc.compute, label %cc.done",
-            "cc.compute:",
-            "  %cc.end = sub i64 %cc.n, 1",
-            "  %cc.many = icmp ne i64 %cc.n, 1",
-            "  %cc.one = zext i1 %cc.many to i64",
-            *(self._at(name, place) for name, place in _PLACES.items()),
-            *self._compare(),
-            "  br i1 %cc.even, label %cc.record, label %cc.parts, !prof !999991",
-            "cc.record:",
-            *self._calls(0, "i64 {step}, i64 %cc.n"),
-            "  br label %cc.done",
-            "cc.parts:",
-            f"  call void @{self.name}.parts({self.formal}, i64 %cc.n)",
-            "  br label %cc.done",
-            *("cc.done:", "  ret void", "}"),
-        ]
-
-    def _one_by_one(self) -> list[str]:
-        """Record the places of what is not even."""
-        return [
-            f"define internal void @{self.name}.parts({self.formal}, i64 %cc.n) noinline cold nounwind {{",
-            *("cc.start:", "  br label %cc.loop"),
-            "cc.loop:",
-            "  %cc.i = phi i64 [ 0, %cc.start ], [ %cc.next, %cc.loop ]",
-            self._at("cc.first", "%cc.i"),
-            *(
-                f"  %cc.first.{k} = extractvalue {self.slice.type} %cc.first, {k}"
-                for k in range(self.slice.first_check)
-            ),
-            *self._calls(1, "i64 0, i64 1"),
-            "  %cc.next = add i64 %cc.i, 1",
-            "  %cc.more = icmp ult i64 %cc.next, %cc.n",
-            "  br i1 %cc.more, label %cc.loop, label %cc.done",
-            *("cc.done:", "  ret void", "}"),
-        ]
-
-    def _compare(self) -> list[str]:
-        """Check the slice's results at some places; `%cc.even` says whether all is even."""
-        rows = [
-            f"  %{name}.{k} = extractvalue {self.slice.type} %{name}, {k}"
-            for name in _PLACES
-            for k in range(len(self.slice.positive))
-        ]
-        for k in range(_ADDRESSES, self.slice.first_check):
-            rows.append(f"  %cc.step{k} = sub i64 %cc.second.{k}, %cc.first.{k}")
-        ok = "true"
-        for k in range(self.slice.first_check, len(self.slice.positive)):
-            c = f"%cc.check{k}"
-            rows += [
-                f"  {c}.d = sub i64 %cc.second.{k}, %cc.first.{k}",
-                f"  {c}.m = mul i64 {c}.d, %cc.end",
-                f"  {c}.e = add i64 %cc.first.{k}, {c}.m",
-                f"  {c}.even = icmp eq i64 {c}.e, %cc.last.{k}",
-                f"  {c}.ok = and i1 {ok}, {c}.even",
-            ]
-            ok = f"{c}.ok"
-        return [*rows, f"  %cc.even = and i1 {ok}, true"]
+            place = self.value(f"ptrtoint {access.pointer_type} {access.pointer} to i64")
+            self.store("i64", place, f"%cc.r{number}")
 
 
 class RowCode:
@@ -259,8 +114,7 @@ class RowCode:
         inner = graph.innermost(loops)
         items = math.prod(shared.switches.local_size[:2])
         flow = segment.successors()
-        known: dict[str, Kind | None] = {p.name: "same" for p in shared.parameters}
-        known |= {carried.name: "same" for carried in segment.restore if carried.uniform}
+        known = _known(segment, shared)
         for label, block in segment.blocks.items():
             for instruction in block.instructions:
                 if len(instruction.accesses) != 1 or instruction.opcode not in ("load", "store"):
@@ -307,62 +161,63 @@ class RowCode:
             rows += self._loop_row(number, loop_row, self._free(loop_row) or [])
         return rows
 
-    def record_loops(self, editor: SegmentEditor) -> list[tuple[graph.Edge, list[str]]]:
+    def record_loops(self, editor: SegmentEditor) -> OnEdges:
         """Count the iterations of each loop, and record its rows on every edge out of it."""
-        on_edges: list[tuple[graph.Edge, list[str]]] = []
-        formal = instrumented.formal(self._shared.parameters)
+        on_edges: OnEdges = []
         for number, (label, row) in enumerate(self._loop_rows.items()):
             length = editor.slot("times", "i64")
             editor.at_start(label, editor.increment(length, "i64"))
-            free = [f"{type_} {name}" for type_, name in self._free(row) or []]
-            arguments = ", ".join([formal, "i64 0", *free])
-            for source in sorted(row.loop.blocks):
-                targets = [t for t in editor.flow[source] if t not in row.loop.blocks]
-                if source in self._segment.exits:
-                    targets.append(graph.EXIT)
-                for target in targets:
-                    times = self._shared.names.unique("n")
-                    code = [
-                        f"{times} = load i64, ptr {length}",
-                        f"call void @{self._name('loop', number)}({arguments}, i64 {times})",
-                        f"store i64 0, ptr {length}",
-                    ]
-                    on_edges.append(((source, target), code))
+            formal = self._formal(self._free(row) or [])
+            for edge in editor.out_of(row.loop):
+                times = self._shared.names.unique("n")
+                code = [
+                    f"{times} = load i64, ptr {length}",
+                    f"call void @{self._name('loop', number)}({formal}, i64 {times})",
+                    f"store i64 0, ptr {length}",
+                ]
+                on_edges.append((edge, code))
         return on_edges
+
+    def _formal(self, free: Sequence[tuple[str, str]], *more: str) -> str:
+        """Parameters of a function that records a loop."""
+        return ", ".join([instrumented.formal(self._shared.parameters), *map(" ".join, free), *more])
 
     def _name(self, kind: str, number: int) -> str:
         return f"cc.segment{self._segment.number}.{kind}{number}"
 
-    def _flags(self, instructions: Sequence[ir.Instruction]) -> list[int]:
-        flags = []
+    def _sites(self, instructions: Sequence[ir.Instruction]) -> list[tuple[int, int]]:
+        """For each access the number of its rows, of which the next is that of their parts, and its flags."""
+        sites = []
         for instruction in instructions:
             (access,) = instruction.accesses
             is_local = self._shared.class_of(access).place == "local"
-            flags.append((access.kind != "write") + 2 * (access.kind != "read") + 4 * is_local)
-        return flags
-
-    def _sites(self, instructions: Sequence[ir.Instruction]) -> list[int]:
-        return [self._shared.counters.for_row() for _ in instructions]
+            flags = (access.kind != "write") + 2 * (access.kind != "read") + 4 * is_local
+            sites.append((self._shared.counters.for_row(), flags))
+        return sites
 
     def _row(self, number: int, row: Row) -> list[str]:
         shared, segment = self._shared, self._segment
-        name, slice_ = self._name("row", number), _Slice(shared, len(row.instructions))
-        body: list[str] = []
+        name, code = self._name("row", number), _Slice(shared, len(row.instructions))
         for label, kept, end in row.rows(segment):
-            body.append(f"{label[1:]}:")
-            body += [ir.render_phi(i, label, segment.blocks) for i in kept if i.opcode == "phi"]
-            others = [i for i in kept if i.opcode != "phi"]
-            body += [text for i in others for text in slice_.instruction(i, row.checks.get(i.result or ""))]
-            body += [text for match in row.atoms.get(label, ()) for text in slice_.atom(match)]
-            body += slice_.reach(row.instructions) if end is None else [end.render()]
-            body += ["  br label %cc.exit"] if end is None else []
+            code.do(f"{label[1:]}:")
+            code.do(*(ir.render_phi(i, label, segment.blocks) for i in kept if i.opcode == "phi"))
+            for i in kept:
+                if i.opcode != "phi":
+                    code.instruction(i, row.checks.get(i.result or ""))
+            for comparison in row.atoms.get(label, ()):
+                code.atom(comparison)
+            if end is None:
+                code.reach(row.instructions)
+            code.do("br label %cc.exit" if end is None else end.render())
+        code.do("cc.exit:")
         computed = {i.result for i in segment.recompute}
-        early = [text for v, ext in row.checks.items() if v in computed for text in slice_.check(v, ext)]
-        sites, flags = self._sites(row.instructions), self._flags(row.instructions)
-        checked = slice_.positive[slice_.first_check :]
+        for value, extension in row.checks.items():
+            if value in computed:
+                code.check(value, extension)
+        sites, checked = self._sites(row.instructions), code.positive[code.first_check :]
         words = [
-            *(len(sites), len(checked), sum(bit << k for k, bit in enumerate(checked)), sites[0]),
-            sum(flag << 3 * k for k, flag in enumerate(flags)),
+            *(len(sites), len(checked), sum(bit << k for k, bit in enumerate(checked)), sites[0][0]),
+            sum(flags << 3 * k for k, (_, flags) in enumerate(sites)),
         ]
         self._descriptions[row.reach].append(
             f"{SLICE} {{ ptr @{name}, {', '.join(f'i64 {word}' for word in words)} }}"
@@ -371,28 +226,90 @@ class RowCode:
             f"define internal void @{name}({instrumented.SLICE}) nounwind {{",
             "cc.start:",
             *instrumented.load_all(shared.parameters, shared.switches),
-            *(*slice_.slots(), *Frame(segment, shared).prologue(), *body),
-            *("cc.exit:", *early, *slice_.stores(), "  ret void", "}"),
+            *(*code.results(), *Frame(segment, shared).prologue(), *code.texts),
+            *("ret void", "}"),
         ]
 
     def _loop_row(self, number: int, row: LoopRow, free: Sequence[tuple[str, str]]) -> list[str]:
-        shared = self._shared
-        name, slice_ = self._name("loop", number), _Slice(shared, len(row.instructions))
-        body: list[str] = []
+        name, code = self._name("loop", number), _Slice(self._shared, len(row.instructions))
         for phi, start, step in row.inductions.values():
-            body += _advance(phi, start, step)
+            _advance(code, phi, start, step)
         for value, definition in row.needed.items():
             if value not in row.inductions:
-                body += slice_.instruction(definition, row.checks.get(value))
-        body += slice_.reach(row.instructions)
-        outside = [f"{type_} {value}" for type_, value in free]
-        formal = ", ".join([instrumented.formal(shared.parameters), "i64 %cc.place", *outside])
-        rows = [
-            f"define internal {slice_.type} @{name}.at({formal}) alwaysinline nounwind {{",
-            *("cc.start:", *slice_.slots(), *body, *slice_.result(), "}"),
+                code.instruction(definition, row.checks.get(value))
+        code.reach(row.instructions)
+        formal = self._formal(free, "i64 %cc.place", "ptr %cc.results")
+        sites = self._sites(row.instructions)
+        return [
+            f"define internal void @{name}.at({formal}) alwaysinline nounwind {{",
+            *("cc.start:", *code.results(), *code.texts, "ret void", "}"),
+            *self._record_whole(name, free, code, sites),
+            *self._record_parts(name, free, code, sites),
         ]
-        sites, flags = self._sites(row.instructions), self._flags(row.instructions)
-        return [*rows, *_Recorder(name, formal, slice_, sites, flags).functions()]
+
+    def _record_whole(
+        self, name: str, free: Sequence[tuple[str, str]], slice_: _Slice, sites: Sequence[tuple[int, int]]
+    ) -> list[str]:
+        """Record a loop's rows from three of its places, if what is to be checked is even."""
+        start, code = Code(self._shared.names), Code(self._shared.names)
+        places = []
+        for place in ("0", "%cc.one", "%cc.end"):
+            results = start.value(f"alloca [{len(slice_.positive)} x i64]")
+            code.do(f"call void @{name}.at({self._formal(free, f'i64 {place}', f'ptr {results}')})")
+            places.append([code.load("i64", code.at(results, k, "i64")) for k in range(len(slice_.positive))])
+        even, (first, second, _) = "true", places
+        for a, b, last in list(zip(*places, strict=True))[slice_.first_check :]:
+            far = code.value(f"mul i64 {code.value(f'sub i64 {b}, {a}')}, %cc.end")
+            is_even = code.value(f"icmp eq i64 {code.value(f'add i64 {a}, {far}')}, {last}")
+            even = code.value(f"and i1 {even}, {is_even}")
+        code.do(f"br i1 {even}, label %cc.record, label %cc.parts, !prof !999991", "cc.record:")
+        for (site, flags), a, b in zip(sites, first[_ADDRESSES:], second[_ADDRESSES:], strict=False):
+            step = code.value(f"sub i64 {b}, {a}")
+            code.do(
+                f"call void @cc_row(ptr %cc.ctx, i32 {site}, i32 {flags}, i64 {a}, i64 {step}, i64 %cc.n)"
+            )
+        formal = self._formal(free, "i64 %cc.n")
+        return [
+            f"define internal void @{name}({formal}) alwaysinline nounwind {{",
+            *("cc.start:", *start.texts),
+            "%cc.any = icmp ne i64 %cc.n, 0",
+            *("br i1 %cc.any, label %cc.compute, label %cc.done", "cc.compute:"),
+            "%cc.end = sub i64 %cc.n, 1",
+            "%cc.many = icmp ne i64 %cc.n, 1",
+            "%cc.one = zext i1 %cc.many to i64",
+            *(*code.texts, "br label %cc.done"),
+            *("cc.parts:", f"call void @{name}.parts({formal})", "br label %cc.done"),
+            *("cc.done:", "ret void", "}"),
+        ]
+
+    def _record_parts(
+        self, name: str, free: Sequence[tuple[str, str]], slice_: _Slice, sites: Sequence[tuple[int, int]]
+    ) -> list[str]:
+        """Record a loop's places one by one."""
+        code = Code(self._shared.names)
+        code.do(f"call void @{name}.at({self._formal(free, 'i64 %cc.i', 'ptr %cc.results')})")
+        for k, (site, flags) in enumerate(sites, _ADDRESSES):
+            address = code.load("i64", code.at("%cc.results", k, "i64"))
+            code.do(
+                f"call void @cc_row(ptr %cc.ctx, i32 {site + 1}, i32 {flags}, i64 {address}, i64 0, i64 1)"
+            )
+        formal = self._formal(free, "i64 %cc.n")
+        return [
+            f"define internal void @{name}.parts({formal}) noinline cold nounwind {{",
+            f"cc.start:\n%cc.results = alloca [{len(slice_.positive)} x i64]\nbr label %cc.loop",
+            "cc.loop:\n%cc.i = phi i64 [ 0, %cc.start ], [ %cc.next, %cc.loop ]",
+            *code.texts,
+            "%cc.next = add i64 %cc.i, 1",
+            "%cc.more = icmp ult i64 %cc.next, %cc.n",
+            "br i1 %cc.more, label %cc.loop, label %cc.done",
+            *("cc.done:", "ret void", "}"),
+        ]
+
+
+def _known(segment: Segment, shared: Shared) -> dict[str, Kind | None]:
+    """Values that enter a segment the same for all work-items."""
+    names = [*(p.name for p in shared.parameters), *(each.name for each in segment.restore if each.uniform)]
+    return dict.fromkeys(names, "same")
 
 
 SMALLEST_SPLIT = 32
@@ -400,60 +317,43 @@ MOST_SPLIT = 200
 """What it pays off to divide: loops over so many work-items, of segments of so many instructions."""
 
 
-def split_function(segment: Segment, shared: Shared) -> str:
-    """Function that tells where the loop over work-items is divided; empty if it is not.
+def split_function(segment: Segment, shared: Shared) -> list[str]:
+    """Function that tells where the loop over work-items is divided; nothing if it is not.
 
     Those behind, for which the segment's `%cc.rest` is true, all go one way at the first branch.
     """
     size = sum(len(block.instructions) for block in segment.blocks.values())
-    along, _, layers = (
-        shared.switches.local_size
-    )  # what is the same in a layer may differ from one to the next
+    # What is the same for all in a layer of work-items may differ from one to the next.
+    along, _, layers = shared.switches.local_size
     if along < SMALLEST_SPLIT or layers > 1 or size > MOST_SPLIT:
-        return ""
+        return []
     if segment.once or segment.slots or shared.by_turns:
-        return ""
-    known: dict[str, Kind | None] = {p.name: "same" for p in shared.parameters}
-    known |= {carried.name: "same" for carried in segment.restore if carried.uniform}
-    split = find_split(segment, known)
+        return []
+    split = find_split(segment, _known(segment, shared))
     if split is None:
-        return ""
-    slice_, frame = _Slice(shared, 0), Frame(segment, shared)
+        return []
+    code, frame = _Slice(shared, 0), Frame(segment, shared)
+    for instruction in split.needed:
+        code.instruction(instruction)
     extension = "zext" if split.type != "i64" else "bitcast"
-    rows = [
-        frame.header("i64", f"cc.segment{segment.number}.split", divided=True),
-        *("cc.start:", *frame.prologue(), f"{segment.entry[1:]}:"),
-        *(text for i in split.needed for text in slice_.instruction(i, None)),
-        f"  %cc.bound = {extension} {split.type} {split.value} to i64",
-        "  %cc.below = icmp ne i64 %cc.bound, -1",
-        f"  %cc.more = select i1 %cc.below, i64 {int(split.inclusive)}, i64 0",
-        "  %cc.end = add i64 %cc.bound, %cc.more",
-        *("  ret i64 %cc.end", "}"),
-    ]
-    found = shared.names.unique("c")
-    original = split.comparison
-    label = next(label for label, block in segment.blocks.items() if original in block.instructions)
-    instructions = segment.blocks[label].instructions
-    place = instructions.index(original)
-    instructions.insert(place, ir.added(f"{found} = {original.text}"))
-    original.text = f"select i1 %cc.rest, i1 {str(split.behind).lower()}, i1 {found}"
-    return "\n".join(rows)
-
-
-def _advance(phi: ir.Instruction, start: str, step: str) -> list[str]:
-    """A loop's counter, so many iterations after its start."""
-    name = (
-        f"{phi.result}.cc.by" if not (phi.result or "").endswith('"') else f'{(phi.result or "")[:-1]}.cc.by"'
-    )
-    if phi.type.startswith("ptr"):
-        return [
-            f"  {name} = mul i64 %cc.place, {step}",
-            f"  {phi.result} = getelementptr i8, {phi.type} {start}, i64 {name}",
-        ]
-    narrow = name.replace(".cc.by", ".cc.at")
-    convert = f"trunc i64 %cc.place to {phi.type}" if phi.type != "i64" else "add i64 %cc.place, 0"
+    bound = code.value(f"{extension} {split.type} {split.value} to i64")
+    below = code.value(f"icmp ne i64 {bound}, -1")
+    more = code.value(f"select i1 {below}, i64 {int(split.inclusive)}, i64 0")
+    code.do(f"ret i64 {code.value(f'add i64 {bound}, {more}')}", "}")
+    found, comparison = shared.names.unique("c"), split.comparison
+    instructions = next(b.instructions for b in segment.blocks.values() if comparison in b.instructions)
+    instructions.insert(instructions.index(comparison), ir.added(f"{found} = {comparison.text}"))
+    comparison.text = f"select i1 %cc.rest, i1 {str(split.behind).lower()}, i1 {found}"
     return [
-        f"  {narrow} = {convert}",
-        f"  {name} = mul {phi.type} {narrow}, {step}",
-        f"  {phi.result} = add {phi.type} {start}, {name}",
+        frame.header("i64", f"cc.segment{segment.number}.split", divided=True),
+        *("cc.start:", *frame.prologue(), f"{segment.entry[1:]}:", *code.texts),
     ]
+
+
+def _advance(code: Code, phi: ir.Instruction, start: str, step: str) -> None:
+    """A loop's counter, so many iterations after its start."""
+    type_ = "i64" if phi.type.startswith("ptr") else phi.type
+    place = "%cc.place" if type_ == "i64" else code.value(f"trunc i64 %cc.place to {type_}")
+    by = code.value(f"mul {type_} {place}, {step}")
+    pointer = f"getelementptr i8, {phi.type} {start}, i64 {by}"
+    code.do(f"{phi.result} = {pointer if phi.type.startswith('ptr') else f'add {type_} {start}, {by}'}")

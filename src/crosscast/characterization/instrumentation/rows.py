@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 from crosscast.characterization import ir
 from crosscast.characterization.instrumentation import graph
@@ -30,12 +30,32 @@ Reach = Literal["loop", "group", "launch"]
 Kind = Literal["same", "linear"]
 """How a value changes along a row: not at all, or by the same amount from one to the next."""
 
-_INTEGER = re.compile(r"i(8|16|32|64)$")
-_BINARY = re.compile(r"(add|sub|mul|shl|ashr|lshr|or|and|xor) ((?:\w+ )*)(i\d+) (\S+), (\S+)$")
-_EXTENSION = re.compile(r"(sext|zext)(?: nneg)? (i\d+) (\S+) to (i\d+)$")
-_ICMP = re.compile(r"icmp (?:samesign )?(\w+) (i\d+) (\S+), (\S+)$")
+_INTEGERS = ("i8", "i16", "i32", "i64")
+_PREDICATE = re.compile(r"icmp (?:samesign )?(\w+) ")
 _PROMISES = re.compile(r"\b(?:nuw|nsw|nusw|exact|disjoint|nneg|inbounds|samesign) ")
-_CONDITION = re.compile(r"br i1 (\S+), ")
+
+
+class Comparison(NamedTuple):
+    """A comparison of integers."""
+
+    predicate: str
+    type: str
+    a: str
+    b: str
+
+    @classmethod
+    def of(cls, instruction: ir.Instruction) -> Comparison | None:
+        """What an instruction compares; ``None`` if it does not compare integers."""
+        match = _PREDICATE.match(instruction.text)
+        if match is None or instruction.operands[0].type not in _INTEGERS:
+            return None
+        a, b = instruction.operands
+        return cls(match[1], a.type, a.value, b.value)
+
+
+def _condition(end: ir.Instruction) -> str:
+    """Value that decides where a terminator goes, if it is one of two ways; or empty."""
+    return end.operands[0].value if end.opcode == "br" and end.operands[0].type == "i1" else ""
 
 
 @dataclass
@@ -107,38 +127,30 @@ class _Analysis:
             return all(o.type == "i64" or self.value(o.value) == "same" for o in i.operands[2:])
         if i.opcode in ("bitcast", "addrspacecast", "ptrtoint", "inttoptr", "freeze"):
             return i.type.startswith("ptr") or i.type == "i64" or i.opcode == "freeze"
-        if i.opcode == "trunc":
-            return _INTEGER.match(i.type) is not None
         if i.opcode == "select":
             return self.value(i.operands[0].value) == "same"
-        if match := _EXTENSION.match(i.text):
-            assert i.result
-            self.facts.checks[i.result] = f"{match[1]} {match[4]}"
-            return _INTEGER.match(match[2]) is not None
-        if not (match := _BINARY.match(i.text)) or not _INTEGER.match(match[3]):
+        if i.type not in _INTEGERS:
             return False
-        operation, promises, _, a, b = match.groups()
-        if operation in ("add", "sub"):
-            return True
-        if operation == "or":
-            return "disjoint" in promises
-        if operation == "mul":
+        a, b = i.operands[0].value, i.operands[-1].value
+        if i.opcode in ("sext", "zext"):
+            return i.operands[0].type in _INTEGERS and self._checks(i, i.opcode)
+        if i.opcode == "mul":
             return "same" in (self.value(a), self.value(b))
-        if operation == "shl":
+        if i.opcode == "shl":
             return b.isdigit()
-        if operation in ("ashr", "lshr"):
-            return self._extends(i, a, b)
-        return False
+        if i.opcode in ("ashr", "lshr"):
+            # Two shifts there and back extend the low bits.
+            inner = self._definitions.get(a)
+            same = inner is not None and inner.opcode == "shl" and inner.operands[1].value == b
+            return same and b.isdigit() and self._checks(i, "sext" if i.opcode == "ashr" else "zext")
+        return i.opcode in ("add", "sub", "trunc") or " disjoint " in i.text
 
-    def _extends(self, i: ir.Instruction, a: str, b: str) -> bool:
-        """Whether two shifts there and back extend the low bits."""
-        inner = self._definitions.get(a)
-        shifted = _BINARY.match(inner.text) if inner is not None else None
+    def _checks(self, i: ir.Instruction, extension: str) -> Literal[True]:
         assert i.result
-        self.facts.checks[i.result] = f"{'sext' if i.opcode == 'ashr' else 'zext'} {i.type}"
-        return shifted is not None and shifted[1] == "shl" and shifted[5] == b and b.isdigit()
+        self.facts.checks[i.result] = f"{extension} {i.type}"
+        return True
 
-    def atoms(self, value: str) -> list[re.Match[str]] | None:
+    def atoms(self, value: str) -> list[Comparison] | None:
         """Comparisons that decide a condition and change along the row; ``None`` if that is not known."""
         if self.value(value) == "same":
             return []
@@ -147,13 +159,11 @@ class _Analysis:
             return None
         self.facts.needed[value] = definition
         if definition.opcode == "icmp":
-            match = _ICMP.match(definition.text)
-            if not match or not _INTEGER.match(match[2]) or None in map(self.value, match.group(3, 4)):
-                return None
-            return [match]
+            comparison = Comparison.of(definition)
+            return None if comparison is None or None in map(self.value, comparison[2:]) else [comparison]
         if definition.type != "i1":
             return None
-        found: list[re.Match[str]] = []
+        found: list[Comparison] = []
         for used in sorted(definition.uses()):
             more = self.atoms(used)
             if more is None:
@@ -185,7 +195,7 @@ class Row:
     instructions: list[ir.Instruction]  # The loads and stores
     blocks: dict[str, str]  # Blocks on the way there; for one before a loop, where the loop leads
     needed: dict[str, ir.Instruction]
-    atoms: dict[str, list[re.Match[str]]]  # Comparisons that the way depends on, by block
+    atoms: dict[str, list[Comparison]]  # Comparisons that the way depends on, by block
     checks: dict[str, str]
     reach: Reach = "group"
 
@@ -246,13 +256,13 @@ def _find_along(
     (memory,) = access.accesses
     if analysis.value(memory.pointer) is None:
         return None
-    atoms: dict[str, list[re.Match[str]]] = {}
+    atoms: dict[str, list[Comparison]] = {}
     for block in blocks:
         end = segment.blocks[block].terminator
         if block == label or blocks[block] or len(end.successors) < 2:
             continue
-        condition = _CONDITION.match(end.text)
-        found = analysis.atoms(condition[1]) if condition else []
+        condition = _condition(end)
+        found = analysis.atoms(condition) if condition else []
         if found is None or (not condition and any(analysis.value(used) != "same" for used in end.uses())):
             return None
         atoms[block] = found
@@ -270,10 +280,7 @@ def _way_to(segment: Segment, loops: list[graph.Loop], label: str) -> dict[str, 
     flow = segment.successors()
     outermost = [loop for loop in loops if not any(loop.blocks < other.blocks for other in loops)]
     inside = {block: loop for loop in outermost for block in loop.blocks}
-    predecessors: dict[str, list[str]] = {block: [] for block in flow}
-    for block, successors in flow.items():
-        for successor in successors:
-            predecessors[successor].append(block)
+    predecessors = graph.reverse(flow)
     blocks = {label: ""}
     pending = [label]
     while pending:
@@ -302,8 +309,7 @@ def _way_to(segment: Segment, loops: list[graph.Loop], label: str) -> dict[str, 
     return blocks
 
 
-_CAST = re.compile(r"(?:sext|zext|trunc)(?: n\w+)* i(?:16|32|64) (\S+) to i(?:16|32|64)$")
-"""Change of an id to a type that holds it as well."""
+_CASTS = ("sext", "zext", "trunc")
 _MOST_BEFORE = 50
 _INCLUSIVE = ("ule", "sle", "ugt", "sgt")
 _SWAPPED = str.maketrans("lg", "gl")
@@ -330,13 +336,12 @@ def find_split(segment: Segment, known: Mapping[str, Kind | None]) -> Split | No
         if len(first) > _MOST_BEFORE:
             return None
     first += block.instructions
-    condition = _CONDITION.match(block.terminator.text)
     definitions = {i.result: i for i in [*segment.recompute, *first] if i.result and i.text}
-    comparison = definitions.get(condition[1]) if condition else None
-    match = _ICMP.match(comparison.text) if comparison else None
-    if not comparison or not match or comparison not in first or not _INTEGER.match(match[2]):
+    decides = definitions.get(_condition(block.terminator))
+    comparison = Comparison.of(decides) if decides in first else None
+    if decides is None or comparison is None:
         return None
-    predicate, type_, a, b = match.groups()
+    predicate, type_, a, b = comparison
     if _is_local_id(b, definitions):
         predicate, a, b = predicate.translate(_SWAPPED), b, a
     analysis = _Analysis(definitions, known, "group")
@@ -348,7 +353,7 @@ def find_split(segment: Segment, known: Mapping[str, Kind | None]) -> Split | No
         return None  # ids on both sides of it go the same way
     needed = [i for i in first if i.result in analysis.facts.needed]
     inclusive = predicate in _INCLUSIVE or predicate in ("eq", "ne")
-    return Split(type_, b, inclusive, comparison, predicate[1:] in ("gt", "ge", "e"), needed)
+    return Split(type_, b, inclusive, decides, predicate[1:] in ("gt", "ge", "e"), needed)
 
 
 def _is_local_id(value: str, definitions: Mapping[str, ir.Instruction]) -> bool:
@@ -356,8 +361,9 @@ def _is_local_id(value: str, definitions: Mapping[str, ir.Instruction]) -> bool:
     definition = definitions.get(value)
     if definition is None:
         return False
-    if match := _CAST.match(definition.text):
-        return _is_local_id(match[1], definitions)
+    if definition.opcode in _CASTS:
+        a = definition.operands[0]  # 8 bits do not hold an id
+        return not {a.type, definition.type} - {"i16", "i32", "i64"} and _is_local_id(a.value, definitions)
     return called_builtin(definition) == "get_local_id" and definition.operands[0].value == "0"
 
 
@@ -444,10 +450,6 @@ def _in_each_iteration(flow: graph.Graph, loop: graph.Loop, header: str, label: 
     return True
 
 
-_STEP = re.compile(r"(add|sub) (?:n[us]w )*(i\d+) (\S+), (\S+)$")
-_POINTER_STEP = re.compile(r"getelementptr (?:\w+ )*i8, ptr(?: addrspace\(\d\))? (\S+), i64 (-?\d+)$")
-
-
 def _induction(
     phi: ir.Instruction, loop: graph.Loop, definitions: Mapping[str, ir.Instruction]
 ) -> tuple[str, str] | None:
@@ -459,16 +461,16 @@ def _induction(
     following = definitions.get(nexts.pop())
     if following is None:
         return None
-    if match := _POINTER_STEP.match(following.text):
-        return (starts[0], match[2]) if match[1] == phi.result else None
-    match = _STEP.match(following.text)
-    if match is None or not _INTEGER.match(match[2]):
+    values = [operand.value for operand in following.operands]
+    if following.opcode == "getelementptr":
+        own = following.operands[0].type == "i8" and values[1] == phi.result
+        return (starts[0], values[2]) if own and re.fullmatch(r"-?\d+", values[2]) else None
+    if following.opcode not in ("add", "sub") or following.type not in _INTEGERS:
         return None
-    a, b = match[3], match[4]
-    if match[1] == "add" and b == phi.result:
-        a, b = b, a
-    if a != phi.result or b == phi.result or b in definitions:
+    if following.opcode == "add" and values[1] == phi.result:
+        values.reverse()
+    if values[0] != phi.result or values[1] == phi.result or values[1] in definitions:
         return None
-    if match[1] == "add":
-        return starts[0], b
-    return (starts[0], str(-int(b))) if re.fullmatch(r"-?\d+", b) else None
+    if following.opcode == "add":
+        return starts[0], values[1]
+    return (starts[0], str(-int(values[1]))) if re.fullmatch(r"-?\d+", values[1]) else None

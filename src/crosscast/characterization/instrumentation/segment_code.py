@@ -148,7 +148,7 @@ def write_segment(plan: SegmentPlan, shared: Shared, lines: dict[int, int]) -> S
     frame = Frame(segment, shared)
     whole = [
         *functions,
-        split,
+        *split,
         frame.header("i32", f"cc.segment{segment.number}", divided=bool(split)),
         "cc.start:",
         *editor.slots,
