@@ -7,12 +7,12 @@ this package's to mend, so all of LLVM stands in processes that may crash or be 
 from __future__ import annotations
 
 import ctypes
-import importlib.util
 import json
 import mmap
 import os
 import re
 import resource
+import runpy
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -146,9 +146,4 @@ if __name__ == "__main__":
     llvm.initialize_native_asmprinter()
     _release_code()
     # By its place, so that this process imports nothing else of the package.
-    spec = importlib.util.spec_from_file_location("worker", Path(__file__).with_name("worker.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    worker = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(worker)
-    worker.main(_handle)
+    runpy.run_path(str(Path(__file__).with_name("worker.py")))["main"](_handle)

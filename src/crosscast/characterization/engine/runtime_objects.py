@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import importlib.util
 import re
 from collections.abc import Container
 from pathlib import Path
@@ -16,7 +15,6 @@ from crosscast.errors import CrosscastError
 __all__ = ["arguments", "objects", "start"]
 
 _FOLDER = Path(__file__).with_name("runtime")
-_HEADER = _FOLDER / "runtime.h"
 _LEVELS = {"reduction": "-O2", "rows": "-O2", "histories": "-O2", "accesses": "-O2", "threads": "-O1"}
 """Optimization of each unit."""
 _OF_FEW_KERNELS = {"warps": ("cc_by_turns", "cc_collective")}
@@ -44,13 +42,16 @@ def objects(called: Container[str] = ()) -> list[Path]:
 
 
 def arguments(level: str) -> list[str]:
-    """Options that compile C which may include ``runtime.h``."""
-    machine = toolchain.host_machine()
-    return [*_options(machine, level), *_include_folders(machine), "-c"]
+    """Options that compile C which may include ``runtime.h`` and headers of the C library."""
+    machine, headers = toolchain.host_machine(), toolchain.compiler_headers()
+    arch = machine.replace("x86_64", "x86")
+    system = (f"{arch}-linux-gnu", "generic-glibc", f"{arch}-linux-any", "any-linux-any")
+    folders = (headers, *(headers.parent / "libc" / "include" / name for name in system))
+    return [*_options(level), "-I", str(_FOLDER), *(f"-isystem{folder}" for folder in folders), "-c"]
 
 
-def _options(machine: str, level: str) -> list[str]:
-    target = ("-x", "c", "-target", f"{machine}-linux-gnu", "-D__GLIBC_MINOR__=17")
+def _options(level: str) -> list[str]:
+    target = ("-x", "c", "-target", f"{toolchain.host_machine()}-linux-gnu", "-D__GLIBC_MINOR__=17")
     return [*target, level, "-fPIC", *_instructions()]
 
 
@@ -66,20 +67,7 @@ def _instructions() -> tuple[str, ...]:
 
 def _object(unit: str) -> Path:
     level = _LEVELS.get(unit, "-O2")
-    source, header = (_FOLDER / f"{unit}.c").read_bytes(), _HEADER.read_bytes()
-    options = _options(toolchain.host_machine(), level)
-    key: list[str | bytes] = [*options, toolchain.compiler_version(), header, source]
+    source, header = (_FOLDER / f"{unit}.c").read_bytes(), (_FOLDER / "runtime.h").read_bytes()
+    key: list[str | bytes] = [*_options(level), toolchain.compiler_version(), header, source]
     make = functools.partial(toolchain.clang, arguments(level), source, f"{unit}.c")
     return toolchain.cached(key, ".o", make)
-
-
-def _include_folders(machine: str) -> list[str]:
-    """Options that name the folders of the C library's headers, which the compiler's wheel brings."""
-    spec = importlib.util.find_spec("ziglang")
-    assert spec is not None
-    assert spec.submodule_search_locations
-    root = Path(next(iter(spec.submodule_search_locations))) / "lib"
-    arch = machine.replace("x86_64", "x86")
-    system = ("generic-glibc", f"{arch}-linux-any", "any-linux-any")
-    libc = [root / "libc" / "include" / name for name in (f"{arch}-linux-gnu", *system)]
-    return ["-I", str(_FOLDER), *(f"-isystem{path}" for path in (root / "include", *libc))]
