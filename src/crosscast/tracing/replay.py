@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crosscast.characterization import default_local_size
+from crosscast.characterization.builtins.images import CHANNEL_ORDERS, CHANNEL_TYPES
 from crosscast.characterization.value_types import ValueType
 from crosscast.errors import InputError, UnsupportedError
 from crosscast.kernel import Image, Kernel, Launch, Local, Program, Sampler
@@ -24,31 +25,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Comparison", "Replay", "compared", "replay_of"]
 
-# What OpenCL calls channel orders, channel types and addressing modes.
-_ORDERS = {
-    0x10B0: "R",
-    0x10B1: "A",
-    0x10B2: "RG",
-    0x10B5: "RGBA",
-    0x10B6: "BGRA",
-    0x10B8: "INTENSITY",
-    0x10B9: "LUMINANCE",
-    0x10BD: "DEPTH",
-}
-_CHANNELS = {
-    0x10D0: ("i1", True),
-    0x10D1: ("i2", True),
-    0x10D2: ("u1", True),
-    0x10D3: ("u2", True),
-    0x10D7: ("i1", False),
-    0x10D8: ("i2", False),
-    0x10D9: ("i4", False),
-    0x10DA: ("u1", False),
-    0x10DB: ("u2", False),
-    0x10DC: ("u4", False),
-    0x10DD: ("f2", False),
-    0x10DE: ("f4", False),
-}
+# By what OpenCL calls them
+_ORDERS = {number: name for name, number in CHANNEL_ORDERS.items()}
+_CHANNELS = {number: kind for kind, number in CHANNEL_TYPES.items()}
 _Addressing = Literal["none", "clamp_to_edge", "clamp", "repeat", "mirrored_repeat"]
 _ADDRESSING: dict[int, _Addressing] = {
     0x1130: "none",

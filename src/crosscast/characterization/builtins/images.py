@@ -16,7 +16,7 @@ DESCRIPTOR = struct.Struct("<3Q8I")
 """Layout of `descriptor`: address of the texels, row and slice pitch, width, height, depth, layers,
 channel order, channel type, channels, bytes of a channel."""
 
-_CHANNEL_ORDERS = {
+CHANNEL_ORDERS = {
     "R": 0x10B0,
     "A": 0x10B1,
     "RG": 0x10B2,
@@ -26,17 +26,13 @@ _CHANNEL_ORDERS = {
     "LUMINANCE": 0x10B9,
     "DEPTH": 0x10BD,
 }
-_CHANNEL_TYPES = {
-    "int8": 0x10D7,
-    "int16": 0x10D8,
-    "int32": 0x10D9,
-    "uint8": 0x10DA,
-    "uint16": 0x10DB,
-    "uint32": 0x10DC,
-    "float16": 0x10DD,
-    "float32": 0x10DE,
-}
-_NORMALIZED_TYPES = {"int8": 0x10D0, "int16": 0x10D1, "uint8": 0x10D2, "uint16": 0x10D3}
+"""OpenCL's number of each order of channels."""
+
+_NORMALIZED = ("int8", "int16", "uint8", "uint16")
+_PLAIN = ("int8", "int16", "int32", "uint8", "uint16", "uint32", "float16", "float32")
+CHANNEL_TYPES = {(name, True): 0x10D0 + n for n, name in enumerate(_NORMALIZED)}
+CHANNEL_TYPES |= {(name, False): 0x10D7 + n for n, name in enumerate(_PLAIN)}
+"""OpenCL's number of each type of a channel: what NumPy calls it, and whether its range stands for 0 to 1."""
 
 _ADDRESSING = {"none": 0, "clamp_to_edge": 2, "clamp": 4, "repeat": 6, "mirrored_repeat": 8}
 _NORMALIZED_COORDS = 0x01
@@ -59,7 +55,7 @@ def pack_descriptor(image: Image, data_address: int) -> bytes:
     row_pitch = width * image.channels * channel_size
     return DESCRIPTOR.pack(
         *(data_address, row_pitch, row_pitch * height, width, height, depth, layers),
-        *(_CHANNEL_ORDERS[image.channel_order], _channel_type(image), image.channels, channel_size),
+        *(CHANNEL_ORDERS[image.channel_order], _channel_type(image), image.channels, channel_size),
     )
 
 
@@ -70,9 +66,8 @@ def sampler_bits(sampler: Sampler) -> int:
 
 
 def _channel_type(image: Image) -> int:
-    types = _NORMALIZED_TYPES if image.normalized else _CHANNEL_TYPES
-    name = image.array.dtype.name
-    if name not in types or not image.array.dtype.isnative:
-        kind = "a normalized image" if image.normalized else "an image"
-        raise LaunchError(f"{kind} holds one of {', '.join(types)}; found {image.array.dtype.str} ({name})")
-    return types[name]
+    dtype = image.array.dtype
+    if dtype.isnative and (dtype.name, image.normalized) in CHANNEL_TYPES:
+        return CHANNEL_TYPES[dtype.name, image.normalized]
+    kind, names = ("a normalized image", _NORMALIZED) if image.normalized else ("an image", _PLAIN)
+    raise LaunchError(f"{kind} holds one of {', '.join(names)}; found {dtype.str} ({dtype.name})")
