@@ -239,6 +239,8 @@ def test_big_files_are_read_in_time(read: Reader) -> None:
         ("<size=0>\n", [N], "at least 1 byte, found 0"),
         ("<size=0>\n", [LOCAL], "at least 1 byte, found 0"),
         ("<size=-4>\n", [A], "Invalid value for 'size'"),
+        (f"<size={'9' * 5000}>\n", [A], "Invalid value for 'size'"),
+        (f"<size=4>\n{'9' * 5000}\n", [N], r"k\.sim:7: .*\(argument 0: n\)"),
         ("<size>\n", [A], "Expected = after 'size'"),
         ("<size=4 fill>\n", [A], "Expected =VALUE after 'fill'"),
         ("<size=4 range=>\n", [A], "Expected =START:INC:END after 'range'"),

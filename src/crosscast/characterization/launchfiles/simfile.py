@@ -304,7 +304,7 @@ def _header_word(words: _Words, token: str) -> tuple[str, str]:
     value = token[len(name) + 1 :]
     if token[len(name) : len(name) + 1] != "=" or not (value or name == "size"):
         raise words.fail(f"Expected ={_WITH_VALUE[name]} after {name!r}, found {token!r}")
-    if name == "size" and not re.fullmatch(r"\+?[0-9]+", value):
+    if name == "size" and not re.fullmatch(r"\+?[0-9]{1,18}", value):
         raise words.fail(f"Invalid value for 'size', expected a number of bytes, found {value!r}")
     return name, value
 
