@@ -97,8 +97,9 @@ class Instruction:
         """What it is given, in order, the arguments of a call; a load, an alloca and a
         ``getelementptr`` begin with a type alone.
         """
-        parts, type_, found = self._parts(), "", []
-        for given, attributes, value in zip(parts[1::4], parts[2::4], parts[3::4], strict=True):
+        type_, found = "", []
+        _, *parts = self._parts()
+        for given, attributes, value in zip(parts[::4], parts[1::4], parts[2::4], strict=True):
             type_ = given or type_
             found.append(Operand(type_, value, attributes.strip()))
         return found

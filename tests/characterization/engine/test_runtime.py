@@ -94,7 +94,7 @@ def test_layout_is_that_of_generated_code(runtime: ctypes.CDLL) -> None:
     assert runtime.job_bytes() == 8 * len(context.words("job"))
     assert runtime.region_bytes() == 8 * len(context.Region._fields)
     assert runtime.rows_offset() == context.slot("rows")
-    assert context.Region._fields == context.words("region")
+    assert context.Region._fields == tuple(context.words("region"))
 
 
 @pytest.mark.parametrize("seed", range(6))

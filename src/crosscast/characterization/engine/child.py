@@ -204,20 +204,10 @@ class Run:
             if placed.place == "image":
                 found.append(Region(start, nbytes, 1, CONSTANTS["IMAGE"]))
                 continue
-            region = Region(
-                start,
-                nbytes,
-                made.parameter_granule(position),
-                CONSTANTS["BUFFER"],
-                constant=int(made.is_constant(position)),
-                read_only=int(position in self.launch.read_only),
-                commutes=int(made.commutes(position)),
-                counted=int(made.is_counted(position)),
-                scattered=made.scattered.get(made.parameters[position].name, 0),
-            )
-            found.append(region)
+            read_only = int(position in self.launch.read_only)
+            found.append(made.region(position)._replace(start=start, size=nbytes, read_only=read_only))
         for position, offset, nbytes in memory.locals:
-            found.append(Region(offset, nbytes, made.parameter_granule(position), CONSTANTS["LOCAL"]))
+            found.append(made.region(position)._replace(start=offset, size=nbytes))
         return [*found, *made.local_regions()]
 
     def _wait(self, worker: workers.Worker, status: mmap.mmap) -> int:

@@ -198,13 +198,10 @@ class PointerClasses:
         key = self._find(_atom(pointer) or _UNKNOWN)
         return {name for name in self._memory if self._find(name) == key}
 
-    def granules(self) -> dict[str, int]:
-        """Granule of each parameter and variable that something accesses."""
-        return {name: cls.granule for name, cls in self._accessed()}
-
-    def scattered(self) -> dict[str, int]:
-        """What the accesses to each parameter with small counters do."""
-        return {name: cls.scattered for name, cls in self._accessed() if cls.scattered}
+    def by_memory(self) -> dict[str, PointerClass]:
+        """Class of each parameter and variable that something accesses."""
+        by_key = {key: cls for (key, _), cls in self._classes.items()}
+        return {name: by_key[self._find(name)] for name in self._memory if self._find(name) in by_key}
 
     def members_of(self, classes: set[PointerClass]) -> set[str] | None:
         """Parameters and variables that some classes may point into; ``None`` if it may be all."""
@@ -212,10 +209,6 @@ class PointerClasses:
             return None
         keys = {key for (key, _), cls in self._classes.items() if cls in classes}
         return {name for name in self._memory if self._find(name) in keys}
-
-    def _accessed(self) -> list[tuple[str, PointerClass]]:
-        by_key = {key: cls for (key, _), cls in self._classes.items()}
-        return [(name, by_key[self._find(name)]) for name in self._memory if self._find(name) in by_key]
 
     def _find(self, name: str) -> str:
         parent = self._parent.setdefault(name, name)

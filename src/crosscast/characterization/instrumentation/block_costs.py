@@ -7,7 +7,6 @@ so that costs are multiplied by executions afterwards. Executions follow from th
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from crosscast.characterization import ir
@@ -18,7 +17,6 @@ from crosscast.characterization.instrumentation.accesses import (
     PointerClasses,
     address_space,
 )
-from crosscast.characterization.instrumentation.regions import Segment
 
 _OPCODES = {
     "mem": "load store atomicrmw cmpxchg fence",
@@ -121,24 +119,6 @@ class BlockCosts(Tally):
                 self.writes[space] += 1
             if plain:
                 self.plain[space] += 1
-
-
-def costs_of(
-    segment: Segment,
-    executions: dict[str, dict[int, int]],
-    classes: PointerClasses,
-    barrier_before: Callable[[int], bool],
-) -> dict[str, BlockCosts]:
-    """Costs of each block of a segment, as the kernel's author wrote it."""
-    found = {}
-    for label, block in segment.blocks.items():
-        cost = BlockCosts(executions=executions[label], branch=block.terminator.branch)
-        for instruction in block.instructions:
-            if instruction.counted:
-                cost.add(instruction, classes)
-        cost.barriers = int(barrier_before(segment.exits.get(label, 0)))
-        found[label] = cost
-    return found
 
 
 def space_name(access: MemoryAccess, cls: PointerClass) -> str:

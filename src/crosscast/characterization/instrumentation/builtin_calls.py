@@ -414,9 +414,6 @@ def _empty(instruction: ir.Instruction) -> ir.Instruction:
 def declarations(module: ir.Module, text: str) -> list[str]:
     """Declarations of the LLVM intrinsics and library functions that `text` calls."""
     names = dict.fromkeys(re.findall(r"@(llvm\.[-a-zA-Z$._0-9]+|_Z\w+)\(", text))
-    rows = [module.declared[name] for name in names if name in module.declared]
-    for name in names:
-        unfused = name.replace("llvm.fma.", "llvm.fmuladd.")
-        if name not in module.declared and unfused in module.declared:
-            rows.append(module.declared[unfused].replace("llvm.fmuladd.", "llvm.fma."))
-    return rows
+    unfused = {name.replace("llvm.fma.", "llvm.fmuladd.") for name in names if name not in module.declared}
+    declared = [module.declared[name] for name in (*names, *sorted(unfused)) if name in module.declared]
+    return [row.replace("llvm.fmuladd.", "llvm.fma.") for row in declared]

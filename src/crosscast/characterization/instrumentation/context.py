@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,19 +15,20 @@ _FIELD = re.compile(r"\**(\w+)(?:\[(\d+)\])?$")
 
 
 @functools.cache
-def words(struct: str) -> tuple[str, ...]:
-    """Names of the words that a structure begins with, those of an array one by one: ``group0``."""
+def words(struct: str) -> dict[str, str]:
+    """Words that a structure begins with and their LLVM types, those of an array one by one: ``group0``."""
     match = re.search(rf"^struct {struct} \{{(.*?)^\}}", _TEXT, re.DOTALL | re.MULTILINE)
     assert match is not None
-    found: list[str] = []
+    found: dict[str, str] = {}
     for declaration in match[1].split(";"):
         type_, _, declared = re.sub(r"\bstruct ", "", declaration.strip()).partition(" ")
         for field in map(str.strip, declared.split(",")):
             name = _FIELD.match(field)
             if name is None or not (type_ == "u64" or field.startswith("*")):
-                return tuple(found)
-            found += [f"{name[1]}{k}" for k in range(int(name[2]))] if name[2] else [name[1]]
-    return tuple(found)
+                return found
+            names = [f"{name[1]}{k}" for k in range(int(name[2]))] if name[2] else [name[1]]
+            found |= dict.fromkeys(names, "ptr" if field.startswith("*") else "i64")
+    return found
 
 
 def _constants() -> dict[str, int]:
@@ -74,10 +76,14 @@ class Region(NamedTuple):
     scattered: int = 0  # What accesses do that are counted in small counters: read 1, write 2
 
 
-_SLOTS = words("context")
+_SLOTS = [*words("context")]
 
-INVARIANTS = tuple(name for name in _SLOTS[: _SLOTS.index("rows")] if name != "items")
-"""Slots that generated code reads once a work-group."""
+INVARIANTS = {
+    name: type_
+    for name, type_ in words("context").items()
+    if name != "items" and _SLOTS.index(name) < _SLOTS.index("rows")
+}
+"""Slots that generated code reads once a work-group, and their types."""
 
 MAX_ITEMS = CONSTANTS["MAX_ITEMS"]
 ROW_BYTES = MAX_ITEMS + 64
@@ -119,12 +125,11 @@ class Names:
     """Gives names that nothing else in the kernel has."""
 
     def __init__(self) -> None:
-        self._serial = 0
+        self._serials = itertools.count(1)
 
     def unique(self, stem: str) -> str:
         """Return a new name that begins with ``%cc.`` and `stem`."""
-        self._serial += 1
-        return f"%cc.{stem}{self._serial}"
+        return f"%cc.{stem}{next(self._serials)}"
 
 
 class Code:

@@ -7,15 +7,20 @@ work-items of a group. Counters are stack slots that LLVM keeps in registers acr
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from crosscast.characterization import ir
 from crosscast.characterization.frontend import parameter_names
 from crosscast.characterization.instrumentation import graph
 from crosscast.characterization.instrumentation.accesses import PointerClasses, accesses_of, address_space
 from crosscast.characterization.instrumentation.branch_code import plan_branches
-from crosscast.characterization.instrumentation.builtin_calls import Lowering, find_sharing, is_barrier
-from crosscast.characterization.instrumentation.context import Counters, Names, Switches
+from crosscast.characterization.instrumentation.builtin_calls import (
+    Lowering,
+    Sharing,
+    find_sharing,
+    is_barrier,
+)
+from crosscast.characterization.instrumentation.context import CONSTANTS, Counters, Names, Region, Switches
 from crosscast.characterization.instrumentation.driver import Driver
 from crosscast.characterization.instrumentation.instrumented import Instrumented, Shared
 from crosscast.characterization.instrumentation.memory_layout import (
@@ -88,12 +93,37 @@ def instrument(module: ir.Module, function: ir.Function, switches: Switches) -> 
         local=local,
         parameters=function.parameters,
         names=source_names,
-        granules=classes.granules(),
-        scattered={} if switches.checked else classes.scattered(),
-        counted=classes.members_of(shared.counted),
         sharing=sharing,
-        variables=module.globals,
+        accessed=set(classes.by_memory()),
+        regions=_regions(shared, local, module.globals.values(), sharing),
     )
+
+
+def _regions(
+    shared: Shared, local: LocalVariables, variables: Iterable[ir.GlobalVariable], sharing: Sharing
+) -> dict[str, Region]:
+    """What is known of the memory of parameters and variables: of buffers not yet place and size."""
+    known, counted = shared.classes.by_memory(), shared.classes.members_of(shared.counted)
+    granules = {name: cls.granule for name, cls in known.items()}
+    regions = {}
+    for p in shared.parameters:
+        space, cls = address_space(p.type), known.get(p.name)
+        if space == 3:
+            nbytes = local.sizes.get(p.name, 0)
+            regions[p.name] = Region(p.offset or 0, nbytes, granules.get(p.name, 4), CONSTANTS["LOCAL"])
+            continue
+        regions[p.name] = Region(
+            *(0, 0, granules.get(p.name, 4), CONSTANTS["BUFFER"]),
+            constant=int(space == 2),
+            commutes=int(p.name in sharing.commuting),
+            counted=int(counted is None or p.name in counted),
+            scattered=cls.scattered if cls and not shared.switches.checked else 0,
+        )
+    for v in variables:
+        if v.address_space != 3:
+            constant = int(v.address_space == 2)
+            regions[v.name] = Region(0, v.nbytes, granules.get(v.name, 4), CONSTANTS["VARIABLE"], constant)
+    return regions
 
 
 def _find_used(function: ir.Function) -> Callable[[ir.Instruction], bool]:

@@ -16,7 +16,6 @@ from crosscast.characterization.instrumentation.accesses import (
 from crosscast.characterization.instrumentation.block_costs import BlockCosts
 from crosscast.characterization.instrumentation.builtin_calls import Lowering, Sharing, is_barrier
 from crosscast.characterization.instrumentation.context import (
-    CONSTANTS,
     Code,
     Counters,
     Names,
@@ -26,8 +25,6 @@ from crosscast.characterization.instrumentation.context import (
 from crosscast.characterization.instrumentation.memory_layout import LiveMemory, LocalVariables, PrivateArrays
 from crosscast.characterization.instrumentation.prelude import Scopes
 from crosscast.characterization.instrumentation.regions import Segment, slot_name
-
-_VARIABLE, _LOCAL = CONSTANTS["VARIABLE"], CONSTANTS["LOCAL"]
 
 
 @dataclass(frozen=True)
@@ -53,23 +50,13 @@ class Instrumented:
     local: LocalVariables  # The program's local variables
     parameters: list[ir.Parameter]  # The kernel's parameters and local variables
     names: list[str]  # Names of the parameters in the source
-    granules: dict[str, int]  # Bytes that one counter stands for, by parameter or variable
-    scattered: dict[str, int]  # What the accesses of parameters with small counters do: read 1, write 2
-    counted: set[str] | None  # Parameters and variables with accesses that are no rows; `None`: it may be all
     sharing: Sharing  # What the kernel does to the memory of its parameters and variables
-    variables: dict[str, ir.GlobalVariable]  # The program's variables
+    accessed: set[str]  # Which of these it accesses at all
+    regions: dict[str, Region]  # What is known of the memory of each
 
-    def parameter_granule(self, position: int) -> int:
-        """Bytes that one counter of a pointer parameter's memory stands for."""
-        return self.granules.get(self.parameters[position].name, 4)
-
-    def commutes(self, position: int) -> bool:
-        """Whether work-groups may access a parameter's buffer in any order, to the same end."""
-        return self.parameters[position].name in self.sharing.commuting
-
-    def is_counted(self, position: int) -> bool:
-        """Whether accesses to a parameter's buffer may be counted one by one."""
-        return self.counted is None or self.parameters[position].name in self.counted
+    def region(self, position: int) -> Region:
+        """What is known of a parameter's memory, but for where it stands."""
+        return self.regions[self.parameters[position].name]
 
     def is_written(self, position: int) -> bool:
         """Whether the kernel may write to a parameter's buffer."""
@@ -77,11 +64,7 @@ class Instrumented:
 
     def is_accessed(self, position: int) -> bool:
         """Whether the kernel may access a parameter's buffer at all."""
-        return self.parameters[position].name in self.granules
-
-    def is_constant(self, position: int) -> bool:
-        """Whether a parameter points to constant memory."""
-        return address_space(self.parameters[position].type) == 2
+        return self.parameters[position].name in self.accessed
 
     def is_pointer(self, position: int) -> bool:
         """Whether a parameter is a pointer to a buffer."""
@@ -97,30 +80,12 @@ class Instrumented:
 
     def variable_regions(self) -> list[tuple[str, Region]]:
         """Regions of the program's variables, by name; where they start is known in the child."""
-        return [
-            (
-                ir.symbol(v.name),
-                Region(0, v.nbytes, self.granules.get(v.name, 4), _VARIABLE, int(v.address_space == 2)),
-            )
-            for v in self.variables.values()
-            if v.address_space != 3 and v.nbytes
-        ]
+        regions = ((name, region) for name, region in self.regions.items() if name.startswith("@"))
+        return [(ir.symbol(name), region) for name, region in regions if region.size]
 
     def local_regions(self) -> list[Region]:
         """Regions of the local variables, which start at an offset."""
-        return [
-            Region(p.offset, self.local.sizes[p.name], self.granules.get(p.name, 4), _LOCAL)
-            for p in self.parameters
-            if p.offset is not None
-        ]
-
-
-_NUMBERS = ("group", "base", "size", "global", "offset", "enqueued", "dims", "shift")
-
-
-def invariant_type(name: str) -> str:
-    """LLVM type of an invariant of the launch or the work-group."""
-    return "i64" if name.startswith(_NUMBERS) else "ptr"
+        return [self.regions[name] for name in self.local.sizes]
 
 
 def formal(parameters: Sequence[ir.Parameter]) -> str:
@@ -134,7 +99,7 @@ def listed(ids: Sequence[str], item: str, parameters: Sequence[ir.Parameter]) ->
         *("ptr %cc.ctx", "ptr %cc.acc", "ptr %cc.past"),
         *(f"i64 {name}" for name in ids),
         *(f"i64 {item}", "i64 %cc.items"),
-        *(f"{invariant_type(name)} %cc.{name}" for name in context.INVARIANTS),
+        *(f"{type_} %cc.{name}" for name, type_ in context.INVARIANTS.items()),
         *(f"{p.type} {p.name}" for p in parameters),
     ]
     return ", ".join(values)
@@ -147,14 +112,14 @@ SLICE = "ptr %cc.ctx, i64 %cc.id0, i64 %cc.id1, i64 %cc.id2, ptr %cc.results"
 def load(parameters: Sequence[ir.Parameter], switches: Switches) -> list[str]:
     """Load all invariants and kernel arguments from the context."""
     rows = []
-    for name in context.INVARIANTS:
+    for name, type_ in context.INVARIANTS.items():
         stem, dimension = name[:-1], name[-1]
         if stem == "enqueued" or (stem == "size" and switches.uniform):
             rows.append(f"  %cc.{name} = add i64 {switches.local_size[int(dimension)]}, 0")
         else:
             rows += [
                 f"  %cc.at.{name} = getelementptr i8, ptr %cc.ctx, i64 {context.slot(name)}",
-                f"  %cc.{name} = load {invariant_type(name)}, ptr %cc.at.{name}",
+                f"  %cc.{name} = load {type_}, ptr %cc.at.{name}",
             ]
     for position, parameter in enumerate(parameters):
         place, name, offset = f"%cc.at.arg{position}", parameter.name, str(parameter.offset)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from crosscast.characterization import ir
 from crosscast.characterization.instrumentation import builtin_calls, graph
 from crosscast.characterization.instrumentation.accesses import Widening
-from crosscast.characterization.instrumentation.block_costs import BlockCosts, costs_of
+from crosscast.characterization.instrumentation.block_costs import BlockCosts
 from crosscast.characterization.instrumentation.branch_code import BranchCode, BranchPlan, SegmentEditor
 from crosscast.characterization.instrumentation.builtin_calls import is_barrier
 from crosscast.characterization.instrumentation.context import Code
@@ -107,11 +107,7 @@ def write_segment(plan: SegmentPlan, shared: Shared, lines: dict[int, int]) -> S
     """Write the functions of a segment."""
     segment = plan.segment
     instructions = [i for block in segment.blocks.values() for i in block.instructions]
-    executions = {
-        label: {segment.number if n < 0 else plan.first + n: sign for n, sign in terms.items()}
-        for label, terms in plan.placement.blocks.items()
-    }
-    costs = costs_of(segment, executions, shared.classes, shared.barrier_before)
+    costs = _costs(plan, shared)
     editor = SegmentEditor(segment, shared.names)
     memory = MemoryCode(
         shared,
@@ -160,6 +156,22 @@ def write_segment(plan: SegmentPlan, shared: Shared, lines: dict[int, int]) -> S
     ]
     slices = rows.slices("group"), rows.slices("launch")
     return SegmentCode("\n".join(whole), list(costs.values()), *slices, bool(split))
+
+
+def _costs(plan: SegmentPlan, shared: Shared) -> dict[str, BlockCosts]:
+    """Costs of each block, as the kernel's author wrote it."""
+    segment, found = plan.segment, {}
+    for label, block in segment.blocks.items():
+        terms = plan.placement.blocks[label].items()
+        found[label] = cost = BlockCosts(
+            executions={segment.number if n < 0 else plan.first + n: sign for n, sign in terms},
+            branch=block.terminator.branch,
+            barriers=int(shared.barrier_before(segment.exits.get(label, 0))),
+        )
+        for instruction in block.instructions:
+            if instruction.counted:
+                cost.add(instruction, shared.classes)
+    return found
 
 
 def _leave(segment: Segment, shared: Shared, next_slot: str, barrier_slot: str) -> None:
