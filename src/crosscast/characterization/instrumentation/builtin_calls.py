@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Container
 from dataclasses import dataclass
 
 from crosscast.characterization import ir
@@ -163,9 +163,9 @@ class Sharing:
     overlapping: set[str]
 
 
-def _commutes(instruction: ir.Instruction, is_used: Callable[[ir.Instruction], bool]) -> bool:
+def _commutes(instruction: ir.Instruction, used: Container[str | None]) -> bool:
     """Whether an instruction is an atomic update whose order among others does not matter."""
-    if is_used(instruction):
+    if instruction.result in used:
         return False
     if instruction.opcode == "atomicrmw":
         operation = _OPERATION.match(instruction.text)
@@ -173,9 +173,7 @@ def _commutes(instruction: ir.Instruction, is_used: Callable[[ir.Instruction], b
     return instruction.opcode == "call" and library.is_commutative(instruction.callee)
 
 
-def find_sharing(
-    function: ir.Function, classes: PointerClasses, is_used: Callable[[ir.Instruction], bool]
-) -> Sharing:
+def find_sharing(function: ir.Function, classes: PointerClasses, used: Container[str | None]) -> Sharing:
     """Sort the memory of a kernel by what it does there."""
     written: set[str] = set()
     touched: set[str] = set()
@@ -189,7 +187,7 @@ def find_sharing(
             touched |= members
             if access.kind != "read":
                 written |= members
-            if not _commutes(instruction, is_used):
+            if not _commutes(instruction, used):
                 ordered |= members
             # Of no known extent where its length is only known while running, or it may start anywhere.
             known = 0 < access.nbytes <= access.alignment or access.repeated
@@ -292,10 +290,10 @@ class Lowering:
         self,
         names: Names,
         switches: Switches,
-        is_used: Callable[[ir.Instruction], bool],
+        used: Container[str | None],
         sites: list[int],
     ) -> None:
-        self._names, self._switches, self._is_used, self._sites = names, switches, is_used, sites
+        self._names, self._switches, self._used, self._sites = names, switches, used, sites
         items, warp = math.prod(switches.local_size), switches.warp
         self._numbers = {
             "warp": warp,
@@ -364,7 +362,7 @@ class Lowering:
     def _note_order(self, instruction: ir.Instruction) -> None:
         """Note an atomic whose result depends on which work-group comes first."""
         shared = any("addrspace(3)" not in access.pointer_type for access in instruction.accesses)
-        self.ordered |= shared and not _commutes(instruction, self._is_used)
+        self.ordered |= shared and not _commutes(instruction, self._used)
 
     def _print(self, instruction: ir.Instruction) -> list[ir.Instruction]:
         """Write the arguments to a record, each with whether it is a pointer, and hand it over."""

@@ -15,8 +15,9 @@ from crosscast.characterization.instrumentation.context import Code
 from crosscast.characterization.instrumentation.instrumented import Shared
 from crosscast.characterization.instrumentation.memory_layout import UNIFORM_STEP
 from crosscast.characterization.instrumentation.prelude import WORK_ITEM_LOOP
+from crosscast.characterization.instrumentation.regions import Segment
 from crosscast.characterization.instrumentation.row_code import SLICE
-from crosscast.characterization.instrumentation.segment_code import SegmentCode, SegmentPlan
+from crosscast.characterization.instrumentation.segment_code import SegmentCode
 
 _STATES_BYTES = 8 * WORDS * context.MAX_ITEMS
 """Where the states of work-items stand, behind their arguments; and behind these, branch histories."""
@@ -28,10 +29,7 @@ class Driver:
     """Writes ``cc_group(ptr context)`` and what it needs."""
 
     shared: Shared
-    plans: Sequence[SegmentPlan]
     codes: Sequence[SegmentCode]
-    histories: int  # Number of branch histories
-    even: bool  # The number of instructions of each work-item is known to be the same for all
 
     def rows(self) -> list[str]:
         """Its IR."""
@@ -64,12 +62,12 @@ class Driver:
         code.do(
             *prologue,
             f"%cc.acc = alloca [{counters} x {type_}]",
-            f"%cc.past = alloca [{max(self.histories, 1)} x i64]",
+            f"%cc.past = alloca [{max(shared.histories, 1)} x i64]",
             f"store [{counters} x {type_}] zeroinitializer, ptr %cc.acc",
             f"%cc.sums = alloca [{counters} x i64]",
             f"store [{counters} x i64] zeroinitializer, ptr %cc.sums",
         )
-        for number in range(self.histories):
+        for number in range(shared.histories):
             code.store("i64", 1, code.at("%cc.past", number, "i64"))
         switches = shared.switches
         sizes = [str(n) if switches.uniform else f"%cc.size{d}" for d, n in enumerate(switches.local_size)]
@@ -77,19 +75,19 @@ class Driver:
         for segment in shared.segments:
             code.do(f"%cc.all{segment.number} = alloca i32", f"%cc.any{segment.number} = alloca i32")
         code.do("br label %segment0")
-        for plan in self.plans:
-            self._run(plan, parameters, ["1"] * 3 if plan.segment.once else sizes, code)
+        for segment in shared.segments:
+            self._run(segment, parameters, ["1"] * 3 if segment.once else sizes, code)
         code.do("end:")
-        for number in (number for plan in self.plans for number in plan.counters):
+        for number in (number for segment in shared.segments for number in segment.counters):
             sum_ = code.load("i64", code.at("%cc.sums", number, "i64"))
             code.add_to("i64", code.at("%cc.counts", 8 * number), sum_)
         return ["define void @cc_group(ptr %cc.ctx) nounwind {", "cc.start:", *code.texts, "ret void", "}"]
 
     def _run(
-        self, plan: SegmentPlan, parameters: Sequence[ir.Parameter], sizes: list[str], code: Code
+        self, segment: Segment, parameters: Sequence[ir.Parameter], sizes: list[str], code: Code
     ) -> None:
         """Run a segment for every work-item, then go to the one that all of them go on to."""
-        segment, n = plan.segment, plan.segment.number
+        n = segment.number
         following = sorted(set(segment.exits.values())) or [0]  # an endless loop has none
         code.do(f"segment{n}:")
         # First, as the segment overwrites what these accesses depend on.
@@ -144,9 +142,9 @@ class Driver:
         code.do(f"donez{n}:")
         _step(code, f"%z{n}", sizes[2], f"loopz{n}", f"after{n}")
         code.do(f"after{n}:")
-        self._after(plan, code)
+        self._after(segment, code)
         if not several:
-            self._go_on(plan, following[0], code)
+            self._go_on(segment, following[0], code)
             return
         all_, any_ = code.load("i32", f"%cc.all{n}"), code.load("i32", f"%cc.any{n}")
         same = code.value(f"icmp eq i32 {all_}, {any_}")
@@ -160,36 +158,36 @@ class Driver:
         )
         for number in following:
             code.do(f"go{n}.{number}:")
-            self._go_on(plan, number, code)
+            self._go_on(segment, number, code)
 
-    def _after(self, plan: SegmentPlan, code: Code) -> None:
+    def _after(self, segment: Segment, code: Code) -> None:
         """Count the work-items that entered, and fold the rows of branch outcomes into the histories."""
-        number, type_ = plan.segment.number, self.shared.count_type
+        number, type_ = segment.number, self.shared.count_type
         code.add_to("i64", code.at("%cc.counts", 8 * number), "%cc.items")
         # The group's sums are wide enough for many runs of the segment.
-        for counter in plan.counters:
+        for counter in segment.counters:
             place = code.at("%cc.acc", counter, type_)
             value = code.load(type_, place)
             code.store(type_, 0, place)
             wide = code.value(f"zext i32 {value} to i64") if self.shared.narrow else value
             code.add_to("i64", code.at("%cc.sums", counter, "i64"), wide)
-        if plan.segment.once:
+        if segment.once:
             code.do("call void @cc_fold_lead(ptr %cc.ctx, i64 %cc.items)")
         for way in ("cell", "row"):
-            for branch in plan.recorded(way):
+            for branch in segment.recorded(way):
                 history = code.at("%cc.histories", context.HISTORY_BYTES * branch)
                 outcomes = code.at("%cc.outcomes", context.ROW_BYTES * branch)
                 code.do(f"call void @cc_fold_{way}(ptr {history}, ptr {outcomes}, i64 %cc.items)")
 
-    def _go_on(self, plan: SegmentPlan, target: int, code: Code) -> None:
+    def _go_on(self, segment: Segment, target: int, code: Code) -> None:
         """After a segment: log the instruction counts that are complete, then go to the next one."""
-        shared, segment = self.shared, plan.segment
+        shared = self.shared
         bits = 32 if shared.narrow else 64
         cutter = shared.segments[target].after if target else None
         collective = cutter is not None and not is_barrier(cutter)
         if shared.several and not (collective or segment.once):
             code.do(f"call void @cc_fold_piece{bits}(ptr %cc.ctx, i64 %cc.items, i{bits} {int(target > 0)})")
-        if target == 0 and not self.even:
+        if target == 0 and not shared.even:
             wide = 64 if shared.several else bits
             code.do(f"call void @cc_fold{wide}(ptr %cc.totals_log, ptr %cc.total, i64 %cc.items)")
         if collective:
@@ -222,22 +220,22 @@ class Driver:
         )
         states = code.at("%cc.warps", _STATES_BYTES)
         code.do(*_switch("%cc.number", {number: f"segment{number}" for number, _ in enumerate(cuts)}))
-        for plan in self.plans:
-            self._turn(plan, parameters, states, code)
+        for segment in shared.segments:
+            self._turn(segment, parameters, states, code)
         return [
             "declare void @cc_by_turns(ptr, ptr, ptr, i64, i64)",
             f"@cc.cuts = internal constant [{len(words)} x i32] [{', '.join(words)}]",
             "define void @cc_group(ptr %cc.ctx) nounwind {",
             "call void @cc_by_turns(ptr %cc.ctx, ptr @cc.turn, ptr @cc.cuts, "
-            f"i64 {shared.switches.warp}, i64 {self.histories})",
+            f"i64 {shared.switches.warp}, i64 {shared.histories})",
             *("ret void", "}"),
             "define internal void @cc.turn(ptr %cc.ctx, i32 %cc.number, i64 %cc.from, i64 %cc.to) nounwind {",
             *("cc.start:", *code.texts, "end:", "ret void", "}"),
         ]
 
-    def _turn(self, plan: SegmentPlan, parameters: Sequence[ir.Parameter], states: str, code: Code) -> None:
+    def _turn(self, segment: Segment, parameters: Sequence[ir.Parameter], states: str, code: Code) -> None:
         """Run a segment for the work-items whose turn it is, and note where each of them stands then."""
-        n = plan.segment.number
+        n = segment.number
         code.do(
             f"segment{n}:",
             f"br label %loop{n}",
@@ -258,7 +256,7 @@ class Driver:
         code.do(f"br label %next{n}", f"next{n}:", f"%wi{n}.next = add nuw nsw i64 %wi{n}, 1")
         more = code.value(f"icmp ult i64 %wi{n}.next, %cc.to")
         code.do(f"br i1 {more}, label %loop{n}, label %done{n}", f"done{n}:")
-        for counter in plan.counters:
+        for counter in segment.counters:
             value = code.load("i64", code.at("%cc.acc", counter, "i64"))
             code.add_to("i64", code.at("%cc.counts", 8 * counter), value)
         code.do("br label %end")

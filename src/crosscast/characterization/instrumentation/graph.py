@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from crosscast.characterization import ir
 from crosscast.characterization.instrumentation.inline import called_builtin
@@ -144,10 +144,10 @@ def live_in(
 class Placement:
     """Which edges to count, and what the other edges' counts are."""
 
-    counted: list[Edge]  # Edges that need a counter
+    counted: list[Edge] = field(default_factory=list)  # Edges that need a counter
     # Executions of each block, as coefficients of the counters (by position in `counted`); the coefficient at
     # -1 is that of the number of entries into the graph
-    blocks: dict[str, dict[int, int]]
+    blocks: dict[str, dict[int, int]] = field(default_factory=dict)
 
 
 def place_counters(graph: Graph, entry: str, leaving: set[str], depth: Mapping[str, int]) -> Placement:

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from crosscast.characterization import ir
-from crosscast.characterization.instrumentation import builtin_calls, context
+from crosscast.characterization.frontend import parameter_names
+from crosscast.characterization.instrumentation import builtin_calls, context, graph
 from crosscast.characterization.instrumentation.accesses import (
     MemoryAccess,
     PointerClass,
     PointerClasses,
+    accesses_of,
     address_space,
 )
 from crosscast.characterization.instrumentation.block_costs import BlockCosts
-from crosscast.characterization.instrumentation.builtin_calls import Lowering, Sharing, is_barrier
+from crosscast.characterization.instrumentation.branch_code import plan_branches
+from crosscast.characterization.instrumentation.builtin_calls import (
+    Lowering,
+    Sharing,
+    find_sharing,
+    is_barrier,
+)
 from crosscast.characterization.instrumentation.context import (
     Code,
     Counters,
@@ -22,9 +31,14 @@ from crosscast.characterization.instrumentation.context import (
     Region,
     Switches,
 )
-from crosscast.characterization.instrumentation.memory_layout import LiveMemory, LocalVariables, PrivateArrays
+from crosscast.characterization.instrumentation.memory_layout import (
+    LiveMemory,
+    LocalVariables,
+    PrivateArrays,
+    copy_structures,
+)
 from crosscast.characterization.instrumentation.prelude import Scopes
-from crosscast.characterization.instrumentation.regions import Segment, slot_name
+from crosscast.characterization.instrumentation.regions import Segment, Segments, cut, slot_name
 
 
 @dataclass(frozen=True)
@@ -149,25 +163,54 @@ def load_all(parameters: Sequence[ir.Parameter], switches: Switches) -> list[str
     ]
 
 
-@dataclass(frozen=True)
 class Shared:
-    """What the code of all segments of one kernel shares."""
+    """What is known of a flattened kernel, and what the code of all its segments shares."""
 
-    parameters: list[ir.Parameter]  # The kernel's parameters and local variables
-    sizes: dict[str, tuple[int, int]]  # Size and alignment of each type
-    switches: Switches  # What to instrument
-    narrow: bool  # What one run of a segment counts fits 32 bits
-    turns: list[int]  # Segments in order, where work-items do not all stand at the same cut; else empty
-    segments: list[Segment]  # The segments
-    names: Names  # Where new names come from
-    scopes: Scopes  # Alias scopes
-    counters: Counters  # Where new counters come from
-    sites: list[int]  # Source line of each place that can fault
-    classes: PointerClasses  # Pointer classes
-    lowering: Lowering  # What stands for calls of builtins
-    private: PrivateArrays  # Where private arrays and carried values stand
-    live: LiveMemory
-    counted: set[PointerClass] = field(default_factory=set)  # Those with accesses that are no rows
+    def __init__(self, module: ir.Module, function: ir.Function, switches: Switches) -> None:
+        self.switches, self.sizes = switches, module.sizes
+        self.source_names = parameter_names(function)
+        self.names = Names()  # Where new names come from
+        self.scopes = Scopes()  # Alias scopes
+        self.sites: list[int] = []  # Source line of each place that can fault
+        copy_structures(function, self.sizes)
+        arguments = [parameter.name for parameter in function.parameters]
+        self.local = LocalVariables(function, module.globals.values(), self.names)
+        self.parameters = function.parameters  # the local variables among them
+        for instruction in function.instructions():
+            found = accesses_of(instruction, self.sizes)
+            instruction.accesses = [a for a in found if address_space(a.pointer_type)]
+        same = [[arguments[position] for position in group] for group in switches.same]
+        self.classes = PointerClasses(function, module.globals.values(), same)
+        self.counted: set[PointerClass] = set()  # Those with accesses that are no rows
+        used = {name for i in function.instructions() for name in i.uses()}
+        self.sharing = find_sharing(function, self.classes, used)
+        self.lowering = Lowering(self.names, switches, used, self.sites)
+        cuts = cut(function, self.sizes, may_end_early=switches.cuda)
+        self.segments = cuts.segments
+        # Segments in order, where work-items do not all stand at the same cut; else empty
+        self.turns = cuts.turns
+        self.private = PrivateArrays(self.segments, self.sizes)
+        self.live = LiveMemory(cuts.carried, self.names, self.scopes)
+        self.counters = Counters(len(self.segments))  # Where new counters come from
+        _plan(cuts, self.counters)
+        # For published conventions: number of the history of each source line that several branches share
+        self.line_branches = _shared_lines(module, self.segments) if switches.published else {}
+        self.histories = len(module.branches) + len(self.line_branches)
+
+    @property
+    def narrow(self) -> bool:
+        """Whether what one run of a segment counts fits 32 bits.
+
+        Each run has to be short, and no piece of a work-item goes on across a run.
+        """
+        afters = [segment.after for segment in self.segments if segment.after is not None]
+        loops = any(segment.loops for segment in self.segments)
+        return not loops and not self.turns and all(map(is_barrier, afters))
+
+    @property
+    def even(self) -> bool:
+        """Whether each work-item is known to run as many instructions."""
+        return not (self.several or self.turns or self.segments[0].counters)
 
     @property
     def by_turns(self) -> bool:
@@ -200,6 +243,29 @@ class Shared:
         """Whether there is a barrier before a segment."""
         after = self.segments[number].after
         return after is not None and is_barrier(after)
+
+
+def _plan(cuts: Segments, counters: Counters) -> None:
+    """Choose which edges of each segment to count, and how to record its branches."""
+    flows = [segment.successors() for segment in cuts.segments]
+    inner = []
+    for segment, flow in zip(cuts.segments, flows, strict=True):
+        segment.loops = graph.find_loops(flow)
+        inner.append(graph.innermost(segment.loops))
+        depth = {label: loop.depth for label, loop in inner[-1].items()}
+        segment.placement = graph.place_counters(flow, segment.entry, set(segment.exits), depth)
+        segment.first_counter = counters.take(len(segment.placement.counted))
+    branches = plan_branches(cuts.segments, inner, cuts.uniform, by_turns=bool(cuts.turns))
+    for segment, planned in zip(cuts.segments, branches, strict=True):
+        segment.branches = planned
+
+
+def _shared_lines(module: ir.Module, segments: Sequence[Segment]) -> dict[int, int]:
+    """Histories of source lines with several branches, numbered behind those of the branches."""
+    found = {block.terminator.branch for segment in segments for block in segment.blocks.values()}
+    count = Counter(module.branches[branch][1] for branch in found if branch is not None)
+    shared = sorted(line for line, n in count.items() if n > 1)
+    return {line: len(module.branches) + k for k, line in enumerate(shared)}
 
 
 class Frame:

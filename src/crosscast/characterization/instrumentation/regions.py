@@ -17,6 +17,7 @@ import functools
 import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from crosscast.characterization import ir
 from crosscast.characterization.instrumentation import graph
@@ -27,6 +28,9 @@ from crosscast.characterization.instrumentation.builtin_calls import (
 )
 from crosscast.characterization.instrumentation.graph import Definitions, Uniformity
 from crosscast.characterization.instrumentation.inline import suffixed
+
+if TYPE_CHECKING:
+    from crosscast.characterization.instrumentation.branch_code import BranchPlan
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,22 @@ class Segment:
     recompute: list[ir.Instruction] = field(default_factory=list)
     # Type of each value that lives in a stack slot, because it enters the segment and is also defined in it
     slots: dict[str, str] = field(default_factory=dict)
+    # What is planned for it: its loops, edges to count, the number of the first of their counters, and how to
+    # record each branch, by its block
+    loops: list[graph.Loop] = field(default_factory=list)
+    placement: graph.Placement = field(default_factory=graph.Placement)
+    first_counter: int = 0
+    branches: dict[str, BranchPlan] = field(default_factory=dict)
+
+    @property
+    def counters(self) -> range:
+        """Numbers of the counters of its edges."""
+        return range(self.first_counter, self.first_counter + len(self.placement.counted))
+
+    def recorded(self, *ways: str) -> list[int]:
+        """Branches that are recorded in one of some ways."""
+        ends = (self.blocks[label].terminator for label, plan in self.branches.items() if plan.way in ways)
+        return sorted({end.branch for end in ends if end.branch is not None})
 
     def successors(self) -> dict[str, list[str]]:
         """Control flow inside the segment."""

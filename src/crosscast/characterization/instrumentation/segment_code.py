@@ -10,10 +10,10 @@ from collections import Counter
 from dataclasses import dataclass
 
 from crosscast.characterization import ir
-from crosscast.characterization.instrumentation import builtin_calls, graph
+from crosscast.characterization.instrumentation import builtin_calls
 from crosscast.characterization.instrumentation.accesses import Widening
 from crosscast.characterization.instrumentation.block_costs import BlockCosts
-from crosscast.characterization.instrumentation.branch_code import BranchCode, BranchPlan, SegmentEditor
+from crosscast.characterization.instrumentation.branch_code import BranchCode, SegmentEditor
 from crosscast.characterization.instrumentation.builtin_calls import is_barrier
 from crosscast.characterization.instrumentation.context import Code
 from crosscast.characterization.instrumentation.instrumented import Frame, Shared
@@ -70,28 +70,6 @@ class OrderCode:
 
 
 @dataclass(frozen=True)
-class SegmentPlan:
-    """What to do to one segment."""
-
-    segment: Segment  # The segment
-    loops: list[graph.Loop]  # Its loops
-    placement: graph.Placement  # Edges to count
-    first: int  # Number of the first of their counters
-    branches: dict[str, BranchPlan]  # How to record each branch, by its block
-
-    @property
-    def counters(self) -> range:
-        """Numbers of the counters."""
-        return range(self.first, self.first + len(self.placement.counted))
-
-    def recorded(self, *ways: str) -> list[int]:
-        """Branches that are recorded in one of some ways."""
-        ends = {label: self.segment.blocks[label].terminator for label in self.branches}
-        numbers = {ends[label].branch for label, plan in self.branches.items() if plan.way in ways}
-        return sorted(number for number in numbers if number is not None)
-
-
-@dataclass(frozen=True)
 class SegmentCode:
     """Code of one segment."""
 
@@ -103,20 +81,19 @@ class SegmentCode:
     split: bool  # There is a function that tells where to divide the loop over work-items
 
 
-def write_segment(plan: SegmentPlan, shared: Shared, lines: dict[int, int]) -> SegmentCode:
+def write_segment(segment: Segment, shared: Shared) -> SegmentCode:
     """Write the functions of a segment."""
-    segment = plan.segment
     instructions = [i for block in segment.blocks.values() for i in block.instructions]
-    costs = _costs(plan, shared)
+    costs = _costs(segment, shared)
     editor = SegmentEditor(segment, shared.names)
     memory = MemoryCode(
         shared,
         Widening(instructions, shared.names.unique),
         {i.result: i for i in instructions if i.result},
     )
-    branches = BranchCode(editor, shared.names, shared.scopes, plan.branches, lines)
+    branches = BranchCode(editor, shared.names, shared.scopes, segment.branches, shared.line_branches)
     order = OrderCode(editor, shared) if shared.switches.published else None
-    rows = RowCode(segment, plan.loops, shared)
+    rows = RowCode(segment, segment.loops, shared)
     functions, apart = rows.functions(), rows.apart
     split = split_function(segment, shared)
     for label, block in segment.blocks.items():
@@ -126,7 +103,7 @@ def write_segment(plan: SegmentPlan, shared: Shared, lines: dict[int, int]) -> S
         order.insert()
     on_edges = rows.record_loops(editor) + branches.record()
     counters = []
-    for edge in plan.placement.counted:
+    for edge in segment.placement.counted:
         counters.append(editor.slot("c", shared.count_type))
         on_edges.append((edge, editor.increment(counters[-1], shared.count_type)))
     for edge, texts in on_edges:
@@ -135,8 +112,8 @@ def write_segment(plan: SegmentPlan, shared: Shared, lines: dict[int, int]) -> S
     _leave(segment, shared, next_slot, barrier_slot)
     end = Code(shared.names)
     following = end.load("i32", next_slot)
-    total = _add_counts(plan, counters, costs, shared, end)
-    _keep_total(plan, total, barrier_slot, shared, end)
+    total = _add_counts(segment, counters, costs, shared, end)
+    _keep_total(segment, total, barrier_slot, shared, end)
     end.do(*branches.epilogue())
     if order:
         order.epilogue(end, following)
@@ -158,13 +135,13 @@ def write_segment(plan: SegmentPlan, shared: Shared, lines: dict[int, int]) -> S
     return SegmentCode("\n".join(whole), list(costs.values()), *slices, bool(split))
 
 
-def _costs(plan: SegmentPlan, shared: Shared) -> dict[str, BlockCosts]:
+def _costs(segment: Segment, shared: Shared) -> dict[str, BlockCosts]:
     """Costs of each block, as the kernel's author wrote it."""
-    segment, found = plan.segment, {}
+    found = {}
     for label, block in segment.blocks.items():
-        terms = plan.placement.blocks[label].items()
+        terms = segment.placement.blocks[label].items()
         found[label] = cost = BlockCosts(
-            executions={segment.number if n < 0 else plan.first + n: sign for n, sign in terms},
+            executions={segment.number if n < 0 else segment.first_counter + n: sign for n, sign in terms},
             branch=block.terminator.branch,
             barriers=int(shared.barrier_before(segment.exits.get(label, 0))),
         )
@@ -204,20 +181,20 @@ def _body(segment: Segment) -> list[str]:
 
 
 def _add_counts(
-    plan: SegmentPlan, counters: list[str], costs: dict[str, BlockCosts], shared: Shared, code: Code
+    segment: Segment, counters: list[str], costs: dict[str, BlockCosts], shared: Shared, code: Code
 ) -> str:
     """Add the counters to the group's, and return the number of instructions that ran."""
     type_, times = shared.count_type, "1"
-    if plan.segment.once:
+    if segment.once:
         times = code.value("trunc i64 %cc.items to i32") if shared.narrow else "%cc.items"
     values = []
-    for number, counter in zip(plan.counters, counters, strict=True):
+    for number, counter in zip(segment.counters, counters, strict=True):
         values.append(code.load(type_, counter))
         scaled = code.value(f"mul {type_} {values[-1]}, {times}")
         code.add_to(type_, code.at("%cc.acc", number, type_), scaled)
     weights: Counter[int] = Counter()  # instructions that each counted edge stands for; at -1, entering
     for label, cost in costs.items():
-        for number, sign in plan.placement.blocks[label].items():
+        for number, sign in segment.placement.blocks[label].items():
             weights[number] += sign * cost.instructions
     total = str(weights[-1])
     for number, value in enumerate(values):
@@ -227,13 +204,13 @@ def _add_counts(
     return total
 
 
-def _keep_total(plan: SegmentPlan, total: str, barrier_slot: str, shared: Shared, code: Code) -> None:
+def _keep_total(segment: Segment, total: str, barrier_slot: str, shared: Shared, code: Code) -> None:
     """Keep the number of instructions that a work-item ran."""
-    segment, type_, lead_scope = plan.segment, shared.count_type, shared.scopes.attach("lead")
+    type_, lead_scope = shared.count_type, shared.scopes.attach("lead")
     if segment.once:
         code.store(type_, total, "%cc.live", lead_scope)
         return
-    if not (shared.several or shared.by_turns or plan.counters):
+    if not (shared.several or shared.by_turns or segment.counters):
         return  # as many for all work-items
     name = "piece" if shared.several else "total"
     place, scope = code.at(f"%cc.{name}", "%cc.wi", type_), shared.scopes.attach(name)
