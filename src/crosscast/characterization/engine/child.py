@@ -181,10 +181,10 @@ class Run:
             "private_bytes": made.private.nbytes,
             "live_bytes": made.live.nbytes,
             "histories": made.histories,
-            "rows": made.rows_of_accesses,
-            "counters": made.counters,
+            "rows": made.counters.rows,
+            "counters": made.counters.count,
             "several": len(made.segments) > 1,
-            "published": made.order_counter is not None,
+            "published": made.counters.order is not None,
         }
         for name, sizes in (
             ("global", three(launch.global_size, 1)),
@@ -307,7 +307,7 @@ class Run:
         address = _signed(address)
         if abs(address) < _NEAR:
             nulls = [p for p, a in enumerate(self.launch.args) if a is None and self.made.is_pointer(p)]
-            which = f", argument {nulls[0]} ({self.made.names[nulls[0]]})" if len(nulls) == 1 else ""
+            which = f", argument {nulls[0]} ({self.made.source_names[nulls[0]]})" if len(nulls) == 1 else ""
             return abs(address), f"byte offset {address} from a null pointer{which}"
         distances = [_outside(address - p.address, p.shared.nbytes) for p in self.memory.placed]
         distance = min(distances, default=_FAR + 1)
@@ -315,7 +315,7 @@ class Run:
             return _FAR, f"address {address & _WORD:#x} is in no buffer"
         nearest = self.memory.placed[distances.index(distance)]
         return distance, (
-            f"byte offset {address - nearest.address} of buffer {self.made.names[nearest.position]!r} "
+            f"byte offset {address - nearest.address} of buffer {self.made.source_names[nearest.position]!r} "
             f"(argument {nearest.position}, {nearest.shared.nbytes} bytes)"
         )
 

@@ -113,7 +113,7 @@ def _records(words: npt.NDArray[np.uint64]) -> Iterator[tuple[int, npt.NDArray[n
 def read_results(words: npt.NDArray[np.uint64], made: Instrumented) -> Counts:
     """Turn the records that the runtime wrote into counts."""
     counts = Counts()
-    counters = np.zeros(max(made.counters, 1), np.uint64)
+    counters = np.zeros(max(made.counters.count, 1), np.uint64)
     for tag, body in _records(words):
         if tag == _COUNTERS:
             counters[: len(body)] += body
@@ -165,7 +165,7 @@ def _add_blocks(counts: Counts, made: Instrumented, counters: list[int]) -> None
             counts.add_times(block, times)
             if block.branch is not None:
                 counts.branch_executions[block.branch] += times
-    for number, space in made.conditional_writes.items():
+    for number, space in made.counters.conditional_writes.items():
         counts.writes[space] += counters[number]
-    if made.order_counter is not None:
-        counts.order = counters[made.order_counter]
+    if made.counters.order is not None:
+        counts.order = counters[made.counters.order]

@@ -74,7 +74,6 @@ def accesses_of(instruction: ir.Instruction, sizes: Mapping[str, tuple[int, int]
         ]
     if "async_work_group" in name:
         nbytes = async_element(name)
-        sides = [(1, "read"), (0, "write")]
         return [at(position, kind, nbytes, nbytes, repeated=True) for position, kind in sides]
     if not name.startswith("_Z"):
         return []

@@ -12,7 +12,7 @@ from crosscast.characterization import ir
 from crosscast.characterization.instrumentation import context, instrumented
 from crosscast.characterization.instrumentation.builtin_calls import WORDS, cut_code, is_barrier
 from crosscast.characterization.instrumentation.context import Code
-from crosscast.characterization.instrumentation.instrumented import Shared
+from crosscast.characterization.instrumentation.instrumented import Instrumented
 from crosscast.characterization.instrumentation.memory_layout import UNIFORM_STEP
 from crosscast.characterization.instrumentation.prelude import WORK_ITEM_LOOP
 from crosscast.characterization.instrumentation.regions import Segment
@@ -28,7 +28,7 @@ _PAST_BYTES = _STATES_BYTES + 8 * context.MAX_ITEMS
 class Driver:
     """Writes ``cc_group(ptr context)`` and what it needs."""
 
-    shared: Shared
+    shared: Instrumented
     codes: Sequence[SegmentCode]
 
     def rows(self) -> list[str]:

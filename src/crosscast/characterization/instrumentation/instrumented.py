@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from crosscast.characterization import ir
 from crosscast.characterization.frontend import parameter_names
@@ -20,11 +20,11 @@ from crosscast.characterization.instrumentation.block_costs import BlockCosts
 from crosscast.characterization.instrumentation.branch_code import plan_branches
 from crosscast.characterization.instrumentation.builtin_calls import (
     Lowering,
-    Sharing,
     find_sharing,
     is_barrier,
 )
 from crosscast.characterization.instrumentation.context import (
+    CONSTANTS,
     Code,
     Counters,
     Names,
@@ -39,67 +39,6 @@ from crosscast.characterization.instrumentation.memory_layout import (
 )
 from crosscast.characterization.instrumentation.prelude import Scopes
 from crosscast.characterization.instrumentation.regions import Segment, Segments, cut, slot_name
-
-
-@dataclass(frozen=True)
-class Instrumented:
-    """An instrumented kernel."""
-
-    text: str  # IR of its functions
-    segments: list[Segment]  # What they were made from
-    counters: int  # Number of counters; the first ones are the entries into each segment
-    blocks: list[BlockCosts]  # Costs of every block of every segment
-    even_total: int | None  # Instructions of each work-item, if they are known to be as many for all
-    rows_of_accesses: int  # Number of sets of rows that accesses are recorded in
-    in_memory: list[int]  # Branches whose history is kept in memory
-    histories: int  # Number of branch histories
-    # For published conventions: number of the history of each source line that several branches share
-    line_branches: dict[int, int]
-    order_counter: int | None  # Counter of the published tool's freedom to reorder, if asked for
-    conditional_writes: dict[int, str]  # Address space of each counter of successful exchanges
-    lowering: Lowering  # Builtins that are used, and what they need
-    sites: list[int]  # Source line of each place that can fault, by its number; 0 where unknown
-    private: PrivateArrays  # Private arrays
-    live: LiveMemory  # Memory of values that live across barriers
-    local: LocalVariables  # The program's local variables
-    parameters: list[ir.Parameter]  # The kernel's parameters and local variables
-    names: list[str]  # Names of the parameters in the source
-    sharing: Sharing  # What the kernel does to the memory of its parameters and variables
-    accessed: set[str]  # Which of these it accesses at all
-    regions: dict[str, Region]  # What is known of the memory of each
-
-    def region(self, position: int) -> Region:
-        """What is known of a parameter's memory, but for where it stands."""
-        return self.regions[self.parameters[position].name]
-
-    def is_written(self, position: int) -> bool:
-        """Whether the kernel may write to a parameter's buffer."""
-        return self.parameters[position].name in self.sharing.written
-
-    def is_accessed(self, position: int) -> bool:
-        """Whether the kernel may access a parameter's buffer at all."""
-        return self.parameters[position].name in self.accessed
-
-    def is_pointer(self, position: int) -> bool:
-        """Whether a parameter is a pointer to a buffer."""
-        return address_space(self.parameters[position].type) in (1, 2)
-
-    def access_weights(self) -> list[int]:
-        """Accesses with a counter in memory that one count of each counter stands for."""
-        weights = [0] * max(self.counters, 1)
-        for block in self.blocks:
-            for number, sign in block.executions.items():
-                weights[number] += sign * (block.accesses - block.in_rows)
-        return weights
-
-    def variable_regions(self) -> list[tuple[str, Region]]:
-        """Regions of the program's variables, by name; where they start is known in the child."""
-        regions = ((name, region) for name, region in self.regions.items() if name.startswith("@"))
-        return [(ir.symbol(name), region) for name, region in regions if region.size]
-
-    def local_regions(self) -> list[Region]:
-        """Regions of the local variables, which start at an offset."""
-        return [self.regions[name] for name in self.local.sizes]
 
 
 def formal(parameters: Sequence[ir.Parameter]) -> str:
@@ -163,11 +102,12 @@ def load_all(parameters: Sequence[ir.Parameter], switches: Switches) -> list[str
     ]
 
 
-class Shared:
-    """What is known of a flattened kernel, and what the code of all its segments shares."""
+class Instrumented:
+    """What is known of a flattened kernel, what the code of its segments shares, and that code."""
 
     def __init__(self, module: ir.Module, function: ir.Function, switches: Switches) -> None:
         self.switches, self.sizes = switches, module.sizes
+        self.variables = module.globals
         self.source_names = parameter_names(function)
         self.names = Names()  # Where new names come from
         self.scopes = Scopes()  # Alias scopes
@@ -196,8 +136,10 @@ class Shared:
         # For published conventions: number of the history of each source line that several branches share
         self.line_branches = _shared_lines(module, self.segments) if switches.published else {}
         self.histories = len(module.branches) + len(self.line_branches)
+        self.text = ""  # IR of all functions, once it is written
+        self.blocks: list[BlockCosts] = []  # Costs of every block of every segment
 
-    @property
+    @functools.cached_property
     def narrow(self) -> bool:
         """Whether what one run of a segment counts fits 32 bits.
 
@@ -211,6 +153,76 @@ class Shared:
     def even(self) -> bool:
         """Whether each work-item is known to run as many instructions."""
         return not (self.several or self.turns or self.segments[0].counters)
+
+    @functools.cached_property
+    def regions(self) -> dict[str, Region]:
+        """What is known of the memory of parameters and variables: of buffers not yet place and size."""
+        known, counted = self.classes.by_memory(), self.classes.members_of(self.counted)
+        granules = {name: cls.granule for name, cls in known.items()}
+        regions = {}
+        for p in self.parameters:
+            space, cls = address_space(p.type), known.get(p.name)
+            if space == 3:
+                nbytes = self.local.sizes.get(p.name, 0)
+                regions[p.name] = Region(p.offset or 0, nbytes, granules.get(p.name, 4), CONSTANTS["LOCAL"])
+                continue
+            regions[p.name] = Region(
+                *(0, 0, granules.get(p.name, 4), CONSTANTS["BUFFER"]),
+                constant=int(space == 2),
+                commutes=int(p.name in self.sharing.commuting),
+                counted=int(counted is None or p.name in counted),
+                scattered=cls.scattered if cls and not self.switches.checked else 0,
+            )
+        for v in self.variables.values():
+            if v.address_space != 3:
+                constant = int(v.address_space == 2)
+                regions[v.name] = Region(
+                    0, v.nbytes, granules.get(v.name, 4), CONSTANTS["VARIABLE"], constant
+                )
+        return regions
+
+    def region(self, position: int) -> Region:
+        """What is known of a parameter's memory, but for where it stands."""
+        return self.regions[self.parameters[position].name]
+
+    def is_written(self, position: int) -> bool:
+        """Whether the kernel may write to a parameter's buffer."""
+        return self.parameters[position].name in self.sharing.written
+
+    def is_accessed(self, position: int) -> bool:
+        """Whether the kernel may access a parameter's buffer at all."""
+        return self.parameters[position].name in self.classes.by_memory()
+
+    def is_pointer(self, position: int) -> bool:
+        """Whether a parameter is a pointer to a buffer."""
+        return address_space(self.parameters[position].type) in (1, 2)
+
+    def access_weights(self) -> list[int]:
+        """Accesses with a counter in memory that one count of each counter stands for."""
+        weights = [0] * max(self.counters.count, 1)
+        for block in self.blocks:
+            for number, sign in block.executions.items():
+                weights[number] += sign * (block.accesses - block.in_rows)
+        return weights
+
+    def variable_regions(self) -> list[tuple[str, Region]]:
+        """Regions of the program's variables, by name; where they start is known in the child."""
+        regions = ((name, region) for name, region in self.regions.items() if name.startswith("@"))
+        return [(ir.symbol(name), region) for name, region in regions if region.size]
+
+    def local_regions(self) -> list[Region]:
+        """Regions of the local variables, which start at an offset."""
+        return [self.regions[name] for name in self.local.sizes]
+
+    @property
+    def in_memory(self) -> list[int]:
+        """Branches whose history is kept in memory."""
+        return sorted({n for s in self.segments for n in s.recorded("lead", "cell", "row", "run")})
+
+    @property
+    def even_total(self) -> int | None:
+        """Instructions of each work-item, if they are known to be as many for all."""
+        return sum(b.instructions * b.executions.get(0, 0) for b in self.blocks) if self.even else None
 
     @property
     def by_turns(self) -> bool:
@@ -271,7 +283,7 @@ def _shared_lines(module: ir.Module, segments: Sequence[Segment]) -> dict[int, i
 class Frame:
     """What every function of one segment begins with."""
 
-    def __init__(self, segment: Segment, shared: Shared) -> None:
+    def __init__(self, segment: Segment, shared: Instrumented) -> None:
         self._segment, self._shared = segment, shared
 
     def header(self, result: str, name: str, *, divided: bool = False) -> str:

@@ -21,13 +21,15 @@ from crosscast.characterization.instrumentation.accesses import (
 )
 from crosscast.characterization.instrumentation.block_costs import space_name
 from crosscast.characterization.instrumentation.context import Code
-from crosscast.characterization.instrumentation.instrumented import Shared
+from crosscast.characterization.instrumentation.instrumented import Instrumented
 
 
 class MemoryCode:
     """Rewrites the accesses of one segment."""
 
-    def __init__(self, shared: Shared, widening: Widening, definitions: Mapping[str, ir.Instruction]) -> None:
+    def __init__(
+        self, shared: Instrumented, widening: Widening, definitions: Mapping[str, ir.Instruction]
+    ) -> None:
         self._shared, self._widening, self._definitions = shared, widening, definitions
 
     def rewrite(self, block: ir.Block, apart: set[int]) -> None:

@@ -13,7 +13,7 @@ from crosscast.characterization import ir
 from crosscast.characterization.instrumentation import graph, instrumented
 from crosscast.characterization.instrumentation.branch_code import OnEdges, SegmentEditor
 from crosscast.characterization.instrumentation.context import Code
-from crosscast.characterization.instrumentation.instrumented import Frame, Shared
+from crosscast.characterization.instrumentation.instrumented import Frame, Instrumented
 from crosscast.characterization.instrumentation.regions import Segment
 from crosscast.characterization.instrumentation.rows import (
     Comparison,
@@ -40,7 +40,7 @@ _UNSIGNED = frozenset({"ult", "ule", "ugt", "uge"})
 class _Slice(Code):
     """Text of a function that computes one place of a row, and writes it to ``%cc.results``."""
 
-    def __init__(self, shared: Shared, accesses: int) -> None:
+    def __init__(self, shared: Instrumented, accesses: int) -> None:
         super().__init__(shared.names)
         self._lowering = shared.lowering
         self.first_check = _ADDRESSES + accesses
@@ -91,7 +91,7 @@ class _Slice(Code):
 class RowCode:
     """Finds and records the rows of one segment."""
 
-    def __init__(self, segment: Segment, loops: list[graph.Loop], shared: Shared) -> None:
+    def __init__(self, segment: Segment, loops: list[graph.Loop], shared: Instrumented) -> None:
         self._segment, self._shared = segment, shared
         self._rows: dict[tuple[str, Reach], Row] = {}
         self._descriptions: dict[Reach, list[str]] = {"group": [], "launch": []}
@@ -306,7 +306,7 @@ class RowCode:
         ]
 
 
-def _known(segment: Segment, shared: Shared) -> dict[str, Kind | None]:
+def _known(segment: Segment, shared: Instrumented) -> dict[str, Kind | None]:
     """Values that enter a segment the same for all work-items."""
     names = [*(p.name for p in shared.parameters), *(each.name for each in segment.restore if each.uniform)]
     return dict.fromkeys(names, "same")
@@ -317,7 +317,7 @@ MOST_SPLIT = 200
 """What it pays off to divide: loops over so many work-items, of segments of so many instructions."""
 
 
-def split_function(segment: Segment, shared: Shared) -> list[str]:
+def split_function(segment: Segment, shared: Instrumented) -> list[str]:
     """Function that tells where the loop over work-items is divided; nothing if it is not.
 
     Those behind, for which the segment's `%cc.rest` is true, all go one way at the first branch.

@@ -16,7 +16,7 @@ from crosscast.characterization.instrumentation.block_costs import BlockCosts
 from crosscast.characterization.instrumentation.branch_code import BranchCode, SegmentEditor
 from crosscast.characterization.instrumentation.builtin_calls import is_barrier
 from crosscast.characterization.instrumentation.context import Code
-from crosscast.characterization.instrumentation.instrumented import Frame, Shared
+from crosscast.characterization.instrumentation.instrumented import Frame, Instrumented
 from crosscast.characterization.instrumentation.memory_code import MemoryCode
 from crosscast.characterization.instrumentation.regions import Segment, slot_name
 from crosscast.characterization.instrumentation.row_code import RowCode, split_function
@@ -28,7 +28,7 @@ class OrderCode:
     It is the position among the work-item's instructions, added up over work-items.
     """
 
-    def __init__(self, editor: SegmentEditor, shared: Shared) -> None:
+    def __init__(self, editor: SegmentEditor, shared: Instrumented) -> None:
         self._editor, self._shared = editor, shared
         self._ran, self._last = editor.slot("ran", "i64"), editor.slot("last", "i64")
         self._positions: dict[str, tuple[int, int]] = {}
@@ -81,7 +81,7 @@ class SegmentCode:
     split: bool  # There is a function that tells where to divide the loop over work-items
 
 
-def write_segment(segment: Segment, shared: Shared) -> SegmentCode:
+def write_segment(segment: Segment, shared: Instrumented) -> SegmentCode:
     """Write the functions of a segment."""
     instructions = [i for block in segment.blocks.values() for i in block.instructions]
     costs = _costs(segment, shared)
@@ -135,7 +135,7 @@ def write_segment(segment: Segment, shared: Shared) -> SegmentCode:
     return SegmentCode("\n".join(whole), list(costs.values()), *slices, bool(split))
 
 
-def _costs(segment: Segment, shared: Shared) -> dict[str, BlockCosts]:
+def _costs(segment: Segment, shared: Instrumented) -> dict[str, BlockCosts]:
     """Costs of each block, as the kernel's author wrote it."""
     found = {}
     for label, block in segment.blocks.items():
@@ -151,7 +151,7 @@ def _costs(segment: Segment, shared: Shared) -> dict[str, BlockCosts]:
     return found
 
 
-def _leave(segment: Segment, shared: Shared, next_slot: str, barrier_slot: str) -> None:
+def _leave(segment: Segment, shared: Instrumented, next_slot: str, barrier_slot: str) -> None:
     """Let every leaving block save what it carries and go to the common exit."""
     for label, target in segment.exits.items():
         block, code = segment.blocks[label], Code(shared.names)
@@ -181,7 +181,7 @@ def _body(segment: Segment) -> list[str]:
 
 
 def _add_counts(
-    segment: Segment, counters: list[str], costs: dict[str, BlockCosts], shared: Shared, code: Code
+    segment: Segment, counters: list[str], costs: dict[str, BlockCosts], shared: Instrumented, code: Code
 ) -> str:
     """Add the counters to the group's, and return the number of instructions that ran."""
     type_, times = shared.count_type, "1"
@@ -204,7 +204,7 @@ def _add_counts(
     return total
 
 
-def _keep_total(segment: Segment, total: str, barrier_slot: str, shared: Shared, code: Code) -> None:
+def _keep_total(segment: Segment, total: str, barrier_slot: str, shared: Instrumented, code: Code) -> None:
     """Keep the number of instructions that a work-item ran."""
     type_, lead_scope = shared.count_type, shared.scopes.attach("lead")
     if segment.once:
