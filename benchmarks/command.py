@@ -107,14 +107,14 @@ def _launch(folder: Path, cache: Path) -> float:
     """CPU seconds of one of many small launches of a program, without its run and metrics."""
     argument = '[[arg]]\ntype = "float"\nlength = 1024\n'
     head = f'source = "{_LAUNCH.parent / "kernels" / "vecadd.cl"}"\nkernel = "vecadd"\nglobal = 1024\n'
-    beyond = []
+    beyond: list[float] = []
     for count in (1, _LAUNCHES):
         path = folder / "launches.toml"
         path.write_text(head + "local = 64\n" + 3 * argument + count * "[[launch]]\n", encoding="utf-8")
         ran = _run(
             crosscast_command("characterize", str(path), "--json"), environment(XDG_CACHE_HOME=str(cache))
         )
-        timings = [json.loads(line)["timing_s"] for line in ran.stdout.splitlines()]
+        timings: list[dict[str, float]] = [json.loads(line)["timing_s"] for line in ran.stdout.splitlines()]
         beyond.append(ran.cpu_s - sum(timing["run_cpu"] + timing["metrics_cpu"] for timing in timings))
     return (beyond[1] - beyond[0]) / (_LAUNCHES - 1)
 
