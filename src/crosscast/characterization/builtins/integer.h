@@ -24,20 +24,15 @@ INTEGERS uints<T> abs_diff(T x, T y) { return as<uints<T>>(max(x, y)) - as<uints
 /* Signed overflow is undefined in C: what wraps is computed without signs. */
 INTEGERS T mad24(T x, T y, T z) { return as<T>((uints<T>)(as<uints<T>>(x) * as<uints<T>>(y) + as<uints<T>>(z))); }
 INTEGERS T mul24(T x, T y) { return mad24(x, y, splat<T>(0)); }
-/* Products of 64 bits have 128, which vectors cannot hold. */
 INTEGERS T mul_hi(T x, T y) {
-  using S = element<T>;
-  using W = wider<S>;
-  return each<T>([&](int k) { return (S)((W)at(x, k) * at(y, k) >> 8 * sizeof(S)); });
+  return cast<T>(cast<wider<T>>(x) * cast<wider<T>>(y) >> splat<wider<T>>(8 * sizeof(element<T>)));
 }
 INTEGERS T mad_hi(T x, T y, T z) { return as<T>((uints<T>)(as<uints<T>>(mul_hi(x, y)) + as<uints<T>>(z))); }
 INTEGERS T mad_sat(T x, T y, T z) {
-  using S = element<T>;
-  using W = wider<S>;
-  return each<T>([&](int k) {
-    W sum = (W)at(x, k) * at(y, k) + at(z, k);
-    return sum > facts<S>::high ? facts<S>::high : sum < facts<S>::low ? facts<S>::low : (S)sum;
-  });
+  using W = wider<T>;
+  W low = splat<W>(facts<element<T>>::low), high = splat<W>(facts<element<T>>::high);
+  W sum = cast<W>(x) * cast<W>(y) + cast<W>(z);
+  return cast<T>(__builtin_elementwise_min(__builtin_elementwise_max(sum, low), high));
 }
 INTEGERS wider<T> upsample(T high, uints<T> low) {
   using W = uints<wider<T>>;

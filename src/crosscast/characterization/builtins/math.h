@@ -90,8 +90,8 @@ REAL pair<F, int> frexp_of(F x) {
   I bits = as<I>(small ? x * (F)(1ul << (digits + 2)) : x), mask = 2 * bias + 1;
   int special = magnitude == 0 || !(magnitude < infinity<F>());
   int exponent = ((int)(bits >> digits) & (int)mask) - (bias - 1) - (small ? digits + 2 : 0);
-  bits = (bits & ~(mask << digits)) | ((I)(bias - 1) << digits);
-  return {special ? x : as<F>(bits), special ? 0 : exponent};
+  F fraction = as<F>((bits & ~(mask << digits)) | ((I)(bias - 1) << digits));
+  return {special ? x : fraction, special ? 0 : exponent};
 }
 REAL pair<F, int> lgamma_r_of(F x) {
   int sign;
@@ -134,10 +134,11 @@ STEPPING pair<F, F> modf_of(F x) {
 REAL F lgamma(F x) { return parts::lgamma_r_of(x).first; }
 BY_ELEMENT(lgamma)
 REAL int ilogb(F x) {
-  return x == 0 ? INT_MIN : !(fabs(x) < infinity<F>()) ? INT_MAX : parts::frexp_of(x).second - 1;
+  int exponent = parts::frexp_of(x).second - 1;
+  return x == 0 ? INT_MIN : !(fabs(x) < infinity<F>()) ? INT_MAX : exponent;
 }
 REAL F logb(F x) {
-  F finite = x == 0 ? -infinity<F>() : (F)(parts::frexp_of(x).second - 1);
+  F exponent = (F)(parts::frexp_of(x).second - 1), finite = x == 0 ? -infinity<F>() : exponent;
   return fabs(x) < infinity<F>() ? finite : x * x;
 }
 BY_ELEMENT(ilogb) BY_ELEMENT(logb)

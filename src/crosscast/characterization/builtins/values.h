@@ -111,7 +111,8 @@ enum mode { rte, rtz, rtp, rtn, to_odd };
 /* The next number above, below, and towards zero. */
 template <class F> F above(F x) {
   ints<F> bits = as<ints<F>>(x);
-  return as<F>((ints<F>)(x == 0 ? 1 : bits < 0 ? bits - 1 : bits + 1));
+  F beside = as<F>((ints<F>)(bits + (bits < 0 ? -1 : 1)));
+  return x == 0 ? as<F>((ints<F>)1) : beside;
 }
 template <class F> F below(F x) { return -above(-x); }
 template <class F> F inward(F x) { return as<F>((ints<F>)(as<ints<F>>(x) - 1)); }
