@@ -168,10 +168,7 @@ class PointerClasses:
     """Classes of the pointers of one flattened kernel, whose accesses are known."""
 
     def __init__(
-        self,
-        function: ir.Function,
-        variables: Iterable[ir.GlobalVariable],
-        same: Sequence[Sequence[str]],
+        self, function: ir.Function, variables: Iterable[ir.GlobalVariable], same: Sequence[Sequence[str]]
     ) -> None:
         self._parent: dict[str, str] = {}
         variables = [v for v in variables if v.address_space != _LOCAL]  # local ones are parameters
@@ -219,10 +216,7 @@ class PointerClasses:
         self._parent[self._find(a)] = self._find(b)
 
     def _find_places(
-        self,
-        function: ir.Function,
-        variables: Iterable[ir.GlobalVariable],
-        accesses: Iterable[MemoryAccess],
+        self, function: ir.Function, variables: Iterable[ir.GlobalVariable], accesses: Iterable[MemoryAccess]
     ) -> dict[str, set[Place]]:
         """What memory the parameters, variables and private arrays of each class are.
 

@@ -287,20 +287,12 @@ class Lowering:
     """Lowers the builtin calls of one kernel and remembers what they need."""
 
     def __init__(
-        self,
-        names: Names,
-        switches: Switches,
-        used: Container[str | None],
-        sites: list[int],
+        self, names: Names, switches: Switches, used: Container[str | None], sites: list[int]
     ) -> None:
         self._names, self._switches, self._used, self._sites = names, switches, used, sites
         items, warp = math.prod(switches.local_size), switches.warp
-        self._numbers = {
-            "warp": warp,
-            "less": warp - 1,
-            "enqueued": -(-items // warp),
-            "most": min(warp, items),
-        }
+        self._numbers = {"warp": warp, "less": warp - 1, "most": min(warp, items)}
+        self._numbers["enqueued"] = -(-items // warp)
         self.library_symbols: set[str] = set()
         """Functions of the library that are called."""
         self.print_calls: list[list[str]] = []

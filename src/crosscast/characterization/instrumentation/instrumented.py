@@ -18,11 +18,7 @@ from crosscast.characterization.instrumentation.accesses import (
 )
 from crosscast.characterization.instrumentation.block_costs import BlockCosts
 from crosscast.characterization.instrumentation.branch_code import plan_branches
-from crosscast.characterization.instrumentation.builtin_calls import (
-    Lowering,
-    find_sharing,
-    is_barrier,
-)
+from crosscast.characterization.instrumentation.builtin_calls import Lowering, find_sharing, is_barrier
 from crosscast.characterization.instrumentation.context import (
     CONSTANTS,
     Code,

@@ -9,8 +9,6 @@ what is more than a byte holds goes to the counter.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from crosscast.characterization import ir
 from crosscast.characterization.instrumentation.accesses import (
     MemoryAccess,
@@ -22,15 +20,16 @@ from crosscast.characterization.instrumentation.accesses import (
 from crosscast.characterization.instrumentation.block_costs import space_name
 from crosscast.characterization.instrumentation.context import Code
 from crosscast.characterization.instrumentation.instrumented import Instrumented
+from crosscast.characterization.instrumentation.regions import Segment
 
 
 class MemoryCode:
     """Rewrites the accesses of one segment."""
 
-    def __init__(
-        self, shared: Instrumented, widening: Widening, definitions: Mapping[str, ir.Instruction]
-    ) -> None:
-        self._shared, self._widening, self._definitions = shared, widening, definitions
+    def __init__(self, segment: Segment, shared: Instrumented) -> None:
+        instructions = [i for block in segment.blocks.values() for i in block.instructions]
+        self._shared, self._widening = shared, Widening(instructions, shared.names.unique)
+        self._definitions = {i.result: i for i in instructions}
 
     def rewrite(self, block: ir.Block, apart: set[int]) -> None:
         """Put what stands for instructions in host code in their place; count accesses but those `apart`."""

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from crosscast.characterization import ir
 from crosscast.characterization.instrumentation import builtin_calls
-from crosscast.characterization.instrumentation.accesses import Widening
 from crosscast.characterization.instrumentation.block_costs import BlockCosts
 from crosscast.characterization.instrumentation.branch_code import BranchCode, SegmentEditor
 from crosscast.characterization.instrumentation.builtin_calls import is_barrier
@@ -83,14 +82,9 @@ class SegmentCode:
 
 def write_segment(segment: Segment, shared: Instrumented) -> SegmentCode:
     """Write the functions of a segment."""
-    instructions = [i for block in segment.blocks.values() for i in block.instructions]
     costs = _costs(segment, shared)
     editor = SegmentEditor(segment, shared.names)
-    memory = MemoryCode(
-        shared,
-        Widening(instructions, shared.names.unique),
-        {i.result: i for i in instructions if i.result},
-    )
+    memory = MemoryCode(segment, shared)
     branches = BranchCode(editor, shared.names, shared.scopes, segment.branches, shared.line_branches)
     order = OrderCode(editor, shared) if shared.switches.published else None
     rows = RowCode(segment, segment.loops, shared)
