@@ -279,7 +279,7 @@ def test_warnings_go_to_standard_error_and_into_json(
         ("k.cl", SOURCE.decode(), "expected a profile that crosscast embed wrote into it, found none"),
         ("k.json", "{", "expected profiles as characterize --json prints them"),
         ("k.json", "[]", "k.json: expected profiles as characterize --json prints them (found none)"),
-        ("k.json", '{"kernel": "k"}', "profiles[0].invocation"),
+        ("k.json", '{"kernel": "k"}', "profiles[0]: invocation: expected a value, found none"),
         ("k.csv", "a,b\n", "expected a table of profiles"),
         ("k.parquet", "PAR1", "cannot read the table of profiles"),
     ],
