@@ -43,6 +43,8 @@ _BODIES = {
     "a loop that is left": "for (int k = 0; k < 20; k++) { s += a[x + k]; if (k == (x & 15)) break; "
     "} o[x] = s;",
     "a loop with a branch": "for (int k = 0; k < 9; k++) { if (k & x) s += a[x + k]; s += a[k]; } o[x] = s;",
+    "a loop with a join": "for (int k = 0; k < 9; k++) { int j; if (a[x + k] & 1) { j = n & 7; "
+    "atomic_inc(o + x); } else { j = y & 3; atomic_dec(o + x); } o[x + j] += a[k]; }",
     "a loop that wraps": "for (uint k = x; k != (uint)x + 600u; k += 40u) s += a[(k + 0xffffff00u) & 2047u]; "
     "o[x] = s;",
     "a loop of 8 bits": "for (uchar k = 250; k != 9; k++) s += a[k + x]; o[x] = s;",

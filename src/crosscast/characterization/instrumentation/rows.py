@@ -96,8 +96,8 @@ class _Analysis:
 
     def _instruction(self, i: ir.Instruction) -> Kind | None:
         if i.opcode == "phi":
-            if any("@" in value for value, _ in i.incoming):
-                return None  # a local variable's address would have to be computed in the block before
+            if self._reach == "loop":
+                return None  # it depends on the way that the iteration took
             kinds = [self.value(value) for value, _ in i.incoming]
             return None if None in kinds else "linear" if "linear" in kinds else "same"
         if name := called_builtin(i):
