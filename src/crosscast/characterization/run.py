@@ -37,7 +37,7 @@ from crosscast.characterization.engine.counts import Counts, read_results
 from crosscast.characterization.frontend import Frontend
 from crosscast.characterization.instrumentation import inline
 from crosscast.characterization.instrumentation.context import Switches
-from crosscast.characterization.instrumentation.instrument import instrument
+from crosscast.characterization.instrumentation.driver import instrument
 from crosscast.characterization.instrumentation.instrumented import Instrumented
 from crosscast.characterization.metrics import compute_metrics, published_metrics
 from crosscast.errors import KernelFault, LaunchError

@@ -1,6 +1,7 @@
-"""The function that runs one work-group: each segment for every work-item in order, then the next.
+"""From a kernel's IR to LLVM IR for this machine that runs a work-group and counts what it does.
 
-Or by turns, where work-items do not all stand at the same cut (see `warps`).
+Each segment of the kernel becomes a function of one work-item; `Driver` writes the function that calls it for
+every work-item in order, and then the next. Or by turns, where work-items stand at different cuts (see `warps`).
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ from dataclasses import dataclass, replace
 from crosscast.characterization import ir
 from crosscast.characterization.instrumentation import context, instrumented
 from crosscast.characterization.instrumentation.builtin_calls import WORDS, cut_code, is_barrier
-from crosscast.characterization.instrumentation.context import Code
+from crosscast.characterization.instrumentation.context import Code, Switches
 from crosscast.characterization.instrumentation.instrumented import Instrumented
 from crosscast.characterization.instrumentation.memory_layout import UNIFORM_STEP
 from crosscast.characterization.instrumentation.prelude import WORK_ITEM_LOOP
 from crosscast.characterization.instrumentation.regions import Segment
 from crosscast.characterization.instrumentation.row_code import SLICE
-from crosscast.characterization.instrumentation.segment_code import SegmentCode
+from crosscast.characterization.instrumentation.segment_code import SegmentCode, write_segment
 
 _STATES_BYTES = 8 * WORDS * context.MAX_ITEMS
 """Where the states of work-items stand, behind their arguments; and behind these, branch histories."""
@@ -272,3 +273,13 @@ def _step(code: Code, counter: str, end: str, again: str, leave: str) -> None:
 def _switch(value: str, labels: dict[int, str]) -> list[str]:
     cases = [f"i32 {number}, label %{label}" for number, label in labels.items()]
     return [f"switch i32 {value}, label %end [", *cases, "]"]
+
+
+def instrument(module: ir.Module, function: ir.Function, switches: Switches) -> Instrumented:
+    """Instrument a flattened kernel."""
+    made = Instrumented(module, function, switches)
+    codes = [write_segment(segment, made) for segment in made.segments]
+    made.blocks = [cost for code in codes for cost in code.costs]
+    functions = [code.text for code in codes] + Driver(made, codes).rows()
+    made.text = made.scopes.complete(functions)
+    return made
