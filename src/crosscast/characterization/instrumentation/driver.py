@@ -1,7 +1,7 @@
 """From a kernel's IR to LLVM IR for this machine that runs a work-group and counts what it does.
 
 Each segment of the kernel becomes a function of one work-item; `Driver` writes the function that calls it for
-every work-item in order, and then the next. Or by turns, where work-items stand at different cuts (see `warps`).
+every work-item in order, and then the next. Or by turns, where they stand at different cuts (see `warps`).
 """
 
 from __future__ import annotations
