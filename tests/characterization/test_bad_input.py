@@ -497,14 +497,33 @@ define internal void @c() {
             "store i32 2, ptr addrspace(1) @z",
             "cannot be rewritten",
         ),
-        (
-            "@cc_group = addrspace(1) global i32 0",
-            "store i32 2, ptr addrspace(1) @cc_group",
-            "cannot be rewritten",
-        ),
         ("declare i32 @system(ptr)", "%r = call i32 @system(ptr null)", "unresolved function 'system'"),
         ("declare void @cc_spill()", "call void @cc_spill()", "unresolved function 'cc_spill'"),
         ("", 'call void asm sideeffect "nop", ""()', "inline assembly"),
+        (
+            "",
+            'callbr void asm sideeffect "nop", "!i"() to label %x [label %x]\nx:',
+            "callbr is not supported",
+        ),
+        (
+            "declare i64 @_Z13get_global_idj()",
+            "%r = call i64 @_Z13get_global_idj()",
+            "get_global_id(uint) is called with 0 arguments, expected 1",
+        ),
+        (
+            "declare void @_Z21work_group_reduce_addi()",
+            "call void @_Z21work_group_reduce_addi()",
+            "work_group_reduce_add(int) is called with 0 arguments, expected 1",
+        ),
+        *(
+            (f"declare void @{symbol}()", f"call void @{symbol}()", "unresolved function")
+            for symbol in (f"_Z{5000 * '9'}f", f"_Z3sinDv{5000 * '9'}_f", f"_Z3sin{5000 * 'Dv2_'}f")
+        ),
+        (
+            '@" global " = thread_local global i32 5',
+            'store i32 2, ptr @" global "',
+            "the thread-local variable",
+        ),
         ("", "%f = inttoptr i64 4096 to ptr\n  call void %f()", "a call through a function pointer"),
     ],
 )
@@ -516,6 +535,32 @@ def test_ir_that_reaches_outside_the_program_is_refused(module: str, body: str, 
 def test_the_same_ir_without_that_runs() -> None:
     kernel = Kernel.from_ir(_IR.format(module="", body=""), "k")
     assert crosscast.characterize(kernel, 1, 1, [ints(1)]).metrics["total_instruction_count"] == 2
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["cc_group", "cc_run", "cc.cuts", '"a = b, section c"', '" global "', '"\\22, align 4"', '"\\C3\\A9"'],
+)
+def test_names_of_variables_are_no_ir_and_not_the_runtimes(name: str) -> None:
+    module = f"@{name} = addrspace(1) global i32 7"
+    body = f"%v = load i32, ptr addrspace(1) @{name}\n  store i32 %v, ptr addrspace(1) %b, align 4"
+    text = _IR.format(module=module, body=body).replace("%a)", "%a, ptr addrspace(1) %b)")
+    out = ints(1)
+    crosscast.characterize(Kernel.from_ir(text, "k"), 1, 1, [ints(1), out])
+    assert out[0] == 7
+
+
+@pytest.mark.parametrize("label", ['"x%5"', '"a, label %b"', '"a ;b"', '"a: b"', '"}"', '"\\22"'])
+def test_names_of_labels_are_no_ir(label: str) -> None:
+    kernel = Kernel.from_ir(_IR.format(module="", body=f"br label %{label}\n{label}:"), "k")
+    assert crosscast.characterize(kernel, 1, 1, [ints(1)]).metrics["total_instruction_count"] == 3
+
+
+def test_a_kernel_that_executes_nothing_is_told() -> None:
+    text = _IR.format(module="", body="unreachable\ndead:")
+    kernel = Kernel.from_ir(text, "k")
+    message = _refusal(KernelFault, lambda: crosscast.characterize(kernel, 1, 1, [ints(1)]))
+    assert message == "k: no instruction was executed"
 
 
 @pytest.mark.parametrize("threads", [1, 2])

@@ -600,6 +600,24 @@ def test_images_of_one_and_three_dimensions_are_read() -> None:
     np.testing.assert_array_equal(written, line * 2)
 
 
+def test_strings_are_no_ir() -> None:
+    texts = (
+        "an internal error, align 4",
+        "a addrspace(1) addrspacecast",
+        ", !dbg !5 %%5 @llvm.x.p1 #4 private",
+    )
+    source = "kernel void k(global int *a) {" + "".join(f'printf("{t}\\n");' for t in texts) + "}"
+    printed = launch(source, 1, 1, ints(1)).printed
+    assert printed == "".join(f"{t}\n" for t in texts).replace("%%", "%")
+
+
+def test_printf_takes_widths_and_precisions_from_arguments() -> None:
+    source = """kernel void k(global int *a) {
+      printf("%*d|%-*d|%.*f|%*s|%.*s|%d %s\\n", 5, 3, 6, 4, 2, 3.14159f, 7, "str", 2, "abcd", 9, a[0]);
+    }"""
+    assert launch(source, 1, 1, ints(1)).printed == "    3|4     |3.14|    str|ab|9 0\n"
+
+
 @unoptimized_too
 def test_printf_prints_in_the_order_of_execution(level: str) -> None:
     source = r"""constant char word[] = "abc";

@@ -307,12 +307,21 @@ _LOCATION = re.compile(r"^!(\d+) = (?:distinct )?!DI(?:Location|Subprogram)\(.*?
 _NODE = re.compile(r"^!(\d+) = (?:distinct )?!\{(.*)\}$", re.MULTILINE)
 _ENTRY = re.compile(r'(?:[^,"]|"[^"]*")+')
 _NUMBERED = re.compile(r"%(\d+)\b")
+_QUOTED = re.compile(r'(\bc)?"([^"]*)"')
+_CHARACTER = re.compile(r"\\[0-9A-F]{2}|(.)", re.DOTALL)
 _MARKERS = re.compile(r"@llvm\.(dbg\.|lifetime\.)")
 
 
 def _named(text: str) -> str:
     """Give numbered values names, so that adding and dropping instructions never renumbers."""
     return _NUMBERED.sub(r"%..\1", text)
+
+
+def _spelled_out(quoted: re.Match[str]) -> str:
+    """A string by the numbers of its characters, so that nothing in it is taken for IR; names stay."""
+    if not quoted[1]:
+        return quoted[0]
+    return 'c"' + _CHARACTER.sub(lambda m: f"\\{ord(m[1]):02X}" if m[1] else m[0], quoted[2]) + '"'
 
 
 class _Reader:
@@ -327,7 +336,7 @@ class _Reader:
         declared: dict[str, str] = {}
         definitions: dict[str, str] = {}
         types: list[str] = []
-        rows = iter(self.parsed.text.splitlines())
+        rows = iter(_QUOTED.sub(_spelled_out, self.parsed.text).splitlines())
         for row in rows:
             if row.startswith("define "):
                 function = self._function(row, _statements(rows))
@@ -362,7 +371,7 @@ class _Reader:
         return Function(
             name,
             parameters,
-            self._blocks(name, statements, blocks, f"..{unnamed}"),
+            self._blocks(name, statements, blocks, f"%..{unnamed}"),
             "spir_kernel" in header[: match.start()].split(),
             self.lines.get(dbg[1], 0) if dbg else 0,
             metadata,
@@ -376,9 +385,9 @@ class _Reader:
             statement = next(statements)
             name = entry
             if label := _LABEL.match(statement):
-                name = label[1] if not label[1].isdigit() else f"..{label[1]}"
+                name = _named(f"%{label[1]}")
                 statement = next(statements)
-            block = blocks[f"%{name}"] = Block(f"%{name}", [])
+            block = blocks[name] = Block(name, [])
             for position, (opcode, type_) in enumerate(parsed_block):
                 if position:
                     statement = next(statements)
@@ -414,17 +423,21 @@ def _variable(text: str, nbytes: int) -> GlobalVariable:
 
 def _statements(rows: Iterator[str]) -> Iterator[str]:
     """Labels and instructions of a function's body, one a string; `rows` stands behind its end then."""
+    statement = ""
     for row in rows:
         bare = row.strip()
         if row == "}":
-            return
+            break
         if not bare or bare.startswith((";", "#dbg_")):
             continue
-        if bare.startswith("switch "):
-            while not (more := next(rows).strip()).startswith("]"):
-                bare += f" {more}"
-            bare += f" {more}"
-        yield bare if row.startswith(" ") else bare.split(" ;")[0].strip()
+        if row.startswith("   ") or bare.startswith("]"):  # cases of a switch, labels of an invoke
+            statement += f" {bare}"
+            continue
+        if statement:
+            yield statement
+        label = _LABEL.match(row)
+        statement = label[0] if label else bare
+    yield statement
 
 
 def read_module(parsed: Parsed) -> Module:

@@ -192,6 +192,8 @@ def _run(launch: Launch, options: Options) -> tuple[_Ran, _Clock]:
         clock = _Clock()
         with clock:
             counts = read_results(result.words, built.made)
+        if not counts.instructions:
+            raise KernelFault(f"{launch.kernel.name}: no instruction was executed")
         if counts.conflict:
             # Work-groups that communicate must run in the defined order, one after another.
             threads = 1

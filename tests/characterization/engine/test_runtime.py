@@ -321,6 +321,7 @@ def test_the_examples_of_the_specification() -> None:
         ("%-5v2hhu|", ("<2 x i8>", b"\1\2"), "1    ,2    |"),
         ("%05.1v2hlf", ("<2 x float>", struct.pack("<2f", 1, -1)), "001.0,-01.0"),
         ("%v3hlf", ("<4 x float>", struct.pack("<4f", 1, 2, 3, 4)), "1.000000,2.000000,3.000000"),
+        (f"%v{5000 * '9'}d", ("<2 x i32>", struct.pack("<2i", 3, 4)), "3,4"),
     ],
 )
 def test_vectors_are_printed_element_by_element(

@@ -59,6 +59,7 @@ _LENGTH = re.compile(r"[1-9]\d*")
 _SUBSTITUTION = re.compile(r"S([0-9A-Z]*)_")
 _POINTER = re.compile(rf"P(?:U(?:3AS([0-4])|\d+CL({'|'.join(ADDRESS_SPACES)})))?(V?)(K?)")
 _ATOMIC = re.compile("U7_Atomic")
+_LONGEST = 300  # characters of a symbol, more than twice of what the longest builtin has
 
 
 @dataclass(frozen=True)
@@ -185,7 +186,9 @@ def parse(symbol: str) -> Declaration | None:
     >>> declaration.name, [parameter.spelling for parameter in declaration.parameters]
     ('fract', ['float2', 'global float2 *'])
     """
+    if not symbol.startswith("_Z") or len(symbol) > _LONGEST:
+        return None
     try:
-        return _Parser(symbol).declaration() if symbol.startswith("_Z") else None
+        return _Parser(symbol).declaration()
     except _NotABuiltinError:
         return None

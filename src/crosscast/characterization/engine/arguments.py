@@ -83,7 +83,10 @@ def _address(array: npt.NDArray[Any]) -> int:
 @contextmanager
 def memory_file(name: str, content: bytes = b"", nbytes: int = 0) -> Iterator[int]:
     """Descriptor of a file without a place, that holds `content` or so many zeros."""
-    fd = os.memfd_create(name, os.MFD_CLOEXEC)
+    try:
+        fd = os.memfd_create(name, os.MFD_CLOEXEC)
+    except OSError as error:
+        raise EnvironmentFault(f"cannot make a file in memory: {error}") from error
     try:
         if nbytes:
             os.truncate(fd, nbytes)

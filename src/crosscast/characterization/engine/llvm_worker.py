@@ -23,13 +23,17 @@ _REFUSED = 3
 """Exit code of a child whose input LLVM refused; the reason is on standard error."""
 _MEMORY_BYTES = 8 << 30
 _UNSIZED = ("void", "label", "metadata", "token")
+# What may not stand in a variable's name: more than letters would need quotes, and `cc` is the runtime's.
+_STRANGE = re.compile(r"[^\w.$-]|^cc(?=[_.])", re.ASCII)
 # LLVM takes much more than twice as long for twice the code: what is larger is optimized less.
 _WHOLE_OPTIMIZATION, _ANY_OPTIMIZATION = 50_000, 150_000
 
 
 def _handle(given: Sequence[int]) -> int:
     """Do the task that the first file describes, with the next ones; the last ones are for what it makes."""
-    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
+    _, most = resource.getrlimit(resource.RLIMIT_AS)
+    limit = _MEMORY_BYTES if most == resource.RLIM_INFINITY else min(_MEMORY_BYTES, most)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     task, *files = map(_file, given)
     job = json.loads(task.read_bytes())
     try:
@@ -53,6 +57,9 @@ def _parse(job: dict[str, Any], content: bytes) -> tuple[bytes, bytes]:
     parsed.verify()
     for value in (*parsed.global_variables, *parsed.functions):
         value.name = value.name or "unnamed"  # LLVM adds a number where a name is taken
+    for variable in parsed.global_variables:
+        if not variable.name.startswith("llvm.") and _STRANGE.search(variable.name):
+            variable.name = _STRANGE.sub("_", variable.name)
     layout = llvm.create_target_data(parsed.data_layout)
     sizes: dict[str, tuple[int, int]] = {}
 

@@ -90,7 +90,7 @@ def _convert(match: re.Match[bytes], arguments: Iterator[Value]) -> bytes:
         layout += b".%d" % min(precision, _LONGEST_FIELD)
     bits = min(8 * dtype.itemsize, _LENGTH_BITS.get(match["length"], 64))
     texts = []
-    for number in numbers[: int(match["vector"] or count)].tolist():
+    for number in numbers[: _amount(match["vector"], arguments) or count].tolist():
         if conversion == b"c" and isinstance(number, int):
             texts.append(_padded(bytes([number & 0xFF]), flags, width))
         elif conversion == b"p":

@@ -11,9 +11,10 @@ import re
 from collections.abc import Mapping
 
 from crosscast.characterization import ir
+from crosscast.characterization.builtins.declarations import parse
 from crosscast.errors import UnsupportedError
 
-_MANGLED = re.compile(r"_Z(\d+)")
+_MANGLED = re.compile(r"_Z(\d{1,4})")
 _MOST_INSTRUCTIONS = 400_000
 
 
@@ -96,12 +97,22 @@ class _Inliner:
         return blocks
 
     def _callee(self, instruction: ir.Instruction) -> ir.Function | None:
+        if instruction.opcode in ("invoke", "callbr"):
+            raise UnsupportedError(f"{instruction.where}{instruction.opcode} is not supported")
         if instruction.opcode != "call":
             return None
         if not instruction.callee:
             what = "inline assembly" if " asm " in instruction.text else "a call through a function pointer"
             raise UnsupportedError(f"{instruction.where}{what} is not supported")
-        return self.module.functions.get(instruction.callee)
+        found = self.module.functions.get(instruction.callee)
+        declaration = None if found else parse(instruction.callee)
+        parameters = found.parameters if found else declaration.parameters if declaration else ()
+        if len(instruction.operands) < len(parameters):
+            raise UnsupportedError(
+                f"{instruction.where}{declaration or instruction.callee} is called with "
+                f"{len(instruction.operands)} arguments, expected {len(parameters)}"
+            )
+        return found
 
     def _inline(
         self,

@@ -320,11 +320,11 @@ static void put(struct context *c, const void *p, u64 n) {
   }
 }
 
-/* The next conversion after `*at`; moves `*at` behind it. */
-static char next_conversion(const char **at) {
-  while ((*at = strchr(*at, '%'))) {
-    *at += 1;
-    *at += strspn(*at, "-+ #0123456789.vhlL");
+/* What takes the next argument after `*at`, a conversion or a star before it; moves `*at` behind it. */
+static char next_conversion(const char **at, int is_inside) {
+  while (is_inside || (*at = strchr(*at, '%'))) {
+    *at += !is_inside, is_inside = 0;
+    *at += strspn(*at, "-+ #0123456789.vhlLzjtq");
     char conversion = **at;
     if (conversion) *at += 1;
     if (conversion != '%') return conversion;
@@ -340,10 +340,12 @@ void cc_printf(struct context *c, u32 call, u8 *record, u64 n) {
   put(c, head, sizeof head);
   put(c, format, head[2]);
   const char *at = format;
+  char conversion = 0;
   for (u64 i = 1; i < n; i++) {
-    u8 *value = record + RECORD * i + 8;
+    u8 *value = record + RECORD * i + 8, is_pointer = value[-8];
     char *text = 0;
-    if (next_conversion(&at) == 's') memcpy(&text, value, 8);
+    conversion = next_conversion(&at, conversion == '*');
+    if (conversion == 's' && is_pointer) memcpy(&text, value, 8);
     u64 tail[2] = {text != 0, text ? strlen(text) : VALUE};
     put(c, tail, sizeof tail);
     put(c, text ? (u8 *)text : value, tail[1]);
