@@ -16,7 +16,7 @@ import pytest
 
 import crosscast
 from crosscast.characterization import run
-from crosscast.characterization.engine import workers
+from crosscast.characterization.engine import child, workers
 from crosscast.characterization.engine.arguments import shared_empty
 from crosscast.errors import (
     CompileError,
@@ -403,8 +403,8 @@ def test_a_child_that_is_killed_is_told() -> None:
         while not (children := _children()) and time.monotonic() < deadline:
             time.sleep(0.02)
         time.sleep(0.2)
-        for child in children:
-            os.kill(child, signal.SIGKILL)
+        for number in children:
+            os.kill(number, signal.SIGKILL)
 
     killer = threading.Thread(target=kill)
     killer.start()
@@ -554,6 +554,22 @@ def test_names_of_variables_are_no_ir_and_not_the_runtimes(name: str) -> None:
 def test_names_of_labels_are_no_ir(label: str) -> None:
     kernel = Kernel.from_ir(_IR.format(module="", body=f"br label %{label}\n{label}:"), "k")
     assert crosscast.characterize(kernel, 1, 1, [ints(1)]).metrics["total_instruction_count"] == 3
+
+
+@pytest.mark.parametrize("name", ["words", "printed"])
+def test_results_that_a_kernel_spoilt_are_told(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rest = np.frombuffer(b"\xff" * 64, np.uint64)
+    if name == "words":
+        monkeypatch.setattr(np, "fromfile", lambda *_: rest)
+    else:
+        monkeypatch.setattr(child, "_content", lambda _: rest.tobytes())
+    message = _fault('kernel void k(global int *a) { printf("%d", a[0]); }', ints(1))
+    assert message.startswith("k: what the kernel left cannot be read")
+
+
+def test_a_kernel_that_prints_without_end_is_told() -> None:
+    source = f"""kernel void k(global int *a) {{ while (!a[0]) printf("%s", "{50_000 * "x"}"); }}"""
+    assert _fault(source, ints(1)) == "k: work-group 0 printed more than the limit of 1024 MiB"
 
 
 def test_a_kernel_that_executes_nothing_is_told() -> None:

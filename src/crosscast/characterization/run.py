@@ -25,6 +25,7 @@ from crosscast.characterization.engine.arguments import (
     snapshot,
 )
 from crosscast.characterization.engine.child import (
+    SPOILT,
     Options,
     Progress,
     Run,
@@ -191,7 +192,10 @@ def _run(launch: Launch, options: Options) -> tuple[_Ran, _Clock]:
         result = Run(launch, memory, built.made, options, threads).run(built.library)
         clock = _Clock()
         with clock:
-            counts = read_results(result.words, built.made)
+            try:
+                counts = read_results(result.words, built.made)
+            except (ValueError, LookupError, OverflowError, TypeError) as error:
+                raise KernelFault(f"{launch.kernel.name}: {SPOILT} ({error})") from error
         if not counts.instructions:
             raise KernelFault(f"{launch.kernel.name}: no instruction was executed")
         if counts.conflict:

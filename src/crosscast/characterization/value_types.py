@@ -23,7 +23,7 @@ SCALAR_NAMES = {dtype: name for name, dtype in SCALAR_DTYPES.items()}
 _OTHER_NAMES = {f"unsigned {name}": f"u{name}" for name in ("char", "short", "int", "long")}
 _OTHER_NAMES |= {"size_t": "ulong", "bool": "uchar"}
 _WIDTHS = (1, 2, 3, 4, 8, 16)
-_TYPE = re.compile(r"(?:const |volatile )*((?:unsigned )?[a-z_]+?)(\d*)\s*(\**)")
+_TYPE = re.compile(r"(?:const |volatile )*((?:unsigned )?[a-z_]+?)(\d{,2})\s*(\**)")
 
 
 def limits(dtype: np.dtype[Any]) -> tuple[float, float]:

@@ -95,6 +95,7 @@ class RunResult:
     overflow: bool  # A counter may have overflowed
 
 
+SPOILT = "what the kernel left cannot be read, as it wrote to memory that is not its own"
 _STATUS_WORDS, _WORDS_A_THREAD = CONSTANTS["S_DONE"], 8
 _STATUS_BYTES = 8 * (_STATUS_WORDS + _WORDS_A_THREAD * MOST_THREADS)
 _FILES = ("job", "status", "result", "print")
@@ -129,13 +130,17 @@ class Run:
             known = _read_status(status, _STATUS_WORDS)
             if code:
                 raise self._failure(code, _content(stderr_fd).decode(errors="replace").strip(), known)
+            try:
+                text = printed(_content(print_fd), self.made.lowering.print_calls)
+            except (ValueError, LookupError, OverflowError) as error:
+                raise KernelFault(f"{self.launch.kernel.name}: {SPOILT} ({error})") from error
             return RunResult(
                 words=np.fromfile(f"/proc/self/fd/{result_fd}", np.uint64),
                 run_s=known[CONSTANTS["S_RUN_NS"]] / 1e9,
                 cpu_s=known[CONSTANTS["S_CPU_NS"]] / 1e9,
                 reduce_s=known[CONSTANTS["S_REDUCE_NS"]] / 1e9,
                 reduce_cpu_s=known[CONSTANTS["S_REDUCE_CPU_NS"]] / 1e9,
-                printed=printed(_content(print_fd), self.made.lowering.print_calls),
+                printed=text,
                 overflow=bool(known[CONSTANTS["S_OVERFLOW"]]),
             )
 
@@ -273,6 +278,8 @@ class Run:
                 return f"{group} needs more private memory than the stack of 256 MiB"
             case "NO_MEMORY":
                 return f"no memory for {address} bytes of counters"
+            case "PRINTED":
+                return f"{group} printed more than the limit of {address >> 20} MiB"
             case "OUTSIDE":
                 return f"{outside}: {self._accessed(address, a, b)}; {_WHO}"
         if number == signal.SIGFPE:
@@ -331,6 +338,7 @@ _FAULTS = {
         "LANES_MISSING",
         "ASSERTION",
         "OUTSIDE",
+        "PRINTED",
     )
 }
 _WHO = "--check-bounds tells the work-item and the line"

@@ -108,11 +108,11 @@ def run(kind: Kind, descriptors: Sequence[int], wait: Callable[[Worker], Code]) 
     if kind in _started:
         _started[kind].join()
     while True:
-        is_known = bool(_idle[kind])
+        is_known = True
         try:
-            worker = _idle[kind].pop() if is_known else Worker(kind)
-        except OSError as error:
-            raise EnvironmentFault(f"a process for {_PURPOSES[kind]} does not start: {error}") from error
+            worker = _idle[kind].pop()
+        except IndexError:
+            is_known, worker = False, _new(kind)
         has_begun, code = False, None
         try:
             worker.begin(descriptors)
@@ -127,6 +127,13 @@ def run(kind: Kind, descriptors: Sequence[int], wait: Callable[[Worker], Code]) 
                 worker.close()
             else:
                 _idle[kind].append(worker)
+
+
+def _new(kind: Kind) -> Worker:
+    try:
+        return Worker(kind)
+    except OSError as error:
+        raise EnvironmentFault(f"a process for {_PURPOSES[kind]} does not start: {error}") from error
 
 
 @atexit.register

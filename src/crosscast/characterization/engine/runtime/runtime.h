@@ -14,7 +14,7 @@ enum { PAGE = 4096, MAX_ITEMS = 4096, MOST_THREADS = 256, GUARD = 1 << 20 };
 enum { TABLE = 1 << 18 };             /* counts of one history's outcomes */
 enum { MOST_LEFT_BY_SWEEP = 1 << 20 }; /* what a counter of 4 bytes may hold after a sweep */
 enum place { BUFFER, VARIABLE, LOCAL, IMAGE };
-enum fault { NO_FAULT, SIGNAL, BOUNDS, DIVERGED, STACK, NO_MEMORY, LANES_MISSING, ASSERTION, OUTSIDE };
+enum fault { NO_FAULT, SIGNAL, BOUNDS, DIVERGED, STACK, NO_MEMORY, LANES_MISSING, ASSERTION, OUTSIDE, PRINTED };
 
 struct region {
   u64 start, size, granule, place, constant, read_only, commutes;
