@@ -247,6 +247,7 @@ def test_no_memory_for_the_arguments_is_a_sentence(command: Command, engine: Eng
         ("k.cl --global 4 --local 2,2", "as many dimensions as the global size (1), found 2"),
         ("k.cl --global 4 --arg float:0", "--arg float:0: length: expected a whole number of at least 1"),
         ("k.cl --global 4 --arg flot:4", "--arg flot:4: type: expected a type such as float"),
+        (f"k.cl --global 4 --arg int{5000 * '9'}:4", "type: expected a type such as float"),
         ("k.cl --global 4 --arg int=1.5", "expected a whole number for int, found 1.5"),
         ("k.cl --global 4 --arg float@none.npy", "file: cannot read none.npy"),
         ("k.cl --global 4 --std 4.0", "--std"),
