@@ -519,6 +519,13 @@ define internal void @c() {
             (f"declare void @{symbol}()", f"call void @{symbol}()", "unresolved function")
             for symbol in (f"_Z{5000 * '9'}f", f"_Z3sinDv{5000 * '9'}_f", f"_Z3sin{5000 * 'Dv2_'}f")
         ),
+        ("", "store i32 1, ptr addrspace(5) null", "pointers to address space 5 are not supported"),
+        ("", f"store {9 * '[1 x '}i8{9 * ']'} undef, ptr null", "a store of types nested over 8 deep"),
+        (
+            "define void @f(ptr byval({ i32, [3 x i32] }) %x) {\n  ret void\n}",
+            "call void @f(ptr byval({ i32, [3 x i32] }) null)",
+            "a parameter of type { i32, [3 x i32] } by value",
+        ),
         (
             '@" global " = thread_local global i32 5',
             'store i32 2, ptr @" global "',
@@ -554,6 +561,16 @@ def test_names_of_variables_are_no_ir_and_not_the_runtimes(name: str) -> None:
 def test_names_of_labels_are_no_ir(label: str) -> None:
     kernel = Kernel.from_ir(_IR.format(module="", body=f"br label %{label}\n{label}:"), "k")
     assert crosscast.characterize(kernel, 1, 1, [ints(1)]).metrics["total_instruction_count"] == 3
+
+
+@pytest.mark.parametrize("sizes", ["i32 2", '!"a", !"b", !"c"'])
+def test_metadata_of_another_form_is_told(sizes: str) -> None:
+    names = '!1 = !{!"a", !"b", !"c"}'  # more than there are parameters
+    text = _IR.format(module=f"!0 = !{{{sizes}}}\n{names}", body="")
+    text = text.replace("%a) {", "%a) !kernel_arg_name !1 !reqd_work_group_size !0 {")
+    kernel = Kernel.from_ir(text, "k")
+    message = _refusal(InputError, lambda: crosscast.characterize(kernel, 1, 1, [ints(1)]))
+    assert "reqd_work_group_size: expected three sizes, found" in message
 
 
 @pytest.mark.parametrize("name", ["words", "printed"])

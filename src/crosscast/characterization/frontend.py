@@ -139,7 +139,13 @@ def required_local_size(program: Program, kernel: str) -> tuple[int, int, int] |
     entries = find_kernel(program, kernel).metadata.get("reqd_work_group_size")
     if not entries:
         return None
-    first, second, third = (int(entry.split()[-1]) for entry in entries)
+    try:
+        first, second, third = (int(entry.split()[-1]) for entry in entries)
+    except ValueError:
+        found = ", ".join(entries)
+        raise InputError(
+            f"{program.label}: {kernel}: reqd_work_group_size: expected three sizes, found {found}"
+        ) from None
     return first, second, third
 
 
@@ -160,7 +166,7 @@ def parameters(program: Program, kernel: str) -> tuple[Parameter, ...]:
 
 def parameter_names(function: ir.Function) -> list[str]:
     """Names of a kernel's parameters in its source, as far as the IR tells."""
-    names = _strings(function, "kernel_arg_name")
+    names = _strings(function, "kernel_arg_name")[: len(function.parameters)]
     return names + [_bare(p.name, n) for n, p in enumerate(function.parameters) if n >= len(names)]
 
 

@@ -7,14 +7,19 @@ which gives the opcode and the type of every instruction. All instrumentation wo
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from crosscast.errors import UnsupportedError
+
 _NAME = r'(?:"[^"]*"|[-\w$.]+)'
+_DEEPEST = 8
+"""How deep brackets may be nested, of types and constants."""
 _BRACKETS = "(?!)"
-for _ in range(8):  # as deep as constants are nested at most
+for _ in range(_DEEPEST):
     _BRACKETS = rf'[\[({{<](?:[^\[\](){{}}<>"]++|"[^"]*"|{_BRACKETS})*+[\])}}>]'
 _PARENTHESES, _AGGREGATE = rf"(?=\(){_BRACKETS}", rf"(?=[\[{{<]){_BRACKETS}"
 _TYPE = (
@@ -317,6 +322,10 @@ def _named(text: str) -> str:
     return _NUMBERED.sub(r"%..\1", text)
 
 
+def _depth(text: str) -> int:
+    return max(itertools.accumulate((c in "[({<") - (c in "])}>") for c in text))
+
+
 def _spelled_out(quoted: re.Match[str]) -> str:
     """A string by the numbers of its characters, so that nothing in it is taken for IR; names stay."""
     if not quoted[1]:
@@ -362,6 +371,9 @@ class _Reader:
             Parameter(type_, _named(local), attributes.strip())
             for type_, attributes, local in zip(types, cut[1::4], cut[2::4], strict=False)
         ]
+        for structure in filter(None, (parameter.structure for parameter in parameters)):
+            if structure not in self.parsed.sizes:
+                raise UnsupportedError(f"{name}: a parameter of type {structure} by value is not supported")
         unnamed = sum(parameter.name.startswith("%..") for parameter in parameters)
         metadata = {
             key: [entry.strip() for entry in _ENTRY.findall(self.nodes.get(node, ""))]
@@ -404,6 +416,10 @@ class _Reader:
         if text.startswith("%"):
             result, text = text.split(" = ", 1)
         made = Instruction(text, opcode, type_, result, line)
+        if max(map(text.count, "[({<")) > _DEEPEST and _depth(text) > _DEEPEST:
+            raise UnsupportedError(
+                f"{made.where}a {opcode} of types nested over {_DEEPEST} deep is not supported"
+            )
         if opcode == "call":
             made.text = _GROUP.sub("", text)
             made.counted = not _MARKERS.search(text)

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from crosscast.characterization import ir
 from crosscast.characterization.builtins import library
 from crosscast.characterization.builtins.declarations import SCALARS, parse
+from crosscast.errors import UnsupportedError
 
 _ALIGN = re.compile(r"\balign (\d+)")
 _TRANSFERS = re.compile(r"llvm\.(memcpy|memmove|memset)\.")
@@ -132,7 +133,10 @@ _ORIGINS = {
 def address_space(type_: str) -> int:
     """Address space of a pointer type: 0 private, 1 global, 2 constant, 3 local, 4 generic."""
     match = _SPACE.search(type_)
-    return int(match[1]) if match else 0
+    number = int(match[1]) if match else 0
+    if number > 4:
+        raise UnsupportedError(f"pointers to address space {number} are not supported")
+    return number
 
 
 @dataclass(frozen=True)
