@@ -546,7 +546,16 @@ def test_the_same_ir_without_that_runs() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["cc_group", "cc_run", "cc.cuts", '"a = b, section c"', '" global "', '"\\22, align 4"', '"\\C3\\A9"'],
+    [
+        "cc_group",
+        "cc_run",
+        "write",
+        "cc.cuts",
+        '"a = b, section c"',
+        '" global "',
+        '"\\22, align 4"',
+        '"\\C3\\A9"',
+    ],
 )
 def test_names_of_variables_are_no_ir_and_not_the_runtimes(name: str) -> None:
     module = f"@{name} = addrspace(1) global i32 7"

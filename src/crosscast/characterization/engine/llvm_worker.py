@@ -57,9 +57,13 @@ def _parse(job: dict[str, Any], content: bytes) -> tuple[bytes, bytes]:
     parsed.verify()
     for value in (*parsed.global_variables, *parsed.functions):
         value.name = value.name or "unnamed"  # LLVM adds a number where a name is taken
+    libc = ctypes.CDLL(None)
     for variable in parsed.global_variables:
-        if not variable.name.startswith("llvm.") and _STRANGE.search(variable.name):
-            variable.name = _STRANGE.sub("_", variable.name)
+        name = variable.name
+        if name.startswith("llvm.") or variable.is_declaration:
+            continue
+        if _STRANGE.search(name) or hasattr(libc, name):  # the runtime would take it for the C library's
+            variable.name = f"{_STRANGE.sub('_', name)}.v"
     layout = llvm.create_target_data(parsed.data_layout)
     sizes: dict[str, tuple[int, int]] = {}
 
