@@ -566,6 +566,16 @@ def test_names_of_variables_are_no_ir_and_not_the_runtimes(name: str) -> None:
     assert out[0] == 7
 
 
+def test_what_cannot_be_linked_is_told() -> None:
+    module = (
+        "@x = addrspace(1) global i32 5\n@y = addrspace(1) global i32 ptrtoint (ptr addrspace(1) @x to i32)"
+    )
+    body = "%v = load i32, ptr addrspace(1) @y\n  store i32 %v, ptr addrspace(1) %a, align 4"
+    kernel = Kernel.from_ir(_IR.format(module=module, body=body), "k")
+    message = _refusal(UnsupportedError, lambda: crosscast.characterize(kernel, 1, 1, [ints(1)]))
+    assert "cannot be linked for this machine: relocation" in message
+
+
 @pytest.mark.parametrize("label", ['"x%5"', '"a, label %b"', '"a ;b"', '"a: b"', '"}"', '"\\22"'])
 def test_names_of_labels_are_no_ir(label: str) -> None:
     kernel = Kernel.from_ir(_IR.format(module="", body=f"br label %{label}\n{label}:"), "k")

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crosscast.data.files import cache_home, is_writable
-from crosscast.errors import CompileError, EnvironmentFault, InputError
+from crosscast.errors import CompileError, EnvironmentFault, InputError, UnsupportedError
 
 if TYPE_CHECKING:  # it brings NumPy
     from crosscast.kernel import Program
@@ -186,10 +186,15 @@ def c_library(sources: Sequence[Path], *options: str) -> Path:
 
 
 def link_shared(objects: Sequence[Path], output: Path) -> None:
-    """Link object files to a shared library whose undefined symbols the loader resolves."""
+    """Link object files, a program's first, to a shared library whose undefined symbols the loader resolves."""
     done = _run(["ld.lld", "-shared", "-o", str(output), *map(str, objects)], b"")
-    if done.returncode != 0:
-        raise EnvironmentFault(f"the linker failed: {done.stderr.decode(errors='replace').strip()}")
+    if done.returncode == 0:
+        return
+    said = done.stderr.decode(errors="replace").replace("ld.lld: error: ", "").strip()
+    reason = said.partition("\n")[0]
+    if str(objects[0]) in said:  # the program's own, which is first
+        raise UnsupportedError(f"the program cannot be linked for this machine: {reason}")
+    raise EnvironmentFault(f"the linker failed: {reason}")
 
 
 @functools.cache
