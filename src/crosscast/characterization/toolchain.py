@@ -186,7 +186,7 @@ def c_library(sources: Sequence[Path], *options: str) -> Path:
 
 
 def link_shared(objects: Sequence[Path], output: Path) -> None:
-    """Link object files, a program's first, to a shared library whose undefined symbols the loader resolves."""
+    """Link object files, a program's first, to a library whose undefined symbols the loader resolves."""
     done = _run(["ld.lld", "-shared", "-o", str(output), *map(str, objects)], b"")
     if done.returncode == 0:
         return
