@@ -41,9 +41,8 @@ class Outcomes:
 
     rarer: int = 0  # How often came, of the two that followed the same 16, the one that came less often
     followed: int = 0  # How many there are
-    patterns: Mapping[int, int] = field(
-        default_factory=dict
-    )  # How many patterns of 16 outcomes have each count
+    # How many patterns of 16 outcomes have each count
+    patterns: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass

@@ -6,6 +6,7 @@ called for the first, the second and the last place; where the check fails, for 
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 
@@ -142,17 +143,21 @@ class RowCode:
 
     def _free(self, row: LoopRow) -> list[tuple[str, str]] | None:
         """Types and names of values that a loop's slice needs from outside; ``None`` if one is unknown."""
-        types = {i.result: i.type for b in self._segment.blocks.values() for i in b.instructions}
-        types |= {i.result: i.type for i in self._segment.recompute}
-        types |= {carried.name: carried.type for carried in self._segment.restore}
         given = {p.name for p in self._shared.parameters}
         used = {name for i in row.needed.values() for name in i.uses()}
         pointers = [access.pointer for i in row.instructions for access in i.accesses]
         texts = [*pointers, *(text for _, *values in row.inductions.values() for text in values)]
         used |= {text for text in texts if text.startswith("%")}
         free = sorted(used - given - row.needed.keys() - row.inductions.keys())
-        found = [(types.get(name, ""), name) for name in free]
+        found = [(self._types.get(name, ""), name) for name in free]
         return found if all(type_ for type_, _ in found) else None
+
+    @functools.cached_property
+    def _types(self) -> dict[str | None, str]:
+        """Types of the segment's values."""
+        types = {i.result: i.type for b in self._segment.blocks.values() for i in b.instructions}
+        types |= {i.result: i.type for i in self._segment.recompute}
+        return types | {carried.name: carried.type for carried in self._segment.restore}
 
     def functions(self) -> list[str]:
         """IR of all functions."""
@@ -169,13 +174,11 @@ class RowCode:
             editor.at_start(label, editor.increment(length, "i64"))
             formal = self._formal(self._free(row) or [])
             for edge in editor.out_of(row.loop):
-                times = self._shared.names.unique("n")
-                code = [
-                    f"{times} = load i64, ptr {length}",
-                    f"call void @{self._name('loop', number)}({formal}, i64 {times})",
-                    f"store i64 0, ptr {length}",
-                ]
-                on_edges.append((edge, code))
+                code = Code(self._shared.names)
+                times = code.load("i64", length)
+                code.do(f"call void @{self._name('loop', number)}({formal}, i64 {times})")
+                code.store("i64", 0, length)
+                on_edges.append((edge, code.texts))
         return on_edges
 
     def _formal(self, free: Sequence[tuple[str, str]], *more: str) -> str:

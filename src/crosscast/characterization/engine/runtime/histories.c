@@ -252,9 +252,9 @@ void cc_log_add(struct context *c, struct log *l, u64 key, u64 n) {
   l->values[k - l->keys] += n;
 }
 
-void cc_log_free(struct log *l) {
-  if (l->few) cc_unmap(l->few, FEW * sizeof *l->few);
-  if (l->keys) cc_unmap(l->keys, 16 * l->capacity);
+void cc_log_empty(struct log *l) {
+  if (l->few) memset(l->few, 0, FEW * sizeof *l->few);
+  if (l->used) memset(l->keys, 0, 16 * l->capacity), l->used = 0;
 }
 
 /* FOLD logs one value a work-item. If all are among the few that some of them have, these are counted one after the

@@ -471,10 +471,9 @@ static void emit_history(struct context *c, struct job *j, struct out *o, struct
 
 /* What the entropies of a branch need: its number; of the outcomes behind 16 others, how often the rarer one of the
  * two came, and how many there were; and how many patterns of 16 outcomes have each count. */
-static void emit_patterns(struct context *c, struct job *j, struct out *o, struct pages *p, u64 number) {
+static void emit_patterns(struct context *c, struct job *j, struct out *o, struct pages *p, struct log *counted, u64 number) {
   enum { ALL = 1 << 16 };
   u64 sums[AT_ONCE], rarer = 0, followed = 0;
-  struct log log = {0};
   for (u64 page = 0; page < ALL; page += AT_ONCE) {
     u64 patterns[AT_ONCE] = {0}, any = 0;
     /* Exactly 16 outcomes behind the leading 1, or 17, of which the last 16 count. */
@@ -486,24 +485,25 @@ static void emit_patterns(struct context *c, struct job *j, struct out *o, struc
         rarer += sums[i] < sums[i + 1] ? sums[i] : sums[i + 1], followed += sums[i] + sums[i + 1];
     }
     for (u64 i = 0; any && i < AT_ONCE; i++)
-      if (patterns[i]) cc_log_add(c, &log, patterns[i], 1);
+      if (patterns[i]) cc_log_add(c, counted, patterns[i], 1);
   }
   u64 start = open_record(c, o, PATTERNS);
   emit(c, o, number), emit(c, o, rarer), emit(c, o, followed);
-  emit_pairs(c, o, &log);
+  emit_pairs(c, o, counted);
   close_record(o, start);
-  cc_log_free(&log);
+  cc_log_empty(counted);
 }
 
 /* What one thread does of the reduction: regions and histories as long as there are any. */
 void cc_reduce_share(struct context *c) {
   struct job *j = c->job;
   struct context *all = c - c->number;
+  struct log counted = {0};
   struct pages pages;
   cc_open_pages(&pages);
   if (!c->number) cc_refuse_outside(all, j, &pages);
   for (u64 i = cc_reduce(all, j, &c->levels, &pages) - j->n_regions; i < j->histories; i = take_share(j) - j->n_regions) {
-    emit_patterns(all, j, &c->out, &pages, i);
+    emit_patterns(all, j, &c->out, &pages, &counted, i);
     if (j->published) emit_history(all, j, &c->out, &pages, i);
   }
   emit_levels(c, &c->out, &c->levels);

@@ -184,7 +184,7 @@ void cc_use_signal_stack(struct context *);
 /* histories.c */
 u64 *cc_log_find(struct log *, u64 key);
 void cc_log_add(struct context *, struct log *, u64 key, u64 n);
-void cc_log_free(struct log *);
+void cc_log_empty(struct log *);
 void cc_fold32(struct log *, const u32 *values, u64 n);
 void cc_fold64(struct log *, const u64 *values, u64 n);
 void cc_fold_piece32(struct context *, u64 n, u32 barrier);
