@@ -151,3 +151,13 @@ def test_source_computes_the_outputs_and_counts_within_two_percent(case: str) ->
 @pytest.mark.parametrize("case", _CASES)
 def test_checking_bounds_changes_no_metric(case: str) -> None:
     assert _run(case, "bitcode", check_bounds=True).profile.metrics == _run(case, "bitcode").profile.metrics
+
+
+@pytest.mark.parametrize("options", [{}, {"threads": 2}, {"check_bounds": True}], ids=str)
+@pytest.mark.parametrize("case", _CASES)
+def test_bitcode_gives_the_counts_by_sub_groups(case: str, options: dict[str, Any]) -> None:
+    """Made by another simulator from the same bitcode."""
+    expected = json.loads((_ORACLE / case / "hardware.json").read_text())
+    found = _run(case, "bitcode", **options).profile.launch["sub_groups"]
+    for width, counts in expected.items():
+        assert {name: found[width][name] for name in counts} == counts

@@ -31,10 +31,12 @@ from crosscast.characterization.engine.child import (
     Run,
     RunResult,
     group_counts,
+    sub_group_count,
     three,
 )
 from crosscast.characterization.engine.codegen import build_library
 from crosscast.characterization.engine.counts import Counts, read_results
+from crosscast.characterization.engine.sub_group_counts import WIDTHS
 from crosscast.characterization.frontend import Frontend
 from crosscast.characterization.instrumentation import inline
 from crosscast.characterization.instrumentation.context import Switches
@@ -133,11 +135,21 @@ def _describe_launch(launch: Launch, ran: _Ran) -> dict[str, Any]:
         **({} if launch.shared is None else {"shared_bytes": launch.shared}),
         "threads": ran.threads,
         "arguments": [_describe(p, a) for p, a in zip(parameters, launch.args, strict=True)],
+        "sub_groups": _sub_groups(launch, ran),
         "work": {
             **dict(sorted(ran.counts.work.items())),
             "instructions": dict(sorted(ran.counts.classes.items())),
         },
     }
+
+
+def _sub_groups(launch: Launch, ran: _Ran) -> dict[str, dict[str, int]]:
+    counts = ran.counts
+    return counts.sub_groups.by_width(
+        ran.built.made.sub_groups,
+        counts.instructions - counts.opcodes["phi"],
+        [sub_group_count(launch, width) for width in WIDTHS],
+    )
 
 
 def _describe(parameter: Parameter, argument: Argument) -> dict[str, Any]:

@@ -6,6 +6,7 @@ results, what the kernel prints, and the buffers.
 
 from __future__ import annotations
 
+import itertools
 import math
 import mmap
 import re
@@ -80,6 +81,19 @@ def group_counts(launch: Launch) -> list[int]:
     """Work-groups in each of three dimensions; the last one may be smaller."""
     sizes = zip(three(launch.global_size, 1), three(launch.local_size, 1), strict=True)
     return [-(-global_ // local) for global_, local in sizes]
+
+
+def sub_group_count(launch: Launch, width: int) -> int:
+    """Sub-groups of all work-groups together, of which the last one of each may be smaller."""
+    sizes = zip(three(launch.global_size, 1), three(launch.local_size, 1), strict=True)
+    # How many work-groups have each extent, by dimension.
+    extents = [
+        ((local, global_ // local), (global_ % local, int(global_ % local > 0))) for global_, local in sizes
+    ]
+    return sum(
+        math.prod(n for _, n in group) * -(-math.prod(extent for extent, _ in group) // width)
+        for group in itertools.product(*extents)
+    )
 
 
 @dataclass(frozen=True)
@@ -190,6 +204,7 @@ class Run:
             "counters": made.counters.count,
             "several": len(made.segments) > 1,
             "published": made.counters.order is not None,
+            **self._sub_groups(add_words),
         }
         for name, sizes in (
             ("global", three(launch.global_size, 1)),
@@ -199,6 +214,29 @@ class Run:
         ):
             values |= {f"{name}{d}": size for d, size in enumerate(sizes)}
         return struct.pack(f"<{len(layout)}Q", *(values.get(name, 0) for name in layout)) + content
+
+    def _sub_groups(self, add_words: Callable[[Sequence[object]], int]) -> dict[str, int]:
+        """What is to be counted by sub-groups."""
+        made, groups = self.made, self.made.sub_groups
+        executions = groups.executions
+        terms = [form.terms for form in executions.forms]
+        starts = itertools.accumulate(map(len, terms), initial=0)
+        return {
+            "sites": add_words(groups.sites),
+            "n_sites": len(groups.sites),
+            "recorded": add_words(groups.recorded),
+            "n_recorded": len(groups.recorded),
+            "n_once": len(groups.sites),
+            "n_streams": groups.streams,
+            "segments": len(executions.alike),
+            "segment_weights": add_words(executions.totals),
+            "n_columns": len(executions.columns),
+            "narrow": made.narrow,
+            "forms": add_words([(start, len(each)) for start, each in zip(starts, terms, strict=False)]),
+            "n_forms": len(terms),
+            "terms": add_words([term for each in terms for term in each]),
+            "at_group_end": made.measures_groups,
+        }
 
     def _regions(self) -> list[Region]:
         """Regions of buffers, images and local memory."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from crosscast.characterization.engine.sub_group_counts import SubGroupCounts
 from crosscast.characterization.instrumentation.context import CONSTANTS
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ _COUNTERS, _TOTALS, _PIECES, _PATTERNS, _HISTORIES, _DYNAMIC, _UNIQUE = (
     CONSTANTS[name] for name in "COUNTERS TOTALS PIECES PATTERNS HISTORIES DYNAMIC UNIQUE".split()
 )
 """Kinds of records; what is left are addresses by level."""
+_OF_SUB_GROUPS = {CONSTANTS[name]: name for name in ("SITE", "ENTRIES", "FORMS", "LONGEST", "INEXACT")}
 _SEQUENCES = CONSTANTS["TABLE"]
 """Sequences of up to 17 outcomes behind a leading 1."""
 _SPACES = ("global", "constant", "local")
@@ -99,6 +101,7 @@ class Counts(Tally):
     histories: dict[int, dict[int, int]] = field(default_factory=dict)
     order: int = 0  # Sum over work-items of the position of their last load or store; 0 if not asked for
     conflict: bool = False  # Threads wrote and used the same memory
+    sub_groups: SubGroupCounts = field(default_factory=SubGroupCounts)
 
 
 def _records(words: npt.NDArray[np.uint64]) -> Iterator[tuple[int, npt.NDArray[np.uint64]]]:
@@ -132,6 +135,8 @@ def read_results(words: npt.NDArray[np.uint64], made: Instrumented) -> Counts:
         elif tag == _UNIQUE:
             counts.unique_reads, counts.unique_writes = int(body[0]), int(body[1])
             counts.conflict = bool(body[2])
+        elif tag in _OF_SUB_GROUPS:
+            counts.sub_groups.read(_OF_SUB_GROUPS[tag], body.astype(np.int64).tolist())
         else:
             _read_levels(counts, body.reshape(-1, 3).tolist())
     _add_blocks(counts, made, counters.tolist())

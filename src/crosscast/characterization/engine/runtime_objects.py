@@ -15,7 +15,14 @@ from crosscast.errors import CrosscastError
 __all__ = ["arguments", "objects", "start"]
 
 _FOLDER = Path(__file__).with_name("runtime")
-_LEVELS = {"reduction": "-O2", "rows": "-O2", "histories": "-O2", "accesses": "-O2", "threads": "-O1"}
+_LEVELS = {
+    "reduction": "-O2",
+    "rows": "-O2",
+    "histories": "-O2",
+    "sub_groups": "-O2",
+    "accesses": "-O2",
+    "threads": "-O1",
+}
 """Optimization of each unit."""
 _OF_FEW_KERNELS = {"warps": ("cc_by_turns", "cc_collective")}
 """Units that only kernels need which call one of these functions."""

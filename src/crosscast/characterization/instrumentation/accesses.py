@@ -43,6 +43,7 @@ class MemoryAccess:
     # is true), `equals-argument` (the result equals argument 1)
     success: Literal["none", "pair", "result", "equals-argument"] = "none"
     repeated: bool = False  # One event an element, as often as the runtime finds out (an async copy)
+    site: int = -1  # Its number among the static accesses of the kernel
 
 
 def accesses_of(instruction: ir.Instruction, sizes: Mapping[str, tuple[int, int]]) -> list[MemoryAccess]:

@@ -87,6 +87,7 @@ class BlockCosts(Tally):
     Its accesses are those whose address space is known.
     """
 
+    label: str = ""  # Label of the block
     # Coefficient of each counter in the number of executions
     executions: dict[int, int] = field(default_factory=dict)
     branch: int | None = None  # Static branch at its end, `None` if there is none

@@ -113,6 +113,11 @@ class SegmentEditor:
         self.slots += [f"  {name} = alloca {type_}", f"  store {type_} {value}, ptr {name}"]
         return name
 
+    def computed_slot(self, stem: str, type_: str, code: Code, value: str) -> str:
+        """Make a stack slot for a value that some code computes before the segment's entry."""
+        self.slots += [f"  {text}" for text in code.texts]
+        return self.slot(stem, type_, value)
+
     def increment(self, slot: str, type_: str) -> list[str]:
         """Code that adds 1 to a stack slot."""
         code = Code(self._names)

@@ -385,7 +385,8 @@ class Lowering:
         text = (
             f"call void @cc_async_copy(ptr %cc.ctx, ptr {to.value}, ptr {from_.value}, i64 {count.value}, "
             f"i64 {stride}, i64 {async_element(symbol)}, i64 %cc.wi, "
-            f"i32 {int('addrspace(3)' in to.type)}, i32 {sites})"
+            f"i32 {int('addrspace(3)' in to.type)}, i32 {sites}, "
+            f"{', '.join(f'i32 {access.site}' for access in instruction.accesses)})"
         )
         return [ir.added(text), _empty(instruction)]
 

@@ -163,8 +163,13 @@ class Driver:
 
     def _after(self, segment: Segment, code: Code) -> None:
         """Count the work-items that entered, and fold the rows of branch outcomes into the histories."""
-        number, type_ = segment.number, self.shared.count_type
+        shared, number, type_ = self.shared, segment.number, self.shared.count_type
         code.add_to("i64", code.at("%cc.counts", 8 * number), "%cc.items")
+        if shared.measures_groups:
+            code.add_to("i64", code.at("%cc.runs", shared.sub_groups.executions.alike[number], "i64"), 1)
+        if shared.sub_groups.of_segment(number):
+            final = int(not shared.several)
+            code.do(f"call void @cc_sub_groups(ptr %cc.ctx, i32 {number}, i64 %cc.items, i32 {final})")
         # The group's sums are wide enough for many runs of the segment.
         for counter in segment.counters:
             place = code.at("%cc.acc", counter, type_)
@@ -280,6 +285,7 @@ def instrument(module: ir.Module, function: ir.Function, switches: Switches) -> 
     made = Instrumented(module, function, switches)
     codes = [write_segment(segment, made) for segment in made.segments]
     made.blocks = [cost for code in codes for cost in code.costs]
+    made.sub_groups.executions.plan(made.blocks)
     functions = [code.text for code in codes] + Driver(made, codes).rows()
     made.text = made.scopes.complete(functions)
     return made

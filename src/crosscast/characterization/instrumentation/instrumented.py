@@ -35,6 +35,7 @@ from crosscast.characterization.instrumentation.memory_layout import (
 )
 from crosscast.characterization.instrumentation.prelude import Scopes
 from crosscast.characterization.instrumentation.regions import Segment, Segments, cut, slot_name
+from crosscast.characterization.instrumentation.sub_groups import SubGroups
 
 
 def formal(parameters: Sequence[ir.Parameter]) -> str:
@@ -117,6 +118,10 @@ class Instrumented:
             instruction.accesses = [a for a in found if address_space(a.pointer_type)]
         same = [[arguments[position] for position in group] for group in switches.same]
         self.classes = PointerClasses(function, module.globals.values(), same)
+        self.sub_groups = SubGroups(self.scopes)
+        for instruction in function.instructions():
+            found_classes = [self.class_of(access) for access in instruction.accesses]
+            instruction.accesses = self.sub_groups.number(instruction, found_classes)
         self.counted: set[PointerClass] = set()  # Those with accesses that are no rows
         used = {name for i in function.instructions() for name in i.uses()}
         self.sharing = find_sharing(function, self.classes, used)
@@ -129,11 +134,24 @@ class Instrumented:
         self.live = LiveMemory(cuts.carried, self.names, self.scopes)
         self.counters = Counters(len(self.segments))  # Where new counters come from
         _plan(cuts, self.counters)
+        self._plan_executions()
         # For published conventions: number of the history of each source line that several branches share
         self.line_branches = _shared_lines(module, self.segments) if switches.published else {}
         self.histories = len(module.branches) + len(self.line_branches)
         self.text = ""  # IR of all functions, once it is written
         self.blocks: list[BlockCosts] = []  # Costs of every block of every segment
+
+    def _plan_executions(self) -> None:
+        """Choose which counts are kept for each work-item, and which are alike for all of a group."""
+        executions = self.sub_groups.executions
+        for segment in self.segments:
+            self.sub_groups.note_copies(i for b in segment.blocks.values() for i in b.instructions)
+            chosen = executions.columns if self.by_turns else executions.alike
+            chosen[segment.number] = len(chosen)
+        for segment in self.segments:
+            chosen = executions.alike if segment.once else executions.columns
+            for counter in segment.counters:
+                chosen[counter] = len(chosen)
 
     @functools.cached_property
     def narrow(self) -> bool:
@@ -229,6 +247,11 @@ class Instrumented:
     def count_type(self) -> str:
         """LLVM type in which a segment counts."""
         return "i32" if self.narrow else "i64"
+
+    @property
+    def measures_groups(self) -> bool:
+        """Whether work-items of a group are compared when they have ended."""
+        return self.several or bool(self.sub_groups.executions.columns)
 
     @property
     def several(self) -> bool:

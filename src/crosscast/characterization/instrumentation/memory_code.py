@@ -17,26 +17,36 @@ from crosscast.characterization.instrumentation.accesses import (
     accesses_of,
     address_space,
 )
+from crosscast.characterization.instrumentation import graph
 from crosscast.characterization.instrumentation.block_costs import space_name
-from crosscast.characterization.instrumentation.context import Code
+from crosscast.characterization.instrumentation.branch_code import SegmentEditor
+from crosscast.characterization.instrumentation.context import Code, slot
 from crosscast.characterization.instrumentation.instrumented import Instrumented
 from crosscast.characterization.instrumentation.regions import Segment
+from crosscast.characterization.instrumentation.sub_groups import ONCE, STREAM
 
 
 class MemoryCode:
     """Rewrites the accesses of one segment."""
 
-    def __init__(self, segment: Segment, shared: Instrumented) -> None:
+    def __init__(self, segment: Segment, shared: Instrumented, editor: SegmentEditor) -> None:
         instructions = [i for block in segment.blocks.values() for i in block.instructions]
         self._shared, self._widening = shared, Widening(instructions, shared.names.unique)
         self._definitions = {i.result: i for i in instructions}
+        self._segment, self._editor = segment, editor
+        self._in_loops = graph.innermost(segment.loops)
+        self._slots: dict[tuple[int, int], str] = {}  # By mode and place: an address, or a stream's position
 
     def rewrite(self, block: ir.Block, apart: set[int]) -> None:
         """Put what stands for instructions in host code in their place; count accesses but those `apart`."""
         rewritten: list[ir.Instruction] = []
         for instruction in block.instructions:
             before, after = Code(self._shared.names), Code(self._shared.names)
+            self._repeats = block.label in self._in_loops
             self._accompany(instruction, before, after, counted=id(instruction) not in apart)
+            if (site := self._shared.sub_groups.texel_site(instruction)) is not None:
+                place = self._shared.sub_groups.record(self._segment.number, site, STREAM)
+                before.store("i64", place, before.at("%cc.ctx", slot("texels")))
             if instruction.opcode in ("call", "atomicrmw", "cmpxchg"):
                 translated = self._shared.lowering.lower(instruction)
             else:
@@ -75,10 +85,39 @@ class MemoryCode:
                     f"call void @cc_check(ptr %cc.ctx, ptr {address}, i64 {access.length or access.nbytes}, "
                     f"i32 {site}, i32 {int(access.kind != 'read')}, i64 %cc.wi)"
                 )
+            if counted:
+                self._record(origin.site, address, before)
             if counted and access.kind == "compare-exchange":
                 self._count_exchange(access, cls, address, instruction, after)
             elif counted:
                 self._count(access, cls, address, instruction, before)
+
+    def _record(self, site: int, address: str, code: Code) -> None:
+        """Keep an address for the sub-groups."""
+        groups, mode = self._shared.sub_groups, STREAM if self._repeats else ONCE
+        place = groups.record(self._segment.number, site, mode)
+        value = code.value(f"ptrtoint ptr {address} to i64")
+        if mode == ONCE:
+            kept = self._editor.slot("at", "i64", "-1")
+        else:
+            start = Code(self._shared.names)
+            position = groups.position(start, place)
+            kept = self._editor.computed_slot("position", "i64", start, position)
+            value = groups.append(code, place, [value], code.load("i64", kept))
+        self._slots[mode, place] = kept
+        code.store("i64", value, kept)
+
+    def epilogue(self, code: Code) -> None:
+        """Keep what the work-item recorded, when it has run the segment."""
+        groups = self._shared.sub_groups
+        for each in groups.of_segment(self._segment.number):
+            if kept := self._slots.get((each.mode, each.place)):
+                value = code.load("i64", kept)
+                if each.mode != ONCE:
+                    groups.set_position(code, each.place, value)
+            else:
+                value = groups.position(code, each.place)
+            groups.keep(code, each, value)
 
     def _count(
         self, access: MemoryAccess, cls: PointerClass, address: str, instruction: ir.Instruction, code: Code

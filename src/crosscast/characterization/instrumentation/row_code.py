@@ -28,10 +28,11 @@ from crosscast.characterization.instrumentation.rows import (
     joined,
     without_promises,
 )
+from crosscast.characterization.instrumentation.sub_groups import RUNS
 
 _MOST_ACCESSES, _MOST_CHECKS = 20, 40  # as the runtime has room for
 _FEWEST = 16  # smaller work-groups make their rows not worth while
-SLICE = "{ ptr, i64, i64, i64, i64, i64 }"
+SLICE = "{ ptr, i64, i64, i64, i64, i64, ptr }"
 """LLVM type of a slice's description, `struct slice` of the runtime."""
 _REACHED, _ATOMS, _ADDRESSES = range(3)
 """What a slice returns: whether it got to the accesses, bits of comparisons, the addresses; then checks."""
@@ -124,7 +125,8 @@ class RowCode:
                     continue
                 loop = inner.get(label)
                 if loop is None and not shared.by_turns:
-                    row = find_row(segment, loops, label, instruction, known)
+                    copied = shared.sub_groups.is_copied(instruction.accesses[0].site)
+                    row = find_row(segment, loops, label, instruction, known, copied=copied)
                     if row and (row.reach == "launch" or items >= _FEWEST):
                         self._add(row)
                 elif loop and not any(other.blocks < loop.blocks for other in loops):
@@ -223,9 +225,11 @@ class RowCode:
             sum(flags << 3 * k for k, (_, flags) in enumerate(sites)),
         ]
         self._descriptions[row.reach].append(
-            f"{SLICE} {{ ptr @{name}, {', '.join(f'i64 {word}' for word in words)} }}"
+            f"{SLICE} {{ ptr @{name}, {', '.join(f'i64 {word}' for word in words)}, ptr @{name}.sites }}"
         )
+        numbers = ", ".join(f"i64 {i.accesses[0].site}" for i in row.instructions)
         return [
+            f"@{name}.sites = internal constant [{len(row.instructions)} x i64] [{numbers}]",
             f"define internal void @{name}({instrumented.SLICE}) nounwind {{",
             "cc.start:",
             *instrumented.load_all(shared.parameters, shared.switches),
@@ -243,15 +247,22 @@ class RowCode:
         code.reach(row.instructions)
         formal = self._formal(free, "i64 %cc.place", "ptr %cc.results")
         sites = self._sites(row.instructions)
+        groups, number_ = self._shared.sub_groups, self._segment.number
+        places = [groups.record(number_, i.accesses[0].site, RUNS) for i in row.instructions]
         return [
             f"define internal void @{name}.at({formal}) alwaysinline nounwind {{",
             *("cc.start:", *code.results(), *code.texts, "ret void", "}"),
-            *self._record_whole(name, free, code, sites),
-            *self._record_parts(name, free, code, sites),
+            *self._record_whole(name, free, code, sites, places),
+            *self._record_parts(name, free, code, sites, places),
         ]
 
     def _record_whole(
-        self, name: str, free: Sequence[tuple[str, str]], slice_: _Slice, sites: Sequence[tuple[int, int]]
+        self,
+        name: str,
+        free: Sequence[tuple[str, str]],
+        slice_: _Slice,
+        sites: Sequence[tuple[int, int]],
+        places_: Sequence[int],
     ) -> list[str]:
         """Record a loop's rows from three of its places, if what is to be checked is even."""
         start, code = Code(self._shared.names), Code(self._shared.names)
@@ -266,8 +277,10 @@ class RowCode:
             is_even = code.value(f"icmp eq i64 {code.value(f'add i64 {a}, {far}')}, {last}")
             even = code.value(f"and i1 {even}, {is_even}")
         code.do(f"br i1 {even}, label %cc.record, label %cc.parts, !prof !999991", "cc.record:")
-        for (site, flags), a, b in zip(sites, first[_ADDRESSES:], second[_ADDRESSES:], strict=False):
+        found = zip(sites, places_, first[_ADDRESSES:], second[_ADDRESSES:], strict=False)
+        for (site, flags), place, a, b in found:
             step = code.value(f"sub i64 {b}, {a}")
+            self._shared.sub_groups.append_run(code, place, a, step, "%cc.n")
             code.do(
                 f"call void @cc_row(ptr %cc.ctx, i32 {site}, i32 {flags}, i64 {a}, i64 {step}, i64 %cc.n)"
             )
@@ -286,13 +299,19 @@ class RowCode:
         ]
 
     def _record_parts(
-        self, name: str, free: Sequence[tuple[str, str]], slice_: _Slice, sites: Sequence[tuple[int, int]]
+        self,
+        name: str,
+        free: Sequence[tuple[str, str]],
+        slice_: _Slice,
+        sites: Sequence[tuple[int, int]],
+        places: Sequence[int],
     ) -> list[str]:
         """Record a loop's places one by one."""
         code = Code(self._shared.names)
         code.do(f"call void @{name}.at({self._formal(free, 'i64 %cc.i', 'ptr %cc.results')})")
         for k, (site, flags) in enumerate(sites, _ADDRESSES):
             address = code.load("i64", code.at("%cc.results", k, "i64"))
+            self._shared.sub_groups.append_run(code, places[k - _ADDRESSES], address, "0", "1")
             code.do(
                 f"call void @cc_row(ptr %cc.ctx, i32 {site + 1}, i32 {flags}, i64 {address}, i64 0, i64 1)"
             )

@@ -228,8 +228,13 @@ def find_row(
     label: str,
     access: ir.Instruction,
     known: Mapping[str, Kind | None],
+    *,
+    copied: bool = False,
 ) -> Row | None:
-    """The row of an access outside of all loops, of the widest reach; ``None`` if there is none."""
+    """The row of an access outside of all loops, of the widest reach; ``None`` if there is none.
+
+    Where other segments have copies of the access, it is recorded with them, group by group.
+    """
     # In very large kernels the search takes longer than what it saves.
     blocks = _way_to(segment, loops, label) if len(segment.blocks) <= _MOST_BLOCKS else None
     if blocks is None:
@@ -240,7 +245,7 @@ def find_row(
         for i in instructions
         if i.result and i.text
     }
-    reaches: tuple[Reach, ...] = ("group",) if segment.number else ("launch", "group")
+    reaches: tuple[Reach, ...] = ("group",) if segment.number or copied else ("launch", "group")
     for reach in reaches:
         analysis = _Analysis(definitions, known, reach)
         row = _find_along(segment, label, access, blocks, analysis)

@@ -84,7 +84,7 @@ def write_segment(segment: Segment, shared: Instrumented) -> SegmentCode:
     """Write the functions of a segment."""
     costs = _costs(segment, shared)
     editor = SegmentEditor(segment, shared.names)
-    memory = MemoryCode(segment, shared)
+    memory = MemoryCode(segment, shared, editor)
     branches = BranchCode(editor, shared.names, shared.scopes, segment.branches, shared.line_branches)
     order = OrderCode(editor, shared) if shared.switches.published else None
     rows = RowCode(segment, segment.loops, shared)
@@ -105,6 +105,7 @@ def write_segment(segment: Segment, shared: Instrumented) -> SegmentCode:
     next_slot, barrier_slot = editor.slot("next", "i32"), editor.slot("barrier", shared.count_type)
     _leave(segment, shared, next_slot, barrier_slot)
     end = Code(shared.names)
+    memory.epilogue(end)
     following = end.load("i32", next_slot)
     total = _add_counts(segment, counters, costs, shared, end)
     _keep_total(segment, total, barrier_slot, shared, end)
@@ -135,6 +136,7 @@ def _costs(segment: Segment, shared: Instrumented) -> dict[str, BlockCosts]:
     for label, block in segment.blocks.items():
         terms = segment.placement.blocks[label].items()
         found[label] = cost = BlockCosts(
+            label=label,
             executions={segment.number if n < 0 else segment.first_counter + n: sign for n, sign in terms},
             branch=block.terminator.branch,
             barriers=int(shared.barrier_before(segment.exits.get(label, 0))),
@@ -179,11 +181,14 @@ def _add_counts(
 ) -> str:
     """Add the counters to the group's, and return the number of instructions that ran."""
     type_, times = shared.count_type, "1"
+    if shared.by_turns:
+        shared.sub_groups.count(code, segment.number, "1", type_, several=True)
     if segment.once:
         times = code.value("trunc i64 %cc.items to i32") if shared.narrow else "%cc.items"
     values = []
     for number, counter in zip(segment.counters, counters, strict=True):
         values.append(code.load(type_, counter))
+        shared.sub_groups.count(code, number, values[-1], type_, several=shared.several or shared.by_turns)
         scaled = code.value(f"mul {type_} {values[-1]}, {times}")
         code.add_to(type_, code.at("%cc.acc", number, type_), scaled)
     weights: Counter[int] = Counter()  # instructions that each counted edge stands for; at -1, entering

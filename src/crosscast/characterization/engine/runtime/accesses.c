@@ -44,8 +44,14 @@ void cc_count_dynamic(struct context *c, u8 *p, u32 flags, u32 granule) {
   bump(c, (u8 *)(((u64)p & ~(r->granule - 1)) + shift), r->granule, read, write);
 }
 
-void cc_texel_read(const void *p) { cc_count_dynamic(cc_self, (u8 *)p, 1, 0); }
-void cc_texel_write(const void *p) { cc_count_dynamic(cc_self, (u8 *)p, 2, 0); }
+static void access_texel(const void *p, u32 flags) {
+  struct context *c = cc_self;
+  c->words[STREAM_WORDS * c->texels + c->positions[c->texels]++ % STREAM_WORDS] = (u64)p;
+  cc_count_dynamic(c, (u8 *)p, flags, 0);
+}
+
+void cc_texel_read(const void *p) { access_texel(p, 1); }
+void cc_texel_write(const void *p) { access_texel(p, 2); }
 
 void cc_check(struct context *c, u8 *p, u64 n, u32 site, u32 write, u64 item) {
   u64 address = (u64)p;
@@ -72,9 +78,11 @@ u32 cc_fence_of(struct context *c, void *p) {
 }
 
 void cc_async_copy(struct context *c, u8 *to, u8 *from, u64 n, u64 stride, u64 bytes, u64 item, u32 to_local,
-                   u32 sites) {
+                   u32 sites, u32 read, u32 written) {
   if (item) return; /* the group copies once, when its first work-item asks */
   u64 to_step = to_local ? bytes : bytes * stride, from_step = to_local ? bytes * stride : bytes;
+  cc_sub_groups_of_copy(c, read, (u64)from, from_step, n);
+  cc_sub_groups_of_copy(c, written, (u64)to, to_step, n);
   for (u64 i = 0; i < n; i++, to += to_step, from += from_step) {
     if (sites) cc_check(c, from, bytes, sites - 1, 0, item), cc_check(c, to, bytes, sites, 1, item);
     cc_count_dynamic(c, from, 1, 0);

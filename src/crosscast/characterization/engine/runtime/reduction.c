@@ -519,6 +519,17 @@ static void write_all(struct context *c, const struct out *o) {
   }
 }
 
+static void emit_sub_groups(struct context *c, struct out *o, struct job *j) {
+  u64 words[32];
+  for (u64 t = 0; t < j->threads; t++) {
+    for (u64 i = 0; i < j->n_sites; i++) emit_words(c, o, SITE, words, cc_sub_group_words(&c[t], i, words));
+    emit_words(c, o, ENTRIES, c[t].entries, 2 * j->segments);
+    emit_words(c, o, FORMS, c[t].form_sums, 2 * j->n_forms);
+    emit_words(c, o, LONGEST, c[t].longest, 2 + j->segments + j->n_columns);
+    if (c[t].inexact) emit_words(c, o, INEXACT, &c[t].inexact, 1);
+  }
+}
+
 void cc_write_results(struct context *c, struct job *j) {
   struct out o = {0};
   u64 unique[3] = {0};
@@ -530,6 +541,7 @@ void cc_write_results(struct context *c, struct job *j) {
     unique[0] += c[t].levels.reads, unique[1] += c[t].levels.writes, unique[2] |= c[t].levels.conflict;
   }
   emit_words(c, &o, UNIQUE, unique, 3);
+  emit_sub_groups(c, &o, j);
   write_all(c, &o);
   for (u64 t = 0; t < j->threads; t++) write_all(c, &c[t].out);
 }

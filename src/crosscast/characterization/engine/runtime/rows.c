@@ -216,10 +216,6 @@ void cc_spread(struct context *c, struct rows *s) {
 
 enum { REACHED, ATOMS, ADDRESSES };
 
-struct box {
-  u64 x, nx, y, ny;
-};
-
 struct corners {
   u64 origin[MOST_RESULTS], right[MOST_RESULTS], top[MOST_RESULTS], far[MOST_RESULTS];
   u64 x1[MOST_RESULTS], y1[MOST_RESULTS]; /* the next to the origin in each dimension */
@@ -265,7 +261,18 @@ static int is_even(const struct slice *s, struct box b, const struct corners *k)
   return 1;
 }
 
-static void record_plane(struct context *c, const struct slice *s, struct box b, const struct corners *k) {
+static void keep_part(struct context *c, const struct slice *s, struct box b, u64 z, const struct corners *k) {
+  struct part *p = &c->parts[c->n_parts < MOST_PARTS ? c->n_parts : MOST_PARTS];
+  c->n_parts++;
+  p->box = b, p->z = z, p->reached = k->origin[REACHED];
+  for (u64 n = 0; n < s->addresses; n++) {
+    u64 i = ADDRESSES + n;
+    p->origin[n] = k->origin[i], p->dx[n] = k->x1[i] - k->origin[i], p->dy[n] = k->y1[i] - k->origin[i];
+  }
+}
+
+static void record_plane(struct context *c, const struct slice *s, struct box b, u64 z, const struct corners *k) {
+  keep_part(c, s, b, z, k);
   if (!k->origin[REACHED]) return;
   for (u64 n = 0; n < s->addresses; n++) {
     u64 i = ADDRESSES + n, o = k->origin[i], site = s->site + 2 * n, flags = s->flags >> 3 * n & 7;
@@ -301,14 +308,16 @@ static void record_box(struct context *c, const struct slice *s, struct box b, u
   if (!b.nx || !b.ny) return;
   struct corners k;
   take_corners(c, s, b, z, &k);
-  if (is_even(s, b, &k)) record_plane(c, s, b, &k);
+  if (is_even(s, b, &k)) record_plane(c, s, b, z, &k);
   else if (!peeled && (b.nx > 2 || b.ny > 2)) peel(c, s, b, z);
   else record_halves(c, s, b, z);
 }
 
 /* The work-items of a work-group. */
 void cc_record(struct context *c, const struct slice *s, u64 nx, u64 ny, u64 nz) {
+  c->n_parts = 0;
   for (u64 z = 0; z < nz; z++) record_box(c, s, (struct box){0, nx, 0, ny}, z, 0);
+  cc_sub_groups_of_group(c, s, nx, ny, nz, !c->job->several);
 }
 
 /* Work-groups from `x` to before `end` of one row of them, or of several whole rows, in one layer. */
@@ -319,8 +328,11 @@ static void record_groups(struct context *c, u64 x, u64 end, u64 y, u64 end_y, u
   for (int d = 0; d < 3; d++)
     if (high[d] > j->global[d]) high[d] = j->global[d];
   struct box b = {low[0], high[0] - low[0], low[1], high[1] - low[1]};
-  for (const struct slice *s = cc_launch_slices; s->addresses; s++)
+  for (const struct slice *s = cc_launch_slices; s->addresses; s++) {
+    c->n_parts = 0;
     for (u64 k = low[2]; k < high[2]; k++) record_box(c, s, b, k, 0);
+    cc_sub_groups_of_launch(c, s, (u64[]){x, y, z}, (u64[]){end, end_y, z + 1});
+  }
 }
 
 /* Work-groups from `first` to before `end`, counted through all dimensions; as if all of them were the first. */

@@ -61,7 +61,7 @@ static inline u64 small_of(struct levels *v, u64 level, u64 count) {
 }
 
 /* Results on their way to the parent: records of a tag, a length in words, and the words. */
-enum tag { COUNTERS = 1, TOTALS, PIECES, PATTERNS, HISTORIES, DYNAMIC, UNIQUE, BY_LEVEL };
+enum tag { COUNTERS = 1, TOTALS, PIECES, PATTERNS, HISTORIES, DYNAMIC, UNIQUE, BY_LEVEL, SITE, ENTRIES, FORMS, LONGEST, INEXACT };
 struct out {
   u64 *words, used, capacity;
 };
@@ -128,6 +128,11 @@ struct context {
   u64 *order;               /* per work-item state of the published tool's freedom-to-reorder */
   u8 *scratch;              /* arguments of a printf call */
   u8 *warps;                /* arguments and results of warp operations, and where each work-item stands */
+  u64 *addresses;           /* by site and work-item, of accesses that a segment makes at most once */
+  u64 *words, *positions, *ends; /* of the others: addresses or runs, where the next goes, and by work-item where its own end */
+  void *columns;            /* by work-item, how often it went along the counted edges */
+  u64 texels;               /* the stream of the image function that is called */
+  u64 *runs;                /* of each segment, in this work-group */
   struct rows *rows;        /* rows of accesses at equal distances, by access */
   /* from here on the runtime's own */
   struct job *job;
@@ -139,6 +144,11 @@ struct context {
   u64 taken, stack_size, spilled, run_ns, swept;
   struct levels levels; /* what it reduced: a share of the counters of all threads */
   struct out out;
+  void *sub_sites; /* what sub-groups did, by site */
+  u64 *entries, *form_sums, *longest, inexact;
+  struct part *parts; /* boxes in which a slice is even */
+  u64 n_parts;
+  const struct slice *collected; /* slice whose boxes these are */
 } __attribute__((aligned(128))); /* threads do not share a cache line */
 
 /* What the parent asks for, at the start of a file; the tables behind it are named by their distance from there
@@ -152,9 +162,23 @@ struct job {
   u64 dims, global[3], local[3], offset[3], groups[3];
   u64 args, args_address, args_bytes, local_bytes, private_bytes, live_bytes;
   u64 histories, rows, counters, in_memory, n_in_memory, weights, several, published;
+  u64 sites, n_sites, recorded, n_recorded, n_once, n_streams; /* accesses by sub-groups */
+  u64 segments, segment_weights, n_columns, narrow, forms, n_forms, terms, at_group_end; /* executions by sub-groups */
   /* from here on the runtime's own */
   u64 status, variables_low, variables_high;
   u64 next_group, next_share; /* what a thread takes next: of the run, and of the reduction */
+};
+
+/* Static accesses, by their numbers: three words each. */
+enum { SITE_WRITES = 1, SITE_LOCAL = 2, SITE_ATOMIC = 4, SITE_DYNAMIC = 8 };
+/* How a segment leaves what its work-items access at a site: an address, a stream of them, or a stream of runs. */
+enum { ONCE, STREAM, RUNS };
+enum { STREAM_WORDS = 1 << 22 };
+struct recorded {
+  u64 segment, site, mode, place;
+};
+struct form {
+  u64 first, n; /* of its terms */
 };
 
 /* Words of the status page that the parent reads. */
@@ -213,6 +237,7 @@ struct slice {
   u64 positive; /* checked values that must not be negative, a bit each */
   u64 site;     /* of the first access; each has two: planes and single places */
   u64 flags;    /* of each access three bits */
+  const u64 *sites;
 };
 extern const struct slice cc_launch_slices[]; /* of the whole launch; the last one has no addresses */
 
@@ -228,6 +253,27 @@ void cc_finish_rows(struct context *);
 void cc_spread(struct context *, struct rows *);
 void cc_add_changes(struct context *, struct changes *, u64 *differences);
 
+/* Places of a slice, from `x` and `y` on; and a box of them that is even: distances from its first place. */
+struct box {
+  u64 x, nx, y, ny;
+};
+enum { MOST_PARTS = 64, MOST_PARTS_OF_SLICE = 20 };
+struct part {
+  struct box box;
+  u64 z, reached, origin[MOST_PARTS_OF_SLICE], dx[MOST_PARTS_OF_SLICE], dy[MOST_PARTS_OF_SLICE];
+};
+
+/* sub_groups.c */
+void cc_sub_groups(struct context *, u32 segment, u64 items, u32 final);
+void cc_sub_groups_of(struct context *, u32 segment, u64 first, u64 set);
+void cc_sub_groups_of_launch(struct context *, const struct slice *, const u64 *from, const u64 *to);
+void cc_sub_groups_of_group(struct context *, const struct slice *, u64 nx, u64 ny, u64 nz, u32 final);
+void cc_sub_groups_of_copy(struct context *, u32 site, u64 address, u64 step, u64 n);
+void cc_end_group(struct context *);
+void cc_prepare_sub_groups(struct context *, struct job *);
+void cc_finish_sub_groups(struct context *);
+u64 cc_sub_group_words(struct context *, u64 site, u64 *words);
+
 /* accesses.c */
 struct region *cc_region_at(struct context *, u64 address);
 void cc_count_dynamic(struct context *, u8 *p, u32 flags, u32 granule);
@@ -236,7 +282,8 @@ void cc_texel_write(const void *p);
 void cc_check(struct context *, u8 *p, u64 n, u32 site, u32 write, u64 item);
 void *cc_to_space(struct context *, void *p, u32 space);
 u32 cc_fence_of(struct context *, void *p);
-void cc_async_copy(struct context *, u8 *to, u8 *from, u64 n, u64 stride, u64 bytes, u64 item, u32 to_local, u32 sites);
+void cc_async_copy(struct context *, u8 *to, u8 *from, u64 n, u64 stride, u64 bytes, u64 item, u32 to_local, u32 sites,
+                   u32 read, u32 written);
 
 /* warps.c */
 void cc_collective(struct context *, u32 operation, u32 type, u64 n);

@@ -73,6 +73,7 @@ static void run_groups(struct context *c) {
     for (; g < end; g++, next_group(c)) {
       begin_group(c);
       cc_group(c);
+      if (j->at_group_end) cc_end_group(c);
       if (guarded) cc_guard_counters(c);
       __atomic_store_n(done, *done + 1, __ATOMIC_RELAXED);
     }
@@ -87,6 +88,7 @@ static void *work(void *argument) {
   u64 start = now(), cpu = read_clock(CLOCK_THREAD_CPUTIME_ID);
   run_groups(c);
   cc_finish_rows(c);
+  cc_finish_sub_groups(c);
   c->run_ns = now() - start;
   __atomic_fetch_add(&status_of(c)[S_CPU_NS], read_clock(CLOCK_THREAD_CPUTIME_ID) - cpu, __ATOMIC_RELAXED);
   pthread_barrier_wait(&ready);
@@ -136,7 +138,8 @@ static void find_variables(struct job *j, void *library) {
 
 /* Allow what the runtime maps itself, and no more. */
 static void limit_memory(struct job *j) {
-  u64 pages = 0, per_thread = (1 << 29) + j->histories * (3 << 20) + MAX_ITEMS * j->private_bytes + j->live_bytes;
+  u64 pages = 0, per_thread = (1 << 29) + j->histories * (3 << 20) + MAX_ITEMS * j->private_bytes + j->live_bytes
+                                  + 8 * (MAX_ITEMS * (j->n_once + j->n_columns) + (MAX_ITEMS + (u64)STREAM_WORDS) * j->n_streams);
   FILE *file = fopen("/proc/self/statm", "r");
   if (!file || fscanf(file, "%lu", &pages) != 1) perror("statm"), _exit(CANNOT_MAP);
   fclose(file);
@@ -149,7 +152,8 @@ static struct job *place_job(const int *files, void *library) {
   struct stat about;
   fstat(files[0], &about);
   struct job *j = map(0, about.st_size, MAP_PRIVATE, files[0]);
-  u64 *tables[] = {&j->regions, &j->variables, &j->buffers, &j->args, &j->in_memory, &j->weights};
+  u64 *tables[] = {&j->regions, &j->variables, &j->buffers, &j->args, &j->in_memory, &j->weights,
+                   &j->sites, &j->recorded, &j->segment_weights, &j->forms, &j->terms};
   for (u64 i = 0; i < sizeof tables / sizeof *tables; i++) *tables[i] += (u64)j;
   const struct buffer *b = (struct buffer *)j->buffers;
   for (u64 i = 0; i < j->n_buffers; i++) map(b[i].address, b[i].bytes, MAP_SHARED | MAP_POPULATE | FIXED, files[b[i].file]);
@@ -192,6 +196,7 @@ static void prepare(struct context *c, struct job *j, u64 t) {
   c->scratch = cc_map(c, PRINT_BYTES);
   c->rows = cc_map(c, j->rows * sizeof *c->rows);
   c->spreads = cc_map(c, 2 * j->n_regions * sizeof *c->spreads);
+  cc_prepare_sub_groups(c, j);
   c->stack_size = STACK_BYTES;
   c->stack = (u8 *)cc_map(c, STACK_BYTES + GUARD) + GUARD;
   mprotect(c->stack - GUARD, GUARD, PROT_NONE);

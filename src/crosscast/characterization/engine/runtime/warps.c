@@ -149,6 +149,7 @@ static void run_warp(struct context *c, struct warp *w, turn *run, const struct 
       for (u64 i = 0; i < w->lanes; i++)
         ran |= (u64)(w->states[i] == next) << i;
       run(c, next / 2, w->first, w->first + w->lanes);
+      cc_sub_groups_of(c, next / 2, w->first, ran);
       c->counts[next / 2] += __builtin_popcountll(ran);
       FOR_LANES(i, ran) {
         u64 s = w->states[i] / 2;

@@ -1,0 +1,97 @@
+"""What the runtime counted by sub-groups, as a profile has it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from crosscast.characterization.instrumentation.sub_groups import SubGroups
+
+WIDTHS = (32, 64)
+"""Work-items of a sub-group."""
+
+COUNTED = (
+    *("accesses_read", "accesses_write", "sectors_32_read", "sectors_32_write", "lines_64_read"),
+    *("lines_64_write", "lines_128_read", "lines_128_write", "local_wavefronts_32_banks"),
+    *("instructions_without_phi", "sub_group_instructions_without_phi", "atomic_conflicts"),
+)
+"""What is counted by sub-groups."""
+
+_OF_WIDTH = 5
+_PAIRS = ("uniform", "contiguous", "strided", "irregular")
+
+
+@dataclass
+class SubGroupCounts:
+    """What the runtime counted by sub-groups, of all threads."""
+
+    sites: dict[int, list[int]] = field(default_factory=dict)
+    entries: list[int] = field(default_factory=list)  # By width and place
+    forms: list[int] = field(default_factory=list)  # By width and form
+    longest: list[int] = field(
+        default_factory=list
+    )  # Instructions and group of one work-item, then its counts
+    inexact: bool = False
+
+    def read(self, name: str, words: list[int]) -> None:
+        """Read a record of one thread."""
+        match name:
+            case "SITE":
+                site, *rest = words
+                _add(self.sites.setdefault(site, []), rest)
+            case "ENTRIES":
+                _add(self.entries, words)
+            case "FORMS":
+                _add(self.forms, words)
+            case "LONGEST":
+                # Of several work-items, the one in the first work-group.
+                if not self.longest or (-words[0], words[1]) < (-self.longest[0], self.longest[1]):
+                    self.longest = words
+            case _:
+                self.inexact = True
+
+    def by_width(
+        self, plan: SubGroups, instructions: int, sub_groups: Sequence[int]
+    ) -> dict[str, dict[str, int]]:
+        """Counts of a launch of so many instructions, phis left out, and sub-groups of each width."""
+        found = {}
+        places, forms = len(plan.executions.alike), len(plan.executions.forms)
+        for number, width in enumerate(WIDTHS):
+            counts = dict.fromkeys(COUNTED, 0)
+            for site, words in self.sites.items():
+                accesses, sectors, lines_64, lines_128, conflicts = words[number * _OF_WIDTH :][:_OF_WIDTH]
+                about = plan.sites[site]
+                counts["atomic_conflicts"] += conflicts
+                if about.is_local:
+                    counts["local_wavefronts_32_banks"] += sectors
+                    continue
+                side = "write" if about.is_written else "read"
+                counts[f"accesses_{side}"] += accesses
+                counts[f"sectors_32_{side}"] += sectors
+                counts[f"lines_64_{side}"] += lines_64
+                counts[f"lines_128_{side}"] += lines_128
+            entries = self.entries[number * places :][:places]
+            if places and not any(self.entries):  # all run their only segment, without a look at each group
+                entries = [sub_groups[number]]
+            executed = sum(w * n for w, n in zip(plan.executions.weights, entries, strict=True))
+            sums = self.forms[number * forms :][:forms]
+            executed += sum(f.weight * n for f, n in zip(plan.executions.forms, sums, strict=True))
+            counts["instructions_without_phi"] = instructions
+            counts["sub_group_instructions_without_phi"] = executed
+            found[str(width)] = counts
+        return found
+
+    def patterns(self, plan: SubGroups) -> Mapping[str, int]:
+        """Pairs of neighbours by how their addresses of global or constant memory change, and bytes of strides."""
+        found = dict.fromkeys((*_PAIRS, "stride_bytes"), 0)
+        for site, words in self.sites.items():
+            if not plan.sites[site].is_local:
+                for name, n in zip(found, words[2 * _OF_WIDTH :], strict=True):
+                    found[name] += n
+        return found
+
+
+def _add(to: list[int], words: Sequence[int]) -> None:
+    to[:] = [a + b for a, b in zip(to, words, strict=True)] if to else words
