@@ -230,12 +230,12 @@ class _Machine:
             w.went_to = ""
             chosen = {}
             for site, instruction, execute in self.blocks[label]:
+                w.counts[site] += instruction.counted
                 if instruction.opcode == "phi":
                     chosen[instruction.result] = execute(w)
                     continue
                 w.values.update(chosen)
                 chosen.clear()
-                w.counts[site] += instruction.counted
                 w.values["site"] = site
                 result = execute(w)
                 if instruction.result:
