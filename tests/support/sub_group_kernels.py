@@ -29,11 +29,17 @@ class Case:
     more: Callable[[], list[Argument]] = list
     offset: Sizes = ()
     standard: str = "1.2"
+    form: str = "opencl-c"
     two_buffers: bool = True
+    padded: bool = False  # It writes the fourth component of vectors of three, whatever that holds
+    may_fail_to_exchange: bool = False
 
     def launch(self, level: str = "-Oz") -> Launch:
         """The launch, with fresh arguments."""
-        kernel = Kernel.from_source(self.source, "k", standard=self.standard, options=(level,))
+        if self.form == "llvm-ir":
+            kernel = Kernel.from_ir(self.source, "k")
+        else:
+            kernel = Kernel.from_source(self.source, "k", standard=self.standard, options=(level,))
         generator = np.random.default_rng(7)
         given: list[Argument] = []
         if self.two_buffers:
@@ -54,10 +60,11 @@ def _array(count: int, dtype: str, seed: int = 3) -> Callable[[], list[Argument]
     return lambda: [np.random.default_rng(seed).integers(0, 100, count).astype(dtype)]
 
 
-def typed(type_: str, text: str, dtype: str, elements: int, size: int = 96) -> Case:
+def typed(type_: str, text: str, dtype: str, elements: int, size: int = 96, **more: Any) -> Case:
     """Statements over `v`, a buffer of such a type."""
     before = "#pragma OPENCL EXTENSION cl_khr_fp16 : enable\n" + _STRUCTS
-    return body(text, size, 32, parameters=f", global {type_} *v", more=_array(elements, dtype), before=before)
+    made = _array(elements, dtype)
+    return body(text, size, 32, parameters=f", global {type_} *v", more=made, before=before, **more)
 
 
 def local(text: str, words: int = 2112, size: int = 64) -> Case:
@@ -77,6 +84,31 @@ def ids(global_size: Sizes, local_size: Sizes, offset: Sizes = (), standard: str
     return body(text, global_size, local_size, offset=offset, standard=standard)
 
 
+_ATOMIC_IR = """
+target triple = "spir64"
+declare spir_func i64 @_Z13get_global_idj(i32)
+define spir_kernel void @k(ptr addrspace(1) %a) {
+entry:
+  %g = call spir_func i64 @_Z13get_global_idj(i32 0)
+  %n = trunc i64 %g to i32
+  %x = urem i64 %g, 10
+  %p = getelementptr i32, ptr addrspace(1) %a, i64 %x
+  %q = getelementptr i8, ptr addrspace(1) %a, i64 128
+  %1 = atomicrmw umax ptr addrspace(1) %p, i32 %n seq_cst
+  %2 = atomicrmw volatile sub ptr addrspace(1) %q, i32 %n monotonic
+  %3 = atomicrmw min ptr addrspace(1) %p, i32 -5 seq_cst
+  %pair = cmpxchg ptr addrspace(1) %q, i32 %2, i32 %1 seq_cst monotonic
+  %ok = extractvalue { i32, i1 } %pair, 1
+  br i1 %ok, label %then, label %end
+then:
+  %r = getelementptr i32, ptr addrspace(1) %a, i64 %g
+  %s = getelementptr i8, ptr addrspace(1) %r, i64 1024
+  store i32 %3, ptr addrspace(1) %s
+  br label %end
+end:
+  ret void
+}
+"""
 _TREE = """
 t[l] = a[g]; barrier(CLK_LOCAL_MEM_FENCE);
 for (uint s = {start}; {go}; {next}) {{
@@ -127,7 +159,9 @@ _DIVERGENT = {
         "int s = 0; for (uint i = 0; i < 6; i++) { s += a[i * 256 + g];"
         " if ((g >> i) & 1) for (uint j = 0; j < i; j++) s ^= a[g + j]; } o[g] = s;"
     ),
-    "break": body("int s = 0; for (uint j = 0; j < 40; j++) { if (a[g + j] % 13 == 0) break; s += j; } o[g] = s;"),
+    "break": body(
+        "int s = 0; for (uint j = 0; j < 40; j++) { if (a[g + j] % 13 == 0) break; s += j; } o[g] = s;"
+    ),
     "break and continue": body(
         "int s = 0; for (uint j = 0; j < 20; j++) { int x = a[(g * 3 + j) % 4096];"
         " if (x % 3 == 0) continue; if (x % 17 == 0) break; s += a[x]; } o[g] = s;"
@@ -135,7 +169,9 @@ _DIVERGENT = {
     "loads in some rounds": body(
         "int s = 0; for (uint j = 0; j < 12; j++) if ((j + g) % 3 == 0) s += a[g * 4 + j]; o[g] = s;"
     ),
-    "while on data": body("uint x = a[g], s = 0; while (x > 1 && s < 60) { x = x % 2 ? x * 3 + 1 : x / 2; s++; } o[g] = s;"),
+    "while on data": body(
+        "uint x = a[g], s = 0; while (x > 1 && s < 60) { x = x % 2 ? x * 3 + 1 : x / 2; s++; } o[g] = s;"
+    ),
     "switch": body(
         "switch (a[g] % 6) { case 0: o[g] = a[g + 1]; break; case 1: o[g] = 7; case 2: o[g + 1024] = a[g]; break;"
         " case 4: for (int j = 0; j < 3; j++) o[g] += a[j]; break; default: o[g] = -1; }"
@@ -151,7 +187,9 @@ _DIVERGENT = {
 }
 _BARRIERS = {
     "bitonic sort": body(_BITONIC, 128, 64, parameters=", local int *t", more=lambda: [Local(256)]),
-    "tree, halves": local(_TREE.format(start="m / 2", go="s > 0", next="s /= 2", step="if (l < s) t[l] += t[l + s];")),
+    "tree, halves": local(
+        _TREE.format(start="m / 2", go="s > 0", next="s /= 2", step="if (l < s) t[l] += t[l + s];")
+    ),
     "tree, interleaved": local(
         _TREE.format(start="1", go="s < m", next="s *= 2", step="if (l % (2 * s) == 0) t[l] += t[l + s];")
     ),
@@ -190,7 +228,9 @@ _ADDRESSES = {
         "float s = 0; for (uint j = 0; j < 9; j++) s += w[(j + l) % 9] * f[g + j]; o[g] = s;",
         before="constant float w[9] = {1, 2, 3, 4, 5, 6, 7, 8, 9};",
     ),
-    "constant buffer": body("o[g] = c[g % 7] + c[a[g] % 300];", parameters=", constant int *c", more=_array(300, "i4")),
+    "constant buffer": body(
+        "o[g] = c[g % 7] + c[a[g] % 300];", parameters=", constant int *c", more=_array(300, "i4")
+    ),
 }
 _TYPES = {
     "char": typed("char", "v[g + 31] = v[g] + v[g * 3 + 1];", "i1", 400),
@@ -198,7 +238,7 @@ _TYPES = {
     "half": typed("half", "v[g + 200] = v[g * 2 + 1] * v[g];", "f2", 400),
     "long": typed("long", "v[g + 3] = v[g * 2] * v[g];", "i8", 400),
     "double": typed("double", "if (g % 3) v[g + 1] = v[g * 3] / 2;", "f8", 400),
-    "float3": typed("float3", "v[g] = v[g + 7] * 2.5f;", "f4", 512),
+    "float3": typed("float3", "v[g] = v[g + 7] * 2.5f;", "f4", 512, padded=True),
     "float4": typed("float4", "v[g] = fma(v[g + 7], v[g], v[95 - g]);", "f4", 512),
     "float8 of a few": typed("float8", "if (g % 5 == 2) v[g] += v[g + 1];", "f4", 1024),
     "float16": typed("float16", "v[g] = v[g + 1] - v[g];", "f4", 2048),
@@ -215,7 +255,9 @@ _LOCAL = {
     **{f"local stride of {n}": _strided(str(n)) for n in (1, 2, 16, 17, 32, 33)},
     "local, random": local("t[a[g] % 2112] = l; barrier(CLK_LOCAL_MEM_FENCE); o[g] = t[a[g + 64] % 2112];"),
     "local, broadcast": local("t[l] = l; barrier(CLK_LOCAL_MEM_FENCE); o[g] = t[7] + t[l / 8];"),
-    "local bytes": local("local char *b = (local char *)t; b[l] = l; barrier(CLK_LOCAL_MEM_FENCE); o[g] = b[l * 3 % 64];"),
+    "local bytes": local(
+        "local char *b = (local char *)t; b[l] = l; barrier(CLK_LOCAL_MEM_FENCE); o[g] = b[l * 3 % 64];"
+    ),
     "local vectors": local(
         "local int4 *v = (local int4 *)t; v[l] = (int4)(l); barrier(CLK_LOCAL_MEM_FENCE); int4 x = v[l ^ 5];"
         " o[g] = x.x + x.w + vload3(l, t + 1).z;"
@@ -238,7 +280,10 @@ _ATOMICS = {
     "no conflicts": body("atomic_xor(&o[g], a[g]);"),
     "atomics in a loop": body("for (uint j = 0; j < g % 5; j++) atomic_min(&o[(g * j) % 37], -a[j]);"),
     "old values": body("o[64 + atomic_inc(o) % 1024] = g;"),
-    "exchanges": body("atomic_xchg(&o[l % 10], g); int x = atomic_cmpxchg(&o[100 + l % 4], 0, g); if (!x) o[200 + l] = 1;"),
+    "exchanges": body(
+        "atomic_xchg(&o[l % 10], g); int x = atomic_cmpxchg(&o[100 + l % 4], 0, g); if (!x) o[200 + l] = 1;",
+        may_fail_to_exchange=True,
+    ),
     "C11's": body(
         "atomic_fetch_add_explicit((volatile global atomic_int *)o + a[g] % 9, 2, memory_order_relaxed);"
         " atomic_fetch_or((volatile global atomic_int *)o + 32 + l / 8, 1 << (l % 8));",
@@ -282,8 +327,28 @@ _OTHER = {
         "local int t[64]; t[l] = a[g]; barrier(CLK_LOCAL_MEM_FENCE); const int *p = l % 3 ? (const int *)&t[63 - l] : &a[g]; o[g] = *p;",
         standard="2.0",
     ),
-    "reals": body("float x = f[g]; for (int j = 0; j < 9 && x < 3; j++) x = sqrt(x * 2 + 1) - fabs(f[g + j] - 0.5f); o[g] = x * 1000;"),
+    "integers": body(
+        "int x = a[g] - 2000, y = a[g + 1]; uint u = x; S s = {0}; s.d[g % 3] = x; s.b = y;"
+        " o[g] = min(x, y) + max(u, (uint)y) * clamp(x, -9, y) - abs(x) + mul24(x, y) - mad24(x, 3, y) + mul_hi(x, y)"
+        " + rotate(u, u % 32) + popcount(u) - clz(y) + (int)(u > y ? u - y : 0) + s.d[y % 3] + (int)s.b;",
+        before=_STRUCTS,
+    ),
+    "vectors": body(
+        "int4 x = vload4(l, a); float4 y = vload4(l, f); x = x > 2000 ? x.wzyx : x.s0213 * 3;"
+        " y = select(y, y.yxwz, as_int4(y) % 3 ? x : -x); uchar4 z = convert_uchar4_sat(x - 1000);"
+        " o[g] = dot(y, y) * 1000 + z.x + z.w + convert_int_rte(y.z * 100) + as_int(y.w) + (float)x.y;"
+    ),
+    "reals": body(
+        "float x = f[g]; for (int j = 0; j < 9 && x < 3; j++) x = sqrt(x * 2 + 1) - fabs(f[g + j] - 0.5f); o[g] = x * 1000;"
+    ),
 }
+_OTHER["instructions that are atomic"] = Case(
+    _ATOMIC_IR,
+    more=lambda: [np.arange(512, dtype=np.int32)],
+    two_buffers=False,
+    form="llvm-ir",
+    may_fail_to_exchange=True,
+)
 CASES: dict[str, Case] = {
     **{**_DIVERGENT, **_BARRIERS, **_ADDRESSES, **_TYPES, **_LOCAL, **_ATOMICS, **_SHAPES, **_OTHER}
 }

@@ -189,9 +189,7 @@ class _Machine:
         below = len(self.memories)
         for number, backwards in enumerate(np.ndindex(groups[::-1])):
             group = backwards[::-1]
-            local = tuple(
-                min(n, size - g * n) for n, size, g in zip(wanted, sizes, group, strict=True)
-            )
+            local = tuple(min(n, size - g * n) for n, size, g in zip(wanted, sizes, group, strict=True))
             for memory, space in self.spaces.items():
                 if space == "local":
                     self.memories[memory] = bytearray(len(self.memories[memory]))
@@ -275,7 +273,9 @@ class _Machine:
         from_ = self.types.read(operands[0].type).scalar
         opcode = i.opcode
         if opcode in ("icmp", "fcmp"):
-            predicate = re.search(r"cmp (?:[a-z]+ )*?((?:[ous]?(?:eq|ne|[gl][te]))|ord|uno|true|false) ", i.text)
+            predicate = re.search(
+                r"cmp (?:[a-z]+ )*?((?:[ous]?(?:eq|ne|[gl][te]))|ord|uno|true|false) ", i.text
+            )
             assert predicate is not None
             if opcode == "icmp":
                 function, signed = functions.compare_integers(predicate[1])
@@ -425,6 +425,12 @@ class _Machine:
             w.went_to = targets.get(get(w), default.value)
 
         return go
+
+    def _unreachable(self, i: ir.Instruction, _: list[ir.Operand]) -> Get:
+        def fail(w: _Item) -> None:
+            raise AssertionError(f"{i.where}the kernel got where it says that it never gets")
+
+        return fail
 
     def _ret(self, i: ir.Instruction, _: list[ir.Operand]) -> Get:
         def end(w: _Item) -> None:
