@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from crosscast.characterization import ir, run
@@ -27,7 +27,10 @@ _ENGINE_COUNTS = False
 _engine = pytest.mark.xfail(
     not _ENGINE_COUNTS, reason="the engine does not count sub-groups yet", strict=False
 )
-_few = settings(max_examples=8, derandomize=True, deadline=None, database=None)
+# To make a failing kernel smaller takes minutes, and another seed is no smaller kernel.
+_few = settings(
+    max_examples=6, derandomize=True, deadline=None, database=None, phases=[Phase.explicit, Phase.generate]
+)
 _WIDTHS = (32, 64)
 # Every fourth of them also as quite different IR.
 _COMPILED = [(name, "-Oz") for name in CASES]

@@ -48,12 +48,15 @@ class Case:
         return Launch(kernel, self.global_size, self.local_size, (*given, *self.more()), self.offset)
 
 
+def _sizes(size: int | Sizes) -> Sizes:
+    return (size,) if isinstance(size, int) else size
+
+
 def body(text: str, global_size: int | Sizes = 256, local_size: int | Sizes = 64, **more: Any) -> Case:
     """A kernel of these statements, with an output of 4096 integers and inputs of integers and reals."""
     parameters = more.pop("parameters", "")
-    sizes = [(size,) if isinstance(size, int) else size for size in (global_size, local_size)]
     source = f"{more.pop('before', '')}\nkernel void k({_BUFFERS}{parameters}) {{ {_HEAD} {text} }}"
-    return Case(source, *sizes, **more)
+    return Case(source, _sizes(global_size), _sizes(local_size), **more)
 
 
 def _array(count: int, dtype: str, seed: int = 3) -> Callable[[], list[Argument]]:
@@ -153,7 +156,8 @@ _DIVERGENT = {
     "trip counts of ids": body("int s = 0; for (uint j = 0; j < l % 11; j++) s += a[g + j]; o[g] = s;"),
     "trip counts of data": body("int s = 0; for (int j = 0; j < a[g] % 9; j++) s ^= a[j * 16]; o[g] = s;"),
     "nested loops": body(
-        "int s = 0; for (uint i = 0; i < l % 5; i++) for (uint j = i; j < g % 4; j++) s += a[i * 64 + j]; o[g] = s;"
+        "int s = 0; for (uint i = 0; i < l % 5; i++) for (uint j = i; j < g % 4; j++)"
+        " s += a[i * 64 + j]; o[g] = s;"
     ),
     "inner loop in some rounds": body(
         "int s = 0; for (uint i = 0; i < 6; i++) { s += a[i * 256 + g];"
@@ -173,7 +177,8 @@ _DIVERGENT = {
         "uint x = a[g], s = 0; while (x > 1 && s < 60) { x = x % 2 ? x * 3 + 1 : x / 2; s++; } o[g] = s;"
     ),
     "switch": body(
-        "switch (a[g] % 6) { case 0: o[g] = a[g + 1]; break; case 1: o[g] = 7; case 2: o[g + 1024] = a[g]; break;"
+        "switch (a[g] % 6) { case 0: o[g] = a[g + 1]; break; case 1: o[g] = 7;"
+        " case 2: o[g + 1024] = a[g]; break;"
         " case 4: for (int j = 0; j < 3; j++) o[g] += a[j]; break; default: o[g] = -1; }"
     ),
     "function called twice": body(
@@ -182,7 +187,8 @@ _DIVERGENT = {
         " for (uint j = 0; j < x % 4; j++) s += a[x + j]; return s > 99 ? s : a[x]; }",
     ),
     "private array": body(
-        "int w[6] = {1, 2, 3, 4, 5, 6}; for (uint j = 0; j < l % 7; j++) w[(j * g) % 6] += a[j]; o[g] = w[g % 6];"
+        "int w[6] = {1, 2, 3, 4, 5, 6}; for (uint j = 0; j < l % 7; j++) w[(j * g) % 6] += a[j];"
+        " o[g] = w[g % 6];"
     ),
 }
 _BARRIERS = {
@@ -202,7 +208,8 @@ _BARRIERS = {
         " if (l % (r + 1) == 0) o[g] += t[(l + r) % 64]; barrier(CLK_LOCAL_MEM_FENCE); }"
     ),
     "loop between barriers": local(
-        "for (uint r = 0; r < 3; r++) { for (uint j = 0; j < (l + r) % 5; j++) t[(l + j) % 64] = a[g + j * 64];"
+        "for (uint r = 0; r < 3; r++) { for (uint j = 0; j < (l + r) % 5; j++)"
+        " t[(l + j) % 64] = a[g + j * 64];"
         " barrier(CLK_LOCAL_MEM_FENCE); o[g] += t[63 - l]; barrier(CLK_LOCAL_MEM_FENCE); }"
     ),
 }
@@ -263,7 +270,8 @@ _LOCAL = {
         " o[g] = x.x + x.w + vload3(l, t + 1).z;"
     ),
     "local doubles": local(
-        "local double *v = (local double *)t; v[l * 3] = f[g]; barrier(CLK_LOCAL_MEM_FENCE); o[g] = v[(63 - l) * 3] * 99;"
+        "local double *v = (local double *)t; v[l * 3] = f[g]; barrier(CLK_LOCAL_MEM_FENCE);"
+        " o[g] = v[(63 - l) * 3] * 99;"
     ),
     "local array and argument": local(
         "local int w[96]; w[l + 5] = a[g]; t[l * 2] = a[g + 64]; barrier(CLK_LOCAL_MEM_FENCE);"
@@ -311,7 +319,8 @@ def _same_twice() -> list[Argument]:
 
 _OTHER = {
     "the same buffer twice": Case(
-        "kernel void k(global int *o, global const int *a) { uint g = get_global_id(0); if (g % 3) o[g] = a[g + 200];"
+        "kernel void k(global int *o, global const int *a) { uint g = get_global_id(0);"
+        " if (g % 3) o[g] = a[g + 200];"
         " global const int *p = g % 2 ? o : a; o[g + 256] = p[g]; }",
         more=_same_twice,
         two_buffers=False,
@@ -324,12 +333,14 @@ _OTHER = {
         more=lambda: [np.arange(48, dtype=np.uint8).tobytes()],
     ),
     "generic pointers": body(
-        "local int t[64]; t[l] = a[g]; barrier(CLK_LOCAL_MEM_FENCE); const int *p = l % 3 ? (const int *)&t[63 - l] : &a[g]; o[g] = *p;",
+        "local int t[64]; t[l] = a[g]; barrier(CLK_LOCAL_MEM_FENCE);"
+        " const int *p = l % 3 ? (const int *)&t[63 - l] : &a[g]; o[g] = *p;",
         standard="2.0",
     ),
     "integers": body(
         "int x = a[g] - 2000, y = a[g + 1]; uint u = x; S s = {0}; s.d[g % 3] = x; s.b = y;"
-        " o[g] = min(x, y) + max(u, (uint)y) * clamp(x, -9, y) - abs(x) + mul24(x, y) - mad24(x, 3, y) + mul_hi(x, y)"
+        " o[g] = min(x, y) + max(u, (uint)y) * clamp(x, -9, y) - abs(x) + mul24(x, y)"
+        " - mad24(x, 3, y) + mul_hi(x, y)"
         " + rotate(u, u % 32) + popcount(u) - clz(y) + (int)(u > y ? u - y : 0) + s.d[y % 3] + (int)s.b;",
         before=_STRUCTS,
     ),
@@ -339,7 +350,8 @@ _OTHER = {
         " o[g] = dot(y, y) * 1000 + z.x + z.w + convert_int_rte(y.z * 100) + as_int(y.w) + (float)x.y;"
     ),
     "reals": body(
-        "float x = f[g]; for (int j = 0; j < 9 && x < 3; j++) x = sqrt(x * 2 + 1) - fabs(f[g + j] - 0.5f); o[g] = x * 1000;"
+        "float x = f[g]; for (int j = 0; j < 9 && x < 3; j++) "
+        " x = sqrt(x * 2 + 1) - fabs(f[g + j] - 0.5f); o[g] = x * 1000;"
     ),
 }
 _OTHER["instructions that are atomic"] = Case(
@@ -349,7 +361,6 @@ _OTHER["instructions that are atomic"] = Case(
     form="llvm-ir",
     may_fail_to_exchange=True,
 )
-CASES: dict[str, Case] = {
-    **{**_DIVERGENT, **_BARRIERS, **_ADDRESSES, **_TYPES, **_LOCAL, **_ATOMICS, **_SHAPES, **_OTHER}
-}
+_GROUPS = (_DIVERGENT, _BARRIERS, _ADDRESSES, _TYPES, _LOCAL, _ATOMICS, _SHAPES, _OTHER)
+CASES: dict[str, Case] = {name: case for group in _GROUPS for name, case in group.items()}
 """All of them, by what they are about."""

@@ -1,7 +1,8 @@
 """What `profile.launch` says of sub-groups, access patterns and reuse, computed the slow way from a trace.
 
 A sub-group is `width` work-items that follow each other in the linear order of their work-group. The k-th
-execution of a static instruction by one of them goes with the k-th by the others: one access of the sub-group.
+execution of a static instruction by one of them goes with the k-th by the others: that is one access of the
+sub-group.
 """
 
 from __future__ import annotations

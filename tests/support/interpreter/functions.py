@@ -27,8 +27,12 @@ def _divided(a: float, b: float) -> float:
 
 
 UNSIGNED: dict[str, Function] = {
-    **{"add": operator.add, "sub": operator.sub, "mul": operator.mul},
-    **{"and": operator.and_, "or": operator.or_, "xor": operator.xor},
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "and": operator.and_,
+    "or": operator.or_,
+    "xor": operator.xor,
     "shl": lambda a, b: a << min(b, 64),
     "lshr": operator.rshift,
     "udiv": _quotient,
@@ -36,13 +40,20 @@ UNSIGNED: dict[str, Function] = {
 }
 SIGNED: dict[str, Function] = {"ashr": operator.rshift, "sdiv": _quotient, "srem": _remainder}
 REAL: dict[str, Function] = {
-    **{"fadd": operator.add, "fsub": operator.sub, "fmul": operator.mul, "fneg": operator.neg},
+    "fadd": operator.add,
+    "fsub": operator.sub,
+    "fmul": operator.mul,
+    "fneg": operator.neg,
     "fdiv": _divided,
     "frem": lambda a, b: float(np.fmod(a, b)),
 }
 _ORDERS: dict[str, Function] = {
-    **{"eq": operator.eq, "ne": operator.ne, "gt": operator.gt, "ge": operator.ge},
-    **{"lt": operator.lt, "le": operator.le},
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "gt": operator.gt,
+    "ge": operator.ge,
+    "lt": operator.lt,
+    "le": operator.le,
 }
 
 
@@ -67,9 +78,14 @@ def compare_reals(predicate: str) -> Function:
 
 UPDATES: dict[str, Function] = {
     **{name: UNSIGNED[name] for name in ("add", "sub", "and", "or", "xor")},
-    **{"min": min, "max": max, "umin": min, "umax": max},
-    **{"xchg": lambda old, new: new, "fadd": operator.add},
-    **{"inc": lambda old: old + 1, "dec": lambda old: old - 1},
+    "min": min,
+    "max": max,
+    "umin": min,
+    "umax": max,
+    "xchg": lambda old, new: new,
+    "fadd": operator.add,
+    "inc": lambda old: old + 1,
+    "dec": lambda old: old - 1,
 }
 """What atomics leave in memory, from what was there and the argument."""
 
@@ -114,40 +130,36 @@ def real_function(name: str, type_: Type) -> Function:
     known: dict[str, Function] = {
         **dict.fromkeys(("fma", "mad", "fmuladd"), lambda a, b, c: fused(a, b, c, type_.bits)),
         "rsqrt": lambda a: 1 / np.sqrt(np.float64(a)),
-        "recip": lambda a: _divided(1, a),
-        "divide": _divided,
         "round": lambda a: math.copysign(math.floor(abs(a) + 0.5), a) if math.isfinite(a) else a,
         "clamp": lambda a, low, high: np.fmin(np.fmax(a, low), high),
         "mix": lambda a, b, t: fused(type_.fit(b - a), t, a, type_.bits),
-        "step": lambda edge, a: float(a >= edge),
-        "sign": lambda a: math.copysign(1.0, a) if a else a,
-        "exp10": lambda a: np.power(10.0, a),
-        "ldexp": math.ldexp,
-        "erf": math.erf,
     }
-    return known.get(name) or getattr(np, _NAMES.get(name, name))  # type: ignore[no-any-return]
+    return known.get(name) or getattr(np, _NAMES.get(name, name))
 
 
 def integer_function(name: str, type_: Type, signed: bool) -> Function:
     """The same for integers."""
     bits, (low, high) = type_.bits, _limits(type_, signed)
     functions: dict[str, Function] = {
-        **{"min": min, "max": max, "smin": min, "smax": max, "umin": min, "umax": max},
+        "min": min,
+        "max": max,
+        "smin": min,
+        "smax": max,
+        "umin": min,
+        "umax": max,
         "clamp": lambda a, least, most: min(max(a, least), most),
         "abs": lambda a, *_: abs(a),
-        "abs_diff": lambda a, b: abs(a - b),
-        **{"mul24": operator.mul, "mad24": lambda a, b, c: a * b + c},
-        **{"mul_hi": lambda a, b: (a * b) >> bits, "mad_hi": lambda a, b, c: ((a * b) >> bits) + c},
-        **{"hadd": lambda a, b: (a + b) >> 1, "rhadd": lambda a, b: (a + b + 1) >> 1},
-        **dict.fromkeys(("add_sat", "uadd.sat", "sadd.sat"), lambda a, b: _clamped(low, high, a + b)),
-        **dict.fromkeys(("sub_sat", "usub.sat", "ssub.sat"), lambda a, b: _clamped(low, high, a - b)),
+        "mul24": operator.mul,
+        "mad24": lambda a, b, c: a * b + c,
+        "mul_hi": lambda a, b: (a * b) >> bits,
+        **dict.fromkeys(("uadd.sat", "sadd.sat"), lambda a, b: _clamped(low, high, a + b)),
+        **dict.fromkeys(("usub.sat", "ssub.sat"), lambda a, b: _clamped(low, high, a - b)),
         "rotate": lambda a, b: _rotated(a, b, bits),
         "fshl": lambda a, b, c: (((a << bits) | b) << (c % bits)) >> bits,
         "fshr": lambda a, b, c: ((a << bits) | b) >> (c % bits),
         **dict.fromkeys(("popcount", "ctpop"), lambda a: (a & ((1 << bits) - 1)).bit_count()),
         **dict.fromkeys(("clz", "ctlz"), lambda a, *_: bits - (a & ((1 << bits) - 1)).bit_length()),
         "cttz": lambda a, *_: (a & -a).bit_length() - 1 if a else bits,
-        "bswap": lambda a: int.from_bytes(a.to_bytes(bits // 8, "little"), "big"),
     }
     return functions[name]
 
@@ -155,7 +167,7 @@ def integer_function(name: str, type_: Type, signed: bool) -> Function:
 def converted(name: str, from_: Type, to: Type, signs: tuple[bool, bool]) -> Function:
     """Function of a `convert_` builtin of OpenCL C; `signs` say which of both types are signed."""
     low, high = _limits(to, signs[1]) if to.kind == "int" else (0, 0)
-    rounds = {"_rte": np.rint, "_rtp": math.ceil, "_rtn": math.floor}
+    rounds: dict[str, Function] = {"_rte": np.rint, "_rtp": math.ceil, "_rtn": math.floor}
     round_ = next((function for mode, function in rounds.items() if name.endswith(mode)), math.trunc)
 
     def convert(value: Any) -> Any:

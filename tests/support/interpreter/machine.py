@@ -1,9 +1,8 @@
-"""Runs a launch of an OpenCL kernel, one work-item after another between barriers, and writes down all of it."""
+"""Runs a launch of a kernel, work-item after work-item between barriers, and writes all of it down."""
 
 from __future__ import annotations
 
 import itertools
-import math
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -131,12 +130,12 @@ class _Machine:
                 place = (argument.__array_interface__["data"][0], argument.nbytes)
                 if place not in buffers:
                     space = _SPACES[_space(parameter.type)]
-                    data = memoryview(argument.reshape(-1).view(np.uint8))
+                    data = memoryview(argument.reshape(-1).view(np.uint8).data)
                     buffers[place] = self.allocate(argument.nbytes, space, data)
                 bound.append(buffers[place])
             else:
-                data = argument if isinstance(argument, bytes) else np.asarray(argument).tobytes()
-                bound.append(data if parameter.structure else type_.unpack(data[: type_.nbytes]))
+                given = argument if isinstance(argument, bytes) else np.asarray(argument).tobytes()
+                bound.append(given if parameter.structure else type_.unpack(given[: type_.nbytes]))
         return bound
 
     def at(self, w: _Item | None, address: int, nbytes: int, kind: Kind) -> tuple[Any, slice]:
@@ -202,9 +201,11 @@ class _Machine:
                     "get_global_id": tuple(
                         o + g * n + i for o, g, n, i in zip(offset, group, wanted, own, strict=True)
                     ),
-                    **{"get_local_size": local, "get_enqueued_local_size": wanted},
-                    **{"get_global_size": sizes, "get_num_groups": groups, "get_global_offset": offset},
-                    "linear": (item, 0, 0),
+                    "get_local_size": local,
+                    "get_enqueued_local_size": wanted,
+                    "get_global_size": sizes,
+                    "get_num_groups": groups,
+                    "get_global_offset": offset,
                 }
                 counts = self.trace.executions[number, item] = [0] * len(self.sites)
                 running.append(self.work_item(_Item(number, item, ids, counts, {})))
@@ -226,10 +227,10 @@ class _Machine:
         label: str | None = self.entry
         while label is not None:
             w.went_to = ""
-            chosen = {}
+            chosen: dict[str, Any] = {}
             for site, instruction, execute in self.blocks[label]:
                 w.counts[site] += instruction.counted
-                if instruction.opcode == "phi":
+                if instruction.opcode == "phi" and instruction.result:
                     chosen[instruction.result] = execute(w)
                     continue
                 w.values.update(chosen)

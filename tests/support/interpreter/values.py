@@ -19,7 +19,8 @@ import numpy as np
 
 from crosscast.characterization import ir
 
-_REALS = {"half": (16, "<e"), "float": (32, "<f"), "double": (64, "<d")}
+_REALS = {"half": 16, "float": 32, "double": 64}
+_CODES = {16: "<e", 32: "<f", 64: "<d"}
 _SEQUENCE = re.compile(r"[<\[](\d+) x (.*)[>\]]")
 
 
@@ -64,7 +65,7 @@ class Type:
     def pack(self, value: Any) -> bytes:
         """The bytes of a value in memory."""
         if self.kind == "real":
-            return struct.pack({bits: code for bits, code in _REALS.values()}[self.bits], value)
+            return struct.pack(_CODES[self.bits], value)
         if not self.parts:
             return int(value).to_bytes(self.nbytes, "little")
         data = bytearray(self.nbytes)
@@ -75,7 +76,7 @@ class Type:
     def unpack(self, data: bytes | memoryview) -> Any:
         """The value whose bytes these are."""
         if self.kind == "real":
-            return struct.unpack({bits: code for bits, code in _REALS.values()}[self.bits], data)[0]
+            return struct.unpack(_CODES[self.bits], data)[0]
         if not self.parts:
             return int.from_bytes(data, "little") & ((1 << self.bits) - 1)
         pairs = zip(self.parts, self.offsets, strict=True)
@@ -103,7 +104,7 @@ class Types:
         if text == "void":
             return Type("void")
         if text in _REALS:
-            bits, _ = _REALS[text]
+            bits = _REALS[text]
             return Type("real", bits // 8, bits // 8, bits)
         if match := re.fullmatch(r"i(\d+)", text):
             nbytes = -(-int(match[1]) // 8)
