@@ -6,11 +6,8 @@ They stand beside the checkout, in ``shared/oracle``, or where ``CROSSCAST_SHARE
 from __future__ import annotations
 
 import csv
-import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,12 +15,9 @@ import numpy.typing as npt
 import pytest
 
 from crosscast.characterization import run
-from crosscast.kernel import Argument, Kernel, Launch, Local
 from crosscast.profile import Profile
+from support.oracle import CASES, ORACLE, needs_oracle, oracle_launch
 
-_SHARED = Path(os.environ.get("CROSSCAST_SHARED") or Path(__file__).parents[3] / "shared")
-_ORACLE = _SHARED / "oracle"
-_CASES = ("histogram", "matmul_tiled", "reduce", "saxpy4", "spmv", "vecadd")
 _MEANINGS = {
     "Opcode": "opcode",
     "Total Instruction Count": "total_instruction_count",
@@ -57,10 +51,7 @@ _MEANINGS = {
 }
 """Rows of the published table whose definition is also ours."""
 
-pytestmark = pytest.mark.skipif(
-    not _ORACLE.is_dir(),
-    reason=f"no oracle cases in {_ORACLE}: set CROSSCAST_SHARED to the folder that holds oracle/",
-)
+pytestmark = needs_oracle
 
 
 @dataclass
@@ -72,25 +63,13 @@ class _Run:
 
 
 def _run(case: str, form: str, **options: Any) -> _Run:
-    folder = _ORACLE / case
-    facts = json.loads((folder / "case.json").read_text())
-    given, outputs = np.load(folder / "args.npz"), dict(np.load(folder / "outputs.npz"))
-    args: list[Argument] = []
-    for entry in facts["args"]:
-        if entry["kind"] == "buf":
-            args.append(given[entry["name"]].copy())
-        elif entry["kind"] == "local":
-            args.append(Local(entry["bytes"]))
-        else:
-            args.append(np.dtype(entry["dtype"]).type(entry["value"]))
-    kernel = Kernel.from_file(
-        folder / (facts["source"] if form == "source" else "program.bc"), facts["kernel"]
-    )
-    launch = Launch(kernel, tuple(facts["global_size"]), tuple(facts["local_size"]), tuple(args))
+    folder = ORACLE / case
+    outputs = dict(np.load(folder / "outputs.npz"))
+    launch, names = oracle_launch(case, form)
     profile = run.characterize_launch(launch, options=run.Options(published=True, **options))
     with (folder / "metrics.csv").open() as file:
         expected = {row["metric"]: row["count"] for row in csv.DictReader(file)}
-    found = {e["name"]: a for e, a in zip(facts["args"], args, strict=True) if isinstance(a, np.ndarray)}
+    found = {name: a for name, a in zip(names, launch.args, strict=True) if isinstance(a, np.ndarray)}
     return _Run(profile, expected, found, outputs)
 
 
@@ -102,7 +81,7 @@ def _same_number(found: float, expected: str) -> bool:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("case", _CASES)
+@pytest.mark.parametrize("case", CASES)
 def test_bitcode_computes_the_outputs_and_all_published_numbers(case: str, threads: int) -> None:
     run_ = _run(case, "bitcode", threads=threads)
     for name, expected in run_.expected_outputs.items():
@@ -117,7 +96,7 @@ def test_bitcode_computes_the_outputs_and_all_published_numbers(case: str, threa
     assert not wrong
 
 
-@pytest.mark.parametrize("case", _CASES)
+@pytest.mark.parametrize("case", CASES)
 def test_bitcode_gives_the_same_in_our_own_definitions(case: str) -> None:
     run_ = _run(case, "bitcode")
     metrics = run_.profile.metrics
@@ -137,7 +116,7 @@ def test_bitcode_gives_the_same_in_our_own_definitions(case: str) -> None:
             assert metrics[ours] == pytest.approx(1 / float(run_.expected[theirs]), rel=1e-3)
 
 
-@pytest.mark.parametrize("case", _CASES)
+@pytest.mark.parametrize("case", CASES)
 def test_source_computes_the_outputs_and_counts_within_two_percent(case: str) -> None:
     run_ = _run(case, "source")
     for name, expected in run_.expected_outputs.items():
@@ -148,7 +127,7 @@ def test_source_computes_the_outputs_and_counts_within_two_percent(case: str) ->
             assert run_.profile.metrics[own] == pytest.approx(expected_count, rel=0.02), published
 
 
-@pytest.mark.parametrize("case", _CASES)
+@pytest.mark.parametrize("case", CASES)
 def test_checking_bounds_changes_no_metric(case: str) -> None:
     assert _run(case, "bitcode", check_bounds=True).profile.metrics == _run(case, "bitcode").profile.metrics
 

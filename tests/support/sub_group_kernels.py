@@ -1,0 +1,366 @@
+"""Small launches in which work-items of a sub-group do all that makes counting by sub-groups hard."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from crosscast.kernel import Argument, Kernel, Launch, Local
+
+Sizes = tuple[int, ...]
+_STRUCTS = """
+typedef struct __attribute__((packed)) { char a; int b; short c; } P;
+typedef struct { char a; double b; float3 c; short d[3]; } S;
+"""
+_HEAD = "uint g = get_global_id(0), l = get_local_id(0), n = get_global_size(0), m = get_local_size(0);"
+_BUFFERS = "global int *o, global const int *a, global const float *f"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A kernel and its launch; the arguments are made anew each time."""
+
+    source: str
+    global_size: Sizes = (256,)
+    local_size: Sizes = (64,)
+    more: Callable[[], list[Argument]] = list
+    offset: Sizes = ()
+    standard: str = "1.2"
+    form: str = "opencl-c"
+    two_buffers: bool = True
+    padded: bool = False  # It writes the fourth component of vectors of three, whatever that holds
+    may_fail_to_exchange: bool = False
+
+    def launch(self, level: str = "-Oz") -> Launch:
+        """The launch, with fresh arguments."""
+        if self.form == "llvm-ir":
+            kernel = Kernel.from_ir(self.source, "k")
+        else:
+            kernel = Kernel.from_source(self.source, "k", standard=self.standard, options=(level,))
+        generator = np.random.default_rng(7)
+        given: list[Argument] = []
+        if self.two_buffers:
+            given = [np.zeros(4096, np.int32), generator.integers(0, 4096, 4096).astype(np.int32)]
+            given.append(generator.random(4096).astype(np.float32))
+        return Launch(kernel, self.global_size, self.local_size, (*given, *self.more()), self.offset)
+
+
+def _sizes(size: int | Sizes) -> Sizes:
+    return (size,) if isinstance(size, int) else size
+
+
+def body(text: str, global_size: int | Sizes = 256, local_size: int | Sizes = 64, **more: Any) -> Case:
+    """A kernel of these statements, with an output of 4096 integers and inputs of integers and reals."""
+    parameters = more.pop("parameters", "")
+    source = f"{more.pop('before', '')}\nkernel void k({_BUFFERS}{parameters}) {{ {_HEAD} {text} }}"
+    return Case(source, _sizes(global_size), _sizes(local_size), **more)
+
+
+def _array(count: int, dtype: str, seed: int = 3) -> Callable[[], list[Argument]]:
+    return lambda: [np.random.default_rng(seed).integers(0, 100, count).astype(dtype)]
+
+
+def typed(type_: str, text: str, dtype: str, elements: int, size: int = 96, **more: Any) -> Case:
+    """Statements over `v`, a buffer of such a type."""
+    before = "#pragma OPENCL EXTENSION cl_khr_fp16 : enable\n" + _STRUCTS
+    made = _array(elements, dtype)
+    return body(text, size, 32, parameters=f", global {type_} *v", more=made, before=before, **more)
+
+
+def local(text: str, words: int = 2112, size: int = 64) -> Case:
+    """Statements over `t`, local memory of so many words."""
+    return body(text, size, size, parameters=", local int *t", more=lambda: [Local(4 * words)])
+
+
+def ids(global_size: Sizes, local_size: Sizes, offset: Sizes = (), standard: str = "1.2") -> Case:
+    """Work-items write and read by all of their ids, and some take another way."""
+    text = """
+    uint x = get_global_id(0), y = get_global_id(1), z = get_global_id(2);
+    uint at = (x + 40 * y + 300 * z) % 4096;
+    if ((get_local_id(0) + get_local_id(1)) % 3 == 1) at = (at * 5) % 4096;
+    for (uint j = 0; j < (x + y + z) % 4; j++) o[at] += a[(y * 64 + x + j) % 4096];
+    o[at] = f[(x * 64 + y) % 4096] > 0.5f ? z : y;
+    """
+    return body(text, global_size, local_size, offset=offset, standard=standard)
+
+
+_ATOMIC_IR = """
+target triple = "spir64"
+declare spir_func i64 @_Z13get_global_idj(i32)
+define spir_kernel void @k(ptr addrspace(1) %a) {
+entry:
+  %g = call spir_func i64 @_Z13get_global_idj(i32 0)
+  %n = trunc i64 %g to i32
+  %x = urem i64 %g, 10
+  %p = getelementptr i32, ptr addrspace(1) %a, i64 %x
+  %q = getelementptr i8, ptr addrspace(1) %a, i64 128
+  %1 = atomicrmw umax ptr addrspace(1) %p, i32 %n seq_cst
+  %2 = atomicrmw volatile sub ptr addrspace(1) %q, i32 %n monotonic
+  %3 = atomicrmw min ptr addrspace(1) %p, i32 -5 seq_cst
+  %pair = cmpxchg ptr addrspace(1) %q, i32 %2, i32 %1 seq_cst monotonic
+  %ok = extractvalue { i32, i1 } %pair, 1
+  br i1 %ok, label %then, label %end
+then:
+  %r = getelementptr i32, ptr addrspace(1) %a, i64 %g
+  %s = getelementptr i8, ptr addrspace(1) %r, i64 1024
+  store i32 %3, ptr addrspace(1) %s
+  br label %end
+end:
+  ret void
+}
+"""
+_TREE = """
+t[l] = a[g]; barrier(CLK_LOCAL_MEM_FENCE);
+for (uint s = {start}; {go}; {next}) {{
+  {step}
+  barrier(CLK_LOCAL_MEM_FENCE);
+}}
+if (l == 0) o[get_group_id(0)] = t[0];
+"""
+_BITONIC = """
+t[l] = a[g]; barrier(CLK_LOCAL_MEM_FENCE);
+for (uint size = 2; size <= m; size *= 2)
+  for (uint s = size / 2; s > 0; s /= 2) {
+    uint other = l ^ s;
+    if (other > l) {
+      int x = t[l], y = t[other];
+      if ((x > y) == ((l & size) == 0)) { t[l] = y; t[other] = x; }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+o[g] = t[l];
+"""
+_SCAN = """
+t[l] = a[g]; barrier(CLK_LOCAL_MEM_FENCE);
+for (uint s = 1; s < m; s *= 2) {
+  int x = l >= s ? t[l - s] : 0;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  if (l >= s) t[l] += x;
+  barrier(CLK_LOCAL_MEM_FENCE);
+}
+o[g] = t[l];
+"""
+
+
+def _strided(stride: str) -> Case:
+    return local(f"t[l * {stride}] = l; barrier(CLK_LOCAL_MEM_FENCE); o[g] = t[(63 - l) * {stride}];")
+
+
+_DIVERGENT = {
+    "if on an even id": body("if (g % 2) o[g] = a[g]; else o[g] = a[g + 1] * 2;"),
+    "if on the upper half": body("o[g] = 1; if (l >= 32) o[g] = a[g] / 3;"),
+    "early return": body("if (g % 7 == 3) return; o[g] = a[g]; if (g > 200) return; o[g] += a[g + 9];"),
+    "trip counts of ids": body("int s = 0; for (uint j = 0; j < l % 11; j++) s += a[g + j]; o[g] = s;"),
+    "trip counts of data": body("int s = 0; for (int j = 0; j < a[g] % 9; j++) s ^= a[j * 16]; o[g] = s;"),
+    "nested loops": body(
+        "int s = 0; for (uint i = 0; i < l % 5; i++) for (uint j = i; j < g % 4; j++)"
+        " s += a[i * 64 + j]; o[g] = s;"
+    ),
+    "inner loop in some rounds": body(
+        "int s = 0; for (uint i = 0; i < 6; i++) { s += a[i * 256 + g];"
+        " if ((g >> i) & 1) for (uint j = 0; j < i; j++) s ^= a[g + j]; } o[g] = s;"
+    ),
+    "break": body(
+        "int s = 0; for (uint j = 0; j < 40; j++) { if (a[g + j] % 13 == 0) break; s += j; } o[g] = s;"
+    ),
+    "break and continue": body(
+        "int s = 0; for (uint j = 0; j < 20; j++) { int x = a[(g * 3 + j) % 4096];"
+        " if (x % 3 == 0) continue; if (x % 17 == 0) break; s += a[x]; } o[g] = s;"
+    ),
+    "loads in some rounds": body(
+        "int s = 0; for (uint j = 0; j < 12; j++) if ((j + g) % 3 == 0) s += a[g * 4 + j]; o[g] = s;"
+    ),
+    "while on data": body(
+        "uint x = a[g], s = 0; while (x > 1 && s < 60) { x = x % 2 ? x * 3 + 1 : x / 2; s++; } o[g] = s;"
+    ),
+    "switch": body(
+        "switch (a[g] % 6) { case 0: o[g] = a[g + 1]; break; case 1: o[g] = 7;"
+        " case 2: o[g + 1024] = a[g]; break;"
+        " case 4: for (int j = 0; j < 3; j++) o[g] += a[j]; break; default: o[g] = -1; }"
+    ),
+    "function called twice": body(
+        "o[g] = h(a, g) + (g % 3 ? h(a, g + 7) : 0);",
+        before="int h(global const int *a, uint x) { int s = 0;"
+        " for (uint j = 0; j < x % 4; j++) s += a[x + j]; return s > 99 ? s : a[x]; }",
+    ),
+    "private array": body(
+        "int w[6] = {1, 2, 3, 4, 5, 6}; for (uint j = 0; j < l % 7; j++) w[(j * g) % 6] += a[j];"
+        " o[g] = w[g % 6];"
+    ),
+}
+_BARRIERS = {
+    "bitonic sort": body(_BITONIC, 128, 64, parameters=", local int *t", more=lambda: [Local(256)]),
+    "tree, halves": local(
+        _TREE.format(start="m / 2", go="s > 0", next="s /= 2", step="if (l < s) t[l] += t[l + s];")
+    ),
+    "tree, interleaved": local(
+        _TREE.format(start="1", go="s < m", next="s *= 2", step="if (l % (2 * s) == 0) t[l] += t[l + s];")
+    ),
+    "tree, of 256": local(
+        _TREE.format(start="m / 2", go="s > 0", next="s /= 2", step="if (l < s) t[l] += t[l + s];"), size=256
+    ),
+    "scan": local(_SCAN),
+    "rounds of fewer items": local(
+        "for (uint r = 0; r < 6; r++) { if (l >= r * 9) t[l] = a[g * 8 + r]; barrier(CLK_LOCAL_MEM_FENCE);"
+        " if (l % (r + 1) == 0) o[g] += t[(l + r) % 64]; barrier(CLK_LOCAL_MEM_FENCE); }"
+    ),
+    "loop between barriers": local(
+        "for (uint r = 0; r < 3; r++) { for (uint j = 0; j < (l + r) % 5; j++)"
+        " t[(l + j) % 64] = a[g + j * 64];"
+        " barrier(CLK_LOCAL_MEM_FENCE); o[g] += t[63 - l]; barrier(CLK_LOCAL_MEM_FENCE); }"
+    ),
+}
+_BARRIERS["tiles"] = body(
+    "local int t[8][8]; int x = get_local_id(0), y = get_local_id(1); t[y][x] = a[(y * 64 + g) % 4096];"
+    " barrier(CLK_LOCAL_MEM_FENCE); for (int j = 0; j < 8; j++) o[y * 64 + g] += t[y][j] * t[j][x];",
+    (32, 8),
+    (8, 8),
+)
+_ADDRESSES = {
+    "copy": body("o[g] = a[g];", 1024, 128),
+    "copy from an odd place": body("o[g + 5] = a[g + 3];"),
+    **{f"stride of {n}": body(f"o[g * {n}] = a[(n - 1 - g) * {n}];", 128) for n in (2, 3, 8, 16)},
+    "transposed": body("uint y = get_global_id(1); o[g * 32 + y] = a[y * 32 + g];", (32, 32), (16, 8)),
+    "gather": body("o[g] = a[a[g]];"),
+    "scatter": body("o[a[g]] = g;"),
+    "gather of a loop": body("int s = 0; for (uint j = 0; j < 5; j++) s += a[a[g * 5 + j]]; o[g] = s;"),
+    "broadcast": body("o[g] = a[0] + a[get_group_id(0)] + f[l / 16];"),
+    "backwards": body("o[n - 1 - g] = f[n - 1 - g] < 0.5f;"),
+    "stencil": body("o[g] = (g ? a[g - 1] : 0) + a[g] + (g < n - 1 ? a[g + 1] : 0);"),
+    "one buffer of two": body("global const int *p = l % 2 ? a : (global const int *)f; o[g] = p[g];"),
+    "constant table": body(
+        "float s = 0; for (uint j = 0; j < 9; j++) s += w[(j + l) % 9] * f[g + j]; o[g] = s;",
+        before="constant float w[9] = {1, 2, 3, 4, 5, 6, 7, 8, 9};",
+    ),
+    "constant buffer": body(
+        "o[g] = c[g % 7] + c[a[g] % 300];", parameters=", constant int *c", more=_array(300, "i4")
+    ),
+}
+_TYPES = {
+    "char": typed("char", "v[g + 31] = v[g] + v[g * 3 + 1];", "i1", 400),
+    "short": typed("short", "v[g + 15] = v[g * 2 + 1];", "i2", 400),
+    "half": typed("half", "v[g + 200] = v[g * 2 + 1] * v[g];", "f2", 400),
+    "long": typed("long", "v[g + 3] = v[g * 2] * v[g];", "i8", 400),
+    "double": typed("double", "if (g % 3) v[g + 1] = v[g * 3] / 2;", "f8", 400),
+    "float3": typed("float3", "v[g] = v[g + 7] * 2.5f;", "f4", 512, padded=True),
+    "float4": typed("float4", "v[g] = fma(v[g + 7], v[g], v[95 - g]);", "f4", 512),
+    "float8 of a few": typed("float8", "if (g % 5 == 2) v[g] += v[g + 1];", "f4", 1024),
+    "float16": typed("float16", "v[g] = v[g + 1] - v[g];", "f4", 2048),
+    "uchar16": typed("uchar16", "v[g] = v[(g * 7) % 96].s3;", "u1", 1600),
+    "vload3 at odd places": typed("float", "vstore3(vload3(g, v + 1), g, v + 401);", "f4", 800),
+    "vload4 at odd places": typed("float", "vstore4(vload4(g, v + 3) * 2, g, v + 401);", "f4", 800),
+    "vload16 of bytes": typed("uchar", "vstore16(vload16(g, v + 5), g, v + 1607);", "u1", 3200),
+    "vload2 by data": typed("short", "vstore2(vload2(a[g] % 100, v + 1), g, v + 301);", "i2", 600),
+    "packed structs": typed("P", "v[g].b = v[g].a + v[(g * 5) % 96].c;", "i1", 7 * 96),
+    "structs": typed("S", "v[g].b = v[g].a + v[95 - g].d[g % 3]; v[g].c.y = 1;", "i1", 64 * 96),
+    "structs copied": typed("S", "if (g % 4) v[g] = v[(g * 11) % 96];", "i1", 64 * 96),
+}
+_LOCAL = {
+    **{f"local stride of {n}": _strided(str(n)) for n in (1, 2, 16, 17, 32, 33)},
+    "local, random": local("t[a[g] % 2112] = l; barrier(CLK_LOCAL_MEM_FENCE); o[g] = t[a[g + 64] % 2112];"),
+    "local, broadcast": local("t[l] = l; barrier(CLK_LOCAL_MEM_FENCE); o[g] = t[7] + t[l / 8];"),
+    "local bytes": local(
+        "local char *b = (local char *)t; b[l] = l; barrier(CLK_LOCAL_MEM_FENCE); o[g] = b[l * 3 % 64];"
+    ),
+    "local vectors": local(
+        "local int4 *v = (local int4 *)t; v[l] = (int4)(l); barrier(CLK_LOCAL_MEM_FENCE); int4 x = v[l ^ 5];"
+        " o[g] = x.x + x.w + vload3(l, t + 1).z;"
+    ),
+    "local doubles": local(
+        "local double *v = (local double *)t; v[l * 3] = f[g]; barrier(CLK_LOCAL_MEM_FENCE);"
+        " o[g] = v[(63 - l) * 3] * 99;"
+    ),
+    "local array and argument": local(
+        "local int w[96]; w[l + 5] = a[g]; t[l * 2] = a[g + 64]; barrier(CLK_LOCAL_MEM_FENCE);"
+        " o[g] = w[68 - l] + t[l] + w[l % 3 + 5];"
+    ),
+    "local atomics": local(
+        "if (l < 16) t[l] = 0; barrier(CLK_LOCAL_MEM_FENCE); atomic_add(&t[a[g] % 16], 2);"
+        " if (l % 3 == 0) atomic_max(&t[3], l); barrier(CLK_LOCAL_MEM_FENCE); if (l < 16) o[l] = t[l];"
+    ),
+}
+_ATOMICS = {
+    "histogram": body("atomic_inc(&o[a[g] % 20]);"),
+    "one counter": body("if (a[g] % 2) atomic_add(o, 3);"),
+    "no conflicts": body("atomic_xor(&o[g], a[g]);"),
+    "atomics in a loop": body("for (uint j = 0; j < g % 5; j++) atomic_min(&o[(g * j) % 37], -a[j]);"),
+    "old values": body("o[64 + atomic_inc(o) % 1024] = g;"),
+    "exchanges": body(
+        "atomic_xchg(&o[l % 10], g); int x = atomic_cmpxchg(&o[100 + l % 4], 0, g); if (!x) o[200 + l] = 1;",
+        may_fail_to_exchange=True,
+    ),
+    "C11's": body(
+        "atomic_fetch_add_explicit((volatile global atomic_int *)o + a[g] % 9, 2, memory_order_relaxed);"
+        " atomic_fetch_or((volatile global atomic_int *)o + 32 + l / 8, 1 << (l % 8));",
+        standard="2.0",
+    ),
+    "64 bits": typed("long", "atom_add(&v[g % 12], (long)g);", "i8", 12),
+}
+_SHAPES = {
+    "x".join(map(str, local_size)): ids(tuple(2 * size for size in local_size), local_size)
+    for local_size in ((3, 5), (8, 8), (16, 4), (1, 1), (33,), (64,), (128, 2), (4, 4, 4), (5, 3, 7), (1, 70))
+}
+_SHAPES |= {
+    "last group of 37": ids((101,), (64,), standard="2.0"),
+    "last groups of 5x3": ids((21, 19), (16, 8), standard="2.0"),
+    "offset": ids((96,), (32,), (13,)),
+    "offsets": ids((20, 12), (10, 6), (3, 100)),
+    "offsets of a last group": ids((50, 3), (32, 2), (7, 1), standard="2.0"),
+}
+
+
+def _same_twice() -> list[Argument]:
+    array = np.arange(512, dtype=np.int32)
+    return [array, array]
+
+
+_OTHER = {
+    "the same buffer twice": Case(
+        "kernel void k(global int *o, global const int *a) { uint g = get_global_id(0);"
+        " if (g % 3) o[g] = a[g + 200];"
+        " global const int *p = g % 2 ? o : a; o[g + 256] = p[g]; }",
+        more=_same_twice,
+        two_buffers=False,
+    ),
+    "nothing": body(""),
+    "structure by value": body(
+        "if (g % 2) o[g] = s.b + s.d[g % 3];",
+        before=_STRUCTS,
+        parameters=", S s",
+        more=lambda: [np.arange(48, dtype=np.uint8).tobytes()],
+    ),
+    "generic pointers": body(
+        "local int t[64]; t[l] = a[g]; barrier(CLK_LOCAL_MEM_FENCE);"
+        " const int *p = l % 3 ? (const int *)&t[63 - l] : &a[g]; o[g] = *p;",
+        standard="2.0",
+    ),
+    "integers": body(
+        "int x = a[g] - 2000, y = a[g + 1]; uint u = x; S s = {0}; s.d[g % 3] = x; s.b = y;"
+        " o[g] = min(x, y) + max(u, (uint)y) * clamp(x, -9, y) - abs(x) + mul24(x, y)"
+        " - mad24(x, 3, y) + mul_hi(x, y)"
+        " + rotate(u, u % 32) + popcount(u) - clz(y) + (int)(u > y ? u - y : 0) + s.d[y % 3] + (int)s.b;",
+        before=_STRUCTS,
+    ),
+    "vectors": body(
+        "int4 x = vload4(l, a); float4 y = vload4(l, f); x = x > 2000 ? x.wzyx : x.s0213 * 3;"
+        " y = select(y, y.yxwz, as_int4(y) % 3 ? x : -x); uchar4 z = convert_uchar4_sat(x - 1000);"
+        " o[g] = dot(y, y) * 1000 + z.x + z.w + convert_int_rte(y.z * 100) + as_int(y.w) + (float)x.y;"
+    ),
+    "reals": body(
+        "float x = f[g]; for (int j = 0; j < 9 && x < 3; j++) "
+        " x = sqrt(x * 2 + 1) - fabs(f[g + j] - 0.5f); o[g] = x * 1000;"
+    ),
+}
+_OTHER["instructions that are atomic"] = Case(
+    _ATOMIC_IR,
+    more=lambda: [np.arange(512, dtype=np.int32)],
+    two_buffers=False,
+    form="llvm-ir",
+    may_fail_to_exchange=True,
+)
+_GROUPS = (_DIVERGENT, _BARRIERS, _ADDRESSES, _TYPES, _LOCAL, _ATOMICS, _SHAPES, _OTHER)
+CASES: dict[str, Case] = {name: case for group in _GROUPS for name, case in group.items()}
+"""All of them, by what they are about."""

@@ -1,0 +1,111 @@
+"""What `profile.launch` says of sub-groups, access patterns and reuse, computed the slow way from a trace.
+
+A sub-group is `width` work-items that follow each other in the linear order of their work-group. The k-th
+execution of a static instruction by one of them goes with the k-th by the others: that is one access of the
+sub-group.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+
+from support.interpreter.machine import Access, Trace
+
+_BANKS, _WORD = 32, 4
+
+
+def _together(trace: Trace, width: int) -> Iterator[list[Access]]:
+    """The accesses of sub-groups, in local memory apart from others and reads from writes."""
+    found = defaultdict(list)
+    for access in trace.accesses:
+        where = access.site, access.turn, access.group, access.item // width
+        found[where, access.space == "local", access.kind].append(access)
+    yield from found.values()
+
+
+def sub_group_counts(trace: Trace, width: int) -> dict[str, int]:
+    """The keys of the oracle's ``hardware.json``, and `atomic_conflicts`."""
+    counts = dict.fromkeys(("accesses_read", "accesses_write"), 0)
+    for name in ("sectors_32", "lines_64", "lines_128"):
+        counts |= {f"{name}_read": 0, f"{name}_write": 0}
+    counts |= {"local_wavefronts_32_banks": 0, "atomic_conflicts": 0}
+    for accesses in _together(trace, width):
+        kind, is_local = accesses[0].kind, accesses[0].space == "local"
+        if kind == "atomic":
+            places = Counter((access.memory, access.offset) for access in accesses)
+            counts["atomic_conflicts"] += max(places.values())
+        if is_local:
+            words = {(access.memory, access.offset // _WORD) for access in accesses}
+            counts["local_wavefronts_32_banks"] += max(Counter(word % _BANKS for _, word in words).values())
+            continue
+        direction = "read" if kind == "read" else "write"
+        counts[f"accesses_{direction}"] += 1
+        for name, nbytes in (("sectors_32", 32), ("lines_64", 64), ("lines_128", 128)):
+            touched = {(access.memory, line) for access in accesses for line in _lines(access, nbytes)}
+            counts[f"{name}_{direction}"] += len(touched)
+    no_phi = [site for site, instruction in enumerate(trace.sites) if instruction.opcode != "phi"]
+    sub_groups = defaultdict(list)
+    for (group, item), executions in trace.executions.items():
+        sub_groups[group, item // width].append(executions)
+    counts["instructions_without_phi"] = sum(
+        executions[site] for executions in trace.executions.values() for site in no_phi
+    )
+    counts["sub_group_instructions_without_phi"] = sum(
+        max(executions[site] for executions in items) for items in sub_groups.values() for site in no_phi
+    )
+    return counts
+
+
+def _lines(access: Access, nbytes: int) -> range:
+    return range(access.offset // nbytes, (access.offset + access.nbytes - 1) // nbytes + 1)
+
+
+def access_patterns(trace: Trace, width: int = 32) -> Counter[str]:
+    """Pairs of neighbours in accesses to global and constant memory, by how far apart they are.
+
+    A pair at the distance of 0 is `uniform`, of the bytes of the access `contiguous`, of the pair before it
+    `strided`, and any other `irregular`. The first pair of a row is compared with the pair behind it. A pair
+    that accesses two buffers has no distance.
+    """
+    pairs: Counter[str] = Counter()
+    for accesses in _together(trace, width):
+        if accesses[0].space == "local":
+            continue
+        items = {access.item: access for access in accesses}
+        apart = {
+            item: items[item + 1].offset - access.offset
+            for item, access in items.items()
+            if item + 1 in items and items[item + 1].memory == access.memory
+        }
+        for item, access in items.items():
+            if item + 1 not in items:
+                continue
+            distance = apart.get(item)
+            other = apart.get(item - 1 if item - 1 in items else item + 1)
+            if distance == 0:
+                pairs["uniform"] += 1
+            elif distance == access.nbytes:
+                pairs["contiguous"] += 1
+            else:
+                pairs["strided" if distance is not None and distance == other else "irregular"] += 1
+    return pairs
+
+
+def stack_distances(lines: Iterable[int]) -> Iterator[int | None]:
+    """How many other lines were used since each line's last use; ``None`` for the first use of a line."""
+    stack: list[int] = []  # the last one used stands at the end
+    for line in lines:
+        if line in stack:
+            position = stack.index(line)
+            yield len(stack) - 1 - position
+            del stack[position]
+        else:
+            yield None
+        stack.append(line)
+
+
+def lru_misses(lines: Iterable[int], line_bytes: int, cache_bytes: int) -> int:
+    """Misses of a fully associative cache that drops the line whose last use is the longest ago."""
+    kept = cache_bytes // line_bytes
+    return sum(distance is None or distance >= kept for distance in stack_distances(lines))
