@@ -6,6 +6,7 @@ They stand beside the checkout, in ``shared/oracle``, or where ``CROSSCAST_SHARE
 from __future__ import annotations
 
 import csv
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -133,10 +134,10 @@ def test_checking_bounds_changes_no_metric(case: str) -> None:
 
 
 @pytest.mark.parametrize("options", [{}, {"threads": 2}, {"check_bounds": True}], ids=str)
-@pytest.mark.parametrize("case", _CASES)
+@pytest.mark.parametrize("case", CASES)
 def test_bitcode_gives_the_counts_by_sub_groups(case: str, options: dict[str, Any]) -> None:
     """Made by another simulator from the same bitcode."""
-    expected = json.loads((_ORACLE / case / "hardware.json").read_text())
+    expected = json.loads((ORACLE / case / "hardware.json").read_text())
     found = _run(case, "bitcode", **options).profile.launch["sub_groups"]
     for width, counts in expected.items():
         assert {name: found[width][name] for name in counts} == counts

@@ -23,7 +23,7 @@ from support.oracle import needs_oracle, oracle_hardware, oracle_launch
 from support.sub_group_kernels import CASES
 from support.sub_groups import access_patterns, lru_misses, stack_distances, sub_group_counts
 
-_ENGINE_COUNTS = False
+_ENGINE_COUNTS = True
 _engine = pytest.mark.xfail(
     not _ENGINE_COUNTS, reason="the engine does not count sub-groups yet", strict=False
 )

@@ -146,6 +146,7 @@ struct context {
   struct out out;
   void *sub_sites; /* what sub-groups did, by site */
   u64 *entries, *form_sums, *longest, inexact;
+  u64 span, beyond; /* bytes of buffers, and how far variables are behind them */
   struct part *parts; /* boxes in which a slice is even */
   u64 n_parts;
   const struct slice *collected; /* slice whose boxes these are */

@@ -9,17 +9,18 @@
 #include "runtime.h"
 #include <string.h>
 
-enum { LANES = 64, HALF = 32, BLOCKS = MAX_ITEMS / LANES, AT_ONCE = 8, LINE = 128, SHAPES = 8, PATIENCE = 64 };
+enum { LANES = 64, HALF = 32, BLOCKS = MAX_ITEMS / LANES, AT_ONCE = 8, LINE = 128, SHAPES = 16, PATIENCE = 64 };
+static const u32 ABSENT = 1u << 31; /* no distance */
 enum { ACCESSES, SECTORS, LINES_64, LINES_128, CONFLICTS, OF_WIDTH, OF_ROW = 2 * OF_WIDTH };
 enum { UNIFORM, CONTIGUOUS, STRIDED, IRREGULAR, STRIDES, PAIRS };
 enum { MOST_WAITING = 1 << 16 };
 static const u32 NONE = ~(u32)0;
 typedef u32 row8 __attribute__((vector_size(4 * AT_ONCE)));
+typedef u64 wide8 __attribute__((vector_size(8 * AT_ONCE)));
 
 /* Distances of work-items from the first one that takes part, and what rows of this shape cost by the place in a
  * line where they begin. */
 struct shape {
-  u64 hash, active;
   u32 distances[LANES];
   u8 known[LINE];
   u32 costs[LINE][OF_ROW], pairs[PAIRS];
@@ -40,29 +41,32 @@ struct sub_site {
   u64 flags, nbytes, shift, place_mask; /* of a key: its place in a line, or in a word of local memory */
   u64 totals[OF_ROW], pairs[PAIRS];
   u64 hits, misses, batched;
-  struct shape *shapes;
+  struct shape *shapes, *shape; /* remembered ones, and the last one */
   struct plane plane;
   row8 *batch;
   struct waiting *waiting;
 };
 
-/* Comparators of a network that sorts 32 keys, and of one that merges two times 32 (Batcher 1968). */
-static u8 sorter[192][2], merger[192][2];
-static u32 in_sorter, in_merger;
+/* Comparators of networks that sort 8, 16 and 32 keys, and that merge two times as many (Batcher 1968). */
+struct network {
+  u32 n;
+  u8 pairs[192][2];
+};
+static struct network sorters[3], mergers[3];
 
-static void build_network(u32 from, u32 n, u8 (*network)[2], u32 *size) {
+static void build_network(struct network *w, u32 from, u32 n) {
   for (u32 p = from; p < n; p *= 2)
     for (u32 k = p; k; k /= 2)
       for (u32 j = k % p; j + k < n; j += 2 * k)
         for (u32 i = j; i < j + k && i + k < n; i++)
-          if (i / (2 * p) == (i + k) / (2 * p)) network[*size][0] = i, network[(*size)++][1] = i + k;
+          if (i / (2 * p) == (i + k) / (2 * p)) w->pairs[w->n][0] = i, w->pairs[w->n++][1] = i + k;
 }
 
-static void sort(row8 *v, u8 (*network)[2], u32 n) {
-  for (u32 i = 0; i < n; i++) {
-    row8 a = v[network[i][0]], b = v[network[i][1]];
-    v[network[i][0]] = __builtin_elementwise_min(a, b);
-    v[network[i][1]] = __builtin_elementwise_max(a, b);
+static void sort(row8 *v, const struct network *w) {
+  for (u32 i = 0; i < w->n; i++) {
+    row8 a = v[w->pairs[i][0]], b = v[w->pairs[i][1]];
+    v[w->pairs[i][0]] = __builtin_elementwise_min(a, b);
+    v[w->pairs[i][1]] = __builtin_elementwise_max(a, b);
   }
 }
 
@@ -80,25 +84,23 @@ static int is_sorted(const row8 *v, u32 n) {
 
 /* Distinct lines of each size that rising keys touch; keys that touch just one each are told apart by a few bits. */
 static void count_lines(const struct sub_site *s, const row8 *v, u32 n, row8 *lines) {
-  row8 some = (row8)(v[0] != NONE) & 1, ended = some & (row8)(v[n - 1] == NONE);
-  int straddles = s->nbytes > (u64)1 << s->shift;
-  for (u32 level = 0; level < 3; level++) {
-    u32 bits = 5 + level - s->shift, extent = s->nbytes ? (s->nbytes - 1) >> s->shift : 0;
-    row8 sum = {0};
-    if (!straddles) {
-      for (u32 i = 1; i < n; i++) sum -= (row8)((v[i] ^ v[i - 1]) >> bits != 0);
-      lines[level] = sum + some - ended;
-      continue;
+  u32 bits = 5 - s->shift, extent = (s->nbytes - 1) >> s->shift;
+  if (s->nbytes <= (u64)1 << s->shift) {
+    row8 some = (row8)(v[0] != NONE) & 1, ended = some & (row8)(v[n - 1] == NONE), sums[3] = {0};
+    for (u32 i = 1; i < n; i++) {
+      row8 differ = (v[i] ^ v[i - 1]) >> bits;
+      sums[0] -= (row8)(differ != 0), sums[1] -= (row8)(differ > 1), sums[2] -= (row8)(differ > 3);
     }
+    for (u32 level = 0; level < 3; level++) lines[level] += sums[level] + some - ended;
+    return;
+  }
+  for (u32 level = 0; level < 3; level++, bits++) {
     row8 end = {0};
     for (u32 i = 0; i < n; i++) {
-      row8 first = v[i] >> bits, behind = ((v[i] + extent) >> bits) + 1;
-      row8 from = __builtin_elementwise_max(first, end);
-      row8 valid = (row8)(v[i] != NONE);
-      sum += (behind - from) & valid;
+      row8 first = v[i] >> bits, behind = ((v[i] + extent) >> bits) + 1, valid = (row8)(v[i] != NONE);
+      lines[level] += (behind - __builtin_elementwise_max(first, end)) & valid;
       end = (behind & valid) | (end & ~valid);
     }
-    lines[level] = sum;
   }
 }
 
@@ -130,48 +132,56 @@ static row8 count_wavefronts(const struct sub_site *s, const row8 *v, u32 n) {
   return most;
 }
 
-/* How addresses change between neighbours of the same 32 that both take part. */
-static void count_pairs(const struct sub_site *s, const row8 *v, row8 *pairs) {
-  const row8 one = (row8){0} + 1;
-  row8 width = (row8){0} + (s->nbytes % (1u << s->shift) ? NONE : (u32)(s->nbytes >> s->shift));
-  for (u32 first = 0; first < LANES; first += HALF) {
-    row8 step[HALF + 1] = {0}, both[HALF + 1] = {0};
-    for (u32 i = 1; i < HALF; i++) {
-      step[i] = v[first + i] - v[first + i - 1];
-      both[i] = (row8)(v[first + i] != NONE) & (row8)(v[first + i - 1] != NONE);
+/* How addresses change between neighbours, of work-items in order of which all take part in some row. */
+static void count_pairs(const struct sub_site *s, const row8 *v, const u8 *lanes, u32 n, row8 *pairs) {
+  u32 bytes = s->nbytes % ((u64)1 << s->shift) ? NONE : s->nbytes >> s->shift;
+  row8 last = {0}, before = {0}, sums[PAIRS] = {0};
+  for (u32 i = 1; i < n; i++) {
+    row8 both = {0}, step = v[i] - v[i - 1];
+    if (lanes[i] == lanes[i - 1] + 1) {
+      both = (row8)(v[i] != NONE) & (row8)(v[i - 1] != NONE);
+      row8 even = before & (row8)(step == last);
+      if (i + 1 < n && lanes[i + 1] == lanes[i] + 1) even |= ~before & (row8)(v[i + 1] - v[i] == step) & (row8)(v[i + 1] != NONE);
+      row8 same = both & (row8)(step == 0), next = both & (row8)(step == bytes) & ~same, other = both & ~same & ~next;
+      row8 strided = other & even;
+      sums[UNIFORM] -= same, sums[CONTIGUOUS] -= next, sums[STRIDED] -= strided, sums[IRREGULAR] -= other & ~even;
+      sums[STRIDES] += strided & __builtin_elementwise_min(step, -step);
     }
-    for (u32 i = 1; i < HALF; i++) {
-      row8 same = (row8)(step[i] == 0), next = (row8)(step[i] == width) | (row8)(step[i] == -width);
-      row8 even = ((row8)(step[i] == step[i - 1]) & both[i - 1]) | ((row8)(step[i] == step[i + 1]) & both[i + 1]);
-      row8 other = both[i] & ~same & ~next, strided = other & even;
-      pairs[UNIFORM] += both[i] & same & one, pairs[CONTIGUOUS] += both[i] & next & ~same & one;
-      pairs[STRIDED] += strided & one, pairs[IRREGULAR] += other & ~even & one;
-      row8 length = __builtin_elementwise_min(step[i], -step[i]);
-      pairs[STRIDES] += strided & length;
-    }
+    before = both, last = step;
   }
+  for (u32 i = 0; i < PAIRS; i++) pairs[i] += sums[i];
 }
 
-/* What eight rows cost, each in a column of keys, which are sorted on the way. */
-static void count_rows(const struct sub_site *s, row8 *v, row8 *costs, row8 *pairs) {
-  if (!(s->flags & SITE_LOCAL)) count_pairs(s, v, pairs);
-  if (!is_sorted(v, HALF)) sort(v, sorter, in_sorter);
-  if (!is_sorted(v + HALF, HALF)) sort(v + HALF, sorter, in_sorter);
-  for (u32 width = 0; width < 2; width++) {
-    if (width && !is_sorted(v, LANES)) sort(v, merger, in_merger);
-    for (u32 first = 0; first < LANES; first += width ? LANES : HALF) {
-      u32 n = width ? LANES : HALF;
-      row8 *to = costs + OF_WIDTH * width, lines[3];
-      to[ACCESSES] += (row8)(v[first] != NONE) & 1;
-      if (s->flags & SITE_LOCAL) to[SECTORS] += count_wavefronts(s, v + first, n);
-      else {
-        count_lines(s, v + first, n, lines);
-        for (u32 level = 0; level < 3; level++) to[SECTORS + level] += lines[level];
-      }
-      if (s->flags & SITE_ATOMIC) to[CONFLICTS] += most_alike(v + first, n);
-    }
-  }
+static void count_sorted(const struct sub_site *s, const row8 *v, u32 n, row8 *costs) {
+  costs[ACCESSES] += (row8)(v[0] != NONE) & 1;
+  if (s->flags & SITE_LOCAL) costs[SECTORS] += count_wavefronts(s, v, n);
+  else count_lines(s, v, n, costs + SECTORS);
+  if (s->flags & SITE_ATOMIC) costs[CONFLICTS] += most_alike(v, n);
 }
+
+/* What eight rows cost, each in a column of keys. Both halves have room for `room` keys, a power of two from 8 to 32;
+ * `n` of each may be other than NONE. The keys are sorted on the way. */
+static void count_rows(const struct sub_site *s, row8 *v, u32 room, const u8 *lanes, const u32 *n, row8 *costs, row8 *pairs) {
+  u32 size = __builtin_ctz(room) - 3;
+  row8 own[OF_WIDTH] = {0};
+  for (u32 half = 0; half < 2; half++) {
+    row8 *keys = v + room * half;
+    if (!n[half]) continue;
+    if (!(s->flags & SITE_LOCAL)) count_pairs(s, keys, lanes + HALF * half, n[half], pairs);
+    if (!is_sorted(keys, room)) sort(keys, &sorters[size]);
+    count_sorted(s, keys, room, own);
+  }
+  for (u32 i = 0; i < OF_WIDTH; i++) costs[i] += own[i];
+  if (!n[0] || !n[1]) {
+    for (u32 i = 0; i < OF_WIDTH; i++) costs[OF_WIDTH + i] += own[i];
+    return;
+  }
+  if (!is_sorted(v, 2 * room)) sort(v, &mergers[size]);
+  count_sorted(s, v, 2 * room, costs + OF_WIDTH);
+}
+
+static u8 all_lanes[LANES];
+static const u32 all_of_halves[] = {HALF, HALF};
 
 static u64 sum_of(row8 x) {
   u64 sum = 0;
@@ -179,14 +189,18 @@ static u64 sum_of(row8 x) {
   return sum;
 }
 
+static void add_sums(struct sub_site *s, row8 *costs, row8 *pairs) {
+  for (u32 i = 0; i < OF_ROW; i++) s->totals[i] += sum_of(costs[i]), costs[i] = (row8){0};
+  for (u32 i = 0; i < PAIRS; i++) s->pairs[i] += sum_of(pairs[i]), pairs[i] = (row8){0};
+}
+
 static void flush_batch(struct sub_site *s) {
   row8 costs[OF_ROW] = {0}, pairs[PAIRS] = {0};
   if (!s->batched) return;
   for (u32 lane = 0; lane < LANES; lane++)
     for (u64 i = s->batched; i < AT_ONCE; i++) s->batch[lane][i] = NONE;
-  count_rows(s, s->batch, costs, pairs);
-  for (u32 i = 0; i < OF_ROW; i++) s->totals[i] += sum_of(costs[i]);
-  for (u32 i = 0; i < PAIRS; i++) s->pairs[i] += sum_of(pairs[i]);
+  count_rows(s, s->batch, HALF, all_lanes, all_of_halves, costs, pairs);
+  add_sums(s, costs, pairs);
   s->batched = 0;
 }
 
@@ -205,8 +219,8 @@ static void learn(const struct sub_site *s, struct shape *f, u32 place) {
   row8 v[LANES], costs[OF_ROW] = {0}, pairs[PAIRS] = {0};
   u32 first = place & -AT_ONCE;
   for (u32 lane = 0; lane < LANES; lane++)
-    for (u32 i = 0; i < AT_ONCE; i++) v[lane][i] = f->active >> lane & 1 ? f->distances[lane] + (1u << 30) + first + i : NONE;
-  count_rows(s, v, costs, pairs);
+    for (u32 i = 0; i < AT_ONCE; i++) v[lane][i] = f->distances[lane] == ABSENT ? NONE : f->distances[lane] + (1u << 30) + first + i;
+  count_rows(s, v, HALF, all_lanes, all_of_halves, costs, pairs);
   for (u32 i = 0; i < AT_ONCE; i++) {
     f->known[first + i] = 1;
     for (u32 k = 0; k < OF_ROW; k++) f->costs[first + i][k] = costs[k][i];
@@ -216,28 +230,31 @@ static void learn(const struct sub_site *s, struct shape *f, u32 place) {
 
 /* The shape of a row; a null pointer where shapes do not come again, or it is too wide for one. */
 static struct shape *find_shape(struct context *c, struct sub_site *s, const u32 *keys, u32 first) {
-  u32 distances[LANES];
-  u64 active = 0, sum = 0;
-  u32 far = 0;
-  for (u32 lane = 0; lane < LANES; lane++) {
-    u32 there = keys[lane] != NONE, distance = there ? keys[lane] - first : 0;
-    distances[lane] = distance, active |= (u64)there << lane;
-    far |= distance + (1u << 29) >= 1u << 30;
+  u32 distances[LANES], sum = 0;
+  row8 wide = {0};
+  for (u32 i = 0; i < LANES; i += AT_ONCE) {
+    row8 eight, absent, distance;
+    memcpy(&eight, keys + i, sizeof eight);
+    absent = (row8)(eight == NONE), distance = eight - first;
+    wide |= (distance + (1u << 29)) & ~absent;
+    distance = (distance & ~absent) | (absent & ABSENT);
+    memcpy(distances + i, &distance, sizeof distance);
   }
+  u32 far = 0;
+  for (u32 i = 0; i < AT_ONCE; i++) far |= wide[i] >> 30;
   if (far) return 0;
-  u32 sums[8] = {0};
-  for (u32 lane = 0; lane < LANES; lane++) sums[lane % 8] = sums[lane % 8] * 0x9E3779B1u + distances[lane];
-  for (u32 i = 0; i < 8; i++) sum = (sum ^ sums[i]) * 0x9E3779B97F4A7C15u;
-  u64 hash = (sum ^ active) * 0x9E3779B97F4A7C15u;
+  if (s->shape && !memcmp(s->shape->distances, distances, sizeof distances)) {
+    s->hits++;
+    return s->shape;
+  }
+  for (u32 lane = 0; lane < LANES; lane++) sum += (distances[lane] ^ distances[lane] >> 15) * (0x9E3779B1u * (2 * lane + 1));
   if (!s->shapes) s->shapes = cc_map(c, SHAPES * sizeof *s->shapes);
-  struct shape *f = &s->shapes[hash >> 61];
-  if (f->active == active && f->hash == hash && !memcmp(f->distances, distances, sizeof distances)) {
+  struct shape *f = s->shape = &s->shapes[(sum * 0x85EBCA6Bu) >> 28];
+  if (!memcmp(f->distances, distances, sizeof distances)) {
     s->hits++;
     return f;
   }
   s->misses++;
-  if (s->misses > s->hits + PATIENCE) return 0;
-  f->hash = hash, f->active = active;
   memcpy(f->distances, distances, sizeof distances), memset(f->known, 0, sizeof f->known);
   return f;
 }
@@ -276,8 +293,8 @@ static void add_rows(struct context *c, struct sub_site *s, const u32 *keys, u32
 
 static void flush_waiting(struct context *c, struct sub_site *s, struct waiting *w) {
   for (u32 k = 0; k < w->used; k++) add_rows(c, s, w->rows + LANES * k, 0, 1);
+  if (w->used) memset(w->rows, -1, 4 * LANES), memset(w->filled, 0, sizeof w->filled);
   w->used = 0;
-  memset(w->filled, 0, sizeof w->filled);
 }
 
 /* Rows that all work-items have come to are complete; if there are none, not all can be kept. */
@@ -291,22 +308,29 @@ static void relieve(struct context *c, struct sub_site *s, struct waiting *w) {
     return;
   }
   for (u32 k = 0; k < complete; k++) add_rows(c, s, w->rows + LANES * k, 0, 1);
-  memmove(w->rows, w->rows + LANES * complete, 4 * LANES * (w->used - complete));
+  memmove(w->rows, w->rows + LANES * complete, 4 * LANES * (w->used + 1 - complete));
   w->used -= complete;
   for (u32 lane = 0; lane < LANES; lane++) w->filled[lane] -= complete;
 }
 
-static void defer(struct context *c, struct sub_site *s, u32 item, u32 key) {
+/* Put keys behind those that each work-item has; the row behind the last one is always empty. */
+static void defer(struct context *c, struct sub_site *s, u32 block, const u32 *keys) {
   if (!s->waiting) s->waiting = cc_map(c, BLOCKS * sizeof *s->waiting);
-  struct waiting *w = &s->waiting[item / LANES];
-  u32 k = w->filled[item % LANES];
-  if (k == MOST_WAITING) relieve(c, s, w), k = w->filled[item % LANES];
-  if (k == w->room) {
+  struct waiting *w = &s->waiting[block];
+  if (w->used == MOST_WAITING) relieve(c, s, w);
+  if (w->used + 2 > w->room) {
     u32 room = w->room ? 2 * w->room : 16;
-    w->rows = cc_remap(c, w->rows, 4 * LANES * w->room, 4 * LANES * room), w->room = room;
+    w->rows = cc_remap(c, w->rows, 4 * LANES * w->room, 4 * LANES * room);
+    if (!w->room) memset(w->rows, -1, 4 * LANES);
+    w->room = room;
   }
-  if (k == w->used) memset(w->rows + LANES * w->used++, -1, 4 * LANES);
-  w->rows[LANES * k + item % LANES] = key, w->filled[item % LANES]++;
+  u32 full = 0;
+  for (u32 lane = 0; lane < LANES; lane++) {
+    u32 k = w->filled[lane], there = keys[lane] != NONE;
+    if (there) w->rows[LANES * k + lane] = keys[lane];
+    w->filled[lane] = k + there, full |= k + there > w->used;
+  }
+  if (full) w->used++, memset(w->rows + LANES * w->used, -1, 4 * LANES);
 }
 
 static int is_waiting(const struct sub_site *s, u32 block) { return s->waiting && s->waiting[block].used; }
@@ -320,71 +344,79 @@ static u32 key_of(struct context *c, struct sub_site **s, u64 address) {
     else if (!cc_region_at(c, address)) return NONE;
   }
   if ((*s)->flags & SITE_LOCAL) return (address - (u64)c->local) >> (*s)->shift;
-  u64 span = j->data_high - j->data_low, at = address - j->data_low;
-  if (at >= span) at = address - j->variables_low + ((span + PAGE) & -(u64)PAGE);
-  return at >> (*s)->shift;
+  u64 at = address - j->data_low;
+  return (at >= c->span ? at - c->beyond : at) >> (*s)->shift;
 }
 
-/* Keys of a block of addresses, of memory that is known. */
+/* Keys of eight addresses, of memory that is known. */
+static inline row8 eight_keys(struct context *c, const struct sub_site *s, const u64 *addresses) {
+  u64 local = s->flags & SITE_LOCAL, low = local ? (u64)c->local : c->job->data_low, span = local ? ~(u64)0 : c->span;
+  wide8 all, at;
+  memcpy(&all, addresses, sizeof all);
+  at = all - low;
+  at -= (wide8)(at >= span) & c->beyond;
+  return __builtin_convertvector(at >> s->shift, row8) | __builtin_convertvector((wide8)(all == ~(u64)0), row8);
+}
+
 static void keys_of(struct context *c, const struct sub_site *s, const u64 *addresses, u32 n, u32 *keys) {
-  struct job *j = c->job;
-  u64 low = s->flags & SITE_LOCAL ? (u64)c->local : j->data_low, span = s->flags & SITE_LOCAL ? ~(u64)0 : j->data_high - low;
-  u64 beyond = j->variables_low - low - ((span + PAGE) & -(u64)PAGE);
-  for (u32 i = 0; i < n; i++) {
-    u64 at = addresses[i] - low;
-    at -= at >= span ? beyond : 0;
-    keys[i] = addresses[i] == ~(u64)0 ? NONE : (u32)(at >> s->shift);
+  for (u32 i = 0; i < n; i += AT_ONCE) {
+    row8 eight = eight_keys(c, s, addresses + i);
+    memcpy(keys + i, &eight, sizeof eight);
   }
   for (u32 i = n; i < LANES; i++) keys[i] = NONE;
 }
 
 static struct sub_site *site_of(struct context *c, u64 number) { return (struct sub_site *)c->sub_sites + number; }
 
-/* A row of which each work-item knows whether it takes part. */
-static void add_addresses(struct context *c, struct sub_site *s, const u64 *addresses, u32 block, u32 n, int final) {
-  u32 keys[2][LANES];
-  if (s->flags & SITE_DYNAMIC) {
-    memset(keys, -1, sizeof keys);
-    for (u32 i = 0; i < n; i++) {
-      struct sub_site *to = s;
-      u32 key = key_of(c, &to, addresses[i]);
-      keys[to - s][i] = key;
-    }
-  } else keys_of(c, s, addresses, n, keys[0]);
-  for (u32 k = 0; k <= (s->flags & SITE_DYNAMIC) / SITE_DYNAMIC; k++) {
-    u32 there = 0;
-    for (u32 i = 0; i < n; i++) there += keys[k][i] != NONE;
-    if (!there) continue;
-    if (final || (there == n && !is_waiting(s + k, block))) add_rows(c, s + k, keys[k], 0, 1);
-    else
-      for (u32 i = 0; i < n; i++)
-        if (keys[k][i] != NONE) defer(c, s + k, LANES * block + i, keys[k][i]);
+static u32 how_many(const u32 *keys) {
+  row8 sum = {0};
+  for (u32 i = 0; i < LANES; i += AT_ONCE) {
+    row8 eight;
+    memcpy(&eight, keys + i, sizeof eight);
+    sum -= (row8)(eight != NONE);
   }
+  return sum_of(sum);
 }
 
-/* What one work-item accessed, in order: runs of addresses at equal distances. */
+static void add_keys(struct context *c, struct sub_site *s, const u32 *keys, u32 block, u32 n, int final) {
+  u32 there = how_many(keys);
+  if (!there) return;
+  if (final || (there == n && !is_waiting(s, block))) add_rows(c, s, keys, 0, 1);
+  else defer(c, s, block, keys);
+}
+
+/* A row of `n` work-items, of which each knows whether it takes part. */
+static void add_addresses(struct context *c, struct sub_site *s, const u64 *addresses, u32 block, u32 n, int final) {
+  u32 keys[2][LANES];
+  if (!(s->flags & SITE_DYNAMIC)) {
+    keys_of(c, s, addresses, n, keys[0]);
+    add_keys(c, s, keys[0], block, n, final);
+    return;
+  }
+  memset(keys, -1, sizeof keys);
+  for (u32 i = 0; i < n; i++) {
+    struct sub_site *to = s;
+    u32 key = key_of(c, &to, addresses[i]);
+    keys[to - s][i] = key;
+  }
+  for (u32 k = 0; k < 2; k++) add_keys(c, s + k, keys[k], block, n, final);
+}
+
+/* What one work-item accessed, in order: addresses, or runs of them at equal distances. */
 struct reader {
   const u64 *words;
-  u64 at, end, in_run;
+  u64 at, end, in_run, left; /* `left`: accesses */
 };
 
 static u64 word_at(const struct reader *r, u64 i) { return r->words[i % STREAM_WORDS]; }
 
 static u64 next_of(struct reader *r, int runs) {
-  if (r->at == r->end) return ~(u64)0;
+  if (!r->left) return ~(u64)0;
+  r->left--;
   if (!runs) return word_at(r, r->at++);
   u64 address = word_at(r, r->at) + r->in_run * word_at(r, r->at + 1);
   if (++r->in_run == word_at(r, r->at + 2)) r->at += 3, r->in_run = 0;
   return address;
-}
-
-/* Each work-item has one run of the same length and step. */
-static int is_plain(const struct reader *r, u32 n) {
-  for (u32 i = 0; i < n; i++) {
-    if (r[i].end - r[i].at != 3) return 0;
-    if (word_at(&r[i], r[i].at + 1) != word_at(r, r->at + 1) || word_at(&r[i], r[i].at + 2) != word_at(r, r->at + 2)) return 0;
-  }
-  return 1;
 }
 
 static u64 length_of(const struct reader *r, int runs) {
@@ -394,76 +426,153 @@ static u64 length_of(const struct reader *r, int runs) {
   return n;
 }
 
+/* The next eight addresses of a work-item. */
+static void take_eight(struct context *c, const struct sub_site *s, struct reader *r, int runs, u32 *keys) {
+  u64 addresses[AT_ONCE];
+  const u64 *from = addresses;
+  if (runs && r->left && r->in_run + AT_ONCE <= word_at(r, r->at + 2)) {
+    u64 base = word_at(r, r->at) + r->in_run * word_at(r, r->at + 1), step = word_at(r, r->at + 1);
+    for (u32 k = 0; k < AT_ONCE; k++) addresses[k] = base + k * step;
+    r->in_run += AT_ONCE, r->left -= AT_ONCE;
+    if (r->in_run == word_at(r, r->at + 2)) r->at += 3, r->in_run = 0;
+  } else if (!runs && r->left >= AT_ONCE && r->at % STREAM_WORDS <= STREAM_WORDS - AT_ONCE) {
+    from = r->words + r->at % STREAM_WORDS;
+    r->at += AT_ONCE, r->left -= AT_ONCE;
+  } else
+    for (u32 k = 0; k < AT_ONCE; k++) addresses[k] = next_of(r, runs);
+  row8 eight = eight_keys(c, s, from);
+  memcpy(keys, &eight, sizeof eight);
+}
+
+/* The k-th accesses of work-items for all k, eight at a time, of those that have any left. */
+static void add_eights(struct context *c, struct sub_site *s, struct reader *r, u32 n, int runs) {
+  row8 v[LANES], costs[OF_ROW] = {0}, pairs[PAIRS] = {0};
+  u8 lanes[LANES];
+  u32 there[2] = {0};
+  for (u32 i = 0; i < n; i++)
+    if (r[i].left) lanes[HALF * (i / HALF) + there[i / HALF]++] = i;
+  for (u64 round = 1; there[0] || there[1]; round++) {
+    u32 largest = there[0] > there[1] ? there[0] : there[1], room = largest <= 8 ? 8 : largest <= 16 ? 16 : 32;
+    for (u32 half = 0; half < 2; half++) {
+      u32 k = 0;
+      for (; k < there[half]; k++) take_eight(c, s, &r[lanes[HALF * half + k]], runs, (u32 *)&v[room * half + k]);
+      for (; k < room; k++) v[room * half + k] = (row8){0} + NONE;
+    }
+    count_rows(s, v, room, lanes, there, costs, pairs);
+    for (u32 half = 0; half < 2; half++) {
+      u32 kept = 0;
+      for (u32 k = 0; k < there[half]; k++)
+        if (r[lanes[HALF * half + k]].left) lanes[HALF * half + kept++] = lanes[HALF * half + k];
+      there[half] = kept;
+    }
+    if (round % 256 == 0) add_sums(s, costs, pairs);
+  }
+  add_sums(s, costs, pairs);
+}
+
+/* Each work-item has one run, all of the same length and step; the words of a block stand one after the other. */
+static int is_plain(const u64 *words, u64 start, const u64 *ends, u32 n) {
+  u64 differ = ends[n - 1] - start - 3 * n;
+  if (differ || start % STREAM_WORDS + 3 * n > STREAM_WORDS) return 0;
+  words += start % STREAM_WORDS;
+  for (u32 i = 0; i < n; i++) differ |= (ends[i] - start - 3 * (i + 1)) | (words[3 * i + 1] ^ words[1]) | (words[3 * i + 2] ^ words[2]);
+  return !differ;
+}
+
 static void add_streams(struct context *c, struct sub_site *s, struct reader *r, u32 block, u32 n, int runs, int final) {
   u64 addresses[LANES], least = ~(u64)0, most = 0;
-  u32 keys[LANES];
-  int even = !is_waiting(s, block) && !(s->flags & SITE_DYNAMIC && is_waiting(s + 1, block));
-  if (runs && (even || final) && !(s->flags & SITE_DYNAMIC) && is_plain(r, n)) {
-    for (u32 i = 0; i < n; i++) addresses[i] = word_at(&r[i], r[i].at);
-    keys_of(c, s, addresses, n, keys);
-    add_rows(c, s, keys, (int64_t)word_at(r, r->at + 1) >> s->shift, word_at(r, r->at + 2));
+  for (u32 i = 0; i < n; i++) {
+    r[i].left = length_of(&r[i], runs);
+    least = r[i].left < least ? r[i].left : least, most = r[i].left > most ? r[i].left : most;
+  }
+  if (!(s->flags & SITE_DYNAMIC) && (final || (least == most && !is_waiting(s, block)))) {
+    if (most) add_eights(c, s, r, n, runs);
     return;
   }
-  for (u32 i = 0; i < n; i++) {
-    u64 length = length_of(&r[i], runs);
-    least = length < least ? length : least, most = length > most ? length : most;
-  }
-  final |= even && least == most && !(s->flags & SITE_DYNAMIC);
   for (u64 k = 0; k < most; k++) {
     for (u32 i = 0; i < n; i++) addresses[i] = next_of(&r[i], runs);
     add_addresses(c, s, addresses, block, n, final);
   }
 }
 
-/* What the work-items of a set that ran a segment did there. Where each has run it but once in the group's life, the
- * k-th execution there is the k-th of all. */
-static void add_segment(struct context *c, u32 segment, u64 first, u64 set, u64 n, int in_turn, int final) {
-  const struct recorded *all = (struct recorded *)c->job->recorded;
-  struct reader readers[LANES];
-  u64 addresses[LANES];
-  u32 block = first / LANES;
-  for (u64 i = 0; i < c->job->n_recorded; i++) {
-    const struct recorded *e = &all[i];
-    if (e->segment != segment) continue;
-    struct sub_site *s = site_of(c, e->site);
-    if (e->mode == ONCE) {
-      const u64 *given = c->addresses + MAX_ITEMS * e->place + LANES * block;
-      for (u32 k = 0; k < n; k++) addresses[k] = set >> k & 1 ? given[k] : ~(u64)0;
-      add_addresses(c, s, addresses, block, n, final);
-      continue;
-    }
-    const u64 *ends = c->ends + MAX_ITEMS * e->place, *words = c->words + (u64)STREAM_WORDS * e->place;
-    u64 start = first && !in_turn ? ends[first - 1] : 0;
-    for (u32 k = 0; k < n; k++) {
-      u64 end = set >> k & 1 ? ends[first + k] : start;
-      readers[k] = (struct reader){words, start, end, 0};
-      start = end;
-    }
-    if (c->positions[e->place] - readers[0].at > STREAM_WORDS) c->inexact = 1;
-    else add_streams(c, s, readers, block, n, e->mode == RUNS, final);
+/* Whether anybody takes part. */
+static int is_any(const u64 *addresses, u64 n) {
+  wide8 absent = (wide8){0} - 1;
+  u64 i = 0, rest = ~(u64)0;
+  for (; i + AT_ONCE <= n; i += AT_ONCE) {
+    wide8 eight;
+    memcpy(&eight, addresses + i, sizeof eight);
+    absent &= eight;
   }
+  for (; i < n; i++) rest &= addresses[i];
+  for (i = 0; i < AT_ONCE; i++) rest &= absent[i];
+  return rest != ~(u64)0;
 }
 
-static void end_streams(struct context *c, u32 segment) {
-  const struct recorded *all = (struct recorded *)c->job->recorded;
-  for (u64 i = 0; i < c->job->n_recorded; i++)
-    if (all[i].segment == segment && all[i].mode != ONCE) c->positions[all[i].place] = 0;
+/* A block's part of what a segment left of one access. Where work-items run the segment but once, the k-th execution
+ * there is the k-th of all: it is final. */
+static void add_recorded(struct context *c, const struct recorded *e, u64 first, u64 n, u64 set, int in_turn, int final) {
+  struct sub_site *s = site_of(c, e->site);
+  u32 block = first / LANES;
+  if (e->mode == ONCE) {
+    u64 addresses[LANES];
+    const u64 *given = c->addresses + MAX_ITEMS * e->place + first;
+    if (in_turn) {
+      for (u32 k = 0; k < n; k++) addresses[k] = set >> k & 1 ? given[k] : ~(u64)0;
+      given = addresses;
+    }
+    if (is_any(given, n)) add_addresses(c, s, given, block, n, final);
+    return;
+  }
+  const u64 *ends = c->ends + MAX_ITEMS * e->place + first, *words = c->words + (u64)STREAM_WORDS * e->place;
+  u64 start = first && !in_turn ? ends[-1] : 0;
+  if (c->positions[e->place] - start > STREAM_WORDS) {
+    c->inexact = 1;
+    return;
+  }
+  if (e->mode == RUNS && !in_turn && (final || !is_waiting(s, block)) && !(s->flags & SITE_DYNAMIC) && is_plain(words, start, ends, n)) {
+    u64 addresses[LANES];
+    u32 keys[LANES];
+    words += start % STREAM_WORDS;
+    for (u32 i = 0; i < n; i++) addresses[i] = words[3 * i];
+    keys_of(c, s, addresses, n, keys);
+    add_rows(c, s, keys, (int64_t)words[1] >> s->shift, words[2]);
+    return;
+  }
+  struct reader readers[LANES];
+  for (u32 k = 0; k < n; k++) {
+    u64 end = set >> k & 1 ? ends[k] : start;
+    readers[k] = (struct reader){words, start, end, 0, 0};
+    start = end;
+  }
+  add_streams(c, s, readers, block, n, e->mode == RUNS, final);
+}
+
+static const struct recorded *recorded_of(struct context *c, u32 segment) {
+  const struct recorded *e = (struct recorded *)c->job->recorded, *end = e + c->job->n_recorded;
+  while (e < end && e->segment < segment) e++;
+  return e;
+}
+
+static int is_of(struct context *c, const struct recorded *e, u32 segment) {
+  return e < (struct recorded *)c->job->recorded + c->job->n_recorded && e->segment == segment;
 }
 
 /* All work-items of a group have run a segment. */
 void cc_sub_groups(struct context *c, u32 segment, u64 items, u32 final) {
-  for (u64 first = 0; first < items; first += LANES) {
-    u64 n = items - first < LANES ? items - first : LANES;
-    add_segment(c, segment, first, ~(u64)0 >> (LANES - n), n, 0, final);
+  for (const struct recorded *e = recorded_of(c, segment); is_of(c, e, segment); e++) {
+    for (u64 first = 0; first < items; first += LANES) add_recorded(c, e, first, items - first < LANES ? items - first : LANES, ~(u64)0, 0, final);
+    if (e->mode != ONCE) c->positions[e->place] = 0;
   }
-  end_streams(c, segment);
 }
 
 /* Some work-items of a warp have run a segment; a warp does not reach across blocks of 64. */
-void cc_sub_groups_of(struct context *c, u32 segment, u64 first, u64 set) {
-  u64 low = first / LANES * LANES, left = c->items - low;
-  add_segment(c, segment, low, set << (first - low), left < LANES ? left : LANES, 1, 0);
-  end_streams(c, segment);
+void cc_sub_groups_of(struct context *c, u32 segment, u64 from, u64 set) {
+  u64 first = from / LANES * LANES, left = c->items - first;
+  for (const struct recorded *e = recorded_of(c, segment); is_of(c, e, segment); e++) {
+    add_recorded(c, e, first, left < LANES ? left : LANES, set << (from - first), 1, 0);
+    if (e->mode != ONCE) c->positions[e->place] = 0;
+  }
 }
 
 /* Accesses of which slices tell the addresses: `rows.c` has found in which boxes they are even. */
@@ -513,7 +622,7 @@ static struct shape *shape_of_plane(struct context *c, struct sub_site *s, u64 d
   }
   p->columns = 0;
   if (far) return 0;
-  f->active = ~(u64)0, p->dx = dx, p->dy = dy, p->columns = columns;
+  p->dx = dx, p->dy = dy, p->columns = columns;
   memset(f->known, 0, sizeof f->known);
   return f;
 }
@@ -693,9 +802,12 @@ void cc_end_group(struct context *c) {
 }
 
 void cc_prepare_sub_groups(struct context *c, struct job *j) {
-  if (!in_sorter) build_network(1, HALF, sorter, &in_sorter), build_network(HALF, LANES, merger, &in_merger);
+  for (u32 size = 0; size < 3 && !c->number; size++) build_network(&sorters[size], 1, 8u << size), build_network(&mergers[size], 8u << size, 16u << size);
+  for (u32 k = 0; k < LANES; k++) all_lanes[k] = k;
   const u64 *sites = (u64 *)j->sites;
-  u64 span = j->data_high - j->data_low + j->variables_high - j->variables_low + 2 * PAGE;
+  c->span = (j->data_high - j->data_low + PAGE) & -(u64)PAGE; /* variables follow the buffers, as keys have it */
+  c->beyond = (j->variables_low & -(u64)PAGE) - j->data_low - c->span;
+  u64 span = c->span + j->variables_high - j->variables_low + 2 * PAGE;
   c->sub_sites = cc_map(c, j->n_sites * sizeof(struct sub_site));
   for (u64 i = 0; i < j->n_sites; i++, sites += 3) {
     struct sub_site *s = site_of(c, i);
