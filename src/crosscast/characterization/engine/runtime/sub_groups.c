@@ -43,7 +43,7 @@ struct sub_site {
   u64 hits, misses, batched;
   struct shape *shapes, *shape; /* remembered ones, and the last one */
   struct plane plane;
-  row8 *batch;
+  u32 (*batch)[LANES];
   struct waiting *waiting;
 };
 
@@ -115,19 +115,20 @@ static row8 most_alike(const row8 *v, u32 n) {
   return most;
 }
 
-/* Most distinct words of local memory in one of 32 banks, of rising keys. */
-static row8 count_wavefronts(const struct sub_site *s, const row8 *v, u32 n) {
-  row8 most = {0};
-  for (u32 r = 0; r < AT_ONCE; r++) {
-    u8 banks[32] = {0}, worst = 0;
-    u64 before = ~(u64)0;
-    for (u32 i = 0; i < n && v[i][r] != NONE; i++) {
-      u64 word = ((u64)v[i][r] << s->shift) >> 2;
-      u8 here = banks[word % 32] += word != before;
-      before = word;
-      if (here > worst) worst = here;
-    }
-    most[r] = worst;
+/* Keys of local memory by bank, word and byte of it, so that what meets in a bank stands together. */
+static row8 by_bank(row8 key, u64 shift) {
+  row8 byte = key << (u32)shift, sorted = (byte >> 2 & 31) << 27 | byte >> 7 << 2 | (byte & 3);
+  row8 absent = (row8)(key == NONE);
+  return absent | sorted;
+}
+
+/* Most distinct words of local memory in one of 32 banks, of rising keys by bank. */
+static row8 count_wavefronts(const row8 *v, u32 n) {
+  row8 run = (row8)(v[0] != NONE) & 1, most = run;
+  for (u32 i = 1; i < n; i++) {
+    row8 differ = v[i] ^ v[i - 1], other = (row8)(differ >> 27 != 0);
+    run = (((run & ~other) + ((row8)(differ >> 2 != 0) & 1)) | (other & 1)) & (row8)(v[i] != NONE);
+    most = __builtin_elementwise_max(most, run);
   }
   return most;
 }
@@ -154,7 +155,7 @@ static void count_pairs(const struct sub_site *s, const row8 *v, const u8 *lanes
 
 static void count_sorted(const struct sub_site *s, const row8 *v, u32 n, row8 *costs) {
   costs[ACCESSES] += (row8)(v[0] != NONE) & 1;
-  if (s->flags & SITE_LOCAL) costs[SECTORS] += count_wavefronts(s, v, n);
+  if (s->flags & SITE_LOCAL) costs[SECTORS] += count_wavefronts(v, n);
   else count_lines(s, v, n, costs + SECTORS);
   if (s->flags & SITE_ATOMIC) costs[CONFLICTS] += most_alike(v, n);
 }
@@ -167,7 +168,15 @@ static void count_rows(const struct sub_site *s, row8 *v, u32 room, const u8 *la
   for (u32 half = 0; half < 2; half++) {
     row8 *keys = v + room * half;
     if (!n[half]) continue;
-    if (!(s->flags & SITE_LOCAL)) count_pairs(s, keys, lanes + HALF * half, n[half], pairs);
+    if (s->flags & SITE_LOCAL)
+      for (u32 i = 0; i < n[half]; i++) keys[i] = by_bank(keys[i], s->shift);
+    else count_pairs(s, keys, lanes + HALF * half, n[half], pairs);
+    /* What does not take part may as well repeat its neighbour, which keeps rising keys rising. */
+    if (!(s->flags & SITE_ATOMIC))
+      for (u32 i = n[half] - 1; i-- > 0;) {
+        row8 absent = (row8)(keys[i] == NONE);
+        keys[i] = (absent & keys[i + 1]) | (~absent & keys[i]);
+      }
     if (!is_sorted(keys, room)) sort(keys, &sorters[size]);
     count_sorted(s, keys, room, own);
   }
@@ -194,22 +203,45 @@ static void add_sums(struct sub_site *s, row8 *costs, row8 *pairs) {
   for (u32 i = 0; i < PAIRS; i++) s->pairs[i] += sum_of(pairs[i]), pairs[i] = (row8){0};
 }
 
+/* Eight times eight keys, mirrored. */
+static void mirror(const u32 (*from)[LANES], row8 *to) {
+  row8 a[8], b[8];
+  for (u32 i = 0; i < 8; i++) memcpy(&a[i], from[i], sizeof *a);
+  for (u32 i = 0; i < 8; i += 2) {
+    b[i] = __builtin_shufflevector(a[i], a[i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
+    b[i + 1] = __builtin_shufflevector(a[i], a[i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
+  }
+  for (u32 i = 0; i < 8; i += 4)
+    for (u32 k = 0; k < 2; k++) {
+      a[i + 2 * k] = __builtin_shufflevector(b[i + k], b[i + k + 2], 0, 1, 8, 9, 4, 5, 12, 13);
+      a[i + 2 * k + 1] = __builtin_shufflevector(b[i + k], b[i + k + 2], 2, 3, 10, 11, 6, 7, 14, 15);
+    }
+  for (u32 i = 0; i < 4; i++) {
+    to[i] = __builtin_shufflevector(a[i], a[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
+    to[i + 4] = __builtin_shufflevector(a[i], a[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
+  }
+}
+
 static void flush_batch(struct sub_site *s) {
-  row8 costs[OF_ROW] = {0}, pairs[PAIRS] = {0};
+  row8 v[LANES], costs[OF_ROW] = {0}, pairs[PAIRS] = {0};
   if (!s->batched) return;
-  for (u32 lane = 0; lane < LANES; lane++)
-    for (u64 i = s->batched; i < AT_ONCE; i++) s->batch[lane][i] = NONE;
-  count_rows(s, s->batch, HALF, all_lanes, all_of_halves, costs, pairs);
+  memset(s->batch + s->batched, -1, (AT_ONCE - s->batched) * sizeof *s->batch);
+  for (u32 lane = 0; lane < LANES; lane += AT_ONCE) mirror((const u32 (*)[LANES])((u32 *)s->batch + lane), v + lane);
+  count_rows(s, v, HALF, all_lanes, all_of_halves, costs, pairs);
   add_sums(s, costs, pairs);
   s->batched = 0;
 }
 
 static void push(struct context *c, struct sub_site *s, const u32 *keys, u32 step, u64 times) {
-  if (!s->batch) s->batch = (row8 *)(((u64)cc_map(c, (LANES + 1) * sizeof *s->batch) + 31) & -(u64)32);
-  row8 *batch = s->batch;
+  if (!s->batch) s->batch = cc_map(c, AT_ONCE * sizeof *s->batch);
   for (u64 k = 0; k < times; k++) {
-    u32 by = k * step;
-    for (u32 lane = 0; lane < LANES; lane++) ((u32 *)&batch[lane])[s->batched] = keys[lane] == NONE ? NONE : keys[lane] + by;
+    u32 *to = s->batch[s->batched];
+    for (u32 lane = 0; lane < LANES; lane += AT_ONCE) {
+      row8 eight;
+      memcpy(&eight, keys + lane, sizeof eight);
+      eight = (eight + (u32)(k * step)) | (row8)(eight == NONE);
+      memcpy(to + lane, &eight, sizeof eight);
+    }
     if (++s->batched == AT_ONCE) flush_batch(s);
   }
 }
@@ -327,7 +359,7 @@ static void defer(struct context *c, struct sub_site *s, u32 block, const u32 *k
   u32 full = 0;
   for (u32 lane = 0; lane < LANES; lane++) {
     u32 k = w->filled[lane], there = keys[lane] != NONE;
-    if (there) w->rows[LANES * k + lane] = keys[lane];
+    w->rows[LANES * k + lane] = keys[lane]; /* which is as empty as before where there is none */
     w->filled[lane] = k + there, full |= k + there > w->used;
   }
   if (full) w->used++, memset(w->rows + LANES * w->used, -1, 4 * LANES);
@@ -426,22 +458,25 @@ static u64 length_of(const struct reader *r, int runs) {
   return n;
 }
 
-/* The next eight addresses of a work-item. */
-static void take_eight(struct context *c, const struct sub_site *s, struct reader *r, int runs, u32 *keys) {
-  u64 addresses[AT_ONCE];
-  const u64 *from = addresses;
-  if (runs && r->left && r->in_run + AT_ONCE <= word_at(r, r->at + 2)) {
-    u64 base = word_at(r, r->at) + r->in_run * word_at(r, r->at + 1), step = word_at(r, r->at + 1);
-    for (u32 k = 0; k < AT_ONCE; k++) addresses[k] = base + k * step;
-    r->in_run += AT_ONCE, r->left -= AT_ONCE;
-    if (r->in_run == word_at(r, r->at + 2)) r->at += 3, r->in_run = 0;
-  } else if (!runs && r->left >= AT_ONCE && r->at % STREAM_WORDS <= STREAM_WORDS - AT_ONCE) {
-    from = r->words + r->at % STREAM_WORDS;
-    r->at += AT_ONCE, r->left -= AT_ONCE;
-  } else
+/* The next eight keys of a work-item; of one that has one run of known `step`, or whose words do not wrap around. */
+static row8 take_eight(struct context *c, const struct sub_site *s, struct reader *r, int runs) {
+  const row8 places = {0, 1, 2, 3, 4, 5, 6, 7};
+  row8 eight;
+  u64 n = r->left < AT_ONCE ? r->left : AT_ONCE;
+  if (runs && r->at + 3 == r->end) {
+    u64 address = word_at(r, r->at) + r->in_run * word_at(r, r->at + 1);
+    eight = eight_keys(c, s, (u64[AT_ONCE]){address})[0] + places * (u32)((int64_t)word_at(r, r->at + 1) >> s->shift);
+    r->in_run += n;
+  } else if (!runs && r->at % STREAM_WORDS <= STREAM_WORDS - AT_ONCE) {
+    eight = eight_keys(c, s, r->words + r->at % STREAM_WORDS);
+    r->at += n;
+  } else {
+    u64 addresses[AT_ONCE];
     for (u32 k = 0; k < AT_ONCE; k++) addresses[k] = next_of(r, runs);
-  row8 eight = eight_keys(c, s, from);
-  memcpy(keys, &eight, sizeof eight);
+    return eight_keys(c, s, addresses);
+  }
+  r->left -= n;
+  return eight | (row8)(places >= (u32)n);
 }
 
 /* The k-th accesses of work-items for all k, eight at a time, of those that have any left. */
@@ -455,7 +490,7 @@ static void add_eights(struct context *c, struct sub_site *s, struct reader *r, 
     u32 largest = there[0] > there[1] ? there[0] : there[1], room = largest <= 8 ? 8 : largest <= 16 ? 16 : 32;
     for (u32 half = 0; half < 2; half++) {
       u32 k = 0;
-      for (; k < there[half]; k++) take_eight(c, s, &r[lanes[HALF * half + k]], runs, (u32 *)&v[room * half + k]);
+      for (; k < there[half]; k++) v[room * half + k] = take_eight(c, s, &r[lanes[HALF * half + k]], runs);
       for (; k < room; k++) v[room * half + k] = (row8){0} + NONE;
     }
     count_rows(s, v, room, lanes, there, costs, pairs);
@@ -732,19 +767,32 @@ struct term {
   int64_t coefficient;
 };
 
-static void add_column(const struct context *c, u64 column, int64_t coefficient, u64 first, u64 n, int64_t *sums) {
-  if (c->job->narrow) {
-    const u32 *from = (const u32 *)c->columns + MAX_ITEMS * column + first;
-    for (u64 i = 0; i < n; i++) sums[i] += coefficient * (int32_t)from[i];
-    return;
+/* Sums of columns for a half, and the largest. */
+static int64_t sum_columns(const struct context *c, const struct form *f, u64 first, u64 n, int64_t *sums) {
+  const struct term *t = (struct term *)c->job->terms + f->first, *end = t + f->n;
+  int64_t most = INT64_MIN;
+  if (c->job->narrow) { /* runs of a segment without loops: 32 bits hold what they count */
+    int32_t narrow[HALF] = {0};
+    for (; t < end; t++) {
+      const int32_t *from = (const int32_t *)c->columns + MAX_ITEMS * t->column + first;
+      for (u64 i = 0; i < HALF; i++) narrow[i] += (int32_t)t->coefficient * from[i];
+    }
+    int32_t largest = INT32_MIN;
+    for (u64 i = 0; i < n; i++) sums[i] = narrow[i], largest = narrow[i] > largest ? narrow[i] : largest;
+    return largest;
   }
-  const u64 *from = (const u64 *)c->columns + MAX_ITEMS * column + first;
-  if (coefficient == 1)
-    for (u64 i = 0; i < n; i++) sums[i] += from[i];
-  else if (coefficient == -1)
-    for (u64 i = 0; i < n; i++) sums[i] -= from[i];
-  else
-    for (u64 i = 0; i < n; i++) sums[i] += coefficient * from[i];
+  for (u64 i = 0; i < HALF; i++) sums[i] = 0;
+  for (; t < end; t++) {
+    const int64_t *from = (const int64_t *)c->columns + MAX_ITEMS * t->column + first;
+    if (t->coefficient == 1)
+      for (u64 i = 0; i < HALF; i++) sums[i] += from[i];
+    else if (t->coefficient == -1)
+      for (u64 i = 0; i < HALF; i++) sums[i] -= from[i];
+    else
+      for (u64 i = 0; i < HALF; i++) sums[i] += t->coefficient * from[i];
+  }
+  for (u64 i = 0; i < n; i++) most = sums[i] > most ? sums[i] : most;
+  return most;
 }
 
 static void keep_longest(struct context *c, u64 item, u64 total) {
@@ -761,7 +809,6 @@ static void keep_longest(struct context *c, u64 item, u64 total) {
 static void measure(struct context *c) {
   struct job *j = c->job;
   const struct form *forms = (struct form *)j->forms;
-  const struct term *terms = (struct term *)j->terms;
   u64 all = 0;
   for (u64 k = 0; k < j->segments; k++) all += c->runs[k] * ((u64 *)j->segment_weights)[k];
   int64_t longest = INT64_MIN;
@@ -771,10 +818,9 @@ static void measure(struct context *c) {
       int64_t most[2] = {INT64_MIN, INT64_MIN};
       for (u64 half = 0; half < 2; half++) {
         u64 from = first + HALF * half, n = c->items - from < HALF ? c->items - from : HALF;
-        int64_t sums[HALF] = {0};
+        int64_t sums[HALF];
         if (from >= c->items) break;
-        for (u64 t = forms[f].first; t < forms[f].first + forms[f].n; t++) add_column(c, terms[t].column, terms[t].coefficient, from, n, sums);
-        for (u64 i = 0; i < n; i++) most[half] = sums[i] > most[half] ? sums[i] : most[half];
+        most[half] = sum_columns(c, &forms[f], from, n, sums);
         if (!f && most[half] > longest)
           for (longest = most[half], who = from; sums[who - from] != longest;) who++;
         c->form_sums[f] += most[half];
