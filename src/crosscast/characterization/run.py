@@ -136,6 +136,8 @@ def _describe_launch(launch: Launch, ran: _Ran) -> dict[str, Any]:
         "threads": ran.threads,
         "arguments": [_describe(p, a) for p, a in zip(parameters, launch.args, strict=True)],
         "sub_groups": _sub_groups(launch, ran),
+        "access_patterns": ran.counts.sub_groups.patterns(ran.built.made.sub_groups),
+        "reuse": ran.counts.sub_groups.reuse_bytes(),
         "work": {
             **dict(sorted(ran.counts.work.items())),
             "instructions": dict(sorted(ran.counts.classes.items())),

@@ -236,6 +236,7 @@ class Run:
             "n_forms": len(terms),
             "terms": add_words([term for each in terms for term in each]),
             "at_group_end": made.measures_groups,
+            "instructions": add_words(made.instruction_weights()),
         }
 
     def _regions(self) -> list[Region]:

@@ -23,7 +23,9 @@ _COUNTERS, _TOTALS, _PIECES, _PATTERNS, _HISTORIES, _DYNAMIC, _UNIQUE = (
     CONSTANTS[name] for name in "COUNTERS TOTALS PIECES PATTERNS HISTORIES DYNAMIC UNIQUE".split()
 )
 """Kinds of records; what is left are addresses by level."""
-_OF_SUB_GROUPS = {CONSTANTS[name]: name for name in ("SITE", "ENTRIES", "FORMS", "LONGEST", "INEXACT")}
+_OF_SUB_GROUPS = {
+    CONSTANTS[name]: name for name in ("SITE", "ENTRIES", "FORMS", "LONGEST", "INEXACT", "REUSE")
+}
 _SEQUENCES = CONSTANTS["TABLE"]
 """Sequences of up to 17 outcomes behind a leading 1."""
 _SPACES = ("global", "constant", "local")

@@ -20,6 +20,7 @@ _LEVELS = {
     "rows": "-O2",
     "histories": "-O2",
     "sub_groups": "-O2",
+    "reuse": "-O2",
     "accesses": "-O2",
     "threads": "-O1",
 }

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from crosscast.characterization.instrumentation.sub_groups import SubGroups
@@ -19,6 +20,8 @@ COUNTED = (
 )
 """What is counted by sub-groups."""
 
+_TOGETHER = (1, 16, 256)
+_CACHES = tuple(1 << bits for bits in range(14, 27))
 _OF_WIDTH = 5
 _PAIRS = ("uniform", "contiguous", "strided", "irregular")
 
@@ -33,6 +36,7 @@ class SubGroupCounts:
     longest: list[int] = field(
         default_factory=list
     )  # Instructions and group of one work-item, then its counts
+    reuse: list[int] = field(default_factory=list)  # See `reuse.c`
     inexact: bool = False
 
     def read(self, name: str, words: list[int]) -> None:
@@ -49,6 +53,8 @@ class SubGroupCounts:
                 # Of several work-items, the one in the first work-group.
                 if not self.longest or (-words[0], words[1]) < (-self.longest[0], self.longest[1]):
                     self.longest = words
+            case "REUSE":
+                self.reuse = words
             case _:
                 self.inexact = True
 
@@ -82,6 +88,23 @@ class SubGroupCounts:
             counts["sub_group_instructions_without_phi"] = executed
             found[str(width)] = counts
         return found
+
+    def reuse_bytes(self) -> dict[str, Any]:
+        """Bytes that reach memory behind caches, by size of line, groups that run together, and size."""
+        rate, *rest = self.reuse
+        lines: dict[str, dict[str, dict[str, int]]] = {"128": {}, "64": {}}
+        for number, groups in enumerate(_TOGETHER):
+            for half, (line, found) in enumerate(lines.items()):
+                start = (2 * number + half) * (1 + len(_CACHES))
+                first, *misses = (n * int(line) * rate for n in rest[start : start + 1 + len(_CACHES)])
+                sizes = {str(size): first + n for size, n in zip(_CACHES, misses, strict=True)}
+                found[str(groups)] = {"first": first, **sizes}
+        sampled = rest[0]
+        return {
+            "bytes": lines,
+            "rate": 1 / rate,
+            "error": 0.0 if rate == 1 else 1 / math.sqrt(sampled) if sampled else None,
+        }
 
     def patterns(self, plan: SubGroups) -> Mapping[str, int]:
         """Pairs of neighbours by how their addresses of global or constant memory change, and bytes of strides."""

@@ -167,7 +167,7 @@ class Driver:
         code.add_to("i64", code.at("%cc.counts", 8 * number), "%cc.items")
         if shared.measures_groups:
             code.add_to("i64", code.at("%cc.runs", shared.sub_groups.executions.alike[number], "i64"), 1)
-        if shared.sub_groups.of_segment(number):
+        if shared.sub_groups.of_segment(number) or (shared.several and self.codes[number].group_slices):
             final = int(not shared.several)
             code.do(f"call void @cc_sub_groups(ptr %cc.ctx, i32 {number}, i64 %cc.items, i32 {final})")
         # The group's sums are wide enough for many runs of the segment.

@@ -244,6 +244,16 @@ def in_order(graph: Graph, entry: str) -> list[str]:
     return _postorder(sorted_, [entry])[::-1]
 
 
+def places(graph: Graph, entry: str, loops: Sequence[Loop]) -> dict[str, int]:
+    """Where each block stands among those of a program as it runs; all of an outermost loop stand at one place."""
+    found: dict[str, int] = {}
+    outer = {label: loop for loop in loops if loop.depth == 1 for label in loop.blocks}
+    for place, label in enumerate(in_order(graph, entry)):
+        for each in outer[label].blocks if label in outer else (label,):
+            found.setdefault(each, place)
+    return found
+
+
 PURE = frozenset(
     "add sub mul udiv sdiv urem srem shl lshr ashr and or xor icmp fcmp select trunc zext sext fpext fptrunc "
     "fadd fsub fmul fdiv frem fneg uitofp sitofp fptoui fptosi bitcast addrspacecast ptrtoint inttoptr "

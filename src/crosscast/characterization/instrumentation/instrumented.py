@@ -219,6 +219,14 @@ class Instrumented:
                 weights[number] += sign * (block.accesses - block.in_rows)
         return weights
 
+    def instruction_weights(self) -> list[int]:
+        """Instructions that one count of each counter stands for."""
+        weights = [0] * max(self.counters.count, 1)
+        for block in self.blocks:
+            for number, sign in block.executions.items():
+                weights[number] += sign * block.instructions
+        return weights
+
     def variable_regions(self) -> list[tuple[str, Region]]:
         """Regions of the program's variables, by name; where they start is known in the child."""
         regions = ((name, region) for name, region in self.regions.items() if name.startswith("@"))
@@ -282,6 +290,7 @@ def _plan(cuts: Segments, counters: Counters) -> None:
     inner = []
     for segment, flow in zip(cuts.segments, flows, strict=True):
         segment.loops = graph.find_loops(flow)
+        segment.order = graph.places(flow, segment.entry, segment.loops)
         inner.append(graph.innermost(segment.loops))
         depth = {label: loop.depth for label, loop in inner[-1].items()}
         segment.placement = graph.place_counters(flow, segment.entry, set(segment.exits), depth)

@@ -42,10 +42,10 @@ class MemoryCode:
         rewritten: list[ir.Instruction] = []
         for instruction in block.instructions:
             before, after = Code(self._shared.names), Code(self._shared.names)
-            self._repeats = block.label in self._in_loops
+            self._repeats, self._order = block.label in self._in_loops, self._segment.order[block.label]
             self._accompany(instruction, before, after, counted=id(instruction) not in apart)
             if (site := self._shared.sub_groups.texel_site(instruction)) is not None:
-                place = self._shared.sub_groups.record(self._segment.number, site, STREAM)
+                place = self._shared.sub_groups.record(self._segment.number, site, STREAM, self._order)
                 before.store("i64", place, before.at("%cc.ctx", slot("texels")))
             if instruction.opcode in ("call", "atomicrmw", "cmpxchg"):
                 translated = self._shared.lowering.lower(instruction)
@@ -95,7 +95,7 @@ class MemoryCode:
     def _record(self, site: int, address: str, code: Code) -> None:
         """Keep an address for the sub-groups."""
         groups, mode = self._shared.sub_groups, STREAM if self._repeats else ONCE
-        place = groups.record(self._segment.number, site, mode)
+        place = groups.record(self._segment.number, site, mode, self._order)
         value = code.value(f"ptrtoint ptr {address} to i64")
         if mode == ONCE:
             kept = self._editor.slot("at", "i64", "-1")

@@ -65,6 +65,7 @@ class Segment:
     # What is planned for it: its loops, edges to count, the number of the first of their counters, and how to
     # record each branch, by its block
     loops: list[graph.Loop] = field(default_factory=list)
+    order: dict[str, int] = field(default_factory=dict)  # Where blocks stand; a loop's stand at one place
     placement: graph.Placement = field(default_factory=graph.Placement)
     first_counter: int = 0
     branches: dict[str, BranchPlan] = field(default_factory=dict)

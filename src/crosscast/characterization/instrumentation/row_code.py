@@ -32,7 +32,7 @@ from crosscast.characterization.instrumentation.sub_groups import RUNS
 
 _MOST_ACCESSES, _MOST_CHECKS = 20, 40  # as the runtime has room for
 _FEWEST = 16  # smaller work-groups make their rows not worth while
-SLICE = "{ ptr, i64, i64, i64, i64, i64, ptr }"
+SLICE = "{ ptr, i64, i64, i64, i64, i64, ptr, i64 }"
 """LLVM type of a slice's description, `struct slice` of the runtime."""
 _REACHED, _ATOMS, _ADDRESSES = range(3)
 """What a slice returns: whether it got to the accesses, bits of comparisons, the addresses; then checks."""
@@ -225,7 +225,8 @@ class RowCode:
             sum(flags << 3 * k for k, (_, flags) in enumerate(sites)),
         ]
         self._descriptions[row.reach].append(
-            f"{SLICE} {{ ptr @{name}, {', '.join(f'i64 {word}' for word in words)}, ptr @{name}.sites }}"
+            f"{SLICE} {{ ptr @{name}, {', '.join(f'i64 {word}' for word in words)}, ptr @{name}.sites, "
+            f"i64 {segment.order[row.label]} }}"
         )
         numbers = ", ".join(f"i64 {i.accesses[0].site}" for i in row.instructions)
         return [
@@ -248,7 +249,8 @@ class RowCode:
         formal = self._formal(free, "i64 %cc.place", "ptr %cc.results")
         sites = self._sites(row.instructions)
         groups, number_ = self._shared.sub_groups, self._segment.number
-        places = [groups.record(number_, i.accesses[0].site, RUNS) for i in row.instructions]
+        order = self._segment.order[row.label]
+        places = [groups.record(number_, i.accesses[0].site, RUNS, order) for i in row.instructions]
         return [
             f"define internal void @{name}.at({formal}) alwaysinline nounwind {{",
             *("cc.start:", *code.results(), *code.texts, "ret void", "}"),

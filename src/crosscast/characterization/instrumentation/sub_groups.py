@@ -56,6 +56,7 @@ class Recorded(NamedTuple):
     site: int
     mode: int
     place: int  # Position among the sites, or among the streams
+    order: int  # Where it stands in the segment
 
 
 @dataclass(frozen=True)
@@ -157,12 +158,12 @@ class SubGroups:
         """Whether several segments have an access."""
         return self._copies[site] > 1
 
-    def record(self, segment: int, site: int, mode: int) -> int:
+    def record(self, segment: int, site: int, mode: int, order: int) -> int:
         """Note that a segment records a site, and return the place where that is kept."""
         place = site
         if mode != ONCE:
             place, self.streams = self.streams, self.streams + 1
-        self.recorded.append(Recorded(segment, site, mode, place))
+        self.recorded.append(Recorded(segment, site, mode, place, order))
         return place
 
     def of_segment(self, segment: int) -> list[Recorded]:

@@ -520,14 +520,17 @@ static void write_all(struct context *c, const struct out *o) {
 }
 
 static void emit_sub_groups(struct context *c, struct out *o, struct job *j) {
-  u64 words[32];
+  u64 words[32], reuse[REUSE_WORDS] = {0}, instructions = 0;
   for (u64 t = 0; t < j->threads; t++) {
     for (u64 i = 0; i < j->n_sites; i++) emit_words(c, o, SITE, words, cc_sub_group_words(&c[t], i, words));
     emit_words(c, o, ENTRIES, c[t].entries, 2 * j->segments);
     emit_words(c, o, FORMS, c[t].form_sums, 2 * j->n_forms);
     emit_words(c, o, LONGEST, c[t].longest, 2 + j->segments + j->n_columns);
     if (c[t].inexact) emit_words(c, o, INEXACT, &c[t].inexact, 1);
+    for (u64 i = 0; i < j->counters; i++) instructions += c[t].counts[i] * ((u64 *)j->instructions)[i];
   }
+  cc_reuse(c, j->threads, instructions, reuse);
+  emit_words(c, o, REUSE, reuse, REUSE_WORDS);
 }
 
 void cc_write_results(struct context *c, struct job *j) {

@@ -61,7 +61,7 @@ static inline u64 small_of(struct levels *v, u64 level, u64 count) {
 }
 
 /* Results on their way to the parent: records of a tag, a length in words, and the words. */
-enum tag { COUNTERS = 1, TOTALS, PIECES, PATTERNS, HISTORIES, DYNAMIC, UNIQUE, BY_LEVEL, SITE, ENTRIES, FORMS, LONGEST, INEXACT };
+enum tag { COUNTERS = 1, TOTALS, PIECES, PATTERNS, HISTORIES, DYNAMIC, UNIQUE, BY_LEVEL, SITE, ENTRIES, FORMS, LONGEST, INEXACT, REUSE };
 struct out {
   u64 *words, used, capacity;
 };
@@ -149,7 +149,8 @@ struct context {
   u64 span, beyond; /* bytes of buffers, and how far variables are behind them */
   struct part *parts; /* boxes in which a slice is even */
   u64 n_parts;
-  const struct slice *collected; /* slice whose boxes these are */
+  struct touch *touches; /* of sampled lines of memory; `unsampled` are bits that the hash of one must not have */
+  u64 n_touches, unsampled, sequence, time, toucher; /* when an access is made, in the life of its group, and the group's number */
 } __attribute__((aligned(128))); /* threads do not share a cache line */
 
 /* What the parent asks for, at the start of a file; the tables behind it are named by their distance from there
@@ -164,7 +165,7 @@ struct job {
   u64 args, args_address, args_bytes, local_bytes, private_bytes, live_bytes;
   u64 histories, rows, counters, in_memory, n_in_memory, weights, several, published;
   u64 sites, n_sites, recorded, n_recorded, n_once, n_streams; /* accesses by sub-groups */
-  u64 segments, segment_weights, n_columns, narrow, forms, n_forms, terms, at_group_end; /* executions by sub-groups */
+  u64 segments, segment_weights, n_columns, narrow, forms, n_forms, terms, at_group_end, instructions; /* executions by sub-groups */
   /* from here on the runtime's own */
   u64 status, variables_low, variables_high;
   u64 next_group, next_share; /* what a thread takes next: of the run, and of the reduction */
@@ -176,7 +177,7 @@ enum { SITE_WRITES = 1, SITE_LOCAL = 2, SITE_ATOMIC = 4, SITE_DYNAMIC = 8 };
 enum { ONCE, STREAM, RUNS };
 enum { STREAM_WORDS = 1 << 22 };
 struct recorded {
-  u64 segment, site, mode, place;
+  u64 segment, site, mode, place, order; /* `order`: where it stands in the segment */
 };
 struct form {
   u64 first, n; /* of its terms */
@@ -239,6 +240,7 @@ struct slice {
   u64 site;     /* of the first access; each has two: planes and single places */
   u64 flags;    /* of each access three bits */
   const u64 *sites;
+  u64 order;    /* where it stands in the segment */
 };
 extern const struct slice cc_launch_slices[]; /* of the whole launch; the last one has no addresses */
 
@@ -274,6 +276,14 @@ void cc_end_group(struct context *);
 void cc_prepare_sub_groups(struct context *, struct job *);
 void cc_finish_sub_groups(struct context *);
 u64 cc_sub_group_words(struct context *, u64 site, u64 *words);
+
+/* reuse.c */
+void cc_prepare_reuse(struct context *, struct job *);
+void cc_touch(struct context *, u32 shift, u64 nbytes, const u32 *keys, u32 step, u64 times, u64 time, u64 later, u64 group, u64 apart);
+void cc_touch_row(struct context *, u32 shift, u64 nbytes, const u32 *keys, u64 time, u64 group);
+void cc_touch_columns(struct context *, u32 shift, u64 nbytes, const void *columns, u32 n, u64 time, u64 later, u64 group);
+enum { REUSE_WORDS = 85 /* the rate, and for six ways first uses and 13 caches */ };
+void cc_reuse(struct context *, u64 threads, u64 instructions, u64 *words);
 
 /* accesses.c */
 struct region *cc_region_at(struct context *, u64 address);

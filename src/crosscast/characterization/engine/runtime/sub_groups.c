@@ -14,6 +14,8 @@ static const u32 ABSENT = 1u << 31; /* no distance */
 enum { ACCESSES, SECTORS, LINES_64, LINES_128, CONFLICTS, OF_WIDTH, OF_ROW = 2 * OF_WIDTH };
 enum { UNIFORM, CONTIGUOUS, STRIDED, IRREGULAR, STRIDES, PAIRS };
 enum { MOST_WAITING = 1 << 16 };
+enum { ORDER_LOG = 32, SEQUENCE_LOG = 44 }; /* of a time: places in a loop, places of a segment, and segments in turn */
+static const u64 PLACES = (u64)1 << 31;
 static const u32 NONE = ~(u32)0;
 typedef u32 row8 __attribute__((vector_size(4 * AT_ONCE)));
 typedef u64 wide8 __attribute__((vector_size(8 * AT_ONCE)));
@@ -413,6 +415,7 @@ static u32 how_many(const u32 *keys) {
 static void add_keys(struct context *c, struct sub_site *s, const u32 *keys, u32 block, u32 n, int final) {
   u32 there = how_many(keys);
   if (!there) return;
+  if (!(s->flags & SITE_LOCAL)) cc_touch_row(c, s->shift, s->nbytes, keys, c->time, c->toucher);
   if (final || (there == n && !is_waiting(s, block))) add_rows(c, s, keys, 0, 1);
   else defer(c, s, block, keys);
 }
@@ -480,7 +483,7 @@ static row8 take_eight(struct context *c, const struct sub_site *s, struct reade
 }
 
 /* The k-th accesses of work-items for all k, eight at a time, of those that have any left. */
-static void add_eights(struct context *c, struct sub_site *s, struct reader *r, u32 n, int runs) {
+static void add_eights(struct context *c, struct sub_site *s, struct reader *r, u32 n, int runs, u64 later) {
   row8 v[LANES], costs[OF_ROW] = {0}, pairs[PAIRS] = {0};
   u8 lanes[LANES];
   u32 there[2] = {0};
@@ -494,6 +497,7 @@ static void add_eights(struct context *c, struct sub_site *s, struct reader *r, 
       for (; k < room; k++) v[room * half + k] = (row8){0} + NONE;
     }
     count_rows(s, v, room, lanes, there, costs, pairs);
+    if (!(s->flags & SITE_LOCAL)) cc_touch_columns(c, s->shift, s->nbytes, v, 2 * room, c->time + (round - 1) * AT_ONCE * later, later, c->toucher);
     for (u32 half = 0; half < 2; half++) {
       u32 kept = 0;
       for (u32 k = 0; k < there[half]; k++)
@@ -521,13 +525,21 @@ static void add_streams(struct context *c, struct sub_site *s, struct reader *r,
     least = r[i].left < least ? r[i].left : least, most = r[i].left > most ? r[i].left : most;
   }
   if (!(s->flags & SITE_DYNAMIC) && (final || (least == most && !is_waiting(s, block)))) {
-    if (most) add_eights(c, s, r, n, runs);
+    if (most) add_eights(c, s, r, n, runs, PLACES / most);
     return;
   }
-  for (u64 k = 0; k < most; k++) {
+  for (u64 k = 0; k < most; k++, c->time += PLACES / most) {
     for (u32 i = 0; i < n; i++) addresses[i] = next_of(&r[i], runs);
     add_addresses(c, s, addresses, block, n, final);
   }
+}
+
+static u64 number_of(struct job *j, u64 x, u64 y, u64 z) { return x + j->groups[0] * (y + j->groups[1] * z); }
+
+/* When the group that runs makes an access. */
+static void set_time(struct context *c, u64 order) {
+  c->time = (c->sequence << SEQUENCE_LOG) + (order << ORDER_LOG);
+  c->toucher = number_of(c->job, c->group[0], c->group[1], c->group[2]);
 }
 
 /* Whether anybody takes part. */
@@ -549,6 +561,7 @@ static int is_any(const u64 *addresses, u64 n) {
 static void add_recorded(struct context *c, const struct recorded *e, u64 first, u64 n, u64 set, int in_turn, int final) {
   struct sub_site *s = site_of(c, e->site);
   u32 block = first / LANES;
+  set_time(c, e->order);
   if (e->mode == ONCE) {
     u64 addresses[LANES];
     const u64 *given = c->addresses + MAX_ITEMS * e->place + first;
@@ -571,7 +584,9 @@ static void add_recorded(struct context *c, const struct recorded *e, u64 first,
     words += start % STREAM_WORDS;
     for (u32 i = 0; i < n; i++) addresses[i] = words[3 * i];
     keys_of(c, s, addresses, n, keys);
-    add_rows(c, s, keys, (int64_t)words[1] >> s->shift, words[2]);
+    u32 step = (int64_t)words[1] >> s->shift;
+    add_rows(c, s, keys, step, words[2]);
+    if (!(s->flags & SITE_LOCAL)) cc_touch(c, s->shift, s->nbytes, keys, step, words[2], c->time, PLACES / words[2], c->toucher, 0);
     return;
   }
   struct reader readers[LANES];
@@ -599,6 +614,7 @@ void cc_sub_groups(struct context *c, u32 segment, u64 items, u32 final) {
     for (u64 first = 0; first < items; first += LANES) add_recorded(c, e, first, items - first < LANES ? items - first : LANES, ~(u64)0, 0, final);
     if (e->mode != ONCE) c->positions[e->place] = 0;
   }
+  c->sequence += c->job->several;
 }
 
 /* Some work-items of a warp have run a segment; a warp does not reach across blocks of 64. */
@@ -608,6 +624,7 @@ void cc_sub_groups_of(struct context *c, u32 segment, u64 from, u64 set) {
     add_recorded(c, e, first, left < LANES ? left : LANES, set << (from - first), 1, 0);
     if (e->mode != ONCE) c->positions[e->place] = 0;
   }
+  c->sequence += c->job->several;
 }
 
 /* Accesses of which slices tell the addresses: `rows.c` has found in which boxes they are even. */
@@ -677,6 +694,20 @@ static void add_grid(struct context *c, struct sub_site *s, struct shape *f, con
   }
 }
 
+/* What a grid of rows touches, of groups that stand in columns and rows too. */
+static void touch_grid(struct context *c, struct sub_site *s, struct shape *f, u32 *keys, u32 across, u64 columns, u32 up, u64 rows) {
+  int by_rows = rows > columns;
+  u64 line = c->job->groups[0];
+  u32 moved[LANES];
+  if (s->flags & SITE_LOCAL) return;
+  for (u32 k = 0; f && k < LANES; k++) moved[k] = *keys + f->distances[k];
+  if (!f) memcpy(moved, keys, sizeof moved);
+  for (u64 i = 0; i < (by_rows ? columns : rows); i++) {
+    cc_touch(c, s->shift, s->nbytes, moved, by_rows ? up : across, by_rows ? rows : columns, c->time, 0, c->toucher + (by_rows ? i : i * line), by_rows ? line : 1);
+    for (u32 k = 0; k < LANES; k++) moved[k] += moved[k] == NONE ? 0 : by_rows ? across : up;
+  }
+}
+
 /* Groups of an even box, in columns and rows of them; each has its work-items in one layer. */
 static void add_groups(struct context *c, const struct slice *slice, const struct part *p, const u64 *origin, const u64 *size,
                        u64 columns, u64 rows) {
@@ -693,6 +724,7 @@ static void add_groups(struct context *c, const struct slice *slice, const struc
       if (f) *keys = key_of(c, &s, *addresses);
       else keys_of(c, s, addresses, there, keys);
       add_grid(c, s, f, keys, across, columns, up, rows);
+      touch_grid(c, s, f, keys, across, columns, up, rows);
     }
   }
 }
@@ -705,12 +737,14 @@ void cc_sub_groups_of_launch(struct context *c, const struct slice *slice, const
   u64 layered = j->local[2] == 1 || j->local[0] * j->local[1] % LANES == 0;
   u64 layers = least(j->local[2], j->global[2] - from[2] * j->local[2]);
   int whole = c->n_parts <= MOST_PARTS && layered;
+  c->time = slice->order << ORDER_LOG;
   for (u64 k = 0; k < layers; k++) {
     u64 z = from[2] * j->local[2] + k;
     for (u64 y = from[1]; y < to[1]; y++) {
       for (u64 x = from[0]; x < to[0];) {
         u64 origin[] = {x * j->local[0], y * j->local[1], layered ? z : z - k}, size[3];
         for (int d = 0; d < 3; d++) size[d] = least(j->local[d], j->global[d] - origin[d]);
+        c->toucher = number_of(j, x, y, from[2]);
         if (layered) size[2] = 1;
         const struct part *p = c->parts, *end = p + (whole ? c->n_parts : 0);
         for (; p < end; p++)
@@ -735,6 +769,7 @@ void cc_sub_groups_of_launch(struct context *c, const struct slice *slice, const
 /* The work-group that runs. */
 void cc_sub_groups_of_group(struct context *c, const struct slice *slice, u64 nx, u64 ny, u64 nz, u32 final) {
   const u64 origin[3] = {0}, size[] = {nx, ny, nz}, layer[] = {nx, ny, 1}, items = nx * ny * nz;
+  set_time(c, slice->order);
   int whole = c->n_parts == nz && (nz == 1 || nx * ny % LANES == 0);
   for (u64 z = 0; z < nz && whole && !final; z++) whole = c->parts[z].reached == c->parts[0].reached;
   for (u64 n = 0; n < slice->addresses && whole && !final; n++)
@@ -752,11 +787,13 @@ void cc_sub_groups_of_copy(struct context *c, u32 site, u64 address, u64 step, u
   if (!n) return;
   for (u64 k = 0; k < LANES; k++) addresses[k] = k < n ? address + k * step : ~(u64)0;
   keys_of(c, s, addresses, LANES, keys);
+  set_time(c, 0);
   if (n >= LANES) add_rows(c, s, keys, (int64_t)(LANES * step) >> s->shift, n / LANES);
+  if (n >= LANES && !(s->flags & SITE_LOCAL)) cc_touch(c, s->shift, s->nbytes, keys, (int64_t)(LANES * step) >> s->shift, n / LANES, c->time, 0, c->toucher, 0);
   if (n % LANES) {
     for (u64 k = 0; k < LANES; k++) addresses[k] = k < n % LANES ? address + (n - n % LANES + k) * step : ~(u64)0;
     keys_of(c, s, addresses, LANES, keys);
-    add_rows(c, s, keys, 0, 1);
+    add_keys(c, s, keys, 0, LANES, 1);
   }
 }
 
@@ -798,7 +835,7 @@ static int64_t sum_columns(const struct context *c, const struct form *f, u64 fi
 static void keep_longest(struct context *c, u64 item, u64 total) {
   struct job *j = c->job;
   u64 columns = j->n_columns, *kept = c->longest;
-  u64 number = c->group[0] + j->groups[0] * (c->group[1] + j->groups[1] * c->group[2]);
+  u64 number = number_of(j, c->group[0], c->group[1], c->group[2]);
   if (total < kept[0] || (total == kept[0] && number >= kept[1])) return;
   kept[0] = total, kept[1] = number;
   memcpy(kept + 2, c->runs, 8 * j->segments);
@@ -835,6 +872,7 @@ void cc_end_group(struct context *c) {
   struct job *j = c->job;
   u64 narrow = (c->items + HALF - 1) / HALF, wide = (c->items + LANES - 1) / LANES;
   measure(c);
+  c->sequence = 0;
   for (u64 k = 0; k < j->segments; k++) {
     c->entries[k] += narrow * c->runs[k], c->entries[j->segments + k] += wide * c->runs[k];
     c->runs[k] = 0;

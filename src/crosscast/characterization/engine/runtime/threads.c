@@ -153,7 +153,7 @@ static struct job *place_job(const int *files, void *library) {
   fstat(files[0], &about);
   struct job *j = map(0, about.st_size, MAP_PRIVATE, files[0]);
   u64 *tables[] = {&j->regions, &j->variables, &j->buffers, &j->args, &j->in_memory, &j->weights,
-                   &j->sites, &j->recorded, &j->segment_weights, &j->forms, &j->terms};
+                   &j->sites, &j->recorded, &j->segment_weights, &j->forms, &j->terms, &j->instructions};
   for (u64 i = 0; i < sizeof tables / sizeof *tables; i++) *tables[i] += (u64)j;
   const struct buffer *b = (struct buffer *)j->buffers;
   for (u64 i = 0; i < j->n_buffers; i++) map(b[i].address, b[i].bytes, MAP_SHARED | MAP_POPULATE | FIXED, files[b[i].file]);
@@ -197,6 +197,7 @@ static void prepare(struct context *c, struct job *j, u64 t) {
   c->rows = cc_map(c, j->rows * sizeof *c->rows);
   c->spreads = cc_map(c, 2 * j->n_regions * sizeof *c->spreads);
   cc_prepare_sub_groups(c, j);
+  cc_prepare_reuse(c, j);
   c->stack_size = STACK_BYTES;
   c->stack = (u8 *)cc_map(c, STACK_BYTES + GUARD) + GUARD;
   mprotect(c->stack - GUARD, GUARD, PROT_NONE);

@@ -1,0 +1,211 @@
+/* How far apart accesses to the same line are: bytes that reach memory behind caches of several sizes, which are fully
+ * associative and replace the line that was not used for longest (Mattson et al. 1970).
+ *
+ * Lines are sampled by a hash of their number (SHARDS: Waldspurger et al. 2015), all in a small launch. Of a sampled
+ * line each access by a block of 64 work-items is kept, with the place that it has in the life of its group: when
+ * groups run together, what stands at the same place happens at the same time. */
+#include "runtime.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_TOUCHES = 1 << 15, WORTH = 1 << 15, LEAST_TOUCHES = 1 << 9, EXACT_TOUCHES = 1 << 11 };
+enum { LINE_LOG = 7, AT_ONCE = 8, LANES = 64, FIRST_SIZE = 14, SIZES = 13 };
+typedef u32 row8 __attribute__((vector_size(4 * AT_ONCE)));
+
+struct touch {
+  u64 time;
+  u32 group, line; /* the two lowest bits of `line` tell which halves of it */
+};
+
+static const u32 TOGETHER[] = {0, 4, 8}; /* logarithm of how many groups run together */
+
+/* Multiples of the golden ratio: of any lines that follow each other, as many are sampled as of others. */
+static inline row8 hash8(row8 line) { return line * 0x9E3779B1u; }
+static u32 hash_of(u32 line) { return line * 0x9E3779B1u; }
+static u64 halved(u64 unsampled) { return unsampled >> 1 | 1u << 31; }
+
+/* Not all lines of large buffers are worth a look. */
+void cc_prepare_reuse(struct context *c, struct job *j) {
+  u64 lines = (j->data_high - j->data_low + j->variables_high - j->variables_low) >> LINE_LOG;
+  for (; lines > 2 * EXACT_TOUCHES; lines /= 2) c->unsampled = halved(c->unsampled);
+}
+
+/* Keep a touch; where there are too many, half as many lines are sampled from then on. */
+static void emit(struct context *c, u32 line, u32 halves, u64 time, u64 group) {
+  if (!c->touches) c->touches = cc_map(c, MOST_TOUCHES * sizeof *c->touches);
+  while (c->n_touches == MOST_TOUCHES) {
+    u64 kept = 0;
+    c->unsampled = halved(c->unsampled);
+    for (u64 i = 0; i < c->n_touches; i++)
+      if (!(hash_of(c->touches[i].line >> 2) & c->unsampled)) c->touches[kept++] = c->touches[i];
+    c->n_touches = kept;
+    if (hash_of(line) & c->unsampled) return;
+  }
+  c->touches[c->n_touches++] = (struct touch){time, group, line << 2 | halves};
+}
+
+/* Rising intervals that cover some keys without a gap of half a line; in units of keys. */
+static u32 intervals_of(const u32 *keys, u32 shift, u32 extent, u32 (*found)[2]) {
+  u32 n = 0;
+  for (u32 i = 0; i < LANES; i++) {
+    if (keys[i] == ~0u) continue;
+    u32 from = keys[i], to = keys[i] + extent, at = n;
+    if (n && from >= found[n - 1][0] && from <= found[n - 1][1] + (64u >> shift)) { /* mostly they rise */
+      if (to > found[n - 1][1]) found[n - 1][1] = to;
+      continue;
+    }
+    while (at && found[at - 1][0] > from) at--;
+    if (at && from <= found[at - 1][1]) {
+      if (to > found[at - 1][1]) found[at - 1][1] = to;
+      continue;
+    }
+    memmove(found[at + 1], found[at], (n - at) * sizeof *found);
+    found[at][0] = from, found[at][1] = to, n++;
+  }
+  return n;
+}
+
+/* Rows of keys, each `step` behind the one before, and so much later, or of another group. */
+void cc_touch(struct context *c, u32 shift, u64 nbytes, const u32 *keys, u32 step, u64 times, u64 time, u64 later, u64 group, u64 apart) {
+  u32 intervals[LANES][2], bits = LINE_LOG - shift;
+  u32 n = intervals_of(keys, shift, (nbytes - 1) >> shift, intervals);
+  const row8 places = {0, 1, 2, 3, 4, 5, 6, 7};
+  for (u64 k = 0; k < times; k += AT_ONCE) {
+    row8 moved = (places + (u32)k) * step;
+    for (u32 i = 0; i < n; i++) {
+      row8 first = (moved + intervals[i][0]) >> bits, last = (moved + intervals[i][1]) >> bits;
+      u32 extent = (intervals[i][1] - intervals[i][0]) >> bits;
+      for (u32 l = 0; l <= extent + 1; l++) {
+        row8 hit = (row8)((hash8(first + l) & (u32)c->unsampled) == 0) & (row8)(first + l <= last);
+        u32 any = 0;
+        for (u32 r = 0; r < AT_ONCE; r++) any |= hit[r];
+        if (!any) continue;
+        for (u32 r = 0; r < AT_ONCE && k + r < times; r++) {
+          u32 line = first[r] + l, from = intervals[i][0] + moved[r], to = intervals[i][1] + moved[r], middle = (2 * line + 1) << (bits - 1);
+          if (hit[r]) emit(c, line, (from < middle) | (to >= middle) << 1, time + (k + r) * later, group + (k + r) * apart);
+        }
+      }
+    }
+  }
+}
+
+/* Keep a touch, unless one of the same line has been kept since there were `before`. */
+static void emit_once(struct context *c, u64 before, u32 line, u32 halves, u64 time, u64 group) {
+  for (u64 i = before; i < c->n_touches; i++)
+    if (c->touches[i].line >> 2 == line && c->touches[i].time == time) {
+      c->touches[i].line |= halves;
+      return;
+    }
+  emit(c, line, halves, time, group);
+}
+
+/* One row, as it comes. */
+void cc_touch_row(struct context *c, u32 shift, u64 nbytes, const u32 *keys, u64 time, u64 group) {
+  u32 bits = LINE_LOG - shift, extent = (nbytes - 1) >> shift;
+  u64 before = c->n_touches;
+  for (u32 i = 0; i < LANES; i += AT_ONCE)
+    for (u32 l = 0; l <= (extent >> bits) + (extent > 0); l++) {
+      row8 key, line;
+      memcpy(&key, keys + i, sizeof key);
+      line = (key >> bits) + l;
+      row8 hit = (row8)((hash8(line) & (u32)c->unsampled) == 0) & (row8)(line <= (key + extent) >> bits) & (row8)(key != ~0u);
+      u32 any = 0;
+      for (u32 r = 0; r < AT_ONCE; r++) any |= hit[r];
+      for (u32 r = 0; any && r < AT_ONCE; r++) {
+        u32 middle = (2 * line[r] + 1) << (bits - 1);
+        if (hit[r]) emit_once(c, before, line[r], (key[r] < middle) | (key[r] + extent >= middle) << 1, time, group);
+      }
+    }
+}
+
+/* Eight rows at once, each in a column. */
+void cc_touch_columns(struct context *c, u32 shift, u64 nbytes, const void *columns, u32 n, u64 time, u64 later, u64 group) {
+  const row8 *v = columns;
+  u32 bits = LINE_LOG - shift, extent = (nbytes - 1) >> shift;
+  u64 before = c->n_touches;
+  for (u32 i = 0; i < n; i++)
+    for (u32 l = 0; l <= (extent >> bits) + (extent > 0); l++) {
+      row8 line = (v[i] >> bits) + l, last = (v[i] + extent) >> bits;
+      row8 hit = (row8)((hash8(line) & (u32)c->unsampled) == 0) & (row8)(line <= last) & (row8)(v[i] != ~0u);
+      u32 any = 0;
+      for (u32 r = 0; r < AT_ONCE; r++) any |= hit[r];
+      for (u32 r = 0; any && r < AT_ONCE; r++) {
+        u32 middle = (2 * line[r] + 1) << (bits - 1);
+        if (hit[r]) emit_once(c, before, line[r], (v[i][r] < middle) | (v[i][r] + extent >= middle) << 1, time + r * later, group);
+      }
+    }
+}
+
+static u32 together; /* of the order below; one thread sorts */
+
+static int in_time(const void *a, const void *b) {
+  const struct touch *x = a, *y = b;
+  u32 p = x->group >> together, q = y->group >> together;
+  if (p != q) return p < q ? -1 : 1;
+  if (x->time != y->time) return x->time < y->time ? -1 : 1;
+  if (x->group != y->group) return x->group < y->group ? -1 : 1;
+  return x->line < y->line ? -1 : x->line > y->line;
+}
+
+/* Misses of each cache among touches in their order, and first uses of a line, in front. */
+static void count_misses(struct context *c, const struct touch *all, u64 n, u32 half, u64 rate, u64 *misses) {
+  u64 capacity = 64, places = 1;
+  while (capacity < 4 * n) capacity *= 2;
+  while (places < 2 * n + 2) places *= 2;
+  u32 *lines = cc_map(c, 4 * capacity), *last = cc_map(c, 4 * capacity), *marks = cc_map(c, 4 * places);
+  u32 now = 0;
+  for (u64 i = 0; i < n; i++)
+    for (u32 part = 0; part < (half ? 2 : 1); part++) {
+      if (half && !(all[i].line >> part & 1)) continue;
+      u32 line = half ? all[i].line >> 2 << 1 | part : all[i].line >> 2;
+      u64 at = hash_of(line) / (((u64)1 << 32) / capacity);
+      while (lines[at] && lines[at] != line + 1) at = (at + 1) % capacity;
+      now++;
+      if (!lines[at]) misses[0]++, lines[at] = line + 1;
+      else {
+        u64 between = 0; /* lines used since */
+        for (u32 k = now - 1; k; k &= k - 1) between += marks[k];
+        for (u32 k = last[at]; k; k &= k - 1) between -= marks[k];
+        for (u32 size = 0; size < SIZES; size++)
+          misses[1 + size] += between * rate >= (u64)1 << (FIRST_SIZE + size) >> (half ? 6 : 7);
+        for (u32 k = last[at]; k < places; k += k & -k) marks[k]--;
+      }
+      last[at] = now;
+      for (u32 k = now; k < places; k += k & -k) marks[k]++;
+    }
+  cc_unmap(lines, 4 * capacity), cc_unmap(last, 4 * capacity), cc_unmap(marks, 4 * places);
+}
+
+/* Touches of all threads, of as many lines as they are worth: more where the kernel runs long. */
+static u64 gather(struct context *c, u64 threads, u64 instructions, struct touch **all, u64 *rate) {
+  u64 unsampled = 0, n = 0, most = instructions / WORTH;
+  for (u64 t = 0; t < threads; t++) unsampled |= c[t].unsampled, n += c[t].n_touches;
+  struct touch *kept = *all = cc_map(c, (n + 1) * sizeof *kept);
+  if (most < LEAST_TOUCHES) most = LEAST_TOUCHES;
+  if (most > MOST_TOUCHES) most = MOST_TOUCHES;
+  n = 0;
+  for (u64 t = 0; t < threads; t++)
+    for (u64 i = 0; i < c[t].n_touches; i++)
+      if (!(hash_of(c[t].touches[i].line >> 2) & unsampled)) kept[n++] = c[t].touches[i];
+  if (n <= EXACT_TOUCHES && !unsampled) most = n;
+  while (n > most) {
+    u64 left = 0;
+    unsampled = halved(unsampled);
+    for (u64 i = 0; i < n; i++)
+      if (!(hash_of(kept[i].line >> 2) & unsampled)) kept[left++] = kept[i];
+    n = left;
+  }
+  *rate = (u64)1 << __builtin_popcountll(unsampled);
+  return n;
+}
+
+/* One in how many lines was sampled; then by size of line and groups together: first uses, and misses by cache. */
+void cc_reuse(struct context *c, u64 threads, u64 instructions, u64 *words) {
+  struct touch *all;
+  u64 n = gather(c, threads, instructions, &all, words++);
+  for (u32 k = 0; k < 3; k++) {
+    together = TOGETHER[k];
+    qsort(all, n, sizeof *all, in_time);
+    for (u32 half = 0; half < 2; half++) count_misses(c, all, n, half, words[-1], words + (2 * k + half) * (1 + SIZES));
+  }
+}
