@@ -1,14 +1,14 @@
-"""The launches that published times are of: Kernel Tuner's kernels, streams, elementwise kernels, regions of 2018.
+"""The launches that published times are of: tuned kernels, streams, elementwise kernels, regions of 2018.
 
 Each is a `Job`: one or several profiles, by the keys that the table of profiles has.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +47,9 @@ class Part:
     launches: float
 
 
-def _sliced(key: Key, groups: Groups, launch: Callable[[Groups], Launch], limit_s: float, most: int | None) -> Job:
+def _sliced(
+    key: Key, groups: Groups, launch: Callable[[Groups], Launch], limit_s: float, most: int | None
+) -> Job:
     def make(characterize: Characterize) -> list[Profile]:
         return [profile_of(lambda some: characterize(launch(some)), groups, limit_s, most)]
 
@@ -58,7 +60,6 @@ def _sliced(key: Key, groups: Groups, launch: Callable[[Groups], Launch], limit_
 
 _WIDTH = 4096
 _FILTER = 15
-_DEFINED = re.compile(r"[A-Za-z_]\w*")
 
 
 def _parameters(variant: str) -> dict[str, int]:
@@ -82,7 +83,7 @@ def convolution(path: Path, variant: str) -> tuple[Groups, Callable[[Groups], La
         # Buffers of the rows that these blocks reach; the rest of the picture is nowhere touched.
         rows = min(_WIDTH, some[1] * high)
         border = _FILTER - 1
-        args = (
+        args: tuple[Argument, ...] = (
             np.zeros(rows * _WIDTH, np.float32),
             np.zeros((rows + border) * (_WIDTH + border), np.float32),
             np.zeros(_FILTER * _FILTER, np.float32),
@@ -101,7 +102,7 @@ def gemm(path: Path, variant: str) -> tuple[Groups, Callable[[Groups], Launch]]:
 
     def launch(some: Groups) -> Launch:
         whole = _WIDTH * _WIDTH
-        args = (
+        args: tuple[Argument, ...] = (
             *(size, size, size, np.float32(1), np.float32(0)),
             *(np.zeros(whole, np.float32) for _ in range(3)),
         )
@@ -248,7 +249,7 @@ def strata(count: int, most: int) -> list[tuple[int, int]]:
     """
     parts = min(count, most)
     edges = [count * k // parts for k in range(parts + 1)]
-    return [((low + high) // 2, high - low) for low, high in zip(edges, edges[1:], strict=False)]
+    return [((low + high) // 2, high - low) for low, high in pairwise(edges)]
 
 
 def _listed(folder: Path, region: Region, _: float) -> tuple[list[Job], list[Part]]:
@@ -265,7 +266,9 @@ def _traversal(folder: Path, region: Region, _: float) -> tuple[list[Job], list[
     kernels = ("kernel1", "kernel2")
     paths = [_file(folder, region, kernel) for kernel in kernels]
     keys = tuple(
-        (region.application, kernel, region.size, step) for step in range(region.launches) for kernel in kernels
+        (region.application, kernel, region.size, step)
+        for step in range(region.launches)
+        for kernel in kernels
     )
 
     def make(characterize: Characterize) -> list[Profile]:
@@ -329,7 +332,8 @@ def _transform(folder: Path, region: Region, limit_s: float) -> tuple[list[Job],
     points = _POINTS[region.size]
     steps = list(radices(points))
     keys: list[Key] = [
-        (region.application, f"fftRadix{radix}Kernel", region.size, step) for step, (radix, _) in enumerate(steps)
+        (region.application, f"fftRadix{radix}Kernel", region.size, step)
+        for step, (radix, _) in enumerate(steps)
     ]
     paths = [_file(folder, region, key[1]) for key in keys]
 
@@ -366,5 +370,10 @@ _RULES: Mapping[str, Callable[[Path, Region, float], tuple[list[Job], list[Part]
 def facts_of(profile: Profile, key: Key) -> Profile:
     """The profile under its key."""
     application, kernel, size, invocation = key
-    told: dict[str, Any] = {"application": application, "kernel": kernel, "size": size, "invocation": invocation}
+    told: dict[str, Any] = {
+        "application": application,
+        "kernel": kernel,
+        "size": size,
+        "invocation": invocation,
+    }
     return replace(profile, **told)

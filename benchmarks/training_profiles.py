@@ -1,14 +1,14 @@
 """Make the tables on which a model of time is trained: profiles, times, and which profiles a time is of.
 
-``python -m benchmarks.training_profiles DATA OUT [--sources NAME,...] [--kernels FOLDER]`` reads the public data below
-DATA (docs/importing.md says where each is from; folders aiwc2018, opendwarfs/launches, kernel_tuner, babelstream and
-elementwise), profiles each launch, and writes OUT/profiles.parquet, OUT/times.parquet and OUT/parts.parquet. Kernels of
-Kernel Tuner are those of `--kernels`, by default DATA/kernel_tuner/launches/src; all others are written here, or come
-with the launch files.
+``python -m benchmarks.training_profiles DATA OUT [--sources NAME,...] [--kernels FOLDER]`` reads the public data
+below DATA (docs/importing.md says where each is from; folders aiwc2018, opendwarfs/launches, kernel_tuner,
+babelstream and elementwise), profiles each launch, and writes OUT/profiles.parquet, OUT/times.parquet and
+OUT/parts.parquet. Kernels of Kernel Tuner are those of `--kernels`, by default DATA/kernel_tuner/launches/src; all
+others are written here, or come with the launch files.
 
-A launch that would run longer than `--limit` seconds is run with some of its work-groups, and its counts are extended
-(benchmarks.extended_profiles). Profiles that are made are kept in OUT/profiles.jsonl as they come: a run that was
-interrupted goes on where it was, unless the package's characterization has changed since.
+A launch that would run longer than `--limit` seconds is run with some of its work-groups, and its counts are
+extended (benchmarks.extended_profiles). Profiles are kept in OUT/profiles.jsonl as they are made: a run that was
+interrupted goes on where it was, unless what makes profiles has changed since.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -51,8 +52,8 @@ from crosscast.errors import CrosscastError, InputError
 from crosscast.kernel import Launch
 from crosscast.profile import Profile
 
-SOURCES = ("aiwc2018", "kernel_tuner", "babelstream", "elementwise")
-_FIRST_GUESS_S = {"aiwc2018": 1.1, "kernel_tuner": 6.0, "babelstream": 1.0, "elementwise": 0.5}
+SOURCES = ("babelstream", "elementwise", "aiwc2018", "kernel_tuner")
+_FIRST_GUESS_S = {"aiwc2018": 1.0, "kernel_tuner": 25.0, "babelstream": 1.0, "elementwise": 0.3}
 """Seconds of a profile before any is made, as measured on two cores."""
 
 Time = dict[str, Any]
@@ -85,7 +86,9 @@ def main() -> int:
         print(f"training_profiles: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print(f"\ninterrupted: the same command goes on, as {options.out} keeps what is made", file=sys.stderr)
+        print(
+            f"\ninterrupted: the same command goes on, as {options.out} keeps what is made", file=sys.stderr
+        )
         return 130
     return 0
 
@@ -97,9 +100,12 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--sources", default=",".join(SOURCES), help="those to read (default: all)")
     parser.add_argument("--kernels", type=Path, help="folder with the kernels of Kernel Tuner")
     parser.add_argument("--limit", type=float, default=3.0, help="seconds that a launch may run (default: 3)")
-    parser.add_argument("--sample", type=int, default=100, help="configurations of a tuned kernel (default: 100)")
+    parser.add_argument(
+        "--sample", type=int, default=100, help="configurations of a tuned kernel (default: 100)"
+    )
     parser.add_argument("--seed", type=int, default=0, help="of that sample (default: 0)")
-    parser.add_argument("--most", type=int, help="profiles of each source at most, for a trial")
+    parser.add_argument("--minutes", type=float, help="stop after so long, with tables of what there is")
+    parser.add_argument("--most", type=int, help="jobs of each source at most, for a trial")
     return parser.parse_args()
 
 
@@ -111,7 +117,7 @@ def _make(options: argparse.Namespace) -> None:
     plans = [_PLANS[name](options) for name in names]
     options.out.mkdir(parents=True, exist_ok=True)
     journal = Journal(options.out / "profiles.jsonl")
-    made, failed = _characterize(plans, journal, options.most)
+    made, failed = _characterize(plans, journal, options.most, options.minutes)
     kept = {key[:3] for key in made}
     parts = [
         {
@@ -175,7 +181,9 @@ def _kernel_tuner(options: argparse.Namespace) -> Plan:
     folder = options.kernels or options.data / "kernel_tuner" / "launches" / "src"
     for file, _ in TUNED_SOURCES.values():
         if not (folder / file).is_file():
-            raise InputError.of(where=folder / file, expected="a kernel of Kernel Tuner (--kernels)", found="no file")
+            raise InputError.of(
+                where=folder / file, expected="a kernel of Kernel Tuner (--kernels)", found="no file"
+            )
     dataset = import_source("kernel_tuner", options.data / "kernel_tuner")
     runs = {_place(row): row["runs"] for row in dataset.sessions.to_pylist()}
     rows = dataset.records.to_pylist()
@@ -189,6 +197,11 @@ def _kernel_tuner(options: argparse.Namespace) -> Plan:
                 plan.times.append(time_row | {"runs": runs[_place(row)]})
         for variant in chosen:
             plan.add(tuned_job(folder, mine[0]["application"], kernel, variant, options.limit))
+    # Unrolled convolutions take most of a minute to compile, so that gemm comes first; and however many are made
+    # before the time is over, they are spread over the space.
+    rng = np.random.default_rng(options.seed)
+    shuffled = [plan.jobs[int(k)] for k in rng.permutation(len(plan.jobs))]
+    plan.jobs = sorted(shuffled, key=lambda job: job.keys[0][0] == "convolution")
     return plan
 
 
@@ -218,7 +231,7 @@ def spread(variants: Sequence[str], count: int, seed: int) -> list[str]:
     count = min(count, len(ordered))
     rng = np.random.default_rng(seed)
     edges = [len(ordered) * k // count for k in range(count + 1)]
-    return [ordered[int(rng.integers(low, high))] for low, high in zip(edges, edges[1:], strict=False)]
+    return [ordered[int(rng.integers(low, high))] for low, high in pairwise(edges)]
 
 
 def _babelstream(options: argparse.Namespace) -> Plan:
@@ -234,7 +247,13 @@ def _babelstream(options: argparse.Namespace) -> Plan:
         launch = f"{size} group={group or 'unknown'}"
         counts = {runs[_place(row)] for row in rows}
         plan.times.append(
-            _time("babelstream", ("stream", kernel, launch), device, min(row["time_s"][0] for row in rows), "least")
+            _time(
+                "babelstream",
+                ("stream", kernel, launch),
+                device,
+                min(row["time_s"][0] for row in rows),
+                "least",
+            )
             | {
                 "configuration": json.loads(configuration),
                 "runs": max((n for n in counts if n is not None), default=None),
@@ -308,7 +327,11 @@ def _code_hash() -> str:
     """Hash of what makes profiles: the rooms that count, and the kernels and rules here."""
     here = Path(__file__).parent
     folders = [(Path(crosscast.__file__).parent / "characterization", "**/*")]
-    folders += [(here, "training_kernels/*.cl"), (here, "training_launches.py"), (here, "extended_profiles.py")]
+    folders += [
+        (here, "training_kernels/*.cl"),
+        (here, "training_launches.py"),
+        (here, "extended_profiles.py"),
+    ]
     digest = hashlib.sha256()
     for folder, pattern in folders:
         for path in sorted(folder.glob(pattern)):
@@ -318,7 +341,7 @@ def _code_hash() -> str:
 
 
 def _characterize(
-    plans: Sequence[Plan], journal: Journal, most: int | None
+    plans: Sequence[Plan], journal: Journal, most: int | None, minutes: float | None
 ) -> tuple[dict[Key, dict[str, Any]], dict[Cell, str]]:
     """Rows of all profiles by key, and why a cell has none."""
     todo = []
@@ -329,14 +352,22 @@ def _characterize(
     spent: dict[str, list[float]] = {plan.source: [] for plan in plans}
     failed: dict[Cell, str] = {}
     total = sum(guess[plan.source] * len(job.keys) for plan, job in todo)
-    print(f"{sum(len(job.keys) for _, job in todo)} profiles to make, about {total / 60:.0f} min", file=sys.stderr)
+    print(
+        f"{sum(len(job.keys) for _, job in todo)} profiles to make, about {total / 60:.0f} min",
+        file=sys.stderr,
+    )
+    began = time.perf_counter()
     for number, (plan, job) in enumerate(todo):
         start = time.perf_counter()
+        if minutes is not None and start - began > 60 * minutes:
+            print(f"\nstopped after {minutes:g} min: the same command goes on", file=sys.stderr)
+            break
         try:
             profiles = job.make(_run)
         except CrosscastError as error:
-            failed |= {cell: f"no profile: {error}" for cell, parts in plan.parts.items() if parts[0].key in job.keys}
-            print(f"\n{' '.join(map(str, job.keys[0]))}: {error}", file=sys.stderr)
+            why = f"no profile: {str(error).splitlines()[0]}"
+            failed |= {cell: why for cell, parts in plan.parts.items() if parts[0].key in job.keys}
+            print(f"\n{' '.join(map(str, job.keys[0]))}: {str(error).splitlines()[0]}", file=sys.stderr)
             continue
         journal.add(facts_of(profile, key) for profile, key in zip(profiles, job.keys, strict=True))
         spent[plan.source].append((time.perf_counter() - start) / len(job.keys))

@@ -3,6 +3,16 @@
 
 #define LANES 128
 
+// One element of a running mean `m` and sum of squares `s`.
+#define TAKE(value)              \
+    do {                         \
+        const float v = value;   \
+        const float off = v - m; \
+        count += 1;              \
+        m += off / count;        \
+        s += off * (v - m);      \
+    } while (0)
+
 __kernel void layer_norm(int width, float epsilon, __global const float *x, __global const float *gamma,
                          __global const float *beta, __global float *mean, __global float *inverse_deviation,
                          __global float *y) {
@@ -14,24 +24,21 @@ __kernel void layer_norm(int width, float epsilon, __global const float *x, __gl
     float m = 0, s = 0, count = 0;
     for (int i = lane; i < width / 4; i += LANES) {
         const float4 vector = in[i];
-        const float values[4] = {vector.x, vector.y, vector.z, vector.w};
-        for (int k = 0; k < 4; k++) {
-            count += 1;
-            const float off = values[k] - m;
-            m += off / count;
-            s += off * (values[k] - m);
-        }
+        TAKE(vector.x);
+        TAKE(vector.y);
+        TAKE(vector.z);
+        TAKE(vector.w);
     }
     means[lane] = m;
     squares[lane] = s;
     counts[lane] = count;
-    for (int half = LANES / 2; half > 0; half /= 2) {
+    for (int span = LANES / 2; span > 0; span /= 2) {
         barrier(CLK_LOCAL_MEM_FENCE);
-        if (lane < half && counts[lane + half] > 0) {
-            const float other = counts[lane + half], all = counts[lane] + other;
-            const float off = means[lane + half] - means[lane];
+        if (lane < span && counts[lane + span] > 0) {
+            const float other = counts[lane + span], all = counts[lane] + other;
+            const float off = means[lane + span] - means[lane];
             means[lane] += off * other / all;
-            squares[lane] += squares[lane + half] + off * off * counts[lane] * other / all;
+            squares[lane] += squares[lane + span] + off * off * counts[lane] * other / all;
             counts[lane] = all;
         }
     }

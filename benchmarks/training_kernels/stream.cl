@@ -30,10 +30,10 @@ __kernel void dot(__global const REAL *a, __global const REAL *b, __global REAL 
         sum += a[i] * b[i];
     }
     part[lane] = sum;
-    for (size_t half = get_local_size(0) / 2; half > 0; half /= 2) {
+    for (size_t span = get_local_size(0) / 2; span > 0; span /= 2) {
         barrier(CLK_LOCAL_MEM_FENCE);
-        if (lane < half) {
-            part[lane] += part[lane + half];
+        if (lane < span) {
+            part[lane] += part[lane + span];
         }
     }
     if (lane == 0) {
