@@ -1,10 +1,10 @@
 """Profiles of launches that are too long to run: some of their work-groups are, and the counts are extended.
 
 A launch of X x Y work-groups is run with x x y, 2x x y, x x 2y and 2x x 2y of them, and each count is taken
-as c0 + c1 X + c2 Y + c3 X Y. That is exact where groups are alike: instructions go with X Y, distinct lines of a
-tile with halo with (X + h) (Y + h), those of a matrix product's operands with X and with Y. Launches of one
-dimension need two runs. Entropies are extended in the logarithm of the number of groups; least, greatest, mean
-and ratio are those of the largest run, unless their counts are known.
+as c0 + c1 X + c2 Y + c3 X Y. That is exact where groups are alike: instructions go with X Y, distinct lines
+of a tile with halo with (X + h) (Y + h), those of a matrix product's operands with X and with Y. Launches
+of one dimension need two runs. Entropies are extended in the logarithm of the number of groups; least,
+greatest, mean and ratio are those of the largest run, unless their counts are known.
 """
 
 from __future__ import annotations

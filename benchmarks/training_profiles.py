@@ -1,14 +1,14 @@
 """Make the tables on which a model of time is trained: profiles, times, and which profiles a time is of.
 
-``python -m benchmarks.training_profiles DATA OUT [--sources NAME,...] [--kernels FOLDER]`` reads the public data
-below DATA (docs/importing.md says where each is from; folders aiwc2018, opendwarfs/launches, kernel_tuner,
-babelstream and elementwise), profiles each launch, and writes OUT/profiles.parquet, OUT/times.parquet and
-OUT/parts.parquet. Kernels of Kernel Tuner are those of `--kernels`, by default DATA/kernel_tuner/launches/src; all
-others are written here, or come with the launch files.
+``python -m benchmarks.training_profiles DATA OUT [--sources NAME,...] [--kernels FOLDER]`` reads the public
+data below DATA (docs/importing.md says where each is from; folders aiwc2018, opendwarfs/launches,
+kernel_tuner, babelstream and elementwise), profiles each launch, and writes OUT/profiles.parquet,
+OUT/times.parquet and OUT/parts.parquet. Kernels of Kernel Tuner are those of `--kernels`, by default
+DATA/kernel_tuner/launches/src; all others are written here, or come with the launch files.
 
-A launch that would run longer than `--limit` seconds is run with some of its work-groups, and its counts are
-extended (benchmarks.extended_profiles). Profiles are kept in OUT/profiles.jsonl as they are made: a run that was
-interrupted goes on where it was, unless what makes profiles has changed since.
+A launch that would run longer than `--limit` seconds is run with some of its work-groups, and its counts
+are extended (benchmarks.extended_profiles). Profiles are kept in OUT/profiles.jsonl as they are made: a run
+that was interrupted goes on where it was, unless what makes profiles has changed since.
 """
 
 from __future__ import annotations
@@ -197,8 +197,8 @@ def _kernel_tuner(options: argparse.Namespace) -> Plan:
                 plan.times.append(time_row | {"runs": runs[_place(row)]})
         for variant in chosen:
             plan.add(tuned_job(folder, mine[0]["application"], kernel, variant, options.limit))
-    # Unrolled convolutions take most of a minute to compile, so that gemm comes first; and however many are made
-    # before the time is over, they are spread over the space.
+    # Unrolled convolutions take most of a minute to compile, so that gemm comes first; and however many are
+    # made before the time is over, they are spread over the space.
     rng = np.random.default_rng(options.seed)
     shuffled = [plan.jobs[int(k)] for k in rng.permutation(len(plan.jobs))]
     plan.jobs = sorted(shuffled, key=lambda job: job.keys[0][0] == "convolution")

@@ -234,6 +234,8 @@ ELEMENTWISE = Source(
                 *required("real", "time_ms", unit="ms", gt=0),
                 *required("integer", "B", "H", *_GRID, ge=1),
             ),
+            # Cells are there twice with other times: only the same row once more is one too many.
+            key=("op", "device", "B", "H", "time_ms"),
         ),
     ),
     _elementwise,
