@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -57,12 +58,12 @@ def test_counts_of_a_tiled_launch_are_extended_without_error() -> None:
 
 
 def test_counts_that_a_later_engine_adds_are_extended_too() -> None:
-    small, large = (tiles(run) for run in ((2, 1), (4, 1)))
-    for profile, sectors in ((small, 10), (large, 18)):
-        profile.launch["sub_groups"] = {
-            "32": {"sectors": sectors, "width": 32, "path_loads": 7 + sectors % 3}
-        }
-    found = extended({(2, 1): small, (4, 1): large}, (100, 1))
+    def counted(run: tuple[int, int], sectors: int) -> Profile:
+        profile = tiles(run)
+        sub_groups = {"32": {"sectors": sectors, "width": 32, "path_loads": 7 + sectors % 3}}
+        return replace(profile, launch={**profile.launch, "sub_groups": sub_groups})
+
+    found = extended({(2, 1): counted((2, 1), 10), (4, 1): counted((4, 1), 18)}, (100, 1))
     assert found.launch["sub_groups"] == {"32": {"sectors": 402, "width": 32, "path_loads": 7}}
 
 
