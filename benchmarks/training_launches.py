@@ -150,6 +150,7 @@ def stream_job(kernel: str, size: str, limit_s: float) -> Job:
 # --- Elementwise kernels and layer norm
 
 _BLOCK = 128
+_MOST_ELEMENTS = 1 << 23
 _SCALARS: Mapping[str, int] = {"add": 1, "addu": 2, "mulu": 1, "divu": 1}
 _ARRAYS: Mapping[str, int] = {"add": 3, "mul": 3, "div": 3}
 
@@ -191,7 +192,9 @@ def elementwise_job(application: str, kernel: str, size: str, limit_s: float) ->
         groups, launch = layer_norm_launch(told["B"], told["H"])
     else:
         groups, launch = elementwise_launch(kernel, told["B"] * told["H"])
-    return _sliced((application, kernel, size, 0), groups, launch, limit_s, 1 << 13)
+    # So that buffers stay below some 100 MB, whatever a group has of them.
+    most = _MOST_ELEMENTS // (told["H"] if kernel == "layer_norm" else 4 * _BLOCK)
+    return _sliced((application, kernel, size, 0), groups, launch, limit_s, most)
 
 
 def covers(size: str) -> bool:

@@ -53,8 +53,9 @@ from crosscast.kernel import Launch
 from crosscast.profile import Profile
 
 SOURCES = ("babelstream", "elementwise", "aiwc2018", "kernel_tuner")
-_FIRST_GUESS_S = {"aiwc2018": 1.0, "kernel_tuner": 25.0, "babelstream": 1.0, "elementwise": 0.3}
-"""Seconds of a profile before any is made, as measured on two cores."""
+_FIRST_GUESS_S = {"convolution": 30.0, "gemm": 8.0, "stream": 0.2, "elementwise": 0.2, "layer_norm": 0.3}
+_OTHER_GUESS_S = 0.4
+"""Seconds of a profile by application before any of it is made, as measured on two cores."""
 
 Time = dict[str, Any]
 Cell = tuple[str, str, str]
@@ -348,14 +349,10 @@ def _characterize(
     for plan in plans:
         wanted = plan.jobs if most is None else plan.jobs[:: max(1, len(plan.jobs) // most)][:most]
         todo += [(plan, job) for job in wanted if not all(key in journal.rows for key in job.keys)]
-    guess = {plan.source: _FIRST_GUESS_S[plan.source] for plan in plans}
-    spent: dict[str, list[float]] = {plan.source: [] for plan in plans}
+    spent: dict[str, list[float]] = {}
     failed: dict[Cell, str] = {}
-    total = sum(guess[plan.source] * len(job.keys) for plan, job in todo)
-    print(
-        f"{sum(len(job.keys) for _, job in todo)} profiles to make, about {total / 60:.0f} min",
-        file=sys.stderr,
-    )
+    count, total = sum(len(job.keys) for _, job in todo), _seconds_of(todo, spent)
+    print(f"{count} profiles to make, about {total / 60:.0f} min", file=sys.stderr)
     began = time.perf_counter()
     for number, (plan, job) in enumerate(todo):
         start = time.perf_counter()
@@ -370,11 +367,9 @@ def _characterize(
             print(f"\n{' '.join(map(str, job.keys[0]))}: {str(error).splitlines()[0]}", file=sys.stderr)
             continue
         journal.add(facts_of(profile, key) for profile, key in zip(profiles, job.keys, strict=True))
-        spent[plan.source].append((time.perf_counter() - start) / len(job.keys))
-        left = 0.0
-        for other, waiting in todo[number + 1 :]:
-            own = spent[other.source]
-            left += (sum(own) / len(own) if own else guess[other.source]) * len(waiting.keys)
+        seconds = (time.perf_counter() - start) / len(job.keys)
+        spent.setdefault(job.keys[0][0], []).append(seconds)
+        left = _seconds_of(todo[number + 1 :], spent)
         print(
             f"\r{number + 1}/{len(todo)} {plan.source}: about {left / 60:.1f} min left  ",
             end="",
@@ -383,12 +378,22 @@ def _characterize(
         )
     if todo:
         print(file=sys.stderr)
-    for source, seconds in spent.items():
-        if seconds:
-            told = f"{source}: {len(seconds)} jobs, {sum(seconds) / len(seconds):.2f} s a profile"
-            print(f"{told} (median {median(seconds):.2f}, most {max(seconds):.1f})", file=sys.stderr)
+    for application, taken in sorted(spent.items()):
+        told = f"{application}: {len(taken)} jobs, {sum(taken) / len(taken):.2f} s a profile"
+        print(f"{told} (median {median(taken):.2f}, most {max(taken):.1f})", file=sys.stderr)
     wanted_keys = {key for plan in plans for job in plan.jobs for key in job.keys}
     return {key: row for key, row in journal.rows.items() if key in wanted_keys}, failed
+
+
+def _seconds_of(todo: Sequence[tuple[Plan, Job]], spent: Mapping[str, Sequence[float]]) -> float:
+    """Seconds that jobs will take, by those of their application that are made."""
+    total = 0.0
+    for _, job in todo:
+        application = job.keys[0][0]
+        own = spent.get(application)
+        each = sum(own) / len(own) if own else _FIRST_GUESS_S.get(application, _OTHER_GUESS_S)
+        total += each * len(job.keys)
+    return total
 
 
 def _run(launch: Launch) -> Profile:
