@@ -71,7 +71,7 @@ def test_each_importer_says_its_licence_its_origin_and_the_files_that_it_wants(c
     for name, each in found.items():
         assert all(each[fact] in text for fact in ("about", "licence", "origin"))
         assert all(" or ".join(file["names"]) in text for file in each["files"])
-        if name not in ("aiwc", "crosscast"):
+        if name not in ("aiwc", "crosscast", "tuning"):
             assert each["files"] and "github.com/" in each["origin"]
     assert found["gavel_pairs"]["files"][0]["names"] == ["gavel_standalone.csv"]
     needed = [file["required"] for file in found["aiwc2018"]["files"]]

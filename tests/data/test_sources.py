@@ -18,7 +18,16 @@ from crosscast.cli import main
 from crosscast.data import table
 from crosscast.data.dataset import TABLES, read_dataset, validate
 from crosscast.data.schema import Column
-from crosscast.data.sources import IMPORTERS, aiwc, cgo17, configurations, corun, counted, import_source
+from crosscast.data.sources import (
+    IMPORTERS,
+    aiwc,
+    cgo17,
+    configurations,
+    corun,
+    counted,
+    import_source,
+    kernel_times,
+)
 from crosscast.data.sources.source import File, Source, facts_of, store
 from crosscast.data.table import notes_of
 from crosscast.errors import EnvironmentFault, InputError
@@ -26,7 +35,7 @@ from support.tables import EXAMPLES, TOPDOWN, write_example, write_rows, write_t
 
 SOURCES: dict[str, Source] = {
     found.name: found
-    for module in (aiwc, cgo17, configurations, corun, counted)
+    for module in (aiwc, cgo17, configurations, corun, counted, kernel_times)
     for found in vars(module).values()
     if isinstance(found, Source)
 }
@@ -69,7 +78,7 @@ def refusal_of_cell(tmp_path: Path, name: str, file: str, column: Column, cell: 
 
 
 def test_each_source_has_a_command_an_example_and_is_found_by_its_name() -> None:
-    assert SOURCES.keys() == IMPORTERS.keys() - {"aiwc", "crosscast"}
+    assert SOURCES.keys() == IMPORTERS.keys() - {"aiwc", "crosscast", "tuning"}
     assert SOURCES.keys() - EXAMPLES.keys() == {"miso"}
     assert "expected one of aiwc2018, " in refusal("johnston", Path())
 
@@ -110,6 +119,10 @@ BOUNDS = {
         ">= 0 <= 1": "amp1 amp2",
         "> 0": "speed1 speed2",
     },
+    "kt_convolution_RTX_3090.csv": {"> 0": "time_median_s", ">= 1": "repetitions"},
+    "kt_gemm_RTX_2080_Ti.csv.gz": {"> 0": "time_median_s", ">= 1": "repetitions"},
+    "times.csv": {"> 0": "time_s"},
+    "times.csv.gz": {"> 0": "time_ms", ">= 1": "B H grid_x grid_y grid_z block_x block_y block_z"},
     "runtimes.parquet": {">= 1": "run", ">= 0": "kernel_time_us"},
     "energy_joules.csv": {">= 0": "energy", ">= 1": "run"},
 }

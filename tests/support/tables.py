@@ -315,6 +315,24 @@ def mapped(kernel: str = "npb-3.3-CG-add", dataset: str = "A", **cells: Any) -> 
     return {"benchmark": kernel, "dataset": dataset, **counted, **sizes} | cells
 
 
+def tuned(variant: str = "block_size_x=16;tile_size_x=2;use_shmem=1", **cells: Any) -> Row:
+    """A configuration of a tuned kernel, as the files of the benchmark hub have it."""
+    return {"variant": variant, "time_median_s": 0.002, "repetitions": 10} | cells
+
+
+def streamed(kernel: str = "copy", model: str = "OpenCL", device: str = "Tesla K20c", **cells: Any) -> Row:
+    """A result of BabelStream."""
+    variant = f"model={model};version=2.0;type=double;n=33554432;repetitions=100"
+    place = {"source": f"{model}.txt", "device": device, "kernel": f"babelstream_{kernel}"}
+    return {**place, "variant": variant, "time_s": 0.003} | cells
+
+
+def elementwise(op: str = "add", device: str = "Tesla T4", **cells: Any) -> Row:
+    """A kernel of PyTorch on B x H elements."""
+    grid = {"grid_x": 2, "grid_y": 1, "grid_z": 1, "block_x": 128, "block_y": 1, "block_z": 1}
+    return {"op": op, "device": device, "time_ms": 1.5, "B": 1, "H": 1024, **grid} | cells
+
+
 EXAMPLES: dict[str, dict[str, Rows]] = {
     "powercap": {"dual_cap_altis.csv": [powercap(65), powercap(70)]},
     "multicore_energy": {"loghin.csv": [multicore("amd"), multicore("xu3", "static/all_cores", 4)]},
@@ -331,6 +349,12 @@ EXAMPLES: dict[str, dict[str, Rows]] = {
         "lucid_single.csv": [RESNET, BERT],
         "lucid_pairs.csv": [packed(RESNET, BERT), packed(RESNET, RESNET)],
     },
+    "kernel_tuner": {
+        "kt_convolution_RTX_3090.csv": [tuned(), tuned("block_size_x=32;tile_size_x=2;use_shmem=1")],
+        "kt_gemm_RTX_2080_Ti.csv.gz": [tuned("MWG=16;SA=0"), tuned("MWG=16;SA=1")],
+    },
+    "babelstream": {"times.csv": [streamed(), streamed("triad"), streamed(device="Tesla K80 (1 GPU, ECC)")]},
+    "elementwise": {"times.csv.gz": [elementwise(), elementwise("ln"), elementwise(device="Tesla P4")]},
     "aiwc2018": {
         "features_all_invocations.parquet": default_features(),
         "runtimes.parquet": default_runtimes(),
