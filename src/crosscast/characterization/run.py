@@ -39,6 +39,7 @@ from crosscast.characterization.frontend import Frontend
 from crosscast.characterization.instrumentation import inline
 from crosscast.characterization.instrumentation.context import Switches
 from crosscast.characterization.instrumentation.driver import instrument
+from crosscast.characterization.instrumentation.hoisting import hoist_ids
 from crosscast.characterization.instrumentation.instrumented import Instrumented
 from crosscast.characterization.metrics import compute_metrics, published_metrics
 from crosscast.errors import KernelFault, LaunchError
@@ -67,6 +68,8 @@ def _build(kernel: Kernel, switches: Switches) -> _Built:
     flat = inline.flatten(module, frontend.find_kernel(kernel.program, kernel.name))
     if kernel.program.is_cuda:
         module = adapt_kernel(module, flat, switches.shared)
+    if kernel.program.form not in ("llvm-ir", "bitcode") and not switches.published:
+        hoist_ids(flat)
     made = instrument(module, flat, switches)
     library = build_library(module, made)
     return _Built(made, library, time.perf_counter() - start)
