@@ -36,7 +36,7 @@ from crosscast.characterization.engine.child import (
 from crosscast.characterization.engine.codegen import build_library
 from crosscast.characterization.engine.counts import Counts, read_results
 from crosscast.characterization.frontend import Frontend
-from crosscast.characterization.instrumentation import inline
+from crosscast.characterization.instrumentation import inline, instruction_kinds
 from crosscast.characterization.instrumentation.context import Switches
 from crosscast.characterization.instrumentation.driver import instrument
 from crosscast.characterization.instrumentation.hoisting import hoist_ids
@@ -136,6 +136,7 @@ def _describe_launch(launch: Launch, ran: _Ran) -> dict[str, Any]:
         **({} if launch.shared is None else {"shared_bytes": launch.shared}),
         "threads": ran.threads,
         "arguments": [_describe(p, a) for p, a in zip(parameters, launch.args, strict=True)],
+        "instructions": instruction_kinds.describe(ran.counts.kinds),
         "work": {
             **dict(sorted(ran.counts.work.items())),
             "instructions": dict(sorted(ran.counts.classes.items())),

@@ -59,6 +59,8 @@ class Tally:
     plain: Counter[str] = field(default_factory=Counter)
     # Floating-point operations by precision, elements of mathematical functions, and bytes by address space
     work: Counter[str] = field(default_factory=Counter)
+    # Executed instructions by kind and elements of each
+    kinds: Counter[tuple[str, int]] = field(default_factory=Counter)
     private: int = 0  # Load and store instructions to private memory
     barriers: int = 0  # Barriers hit
 
@@ -74,7 +76,7 @@ class Tally:
 
     def add_times(self, other: Tally, times: int) -> None:
         """Add another tally, so many times."""
-        for name in ("opcodes", "widths", "classes", "reads", "writes", "plain", "work"):
+        for name in ("opcodes", "widths", "classes", "reads", "writes", "plain", "work", "kinds"):
             total = getattr(self, name)
             for key, n in getattr(other, name).items():
                 total[key] += n * times

@@ -27,6 +27,7 @@ from crosscast.characterization.instrumentation.context import (
     Region,
     Switches,
 )
+from crosscast.characterization.instrumentation.instruction_kinds import kind_of
 from crosscast.characterization.instrumentation.memory_layout import (
     LiveMemory,
     LocalVariables,
@@ -117,6 +118,8 @@ class Instrumented:
             instruction.accesses = [a for a in found if address_space(a.pointer_type)]
         same = [[arguments[position] for position in group] for group in switches.same]
         self.classes = PointerClasses(function, module.globals.values(), same)
+        for instruction in function.instructions():
+            instruction.kind = kind_of(instruction, self.classes, self.sizes)
         self.counted: set[PointerClass] = set()  # Those with accesses that are no rows
         used = {name for i in function.instructions() for name in i.uses()}
         self.sharing = find_sharing(function, self.classes, used)
