@@ -41,6 +41,7 @@ from crosscast.characterization.instrumentation.context import Switches
 from crosscast.characterization.instrumentation.driver import instrument
 from crosscast.characterization.instrumentation.hoisting import hoist_ids
 from crosscast.characterization.instrumentation.instrumented import Instrumented
+from crosscast.characterization.launch_geometry import launch_geometry
 from crosscast.characterization.metrics import compute_metrics, published_metrics
 from crosscast.errors import KernelFault, LaunchError
 from crosscast.kernel import Argument, Kernel, Launch, Parameter, Program
@@ -136,12 +137,20 @@ def _describe_launch(launch: Launch, ran: _Ran) -> dict[str, Any]:
         **({} if launch.shared is None else {"shared_bytes": launch.shared}),
         "threads": ran.threads,
         "arguments": [_describe(p, a) for p, a in zip(parameters, launch.args, strict=True)],
+        "geometry": launch_geometry(launch, ran.built.made),
         "instructions": instruction_kinds.describe(ran.counts.kinds),
+        "path": ran.built.made.dependences.longest(_of_longest(ran.counts))._asdict(),
         "work": {
             **dict(sorted(ran.counts.work.items())),
             "instructions": dict(sorted(ran.counts.classes.items())),
         },
     }
+
+
+def _of_longest(counts: Counts) -> dict[str, int]:
+    """How often the longest work-item executed each block: as often as the mean one, rounded up."""
+    items = sum(counts.totals.values())
+    return {label: -(-n // items) for label, n in counts.executions.items()}
 
 
 def _describe(parameter: Parameter, argument: Argument) -> dict[str, Any]:

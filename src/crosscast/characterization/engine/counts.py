@@ -96,6 +96,7 @@ class Counts(Tally):
     pieces: Histogram = field(default_factory=Counter)
     totals: Histogram = field(default_factory=Counter)
     branch_executions: Counter[int] = field(default_factory=Counter)  # Executions of each static branch
+    executions: Counter[str] = field(default_factory=Counter)  # Executions of each block, by its label
     outcomes: dict[int, Outcomes] = field(default_factory=dict)  # Of each history
     # How often each sequence of outcomes occurred, by the outcomes behind a leading 1; if asked for
     histories: dict[int, dict[int, int]] = field(default_factory=dict)
@@ -160,10 +161,11 @@ def _read_levels(counts: Counts, rows: list[list[int]]) -> None:
 
 
 def _add_blocks(counts: Counts, made: Instrumented, counters: list[int]) -> None:
-    for block in made.blocks:
+    for label, block in zip(made.labels, made.blocks, strict=True):
         times = sum(sign * counters[number] for number, sign in block.executions.items())
         if times:
             counts.add_times(block, times)
+            counts.executions[label] += times
             if block.branch is not None:
                 counts.branch_executions[block.branch] += times
     for number, space in made.counters.conditional_writes.items():

@@ -52,8 +52,8 @@ _REAL = _by_name(
         "div": "fdiv frem fmod remainder remquo",
         "native_div": "native_divide",
         "half_div": "half_divide",
-        "compare": "fcmp isequal isnotequal isgreater isgreaterequal isless islessequal islessgreater isfinite "
-        "isinf isnan isnormal isordered isunordered signbit",
+        "compare": "fcmp isequal isnotequal isgreater isgreaterequal isless islessequal islessgreater "
+        "isfinite isinf isnan isnormal isordered isunordered signbit",
         "select": "select bitselect",
         "sqrt": "sqrt",
         "rsqrt": "rsqrt",

@@ -27,6 +27,7 @@ from crosscast.characterization.instrumentation.context import (
     Region,
     Switches,
 )
+from crosscast.characterization.instrumentation.dependence_path import Dependences
 from crosscast.characterization.instrumentation.instruction_kinds import kind_of
 from crosscast.characterization.instrumentation.memory_layout import (
     LiveMemory,
@@ -36,6 +37,7 @@ from crosscast.characterization.instrumentation.memory_layout import (
 )
 from crosscast.characterization.instrumentation.prelude import Scopes
 from crosscast.characterization.instrumentation.regions import Segment, Segments, cut, slot_name
+from crosscast.characterization.instrumentation.registers import most_live, private_bytes
 
 
 def formal(parameters: Sequence[ir.Parameter]) -> str:
@@ -109,6 +111,7 @@ class Instrumented:
         self.names = Names()  # Where new names come from
         self.scopes = Scopes()  # Alias scopes
         self.sites: list[int] = []  # Source line of each place that can fault
+        structures = [p.name for p in function.parameters if p.structure]
         copy_structures(function, self.sizes)
         arguments = [parameter.name for parameter in function.parameters]
         self.local = LocalVariables(function, module.globals.values(), self.names)
@@ -120,6 +123,9 @@ class Instrumented:
         self.classes = PointerClasses(function, module.globals.values(), same)
         for instruction in function.instructions():
             instruction.kind = kind_of(instruction, self.classes, self.sizes)
+        self.registers = most_live(function, self.sizes)
+        self.private_bytes = private_bytes(function, self.sizes, structures)
+        self.dependences = Dependences(function)
         self.counted: set[PointerClass] = set()  # Those with accesses that are no rows
         used = {name for i in function.instructions() for name in i.uses()}
         self.sharing = find_sharing(function, self.classes, used)
@@ -132,6 +138,8 @@ class Instrumented:
         self.live = LiveMemory(cuts.carried, self.names, self.scopes)
         self.counters = Counters(len(self.segments))  # Where new counters come from
         _plan(cuts, self.counters)
+        # Labels of all blocks, segment by segment, in the order of `blocks`
+        self.labels = [label for segment in self.segments for label in segment.blocks]
         # For published conventions: number of the history of each source line that several branches share
         self.line_branches = _shared_lines(module, self.segments) if switches.published else {}
         self.histories = len(module.branches) + len(self.line_branches)
@@ -237,6 +245,11 @@ class Instrumented:
     def several(self) -> bool:
         """Whether there is more than one segment."""
         return len(self.segments) > 1
+
+    @property
+    def uses_dynamic_memory(self) -> bool:
+        """Whether the kernel has a variable in CUDA's dynamic shared memory."""
+        return any(v.address_space == 3 and " external " in v.text for v in self.variables.values())
 
     def is_led(self, number: int) -> bool:
         """Whether a segment follows one that ran once."""
