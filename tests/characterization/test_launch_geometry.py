@@ -60,7 +60,8 @@ def test_local_memory_is_as_declared() -> None:
 def test_dynamic_shared_memory_is_an_argument() -> None:
     source = """extern __shared__ float t[];
       __global__ void k(float *a) { __shared__ float s[4];
-        s[threadIdx.x % 4] = a[threadIdx.x]; t[threadIdx.x] = 1; __syncthreads(); a[threadIdx.x] = t[0] + s[1]; }"""
+        s[threadIdx.x % 4] = a[threadIdx.x]; t[threadIdx.x] = 1; __syncthreads();
+        a[threadIdx.x] = t[0] + s[1]; }"""
     launch = crosscast.Launch(
         Kernel.from_source(source, "k", form="cuda"), (8,), (8,), (np.zeros(8, np.float32),), shared=64
     )
