@@ -137,6 +137,7 @@ def _describe_launch(launch: Launch, ran: _Ran) -> dict[str, Any]:
         **({} if launch.shared is None else {"shared_bytes": launch.shared}),
         "threads": ran.threads,
         "arguments": [_describe(p, a) for p, a in zip(parameters, launch.args, strict=True)],
+        "distinct_bytes": _distinct(ran.counts),
         "geometry": launch_geometry(launch, ran.built.made),
         "instructions": instruction_kinds.describe(ran.counts.kinds),
         "path": ran.built.made.dependences.longest(_of_longest(ran.counts))._asdict(),
@@ -145,6 +146,15 @@ def _describe_launch(launch: Launch, ran: _Ran) -> dict[str, Any]:
             "instructions": dict(sorted(ran.counts.classes.items())),
         },
     }
+
+
+def _distinct(counts: Counts) -> dict[str, dict[str, int]]:
+    """Distinct bytes read and written by memory."""
+    found: dict[str, dict[str, int]] = {}
+    for (space, side), nbytes in sorted(counts.distinct.items()):
+        if nbytes:
+            found.setdefault(space, {})[side] = nbytes
+    return found
 
 
 def _of_longest(counts: Counts) -> dict[str, int]:

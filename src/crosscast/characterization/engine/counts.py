@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 ADDRESS_LEVELS = CONSTANTS["LEVELS"]
 """Addresses are told apart with 0 to 10 of their lowest bits skipped."""
 
-_COUNTERS, _TOTALS, _PIECES, _PATTERNS, _HISTORIES, _DYNAMIC, _UNIQUE = (
-    CONSTANTS[name] for name in "COUNTERS TOTALS PIECES PATTERNS HISTORIES DYNAMIC UNIQUE".split()
+_COUNTERS, _TOTALS, _PIECES, _PATTERNS, _HISTORIES, _DYNAMIC, _UNIQUE, _DISTINCT = (
+    CONSTANTS[name] for name in "COUNTERS TOTALS PIECES PATTERNS HISTORIES DYNAMIC UNIQUE DISTINCT".split()
 )
 """Kinds of records; what is left are addresses by level."""
 _SEQUENCES = CONSTANTS["TABLE"]
@@ -90,6 +90,8 @@ class Counts(Tally):
 
     unique_reads: int = 0  # Distinct addresses read and written
     unique_writes: int = 0
+    # Distinct bytes read and written in local memory, and in all other memory that the work-items share
+    distinct: Counter[tuple[str, str]] = field(default_factory=Counter)
     # For each number of skipped bits: how many addresses have each number of accesses
     addresses: list[Histogram] = field(default_factory=lambda: [Counter() for _ in range(ADDRESS_LEVELS)])
     # How many pieces between barriers, and work-items, have each number of instructions
@@ -135,6 +137,11 @@ def read_results(words: npt.NDArray[np.uint64], made: Instrumented) -> Counts:
         elif tag == _UNIQUE:
             counts.unique_reads, counts.unique_writes = int(body[0]), int(body[1])
             counts.conflict = bool(body[2])
+        elif tag == _DISTINCT:
+            place, read, written = body.tolist()
+            space = "local" if place == CONSTANTS["LOCAL"] else "global"
+            counts.distinct[space, "read"] += read
+            counts.distinct[space, "written"] += written
         else:
             _read_levels(counts, body.reshape(-1, 3).tolist())
     _add_blocks(counts, made, counters.tolist())

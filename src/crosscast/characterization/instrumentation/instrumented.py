@@ -166,6 +166,7 @@ class Instrumented:
         """What is known of the memory of parameters and variables: of buffers not yet place and size."""
         known, counted = self.classes.by_memory(), self.classes.members_of(self.counted)
         granules = {name: cls.granule for name, cls in known.items()}
+        widths = {name: (c.read_bytes, c.write_bytes, c.overlaps) for name, c in known.items()}
         regions = {}
         for p in self.parameters:
             space, cls = address_space(p.type), known.get(p.name)
@@ -185,6 +186,11 @@ class Instrumented:
                 constant = int(v.address_space == 2)
                 regions[v.name] = Region(
                     0, v.nbytes, granules.get(v.name, 4), CONSTANTS["VARIABLE"], constant
+                )
+        for name, (read_bytes, write_bytes, overlaps) in widths.items():
+            if name in regions:
+                regions[name] = regions[name]._replace(
+                    read_bytes=read_bytes, write_bytes=write_bytes, overlaps=overlaps
                 )
         return regions
 
