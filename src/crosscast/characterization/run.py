@@ -50,6 +50,8 @@ from crosscast.profile import Profile
 __all__ = ["Options", "Progress", "characterize_launch"]
 
 
+MOST_WORK_ITEMS = (1 << 31) - 1
+"""More than that run for minutes at the least: a smaller launch tells the same of a kernel."""
 _MOST_STACK_BYTES = 255 << 20
 _MOST_FOR_TWO_THREADS = 64 << 20
 """Bytes of buffers up to which a second set of counters is taken for granted."""
@@ -200,7 +202,7 @@ class _Ran:
 def _run(launch: Launch, options: Options) -> tuple[_Ran, _Clock]:
     """Run a launch, again where the counts of a run would not be right; the time to read them."""
     parameters = frontend.parameters(launch.kernel.program, launch.kernel.name)
-    _check_local_size(launch)
+    _check_sizes(launch)
     switches = _switches(launch, options)
     built = _build(launch.kernel, switches)
     threads = wanted = _threads(launch, options, built)
@@ -264,7 +266,13 @@ def _threads(launch: Launch, options: Options, built: _Built) -> int:
     return min(wanted, math.prod(group_counts(launch)))
 
 
-def _check_local_size(launch: Launch) -> None:
+def _check_sizes(launch: Launch) -> None:
+    items = math.prod(launch.global_size)
+    if items > MOST_WORK_ITEMS:
+        raise LaunchError(
+            f"{launch.kernel.name}: a launch that is characterized has at most {MOST_WORK_ITEMS} work-items "
+            f"(2^31 - 1), found {items} ({' x '.join(map(str, launch.global_size))})"
+        )
     required = frontend.required_local_size(launch.kernel.program, launch.kernel.name)
     if required is not None and required != three(launch.local_size, 1):
         raise LaunchError(
