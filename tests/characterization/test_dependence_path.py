@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import crosscast
 from crosscast import Kernel
 from crosscast.characterization import frontend, ir
 from crosscast.characterization.instrumentation import inline
@@ -180,6 +181,17 @@ def test_it_is_exact_where_all_iterations_take_one_way(name: str) -> None:
     found, (instructions, loads) = both(source, x=X, y=Y, next=NEXT, n=more.get("n", 1))
     assert found.instructions == instructions
     assert sum(found.loads.values()) == loads
+
+
+@pytest.mark.parametrize("name", REGULAR)
+def test_a_profile_has_that_of_a_work_item(name: str) -> None:
+    body, more = REGULAR[name]
+    source = f"kernel void k(global float *x, global float *y, global const int *next, int n) {{ {body} }}"
+    _, (instructions, loads) = both(source, x=X, y=Y, next=NEXT, n=more.get("n", 1))
+    args = [X.copy(), Y.copy(), NEXT.copy(), np.int32(more.get("n", 1))]
+    made = crosscast.characterize(Kernel.from_source(source, "k"), 1, 1, args)
+    assert made.launch["path"]["instructions"] == instructions
+    assert sum(made.launch["path"]["loads"].values()) == loads
 
 
 UNEVEN = {
