@@ -6,6 +6,7 @@ launch costs, and how long a work-item takes when too few of them run at once. N
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -151,11 +152,9 @@ def _unique_bytes(profile: Profile, width: float, accessed: float) -> float:
         return float(sum(counted.get("global", {}).values()))
     sides = [profile.metrics.get(name) for name in ("unique_reads", "unique_writes")]
     known = [float(side) for side in sides if side is not None]
-    addresses = (
-        sum(known) if len(known) == len(sides) else float(profile.metrics["total_memory_footprint"] or 0)
-    )
+    addresses = sum(known) if len(known) == 2 else float(profile.metrics["total_memory_footprint"] or 0)
     # Addresses of local memory are among them, and widths differ: no more than what was accessed is distinct.
-    return min(width * addresses, accessed)
+    return min(width * addresses, accessed or math.inf)
 
 
 @dataclass(frozen=True)
