@@ -397,6 +397,11 @@ class Launch:
                     raise LaunchError(f"{name}: {label} must be below 2^32 in each dimension, found {value}")
         if any(offset < 0 for offset in self.global_offset):
             raise LaunchError(f"{name}: global offset must not be negative, found {self.global_offset}")
+        for offset, size in zip(self.global_offset, self.global_size, strict=False):
+            if offset + size > 1 << 63:
+                raise LaunchError(
+                    f"{name}: global ids must be below 2^63, found an offset of {offset} and a size of {size}"
+                )
         group = int(np.prod(self.local_size, dtype=object))
         if self.kernel.program.is_cuda:
             self._check_grid(group)

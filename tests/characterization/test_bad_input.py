@@ -158,10 +158,36 @@ def test_a_compiler_option_that_could_do_harm_is_refused() -> None:
         ((8192,), (8192,), "at most 4096"),
         ((128, 128), (128, 64), "at most 4096"),
         ((1 << 32,), (1,), "below 2^32"),
+        ((1 << 31,), (256,), "at most 2147483647 work-items (2^31 - 1), found 2147483648 (2147483648)"),
+        ((1 << 16, 1 << 16), (16, 16), "found 4294967296 (65536 x 65536)"),
+        ((1 << 22, 1 << 22, 1 << 16), (1, 1, 1), "at most 2147483647 work-items"),
     ],
 )
 def test_sizes_that_do_not_fit(extents: Sequence[int], groups: Sequence[int], words: str) -> None:
     assert words in _refusal(LaunchError, lambda: launch(_ADD_ONE, extents, groups, ints(16)))
+
+
+@pytest.mark.parametrize(
+    ("offset", "words"),
+    [
+        ((-1,), "must not be negative"),
+        ((1, 1), "as many dimensions as the global size (1), found 2"),
+        (
+            ((1 << 63) - 15,),
+            "ids must be below 2^63, found an offset of 9223372036854775793 and a size of 16",
+        ),
+        ((10**30,), "below 2^63"),
+    ],
+)
+def test_offsets_that_do_not_fit(offset: Sequence[int], words: str) -> None:
+    assert words in _refusal(LaunchError, lambda: launch(_ADD_ONE, 16, 4, ints(16), global_offset=offset))
+
+
+def test_offsets_up_to_the_limit_run() -> None:
+    source = "kernel void k(global ulong *a) { a[get_local_id(0)] = get_global_id(0); }"
+    out = np.zeros(4, np.uint64)
+    launch(source, 4, 4, out, global_offset=((1 << 63) - 4,))
+    assert out.tolist() == [(1 << 63) - 4 + k for k in range(4)]
 
 
 _MANY = "kernel void k(global int *a, float f, local int *t, float4 v, read_only image2d_t m, sampler_t s) {}"

@@ -74,6 +74,8 @@ class Instruction:
     incoming: list[tuple[str, str]] = field(default_factory=list)
     # What it accesses outside private memory, filled in by the instrumentation
     accesses: list[Any] = field(default_factory=list)
+    # Likewise its kind (see `instruction_kinds.py`) and elements; that of a ghost is a call or a return
+    kind: tuple[str, int] = ("calls", 1)
     _parsed: tuple[str, list[str]] = field(default=("", [""]), repr=False)
 
     @property

@@ -6,6 +6,7 @@ import functools
 import math
 import os
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,17 +32,18 @@ from crosscast.characterization.engine.child import (
     Run,
     RunResult,
     group_counts,
-    sub_group_count,
     three,
 )
 from crosscast.characterization.engine.codegen import build_library
 from crosscast.characterization.engine.counts import Counts, read_results
 from crosscast.characterization.engine.sub_group_counts import WIDTHS
 from crosscast.characterization.frontend import Frontend
-from crosscast.characterization.instrumentation import inline
+from crosscast.characterization.instrumentation import inline, instruction_kinds
 from crosscast.characterization.instrumentation.context import Switches
 from crosscast.characterization.instrumentation.driver import instrument
+from crosscast.characterization.instrumentation.hoisting import hoist_ids
 from crosscast.characterization.instrumentation.instrumented import Instrumented
+from crosscast.characterization.launch_geometry import launch_geometry
 from crosscast.characterization.metrics import compute_metrics, published_metrics
 from crosscast.errors import KernelFault, LaunchError
 from crosscast.kernel import Argument, Kernel, Launch, Parameter, Program
@@ -50,6 +52,8 @@ from crosscast.profile import Profile
 __all__ = ["Options", "Progress", "characterize_launch"]
 
 
+MOST_WORK_ITEMS = (1 << 31) - 1
+"""More than that run for minutes at the least: a smaller launch tells the same of a kernel."""
 _MOST_STACK_BYTES = 255 << 20
 _MOST_FOR_TWO_THREADS = 64 << 20
 """Bytes of buffers up to which a second set of counters is taken for granted."""
@@ -69,6 +73,8 @@ def _build(kernel: Kernel, switches: Switches) -> _Built:
     flat = inline.flatten(module, frontend.find_kernel(kernel.program, kernel.name))
     if kernel.program.is_cuda:
         module = adapt_kernel(module, flat, switches.shared)
+    if kernel.program.form not in ("llvm-ir", "bitcode") and not switches.published:
+        hoist_ids(flat)
     made = instrument(module, flat, switches)
     library = build_library(module, made)
     return _Built(made, library, time.perf_counter() - start)
@@ -128,6 +134,7 @@ def characterize_launch(launch: Launch, *, invocation: int = 0, options: Options
 def _describe_launch(launch: Launch, ran: _Ran) -> dict[str, Any]:
     """Sizes, arguments, and what was done, for a verdict on it (docs/metrics.md): operations and bytes."""
     parameters = frontend.parameters(launch.kernel.program, launch.kernel.name)
+    geometry = launch_geometry(launch, ran.built.made)
     return {
         "global_size": list(launch.global_size),
         "local_size": list(launch.local_size),
@@ -135,9 +142,13 @@ def _describe_launch(launch: Launch, ran: _Ran) -> dict[str, Any]:
         **({} if launch.shared is None else {"shared_bytes": launch.shared}),
         "threads": ran.threads,
         "arguments": [_describe(p, a) for p, a in zip(parameters, launch.args, strict=True)],
-        "sub_groups": _sub_groups(launch, ran),
+        "sub_groups": _sub_groups(geometry, ran),
         "access_patterns": ran.counts.sub_groups.patterns(ran.built.made.sub_groups),
-        "reuse": ran.counts.sub_groups.reuse_bytes(),
+        "reuse": ran.counts.sub_groups.reuse_bytes(_distinct_lines(ran.counts)),
+        "distinct_bytes": _distinct(ran.counts),
+        "geometry": geometry,
+        "instructions": instruction_kinds.describe(ran.counts.kinds),
+        "path": ran.built.made.dependences.longest(_of_longest(ran.counts, ran.built.made))._asdict(),
         "work": {
             **dict(sorted(ran.counts.work.items())),
             "instructions": dict(sorted(ran.counts.classes.items())),
@@ -145,13 +156,39 @@ def _describe_launch(launch: Launch, ran: _Ran) -> dict[str, Any]:
     }
 
 
-def _sub_groups(launch: Launch, ran: _Ran) -> dict[str, dict[str, int]]:
+def _sub_groups(geometry: Mapping[str, Any], ran: _Ran) -> dict[str, dict[str, int]]:
     counts = ran.counts
     return counts.sub_groups.by_width(
         ran.built.made.sub_groups,
         counts.instructions - counts.opcodes["phi"],
-        [sub_group_count(launch, width) for width in WIDTHS],
+        [geometry[f"sub_groups_{width}"] for width in WIDTHS],
     )
+
+
+def _distinct(counts: Counts) -> dict[str, dict[str, int]]:
+    """Distinct bytes read and written by memory."""
+    found: dict[str, dict[str, int]] = {}
+    for (space, side), nbytes in sorted(counts.distinct.items()):
+        if nbytes:
+            found.setdefault(space, {})[side] = nbytes
+    return found
+
+
+def _distinct_lines(counts: Counts) -> dict[str, int]:
+    """Lines of global memory in which accesses begin, by size."""
+    local = max(counts.distinct["local", "read"], counts.distinct["local", "written"])
+    return {
+        str(1 << bits): sum(counts.addresses[bits].values()) - -(-local // (1 << bits)) for bits in (6, 7)
+    }
+
+
+def _of_longest(counts: Counts, made: Instrumented) -> dict[str, int]:
+    """How often the longest work-item executed each block."""
+    if counts.sub_groups.longest[0]:
+        return counts.sub_groups.executions_of_longest(made.sub_groups, made.blocks)
+    # All are alike.
+    items = sum(counts.totals.values())
+    return {label: -(-n // items) for label, n in counts.executions.items()}
 
 
 def _describe(parameter: Parameter, argument: Argument) -> dict[str, Any]:
@@ -191,7 +228,7 @@ class _Ran:
 def _run(launch: Launch, options: Options) -> tuple[_Ran, _Clock]:
     """Run a launch, again where the counts of a run would not be right; the time to read them."""
     parameters = frontend.parameters(launch.kernel.program, launch.kernel.name)
-    _check_local_size(launch)
+    _check_sizes(launch)
     switches = _switches(launch, options)
     built = _build(launch.kernel, switches)
     threads = wanted = _threads(launch, options, built)
@@ -255,7 +292,13 @@ def _threads(launch: Launch, options: Options, built: _Built) -> int:
     return min(wanted, math.prod(group_counts(launch)))
 
 
-def _check_local_size(launch: Launch) -> None:
+def _check_sizes(launch: Launch) -> None:
+    items = math.prod(launch.global_size)
+    if items > MOST_WORK_ITEMS:
+        raise LaunchError(
+            f"{launch.kernel.name}: a launch that is characterized has at most {MOST_WORK_ITEMS} work-items "
+            f"(2^31 - 1), found {items} ({' x '.join(map(str, launch.global_size))})"
+        )
     required = frontend.required_local_size(launch.kernel.program, launch.kernel.name)
     if required is not None and required != three(launch.local_size, 1):
         raise LaunchError(

@@ -6,6 +6,7 @@ launch costs, and how long a work-item takes when too few of them run at once. N
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -64,7 +65,7 @@ class Amounts:
     flops: float | None  # Floating-point operations; `None` where the profile has no count of them
     double_share: float  # Share of those in double precision, 0 to 1
     function_elements: float  # Elements that mathematical functions computed
-    unique_bytes: float  # Bytes at distinct addresses
+    unique_bytes: float  # Distinct bytes read, and distinct bytes written: what is both is moved twice
     accessed_bytes: float  # Bytes of all accesses to global and constant memory
     local_bytes: float  # Bytes of accesses to local memory
     line_use: Mapping[int, float]  # Share of 32 and 64-byte lines that it uses, by address bits; may be empty
@@ -130,7 +131,7 @@ def amounts_of(profile: Profile) -> Amounts | None:
         flops=sum(flops.values()) if work else None,
         double_share=flops["double"] / (sum(flops.values()) or 1.0),
         function_elements=float(work.get("function_elements", 0)),
-        unique_bytes=width * metric("total_memory_footprint"),
+        unique_bytes=_unique_bytes(profile, width, outside),
         accessed_bytes=outside,
         local_bytes=local,
         line_use=line_use,
@@ -142,6 +143,18 @@ def amounts_of(profile: Profile) -> Amounts | None:
         branch_entropy=metric("average_linear_branch_entropy"),
         instructions={name: float(count) / (sum(mix.values()) or 1.0) for name, count in mix.items()},
     )
+
+
+def _unique_bytes(profile: Profile, width: float, accessed: float) -> float:
+    """Distinct bytes read and written outside of local memory, as counted, or by addresses and mean width."""
+    counted = profile.launch.get("distinct_bytes")
+    if isinstance(counted, Mapping):
+        return float(sum(counted.get("global", {}).values()))
+    sides = [profile.metrics.get(name) for name in ("unique_reads", "unique_writes")]
+    known = [float(side) for side in sides if side is not None]
+    addresses = sum(known) if len(known) == 2 else float(profile.metrics["total_memory_footprint"] or 0)
+    # Addresses of local memory are among them, and widths differ: no more than what was accessed is distinct.
+    return min(width * addresses, accessed or math.inf)
 
 
 @dataclass(frozen=True)

@@ -83,19 +83,6 @@ def group_counts(launch: Launch) -> list[int]:
     return [-(-global_ // local) for global_, local in sizes]
 
 
-def sub_group_count(launch: Launch, width: int) -> int:
-    """Sub-groups of all work-groups together, of which the last one of each may be smaller."""
-    sizes = zip(three(launch.global_size, 1), three(launch.local_size, 1), strict=True)
-    # How many work-groups have each extent, by dimension.
-    extents = [
-        ((local, global_ // local), (global_ % local, int(global_ % local > 0))) for global_, local in sizes
-    ]
-    return sum(
-        math.prod(n for _, n in group) * -(-math.prod(extent for extent, _ in group) // width)
-        for group in itertools.product(*extents)
-    )
-
-
 @dataclass(frozen=True)
 class RunResult:
     """What a run left."""

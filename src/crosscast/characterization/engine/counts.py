@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 ADDRESS_LEVELS = CONSTANTS["LEVELS"]
 """Addresses are told apart with 0 to 10 of their lowest bits skipped."""
 
-_COUNTERS, _TOTALS, _PIECES, _PATTERNS, _HISTORIES, _DYNAMIC, _UNIQUE = (
-    CONSTANTS[name] for name in "COUNTERS TOTALS PIECES PATTERNS HISTORIES DYNAMIC UNIQUE".split()
+_COUNTERS, _TOTALS, _PIECES, _PATTERNS, _HISTORIES, _DYNAMIC, _UNIQUE, _DISTINCT = (
+    CONSTANTS[name] for name in "COUNTERS TOTALS PIECES PATTERNS HISTORIES DYNAMIC UNIQUE DISTINCT".split()
 )
 """Kinds of records; what is left are addresses by level."""
 _OF_SUB_GROUPS = {
@@ -63,6 +63,8 @@ class Tally:
     plain: Counter[str] = field(default_factory=Counter)
     # Floating-point operations by precision, elements of mathematical functions, and bytes by address space
     work: Counter[str] = field(default_factory=Counter)
+    # Executed instructions by kind and elements of each
+    kinds: Counter[tuple[str, int]] = field(default_factory=Counter)
     private: int = 0  # Load and store instructions to private memory
     barriers: int = 0  # Barriers hit
 
@@ -78,7 +80,7 @@ class Tally:
 
     def add_times(self, other: Tally, times: int) -> None:
         """Add another tally, so many times."""
-        for name in ("opcodes", "widths", "classes", "reads", "writes", "plain", "work"):
+        for name in ("opcodes", "widths", "classes", "reads", "writes", "plain", "work", "kinds"):
             total = getattr(self, name)
             for key, n in getattr(other, name).items():
                 total[key] += n * times
@@ -92,12 +94,15 @@ class Counts(Tally):
 
     unique_reads: int = 0  # Distinct addresses read and written
     unique_writes: int = 0
+    # Distinct bytes read and written in local memory, and in all other memory that the work-items share
+    distinct: Counter[tuple[str, str]] = field(default_factory=Counter)
     # For each number of skipped bits: how many addresses have each number of accesses
     addresses: list[Histogram] = field(default_factory=lambda: [Counter() for _ in range(ADDRESS_LEVELS)])
     # How many pieces between barriers, and work-items, have each number of instructions
     pieces: Histogram = field(default_factory=Counter)
     totals: Histogram = field(default_factory=Counter)
     branch_executions: Counter[int] = field(default_factory=Counter)  # Executions of each static branch
+    executions: Counter[str] = field(default_factory=Counter)  # Executions of each block, by its label
     outcomes: dict[int, Outcomes] = field(default_factory=dict)  # Of each history
     # How often each sequence of outcomes occurred, by the outcomes behind a leading 1; if asked for
     histories: dict[int, dict[int, int]] = field(default_factory=dict)
@@ -139,6 +144,11 @@ def read_results(words: npt.NDArray[np.uint64], made: Instrumented) -> Counts:
             counts.conflict = bool(body[2])
         elif tag in _OF_SUB_GROUPS:
             counts.sub_groups.read(_OF_SUB_GROUPS[tag], body.astype(np.int64).tolist())
+        elif tag == _DISTINCT:
+            place, read, written = body.tolist()
+            space = "local" if place == CONSTANTS["LOCAL"] else "global"
+            counts.distinct[space, "read"] += read
+            counts.distinct[space, "written"] += written
         else:
             _read_levels(counts, body.reshape(-1, 3).tolist())
     _add_blocks(counts, made, counters.tolist())
@@ -165,10 +175,11 @@ def _read_levels(counts: Counts, rows: list[list[int]]) -> None:
 
 
 def _add_blocks(counts: Counts, made: Instrumented, counters: list[int]) -> None:
-    for block in made.blocks:
+    for label, block in zip(made.labels, made.blocks, strict=True):
         times = sum(sign * counters[number] for number, sign in block.executions.items())
         if times:
             counts.add_times(block, times)
+            counts.executions[label] += times
             if block.branch is not None:
                 counts.branch_executions[block.branch] += times
     for number, space in made.counters.conditional_writes.items():

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from crosscast.characterization.instrumentation.block_costs import BlockCosts
     from crosscast.characterization.instrumentation.sub_groups import SubGroups
 
 WIDTHS = (32, 64)
@@ -58,6 +60,17 @@ class SubGroupCounts:
             case _:
                 self.inexact = True
 
+    def executions_of_longest(self, plan: SubGroups, blocks: Iterable[BlockCosts]) -> dict[str, int]:
+        """How often the work-item of most instructions executed each block, by label."""
+        columns, alike = plan.executions.columns, plan.executions.alike
+        _, _, *counted = self.longest
+        found: Counter[str] = Counter()
+        for block in blocks:
+            for counter, sign in block.executions.items():
+                place = alike[counter] if counter in alike else len(alike) + columns[counter]
+                found[block.label] += sign * counted[place]
+        return dict(found)
+
     def by_width(
         self, plan: SubGroups, instructions: int, sub_groups: Sequence[int]
     ) -> dict[str, dict[str, int]]:
@@ -89,16 +102,22 @@ class SubGroupCounts:
             found[str(width)] = counts
         return found
 
-    def reuse_bytes(self) -> dict[str, Any]:
-        """Bytes that reach memory behind caches, by size of line, groups that run together, and size."""
+    def reuse_bytes(self, distinct: Mapping[str, int]) -> dict[str, Any]:
+        """Bytes that reach memory behind caches, by size of line, groups that run together, and size.
+
+        Sampled lines stand for as many as there are: `distinct`, by size.
+        """
         rate, *rest = self.reuse
         lines: dict[str, dict[str, dict[str, int]]] = {"128": {}, "64": {}}
         for number, groups in enumerate(_TOGETHER):
             for half, (line, found) in enumerate(lines.items()):
                 start = (2 * number + half) * (1 + len(_CACHES))
-                first, *misses = (n * int(line) * rate for n in rest[start : start + 1 + len(_CACHES)])
-                sizes = {str(size): first + n for size, n in zip(_CACHES, misses, strict=True)}
-                found[str(groups)] = {"first": first, **sizes}
+                first, *misses = rest[start : start + 1 + len(_CACHES)]
+                weight = int(line) * (1 if rate == 1 or not first else max(distinct[line] / first, 1))
+                sizes = {
+                    str(size): round((first + n) * weight) for size, n in zip(_CACHES, misses, strict=True)
+                }
+                found[str(groups)] = {"first": round(first * weight), **sizes}
         sampled = rest[0]
         return {
             "bytes": lines,
@@ -107,7 +126,7 @@ class SubGroupCounts:
         }
 
     def patterns(self, plan: SubGroups) -> Mapping[str, int]:
-        """Pairs of neighbours by how their addresses of global or constant memory change, and bytes of strides."""
+        """Pairs of neighbours by how their addresses of global memory change, and bytes of strides."""
         found = dict.fromkeys((*_PAIRS, "stride_bytes"), 0)
         for site, words in self.sites.items():
             if not plan.sites[site].is_local:

@@ -149,6 +149,9 @@ class PointerClass:
     granule: int  # Bytes that one counter stands for: 1, 2, 4 or 8
     # What all accesses do, 1 to read and 2 to write, if data decide where: such memory has small counters
     scattered: int = 0
+    read_bytes: int = 0  # Bytes of the widest read, and of the widest write
+    write_bytes: int = 0
+    overlaps: int = 0  # Which accesses may overlap without starting at the same address: reads 1, writes 2
 
 
 def _origins(i: ir.Instruction) -> list[str]:
@@ -167,6 +170,25 @@ def _atom(value: str) -> str | None:
     if match := _GLOBAL.search(value):
         return match[0]
     return None if _NO_POINTER.search(value) else _UNKNOWN
+
+
+class _Widths:
+    """Widths of the reads or the writes of a class."""
+
+    def __init__(self) -> None:
+        self.most, self.least, self.alignment = 0, 0, 0
+
+    def add(self, access: MemoryAccess) -> None:
+        """Add those of an access; one of unknown length counts for what it is aligned to."""
+        nbytes = access.nbytes or access.alignment
+        self.least = min(self.least or nbytes, nbytes)
+        self.alignment = min(self.alignment or access.alignment, access.alignment)
+        self.most = max(self.most, nbytes)
+
+    @property
+    def overlap(self) -> bool:
+        """Whether accesses may overlap without starting at the same address."""
+        return self.least < self.most or self.alignment < self.most
 
 
 class PointerClasses:
@@ -265,17 +287,27 @@ class PointerClasses:
         self, accesses: Iterable[MemoryAccess], from_data: set[str]
     ) -> dict[tuple[str, int], PointerClass]:
         granules: dict[str, int] = {}
+        widths: dict[str, tuple[_Widths, _Widths]] = {}
         grouped: dict[tuple[str, int], list[MemoryAccess]] = {}
         for access in accesses:
             base, _ = key = self._key(access.pointer, access.pointer_type)
             granules[base] = min(granules.get(base, _WIDEST), access.alignment)
             grouped.setdefault(key, []).append(access)
+            reads, writes = widths.setdefault(base, (_Widths(), _Widths()))
+            if access.kind != "write":
+                reads.add(access)
+            if access.kind != "read":
+                writes.add(access)
         found = {}
         for number, (key, members) in enumerate(grouped.items()):
             place, granule, does = self._place(key), granules[key[0]], {_DOES[a.kind] for a in members}
             small = place == "buffer" and granule >= 4 and len(does) == 1
             small = small and any(access.pointer in from_data for access in members)
-            found[key] = PointerClass(number, place, granule, does.pop() if small else 0)
+            reads, writes = widths[key[0]]
+            overlaps = reads.overlap + 2 * writes.overlap
+            found[key] = PointerClass(
+                number, place, granule, does.pop() if small else 0, reads.most, writes.most, overlaps
+            )
         return found
 
     def _place(self, key: tuple[str, int]) -> Place:

@@ -99,6 +99,7 @@ class BlockCosts(Tally):
         self.widths[instruction.width] += 1
         self.classes[class_of(instruction)] += 1
         self.work.update(work_of(instruction))
+        self.kinds[instruction.kind] += 1
         plain = instruction.opcode in ("load", "store")
         if plain and not instruction.accesses:
             self.private += 1

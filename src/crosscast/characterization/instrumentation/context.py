@@ -74,6 +74,9 @@ class Region(NamedTuple):
     commutes: int = 0  # The order of accesses does not matter
     counted: int = 1  # Some accesses are not recorded as rows
     scattered: int = 0  # What accesses do that are counted in small counters: read 1, write 2
+    read_bytes: int = 0  # Of the widest read, and of the widest write
+    write_bytes: int = 0
+    overlaps: int = 0  # Which accesses may overlap without starting at the same address: reads 1, writes 2
 
 
 _SLOTS = [*words("context")]

@@ -245,7 +245,7 @@ def in_order(graph: Graph, entry: str) -> list[str]:
 
 
 def places(graph: Graph, entry: str, loops: Sequence[Loop]) -> dict[str, int]:
-    """Where each block stands among those of a program as it runs; all of an outermost loop stand at one place."""
+    """Where each block stands among those of a program as it runs; an outermost loop stands at one place."""
     found: dict[str, int] = {}
     outer = {label: loop for loop in loops if loop.depth == 1 for label in loop.blocks}
     for place, label in enumerate(in_order(graph, entry)):

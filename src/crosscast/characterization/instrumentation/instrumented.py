@@ -27,6 +27,8 @@ from crosscast.characterization.instrumentation.context import (
     Region,
     Switches,
 )
+from crosscast.characterization.instrumentation.dependence_path import Dependences
+from crosscast.characterization.instrumentation.instruction_kinds import kind_of
 from crosscast.characterization.instrumentation.memory_layout import (
     LiveMemory,
     LocalVariables,
@@ -35,6 +37,7 @@ from crosscast.characterization.instrumentation.memory_layout import (
 )
 from crosscast.characterization.instrumentation.prelude import Scopes
 from crosscast.characterization.instrumentation.regions import Segment, Segments, cut, slot_name
+from crosscast.characterization.instrumentation.registers import most_live, private_bytes
 from crosscast.characterization.instrumentation.sub_groups import SubGroups
 
 
@@ -109,6 +112,7 @@ class Instrumented:
         self.names = Names()  # Where new names come from
         self.scopes = Scopes()  # Alias scopes
         self.sites: list[int] = []  # Source line of each place that can fault
+        structures = [p.name for p in function.parameters if p.structure]
         copy_structures(function, self.sizes)
         arguments = [parameter.name for parameter in function.parameters]
         self.local = LocalVariables(function, module.globals.values(), self.names)
@@ -122,6 +126,11 @@ class Instrumented:
         for instruction in function.instructions():
             found_classes = [self.class_of(access) for access in instruction.accesses]
             instruction.accesses = self.sub_groups.number(instruction, found_classes)
+        for instruction in function.instructions():
+            instruction.kind = kind_of(instruction, self.classes, self.sizes)
+        self.registers = most_live(function, self.sizes)
+        self.private_bytes = private_bytes(function, self.sizes, structures)
+        self.dependences = Dependences(function)
         self.counted: set[PointerClass] = set()  # Those with accesses that are no rows
         used = {name for i in function.instructions() for name in i.uses()}
         self.sharing = find_sharing(function, self.classes, used)
@@ -135,6 +144,8 @@ class Instrumented:
         self.counters = Counters(len(self.segments))  # Where new counters come from
         _plan(cuts, self.counters)
         self._plan_executions()
+        # Labels of all blocks, segment by segment, in the order of `blocks`
+        self.labels = [label for segment in self.segments for label in segment.blocks]
         # For published conventions: number of the history of each source line that several branches share
         self.line_branches = _shared_lines(module, self.segments) if switches.published else {}
         self.histories = len(module.branches) + len(self.line_branches)
@@ -173,6 +184,7 @@ class Instrumented:
         """What is known of the memory of parameters and variables: of buffers not yet place and size."""
         known, counted = self.classes.by_memory(), self.classes.members_of(self.counted)
         granules = {name: cls.granule for name, cls in known.items()}
+        widths = {name: (c.read_bytes, c.write_bytes, c.overlaps) for name, c in known.items()}
         regions = {}
         for p in self.parameters:
             space, cls = address_space(p.type), known.get(p.name)
@@ -192,6 +204,11 @@ class Instrumented:
                 constant = int(v.address_space == 2)
                 regions[v.name] = Region(
                     0, v.nbytes, granules.get(v.name, 4), CONSTANTS["VARIABLE"], constant
+                )
+        for name, (read_bytes, write_bytes, overlaps) in widths.items():
+            if name in regions:
+                regions[name] = regions[name]._replace(
+                    read_bytes=read_bytes, write_bytes=write_bytes, overlaps=overlaps
                 )
         return regions
 
@@ -265,6 +282,11 @@ class Instrumented:
     def several(self) -> bool:
         """Whether there is more than one segment."""
         return len(self.segments) > 1
+
+    @property
+    def uses_dynamic_memory(self) -> bool:
+        """Whether the kernel has a variable in CUDA's dynamic shared memory."""
+        return any(v.address_space == 3 and " external " in v.text for v in self.variables.values())
 
     def is_led(self, number: int) -> bool:
         """Whether a segment follows one that ran once."""

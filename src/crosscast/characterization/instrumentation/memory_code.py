@@ -10,6 +10,7 @@ what is more than a byte holds goes to the counter.
 from __future__ import annotations
 
 from crosscast.characterization import ir
+from crosscast.characterization.instrumentation import graph
 from crosscast.characterization.instrumentation.accesses import (
     MemoryAccess,
     PointerClass,
@@ -17,7 +18,6 @@ from crosscast.characterization.instrumentation.accesses import (
     accesses_of,
     address_space,
 )
-from crosscast.characterization.instrumentation import graph
 from crosscast.characterization.instrumentation.block_costs import space_name
 from crosscast.characterization.instrumentation.branch_code import SegmentEditor
 from crosscast.characterization.instrumentation.context import Code, slot

@@ -280,9 +280,9 @@ class RowCode:
             even = code.value(f"and i1 {even}, {is_even}")
         code.do(f"br i1 {even}, label %cc.record, label %cc.parts, !prof !999991", "cc.record:")
         found = zip(sites, places_, first[_ADDRESSES:], second[_ADDRESSES:], strict=False)
-        for (site, flags), place, a, b in found:
+        for (site, flags), stream, a, b in found:
             step = code.value(f"sub i64 {b}, {a}")
-            self._shared.sub_groups.append_run(code, place, a, step, "%cc.n")
+            self._shared.sub_groups.append_run(code, stream, a, step, "%cc.n")
             code.do(
                 f"call void @cc_row(ptr %cc.ctx, i32 {site}, i32 {flags}, i64 {a}, i64 {step}, i64 %cc.n)"
             )

@@ -1,7 +1,7 @@
 """What sub-groups of 32 and 64 work-items do: which accesses and executions are recorded for that, and how.
 
-Of accesses the runtime needs the addresses by work-item, in the order in which each made them: rows tell them
-(`row_code`); all others are kept while a segment runs, in one of the ways of `Mode`. Of blocks it needs how often
+Of accesses the runtime needs the addresses by work-item, in the order in which each made them: rows tell
+them (`row_code`); all others are kept while a segment runs, in one of three ways. Of blocks it needs how often
 each work-item ran them, which follows from the counted edges; these have a column each, a place a work-item.
 """
 
@@ -71,7 +71,7 @@ class Form:
 class Executions:
     """How executions of blocks by work-items follow from what is counted."""
 
-    # For each counter, if work-items differ: its column; or else its place among what is counted once for a group
+    # For each counter: its column if work-items differ, or else its place among what a group counts once
     columns: dict[int, int] = field(default_factory=dict)
     alike: dict[int, int] = field(default_factory=dict)
     forms: list[Form] = field(

@@ -28,12 +28,21 @@ struct reducing {
   u64 (*level)[2];
   struct pairs *pairs;
   struct alike *alike;
+  struct {
+    u64 any, last, bytes;
+  } union_[2]; /* of reads and writes that may overlap: where the last one starts, and bytes before its own */
+};
+
+/* Where the reads or the writes of a chunk start: the first, the last, and bytes of all but the last. */
+struct starts {
+  u64 any, first, last, bytes;
 };
 
 /* Chunks at which rows change in the same way, of which the first is reduced for all of them. */
 enum { MOST_ALIKE = 64 };
 struct alike {
   u64 chunk, times, hash, (*level)[2]; /* `level` as it was before the first */
+  struct starts starts[2];
 };
 
 /* How often two small counters that stand side by side were found to have such values; and sums of four each. Two
@@ -49,8 +58,43 @@ static struct changes *changes_of(struct reducing *x, u64 t, u64 write, u64 chun
   return chunks && chunks[chunk].count ? &chunks[chunk] : 0;
 }
 
-/* So many bytes of data, whole chunks, whose granules have the same counts. */
-static void reduce_even(struct reducing *x, u64 nbytes) {
+static u64 width_of(struct reducing *x, u64 write) {
+  u64 width = write ? x->r->write_bytes : x->r->read_bytes;
+  return width ? width : x->r->granule;
+}
+
+/* An access covers its own bytes, up to where the next one starts. */
+static u64 covered(struct reducing *x, u64 write, u64 to_next) {
+  u64 width = width_of(x, write);
+  return to_next < width ? to_next : width;
+}
+
+static void find_starts(struct reducing *x, const u8 *flags, struct starts *starts) {
+  for (u64 write = 0; write < 2; write++) {
+    struct starts s = {0};
+    for (u64 i = 0; i < CHUNK >> x->log_g; i++) {
+      u64 at = i << x->log_g;
+      if (!(flags[i] >> write & 1)) continue;
+      if (s.any) s.bytes += covered(x, write, at - s.last);
+      else s.any = 1, s.first = at;
+      s.last = at;
+    }
+    starts[write] = s;
+  }
+}
+
+static void add_starts(struct reducing *x, u64 at, const struct starts *starts) {
+  for (u64 write = 0; write < 2; write++) {
+    const struct starts *s = &starts[write];
+    if (!s->any) continue;
+    if (x->union_[write].any) x->union_[write].bytes += covered(x, write, at + s->first - x->union_[write].last);
+    x->union_[write].any = 1, x->union_[write].last = at + s->last;
+    x->union_[write].bytes += s->bytes;
+  }
+}
+
+/* So many bytes of data from `at` on, whole chunks, whose granules have the same counts. */
+static void reduce_even(struct reducing *x, u64 at, u64 nbytes) {
   u64 sum = 0, users = 0, writers = 0, readers = 0;
   for (u64 t = 0; t < x->threads; t++) {
     u64 reads = x->level[t][0], writes = x->level[t][1];
@@ -60,6 +104,12 @@ static void reduce_even(struct reducing *x, u64 nbytes) {
   u64 m = nbytes >> x->log_g;
   x->v->reads += m * (readers != 0), x->v->writes += m * (writers != 0);
   if (users > 1 && writers && x->r->place != LOCAL && !x->r->commutes) x->v->conflict = 1;
+  if (x->r->overlaps) {
+    u64 rest = nbytes - x->r->granule;
+    struct starts starts[2] = {{readers != 0, 0, rest, (m - 1) * covered(x, 0, x->r->granule)},
+                               {writers != 0, 0, rest, (m - 1) * covered(x, 1, x->r->granule)}};
+    add_starts(x, at, starts);
+  }
   tally(x->c, x->v, LEVELS + x->log_g, sum, m);
   for (u64 n = x->log_g + 1; n < LEVELS; n++) tally(x->c, x->v, n, sum <<= 1, m /= 2);
 }
@@ -136,7 +186,7 @@ static void add_counters(struct reducing *x, u64 t, u64 at, u64 *restrict counts
 }
 
 /* One chunk in which granules may differ. */
-static void reduce_chunk(struct reducing *x, u64 chunk, int counted, int small) {
+static void reduce_chunk(struct reducing *x, u64 chunk, int counted, int small, int in_order) {
   u64 counts[CHUNK], m = CHUNK >> x->log_g, conflict = 0;
   u8 all[CHUNK], own[CHUNK];
   memset(counts, 0, 8 * m), memset(all, 0, m);
@@ -148,6 +198,10 @@ static void reduce_chunk(struct reducing *x, u64 chunk, int counted, int small) 
     for (u64 i = 0; i < m; i++) conflict |= own[i] && all[i] && (own[i] | all[i]) & 2, all[i] |= own[i];
   }
   if (conflict && x->r->place != LOCAL && !x->r->commutes) x->v->conflict = 1;
+  if (x->r->overlaps && in_order) {
+    struct starts starts[2];
+    find_starts(x, all, starts), add_starts(x, chunk * CHUNK, starts);
+  }
   u64 reads = 0, writes = 0;
   for (u64 i = 0; i < m; i++) reads += all[i] & 1, writes += all[i] >> 1;
   x->v->reads += reads * x->v->times, x->v->writes += writes * x->v->times;
@@ -244,7 +298,7 @@ static void reduce_alike(struct reducing *x, struct alike *a) {
   if (!a->times) return;
   u64(*now)[2] = x->level;
   x->level = a->level, x->v->times = a->times;
-  reduce_chunk(x, a->chunk, 0, 0);
+  reduce_chunk(x, a->chunk, 0, 0, 0);
   x->level = now, x->v->times = 1, a->times = 0;
 }
 
@@ -277,6 +331,16 @@ static int same_changes(struct reducing *x, u64 one, u64 other) {
   return 1;
 }
 
+/* Where the rows of a chunk that has no counters start. */
+static void find_starts_of_rows(struct reducing *x, u64 chunk, struct starts *starts) {
+  u64 before[x->threads][2], counts[CHUNK];
+  u8 all[CHUNK] = {0};
+  memcpy(before, x->level, sizeof before), memset(counts, 0, sizeof counts);
+  for (u64 i = 0; i < 2 * x->threads; i++) add_rows(x, i / 2, i % 2, chunk, counts, all);
+  memcpy(x->level, before, sizeof before);
+  find_starts(x, all, starts);
+}
+
 /* Let a chunk in which few things change wait for others like it; 0 if there are more. */
 static int put_off(struct reducing *x, u64 chunk) {
   for (u64 i = 0; i < 2 * x->threads; i++) {
@@ -289,7 +353,9 @@ static int put_off(struct reducing *x, u64 chunk) {
     reduce_alike(x, a);
     a->chunk = chunk, a->hash = hash;
     memcpy(a->level, x->level, nbytes);
+    if (x->r->overlaps) find_starts_of_rows(x, chunk, a->starts);
   }
+  if (x->r->overlaps) add_starts(x, chunk * CHUNK, a->starts);
   a->times++;
   memcpy(x->level, after, nbytes);
   return 1;
@@ -316,7 +382,8 @@ static int has_counters(struct reducing *x, u64 at) {
 
 static void reduce_region(struct reducing *x, struct pages *p) {
   struct region *r = x->r;
-  u64 even = 0, touched = 0;
+  u64 even = 0, touched = 0, size = (r->size + CHUNK - 1) & -CHUNK, found[2] = {x->v->reads, x->v->writes};
+  memset(x->union_, 0, sizeof x->union_);
   memset(x->level, 0, x->threads * sizeof *x->level);
   for (u64 chunk = 0; chunk * CHUNK < r->size; chunk++) {
     u64 at = r->start + chunk * CHUNK;
@@ -327,14 +394,19 @@ static void reduce_region(struct reducing *x, struct pages *p) {
       even += CHUNK;
       continue;
     }
-    reduce_even(x, even), even = 0;
+    reduce_even(x, chunk * CHUNK - even, even), even = 0;
     if (!counted && put_off(x, chunk)) continue;
-    if (counted == SMALL_COUNTED && !has_changes(x, chunk) && !has_level(x) && reduce_small(x, at)) continue;
-    reduce_chunk(x, chunk, counted & COUNTED, counted & SMALL_COUNTED);
+    if (counted == SMALL_COUNTED && !r->overlaps && !has_changes(x, chunk) && !has_level(x) && reduce_small(x, at)) continue;
+    reduce_chunk(x, chunk, counted & COUNTED, counted & SMALL_COUNTED, 1);
   }
-  reduce_even(x, even);
+  reduce_even(x, size - even, even);
   for (u64 i = 0; i < MOST_ALIKE; i++) reduce_alike(x, &x->alike[i]);
   tally_pairs(x);
+  found[0] = x->v->reads - found[0], found[1] = x->v->writes - found[1];
+  for (u64 write = 0; write < 2; write++) {
+    u64 width = width_of(x, write), *bytes = write ? &r->write_bytes : &r->read_bytes;
+    *bytes = r->overlaps >> write & 1 ? x->union_[write].bytes + x->union_[write].any * width : found[write] * width;
+  }
 }
 
 /* Counters from `low` to before `high` belong to no memory of the program's. */
@@ -545,6 +617,11 @@ void cc_write_results(struct context *c, struct job *j) {
   }
   emit_words(c, &o, UNIQUE, unique, 3);
   emit_sub_groups(c, &o, j);
+  for (u64 i = 0; i < j->n_regions; i++) {
+    const struct region *r = regions_of(j) + i;
+    u64 distinct[3] = {r->place, r->read_bytes, r->write_bytes};
+    if (r->read_bytes | r->write_bytes) emit_words(c, &o, DISTINCT, distinct, 3);
+  }
   write_all(c, &o);
   for (u64 t = 0; t < j->threads; t++) write_all(c, &c[t].out);
 }

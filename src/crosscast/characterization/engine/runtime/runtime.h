@@ -20,6 +20,9 @@ struct region {
   u64 start, size, granule, place, constant, read_only, commutes;
   u64 counted;   /* some accesses are not recorded as rows */
   u64 scattered; /* what the accesses do that are counted in small counters: read 1, write 2; or there are none */
+  /* of the widest read and write, or 0 for a granule; after the reduction, distinct bytes read and written */
+  u64 read_bytes, write_bytes;
+  u64 overlaps;  /* which accesses may overlap without starting at the same address: reads 1, writes 2 */
 };
 
 enum { FEW = 4096 };
@@ -61,7 +64,7 @@ static inline u64 small_of(struct levels *v, u64 level, u64 count) {
 }
 
 /* Results on their way to the parent: records of a tag, a length in words, and the words. */
-enum tag { COUNTERS = 1, TOTALS, PIECES, PATTERNS, HISTORIES, DYNAMIC, UNIQUE, BY_LEVEL, SITE, ENTRIES, FORMS, LONGEST, INEXACT, REUSE };
+enum tag { COUNTERS = 1, TOTALS, PIECES, PATTERNS, HISTORIES, DYNAMIC, UNIQUE, DISTINCT, BY_LEVEL, SITE, ENTRIES, FORMS, LONGEST, INEXACT, REUSE };
 struct out {
   u64 *words, used, capacity;
 };

@@ -1,0 +1,373 @@
+"""The dependence path: how many instructions of a work-item have to wait for each other.
+
+An instruction waits for those that compute its operands, and for the barrier before it; a barrier waits for
+all before it. Nothing else is ordered: branches are taken to be predicted, and addresses to differ. The path
+is the longest chain of such instructions that a work-item executed. Its length follows from the dependences
+and from how often each block ran, without a trace: what one pass through a loop does to the lengths of chains
+is linear in the algebra of maximum and sum (Baccelli, Cohen, Olsder and Quadrat 1992, *Synchronization and
+Linearity*), so that n passes are its n-th power.
+
+That is exact for straight-line code, and for loops whose iterations all take one way. Else iterations that
+take the same way are taken to follow each other, the most frequent first, and all entries of an inner loop to
+have as many iterations, up to one.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from crosscast.characterization import ir
+from crosscast.characterization.instrumentation import graph
+from crosscast.characterization.instrumentation.graph import Edge
+
+# A length is numbers of instructions and of loads from each memory, 64 bits each, in one integer: sums are
+# those of each number, and the largest has the most instructions and then the most loads.
+_SPACES = ("global", "constant", "local")
+_INSTRUCTION = 1 << 64 * len(_SPACES)
+_LOADS = {space: 1 << 64 * (len(_SPACES) - 1 - n) for n, space in enumerate(_SPACES)}
+_FIELD = (1 << 64) - 1
+
+_NOW, _FENCE, _START = "now", "fence", ""
+"""The longest chain so far, the one that ended at the last barrier, and where the kernel starts."""
+
+Lengths = dict[str, int]
+"""A length as the maximum over names of their lengths plus a number."""
+Change = dict[str, Lengths]
+"""New lengths of some names by the old ones; the others stay."""
+
+
+class Path(NamedTuple):
+    """The longest chain of dependences."""
+
+    instructions: int
+    loads: dict[str, int]  # Those among them that load, by address space
+
+
+@dataclass(frozen=True)
+class _Step:
+    """An instruction that is no phi."""
+
+    result: str | None
+    operands: tuple[str, ...]
+    weight: int
+    is_barrier: bool
+    is_last: bool  # Nothing in its block waits for it
+
+
+@dataclass
+class _Region:
+    """A loop, or the whole kernel; its parts are its own blocks and the loops in it."""
+
+    blocks: frozenset[str]
+    headers: frozenset[str]
+    kept: frozenset[str]  # Values that are used behind it, or in its next pass
+    inner: list[_Region] = field(default_factory=list)
+
+
+@dataclass
+class _Ways:
+    """What passes through a region do: the lengths behind each way, and how often it is taken."""
+
+    again: list[tuple[Change, int]] = field(default_factory=list)  # Ways back to its start
+    out: dict[Edge, deque[tuple[Change, int]]] = field(default_factory=lambda: defaultdict(deque))
+    bodies: deque[tuple[Change, int]] = field(default_factory=deque)  # What each entry does before it leaves
+
+
+class Dependences:
+    """Dependences among the instructions of a flattened kernel, whose kinds are known."""
+
+    def __init__(self, function: ir.Function) -> None:
+        self._flow = {label: block.terminator.successors for label, block in function.blocks.items()}
+        self._before = graph.reverse(self._flow)
+        self._entry = function.entry.label
+        self._defined = {i.result for i in function.instructions() if i.result}
+        self._steps = {label: _steps(block, self._defined) for label, block in function.blocks.items()}
+        # Of each edge, the phis behind it and what they get
+        self._phis: dict[Edge, list[tuple[str, str]]] = defaultdict(list)
+        for label, block in function.blocks.items():
+            for phi in block.phis():
+                for value, source in phi.incoming:
+                    self._phis[source, label].append((str(phi.result), value))
+        self._whole = self._find_regions(function)
+        self._last: tuple[dict[str, int], Path] | None = None
+
+    def _find_regions(self, function: ir.Function) -> _Region:
+        """Loops by what contains them."""
+        used: dict[str, set[str]] = defaultdict(set)  # by name, the blocks that use it
+        made: dict[str, set[str]] = {}
+        for label, block in function.blocks.items():
+            made[label] = {i.result for i in block.instructions if i.result}
+            for i in block.instructions:
+                for value, source in i.incoming:
+                    used[value].add(source)
+                    if source != label:
+                        used[value].add(label)
+                for name in i.uses() if not i.incoming else ():
+                    used[name].add(label)
+        whole = _Region(frozenset(function.blocks), frozenset({self._entry}), frozenset())
+        regions = [whole]
+        for loop in graph.find_loops(self._flow):
+            headers = {label for label in loop.blocks if not loop.blocks.issuperset(self._before[label])}
+            if not headers or headers == loop.blocks:
+                headers = {min(loop.blocks)}
+            own = set().union(*(made[label] for label in loop.blocks))
+            kept = {name for name in own if not used[name] <= loop.blocks}
+            kept |= {str(phi.result) for label in headers for phi in function.blocks[label].phis()}
+            region = _Region(loop.blocks, frozenset(headers), frozenset(kept))
+            parent = next(r for r in reversed(regions) if r.blocks >= loop.blocks)
+            parent.inner.append(region)
+            regions.append(region)
+        return whole
+
+    def longest(self, executions: Mapping[str, int]) -> Path:
+        """The path of a work-item that executed each block so often; blocks are known by their labels."""
+        known = {label: executions.get(label, 0) for label in self._flow}
+        if self._last is None or self._last[0] != known:
+            self._last = known, self._longest(known)
+        return self._last[1]
+
+    def _longest(self, executions: dict[str, int]) -> Path:
+        flows = _find_flows(self._flow, self._entry, executions)
+        ways = self._pass_through(self._whole, flows, 1)
+        start: Change = {_NOW: {_START: 0}, _FENCE: {_START: 0}}
+        ends = (change[_NOW] for queue in ways.out.values() for change, _ in queue)
+        length = max((_compose({_NOW: now}, start)[_NOW].get(_START, 0) for now in ends), default=0)
+        return Path(
+            length // _INSTRUCTION,
+            {space: length // unit & _FIELD for space, unit in _LOADS.items() if length // unit & _FIELD},
+        )
+
+    def _pass_through(self, region: _Region, flows: Mapping[Edge, int], entries: int) -> _Ways:
+        """Find what passes through a region do, which is entered so often."""
+        inner = {label: loop for loop in region.inner for label in loop.blocks}
+        found: dict[int, _Ways] = {}
+        for loop in region.inner:
+            into = sum(n for (u, v), n in flows.items() if v in loop.blocks and u not in loop.blocks)
+            found[id(loop)] = self._pass_through(loop, flows, into)
+        ways = _Ways()
+        # Flow between parts of the region, out of it and back to its start
+        left = {
+            (u, v): n
+            for (u, v), n in flows.items()
+            if n and u in region.blocks and not (u in inner and v in inner[u].blocks)
+        }
+        while (found_way := _find_way(region, inner, left))[1]:
+            way, times = found_way
+            for part, change in self._along(way, times, region, inner, found):
+                if way[-1][1] in region.headers:
+                    ways.again.append((change, part))
+                else:
+                    ways.out[way[-1]].append((change, part))
+        if region is not self._whole:
+            ways.bodies = deque(_by_entry(ways.again, entries))
+        return ways
+
+    def _along(
+        self,
+        way: list[Edge],
+        times: int,
+        region: _Region,
+        inner: Mapping[str, _Region],
+        found: Mapping[int, _Ways],
+    ) -> Iterable[tuple[int, Change]]:
+        """What a way does, in parts in which the loops on it do the same."""
+        while times:
+            queues: list[deque[tuple[Change, int]]] = []
+            state: Change = {}
+            for (_, here), (source, target) in itertools.pairwise(way):
+                if here not in inner:
+                    self._run(here, state)
+                else:
+                    loop = found[id(inner[here])]
+                    for queue in (loop.bodies, loop.out[source, target]):
+                        if queue:
+                            queues.append(queue)
+                            state = _compose(queue[0][0], state)
+                self._enter((source, target), state)
+            part = min([times, *(queue[0][1] for queue in queues)])
+            times -= part
+            for queue in queues:
+                change, n = queue.popleft()
+                if n > part:
+                    queue.appendleft((change, n - part))
+            if region is not self._whole:
+                kept = region.kept | {_NOW, _FENCE}
+                state = {name: length for name, length in state.items() if name in kept}
+            yield part, state
+
+    def _enter(self, edge: Edge, state: Change) -> None:
+        """Let phis take what they get on an edge."""
+        taken = {name: self._look_up(value, state) for name, value in self._phis.get(edge, ())}
+        state.update(taken)
+
+    def _look_up(self, value: str, state: Change) -> Lengths:
+        return state.get(value, {value: 0} if value in self._defined else {})
+
+    def _run(self, label: str, state: Change) -> None:
+        """Run the instructions of a block but for its phis."""
+        fence = state.get(_FENCE, {_FENCE: 0})
+        now = dict(state.get(_NOW, {_NOW: 0}))
+        for step in self._steps[label]:
+            if step.is_barrier:
+                fence = now = {name: length + step.weight for name, length in now.items()}
+                now = dict(now)
+                state[_FENCE] = fence
+                continue
+            length = dict(fence) if step.weight else {}
+            for operand in step.operands:
+                _raise(length, self._look_up(operand, state))
+            if step.weight:
+                length = {name: n + step.weight for name, n in length.items()}
+            if step.is_last:
+                _raise(now, length)
+            if step.result:
+                state[step.result] = length
+        state[_NOW] = now
+
+
+def _steps(block: ir.Block, defined: set[str]) -> list[_Step]:
+    found = []
+    waited_for: set[str] = set()
+    for i in reversed(block.instructions):
+        if i.opcode == "phi":
+            continue
+        barrier = i.kind[0] in ("barriers", "collectives")
+        if barrier:
+            waited_for.clear()
+        operands = tuple(sorted(i.uses() & defined))
+        waited_for.update(operands)
+        found.append(_Step(i.result, operands, _weight(i), barrier, i.result not in waited_for))
+    return found[::-1]
+
+
+def _weight(instruction: ir.Instruction) -> int:
+    kind, *where = instruction.kind[0].split(".")
+    if not instruction.counted or kind in ("free", "calls"):
+        return 0
+    if kind in ("loads", "atomics") or where == ["read"]:
+        # What is known only while running may be anywhere, which is global memory as a rule; so are images.
+        space = "global" if kind == "images" or where[0] == "generic" else where[0]
+        return _INSTRUCTION + _LOADS.get(space, 0)
+    return _INSTRUCTION
+
+
+def _raise(length: Lengths, other: Lengths) -> None:
+    """Let a length be the maximum of itself and another one."""
+    for name, n in other.items():
+        if n > length.get(name, -1):
+            length[name] = n
+
+
+def _compose(second: Change, first: Change) -> Change:
+    """One change behind another."""
+    made = dict(first)
+    for name, length in second.items():
+        total: Lengths = {}
+        made[name] = total
+        for source, n in length.items():
+            if source not in first:
+                _raise(total, {source: n})
+            else:
+                _raise(total, {origin: n + m for origin, m in first[source].items()})
+    return made
+
+
+def _power(change: Change, times: int) -> Change:
+    made: Change = {}
+    while times:
+        if times & 1:
+            made = _compose(change, made)
+        times >>= 1
+        change = _compose(change, change) if times else change
+    return made
+
+
+def _by_entry(again: list[tuple[Change, int]], entries: int) -> Iterable[tuple[Change, int]]:
+    """What each entry of a loop does before its last pass, the passes divided evenly, and how many do so."""
+    if entries <= 0:
+        return
+    borders = sorted({0, entries, *(times % entries for _, times in again)})
+    for start, end in itertools.pairwise(borders):
+        made: Change = {}
+        for change, times in again:
+            made = _compose(_power(change, times // entries + (start < times % entries)), made)
+        yield made, end - start
+
+
+def _find_way(region: _Region, inner: Mapping[str, _Region], left: dict[Edge, int]) -> tuple[list[Edge], int]:
+    """Take a way through a region off the flow that is left, and how often it is taken; 0 if none is left."""
+
+    def part_of(label: str) -> int | str:
+        return id(inner[label]) if label in inner else label
+
+    leaving: dict[int | str, list[Edge]] = defaultdict(list)
+    for edge, n in left.items():
+        if n > 0:
+            leaving[part_of(edge[0])].append(edge)
+    starts = [label for label in region.headers if part_of(label) in leaving]
+    if not starts:
+        return [], 0
+    way: list[Edge] = [(graph.EXIT, min(starts))]
+    passed: set[int | str] = set()
+    while True:
+        part = part_of(way[-1][1])
+        choices = [] if part in passed else leaving.get(part, [])
+        if not choices:
+            break  # flows that do not add up
+        passed.add(part)
+        way.append(max(choices, key=left.__getitem__))
+        target = way[-1][1]
+        if target not in region.blocks or target in region.headers:
+            break
+    times = min((left[edge] for edge in way[1:]), default=0)
+    for edge in way[1:]:
+        left[edge] -= times
+    return way, times
+
+
+def _find_flows(flow: graph.Graph, entry: str, executions: Mapping[str, int]) -> dict[Edge, int]:
+    """How often control took each edge, by how often each block ran; `EXIT` is where it ends.
+
+    Where that does not follow, as much as can be goes along the edges that come first.
+    """
+    edges = [(u, v) for u, successors in flow.items() for v in successors or [graph.EXIT]]
+    out, into = dict(executions), dict(executions)
+    into[graph.EXIT] = 1
+    into[entry] -= 1
+    found: dict[Edge, int] = {}
+    unknown_out, unknown_in = Counter(u for u, _ in edges), Counter(v for _, v in edges)
+    while edges:
+        known = [e for e in edges if 1 in (unknown_out[e[0]], unknown_in[e[1]])]
+        for u, v in known or edges[:1]:
+            both = ((out[u], unknown_out[u]), (into[v], unknown_in[v]))
+            exact = [n for n, unknown in both if unknown == 1]
+            found[u, v] = amount = max(0, min(exact or [n for n, _ in both]))
+            out[u] -= amount
+            into[v] -= amount
+            unknown_out[u] -= 1
+            unknown_in[v] -= 1
+        edges = [e for e in edges if e not in found]
+    return found
+
+
+def dependence_path(function: ir.Function, executions: Mapping[str, int]) -> Path:
+    """Longest chain of dependences of a work-item that executed each block of a flattened kernel so often.
+
+    Parameters
+    ----------
+    function
+        A kernel without calls of its own functions, the kinds of whose instructions are known.
+    executions
+        How often the work-item executed each block, by its label.
+
+    Returns
+    -------
+    Path
+        Instructions on the chain, but for those that cost nothing, and the loads and atomics among them by
+        address space. Of several chains as long, the one with the most loads.
+    """
+    return Dependences(function).longest(executions)

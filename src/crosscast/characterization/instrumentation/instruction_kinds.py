@@ -1,0 +1,236 @@
+"""What kind of instruction each one is, by what a device's units do: operation and type, or memory and width.
+
+A kind is a path such as ``fp32.add`` or ``loads.global.4``. Each instruction has exactly one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from crosscast.characterization import ir
+from crosscast.characterization.instrumentation.accesses import (
+    MemoryAccess,
+    PointerClasses,
+    accesses_of,
+    address_space,
+)
+from crosscast.characterization.instrumentation.block_costs import space_name
+from crosscast.characterization.instrumentation.builtin_calls import (
+    is_barrier,
+    is_collective,
+    is_warp_operation,
+)
+from crosscast.characterization.instrumentation.inline import called_builtin
+
+FREE = "free"
+"""Kind of what costs nothing: phis, and changes of type that leave the bits as they are."""
+CALLS = "calls"
+"""Kind of calls of the program's own functions and of their returns, nothing of which is left in a device."""
+
+
+def _by_name(groups: Mapping[str, str]) -> dict[str, str]:
+    return {name: kind for kind, names in groups.items() for name in names.split()}
+
+
+_INTEGER = _by_name(
+    {
+        "add": "add sub and or xor shl lshr ashr",
+        "mul": "mul mul24 mul_hi umul_with_overflow smul_with_overflow",
+        "fused": "mad24 mad_hi mad_sat",
+        "div": "udiv sdiv urem srem",
+        "compare": "icmp any all",
+        "select": "select bitselect",
+    }
+)
+_REAL = _by_name(
+    {
+        "add": "fadd fsub fneg",
+        "mul": "fmul",
+        "fused": "fma mad fmuladd",
+        "div": "fdiv frem fmod remainder remquo",
+        "native_div": "native_divide",
+        "half_div": "half_divide",
+        "compare": "fcmp isequal isnotequal isgreater isgreaterequal isless islessequal islessgreater "
+        "isfinite isinf isnan isnormal isordered isunordered signbit",
+        "select": "select bitselect",
+        "sqrt": "sqrt",
+        "rsqrt": "rsqrt",
+        "exp": "exp exp2 exp10 expm1",
+        "log": "log log2 log10 log1p",
+        "pow": "pow pown powr rootn",
+        "sin": "sin sinpi",
+        "cos": "cos cospi",
+        "tan": "tan tanpi",
+        "asin": "asin asinpi",
+        "acos": "acos acospi",
+        "atan": "atan atanpi atan2 atan2pi",
+        "erf": "erf erfc",
+        "gamma": "tgamma lgamma lgamma_r",
+        **{name: name for name in "recip sincos sinh cosh tanh asinh acosh atanh cbrt hypot".split()},
+    }
+)
+_OPCODES = _by_name(
+    {
+        FREE: "phi bitcast addrspacecast freeze ptrtoint inttoptr trunc alloca extractvalue insertvalue",
+        "addresses": "getelementptr",
+        "branches.switch": "switch indirectbr",
+        "branches.return": "ret unreachable",
+        "vectors.extract": "extractelement",
+        "vectors.insert": "insertelement",
+        "vectors.shuffle": "shufflevector",
+        "fences": "fence",
+    }
+)
+_CONVERSIONS = frozenset("zext sext fpext fptrunc fptoui fptosi uitofp sitofp".split())
+_CALLS = _by_name(
+    {
+        "vectors.shuffle": "shuffle shuffle2",
+        "fences": "mem_fence read_mem_fence write_mem_fence atomic_work_item_fence wait_group_events",
+        FREE: "assume stacksave stackrestore expect __to_global __to_local __to_private",
+        "copies": "memcpy memmove memset",
+    }
+)
+_FAST = re.compile(r"(native|half)_(\w+)")
+_BITS = {"half": "fp16", "bfloat": "fp16", "float": "fp32", "double": "fp64"}
+_REALS = re.compile(r"(?:<\d+ x )?(half|bfloat|float|double)\b")
+_INTEGERS = re.compile(r"(?:<\d+ x )?i(\d+)\b")
+_WIDTH = re.compile(r"<(\d+) x ")
+
+
+def kind_of(
+    instruction: ir.Instruction, classes: PointerClasses, sizes: Mapping[str, tuple[int, int]]
+) -> tuple[str, int]:
+    """Kind of one instruction of a flattened kernel whose accesses are known, and the elements it works on.
+
+    These are 1 for scalars, and for all but arithmetic and conversions.
+    """
+    kind = _kind(instruction, classes, sizes)
+    return kind, _elements(instruction) if kind.startswith(("fp", "int", "conversions")) else 1
+
+
+def _kind(instruction: ir.Instruction, classes: PointerClasses, sizes: Mapping[str, tuple[int, int]]) -> str:
+    opcode = instruction.opcode
+    if not instruction.text:
+        return CALLS
+    if opcode == "call":
+        return _kind_of_call(instruction, classes, sizes)
+    if opcode in ("load", "store"):
+        return _transfer(instruction, classes, sizes)
+    if opcode in ("atomicrmw", "cmpxchg"):
+        return f"atomics.{_space(instruction.accesses, classes)}"
+    if opcode == "br":
+        return f"branches.{'conditional' if len(instruction.targets) > 1 else 'unconditional'}"
+    if opcode in _OPCODES:
+        return _OPCODES[opcode]
+    types = [instruction.type, *(operand.type for operand in instruction.operands)]
+    if opcode in _CONVERSIONS:
+        return _conversion(types)
+    if opcode in ("icmp", "fcmp", "select"):
+        del types[:-1]  # of what is compared or chosen
+    return _operation(opcode, types)
+
+
+def _elements(instruction: ir.Instruction) -> int:
+    types = [instruction.type, *(operand.type for operand in instruction.operands)]
+    return max(int(match[1]) if (match := _WIDTH.match(type_)) else 1 for type_ in types)
+
+
+def describe(kinds: Mapping[tuple[str, int], int]) -> dict[str, Any]:
+    """Executions of each kind as nested dictionaries, those of vectors once an element."""
+    found: dict[str, Any] = {}
+    for (kind, width), times in sorted(kinds.items()):
+        *groups, name = kind.split(".")
+        place = found
+        for group in groups:
+            place = place.setdefault(group, {})
+        place[name] = place.get(name, 0) + width * times
+    return found
+
+
+def _kind_of_call(
+    instruction: ir.Instruction, classes: PointerClasses, sizes: Mapping[str, tuple[int, int]]
+) -> str:
+    name = called_builtin(instruction)
+    if instruction.callee.startswith("llvm."):
+        name = instruction.callee.split(".")[1]
+    types = [instruction.type, *(operand.type for operand in instruction.operands)]
+    if is_barrier(instruction):
+        return "barriers"
+    if is_warp_operation(instruction) or is_collective(instruction):
+        return "sub_group" if is_warp_operation(instruction) else "collectives"
+    if name in _CALLS:
+        return _CALLS[name]
+    if name.startswith("get_"):
+        return "ids"
+    if name.startswith(("read_image", "write_image")):
+        return f"images.{name.split('_')[0]}"
+    if name.startswith("as_"):
+        return FREE
+    if name.startswith("convert_"):
+        return _conversion(types)
+    if name.startswith("atom"):
+        return f"atomics.{_space(instruction.accesses, classes)}"
+    if name.startswith("async_work_group"):
+        return "copies"
+    if name.startswith(("vload", "vstore")):
+        return _transfer(instruction, classes, sizes)
+    return _operation(name, types)
+
+
+def _transfer(
+    instruction: ir.Instruction, classes: PointerClasses, sizes: Mapping[str, tuple[int, int]]
+) -> str:
+    access, *_ = instruction.accesses or accesses_of(instruction, sizes) or [None]
+    stores = instruction.opcode == "store" or called_builtin(instruction).startswith("vstore")
+    nbytes = access.nbytes if access else 0
+    if access is None:  # the library says nothing of private memory
+        types = [operand.type for operand in instruction.operands[:1]] if stores else [instruction.type]
+        nbytes = sum(value_bytes(type_) for type_ in types)
+    return f"{'stores' if stores else 'loads'}.{_space(instruction.accesses, classes)}.{nbytes}"
+
+
+def _space(accesses: list[MemoryAccess], classes: PointerClasses) -> str:
+    if not accesses:
+        return "private"
+    cls = classes.of(accesses[0].pointer, accesses[0].pointer_type)
+    if cls.place in ("private", "dynamic"):
+        return "private" if cls.place == "private" else "generic"
+    return space_name(accesses[0], cls)
+
+
+def _conversion(types: list[str]) -> str:
+    """Conversions go by the widest real type that takes part."""
+    reals = [_BITS[match[1]] for type_ in types if (match := _REALS.match(type_))]
+    return f"conversions.{max(reals, default='int')}"
+
+
+def _operation(name: str, types: list[str]) -> str:
+    """An operation on numbers, by the first type that tells: a real one, or else any."""
+    fast = _FAST.fullmatch(name)
+    for type_ in types:
+        if real := _REALS.match(type_):
+            kind = _REAL.get(name) or (_REAL.get(fast[2]) if fast else None) or "other"
+            mark = f"{fast[1]}_" if fast and name not in _REAL else ""
+            return f"{_BITS[real[1]]}.{mark}{kind}"
+    for type_ in types:
+        if "ptr" in type_:
+            return f"int{32 if address_space(type_) == 3 else 64}.{_INTEGER.get(name, 'add')}"
+        if (integer := _INTEGERS.match(type_)) and type_ != "i1":
+            bits = int(integer[1])
+            # A single bit is a predicate, which goes the way of 32 bits.
+            size = 32 if bits == 1 else 16 if bits <= 16 else 32 if bits <= 32 else 64
+            return f"int{size}.{_INTEGER.get(name, 'add')}"
+    return f"int32.{_INTEGER[name]}" if name in _INTEGER else "other"
+
+
+def value_bytes(type_: str) -> int:
+    """Bytes of a value: of a vector those of its elements, of a pointer to local memory 4, of others 8."""
+    if match := _WIDTH.match(type_):
+        return int(match[1]) * value_bytes(type_[match.end() : -1])
+    if integer := _INTEGERS.fullmatch(type_):
+        return -(-int(integer[1]) // 8)
+    if type_.startswith("ptr"):
+        return 4 if address_space(type_) == 3 else 8
+    return {"half": 2, "bfloat": 2, "float": 4, "double": 8}.get(type_, 8)

@@ -1,0 +1,238 @@
+"""The dependence path is that of a plain run in Python, which follows every instruction."""
+
+from __future__ import annotations
+
+import operator
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import crosscast
+from crosscast import Kernel
+from crosscast.characterization import frontend, ir
+from crosscast.characterization.instrumentation import inline
+from crosscast.characterization.instrumentation.accesses import PointerClasses, accesses_of, address_space
+from crosscast.characterization.instrumentation.dependence_path import Path, dependence_path
+from crosscast.characterization.instrumentation.inline import called_builtin
+from crosscast.characterization.instrumentation.instruction_kinds import kind_of
+
+OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
+    **dict.fromkeys(("add", "fadd"), operator.add),
+    **dict.fromkeys(("sub", "fsub"), operator.sub),
+    **dict.fromkeys(("mul", "fmul"), operator.mul),
+    "shl": operator.lshift,
+    "lshr": operator.rshift,
+    "ashr": operator.rshift,
+    "and": operator.and_,
+    "or": operator.or_,
+    "xor": operator.xor,
+    "urem": operator.mod,
+    "udiv": operator.floordiv,
+}
+COMPARISONS = {"eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge"}
+
+
+def flattened(source: str) -> ir.Function:
+    """The kernel `k`, with the kinds of its instructions."""
+    kernel = Kernel.from_source(source, "k")
+    module = frontend.load(kernel.program, "k").module
+    function = inline.flatten(module, frontend.find_kernel(kernel.program, "k"))
+    for i in function.instructions():
+        found = accesses_of(i, module.sizes)
+        i.accesses = [access for access in found if address_space(access.pointer_type)]
+    classes = PointerClasses(function, module.globals.values(), [])
+    for i in function.instructions():
+        i.kind = kind_of(i, classes, module.sizes)
+    return function
+
+
+class Interpreter:
+    """Runs a kernel as the single work-item 0, and keeps the longest chain that each value ends."""
+
+    def __init__(self, function: ir.Function, arguments: dict[str, Any]) -> None:
+        self.function, self.executions = function, Counter[str]()
+        self.values: dict[str, Any] = dict(arguments)
+        self.chains: dict[str, tuple[int, int]] = {}
+        self.now = self.fence = (0, 0)
+
+    def value(self, text: str, type_: str = "") -> Any:
+        if text.startswith("%"):
+            return self.values[text]
+        if "@" in text:
+            return (np.zeros(64, np.float32), 0)
+        if text in ("true", "false"):
+            return text == "true"
+        return float(text) if type_ in ("float", "double") else int(text)
+
+    def run(self) -> None:
+        label, before = self.function.entry.label, ""
+        while label:
+            self.executions[label] += 1
+            block = self.function.blocks[label]
+            entering = {}
+            for phi in block.phis():
+                value = next(v for v, source in phi.incoming if source == before)
+                entering[str(phi.result)] = (self.value(value, phi.type), self.chains.get(value, (0, 0)))
+            for name, (value, chain) in entering.items():
+                self.values[name], self.chains[name] = value, chain
+            before, label = label, ""
+            for i in block.instructions:
+                if i.opcode != "phi":
+                    label = self.step(i) or label
+
+    def step(self, i: ir.Instruction) -> str:
+        kind = i.kind[0]
+        chain = max((self.chains.get(name, (0, 0)) for name in i.uses()), default=(0, 0))
+        if kind == "barriers":
+            self.now = self.fence = (self.now[0] + 1, self.now[1])
+            return ""
+        if kind not in ("free", "calls") and i.counted:
+            instructions, loads = max(chain, self.fence)
+            chain = (instructions + 1, loads + kind.startswith("loads"))
+        self.now = max(self.now, chain)
+        if i.result:
+            self.values[i.result], self.chains[i.result] = self.compute(i), chain
+        return self.target(i)
+
+    def target(self, i: ir.Instruction) -> str:
+        if i.opcode != "br":
+            return ""
+        taken = len(i.targets) == 1 or self.value(i.operands[0].value)
+        return i.targets[0] if taken else i.targets[1]
+
+    def compute(self, i: ir.Instruction) -> Any:
+        given = [self.value(v, t) for t, v, _ in i.operands if v] if i.opcode != "call" else []
+        if i.opcode in OPERATIONS:
+            return OPERATIONS[i.opcode](*given)
+        if i.opcode == "icmp":
+            name = next(word for word in i.text.split() if word[-2:] in COMPARISONS and len(word) < 4)
+            return getattr(operator, COMPARISONS[name[-2:]])(*given)
+        if i.opcode == "select":
+            return given[1] if given[0] else given[2]
+        if i.opcode == "getelementptr":
+            return (given[0][0], given[0][1] + given[1])
+        if i.opcode == "load":
+            array, place = given[0]
+            return array[place].item()
+        if called_builtin(i).startswith("get_"):
+            return 0
+        if "fmuladd" in i.callee:
+            a, b, c = (self.value(o.value, o.type) for o in i.operands)
+            return a * b + c
+        return given[0]
+
+
+def both(source: str, **arguments: Any) -> tuple[Path, tuple[int, int]]:
+    """The path as it is computed, and as a run finds it."""
+    function = flattened(source)
+    given = {f"%{name}": (v, 0) if isinstance(v, np.ndarray) else v for name, v in arguments.items()}
+    interpreter = Interpreter(function, given)
+    interpreter.run()
+    return dependence_path(function, interpreter.executions), interpreter.now
+
+
+X = np.arange(4096, dtype=np.float32)
+Y = np.ones(4096, np.float32)
+NEXT = np.roll(np.arange(4096), -7).astype(np.int32)
+
+REGULAR = {
+    "straight": ("x[0] = x[1] * 2 + y[2]; y[3] = x[4] * x[5] * x[6];", {}),
+    "sum": ("float s = 0; for (int i = 0; i < n; i++) s += x[i] * y[i]; x[0] = s;", {"n": 37}),
+    "chase": ("int p = 0; for (int i = 0; i < n; i++) p = next[p]; x[p] = 1;", {"n": 50}),
+    "two chains": (
+        "float s = 0; int p = 0; for (int i = 0; i < n; i++) { p = next[p]; s += x[p] * y[i]; } x[0] = s;",
+        {"n": 21},
+    ),
+    "nested": (
+        "float s = 0; for (int i = 0; i < n; i++) { for (int j = 0; j < 5; j++) s = s * 2 + x[i * 5 + j];"
+        " s += y[i]; } x[0] = s;",
+        {"n": 9},
+    ),
+    "independent": (
+        "for (int i = 0; i < n; i++) { float s = 0;"
+        " for (int j = 0; j < 12; j++) s += x[i + j] * 3; y[i] = s; }",
+        {"n": 8},
+    ),
+    "after a loop": (
+        "float s = 1; for (int i = 0; i < n; i++) s = s * x[i]; for (int i = 0; i < n; i++) s += y[i] * s;"
+        " x[0] = s;",
+        {"n": 14},
+    ),
+    "never entered": ("float s = 0; for (int i = 0; i < n; i++) s += x[i]; x[0] = s * 2 + y[0];", {"n": 0}),
+    "a branch": ("if (n > 3) { x[0] = x[1] * 2 + x[2]; } else { y[0] = y[1]; } x[3] = y[n];", {"n": 5}),
+    "the other branch": ("if (n > 3) { x[0] = x[1] * 2 + x[2]; } else { y[0] = y[1]; }", {"n": 2}),
+    "barriers in a loop": (
+        "local float t[4]; float s = 0; for (int i = 0; i < n; i++) { t[0] = x[i] * 2;"
+        " barrier(CLK_LOCAL_MEM_FENCE); s += t[0] * y[i]; barrier(CLK_LOCAL_MEM_FENCE); } x[0] = s;",
+        {"n": 11},
+    ),
+    "barrier between": ("x[0] = x[1] * 2 + 1; barrier(CLK_GLOBAL_MEM_FENCE); y[0] = y[1] * 3;", {}),
+    "data decide": ("int p = 0, c = 0; while (p < n) { p = next[p]; c++; } x[0] = c;", {"n": 4000}),
+}
+
+
+@pytest.mark.parametrize("name", REGULAR)
+def test_it_is_exact_where_all_iterations_take_one_way(name: str) -> None:
+    body, more = REGULAR[name]
+    source = f"kernel void k(global float *x, global float *y, global const int *next, int n) {{ {body} }}"
+    found, (instructions, loads) = both(source, x=X, y=Y, next=NEXT, n=more.get("n", 1))
+    assert found.instructions == instructions
+    assert sum(found.loads.values()) == loads
+
+
+@pytest.mark.parametrize("name", REGULAR)
+def test_a_profile_has_that_of_a_work_item(name: str) -> None:
+    body, more = REGULAR[name]
+    source = f"kernel void k(global float *x, global float *y, global const int *next, int n) {{ {body} }}"
+    _, (instructions, loads) = both(source, x=X, y=Y, next=NEXT, n=more.get("n", 1))
+    args = [X.copy(), Y.copy(), NEXT.copy(), np.int32(more.get("n", 1))]
+    made = crosscast.characterize(Kernel.from_source(source, "k"), 1, 1, args)
+    assert made.launch["path"]["instructions"] == instructions
+    assert sum(made.launch["path"]["loads"].values()) == loads
+
+
+UNEVEN = {
+    "ways that alternate": (
+        "float s = 1; for (int i = 0; i < n; i++) { if (next[i] & 1) { s = s * 3 + y[i]; s = s * s + 1; }"
+        " else s = s - x[i]; } x[0] = s;",
+        {"n": 40},
+    ),
+    "a triangle": (
+        "float s = 0; for (int i = 0; i < n; i++) for (int j = 0; j < i; j++) s += x[i * n + j]; y[0] = s;",
+        {"n": 13},
+    ),
+    "early exits": (
+        "float s = 1; for (int i = 0; i < n; i++) for (int j = 0; j < 9; j++) { s = s * y[i + j] + 1;"
+        " if (next[i] > 4000 + j) break; } x[0] = s;",
+        {"n": 30},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNEVEN)
+def test_one_recurrence_is_exact_whatever_way_iterations_take(name: str) -> None:
+    body, more = UNEVEN[name]
+    source = f"kernel void k(global float *x, global float *y, global const int *next, int n) {{ {body} }}"
+    found, (instructions, loads) = both(source, x=X, y=Y, next=NEXT, n=more["n"])
+    # Where the chain begins depends on which iteration comes first.
+    assert found.instructions == pytest.approx(instructions, abs=6)
+    assert sum(found.loads.values()) == pytest.approx(loads, abs=2)
+
+
+def test_long_loops_cost_no_time() -> None:
+    source = (
+        "kernel void k(global float *x, int n) { float s = 0;"
+        " for (int i = 0; i < n; i++) s += x[i]; x[0] = s; }"
+    )
+    function = flattened(source)
+    once = dict.fromkeys(function.blocks, 1)
+    (header,) = (label for label, block in function.blocks.items() if any(block.phis()))
+    body = function.blocks[header].terminator.targets[0]
+
+    def path(n: int) -> int:
+        return dependence_path(function, {**once, header: n + 1, body: n}).instructions
+
+    assert path(10**9) - path(10**3) == 10**9 - 10**3

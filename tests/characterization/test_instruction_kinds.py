@@ -1,0 +1,145 @@
+"""Every executed instruction has one kind, by operation and type."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import crosscast
+from crosscast import Kernel, Local
+from crosscast.characterization import run
+from crosscast.characterization.instrumentation.instruction_kinds import describe
+from crosscast.kernel import Launch
+
+ITEMS = 32
+DECLARED = (
+    "global float *a, global int *b, global double *d, global float4 *v, local float *l, constant float *c"
+)
+
+
+def arguments() -> list[Any]:
+    return [
+        np.ones(ITEMS, np.float32),
+        np.ones(ITEMS, np.int32),
+        np.ones(ITEMS),
+        np.ones(4 * ITEMS, np.float32),
+        Local(4 * ITEMS),
+        np.ones(ITEMS, np.float32),
+    ]
+
+
+def kernel(body: str) -> Kernel:
+    source = f"kernel void k({DECLARED}) {{ size_t i = get_global_id(0); {body} }}"
+    return Kernel.from_source(source, "k", standard="2.0")
+
+
+def instructions(body: str) -> dict[str, Any]:
+    found = crosscast.characterize(kernel(body), global_size=ITEMS, local_size=8, args=arguments())
+    counted: dict[str, Any] = found.launch["instructions"]
+    return counted
+
+
+@pytest.mark.parametrize(
+    ("body", "group", "kind", "times"),
+    [
+        ("a[i] = a[i] + 3;", "fp32", "add", 1),
+        ("a[i] = -a[i];", "fp32", "add", 1),
+        ("a[i] = a[i] * 3;", "fp32", "mul", 1),
+        ("a[i] = a[i] * a[i] + 2;", "fp32", "fused", 1),
+        ("a[i] = fma(a[i], 2.0f, 1.0f);", "fp32", "fused", 1),
+        ("a[i] = 3 / a[i];", "fp32", "div", 1),
+        ("a[i] = sqrt(a[i]);", "fp32", "sqrt", 1),
+        ("a[i] = rsqrt(a[i]);", "fp32", "rsqrt", 1),
+        ("a[i] = exp2(a[i]);", "fp32", "exp", 1),
+        ("a[i] = native_exp(a[i]);", "fp32", "native_exp", 1),
+        ("a[i] = half_sin(a[i]);", "fp32", "half_sin", 1),
+        ("a[i] = native_recip(a[i]);", "fp32", "native_recip", 1),
+        ("a[i] = native_divide(a[i], 3.0f);", "fp32", "native_div", 1),
+        ("a[i] = powr(a[i], 1.5f);", "fp32", "pow", 1),
+        ("a[i] = fmax(a[i], 2.0f);", "fp32", "other", 1),
+        ("a[i] = floor(a[i]);", "fp32", "other", 1),
+        ("b[i] = isnan(a[i]);", "fp32", "compare", 1),
+        ("b[i] = a[i] > 2;", "fp32", "compare", 1),
+        ("d[i] = tanh(d[i]);", "fp64", "tanh", 1),
+        ("d[i] = d[i] * 2;", "fp64", "mul", 1),
+        ("v[i] = v[i] * 2;", "fp32", "mul", 4),
+        ("v[i] = exp(v[i]);", "fp32", "exp", 4),
+        ("a[i] = dot(v[i], v[i]);", "fp32", "other", 4),
+        ("b[i] = b[i] ^ 5;", "int32", "add", 1),
+        ("b[i] = b[i] * b[i];", "int32", "mul", 1),
+        ("b[i] = mul24(b[i], b[i]);", "int32", "mul", 1),
+        ("b[i] = b[i] / 7;", "int32", "div", 1),
+        ("b[i] = b[i] % 7;", "int32", "div", 1),
+        ("b[i] = popcount(b[i]);", "int32", "add", 1),
+        ("((global long *)d)[i] *= 3;", "int64", "mul", 1),
+        ("((global short *)b)[i] *= 5;", "int16", "mul", 1),
+        ("d[i] = a[i];", "conversions", "fp64", 1),
+        ("a[i] = b[i];", "conversions", "fp32", 1),
+        ("b[i] = convert_int_rte(a[i]);", "conversions", "fp32", 1),
+    ],
+)
+def test_an_operation_counts_by_type_once_an_element(body: str, group: str, kind: str, times: int) -> None:
+    assert instructions(body)[group][kind] == times * ITEMS
+
+
+def test_loads_and_stores_are_by_space_and_width() -> None:
+    found = instructions("l[i % 8] = c[i]; barrier(1); float4 x = v[i]; vstore4(x + l[0], i, a - 3 * i);")
+    loads = {"global": {"16": ITEMS}, "local": {"4": ITEMS}, "constant": {"4": ITEMS}}
+    assert found["loads"] == loads
+    assert found["stores"] == {"local": {"4": ITEMS}, "global": {"16": ITEMS}}
+    assert found["barriers"] == ITEMS
+
+
+def test_private_arrays_are_a_space_of_their_own() -> None:
+    found = instructions("float t[9]; for (int j = 0; j < 9; j++) t[(j * b[i]) % 9] = j; a[i] = t[b[i]];")
+    assert found["stores"]["private"] == {"4": 9 * ITEMS}
+    assert found["loads"]["private"] == {"4": ITEMS}
+
+
+def test_atomics_are_no_loads() -> None:
+    found = instructions("atomic_add(&b[0], 1); atomic_inc((local int *)l);")
+    assert found["atomics"] == {"global": ITEMS, "local": ITEMS}
+    assert "loads" not in found
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "a[i] = a[i] + 3; if (i > 4) v[i] = v[i].wzyx * 2;",
+        "for (int j = 0; j < b[i] + 3; j++) { barrier(1); a[i] += l[j]; } mem_fence(1);",
+        'a[i] = work_group_reduce_add(b[i]); printf(""); b[i] = atomic_xchg(&b[2], 3);',
+        "event_t e = async_work_group_copy(l, a, 8, 0); wait_group_events(1, &e); v[i].x = l[3];",
+        "switch (b[i]) { case 1: a[i] = 2; break; case 2: d[i] = 5; break; case 7: b[i] = 3; }",
+    ],
+)
+def test_each_instruction_has_one_kind(body: str) -> None:
+    launch = Launch(kernel(body), (ITEMS,), (8,), tuple(arguments()))
+    ran, _ = run._run(launch, run.Options())
+    assert sum(ran.counts.kinds.values()) == ran.counts.instructions
+    assert sum(times for (_, width), times in ran.counts.kinds.items() if width > 1) <= sum(
+        times for width, times in ran.counts.widths.items() if width > 1
+    )
+
+
+def test_functions_of_the_program_are_calls() -> None:
+    source = """__attribute__((noinline)) float f(float x) { return x * 2; }
+      kernel void k(global float *a) { a[get_global_id(0)] = f(a[get_global_id(0)]); }"""
+    found = crosscast.characterize(
+        Kernel.from_source(source, "k"), global_size=8, local_size=8, args=[np.ones(8, np.float32)]
+    )
+    assert found.launch["instructions"]["calls"] == 2 * 8  # and returns
+    counts = found.launch["instructions"]
+
+    def total(entry: Any) -> int:
+        return sum(map(total, entry.values())) if isinstance(entry, dict) else int(entry)
+
+    assert total(counts) == found.metrics["total_instruction_count"]
+
+
+def test_kinds_are_told_in_order_and_vectors_by_element() -> None:
+    assert describe({("fp32.add", 4): 3, ("fp32.add", 1): 2, ("free", 1): 7}) == {
+        "fp32": {"add": 14},
+        "free": 7,
+    }

@@ -1,0 +1,99 @@
+"""What a launch asks of compute units, in cases that are small enough to count by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import crosscast
+from crosscast import Kernel, Local
+
+
+def geometry(source: str, global_size: Any, local_size: Any, *args: Any, **more: Any) -> dict[str, Any]:
+    kernel = Kernel.from_source(source, "k", **more)
+    found = crosscast.characterize(kernel, global_size=global_size, local_size=local_size, args=list(args))
+    counted: dict[str, Any] = found.launch["geometry"]
+    return counted
+
+
+PLAIN = "kernel void k(global float *a) { a[get_global_linear_id()] += 1; }"
+
+
+@pytest.mark.parametrize(
+    ("global_size", "local_size", "groups", "of_32", "of_64"),
+    [
+        ((1024,), (256,), 4, 32, 16),
+        ((30, 5), (3, 5), 10, 10, 10),
+        ((48,), (48,), 1, 2, 1),
+        ((100,), (64,), 2, 2 + 2, 1 + 1),
+        ((20, 10), (16, 8), 4, 4 + 1 + 1 + 1, 2 + 1 + 1 + 1),
+        ((8, 8, 8), (8, 8, 2), 4, 16, 8),
+    ],
+)
+def test_sub_groups_are_of_whole_work_groups(
+    global_size: tuple[int, ...], local_size: tuple[int, ...], groups: int, of_32: int, of_64: int
+) -> None:
+    found = geometry(PLAIN, global_size, local_size, np.zeros(1024, np.float32), standard="2.0")
+    assert found["groups"] == groups
+    assert found["group_items"] == np.prod(local_size)
+    assert (found["sub_groups_32"], found["sub_groups_64"]) == (of_32, of_64)
+
+
+def test_local_memory_is_as_declared() -> None:
+    source = """kernel void k(global float *a, local float *l, local int *m) {
+      local float s[3]; local double t[5];
+      int i = get_local_id(0);
+      s[i % 3] = a[i]; t[i % 5] = i; l[i] = 1; m[i] = 2;
+      barrier(CLK_LOCAL_MEM_FENCE);
+      a[i] = s[0] + t[0] + l[0] + m[0];
+    }"""
+    found = geometry(source, 8, 8, np.zeros(8, np.float32), Local(100), Local(32))
+    assert found["local_bytes"] == {"static": 12 + 40, "arguments": 132}
+    assert geometry(PLAIN, 8, 8, np.zeros(8, np.float32), standard="2.0")["local_bytes"] == {
+        "static": 0,
+        "arguments": 0,
+    }
+
+
+def test_dynamic_shared_memory_is_an_argument() -> None:
+    source = """extern __shared__ float t[];
+      __global__ void k(float *a) { __shared__ float s[4];
+        s[threadIdx.x % 4] = a[threadIdx.x]; t[threadIdx.x] = 1; __syncthreads();
+        a[threadIdx.x] = t[0] + s[1]; }"""
+    launch = crosscast.Launch(
+        Kernel.from_source(source, "k", form="cuda"), (8,), (8,), (np.zeros(8, np.float32),), shared=64
+    )
+    found = crosscast.characterize(launch)
+    assert found.launch["geometry"]["local_bytes"] == {"static": 16, "arguments": 64}
+
+
+@pytest.mark.parametrize(
+    ("body", "registers"),
+    [
+        # An id and an address are 64 bits; a value is there at the same time as the address.
+        ("a[get_global_id(0)] = 1;", 2),
+        ("a[get_global_id(0)] += 1;", 2 + 1),
+        ("float4 x = vload4(0, a); vstore4(x, 1, a);", 4),
+        # Four values live across the barrier, and behind it the address to which the first one goes.
+        (
+            "float p = a[0], q = a[1], r = a[2], s = a[3]; barrier(CLK_GLOBAL_MEM_FENCE);"
+            " a[8] = p; a[9] = q; a[10] = r; a[11] = s;",
+            4 + 2,
+        ),
+    ],
+)
+def test_registers_are_the_most_values_that_live_at_once(body: str, registers: int) -> None:
+    source = f"kernel void k(global float *a) {{ {body} }}"
+    found = geometry(source, 1, 1, np.zeros(16, np.float32), options=["-O3"])
+    assert found["registers"] == registers
+    assert found["private_bytes"] == 0
+
+
+def test_private_arrays_are_counted_apart() -> None:
+    source = (
+        "kernel void k(global int *a) { int t[10]; for (int i = 0; i < 10; i++) t[(i * a[i]) % 10] = i;"
+        " a[0] = t[a[3]]; }"
+    )
+    assert geometry(source, 1, 1, np.ones(16, np.int32))["private_bytes"] == 40
