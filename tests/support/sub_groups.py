@@ -109,3 +109,24 @@ def lru_misses(lines: Iterable[int], line_bytes: int, cache_bytes: int) -> int:
     """Misses of a fully associative cache that drops the line whose last use is the longest ago."""
     kept = cache_bytes // line_bytes
     return sum(distance is None or distance >= kept for distance in stack_distances(lines))
+
+
+def line_uses(trace: Trace, line_bytes: int, together: int) -> list[tuple[object, ...]]:
+    """Lines of global memory in the order in which groups that run together use them.
+
+    Of a kernel without barriers and of at most one loop, in which all work-items stay equally long: what stands
+    before the loop comes first, then its iterations, then what stands behind it.
+    """
+    turns: dict[int, int] = defaultdict(int)
+    for access in trace.accesses:
+        turns[access.site] = max(turns[access.site], access.turn)
+    looped = [site for site, turn in turns.items() if turn]
+    uses = set()
+    for access in trace.accesses:
+        if access.space == "local":
+            continue
+        part = 1 if access.site in looped else 0 if access.site < min(looped, default=access.site + 1) else 2
+        when = access.group // together, part, access.turn, access.site, access.group
+        for line in _lines(access, line_bytes):
+            uses.add((*when, access.memory, line, access.item // 64))
+    return [use[5:7] for use in sorted(uses)]

@@ -213,7 +213,7 @@ class Run:
             "n_sites": len(groups.sites),
             "recorded": add_words(groups.recorded),
             "n_recorded": len(groups.recorded),
-            "n_once": len(groups.sites),
+            "n_once": groups.once,
             "n_streams": groups.streams,
             "segments": len(executions.alike),
             "segment_weights": add_words(executions.totals),

@@ -55,7 +55,7 @@ class Recorded(NamedTuple):
     segment: int
     site: int
     mode: int
-    place: int  # Position among the sites, or among the streams
+    place: int  # Position among those of its mode, or among all streams
     order: int  # Where it stands in the segment
 
 
@@ -116,7 +116,7 @@ class SubGroups:
         self.sites: list[Site] = []
         self.recorded: list[Recorded] = []
         self.executions = Executions()
-        self.streams = 0
+        self.streams = self.once = 0  # How many are recorded as streams, and the other way
         self._copies: Counter[int] = Counter()
 
     def number(self, instruction: ir.Instruction, classes: Sequence[PointerClass]) -> list[MemoryAccess]:
@@ -160,9 +160,8 @@ class SubGroups:
 
     def record(self, segment: int, site: int, mode: int, order: int) -> int:
         """Note that a segment records a site, and return the place where that is kept."""
-        place = site
-        if mode != ONCE:
-            place, self.streams = self.streams, self.streams + 1
+        place = self.streams if mode != ONCE else self.once
+        self.streams, self.once = self.streams + (mode != ONCE), self.once + (mode == ONCE)
         self.recorded.append(Recorded(segment, site, mode, place, order))
         return place
 

@@ -32,7 +32,11 @@ void cc_prepare_reuse(struct context *c, struct job *j) {
 
 /* Keep a touch; where there are too many, half as many lines are sampled from then on. */
 static void emit(struct context *c, u32 line, u32 halves, u64 time, u64 group) {
-  if (!c->touches) c->touches = cc_map(c, MOST_TOUCHES * sizeof *c->touches);
+  if (c->n_touches == c->room_for_touches && c->n_touches < MOST_TOUCHES) {
+    u64 room = c->n_touches ? 2 * c->n_touches : LEAST_TOUCHES;
+    c->touches = cc_remap(c, c->touches, c->n_touches * sizeof *c->touches, room * sizeof *c->touches);
+    c->room_for_touches = room;
+  }
   while (c->n_touches == MOST_TOUCHES) {
     u64 kept = 0;
     c->unsampled = halved(c->unsampled);
@@ -156,33 +160,46 @@ static void sort_together(struct touch *all, struct touch *other, u64 n, u32 tog
   }
 }
 
+/* What is known of each line: by a hash of it, when it was last used; and by time, whether a line was last used then,
+ * as sums over ranges of times (Fenwick 1994). */
+struct stack {
+  u64 capacity, capacity_log, places;
+  u32 *lines, *last, *marks;
+};
+
+static u32 count_to(const struct stack *s, u32 time) {
+  u32 sum = 0;
+  for (; time; time &= time - 1) sum += s->marks[time];
+  return sum;
+}
+
+static void mark(struct stack *s, u32 time, u32 by) {
+  for (; time < s->places; time += time & -time) s->marks[time] += by;
+}
+
 /* Misses of each cache among touches in their order, and first uses of a line, in front. */
-static void count_misses(struct context *c, const struct touch *all, u64 n, u32 half, u64 rate, u64 *misses) {
-  u64 capacity = 64, places = 1;
-  while (capacity < 4 * n) capacity *= 2;
-  while (places < 2 * n + 2) places *= 2;
-  u32 *lines = cc_map(c, 4 * capacity), *last = cc_map(c, 4 * capacity), *marks = cc_map(c, 4 * places);
-  u32 now = 0;
+static void count_misses(struct stack *s, const struct touch *all, u64 n, u32 half, u64 rate, u64 *misses) {
+  u64 by_size[SIZES + 1] = {0}; /* uses that the first caches miss, so many of them */
+  u32 now = 0, smallest = FIRST_SIZE - (half ? 6 : 7);
+  memset(s->lines, 0, 4 * s->capacity), memset(s->marks, 0, 4 * s->places);
   for (u64 i = 0; i < n; i++)
     for (u32 part = 0; part < (half ? 2 : 1); part++) {
       if (half && !(all[i].line >> part & 1)) continue;
       u32 line = half ? all[i].line >> 2 << 1 | part : all[i].line >> 2;
-      u64 at = hash_of(line) / (((u64)1 << 32) / capacity);
-      while (lines[at] && lines[at] != line + 1) at = (at + 1) % capacity;
+      u64 at = (line ^ line >> 7) * 0x9E3779B97F4A7C15u >> (64 - s->capacity_log); /* no hash that sampled lines share */
+      while (s->lines[at] && s->lines[at] != line + 1) at = (at + 1) % s->capacity;
       now++;
-      if (!lines[at]) misses[0]++, lines[at] = line + 1;
+      if (!s->lines[at]) misses[0]++, s->lines[at] = line + 1;
       else {
-        u64 between = 0; /* lines used since */
-        for (u32 k = now - 1; k; k &= k - 1) between += marks[k];
-        for (u32 k = last[at]; k; k &= k - 1) between -= marks[k];
-        for (u32 size = 0; size < SIZES; size++)
-          misses[1 + size] += between * rate >= (u64)1 << (FIRST_SIZE + size) >> (half ? 6 : 7);
-        for (u32 k = last[at]; k < places; k += k & -k) marks[k]--;
+        u64 between = rate * (count_to(s, now - 1) - count_to(s, s->last[at])) >> smallest;
+        u32 missed = between ? 64 - __builtin_clzll(between) : 0;
+        by_size[missed < SIZES ? missed : SIZES]++;
+        mark(s, s->last[at], -1);
       }
-      last[at] = now;
-      for (u32 k = now; k < places; k += k & -k) marks[k]++;
+      s->last[at] = now;
+      mark(s, now, 1);
     }
-  cc_unmap(lines, 4 * capacity), cc_unmap(last, 4 * capacity), cc_unmap(marks, 4 * places);
+  for (u32 size = SIZES, sum = 0; size > 0; size--) sum += by_size[size], misses[size] = sum;
 }
 
 /* Touches of all threads, of as many lines as they are worth: more where the kernel runs long. */
@@ -213,10 +230,14 @@ void cc_reuse(struct context *c, u64 threads, u64 instructions, u64 *words) {
   struct touch *all;
   u64 n = gather(c, threads, instructions, &all, words++);
   struct touch *sorted = cc_map(c, (n + 1) * sizeof *sorted), *other = cc_map(c, (n + 1) * sizeof *other);
+  struct stack s = {.capacity = 64, .places = 2 * n + 2};
+  while (s.capacity < 4 * n) s.capacity *= 2;
+  s.capacity_log = __builtin_ctzll(s.capacity);
+  s.lines = cc_map(c, 4 * s.capacity), s.last = cc_map(c, 4 * s.capacity), s.marks = cc_map(c, 4 * s.places);
   qsort(all, n, sizeof *all, in_time);
   for (u32 k = 0; k < 3; k++) {
     memcpy(sorted, all, n * sizeof *all);
     sort_together(sorted, other, n, TOGETHER[k]);
-    for (u32 half = 0; half < 2; half++) count_misses(c, sorted, n, half, words[-1], words + (2 * k + half) * (1 + SIZES));
+    for (u32 half = 0; half < 2; half++) count_misses(&s, sorted, n, half, words[-1], words + (2 * k + half) * (1 + SIZES));
   }
 }

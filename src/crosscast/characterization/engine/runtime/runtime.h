@@ -153,7 +153,7 @@ struct context {
   struct part *parts; /* boxes in which a slice is even */
   u64 n_parts;
   struct touch *touches; /* of sampled lines of memory; `unsampled` are bits that the hash of one must not have */
-  u64 n_touches, unsampled, sequence, time, toucher; /* when an access is made, in the life of its group, and the group's number */
+  u64 n_touches, room_for_touches, unsampled, sequence, time, toucher; /* when an access is made, in the life of its group, and the group's number */
 } __attribute__((aligned(128))); /* threads do not share a cache line */
 
 /* What the parent asks for, at the start of a file; the tables behind it are named by their distance from there

@@ -9,13 +9,14 @@
 #include "runtime.h"
 #include <string.h>
 
-enum { LANES = 64, HALF = 32, BLOCKS = MAX_ITEMS / LANES, AT_ONCE = 8, LINE = 128, SHAPES = 16, PATIENCE = 64 };
+enum { LANES = 64, HALF = 32, BLOCKS = MAX_ITEMS / LANES, AT_ONCE = 8, LINE = 128, SHAPES = 8, PATIENCE = 64 };
 static const u32 ABSENT = 1u << 31; /* no distance */
 enum { ACCESSES, SECTORS, LINES_64, LINES_128, CONFLICTS, OF_WIDTH, OF_ROW = 2 * OF_WIDTH };
 enum { UNIFORM, CONTIGUOUS, STRIDED, IRREGULAR, STRIDES, PAIRS };
 enum { MOST_WAITING = 1 << 16 };
-enum { ORDER_LOG = 32, SEQUENCE_LOG = 44 }; /* of a time: places in a loop, places of a segment, and segments in turn */
-static const u64 PLACES = (u64)1 << 31;
+/* A time, from its highest bits on: segments in turn, places of a segment, how far a loop there has come, and sites. */
+enum { SEQUENCE_LOG = 44, ORDER_LOG = 32, LOOP_LOG = 8, MOST_TOLD = 255 };
+static u64 part_of_loop(u64 n) { return ((u64)1 << (ORDER_LOG - LOOP_LOG)) / n << LOOP_LOG; }
 static const u32 NONE = ~(u32)0;
 typedef u32 row8 __attribute__((vector_size(4 * AT_ONCE)));
 typedef u64 wide8 __attribute__((vector_size(8 * AT_ONCE)));
@@ -283,7 +284,7 @@ static struct shape *find_shape(struct context *c, struct sub_site *s, const u32
   }
   for (u32 lane = 0; lane < LANES; lane++) sum += (distances[lane] ^ distances[lane] >> 15) * (0x9E3779B1u * (2 * lane + 1));
   if (!s->shapes) s->shapes = cc_map(c, SHAPES * sizeof *s->shapes);
-  struct shape *f = s->shape = &s->shapes[(sum * 0x85EBCA6Bu) >> 28];
+  struct shape *f = s->shape = &s->shapes[(sum * 0x85EBCA6Bu) >> 29];
   if (!memcmp(f->distances, distances, sizeof distances)) {
     s->hits++;
     return f;
@@ -412,6 +413,18 @@ static u32 how_many(const u32 *keys) {
   return sum_of(sum);
 }
 
+static u64 number_of(struct job *j, u64 x, u64 y, u64 z) { return x + j->groups[0] * (y + j->groups[1] * z); }
+
+static u64 time_of(u64 sequence, u64 order, u64 site) {
+  return (sequence << SEQUENCE_LOG) + (order << ORDER_LOG) + (site < MOST_TOLD ? site : MOST_TOLD);
+}
+
+/* When the group that runs makes an access. */
+static void set_time(struct context *c, u64 order, u64 site) {
+  c->time = time_of(c->sequence, order, site);
+  c->toucher = number_of(c->job, c->group[0], c->group[1], c->group[2]);
+}
+
 static void add_keys(struct context *c, struct sub_site *s, const u32 *keys, u32 block, u32 n, int final) {
   u32 there = how_many(keys);
   if (!there) return;
@@ -525,21 +538,13 @@ static void add_streams(struct context *c, struct sub_site *s, struct reader *r,
     least = r[i].left < least ? r[i].left : least, most = r[i].left > most ? r[i].left : most;
   }
   if (!(s->flags & SITE_DYNAMIC) && (final || (least == most && !is_waiting(s, block)))) {
-    if (most) add_eights(c, s, r, n, runs, PLACES / most);
+    if (most) add_eights(c, s, r, n, runs, part_of_loop(most));
     return;
   }
-  for (u64 k = 0; k < most; k++, c->time += PLACES / most) {
+  for (u64 k = 0; k < most; k++, c->time += part_of_loop(most)) {
     for (u32 i = 0; i < n; i++) addresses[i] = next_of(&r[i], runs);
     add_addresses(c, s, addresses, block, n, final);
   }
-}
-
-static u64 number_of(struct job *j, u64 x, u64 y, u64 z) { return x + j->groups[0] * (y + j->groups[1] * z); }
-
-/* When the group that runs makes an access. */
-static void set_time(struct context *c, u64 order) {
-  c->time = (c->sequence << SEQUENCE_LOG) + (order << ORDER_LOG);
-  c->toucher = number_of(c->job, c->group[0], c->group[1], c->group[2]);
 }
 
 /* Whether anybody takes part. */
@@ -561,7 +566,7 @@ static int is_any(const u64 *addresses, u64 n) {
 static void add_recorded(struct context *c, const struct recorded *e, u64 first, u64 n, u64 set, int in_turn, int final) {
   struct sub_site *s = site_of(c, e->site);
   u32 block = first / LANES;
-  set_time(c, e->order);
+  set_time(c, e->order, e->site);
   if (e->mode == ONCE) {
     u64 addresses[LANES];
     const u64 *given = c->addresses + MAX_ITEMS * e->place + first;
@@ -586,7 +591,7 @@ static void add_recorded(struct context *c, const struct recorded *e, u64 first,
     keys_of(c, s, addresses, n, keys);
     u32 step = (int64_t)words[1] >> s->shift;
     add_rows(c, s, keys, step, words[2]);
-    if (!(s->flags & SITE_LOCAL)) cc_touch(c, s->shift, s->nbytes, keys, step, words[2], c->time, PLACES / words[2], c->toucher, 0);
+    if (!(s->flags & SITE_LOCAL)) cc_touch(c, s->shift, s->nbytes, keys, step, words[2], c->time, part_of_loop(words[2]), c->toucher, 0);
     return;
   }
   struct reader readers[LANES];
@@ -655,8 +660,10 @@ static void add_block(struct context *c, const struct slice *slice, const u64 *o
       for (p = c->parts; p < c->parts + parts && !is_in(p, x, y, z);) p++;
     for (u64 i = 0; i < slice->addresses; i++) addresses[i][k] = p->reached ? address_in(p, i, x, y) : ~(u64)0;
   }
-  for (u64 i = 0; i < slice->addresses; i++)
+  for (u64 i = 0; i < slice->addresses; i++) {
+    c->time = time_of(c->sequence, slice->order, slice->sites[i]);
     add_addresses(c, site_of(c, slice->sites[i]), addresses[i], block, n, final);
+  }
 }
 
 /* The shape of blocks of work-items in rows of so many; a null pointer where blocks differ, or reach too far. */
@@ -715,6 +722,7 @@ static void add_groups(struct context *c, const struct slice *slice, const struc
   u32 keys[LANES];
   for (u64 n = 0; n < slice->addresses && p->reached; n++) {
     struct sub_site *s = site_of(c, slice->sites[n]);
+    c->time = time_of(c->sequence, slice->order, slice->sites[n]);
     u32 across = (int64_t)(size[0] * p->dx[n]) >> s->shift, up = (int64_t)(size[1] * p->dy[n]) >> s->shift;
     for (u64 first = 0; first < items; first += LANES) {
       u64 there = items - first < LANES ? items - first : LANES;
@@ -737,7 +745,7 @@ void cc_sub_groups_of_launch(struct context *c, const struct slice *slice, const
   u64 layered = j->local[2] == 1 || j->local[0] * j->local[1] % LANES == 0;
   u64 layers = least(j->local[2], j->global[2] - from[2] * j->local[2]);
   int whole = c->n_parts <= MOST_PARTS && layered;
-  c->time = slice->order << ORDER_LOG;
+  c->sequence = 0;
   for (u64 k = 0; k < layers; k++) {
     u64 z = from[2] * j->local[2] + k;
     for (u64 y = from[1]; y < to[1]; y++) {
@@ -769,7 +777,7 @@ void cc_sub_groups_of_launch(struct context *c, const struct slice *slice, const
 /* The work-group that runs. */
 void cc_sub_groups_of_group(struct context *c, const struct slice *slice, u64 nx, u64 ny, u64 nz, u32 final) {
   const u64 origin[3] = {0}, size[] = {nx, ny, nz}, layer[] = {nx, ny, 1}, items = nx * ny * nz;
-  set_time(c, slice->order);
+  set_time(c, slice->order, 0);
   int whole = c->n_parts == nz && (nz == 1 || nx * ny % LANES == 0);
   for (u64 z = 0; z < nz && whole && !final; z++) whole = c->parts[z].reached == c->parts[0].reached;
   for (u64 n = 0; n < slice->addresses && whole && !final; n++)
@@ -787,7 +795,7 @@ void cc_sub_groups_of_copy(struct context *c, u32 site, u64 address, u64 step, u
   if (!n) return;
   for (u64 k = 0; k < LANES; k++) addresses[k] = k < n ? address + k * step : ~(u64)0;
   keys_of(c, s, addresses, LANES, keys);
-  set_time(c, 0);
+  set_time(c, 0, site);
   if (n >= LANES) add_rows(c, s, keys, (int64_t)(LANES * step) >> s->shift, n / LANES);
   if (n >= LANES && !(s->flags & SITE_LOCAL)) cc_touch(c, s->shift, s->nbytes, keys, (int64_t)(LANES * step) >> s->shift, n / LANES, c->time, 0, c->toucher, 0);
   if (n % LANES) {
