@@ -188,7 +188,7 @@ def test_a_profile_has_that_of_a_work_item(name: str) -> None:
     body, more = REGULAR[name]
     source = f"kernel void k(global float *x, global float *y, global const int *next, int n) {{ {body} }}"
     _, (instructions, loads) = both(source, x=X, y=Y, next=NEXT, n=more.get("n", 1))
-    args = [X.copy(), Y.copy(), NEXT.copy(), np.int32(more.get("n", 1))]
+    args: list[Any] = [X.copy(), Y.copy(), NEXT.copy(), np.int32(more.get("n", 1))]
     made = crosscast.characterize(Kernel.from_source(source, "k"), 1, 1, args)
     assert made.launch["path"]["instructions"] == instructions
     assert sum(made.launch["path"]["loads"].values()) == loads

@@ -104,6 +104,7 @@ def characterize_launch(launch: Launch, *, invocation: int = 0, options: Options
     counts, result = ran.counts, ran.result
     with clock:
         metrics = compute_metrics(counts, math.prod(group_counts(launch)))
+        described = _describe_launch(launch, ran)
         lines = [line for _, line in program.module.branches]
         published = (
             published_metrics(counts, metrics, ran.built.made, lines, math.prod(launch.local_size))
@@ -122,7 +123,7 @@ def characterize_launch(launch: Launch, *, invocation: int = 0, options: Options
             "metrics": result.reduce_s + clock.wall_s,
             "metrics_cpu": result.reduce_cpu_s + clock.cpu_s,
         },
-        launch=_describe_launch(launch, ran),
+        launch=described,
         program=_describe_program(launch.kernel.program, program),
         environment=environment.facts(),
         printed=result.printed,
