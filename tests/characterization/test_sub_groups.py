@@ -21,12 +21,14 @@ from support.interpreter.machine import Access, Kind, Trace, interpret
 from support.oracle import CASES as ORACLE_CASES
 from support.oracle import needs_oracle, oracle_hardware, oracle_launch
 from support.sub_group_kernels import CASES
-from support.sub_groups import access_patterns, lru_misses, stack_distances, sub_group_counts
-
-_ENGINE_COUNTS = True
-_engine = pytest.mark.xfail(
-    not _ENGINE_COUNTS, reason="the engine does not count sub-groups yet", strict=False
+from support.sub_groups import (
+    access_patterns,
+    line_uses,
+    lru_misses,
+    stack_distances,
+    sub_group_counts,
 )
+
 # To make a failing kernel smaller takes minutes, and another seed is no smaller kernel.
 _few = settings(
     max_examples=6, derandomize=True, deadline=None, database=None, phases=[Phase.explicit, Phase.generate]
@@ -183,7 +185,6 @@ def test_a_line_misses_where_as_many_others_were_used_as_the_cache_holds() -> No
 # -- the engine
 
 
-@_engine
 @needs_oracle
 @pytest.mark.parametrize("case", ORACLE_CASES)
 def test_the_engine_counts_what_another_simulator_counted(case: str) -> None:
@@ -194,14 +195,12 @@ def test_the_engine_counts_what_another_simulator_counted(case: str) -> None:
         assert {key: found[key] for key in counts} == counts
 
 
-@_engine
 @pytest.mark.parametrize(("name", "level"), _COMPILED)
 def test_the_engine_counts_what_the_reference_counts(name: str, level: str) -> None:
     ran = _case(name, level)
     assert ran.profile.launch["sub_groups"] == ran.expected
 
 
-@_engine
 @pytest.mark.parametrize("name", ["gather", "bitonic sort", "histogram", "last groups of 5x3", "tiles"])
 def test_threads_do_not_change_the_counts(name: str) -> None:
     launch = CASES[name].launch()
@@ -209,7 +208,6 @@ def test_threads_do_not_change_the_counts(name: str) -> None:
     assert profile.launch["sub_groups"] == _case(name, "-Oz").expected
 
 
-@_engine
 @_few
 @given(st.integers(0, 1 << 20), st.booleans(), st.sampled_from(["-Oz", "-O0", "-O3"]))
 def test_the_engine_counts_what_the_reference_counts_of_random_kernels(
@@ -218,3 +216,104 @@ def test_the_engine_counts_what_the_reference_counts_of_random_kernels(
     made = random_kernels.make(seed, wild=wild)
     ran = _both(_random_launch(made, level), _random_launch(made, level))
     assert ran.profile.launch["sub_groups"] == ran.expected
+
+
+# -- access patterns and reuse
+
+_STREAMING = """
+kernel void add(global const float *a, global const float *b, global float *c) {
+  size_t i = get_global_id(0); c[i] = a[i] + b[i];
+}
+kernel void columns(global const float *a, global float *c) {
+  size_t x = get_global_id(0), y = get_global_id(1), n = get_global_size(0);
+  c[y * n + x] = a[x * n + y];
+}
+kernel void gather(global const float *a, global const int *at, global float *c) {
+  size_t i = get_global_id(0); c[i] = a[at[i]];
+}
+kernel void sum(global const float *a, global float *c) {
+  size_t i = get_global_id(0), n = get_global_size(0); float s = 0;
+  for (int k = 0; k < 6; k++) s += a[(i + k * 40) % n];
+  c[i] = s;
+}
+kernel void product(global const float *a, global const float *b, global float *c) {
+  size_t x = get_global_id(0), y = get_global_id(1); float s = 0;
+  for (int k = 0; k < 16; k++) s += a[y * 16 + k] * b[k * 16 + x];
+  c[y * 16 + x] = s;
+}
+kernel void wide(global const float4 *a, global double8 *c) {
+  size_t i = get_global_id(0); float4 v = a[i]; c[i] = (double8)(v.x, v.y, v.z, v.w, v.x, v.y, v.z, v.w);
+}
+"""
+
+
+def _reuse_launch(name: str) -> Launch:
+    random = np.random.default_rng(5)
+    n = 4096
+    a, b, c = (random.random(n).astype(np.float32) for _ in range(3))
+    at = random.integers(0, n, n, dtype=np.int32)
+    kernel = Kernel.from_source(_STREAMING, name)
+    match name:
+        case "add":
+            return Launch(kernel, (n,), (64,), (a, b, c))
+        case "columns":
+            return Launch(kernel, (32, 32), (16, 8), (a, c))
+        case "gather":
+            return Launch(kernel, (1024,), (128,), (a, at, c))
+        case "sum":
+            return Launch(kernel, (1536,), (96,), (a, c))
+        case "product":
+            return Launch(kernel, (16, 16), (8, 8), (a, b, c))
+    return Launch(kernel, (512,), (32,), (a, np.zeros((512, 8))))
+
+
+@pytest.mark.parametrize("name", ["add", "columns", "gather", "sum", "product", "wide"])
+def test_bytes_behind_caches_are_those_of_an_exact_stack(name: str) -> None:
+    reuse = run.characterize_launch(_reuse_launch(name), options=run.Options()).launch["reuse"]
+    trace = interpret(_reuse_launch(name))
+    assert (reuse["rate"], reuse["error"]) == (1, 0)
+    for line_bytes in (64, 128):
+        for together, found in reuse["bytes"][str(line_bytes)].items():
+            uses = line_uses(trace, line_bytes, int(together))
+            distances = list(stack_distances(uses))
+            first = sum(distance is None for distance in distances)
+            expected = {"first": first * line_bytes}
+            for size in map(int, list(found)[1:]):
+                kept = size // line_bytes
+                missed = sum(distance is None or distance >= kept for distance in distances)
+                expected[str(size)] = missed * line_bytes
+            assert found == expected, (line_bytes, together)
+
+
+@pytest.mark.parametrize("name", ["add", "columns", "gather", "sum", "product", "wide"])
+def test_neighbours_are_told_apart_by_how_their_addresses_change(name: str) -> None:
+    found = run.characterize_launch(_reuse_launch(name), options=run.Options()).launch["access_patterns"]
+    expected = access_patterns(interpret(_reuse_launch(name)))
+    assert {key: found[key] for key in expected} == dict(expected)
+    assert sum(found[key] for key in ("uniform", "contiguous", "strided", "irregular")) == sum(
+        n for key, n in expected.items() if key != "stride_bytes"
+    )
+
+
+def test_sampled_lines_tell_what_all_lines_would() -> None:
+    """A naive product of matrices too large to keep all: within the error that the profile states."""
+    n = 256
+    launch = Launch(
+        Kernel.from_source(_STREAMING.replace("16", str(n)), "product"),
+        (n, n),
+        (16, 16),
+        tuple(np.ones(n * n, np.float32) for _ in range(3)),
+    )
+    profiles = [
+        run.characterize_launch(launch, options=run.Options(threads=threads)).launch["reuse"]
+        for threads in (1, 2)
+    ]
+    assert profiles[0] == profiles[1]
+    reuse = profiles[0]
+    assert 0 < reuse["rate"] < 1
+    assert 0 < reuse["error"] < 0.5
+    found = reuse["bytes"]["128"]["1"]
+    assert found["67108864"] == found["first"] == 3 * 4 * n * n
+    # A group brings 16 rows of one matrix, and of the other a line of each row; too much to keep for the next.
+    expected = (n // 16) ** 2 * (16 * 4 * n + 128 * n)
+    assert found["16384"] == pytest.approx(expected, rel=2 * reuse["error"])

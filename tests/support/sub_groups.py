@@ -114,8 +114,8 @@ def lru_misses(lines: Iterable[int], line_bytes: int, cache_bytes: int) -> int:
 def line_uses(trace: Trace, line_bytes: int, together: int) -> list[tuple[object, ...]]:
     """Lines of global memory in the order in which groups that run together use them.
 
-    Of a kernel without barriers and of at most one loop, in which all work-items stay equally long: what stands
-    before the loop comes first, then its iterations, then what stands behind it.
+    Of a kernel without barriers and of at most one loop, in which all work-items stay equally long: what
+    stands before the loop comes first, then its iterations, then what stands behind it.
     """
     turns: dict[int, int] = defaultdict(int)
     for access in trace.accesses:

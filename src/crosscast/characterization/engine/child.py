@@ -102,6 +102,7 @@ _STATUS_BYTES = 8 * (_STATUS_WORDS + _WORDS_A_THREAD * MOST_THREADS)
 _FILES = ("job", "status", "result", "print")
 """Files that a run has beside its buffers."""
 _REPORT_S = 0.2
+_PAGE = CONSTANTS["PAGE"]
 
 
 @dataclass(frozen=True)
@@ -206,10 +207,12 @@ class Run:
         """What is to be counted by sub-groups."""
         made, groups = self.made, self.made.sub_groups
         executions = groups.executions
+        # Which lines are sampled must not depend on where a buffer begins in its page.
+        starts_of = {made.parameters[p.position].name: p.address % _PAGE for p in self.memory.placed}
         terms = [form.terms for form in executions.forms]
         starts = itertools.accumulate(map(len, terms), initial=0)
         return {
-            "sites": add_words(groups.sites),
+            "sites": add_words([(*site[:3], starts_of.get(site.buffer, 0)) for site in groups.sites]),
             "n_sites": len(groups.sites),
             "recorded": add_words(groups.recorded),
             "n_recorded": len(groups.recorded),

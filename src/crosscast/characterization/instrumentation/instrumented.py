@@ -124,8 +124,10 @@ class Instrumented:
         self.classes = PointerClasses(function, module.globals.values(), same)
         self.sub_groups = SubGroups(self.scopes)
         for instruction in function.instructions():
-            found_classes = [self.class_of(access) for access in instruction.accesses]
-            instruction.accesses = self.sub_groups.number(instruction, found_classes)
+            instruction.accesses = [
+                self.sub_groups.number(a, self.class_of(a), self.classes.members(a.pointer))
+                for a in instruction.accesses
+            ]
         for instruction in function.instructions():
             instruction.kind = kind_of(instruction, self.classes, self.sizes)
         self.registers = most_live(function, self.sizes)

@@ -37,6 +37,7 @@ class Site(NamedTuple):
     flags: int
     nbytes: int
     shift: int  # Logarithm of the alignment of its addresses, as far as a sector goes
+    buffer: str = ""  # Parameter of the buffer that it accesses, if it can be one only
 
     @property
     def is_local(self) -> bool:
@@ -119,21 +120,19 @@ class SubGroups:
         self.streams = self.once = 0  # How many are recorded as streams, and the other way
         self._copies: Counter[int] = Counter()
 
-    def number(self, instruction: ir.Instruction, classes: Sequence[PointerClass]) -> list[MemoryAccess]:
-        """Accesses of an instruction, with their sites."""
-        return [
-            replace(access, site=self._add(instruction, access, cls))
-            for access, cls in zip(instruction.accesses, classes, strict=True)
-        ]
+    def number(self, access: MemoryAccess, cls: PointerClass, members: set[str]) -> MemoryAccess:
+        """An access with its site."""
+        return replace(access, site=self._add(access, cls, members))
 
-    def _add(self, instruction: ir.Instruction, access: MemoryAccess, cls: PointerClass) -> int:
+    def _add(self, access: MemoryAccess, cls: PointerClass, members: set[str]) -> int:
         number = len(self.sites)
         if cls.place == "private":
             return -1
         atomic = access.kind in ("read-write", "compare-exchange")
         flags = _WRITES * (access.kind != "read") + _ATOMIC * atomic + _LOCAL * (cls.place == "local")
         alignment = min(max(access.alignment, 1), _SECTOR)
-        site = Site(flags, access.nbytes or 1, alignment.bit_length() - 1)
+        buffer = min(members) if len(members) == 1 and cls.place == "buffer" else ""
+        site = Site(flags, access.nbytes or 1, alignment.bit_length() - 1, buffer)
         self.sites.append(site)
         if cls.place == "dynamic":  # the one of local memory stands behind
             self.sites[-1:] = [site._replace(flags=flags | _DYNAMIC), site._replace(flags=flags | _LOCAL)]

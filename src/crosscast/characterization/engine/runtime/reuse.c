@@ -26,7 +26,9 @@ static u64 halved(u64 unsampled) { return unsampled >> 1 | 1u << 31; }
 
 /* Not all lines of large buffers are worth a look. */
 void cc_prepare_reuse(struct context *c, struct job *j) {
-  u64 lines = (j->data_high - j->data_low + j->variables_high - j->variables_low) >> LINE_LOG;
+  u64 lines = 0;
+  for (u64 i = 0; i < j->n_regions; i++)
+    if (regions_of(j)[i].place != LOCAL) lines += regions_of(j)[i].size >> LINE_LOG;
   for (; lines > 2 * EXACT_TOUCHES; lines /= 2) c->unsampled = halved(c->unsampled);
 }
 

@@ -174,7 +174,7 @@ struct job {
   u64 next_group, next_share; /* what a thread takes next: of the run, and of the reduction */
 };
 
-/* Static accesses, by their numbers: three words each. */
+/* Static accesses, by their numbers: four words each. */
 enum { SITE_WRITES = 1, SITE_LOCAL = 2, SITE_ATOMIC = 4, SITE_DYNAMIC = 8 };
 /* How a segment leaves what its work-items access at a site: an address, a stream of them, or a stream of runs. */
 enum { ONCE, STREAM, RUNS };

@@ -41,7 +41,7 @@ struct waiting {
 };
 
 struct sub_site {
-  u64 flags, nbytes, shift, place_mask; /* of a key: its place in a line, or in a word of local memory */
+  u64 flags, nbytes, shift, origin, place_mask; /* of a key: its place in a line, or in a word of local memory */
   u64 totals[OF_ROW], pairs[PAIRS];
   u64 hits, misses, batched;
   struct shape *shapes, *shape; /* remembered ones, and the last one */
@@ -379,13 +379,13 @@ static u32 key_of(struct context *c, struct sub_site **s, u64 address) {
     else if (!cc_region_at(c, address)) return NONE;
   }
   if ((*s)->flags & SITE_LOCAL) return (address - (u64)c->local) >> (*s)->shift;
-  u64 at = address - j->data_low;
+  u64 at = address - (*s)->origin;
   return (at >= c->span ? at - c->beyond : at) >> (*s)->shift;
 }
 
 /* Keys of eight addresses, of memory that is known. */
 static inline row8 eight_keys(struct context *c, const struct sub_site *s, const u64 *addresses) {
-  u64 local = s->flags & SITE_LOCAL, low = local ? (u64)c->local : c->job->data_low, span = local ? ~(u64)0 : c->span;
+  u64 local = s->flags & SITE_LOCAL, low = local ? (u64)c->local : s->origin, span = local ? ~(u64)0 : c->span;
   wide8 all, at;
   memcpy(&all, addresses, sizeof all);
   at = all - low;
@@ -901,9 +901,9 @@ void cc_prepare_sub_groups(struct context *c, struct job *j) {
   c->beyond = (j->variables_low & -(u64)PAGE) - j->data_low - c->span;
   u64 span = c->span + j->variables_high - j->variables_low + 2 * PAGE;
   c->sub_sites = cc_map(c, j->n_sites * sizeof(struct sub_site));
-  for (u64 i = 0; i < j->n_sites; i++, sites += 3) {
+  for (u64 i = 0; i < j->n_sites; i++, sites += 4) {
     struct sub_site *s = site_of(c, i);
-    s->flags = sites[0], s->nbytes = sites[1], s->shift = sites[2];
+    s->flags = sites[0], s->nbytes = sites[1], s->shift = sites[2], s->origin = j->data_low + sites[3];
     while (s->shift < 5 && span >> s->shift >= NONE - (1u << 10)) s->shift++;
     s->place_mask = ((s->flags & SITE_LOCAL ? 4 : LINE) - 1) >> s->shift;
   }
