@@ -314,6 +314,6 @@ def test_sampled_lines_tell_what_all_lines_would() -> None:
     assert 0 < reuse["error"] < 0.5
     found = reuse["bytes"]["128"]["1"]
     assert found["67108864"] == found["first"] == 3 * 4 * n * n
-    # A group brings 16 rows of one matrix, and of the other a line of each row; too much to keep for the next.
+    # A group brings 16 rows of one matrix, and of the other a line of each row: too much to keep.
     expected = (n // 16) ** 2 * (16 * 4 * n + 128 * n)
     assert found["16384"] == pytest.approx(expected, rel=2 * reuse["error"])

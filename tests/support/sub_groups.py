@@ -8,7 +8,7 @@ sub-group.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 
 from support.interpreter.machine import Access, Trace
 
@@ -92,9 +92,9 @@ def access_patterns(trace: Trace, width: int = 32) -> Counter[str]:
     return pairs
 
 
-def stack_distances(lines: Iterable[int]) -> Iterator[int | None]:
+def stack_distances(lines: Iterable[Hashable]) -> Iterator[int | None]:
     """How many other lines were used since each line's last use; ``None`` for the first use of a line."""
-    stack: list[int] = []  # the last one used stands at the end
+    stack: list[Hashable] = []  # the last one used stands at the end
     for line in lines:
         if line in stack:
             position = stack.index(line)
@@ -111,7 +111,7 @@ def lru_misses(lines: Iterable[int], line_bytes: int, cache_bytes: int) -> int:
     return sum(distance is None or distance >= kept for distance in stack_distances(lines))
 
 
-def line_uses(trace: Trace, line_bytes: int, together: int) -> list[tuple[object, ...]]:
+def line_uses(trace: Trace, line_bytes: int, together: int) -> list[tuple[int, int]]:
     """Lines of global memory in the order in which groups that run together use them.
 
     Of a kernel without barriers and of at most one loop, in which all work-items stay equally long: what
@@ -129,4 +129,4 @@ def line_uses(trace: Trace, line_bytes: int, together: int) -> list[tuple[object
         when = access.group // together, part, access.turn, access.site, access.group
         for line in _lines(access, line_bytes):
             uses.add((*when, access.memory, line, access.item // 64))
-    return [use[5:7] for use in sorted(uses)]
+    return [(use[5], use[6]) for use in sorted(uses)]

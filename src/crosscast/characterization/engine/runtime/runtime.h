@@ -149,6 +149,8 @@ struct context {
   struct out out;
   void *sub_sites; /* what sub-groups did, by site */
   u64 *entries, *form_sums, *longest, inexact;
+  void *before;             /* columns of the group before, of so many work-items, and its longest one */
+  u64 repeated, longest_of_group, longest_item;
   u64 span, beyond; /* bytes of buffers, and how far variables are behind them */
   struct part *parts; /* boxes in which a slice is even */
   u64 n_parts;

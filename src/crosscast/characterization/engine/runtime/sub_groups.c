@@ -9,7 +9,7 @@
 #include "runtime.h"
 #include <string.h>
 
-enum { LANES = 64, HALF = 32, BLOCKS = MAX_ITEMS / LANES, AT_ONCE = 8, LINE = 128, SHAPES = 8, PATIENCE = 64 };
+enum { LANES = 64, HALF = 32, BLOCKS = MAX_ITEMS / LANES, AT_ONCE = 8, LINE = 128, SHAPES = 32, PATIENCE = 64 };
 static const u32 ABSENT = 1u << 31; /* no distance */
 enum { ACCESSES, SECTORS, LINES_64, LINES_128, CONFLICTS, OF_WIDTH, OF_ROW = 2 * OF_WIDTH };
 enum { UNIFORM, CONTIGUOUS, STRIDED, IRREGULAR, STRIDES, PAIRS };
@@ -21,12 +21,11 @@ static const u32 NONE = ~(u32)0;
 typedef u32 row8 __attribute__((vector_size(4 * AT_ONCE)));
 typedef u64 wide8 __attribute__((vector_size(8 * AT_ONCE)));
 
-/* Distances of work-items from the first one that takes part, and what rows of this shape cost by the place in a
- * line where they begin. */
+/* Distances of work-items from the first one that takes part, and how many rows there were by the place in a line
+ * where they begin; what they cost is found out in the end. */
 struct shape {
   u32 distances[LANES];
-  u8 known[LINE];
-  u32 costs[LINE][OF_ROW], pairs[PAIRS];
+  u64 *times;
 };
 
 /* The shape that work-items have whose addresses rise evenly along x and along y. */
@@ -195,6 +194,8 @@ static void count_rows(const struct sub_site *s, row8 *v, u32 room, const u8 *la
 static u8 all_lanes[LANES];
 static const u32 all_of_halves[] = {HALF, HALF};
 
+static u64 least(u64 a, u64 b) { return a < b ? a : b; }
+
 static u64 sum_of(row8 x) {
   u64 sum = 0;
   for (u32 i = 0; i < AT_ONCE; i++) sum += x[i];
@@ -249,19 +250,25 @@ static void push(struct context *c, struct sub_site *s, const u32 *keys, u32 ste
   }
 }
 
-/* Costs of the eight places in a line of which `place` is one. */
-static void learn(const struct sub_site *s, struct shape *f, u32 place) {
-  row8 v[LANES], costs[OF_ROW] = {0}, pairs[PAIRS] = {0};
-  u32 first = place & -AT_ONCE;
-  for (u32 lane = 0; lane < LANES; lane++)
-    for (u32 i = 0; i < AT_ONCE; i++) v[lane][i] = f->distances[lane] == ABSENT ? NONE : f->distances[lane] + (1u << 30) + first + i;
-  count_rows(s, v, HALF, all_lanes, all_of_halves, costs, pairs);
-  for (u32 i = 0; i < AT_ONCE; i++) {
-    f->known[first + i] = 1;
-    for (u32 k = 0; k < OF_ROW; k++) f->costs[first + i][k] = costs[k][i];
+/* Add up what the rows of a shape cost, eight places in a line at a time. */
+static void flush_shape(struct sub_site *s, struct shape *f) {
+  for (u32 first = 0; f->times && first <= s->place_mask; first += AT_ONCE) {
+    row8 v[LANES], costs[OF_ROW] = {0}, pairs[PAIRS] = {0};
+    u64 *times = f->times + first, any = 0;
+    for (u32 i = 0; i < AT_ONCE; i++) any |= times[i];
+    if (!any) continue;
+    for (u32 lane = 0; lane < LANES; lane++)
+      for (u32 i = 0; i < AT_ONCE; i++) v[lane][i] = f->distances[lane] == ABSENT ? NONE : f->distances[lane] + (1u << 30) + first + i;
+    count_rows(s, v, HALF, all_lanes, all_of_halves, costs, pairs);
+    for (u32 i = 0; i < AT_ONCE; times[i++] = 0) {
+      for (u32 k = 0; k < OF_ROW; k++) s->totals[k] += times[i] * costs[k][i];
+      for (u32 k = 0; k < PAIRS; k++) s->pairs[k] += times[i] * pairs[k][i];
+    }
   }
-  for (u32 k = 0; k < PAIRS; k++) f->pairs[k] = pairs[k][0];
 }
+
+/* Room for rows at each place, eight places at least. */
+static u64 *map_times(struct context *c, const struct sub_site *s) { return cc_map(c, 8 * (s->place_mask | (AT_ONCE - 1)) + 8); }
 
 /* The shape of a row; a null pointer where shapes do not come again, or it is too wide for one. */
 static struct shape *find_shape(struct context *c, struct sub_site *s, const u32 *keys, u32 first) {
@@ -284,13 +291,15 @@ static struct shape *find_shape(struct context *c, struct sub_site *s, const u32
   }
   for (u32 lane = 0; lane < LANES; lane++) sum += (distances[lane] ^ distances[lane] >> 15) * (0x9E3779B1u * (2 * lane + 1));
   if (!s->shapes) s->shapes = cc_map(c, SHAPES * sizeof *s->shapes);
-  struct shape *f = s->shape = &s->shapes[(sum * 0x85EBCA6Bu) >> 29];
-  if (!memcmp(f->distances, distances, sizeof distances)) {
+  struct shape *f = s->shape = &s->shapes[(sum * 0x85EBCA6Bu) >> 27];
+  if (f->times && !memcmp(f->distances, distances, sizeof distances)) {
     s->hits++;
     return f;
   }
   s->misses++;
-  memcpy(f->distances, distances, sizeof distances), memset(f->known, 0, sizeof f->known);
+  if (f->times) flush_shape(s, f);
+  else f->times = map_times(c, s);
+  memcpy(f->distances, distances, sizeof distances);
   return f;
 }
 
@@ -303,13 +312,8 @@ static u64 different_places(const struct sub_site *s, u64 step) {
 /* So many rows of a shape, the first one at `key` and each `step` behind the one before; and that `weight` times. */
 static void count_shape(struct sub_site *s, struct shape *f, u32 key, u32 step, u64 times, u64 weight) {
   u64 different = different_places(s, step);
-  for (u64 r = 0; r < different && r < times; r++) {
-    u32 place = (key + r * step) & s->place_mask;
-    u64 n = (times - r + different - 1) / different * weight;
-    if (!f->known[place]) learn(s, f, place);
-    for (u32 i = 0; i < OF_ROW; i++) s->totals[i] += n * f->costs[place][i];
-  }
-  for (u32 i = 0; i < PAIRS; i++) s->pairs[i] += times * weight * f->pairs[i];
+  for (u64 r = 0; r < different && r < times; r++)
+    f->times[(key + r * step) & s->place_mask] += (times - r + different - 1) / different * weight;
 }
 
 /* So many rows, each `step` keys behind the one before. */
@@ -672,8 +676,9 @@ static struct shape *shape_of_plane(struct context *c, struct sub_site *s, u64 d
   if (p->shape && p->dx == dx && p->dy == dy && p->columns == columns) return p->shape;
   if (LANES % columns && columns % LANES) return 0;
   u64 across = columns < LANES ? columns : LANES, far = 0;
-  if (!p->shape) p->shape = cc_map(c, sizeof *p->shape);
+  if (!p->shape) p->shape = cc_map(c, sizeof *p->shape), p->shape->times = map_times(c, s);
   struct shape *f = p->shape;
+  flush_shape(s, f);
   for (u64 k = 0; k < LANES; k++) {
     u64 distance = (int64_t)(k % across * dx + k / across * dy) >> s->shift;
     far |= distance + (1u << 29) >= 1u << 30;
@@ -682,7 +687,6 @@ static struct shape *shape_of_plane(struct context *c, struct sub_site *s, u64 d
   p->columns = 0;
   if (far) return 0;
   p->dx = dx, p->dy = dy, p->columns = columns;
-  memset(f->known, 0, sizeof f->known);
   return f;
 }
 
@@ -737,7 +741,6 @@ static void add_groups(struct context *c, const struct slice *slice, const struc
   }
 }
 
-static u64 least(u64 a, u64 b) { return a < b ? a : b; }
 
 /* Groups from `from` to before `to` of a launch, in one layer of groups. */
 void cc_sub_groups_of_launch(struct context *c, const struct slice *slice, const u64 *from, const u64 *to) {
@@ -812,21 +815,34 @@ struct term {
   int64_t coefficient;
 };
 
-/* Sums of columns for a half, and the largest. */
-static int64_t sum_columns(const struct context *c, const struct form *f, u64 first, u64 n, int64_t *sums) {
+/* Of the work-items from `first` on, the one that a form is largest for, and how large. */
+static int64_t find_most(const struct context *c, const struct form *f, u64 first, u64 n, u64 *who) {
   const struct term *t = (struct term *)c->job->terms + f->first, *end = t + f->n;
-  int64_t most = INT64_MIN;
+  int64_t sums[HALF] = {0}, most = INT64_MIN;
+  for (; t < end; t++)
+    for (u64 i = 0; i < n; i++) {
+      u64 at = MAX_ITEMS * t->column + first + i;
+      sums[i] += t->coefficient * (c->job->narrow ? ((int32_t *)c->columns)[at] : ((int64_t *)c->columns)[at]);
+    }
+  for (u64 i = 0; i < n; i++)
+    if (sums[i] > most) most = sums[i], *who = first + i;
+  return most;
+}
+
+/* How large it is, if that is all. */
+static int64_t find_largest(const struct context *c, const struct form *f, u64 first, u64 n) {
+  const struct term *t = (struct term *)c->job->terms + f->first, *end = t + f->n;
+  if (n < HALF) return find_most(c, f, first, n, &n);
   if (c->job->narrow) { /* runs of a segment without loops: 32 bits hold what they count */
-    int32_t narrow[HALF] = {0};
+    int32_t sums[HALF] = {0}, largest = INT32_MIN;
     for (; t < end; t++) {
       const int32_t *from = (const int32_t *)c->columns + MAX_ITEMS * t->column + first;
-      for (u64 i = 0; i < HALF; i++) narrow[i] += (int32_t)t->coefficient * from[i];
+      for (u64 i = 0; i < HALF; i++) sums[i] += (int32_t)t->coefficient * from[i];
     }
-    int32_t largest = INT32_MIN;
-    for (u64 i = 0; i < n; i++) sums[i] = narrow[i], largest = narrow[i] > largest ? narrow[i] : largest;
+    for (u64 i = 0; i < HALF; i++) largest = sums[i] > largest ? sums[i] : largest;
     return largest;
   }
-  for (u64 i = 0; i < HALF; i++) sums[i] = 0;
+  int64_t sums[HALF] = {0}, largest = INT64_MIN;
   for (; t < end; t++) {
     const int64_t *from = (const int64_t *)c->columns + MAX_ITEMS * t->column + first;
     if (t->coefficient == 1)
@@ -836,8 +852,22 @@ static int64_t sum_columns(const struct context *c, const struct form *f, u64 fi
     else
       for (u64 i = 0; i < HALF; i++) sums[i] += t->coefficient * from[i];
   }
-  for (u64 i = 0; i < n; i++) most = sums[i] > most ? sums[i] : most;
-  return most;
+  for (u64 i = 0; i < HALF; i++) largest = sums[i] > largest ? sums[i] : largest;
+  return largest;
+}
+
+/* Whether the columns are those of the group before, as they mostly are where few work-items go another way. */
+static int is_repeated(struct context *c) {
+  u64 bytes = c->items * (c->job->narrow ? 4 : 8), pitch = MAX_ITEMS * (c->job->narrow ? 4 : 8), same = c->repeated == c->items;
+  if (!c->before) c->before = cc_map(c, pitch * c->job->n_columns);
+  for (u64 k = 0; k < c->job->n_columns; k++) {
+    u8 *now = (u8 *)c->columns + pitch * k, *then = (u8 *)c->before + pitch * k;
+    if (same && !memcmp(now, then, bytes)) continue;
+    same = 0;
+    memcpy(then, now, bytes);
+  }
+  c->repeated = c->items;
+  return same;
 }
 
 static void keep_longest(struct context *c, u64 item, u64 total) {
@@ -854,26 +884,28 @@ static void keep_longest(struct context *c, u64 item, u64 total) {
 static void measure(struct context *c) {
   struct job *j = c->job;
   const struct form *forms = (struct form *)j->forms;
-  u64 all = 0;
-  for (u64 k = 0; k < j->segments; k++) all += c->runs[k] * ((u64 *)j->segment_weights)[k];
+  u64 all = 0, who = 0;
   int64_t longest = INT64_MIN;
-  u64 who = 0;
-  for (u64 f = 0; f < j->n_forms; f++) {
-    for (u64 first = 0; first < c->items; first += LANES) {
-      int64_t most[2] = {INT64_MIN, INT64_MIN};
-      for (u64 half = 0; half < 2; half++) {
-        u64 from = first + HALF * half, n = c->items - from < HALF ? c->items - from : HALF;
-        int64_t sums[HALF];
-        if (from >= c->items) break;
-        most[half] = sum_columns(c, &forms[f], from, n, sums);
-        if (!f && most[half] > longest)
-          for (longest = most[half], who = from; sums[who - from] != longest;) who++;
-        c->form_sums[f] += most[half];
+  if (!j->n_forms) return;
+  for (u64 k = 0; k < j->segments; k++) all += c->runs[k] * ((u64 *)j->segment_weights)[k];
+  int64_t *last = (int64_t *)c->form_sums + 2 * j->n_forms;
+  if (!is_repeated(c)) {
+    memset(last, 0, 16 * j->n_forms);
+    for (u64 f = 0; f < j->n_forms; f++)
+      for (u64 first = 0; first < c->items; first += LANES) {
+        u64 n = c->items - first;
+        int64_t low = find_largest(c, &forms[f], first, least(n, HALF)), high = INT64_MIN;
+        if (n > HALF) high = find_largest(c, &forms[f], first + HALF, least(n - HALF, HALF)), last[f] += high;
+        last[f] += low, last[j->n_forms + f] += low > high ? low : high;
+        if (!f && (low > longest || high > longest)) {
+          u64 from = low >= high ? first : first + HALF;
+          longest = find_most(c, forms, from, least(c->items - from, HALF), &who);
+        }
       }
-      c->form_sums[j->n_forms + f] += most[0] > most[1] ? most[0] : most[1];
-    }
-  }
-  if (j->n_forms) keep_longest(c, who, all + longest);
+    keep_longest(c, who, all + longest);
+    c->longest_of_group = longest, c->longest_item = who;
+  } else keep_longest(c, c->longest_item, all + c->longest_of_group);
+  for (u64 f = 0; f < 2 * j->n_forms; f++) c->form_sums[f] += last[f];
 }
 
 void cc_end_group(struct context *c) {
@@ -913,11 +945,16 @@ void cc_prepare_sub_groups(struct context *c, struct job *j) {
   c->words = cc_map(c, (u64)8 * STREAM_WORDS * j->n_streams);
   c->columns = cc_map(c, 8 * MAX_ITEMS * j->n_columns);
   c->runs = cc_map(c, 8 * j->segments), c->entries = cc_map(c, 16 * j->segments);
-  c->form_sums = cc_map(c, 16 * j->n_forms), c->longest = cc_map(c, 8 * (2 + j->segments + j->n_columns));
+  c->form_sums = cc_map(c, 32 * j->n_forms) /* of all groups, and of the last one */, c->longest = cc_map(c, 8 * (2 + j->segments + j->n_columns));
 }
 
 void cc_finish_sub_groups(struct context *c) {
-  for (u64 i = 0; i < c->job->n_sites; i++) flush_batch(site_of(c, i));
+  for (u64 i = 0; i < c->job->n_sites; i++) {
+    struct sub_site *s = site_of(c, i);
+    flush_batch(s);
+    for (u32 k = 0; s->shapes && k < SHAPES; k++) flush_shape(s, &s->shapes[k]);
+    if (s->plane.shape) flush_shape(s, s->plane.shape);
+  }
 }
 
 /* What was counted of each site, behind its number. */
