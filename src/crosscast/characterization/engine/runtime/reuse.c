@@ -105,6 +105,19 @@ static void emit_once(struct context *c, u64 before, u32 line, u32 halves, u64 t
   emit(c, line, halves, time, group);
 }
 
+/* The run of one work-item, of keys that lie close to each other. */
+void cc_touch_run(struct context *c, u32 shift, u32 key, u32 step, u64 times, u64 time, u64 later, u64 group) {
+  u32 bits = LINE_LOG - shift;
+  for (u64 k = 0; k < times;) {
+    u32 at = key + k * step, line = at >> bits;
+    u64 end = k + (((line + 1) << bits) - at + step - 1) / step;
+    if (end > times) end = times;
+    if (!(hash_of(line) & c->unsampled))
+      for (u64 i = k; i < end; i++) emit(c, line, 1 + (key + i * step >= (2 * line + 1) << (bits - 1)), time + i * later, group);
+    k = end;
+  }
+}
+
 /* One row, as it comes. */
 void cc_touch_row(struct context *c, u32 shift, u64 nbytes, const u32 *keys, u64 time, u64 group) {
   u32 bits = LINE_LOG - shift, extent = (nbytes - 1) >> shift;

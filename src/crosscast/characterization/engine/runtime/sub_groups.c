@@ -352,6 +352,18 @@ static void relieve(struct context *c, struct sub_site *s, struct waiting *w) {
   for (u32 lane = 0; lane < LANES; lane++) w->filled[lane] -= complete;
 }
 
+/* Work-items that take part. */
+static u64 who(const u32 *keys) {
+  const row8 bits = {1, 2, 4, 8, 16, 32, 64, 128};
+  u64 found = 0;
+  for (u32 i = 0; i < LANES; i += AT_ONCE) {
+    row8 eight;
+    memcpy(&eight, keys + i, sizeof eight);
+    found |= sum_of((row8)(eight != NONE) & bits) << i;
+  }
+  return found;
+}
+
 /* Put keys behind those that each work-item has; the row behind the last one is always empty. */
 static void defer(struct context *c, struct sub_site *s, u32 block, const u32 *keys) {
   if (!s->waiting) s->waiting = cc_map(c, BLOCKS * sizeof *s->waiting);
@@ -364,10 +376,9 @@ static void defer(struct context *c, struct sub_site *s, u32 block, const u32 *k
     w->room = room;
   }
   u32 full = 0;
-  for (u32 lane = 0; lane < LANES; lane++) {
-    u32 k = w->filled[lane], there = keys[lane] != NONE;
-    w->rows[LANES * k + lane] = keys[lane]; /* which is as empty as before where there is none */
-    w->filled[lane] = k + there, full |= k + there > w->used;
+  for (u64 left = who(keys); left; left &= left - 1) {
+    u32 lane = __builtin_ctzll(left), k = w->filled[lane]++;
+    w->rows[LANES * k + lane] = keys[lane], full |= k >= w->used;
   }
   if (full) w->used++, memset(w->rows + LANES * w->used, -1, 4 * LANES);
 }
@@ -535,6 +546,98 @@ static int is_plain(const u64 *words, u64 start, const u64 *ends, u32 n) {
   return !differ;
 }
 
+/* Runs of the same step, which no work-item begins before its neighbour, as in rows of a sparse matrix: what is shared
+ * with the one before follows from how far apart they are. */
+struct rising {
+  u32 keys[LANES], step;
+  u64 times[LANES];
+};
+
+/* Of the places `key + k * step` for k from `from` to before `to`, how many are `least` or more in a line of so many. */
+static u64 count_beyond(u32 key, u32 step, u64 from, u64 to, u32 line, u32 least_) {
+  u32 log = __builtin_ctz(step), period = line >> log, rest = key & (step - 1);
+  u32 first = least_ > rest ? (least_ - rest + step - 1) >> log : 0, at = ((key >> log) + from) & (period - 1);
+  u64 n = to - from, found = n / period * (period - first), end = at + n % period;
+  u64 high = least(end, period), low = at > first ? at : first;
+  found += high > low ? high - low : 0;
+  return found + (end > period + first ? end - period - first : 0);
+}
+
+static void count_rising(struct sub_site *s, const struct rising *r, u32 n) {
+  u64 lines[2][3] = {0};
+  u32 widest = LINE >> s->shift;
+  for (u32 i = 0; i < n; i++) {
+    u64 known = 0;
+    for (u32 width = 0; width < 2; width++)
+      for (u32 level = 0; level < 3; level++) lines[width][level] += r->times[i];
+    for (u32 j = i; j-- > 0 && known < r->times[i] && r->keys[i] - r->keys[j] < widest;) {
+      u64 end = least(r->times[j], r->times[i]);
+      u32 apart = r->keys[i] - r->keys[j];
+      if (end <= known) continue;
+      for (u32 level = 0; level < 3; level++) {
+        u32 line = widest >> (2 - level);
+        u64 shared = apart < line ? count_beyond(r->keys[i], r->step, known, end, line, apart) : 0;
+        lines[0][level] -= i / HALF == j / HALF ? shared : 0, lines[1][level] -= shared;
+      }
+      known = end;
+    }
+  }
+  u64 longest[2] = {0};
+  for (u32 i = 0; i < n; i++) longest[i / HALF] = r->times[i] > longest[i / HALF] ? r->times[i] : longest[i / HALF];
+  for (u32 width = 0; width < 2; width++) {
+    u64 *to = s->totals + OF_WIDTH * width;
+    to[ACCESSES] += width ? (longest[0] > longest[1] ? longest[0] : longest[1]) : longest[0] + longest[1];
+    for (u32 level = 0; level < 3; level++) to[SECTORS + level] += lines[width][level];
+  }
+}
+
+static void count_rising_pairs(struct sub_site *s, const struct rising *r, u32 n) {
+  u32 bytes = s->nbytes >> s->shift;
+  for (u32 i = 1; i < n; i++) {
+    if (i % HALF == 0) continue;
+    u32 apart = r->keys[i] - r->keys[i - 1];
+    u64 both = least(r->times[i], r->times[i - 1]), before = 0, even = 0;
+    if (apart == 0 || apart == bytes) {
+      s->pairs[apart ? CONTIGUOUS : UNIFORM] += both;
+      continue;
+    }
+    if (i % HALF > 1) {
+      before = least(both, r->times[i - 2]);
+      if (r->keys[i - 1] - r->keys[i - 2] == apart) even = before;
+    }
+    if (i + 1 < n && (i + 1) % HALF && r->keys[i + 1] - r->keys[i] == apart && least(both, r->times[i + 1]) > before)
+      even += least(both, r->times[i + 1]) - before;
+    s->pairs[STRIDED] += even, s->pairs[IRREGULAR] += both - even, s->pairs[STRIDES] += even * apart;
+  }
+}
+
+static int add_rising(struct context *c, struct sub_site *s, const struct reader *readers, u32 n, u64 most) {
+  struct rising r;
+  u64 addresses[LANES] = {0}, step = 0;
+  if (s->flags & (SITE_LOCAL | SITE_ATOMIC | SITE_DYNAMIC) || s->nbytes != (u64)1 << s->shift) return 0;
+  for (u32 i = 0; i < n; i++) {
+    const struct reader *x = &readers[i];
+    if (x->end - x->at > 3) return 0;
+    r.times[i] = x->left;
+    addresses[i] = x->left ? word_at(x, x->at) : i ? addresses[i - 1] : 0;
+    if (!x->left) continue;
+    if (step && word_at(x, x->at + 1) != step) return 0;
+    step = word_at(x, x->at + 1);
+  }
+  for (u32 i = n - 1; i-- > 0;)
+    if (!addresses[i]) addresses[i] = addresses[i + 1];
+  r.step = step >> s->shift;
+  if (!r.step || r.step & (r.step - 1) || (u64)r.step << s->shift != step || r.step > 32u >> s->shift) return 0;
+  keys_of(c, s, addresses, n, r.keys);
+  for (u32 i = 1; i < n; i++)
+    if (r.keys[i] < r.keys[i - 1]) return 0;
+  count_rising(s, &r, n);
+  count_rising_pairs(s, &r, n);
+  for (u32 i = 0; i < n; i++)
+    if (r.times[i]) cc_touch_run(c, s->shift, r.keys[i], r.step, r.times[i], c->time, part_of_loop(most), c->toucher);
+  return 1;
+}
+
 static void add_streams(struct context *c, struct sub_site *s, struct reader *r, u32 block, u32 n, int runs, int final) {
   u64 addresses[LANES], least = ~(u64)0, most = 0;
   for (u32 i = 0; i < n; i++) {
@@ -542,7 +645,7 @@ static void add_streams(struct context *c, struct sub_site *s, struct reader *r,
     least = r[i].left < least ? r[i].left : least, most = r[i].left > most ? r[i].left : most;
   }
   if (!(s->flags & SITE_DYNAMIC) && (final || (least == most && !is_waiting(s, block)))) {
-    if (most) add_eights(c, s, r, n, runs, part_of_loop(most));
+    if (most && !(runs && add_rising(c, s, r, n, most))) add_eights(c, s, r, n, runs, part_of_loop(most));
     return;
   }
   for (u64 k = 0; k < most; k++, c->time += part_of_loop(most)) {
