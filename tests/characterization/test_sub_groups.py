@@ -290,6 +290,7 @@ def test_neighbours_are_told_apart_by_how_their_addresses_change(name: str) -> N
     found = run.characterize_launch(_reuse_launch(name), options=run.Options()).launch["access_patterns"]
     expected = access_patterns(interpret(_reuse_launch(name)))
     assert {key: found[key] for key in expected} == dict(expected)
+    assert found["vectorized"]
     assert sum(found[key] for key in ("uniform", "contiguous", "strided", "irregular")) == sum(
         n for key, n in expected.items() if key != "stride_bytes"
     )

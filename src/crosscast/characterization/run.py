@@ -144,7 +144,10 @@ def _describe_launch(launch: Launch, ran: _Ran) -> dict[str, Any]:
         "threads": ran.threads,
         "arguments": [_describe(p, a) for p, a in zip(parameters, launch.args, strict=True)],
         "sub_groups": _sub_groups(geometry, ran),
-        "access_patterns": ran.counts.sub_groups.patterns(ran.built.made.sub_groups),
+        "access_patterns": {
+            **ran.counts.sub_groups.patterns(ran.built.made.sub_groups),
+            "vectorized": ran.built.made.in_step,
+        },
         "reuse": ran.counts.sub_groups.reuse_bytes(_distinct_lines(ran.counts)),
         "distinct_bytes": _distinct(ran.counts),
         "geometry": geometry,
