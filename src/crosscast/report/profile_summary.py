@@ -1,0 +1,257 @@
+"""What an engineer wants to know of a profile first, in about ten lines."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from crosscast.data.launch_counts import counts_of, kinds_of, work_of
+from crosscast.profile import Profile
+from crosscast.units import format_bytes, format_count, format_quantity, format_seconds
+
+SECTOR, LANES = 32, 32
+"""Bytes of the least piece of memory that a device moves, and work-items of the sub-groups that are shown."""
+CACHES = (1 << 15, 1 << 20, 1 << 26)
+"""Caches behind which bytes are shown."""
+
+LEGEND = (
+    f"coalescing: bytes asked for, in % of the sectors of {SECTOR} bytes that sub-groups of {LANES} touch.",
+    "SIMD: instructions of work-items, in % of what all lanes of their sub-groups could run.",
+)
+"""How two of the lines are to be read."""
+
+_PRECISIONS = ("half", "single", "double")
+_OUTSIDE = ("global_bytes", "constant_bytes", "generic_bytes")
+_PATTERNS = ("contiguous", "uniform", "strided", "irregular")
+
+
+class _Counts:
+    """Numbers of a profile by name; ``None`` where one is not known."""
+
+    def __init__(self, profile: Profile) -> None:
+        work = work_of(profile.launch)
+        self.has_work = bool(work)
+        self._values: dict[str, Any] = {
+            **profile.metrics,
+            **work,
+            **kinds_of(profile.launch),
+            **counts_of(profile.launch),
+        }
+
+    def __getitem__(self, name: str) -> float | None:
+        return self._values.get(name)
+
+    def all(self, *names: str) -> list[float] | None:
+        """Several numbers; ``None`` if one is not known."""
+        found = [value for name in names if (value := self[name]) is not None]
+        return found if len(found) == len(names) else None
+
+    def sum(self, *names: str) -> float:
+        """Sum of those that are known."""
+        return sum(self[name] or 0 for name in names)
+
+
+def summary_of(profile: Profile) -> list[tuple[str, str]]:
+    """Name and text of each line; what was not counted, or is not used, has none.
+
+    Parameters
+    ----------
+    profile
+        Of this or a past version, or of another tool.
+
+    Returns
+    -------
+    list
+        Work, bytes, coalescing, efficiency of SIMD, divergence, local memory, atomics, reuse, what decides
+        how many work-groups are resident, dependence path and native time, as far as they are known.
+    """
+    counts = _Counts(profile)
+    found = ((name, write(counts)) for name, write in _LINES.items())
+    return [(name, text) for name, text in found if text]
+
+
+def _work(counts: _Counts) -> str:
+    total, items = counts["total_instruction_count"], counts["work_items"]
+    if total is None:
+        return ""
+    text = format_quantity(total, "instructions")
+    if items:
+        text += f", {_digits(total / items)} a work-item"
+    flops = {name: counts[f"flops_{name}"] for name in _PRECISIONS}
+    parts = [f"{format_quantity(n, 'flop')} ({name})" for name, n in flops.items() if n]
+    if elements := counts["function_elements"]:
+        parts.append(format_quantity(elements, "functions"))
+    return f"{text}; {', '.join(parts)}" if parts else text
+
+
+def _bytes_outside(counts: _Counts) -> float:
+    """Bytes asked for of global and constant memory."""
+    asked = counts.sum(*_OUTSIDE)
+    # An atomic is both a read and a write there, and one access of a sub-group.
+    return asked - 4 * counts.sum("instructions_atomics_global")
+
+
+def _memory(counts: _Counts) -> str:
+    if not counts.has_work:
+        return ""
+    asked, items = counts.sum(*_OUTSIDE), counts["work_items"]
+    text = f"{format_quantity(asked, 'B')} accessed"
+    if items:
+        text += f", {_digits(asked / items)} B a work-item"
+    distinct = counts.all("distinct_bytes_global_read", "distinct_bytes_global_written")
+    if distinct:
+        text += "; {} distinct read, {} written".format(*(format_quantity(each, "B") for each in distinct))
+    return text
+
+
+def _coalescing(counts: _Counts) -> str:
+    of = f"sub_group_{LANES}"
+    known = {
+        side: found
+        for side in ("read", "write")
+        if (found := counts.all(f"{of}_accesses_{side}", f"{of}_sectors_32_{side}")) and found[0]
+    }
+    if not known:
+        return ""
+    accesses, sectors = (sum(found[place] for found in known.values()) for place in (0, 1))
+    an_access = ", ".join(f"{_digits(s / n)} a {side}" for side, (n, s) in known.items())
+    lines = counts.sum(f"{of}_lines_128_read", f"{of}_lines_128_write") / accesses
+    asked = _bytes_outside(counts)
+    # What texels and copies of unknown length ask for is not known.
+    unknown = counts["unsized_accesses"] or counts["instructions_images"] or not asked
+    share = "" if unknown else f"{_percent(min(asked / (SECTOR * sectors), 1))}; "
+    return f"{share}sectors of {SECTOR} bytes: {an_access}; lines of 128: {_digits(lines)}"
+
+
+def _neighbours(counts: _Counts) -> str:
+    pairs = {name: counts[f"access_patterns_{name}"] or 0 for name in _PATTERNS}
+    total = sum(pairs.values())
+    if not total:
+        return ""
+    parts = [f"{name} {_percent(n / total)}" for name, n in pairs.items() if n]
+    strides = counts["access_patterns_stride_bytes"]
+    text = ", ".join(parts)
+    if pairs["strided"] and strides is not None:
+        text += f" (stride {format_quantity(strides / pairs['strided'], 'B')})"
+    vectorized = counts["access_patterns_vectorized"]
+    return text if vectorized is None else f"{text}; {'' if vectorized else 'not '}vectorized"
+
+
+def _simd(counts: _Counts) -> str:
+    parts = []
+    for width in (32, 64):
+        of = f"sub_group_{width}"
+        found = counts.all(f"{of}_instructions_without_phi", f"{of}_sub_group_instructions_without_phi")
+        if found and found[1]:
+            parts.append(f"{_percent(found[0] / found[1] / width)} of {width} lanes")
+    return ", ".join(parts)
+
+
+def _divergence(counts: _Counts) -> str:
+    least_and_most = counts.all("min_ipt", "max_ipt")
+    parts = []
+    if least_and_most:
+        least, most = map(format_count, map(int, least_and_most))
+        median = f" (median {counts['median_ipt']:,.6g})" if counts["median_ipt"] is not None else ""
+        parts.append(
+            f"work-items run {least} to {most} instructions{median}"
+            if least != most
+            else f"all work-items run {most} instructions"
+        )
+    entropy = counts["average_linear_branch_entropy"]
+    if counts["unique_branches"] and entropy is not None:
+        parts.append(f"branch entropy {_digits(entropy)}")
+    return "; ".join(parts)
+
+
+def _local_memory(counts: _Counts) -> str:
+    asked, wavefronts = counts["local_bytes"], counts[f"sub_group_{LANES}_local_wavefronts_32_banks"]
+    if not asked:
+        return ""
+    text = f"{format_quantity(asked, 'B')} accessed"
+    # Without counts of instructions, atomics of local memory are not told from those of global memory.
+    unknown = counts["instructions_atomics"] is None and counts[f"sub_group_{LANES}_atomic_conflicts"]
+    accesses = counts.sum("local_accesses", "instructions_atomics_local")
+    if not wavefronts or not accesses or unknown:
+        return text
+    return f"{text}; wavefronts per {LANES} accesses: {_digits(LANES * wavefronts / accesses)} (32 banks)"
+
+
+def _atomics(counts: _Counts) -> str:
+    steps = counts[f"sub_group_{LANES}_atomic_conflicts"]
+    if not steps:
+        return ""
+    executed = counts["instructions_atomics"]
+    one_by_one = f"{format_quantity(steps, 'steps')}, as those at one address take turns"
+    return f"{format_quantity(executed, 'atomics')} in {one_by_one}" if executed else one_by_one
+
+
+def _reuse(counts: _Counts) -> str:
+    found = [(cache, counts[f"reuse_lines_128_16_{cache}"]) for cache in CACHES]
+    parts = [f"{format_quantity(n, 'B')} behind {format_bytes(cache)}" for cache, n in found if n is not None]
+    if not parts:
+        return ""
+    error = counts["reuse_error"]
+    return f"from memory {', '.join(parts)}" + (f" (± {_percent(error)})" if error else "")
+
+
+def _occupancy(counts: _Counts) -> str:
+    items = counts["geometry_group_items"]
+    if items is None:
+        return ""
+    local = counts.sum("geometry_local_bytes_static", "geometry_local_bytes_arguments")
+    held = f"{format_bytes(int(local))} of local memory" if local else "no local memory"
+    a_group = math.ceil(items / LANES)
+    text = f"{a_group} sub-group{'s' if a_group > 1 else ''} of {LANES} a work-group, {held}"
+    if (registers := counts["geometry_registers"]) is not None:
+        text += f"; {format_quantity(registers, 'registers')}"
+    if private := counts["geometry_private_bytes"]:
+        text += f", {format_bytes(int(private))} private"
+    return text
+
+
+def _path(counts: _Counts) -> str:
+    length, longest = counts["path_instructions"], counts["max_ipt"]
+    if not length:
+        return ""
+    loads = counts.sum("path_loads_global", "path_loads_constant")
+    text = f"{format_quantity(length, 'instructions')} one after another"
+    if loads:
+        text += f", {format_quantity(loads, 'loads')} of them"
+    return text if longest is None else f"{text}; {_digits(longest / length)} at once"
+
+
+def _host(counts: _Counts) -> str:
+    time_s, threads = counts["host_time_s"], counts["host_threads"]
+    if time_s is None:
+        return ""
+    text = f"{format_seconds(time_s)} natively on this machine"
+    return text if threads is None else f"{text}, {format_quantity(threads, 'threads')}"
+
+
+_LINES: Mapping[str, Callable[[_Counts], str]] = {
+    "work": _work,
+    "bytes": _memory,
+    "coalescing": _coalescing,
+    "neighbours": _neighbours,
+    "SIMD": _simd,
+    "divergence": _divergence,
+    "local memory": _local_memory,
+    "atomics": _atomics,
+    "reuse": _reuse,
+    "occupancy": _occupancy,
+    "path": _path,
+    "host": _host,
+}
+
+
+def _digits(value: float) -> str:
+    """Three digits, or the whole number."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
+def _percent(share: float) -> str:
+    """Per cent with two digits at the least, and not 100 where some is missing."""
+    text = f"{100 * share:.3g}"
+    return f"{'> 99.9' if text == '100' and share < 1 else text} %"
