@@ -423,7 +423,7 @@ def test_known_sizes_come_in_their_order_and_others_after() -> None:
 _DOCUMENT = (Path(__file__).parents[2] / "docs" / "tables.md").read_text(encoding="utf-8")
 _METRICS = {metric.name for metric in METRICS}
 _REUSE = "reuse_lines_"
-PROFILES_NAMES = [column.name for column in PROFILES.columns]
+_NAMES = [column.name for column in PROFILES.columns]
 
 
 def section(title: str) -> str:
@@ -445,7 +445,7 @@ def test_every_column_and_key_is_in_its_section(schema: Schema) -> None:
 
 def test_the_columns_of_reuse_are_told_by_their_parts() -> None:
     told = " ".join(section("Profiles").split()).split(f"`{_REUSE}LINE_GROUPS_CACHE`")[1]
-    names = [name.removeprefix(_REUSE).split("_") for name in PROFILES_NAMES if name.startswith(_REUSE)]
+    names = [name.removeprefix(_REUSE).split("_") for name in _NAMES if name.startswith(_REUSE)]
     lines, groups, caches = (list(dict.fromkeys(parts)) for parts in zip(*names, strict=True))
     assert f"lines of LINE bytes ({', '.join(lines)})" in told
     assert f"(GROUPS: {', '.join(groups)})" in told

@@ -119,7 +119,7 @@ def _count(
 
 
 _OF_SUB_GROUPS = (
-    ("accesses_read", "reads of global and constant memory"),
+    ("accesses_read", "reads of global and constant memory by a sub-group"),
     ("accesses_write", "writes of it, atomics too"),
     ("sectors_32_read", "distinct sectors of 32 bytes that each read touches, added up"),
     ("sectors_32_write", "the same of writes"),
@@ -168,11 +168,7 @@ _CLASSES = {
 }
 
 COUNTS: tuple[Count, ...] = (
-    *(
-        _count(f"sub_groups.{width}.{name}", f"{title}; by {width} work-items")
-        for width in (32, 64)
-        for name, title in _OF_SUB_GROUPS
-    ),
+    *(_count(f"sub_groups.{width}.{name}", title) for width in (32, 64) for name, title in _OF_SUB_GROUPS),
     *(_count(f"access_patterns.{name}", title) for name, title in _PATTERNS),
     _count("access_patterns.stride_bytes", "distances of strided pairs, added up", "B"),
     _count("access_patterns.vectorized", "1 if work-items can run as lanes of a vector, 0 if not", "", le=1),

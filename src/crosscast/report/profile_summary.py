@@ -15,11 +15,12 @@ SECTOR, LANES = 32, 32
 CACHES = (1 << 15, 1 << 20, 1 << 26)
 """Caches behind which bytes are shown."""
 
-LEGEND = (
-    f"coalescing: bytes asked for, in % of the sectors of {SECTOR} bytes that sub-groups of {LANES} touch.",
-    "SIMD: instructions of work-items, in % of what all lanes of their sub-groups could run.",
-)
-"""How two of the lines are to be read."""
+LEGEND: Mapping[str, str] = {
+    "coalescing": f"Coalescing: bytes asked for, in % of the {SECTOR}-byte sectors touched by a sub-group.",
+    "SIMD": "SIMD: instructions of work-items, in % of those of all lanes of their sub-groups.",
+    "reuse": "Reuse: bytes that reach memory behind a cache. Sub-groups have 32 work-items.",
+}
+"""How lines are to be read, by their names."""
 
 _PRECISIONS = ("half", "single", "double")
 _OUTSIDE = ("global_bytes", "constant_bytes", "generic_bytes")
@@ -96,12 +97,13 @@ def _memory(counts: _Counts) -> str:
     if not counts.has_work:
         return ""
     asked, items = counts.sum(*_OUTSIDE), counts["work_items"]
-    text = f"{format_quantity(asked, 'B')} accessed"
+    text = format_quantity(asked, "B")
     if items:
         text += f", {_digits(asked / items)} B a work-item"
     distinct = counts.all("distinct_bytes_global_read", "distinct_bytes_global_written")
     if distinct:
-        text += "; {} distinct read, {} written".format(*(format_quantity(each, "B") for each in distinct))
+        read, written = (format_quantity(each, "B") for each in distinct)
+        text += f"; distinct: {read} read, {written} written"
     return text
 
 
@@ -115,13 +117,17 @@ def _coalescing(counts: _Counts) -> str:
     if not known:
         return ""
     accesses, sectors = (sum(found[place] for found in known.values()) for place in (0, 1))
-    an_access = ", ".join(f"{_digits(s / n)} a {side}" for side, (n, s) in known.items())
     lines = counts.sum(f"{of}_lines_128_read", f"{of}_lines_128_write") / accesses
     asked = _bytes_outside(counts)
     # What texels and copies of unknown length ask for is not known.
     unknown = counts["unsized_accesses"] or counts["instructions_images"] or not asked
     share = "" if unknown else f"{_percent(min(asked / (SECTOR * sectors), 1))}; "
-    return f"{share}sectors of {SECTOR} bytes: {an_access}; lines of 128: {_digits(lines)}"
+    each = {side: found[1] / found[0] for side, found in known.items()}
+    first = next(iter(each))
+    of_sides = ", ".join(
+        f"{_several(n, 'sector') if side == first else _digits(n)} a {side}" for side, n in each.items()
+    )
+    return f"{share}{of_sides}; {_several(lines, 'line')} of 128 B"
 
 
 def _neighbours(counts: _Counts) -> str:
@@ -129,13 +135,11 @@ def _neighbours(counts: _Counts) -> str:
     total = sum(pairs.values())
     if not total:
         return ""
-    parts = [f"{name} {_percent(n / total)}" for name, n in pairs.items() if n]
     strides = counts["access_patterns_stride_bytes"]
-    text = ", ".join(parts)
+    names = {name: name for name in pairs}
     if pairs["strided"] and strides is not None:
-        text += f" (stride {format_quantity(strides / pairs['strided'], 'B')})"
-    vectorized = counts["access_patterns_vectorized"]
-    return text if vectorized is None else f"{text}; {'' if vectorized else 'not '}vectorized"
+        names["strided"] = f"by {format_quantity(strides / pairs['strided'], 'B')}"
+    return ", ".join(f"{_percent(n / total)} {names[name]}" for name, n in pairs.items() if n)
 
 
 def _simd(counts: _Counts) -> str:
@@ -145,20 +149,20 @@ def _simd(counts: _Counts) -> str:
         found = counts.all(f"{of}_instructions_without_phi", f"{of}_sub_group_instructions_without_phi")
         if found and found[1]:
             parts.append(f"{_percent(found[0] / found[1] / width)} of {width} lanes")
+    vectorized = counts["access_patterns_vectorized"]
+    if vectorized is not None:
+        parts.append(f"{'' if vectorized else 'not '}vectorized on CPUs")
     return ", ".join(parts)
 
 
 def _divergence(counts: _Counts) -> str:
-    least_and_most = counts.all("min_ipt", "max_ipt")
+    extremes, median = counts.all("min_ipt", "max_ipt"), counts["median_ipt"]
     parts = []
-    if least_and_most:
-        least, most = map(format_count, map(int, least_and_most))
-        median = f" (median {counts['median_ipt']:,.6g})" if counts["median_ipt"] is not None else ""
-        parts.append(
-            f"work-items run {least} to {most} instructions{median}"
-            if least != most
-            else f"all work-items run {most} instructions"
-        )
+    if extremes:
+        least, most = (format_count(int(each)) for each in extremes)
+        parts.append(f"{least} to {most} instructions" if least != most else f"all run {most} instructions")
+        if median is not None and least != most:
+            parts[0] += f", median {_digits(median)}"
     entropy = counts["average_linear_branch_entropy"]
     if counts["unique_branches"] and entropy is not None:
         parts.append(f"branch entropy {_digits(entropy)}")
@@ -169,13 +173,14 @@ def _local_memory(counts: _Counts) -> str:
     asked, wavefronts = counts["local_bytes"], counts[f"sub_group_{LANES}_local_wavefronts_32_banks"]
     if not asked:
         return ""
-    text = f"{format_quantity(asked, 'B')} accessed"
+    text = format_quantity(asked, "B")
     # Without counts of instructions, atomics of local memory are not told from those of global memory.
     unknown = counts["instructions_atomics"] is None and counts[f"sub_group_{LANES}_atomic_conflicts"]
     accesses = counts.sum("local_accesses", "instructions_atomics_local")
     if not wavefronts or not accesses or unknown:
         return text
-    return f"{text}; wavefronts per {LANES} accesses: {_digits(LANES * wavefronts / accesses)} (32 banks)"
+    busy = _several(LANES * wavefronts / accesses, "wavefront")
+    return f"{text}; {busy} of 32 banks per {LANES} accesses"
 
 
 def _atomics(counts: _Counts) -> str:
@@ -184,16 +189,14 @@ def _atomics(counts: _Counts) -> str:
         return ""
     executed = counts["instructions_atomics"]
     one_by_one = f"{format_quantity(steps, 'steps')}, as those at one address take turns"
-    return f"{format_quantity(executed, 'atomics')} in {one_by_one}" if executed else one_by_one
+    return f"{format_count(int(executed))} in {one_by_one}" if executed else one_by_one
 
 
 def _reuse(counts: _Counts) -> str:
-    found = [(cache, counts[f"reuse_lines_128_16_{cache}"]) for cache in CACHES]
-    parts = [f"{format_quantity(n, 'B')} behind {format_bytes(cache)}" for cache, n in found if n is not None]
-    if not parts:
-        return ""
+    found = [(format_bytes(cache), counts[f"reuse_lines_128_16_{cache}"]) for cache in CACHES]
+    parts = [f"{cache} {format_quantity(n, 'B')}" for cache, n in found if n is not None]
     error = counts["reuse_error"]
-    return f"from memory {', '.join(parts)}" + (f" (± {_percent(error)})" if error else "")
+    return f"behind {', '.join(parts)}{f' (± {_percent(error)})' if error else ''}" if parts else ""
 
 
 def _occupancy(counts: _Counts) -> str:
@@ -201,9 +204,8 @@ def _occupancy(counts: _Counts) -> str:
     if items is None:
         return ""
     local = counts.sum("geometry_local_bytes_static", "geometry_local_bytes_arguments")
-    held = f"{format_bytes(int(local))} of local memory" if local else "no local memory"
-    a_group = math.ceil(items / LANES)
-    text = f"{a_group} sub-group{'s' if a_group > 1 else ''} of {LANES} a work-group, {held}"
+    sub_groups = format_quantity(math.ceil(items / LANES), "sub-groups")
+    text = f"{sub_groups} a group, {format_bytes(int(local)) if local else 'no'} local memory"
     if (registers := counts["geometry_registers"]) is not None:
         text += f"; {format_quantity(registers, 'registers')}"
     if private := counts["geometry_private_bytes"]:
@@ -218,7 +220,7 @@ def _path(counts: _Counts) -> str:
     loads = counts.sum("path_loads_global", "path_loads_constant")
     text = f"{format_quantity(length, 'instructions')} one after another"
     if loads:
-        text += f", {format_quantity(loads, 'loads')} of them"
+        text += f", {format_count(int(loads))} of them load{'s' if loads > 1 else ''}"
     return text if longest is None else f"{text}; {_digits(longest / length)} at once"
 
 
@@ -249,6 +251,11 @@ _LINES: Mapping[str, Callable[[_Counts], str]] = {
 def _digits(value: float) -> str:
     """Three digits, or the whole number."""
     return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
+def _several(value: float, unit: str) -> str:
+    text = _digits(value)
+    return f"{text} {unit}{'' if text == '1' else 's'}"
 
 
 def _percent(share: float) -> str:

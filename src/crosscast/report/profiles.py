@@ -49,19 +49,23 @@ _TIME_NAMES = {"run_cpu": "CPU of the run", "metrics_cpu": "CPU of the metrics"}
 def profiles_report(profiles: Sequence[Profile], *, everything: bool = False) -> Report:
     """The summary of each profile; or all facts, metrics and counts too, side by side, five at most."""
     parts: list[Part] = []
+    named: set[str] = set()
     for profile in profiles:
         parts.append(Heading(f"{profile.kernel}, launch {profile.invocation}", 3))
         facts = profile_facts(profile)
         shown = facts if everything else [fact for fact in facts if fact[0] in _FIRST_FACTS]
-        parts += [f"  {name:<13}{text}" for name, text in (*shown, *summary_of(profile))]
+        summary = summary_of(profile)
+        named |= {name for name, _ in summary}
+        parts += [f"  {name:<13}{text}" for name, text in (*shown, *summary)]
     if everything:
         for first in range(0, len(profiles), _SIDE_BY_SIDE):
             parts += ["", _table(profiles[first : first + _SIDE_BY_SIDE])]
         for profile in profiles:
             parts += _reuse_table(profile)
-    exact = "Metrics are exact for this program, compiler and launch; they depend on no device."
+    exact = "Counts are exact for this program, compiler and launch, whatever the device."
     more = [] if everything else ["--all shows the metrics and every count, --json writes them."]
-    return Report([*parts, "", *LEGEND, exact, *more], "Profiles of kernels")
+    legend = [text for name, text in LEGEND.items() if name in named]
+    return Report([*parts, "", *legend, exact, *more], "Profiles of kernels")
 
 
 def profile_facts(profile: Profile) -> list[tuple[str, str]]:
