@@ -17,7 +17,7 @@ CACHES = (1 << 15, 1 << 20, 1 << 26)
 
 LEGEND: Mapping[str, str] = {
     "coalescing": f"Coalescing: bytes asked for, in % of the {SECTOR}-byte sectors touched by a sub-group.",
-    "SIMD": "SIMD: instructions of work-items, in % of those of all lanes of their sub-groups.",
+    "SIMD": "SIMD: instructions of work-items, in % of those of all lanes of sub-groups.",
     "reuse": "Reuse: bytes that reach memory behind a cache. Sub-groups have 32 work-items.",
 }
 """How lines are to be read, by their names."""
@@ -205,9 +205,9 @@ def _occupancy(counts: _Counts) -> str:
         return ""
     local = counts.sum("geometry_local_bytes_static", "geometry_local_bytes_arguments")
     sub_groups = format_quantity(math.ceil(items / LANES), "sub-groups")
-    text = f"{sub_groups} a group, {format_bytes(int(local)) if local else 'no'} local memory"
+    text = f"{sub_groups}, {format_bytes(int(local)) if local else 'no'} local memory a group"
     if (registers := counts["geometry_registers"]) is not None:
-        text += f"; {format_quantity(registers, 'registers')}"
+        text += f", {format_quantity(registers, 'registers')}"
     if private := counts["geometry_private_bytes"]:
         text += f", {format_bytes(int(private))} private"
     return text
