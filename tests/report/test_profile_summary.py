@@ -30,7 +30,7 @@ divergence   380 to 440 instructions, median 400; branch entropy 0.5
 local memory 4.19 MB; 1.94 wavefronts of 32 banks per 32 accesses
 atomics      32,768 in 12,288 steps, as those at one address take turns
 reuse        behind 32 KiB 537 MB, 1 MiB 16.8 MB, 64 MiB 262 kB (± 2 %)
-occupancy    8 sub-groups, 2 KiB local memory a group, 21 registers, 64 B private
+occupancy    8 sub-groups, 2 KiB local memory; 21 registers, 64 B private
 path         100 instructions one after another, 16 of them loads; 4.4 at once
 host         1.25 ms natively on this machine, 2 threads"""
 

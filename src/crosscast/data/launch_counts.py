@@ -213,8 +213,8 @@ COUNTS: tuple[Count, ...] = (
     *(_count(f"instructions.{name}", title) for name, title in _CLASSES.items()),
     _count("path.instructions", "instructions on the longest chain of dependences of the longest work-item"),
     *(_count(f"path.loads.{space}", f"loads of {space} memory on that chain") for space in _SPACES),
-    _count("host.time_s", "native time on the machine that characterized", "s", "real"),
-    _count("host.repeats", "runs of which that is the least"),
-    _count("host.threads", "threads that ran it"),
+    _count("host.time_s", "native time of a run on the machine that characterized", "s", "real"),
+    _count("host.repeats", "runs that were timed for it"),
+    _count("host.threads", "threads that ran them"),
 )
 """All counts with a column, in the order of the columns."""

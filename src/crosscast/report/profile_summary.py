@@ -205,9 +205,9 @@ def _occupancy(counts: _Counts) -> str:
         return ""
     local = counts.sum("geometry_local_bytes_static", "geometry_local_bytes_arguments")
     sub_groups = format_quantity(math.ceil(items / LANES), "sub-groups")
-    text = f"{sub_groups}, {format_bytes(int(local)) if local else 'no'} local memory a group"
+    text = f"{sub_groups}, {format_bytes(int(local)) if local else 'no'} local memory"
     if (registers := counts["geometry_registers"]) is not None:
-        text += f", {format_quantity(registers, 'registers')}"
+        text += f"; {format_quantity(registers, 'registers')}"
     if private := counts["geometry_private_bytes"]:
         text += f", {format_bytes(int(private))} private"
     return text
