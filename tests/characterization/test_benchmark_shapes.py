@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from benchmarks import subject
 from benchmarks.kernels.shapes import SHAPES
 from benchmarks.rows import Row
