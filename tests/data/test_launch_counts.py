@@ -8,8 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+import crosscast
+from crosscast import Kernel, Local
 from crosscast.characterization.embedding.payload import profile_of
 from crosscast.characterization.engine.sub_group_counts import COUNTED, WIDTHS
 from crosscast.data.dataset import Dataset
@@ -45,8 +48,8 @@ def test_names_tell_the_way_and_occur_once() -> None:
     assert found["access_patterns_vectorized"] == 1
     assert found["distinct_bytes_global_written"] == 131_072
     assert found["geometry_local_bytes_static"] == 2048
-    assert found["reuse_lines_128_16_32768"] == 1 << 29
-    assert found["reuse_lines_64_256_cold"] == 1_179_648
+    assert found["reuse_bytes_128_16_32768"] == 1 << 29
+    assert found["reuse_bytes_64_256_first"] == 1_179_648
     assert found["path_loads_local"] == 32
     assert found["host_time_s"] == 0.00125
 
@@ -82,13 +85,27 @@ def test_a_number_that_is_missing_in_a_part_is_absent(part: str) -> None:
     assert {found[count.column.name] for count in COUNTS if count.part == part} == {None}
 
 
+def test_what_the_engine_counts_has_its_columns() -> None:
+    source = (
+        "kernel void k(global int *a, local int *l) { l[0] = 1; barrier(1); a[get_global_id(0)] += l[0]; }"
+    )
+    args = [np.zeros(256, np.int32), Local(4)]
+    kernel = Kernel.from_source(source, "k")
+    launch = crosscast.characterize(kernel, global_size=256, local_size=64, args=args).launch
+    found = counts_of(launch)
+    known = {count.column.name for count in COUNTS if count.part in launch}
+    unknown = {name for name in known if found[name] is None}
+    assert known, "sub-groups at the least"
+    assert unknown <= {"access_patterns_vectorized", "reuse_error"}
+
+
 def test_whether_work_items_can_be_lanes_is_absent_where_it_is_not_known() -> None:
     launch = full_launch()
     del launch["access_patterns"]["vectorized"]
     assert counts_of(launch)["access_patterns_vectorized"] is None
 
 
-@pytest.mark.parametrize("odd", [None, 3, "text", [1], {"32": 4}, {"lines": {"128": []}}])
+@pytest.mark.parametrize("odd", [None, 3, "text", [1], {"32": 4}, {"bytes": {"128": []}}])
 def test_other_shapes_are_absent(odd: object) -> None:
     assert set(counts_of(dict.fromkeys(("sub_groups", "reuse", "host"), odd)).values()) == {None}
     assert kinds_of({"instructions": odd}) == {} or isinstance(odd, dict)

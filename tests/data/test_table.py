@@ -422,7 +422,7 @@ def test_known_sizes_come_in_their_order_and_others_after() -> None:
 
 _DOCUMENT = (Path(__file__).parents[2] / "docs" / "tables.md").read_text(encoding="utf-8")
 _METRICS = {metric.name for metric in METRICS}
-_REUSE = "reuse_lines_"
+_REUSE = "reuse_bytes_"
 _NAMES = [column.name for column in PROFILES.columns]
 
 

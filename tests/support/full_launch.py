@@ -67,10 +67,10 @@ def full_launch() -> dict[str, Any]:
         },
         "path": {"instructions": 100, "loads": {"global": 16, "local": 32}},
         "reuse": {
-            "lines": {
+            "bytes": {
                 str(line): {
                     str(groups): {str(cache): 1 << 30 - place for place, cache in enumerate(REUSE_CACHES)}
-                    | {"cold": 1_179_648}
+                    | {"first": 1_179_648}
                     for groups in REUSE_GROUPS
                 }
                 for line in REUSE_LINES

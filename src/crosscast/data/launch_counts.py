@@ -179,7 +179,7 @@ COUNTS: tuple[Count, ...] = (
     ),
     *(
         _count(
-            f"reuse.lines.{line}.{groups}.{cache or 'cold'}",
+            f"reuse.bytes.{line}.{groups}.{cache or 'first'}",
             f"bytes from memory behind {format_bytes(cache) if cache else 'an endless cache'}, "
             f"lines of {line} B, {groups} work-groups together",
             "B",
@@ -213,8 +213,8 @@ COUNTS: tuple[Count, ...] = (
     *(_count(f"instructions.{name}", title) for name, title in _CLASSES.items()),
     _count("path.instructions", "instructions on the longest chain of dependences of the longest work-item"),
     *(_count(f"path.loads.{space}", f"loads of {space} memory on that chain") for space in _SPACES),
-    _count("host.time_s", "native time of a run on the machine that characterized", "s", "real"),
-    _count("host.repeats", "runs that were timed for it"),
+    _count("host.time_s", "shortest native time of a run on the machine that characterized", "s", "real"),
+    _count("host.repeats", "runs of which that is the shortest"),
     _count("host.threads", "threads that ran them"),
 )
 """All counts with a column, in the order of the columns."""

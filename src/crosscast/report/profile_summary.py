@@ -193,7 +193,7 @@ def _atomics(counts: _Counts) -> str:
 
 
 def _reuse(counts: _Counts) -> str:
-    found = [(format_bytes(cache), counts[f"reuse_lines_128_16_{cache}"]) for cache in CACHES]
+    found = [(format_bytes(cache), counts[f"reuse_bytes_128_16_{cache}"]) for cache in CACHES]
     parts = [f"{cache} {format_quantity(n, 'B')}" for cache, n in found if n is not None]
     error = counts["reuse_error"]
     return f"behind {', '.join(parts)}{f' (± {_percent(error)})' if error else ''}" if parts else ""
@@ -220,7 +220,7 @@ def _path(counts: _Counts) -> str:
     loads = counts.sum("path_loads_global", "path_loads_constant")
     text = f"{format_quantity(length, 'instructions')} one after another"
     if loads:
-        text += f", {format_count(int(loads))} of them load{'s' if loads > 1 else ''}"
+        text += f", {format_count(int(loads))} of them {'loads' if loads > 1 else 'a load'}"
     return text if longest is None else f"{text}; {_digits(longest / length)} at once"
 
 

@@ -173,14 +173,14 @@ def _reuse_table(profile: Profile) -> list[Part]:
     """Bytes from memory by cache, a column for each line and number of work-groups; nothing if unknown."""
     found = counts_of(profile.launch)
     kinds = {
-        f"{line} B, {groups}": f"reuse_lines_{line}_{groups}"
+        f"{line} B, {groups}": f"reuse_bytes_{line}_{groups}"
         for line in REUSE_LINES
         for groups in REUSE_GROUPS
-        if any(found[f"reuse_lines_{line}_{groups}_{cache}"] is not None for cache in REUSE_CACHES)
+        if any(found[f"reuse_bytes_{line}_{groups}_{cache}"] is not None for cache in REUSE_CACHES)
     }
     rows = [
         [text, *(found[f"{kind}_{end}"] for kind in kinds.values())]
-        for text, end in (*((format_bytes(cache), cache) for cache in REUSE_CACHES), ("endless", "cold"))
+        for text, end in (*((format_bytes(cache), cache) for cache in REUSE_CACHES), ("endless", "first"))
     ]
     caption = (
         f"Bytes from memory of {profile.kernel}, launch {profile.invocation}, by cache, line and work-groups "
