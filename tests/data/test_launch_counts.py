@@ -89,7 +89,7 @@ def test_what_the_engine_counts_has_its_columns() -> None:
     source = (
         "kernel void k(global int *a, local int *l) { l[0] = 1; barrier(1); a[get_global_id(0)] += l[0]; }"
     )
-    args = [np.zeros(256, np.int32), Local(4)]
+    args: list[Any] = [np.zeros(256, np.int32), Local(4)]
     kernel = Kernel.from_source(source, "k")
     launch = crosscast.characterize(kernel, global_size=256, local_size=64, args=args).launch
     found = counts_of(launch)

@@ -143,16 +143,19 @@ def test_all_adds_each_count_and_a_table_of_reuse(full: Profile) -> None:
     text = profiles_report([full], everything=True).to_text()
     for name in (
         "flops_single",
-        "sub_group_64_lines_128_write",
-        "distinct_bytes_global_read",
-        "access_patterns_irregular",
-        "geometry_registers",
-        "instructions_fp32_native_exp",
-        "path_loads_local",
-        "host_threads",
+        "lines_128_write",
+        "global_read",
+        "irregular",
+        "registers",
+        "fp32_native_exp",
+        "loads_local",
+        "threads",
     ):
         assert f"\n  {name} " in text, name
-    assert "instructions_int64" not in text, "a kind that was not executed"
+    for heading in ("sub-groups of 64 (sub_group_64_)", "dependence path (path_)", "host (host_)"):
+        assert f"\n{heading}\n" in text
+    assert "\n  int64 " not in text, "a kind that was not executed"
+    assert [line for line in text.splitlines() if len(line) > 120] == []
     for cache in REUSE_CACHES:
         assert f"\n{format_bytes(cache)} " in text
     assert "\nendless " in text
@@ -161,7 +164,8 @@ def test_all_adds_each_count_and_a_table_of_reuse(full: Profile) -> None:
 def test_a_profile_without_counts_has_no_rows_of_them(full: Profile, make_profile: ProfileMaker) -> None:
     alone = profiles_report([make_profile()], everything=True).to_text()
     assert "sub-groups" not in alone
+    assert "geometry" not in alone
     assert "Bytes from memory" not in alone
     both = profiles_report([make_profile(), full], everything=True).to_text()
-    (row,) = (line for line in both.splitlines() if line.startswith("  geometry_registers"))
+    (row,) = (line for line in both.splitlines() if line.startswith("  registers "))
     assert row.split()[1:3] == ["—", "21"]

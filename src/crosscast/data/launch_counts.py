@@ -18,6 +18,7 @@ __all__ = [
     "REUSE_CACHES",
     "REUSE_GROUPS",
     "REUSE_LINES",
+    "SUB_GROUPS",
     "USES",
     "Count",
     "counts_of",
@@ -37,6 +38,8 @@ USES = {
 }
 """The parts of `launch` that hold counts, and what people call them."""
 
+SUB_GROUPS = (32, 64)
+"""Work-items of the sub-groups that are counted."""
 REUSE_LINES, REUSE_GROUPS = (64, 128), (1, 16, 256)
 REUSE_CACHES = tuple(1 << bits for bits in range(14, 27))
 """Lines of caches in bytes, work-groups that run together, and caches in bytes, of which reuse is known."""
@@ -121,21 +124,21 @@ def _count(
 _OF_SUB_GROUPS = (
     ("accesses_read", "reads of global and constant memory by a sub-group"),
     ("accesses_write", "writes of it, atomics too"),
-    ("sectors_32_read", "distinct sectors of 32 bytes that each read touches, added up"),
+    ("sectors_32_read", "distinct 32-byte sectors of each read, added up"),
     ("sectors_32_write", "the same of writes"),
-    ("lines_64_read", "distinct lines of 64 bytes that each read touches, added up"),
+    ("lines_64_read", "distinct 64-byte lines of each read, added up"),
     ("lines_64_write", "the same of writes"),
-    ("lines_128_read", "distinct lines of 128 bytes that each read touches, added up"),
+    ("lines_128_read", "distinct 128-byte lines of each read, added up"),
     ("lines_128_write", "the same of writes"),
-    ("local_wavefronts_32_banks", "most words of an access of local memory in one of 32 banks, added up"),
+    ("local_wavefronts_32_banks", "local memory: most words in one of 32 banks, added up"),
     ("instructions_without_phi", "executed instructions, phis left out"),
     ("sub_group_instructions_without_phi", "most executions of each by one work-item, added up"),
     ("atomic_conflicts", "most work-items of an atomic at one address, added up"),
 )
 _PATTERNS = (
-    ("uniform", "pairs of neighbouring work-items that access one address"),
+    ("uniform", "pairs of neighbours that access one address"),
     ("contiguous", "pairs that access one element after the other"),
-    ("strided", "pairs at another distance, which their neighbours have too"),
+    ("strided", "pairs at a distance that their neighbours have too"),
     ("irregular", "all other pairs"),
 )
 _SPACES = ("global", "constant", "local")
@@ -168,7 +171,7 @@ _CLASSES = {
 }
 
 COUNTS: tuple[Count, ...] = (
-    *(_count(f"sub_groups.{width}.{name}", title) for width in (32, 64) for name, title in _OF_SUB_GROUPS),
+    *(_count(f"sub_groups.{width}.{name}", title) for width in SUB_GROUPS for name, title in _OF_SUB_GROUPS),
     *(_count(f"access_patterns.{name}", title) for name, title in _PATTERNS),
     _count("access_patterns.stride_bytes", "distances of strided pairs, added up", "B"),
     _count("access_patterns.vectorized", "1 if work-items can run as lanes of a vector, 0 if not", "", le=1),
@@ -192,8 +195,8 @@ COUNTS: tuple[Count, ...] = (
     _count("reuse.error", "their relative standard error, estimated", "1", "real"),
     _count("geometry.groups", "work-groups"),
     _count("geometry.group_items", "work-items of a full work-group"),
-    *(_count(f"geometry.sub_groups_{width}", f"sub-groups of {width}") for width in (32, 64)),
-    _count("geometry.local_bytes.static", "local memory of the program's variables, of a work-group", "B"),
+    *(_count(f"geometry.sub_groups_{width}", f"sub-groups of {width}") for width in SUB_GROUPS),
+    _count("geometry.local_bytes.static", "local memory of variables, of a work-group", "B"),
     _count("geometry.local_bytes.arguments", "local memory of arguments, of a work-group", "B"),
     _count("geometry.registers", "most values that live at once, in units of 32 bits"),
     _count("geometry.private_bytes", "private arrays and structures of a work-item", "B"),
@@ -211,9 +214,9 @@ COUNTS: tuple[Count, ...] = (
         for space in (*_SPACES, "private", "generic")
     ),
     *(_count(f"instructions.{name}", title) for name, title in _CLASSES.items()),
-    _count("path.instructions", "instructions on the longest chain of dependences of the longest work-item"),
+    _count("path.instructions", "longest chain of dependences of the longest work-item"),
     *(_count(f"path.loads.{space}", f"loads of {space} memory on that chain") for space in _SPACES),
-    _count("host.time_s", "shortest native time of a run on the machine that characterized", "s", "real"),
+    _count("host.time_s", "shortest native time on the machine that characterized", "s", "real"),
     _count("host.repeats", "runs of which that is the shortest"),
     _count("host.threads", "threads that ran them"),
 )

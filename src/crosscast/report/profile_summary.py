@@ -16,9 +16,9 @@ CACHES = (1 << 15, 1 << 20, 1 << 26)
 """Caches behind which bytes are shown."""
 
 LEGEND: Mapping[str, str] = {
-    "coalescing": f"Coalescing: bytes asked for, in % of the {SECTOR}-byte sectors touched by a sub-group.",
+    "coalescing": f"Coalescing: bytes asked for, in % of {SECTOR}-byte sectors {LANES} neighbours touch.",
     "SIMD": "SIMD: instructions of work-items, in % of those of all lanes of sub-groups.",
-    "reuse": "Reuse: bytes that reach memory behind a cache. Sub-groups have 32 work-items.",
+    "reuse": "Reuse: bytes that reach memory behind a cache; with ±, of a sample of lines.",
 }
 """How lines are to be read, by their names."""
 

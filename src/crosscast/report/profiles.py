@@ -14,12 +14,12 @@ from crosscast.data.launch_counts import (
     REUSE_CACHES,
     REUSE_GROUPS,
     REUSE_LINES,
+    SUB_GROUPS,
     USES,
     counts_of,
     kinds_of,
     work_of,
 )
-from crosscast.data.schema import Column
 from crosscast.profile import CATEGORIES, METRICS, Category, MetricValue, Profile
 from crosscast.report.document import Heading, Part, Report, Table
 from crosscast.report.figures import (
@@ -138,35 +138,34 @@ def _table(profiles: Sequence[Profile]) -> Table:
 
 
 def _rows_of_counts(profiles: Sequence[Profile]) -> Iterator[list[Any]]:
-    """Counts of the launches by use, as far as there are any; reuse has a table of its own."""
-    work = [work_of(profile.launch) for profile in profiles]
-    yield from _rows("operations and bytes", work, {})
+    """Counts of the launches by use, as far as there are any, under the start that their columns share."""
+    yield from _rows("operations and bytes", [work_of(profile.launch) for profile in profiles], "")
     known = [{**counts_of(profile.launch), **kinds_of(profile.launch)} for profile in profiles]
     for part, use in USES.items():
-        if part != "reuse":
-            columns = {count.column.name: count.column for count in COUNTS if count.part == part}
-            names = {*columns, *(name for each in known for name in each if name.startswith(f"{part}_"))}
-            yield from _rows(
-                use, [{name: n for name, n in each.items() if name in names} for each in known], columns
-            )
+        if part == "sub_groups":
+            for width in SUB_GROUPS:
+                yield from _rows(f"{use} of {width}", known, f"sub_group_{width}_")
+        elif part != "reuse":  # which has a table of its own
+            yield from _rows(use, known, f"{part}_")
 
 
-def _rows(
-    use: str, found: Sequence[Mapping[str, MetricValue]], columns: Mapping[str, Column]
-) -> Iterator[list[Any]]:
-    """A row for each number that a profile has; of instructions, for each kind that was executed."""
-    names = [name for name in dict.fromkeys(itertools.chain(*found)) if any(name in each for each in found)]
-    shown = [name for name in names if any(_is_shown(use, each.get(name)) for each in found)]
-    if shown:
-        yield [use]
-    for name in shown:
-        column = columns.get(name)
+_COLUMNS = {count.column.name: count.column for count in COUNTS}
+
+
+def _rows(use: str, found: Sequence[Mapping[str, MetricValue]], before: str) -> Iterator[list[Any]]:
+    """A row for each number that begins so and that a profile has; of kinds, those that were executed."""
+    least = {0, None} if before == "instructions_" else {None}
+    names = [
+        name
+        for name in dict.fromkeys(itertools.chain(*found))
+        if name.startswith(before) and any(each.get(name) not in least for each in found)
+    ]
+    if names:
+        yield [f"{use} ({before})" if before else use]
+    for name in names:
+        column = _COLUMNS.get(name) if before else None
         unit, title = (_unit_text(column.unit), column.title) if column else ("", "")
-        yield [f"  {name}", *(each.get(name) for each in found), unit, title]
-
-
-def _is_shown(use: str, value: MetricValue) -> bool:
-    return value is not None and bool(value or use != USES["instructions"])
+        yield [f"  {name.removeprefix(before)}", *(each.get(name) for each in found), unit, title]
 
 
 def _reuse_table(profile: Profile) -> list[Part]:
