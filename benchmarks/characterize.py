@@ -19,6 +19,7 @@ from pathlib import Path
 from benchmarks import launch_file, subject
 from benchmarks.command_line import crosscast_command, environment
 from benchmarks.kernels import CASES, Case, Workload
+from benchmarks.kernels.shapes import SHAPES
 from benchmarks.memory import measure_peak
 from benchmarks.peers.peer import Peer, PeerError, native, oclgrind
 from benchmarks.rows import Row, Simulated
@@ -49,7 +50,11 @@ def main() -> int:
             if not options.no_oclgrind:
                 _simulate(row, CASES[name], workload, options.oclgrind_limit)
             rows.append(row)
-    verdicts = judge(rows)
+        shapes = []
+        for name in options.shapes:
+            print(f"{name} ...", file=sys.stderr)
+            shapes.append(_measure(SHAPES[name], pocl, options.repeat, whole=False)[0])
+    verdicts = judge(rows, shapes)
     host = {
         "cpu": _cpu(),
         "cpus": os.cpu_count(),
@@ -60,18 +65,25 @@ def main() -> int:
     }
     if options.json:
         judged = [{"title": v.title, "found": v.found, "met": v.met} for v in verdicts]
-        print(json.dumps({"host": host, "rows": [row.to_dict() for row in rows], "verdicts": judged}))
+        measured = {"rows": [row.to_dict() for row in rows], "shapes": [row.to_dict() for row in shapes]}
+        print(json.dumps({"host": host, **measured, "verdicts": judged}))
     else:
         print("\n".join(f"{key}: {value}" for key, value in host.items()), end="\n\n")
-        print(_times(rows), _rest(rows), *_notes(rows), "\n".join(map(str, verdicts)), sep="\n\n")
+        tables = [_LEGEND + _times(rows), _rest(rows)] if rows else []
+        tables += [f"Stencils by work-group\n\n{_times(shapes)}"] if shapes else []
+        print(*tables, *_notes([*rows, *shapes]), "\n".join(map(str, verdicts)), sep="\n\n")
     return 0 if all(verdict.met is not False for verdict in verdicts) else 1
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.characterize", description=__doc__)
     parser.add_argument(
-        "--kernels", nargs="+", choices=list(CASES), default=list(CASES), metavar="NAME",
-        help=f"which kernels, of {', '.join(CASES)} (default: all)",
+        "--kernels", nargs="*", choices=list(CASES), default=list(CASES), metavar="NAME",
+        help=f"which kernels, of {', '.join(CASES)}; none after a bare --kernels (default: all)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--shapes", nargs="*", choices=list(SHAPES), default=list(SHAPES), metavar="NAME",
+        help=f"which stencils, of {', '.join(SHAPES)}; none after a bare --shapes (default: all)",
     )  # fmt: skip
     parser.add_argument("--repeat", type=int, default=7, help="repeats of each measurement (default: 7)")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of the table")
@@ -83,8 +95,8 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _measure(case: Case, pocl: Peer, repeat: int) -> tuple[Row, Workload]:
-    """Measure native execution and Crosscast on one case."""
+def _measure(case: Case, pocl: Peer, repeat: int, *, whole: bool = True) -> tuple[Row, Workload]:
+    """Measure native execution and Crosscast on one case, and the memory of the whole command."""
     workload = case.workload()
     row = Row(case.name, case.size, workload.buffer_bytes)
     pocl.load(case.name, case.size)
@@ -107,7 +119,8 @@ def _measure(case: Case, pocl: Peer, repeat: int) -> tuple[Row, Workload]:
             phase: statistics.median(timing[phase] for timing in phases)
             for phase in ("run_cpu", "metrics_cpu")
         }
-    row.peak_bytes = _peak(row, case, workload)
+    if whole:
+        row.peak_bytes = _peak(row, case, workload)
     return row, workload
 
 
@@ -196,7 +209,7 @@ def _times(rows: Sequence[Row]) -> str:
         ]
         for row in rows
     ]
-    return _LEGEND + text_table(head, body)
+    return text_table(head, body)
 
 
 def _rest(rows: Sequence[Row]) -> str:

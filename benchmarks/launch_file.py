@@ -17,7 +17,7 @@ def save(folder: Path, case: Case, workload: Workload) -> Path:
     """Write a workload's launch file, and a ``.npy`` file for each buffer, and return the former's path."""
     lines = [
         f'source = "{case.path}"',
-        f'kernel = "{case.name}"',
+        f'kernel = "{case.function}"',
         f"global = {list(workload.global_size)}",
         f"local = {list(workload.local_size)}",
     ]

@@ -36,7 +36,7 @@ def characterize(case: Case, workload: Workload, *, threads: int | None) -> Meas
     """
     args = workload.fresh_args()
     profile = crosscast.characterize(
-        crosscast.Kernel.from_source(case.source, case.name),
+        crosscast.Kernel.from_source(case.source, case.function),
         global_size=workload.global_size,
         local_size=workload.local_size,
         args=[crosscast.Local(arg.nbytes) if isinstance(arg, LocalBytes) else arg for arg in args],

@@ -10,9 +10,10 @@ from benchmarks.rows import Row
 
 __all__ = ["Verdict", "judge", "memory_limit"]
 
-MEAN_RATIO = 1.5
-WORST_RATIO = 4.0
-TWO_THREADS_RATIO = 1.0
+MEAN_RATIO = 1.8
+WORST_RATIO = 4.5
+TWO_THREADS_RATIO = 1.2
+SHAPE, SHAPE_RATIO = "stencil-16x4", 3.0
 TIMES_FASTER = 100.0
 MEMORY_PER_BUFFER_BYTE = 3
 MEMORY_BASE_BYTES = 120_000_000
@@ -46,14 +47,19 @@ def memory_limit(buffer_bytes: int) -> int:
     return MEMORY_PER_BUFFER_BYTE * buffer_bytes + MEMORY_BASE_BYTES
 
 
-def judge(rows: Sequence[Row]) -> list[Verdict]:
-    """Hold rows against every figure."""
+def judge(rows: Sequence[Row], shapes: Sequence[Row] = ()) -> list[Verdict]:
+    """Hold rows of kernels, and those of a stencil in work-groups of many shapes, against every figure."""
     return [
         _mean("CPU time of run, reduction and metrics", [row.ratio for row in rows], MEAN_RATIO),
         _extreme(
             f"none above {WORST_RATIO:g} x native",
             [(row.ratio, row.kernel) for row in rows if row.ratio is not None],
             at_most=WORST_RATIO,
+        ),
+        _extreme(
+            f"stencil 2048², groups 16 x 4 <= {SHAPE_RATIO:g} x native",
+            [(row.ratio, row.kernel) for row in shapes if row.kernel == SHAPE and row.ratio is not None],
+            at_most=SHAPE_RATIO,
         ),
         _mean("the same on two threads, wall time", [row.two_ratio for row in rows], TWO_THREADS_RATIO),
         _extreme(
@@ -70,7 +76,7 @@ def judge(rows: Sequence[Row]) -> list[Verdict]:
             ],
             at_most=1.0,
         ),
-        _outputs(rows),
+        _outputs([*rows, *shapes]),
     ]
 
 

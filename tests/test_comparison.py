@@ -19,6 +19,7 @@ from crosscast.data.profiles import write_csv, write_parquet
 from crosscast.errors import InputError
 from crosscast.profile import Profile
 from support.commands import Command, Output
+from support.full_launch import full_launch
 
 command = Command.of("compare")
 
@@ -268,3 +269,29 @@ def test_a_comparison_is_a_table(make_profile: Maker) -> None:
     assert isinstance(found, Comparison)
     assert found.columns()["relative"] == [1.0]
     assert "<td>k</td>" in found._repr_html_()
+
+
+def test_counts_of_launches_are_compared_by_their_columns(make_profile: Maker, tmp_path: Path) -> None:
+    before = replace(make_profile(), launch=full_launch())
+    after = replace(make_profile(), launch=full_launch())
+    after.launch["geometry"]["registers"] = 42
+    after.launch["sub_groups"]["32"]["sectors_32_read"] *= 2
+    after.launch["instructions"]["fp32"]["native_exp"] += 1
+    after.launch["host"]["time_s"] = 9.0
+    for name, profile in (("before", before), ("after", after)):
+        write_parquet([profile], tmp_path / f"{name}.parquet")
+    both = [contents_of(tmp_path / f"{name}.parquet") for name in ("before", "after")]
+    found = compare(both[0], both[1], ["sub_group_32_sectors_32_read>+5%"])
+    assert {each.metric for each in found.differences} == {
+        "geometry_registers",
+        "sub_group_32_sectors_32_read",
+        "instructions_fp32",
+        "instructions_fp32_native_exp",
+    }
+    assert not found.passes
+
+
+def test_a_count_that_an_older_profile_lacks_is_not_taken_for_0(make_profile: Maker, tmp_path: Path) -> None:
+    write_parquet([make_profile()], tmp_path / "old.parquet")
+    (numbers,) = contents_of(tmp_path / "old.parquet").items.values()
+    assert "geometry_registers" not in numbers

@@ -110,7 +110,7 @@ class Case:
     Parameters
     ----------
     name
-        Name of the kernel, and of its source file.
+        Name of the case.
     title
         What it does, in a few words.
     size
@@ -119,6 +119,8 @@ class Case:
         Size at which a simulator is timed.
     prepare
         Makes the workload of a size from a generator of random numbers.
+    kernel
+        Name of the kernel, and of its source file; that of the case if empty.
     """
 
     name: str
@@ -126,11 +128,17 @@ class Case:
     size: int
     reduced: int
     prepare: Callable[[int, np.random.Generator], Workload]
+    kernel: str = ""
+
+    @property
+    def function(self) -> str:
+        """Name of the kernel."""
+        return self.kernel or self.name
 
     @property
     def path(self) -> Path:
         """The OpenCL C file."""
-        return Path(__file__).with_name(f"{self.name}.cl")
+        return Path(__file__).with_name(f"{self.function}.cl")
 
     @property
     def source(self) -> str:

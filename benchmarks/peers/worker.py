@@ -15,6 +15,7 @@ import numpy as np
 import pyopencl as cl
 
 from benchmarks.kernels import CASES, Array, LocalBytes, Workload
+from benchmarks.kernels.shapes import SHAPES
 from crosscast.measure.opencl import name_unknown_cpu
 
 _EVICTOR_BYTES = 1 << 27
@@ -48,9 +49,10 @@ class Worker:
         """Build a case and send its buffers."""
         # First the old buffers go, then the new ones come.
         self.loaded = None
-        workload = CASES[case].workload(size)
-        program = cl.Program(self.context, CASES[case].source).build(options=["-cl-std=CL1.2"])
-        kernel = cl.Kernel(program, case)
+        found = SHAPES.get(case) or CASES[case]
+        workload = found.workload(size)
+        program = cl.Program(self.context, found.source).build(options=["-cl-std=CL1.2"])
+        kernel = cl.Kernel(program, found.function)
         buffers: dict[int, cl.Buffer] = {}
         values: list[Any] = []
         for index, arg in enumerate(workload.args):

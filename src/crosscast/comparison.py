@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from crosscast.data.launch_counts import counts_of, kinds_of, work_of
 from crosscast.errors import InputError
 from crosscast.forecasting import read_profiles
 from crosscast.prediction import store
@@ -105,8 +106,9 @@ def _of_profiles(profiles: Iterable[Profile]) -> dict[str, Numbers]:
         name = " ".join(filter(None, (each.application, each.kernel, each.size)))
         launches[name] += 1
         label = name if launches[name] == 1 else f"{name}, launch {launches[name]}"
-        work = each.launch.get("work")
-        found[label] = {**each.metrics, **(dict(_flat(work)) if isinstance(work, Mapping) else {})}
+        counted = {name: n for name, n in counts_of(each.launch).items() if not name.startswith("host_")}
+        numbers = {**work_of(each.launch), **kinds_of(each.launch), **counted}
+        found[label] = {**each.metrics, **{name: float(n) for name, n in numbers.items() if n is not None}}
     return found
 
 

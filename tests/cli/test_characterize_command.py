@@ -78,11 +78,19 @@ def command(engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     return lambda *words: main(["characterize", *map(str, words)])
 
 
-def test_a_launch_file_gives_a_table(command: Command, capsys: Output) -> None:
+def test_a_launch_file_gives_a_summary(command: Command, capsys: Output) -> None:
     assert command("k.toml") == 0
     out = capsys.readouterr().out
-    assert out.startswith("printed\n")
-    assert "total_instruction_count" in out
+    assert out.startswith("printed\nk, launch 0\n")
+    assert "\n  work         7 instructions, 1 a work-item\n" in out
+    assert "total_instruction_count" not in out
+
+
+def test_all_adds_the_table_of_metrics(command: Command, capsys: Output) -> None:
+    assert command("k.toml", "--all") == 0
+    out = capsys.readouterr().out
+    assert "\n  work         7 instructions, 1 a work-item\n" in out
+    assert "\n  total_instruction_count " in out
 
 
 def test_json_is_one_object_a_launch(command: Command, capsys: Output) -> None:
@@ -207,7 +215,7 @@ def test_interruption_keeps_what_is_finished(command: Command, engine: Engine, c
     engine.failure, engine.fail_at = KeyboardInterrupt(), 2
     assert command("three.toml") == 130
     output = capsys.readouterr()
-    assert "l 1" in output.out
+    assert "l, launch 1" in output.out
     assert output.err == "crosscast: interrupted\n"
 
 

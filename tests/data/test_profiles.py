@@ -1,4 +1,4 @@
-"""Files of profiles: CSV and Parquet, of this version and the first."""
+"""Files of profiles: CSV and Parquet, of this version and those before."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from crosscast.data.launch_counts import COUNTS
 from crosscast.data.profiles import (
     COLUMNS,
     csv_header,
@@ -88,12 +89,24 @@ def test_version_1_is_read(
     assert third == make_profile("scan", 0, total_instruction_count=1 << 40, median_ipt=12.5)
 
 
+@pytest.mark.parametrize(
+    ("name", "read"), [("profiles-2.csv", read_csv), ("profiles-2.parquet", read_parquet)]
+)
+def test_version_2_is_read_and_what_it_lacks_is_empty(
+    name: str, read: Callable[[Path], list[Profile]], make_profile: ProfileMaker
+) -> None:
+    found = read(DATA / name)
+    assert found[0] == replace(make_profile(), application="sums", size="tiny")
+    assert found[1] == make_profile("reduce", 1, rewrite_ratio=None, reread_ratio=1 / 3)
+    assert {to_row(each)[count.column.name] for each in found for count in COUNTS} == {None}
+
+
 def test_parquet_carries_units_and_its_version(tmp_path: Path, make_profile: ProfileMaker) -> None:
     import pyarrow.parquet as parquet
 
     write_parquet([make_profile()], tmp_path / "p.parquet")
     schema = parquet.read_schema(tmp_path / "p.parquet")
-    assert schema.metadata[b"crosscast.version"] == b"2"
+    assert schema.metadata[b"crosscast.version"] == b"3"
     assert schema.field("run_s").metadata == {b"unit": b"s"}
     assert str(schema.field("total_instruction_count").type) == "int64"
 

@@ -422,6 +422,8 @@ def test_known_sizes_come_in_their_order_and_others_after() -> None:
 
 _DOCUMENT = (Path(__file__).parents[2] / "docs" / "tables.md").read_text(encoding="utf-8")
 _METRICS = {metric.name for metric in METRICS}
+_REUSE = "reuse_bytes_"
+_NAMES = [column.name for column in PROFILES.columns]
 
 
 def section(title: str) -> str:
@@ -437,7 +439,17 @@ def test_every_column_and_key_is_in_its_section(schema: Schema) -> None:
     text = section(schema.table.capitalize())
     assert f"Key: {', '.join(f'`{name}`' for name in schema.key)}." in text
     rows = [line for line in text.splitlines() if line.startswith("| `")]
-    assert rows == [_line(column) for column in schema.columns if column.name not in _METRICS]
+    columns = [c for c in schema.columns if c.name not in _METRICS and not c.name.startswith(_REUSE)]
+    assert rows == [_line(column) for column in columns]
+
+
+def test_the_columns_of_reuse_are_told_by_their_parts() -> None:
+    told = " ".join(section("Profiles").split()).split(f"`{_REUSE}LINE_GROUPS_CACHE`")[1]
+    names = [name.removeprefix(_REUSE).split("_") for name in _NAMES if name.startswith(_REUSE)]
+    lines, groups, caches = (list(dict.fromkeys(parts)) for parts in zip(*names, strict=True))
+    assert f"lines of LINE bytes ({', '.join(lines)})" in told
+    assert f"(GROUPS: {', '.join(groups)})" in told
+    assert f"({caches[0]} and so on in steps of two up to {caches[-2]}, or `{caches[-1]}`" in told
 
 
 def test_the_columns_of_the_views_are_there() -> None:

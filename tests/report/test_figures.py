@@ -112,7 +112,7 @@ def test_a_missing_matplotlib_names_the_extra(
 
 
 def shown(*profiles: Profile) -> str:
-    return profiles_report(profiles).to_text()
+    return profiles_report(profiles, everything=True).to_text()
 
 
 def test_the_table_has_every_metric_in_its_category(make_profile: ProfileMaker) -> None:

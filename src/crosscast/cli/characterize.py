@@ -302,6 +302,8 @@ class Outputs:
         What standard output gets: a table for people, JSON, or CSV.
     aiwc_folder
         Folder for the published tool's CSV files, if wanted.
+    everything
+        Whether the table has all metrics and counts, and not a summary alone.
     parquet, plot, html
         Path of the Parquet table, of the Kiviat picture and of the page, if wanted.
     profiles
@@ -314,6 +316,7 @@ class Outputs:
     parquet: Path | None = None  # Path of the Parquet table and of the Kiviat picture, if wanted
     plot: Path | None = None
     html: Path | None = None
+    everything: bool = False  # Whether a table has all metrics and counts, and not a summary alone
     profiles: list[Profile] = field(default_factory=list)  # What has arrived
 
     def prepare(self) -> None:
@@ -353,7 +356,7 @@ class Outputs:
         if self.form == "table":
             from crosscast.report.profiles import profiles_report
 
-            profiles_report(self.profiles).print(sys.stdout)
+            profiles_report(self.profiles, everything=self.everything).print(sys.stdout)
         if self.parquet is not None:
             from crosscast.data.profiles import write_parquet
 
@@ -370,7 +373,8 @@ class Outputs:
                 if len(self.profiles) <= MOST_PROFILES
                 else {}
             )
-            tell(f"wrote {page_of(profiles_report(self.profiles), figures).write_html(self.html)}")
+            report = profiles_report(self.profiles, everything=True)
+            tell(f"wrote {page_of(report, figures).write_html(self.html)}")
 
     def _write(self, flag: str, path: Path, write: Callable[[list[Profile], Path], None]) -> None:
         try:
@@ -430,6 +434,7 @@ def characterize(
         ),
     ] = (),
     std: Standard | None = None,
+    all: Flag = False,
     json: Flag = False,
     csv: Flag = False,
     parquet: Path | None = None,
@@ -485,6 +490,8 @@ def characterize(
         option (`--option -cl-fast-relaxed-math`).
     std
         Version of OpenCL C, 1.2 unless given, or C++ for OpenCL; of C++ for CUDA and HIP.
+    all
+        Print all metrics and counts, not a summary alone.
     json
         Print one JSON object a launch, each on a line.
     csv
@@ -528,6 +535,7 @@ def characterize(
         parquet,
         plot,
         html,
+        all,
     )
     options = run.Options(
         threads=threads,

@@ -8,7 +8,7 @@ from typing import Any
 
 from crosscast.data.dataset import TABLES, Dataset, validate
 from crosscast.data.profiles import PROFILES
-from crosscast.data.schema import BAGS, DEVICES, ENERGY, RECORDS, SESSIONS, SOLOS, Schema
+from crosscast.data.schema import BAGS, DEVICES, ENERGY, RECORDS, SESSIONS, SOLOS, Schema, json_text
 from crosscast.data.table import notes_of, table_of
 from crosscast.errors import InputError
 
@@ -21,7 +21,9 @@ HOST = "host"
 _OF_A_DEVICE = ("name", "vendor", "type", "compute_units", "platform", "driver")
 """What equal devices of two hosts agree in; what was measured of them is that of the first."""
 _OF_A_PROFILE = tuple(
-    column.name for column in PROFILES.columns if column.name != "environment" and column.unit != "s"
+    column.name
+    for column in PROFILES.columns
+    if column.name != "environment" and column.unit != "s" and not column.name.startswith(f"{HOST}_")
 )
 
 
@@ -38,7 +40,7 @@ def merged(datasets: Sequence[Dataset], label: str) -> Dataset:
     """
     tables: dict[Schema, list[Row]] = {}
     tables[DEVICES] = _joined(datasets, DEVICES, DEVICES.key, lambda row: _cells(row, _OF_A_DEVICE))
-    tables[PROFILES] = _joined(datasets, PROFILES, PROFILES.key, lambda row: _cells(row, _OF_A_PROFILE))
+    tables[PROFILES] = _joined(datasets, PROFILES, PROFILES.key, _of_a_profile)
     for schema in (SOLOS, BAGS):
         tables[schema] = _joined(datasets, schema, schema.key, dict)
     tables |= _sessions(datasets)
@@ -137,6 +139,14 @@ def _expect_equal(key: Key, before: Group, now: Group, there: str, here: str) ->
 def _host(row: Mapping[str, Any]) -> str | None:
     facts = json.loads(row["environment"] or "{}")
     return facts.get(HOST) if isinstance(facts, dict) else None
+
+
+def _of_a_profile(row: Row) -> Row:
+    """What a profile has wherever it was made: all but the times of the machine."""
+    launch = json.loads(row["launch"] or "{}")
+    if isinstance(launch, dict):
+        launch.pop(HOST, None)
+    return _cells(row, _OF_A_PROFILE) | {"launch": json_text(launch)}
 
 
 def _cells(row: Row, names: Iterable[str]) -> Row:

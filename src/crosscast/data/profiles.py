@@ -1,7 +1,7 @@
 """The table of profiles: a row a launch, with typed columns, units and a version.
 
 Identification, one column a metric, seconds spent, and JSON for what has no fixed fields.
-Version 1 had no columns ``application`` and ``size``.
+Version 1 had no columns ``application`` and ``size``, and version 2 none of the counts of `launch_counts`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crosscast.data.files import whole_file
+from crosscast.data.launch_counts import COUNTS, counts_of
 from crosscast.data.schema import Column, ColumnType, Schema, json_text
 from crosscast.errors import InputError, importing
 from crosscast.profile import METRICS, Metric, Profile
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from crosscast.data.table import Table, Upgrade
 
 
-VERSION = 2
+VERSION = 3
 """Version of the schema; it rises when a column changes its name, type or meaning."""
 
 _TIMES = {
@@ -37,6 +38,7 @@ _TIMES = {
 }
 _REAL_COUNTS = frozenset({"median_itb", "median_ipt", "mean_simd_width", "sd_simd_width"})
 _NEW_IN_2 = ("application", "size")
+_NEW_IN_3 = tuple(count.column.name for count in COUNTS)
 
 
 def _metric_column(metric: Metric) -> Column:
@@ -51,7 +53,8 @@ COLUMNS: tuple[Column, ...] = (
     Column("invocation", "integer", "count", "number of the launch in its run, from 0", required=True, ge=0),
     *(_metric_column(metric) for metric in METRICS),
     *(Column(f"{name}_s", "real", "s", title, ge=0) for name, title in _TIMES.items()),
-    Column("launch", "json", title="sizes of the launch, and a summary of each argument"),
+    *(count.column for count in COUNTS),
+    Column("launch", "json", title="sizes of the launch, a summary of each argument, and every count"),
     Column("program", "json", title="path, hash, compiler and options of what was characterized"),
     Column("environment", "json", title="package, toolchain and machine"),
 )
@@ -64,15 +67,19 @@ LOOSE_PROFILES = replace(PROFILES, key=())
 """Profiles in a file of their own: two of them may be of kernels with one name."""
 
 
-def _upgrade_1(table: Table) -> Table:
-    from crosscast.data.library import pa
+def _with_empty(columns: Iterable[Column]) -> Upgrade:
+    def upgrade(table: Table) -> Table:
+        from crosscast.data.table import with_empty
 
-    for name in _NEW_IN_2:
-        table = table.append_column(name, pa.nulls(table.num_rows, pa.string()))
-    return table
+        return with_empty(table, columns)
+
+    return upgrade
 
 
-UPGRADES: Mapping[int, Upgrade] = {1: _upgrade_1}
+UPGRADES: Mapping[int, Upgrade] = {
+    1: _with_empty([column for column in COLUMNS if column.name in _NEW_IN_2]),
+    2: _with_empty([count.column for count in COUNTS]),
+}
 """For each past version, what makes a table of it one of the next version."""
 
 
@@ -85,6 +92,7 @@ def to_row(profile: Profile) -> dict[str, Any]:
         "invocation": profile.invocation,
         **profile.metrics,
         **{f"{name}_s": profile.timing_s.get(name) for name in _TIMES},
+        **counts_of(profile.launch),
         "launch": json_text(dict(profile.launch)),
         "program": json_text(dict(profile.program)),
         "environment": json_text(dict(profile.environment)),
@@ -93,7 +101,10 @@ def to_row(profile: Profile) -> dict[str, Any]:
 
 
 def from_row(cells: Mapping[str, Any]) -> Profile:
-    """Profile of a row; what the table does not hold (printed text, published metrics) is empty."""
+    """Profile of a row; what the table does not hold (printed text, published metrics) is empty.
+
+    Counts are those of the column ``launch``, which has all of them.
+    """
     return Profile(
         kernel=cells["kernel"],
         invocation=cells["invocation"],
@@ -135,7 +146,8 @@ def read_csv(path: str | Path) -> list[Profile]:
             rows = list(csv.reader(file))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{path}: cannot read the table of profiles ({error})") from error
-    versions = (COLUMNS, tuple(c for c in COLUMNS if c.name not in _NEW_IN_2))
+    second = tuple(column for column in COLUMNS if column.name not in _NEW_IN_3)
+    versions = (COLUMNS, second, tuple(column for column in second if column.name not in _NEW_IN_2))
     columns = next((v for v in versions if rows and rows[0] == [column.name for column in v]), None)
     if columns is None:
         raise InputError(

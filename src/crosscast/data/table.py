@@ -109,6 +109,13 @@ def cast(schema: Schema, table: Table, label: str) -> Table:
     return pa.Table.from_arrays(arrays, schema=arrow_schema(schema, notes_of(table)))
 
 
+def with_empty(table: Table, columns: Iterable[Column]) -> Table:
+    """A table with further columns, whose cells are empty."""
+    for column in columns:
+        table = table.append_column(column.name, pa.nulls(table.num_rows, _TYPES[column.type]))
+    return table
+
+
 def check(schema: Schema, table: Table, label: str) -> None:
     """Check the contents of a table that has the columns of a schema."""
     for column in schema.columns:

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from crosscast.profile import CATEGORIES, METRICS, Category, Metric, MetricValue, Profile
+from crosscast.data.launch_counts import (
+    COUNTS,
+    REUSE_CACHES,
+    REUSE_GROUPS,
+    REUSE_LINES,
+    SUB_GROUPS,
+    USES,
+    counts_of,
+    kinds_of,
+    work_of,
+)
+from crosscast.profile import CATEGORIES, METRICS, Category, MetricValue, Profile
 from crosscast.report.document import Heading, Part, Report, Table
 from crosscast.report.figures import (
     BLACK,
@@ -21,29 +33,39 @@ from crosscast.report.figures import (
     save_figure,
 )
 from crosscast.report.numbers import NONE
-from crosscast.units import format_bytes, format_count, format_seconds
+from crosscast.report.profile_summary import LEGEND, summary_of
+from crosscast.units import format_bytes, format_count, format_quantity, format_seconds
 
 MOST_PROFILES = 7
 """Of a Kiviat figure; more hide each other."""
 
 _SIDE_BY_SIDE = 5
+_FIRST_FACTS = ("launch", "program")
 _LANGUAGES = {"cuda": "CUDA", "hip": "HIP"}
 """Languages to be named beside OpenCL C, by the form of the program."""
 _TIME_NAMES = {"run_cpu": "CPU of the run", "metrics_cpu": "CPU of the metrics"}
 
 
-def profiles_report(profiles: Sequence[Profile]) -> Report:
-    """The facts of each profile, then their metrics side by side, five at most."""
+def profiles_report(profiles: Sequence[Profile], *, everything: bool = False) -> Report:
+    """The summary of each profile; or all facts, metrics and counts too, side by side, five at most."""
     parts: list[Part] = []
+    named: set[str] = set()
     for profile in profiles:
         parts.append(Heading(f"{profile.kernel}, launch {profile.invocation}", 3))
-        parts += [f"  {name:<11}{text}" for name, text in profile_facts(profile)]
-    for first in range(0, len(profiles), _SIDE_BY_SIDE):
-        parts += ["", _table(profiles[first : first + _SIDE_BY_SIDE])]
-    return Report(
-        [*parts, "Metrics are exact for this program, compiler and launch; they depend on no device."],
-        "Profiles of kernels",
-    )
+        facts = profile_facts(profile)
+        shown = facts if everything else [fact for fact in facts if fact[0] in _FIRST_FACTS]
+        summary = summary_of(profile)
+        named |= {name for name, _ in summary}
+        parts += [f"  {name:<13}{text}" for name, text in (*shown, *summary)]
+    if everything:
+        for first in range(0, len(profiles), _SIDE_BY_SIDE):
+            parts += ["", _table(profiles[first : first + _SIDE_BY_SIDE])]
+        for profile in profiles:
+            parts += _reuse_table(profile)
+    exact = "Counts are exact for this program, compiler and launch, whatever the device."
+    more = [] if everything else ["--all shows the metrics and every count, --json writes them."]
+    legend = [text for name, text in LEGEND.items() if name in named]
+    return Report([*parts, "", *legend, exact, *more], "Profiles of kernels")
 
 
 def profile_facts(profile: Profile) -> list[tuple[str, str]]:
@@ -107,16 +129,69 @@ def _table(profiles: Sequence[Profile]) -> Table:
         for metric in METRICS:
             if metric.category == category:
                 found = [profile.metrics.get(metric.name) for profile in profiles]
-                rows.append([f"  {metric.name}", *found, _unit_text(metric), metric.title])
+                rows.append([f"  {metric.name}", *found, _unit_text(metric.unit), metric.title])
+    rows += _rows_of_counts(profiles)
     bold = [place for place, row in enumerate(rows) if len(row) == 1]
     words = (0, len(profiles) + 1, len(profiles) + 2)
     formats = dict.fromkeys(values, format_value)
     return Table(["metric", *values, "unit", "what it says"], rows, formats=formats, words=words, bold=bold)
 
 
-def _unit_text(metric: Metric) -> str:
+def _rows_of_counts(profiles: Sequence[Profile]) -> Iterator[list[Any]]:
+    """Counts of the launches by use, as far as there are any, under the start that their columns share."""
+    yield from _rows("operations and bytes", [work_of(profile.launch) for profile in profiles], "")
+    known = [{**counts_of(profile.launch), **kinds_of(profile.launch)} for profile in profiles]
+    for part, use in USES.items():
+        if part == "sub_groups":
+            for width in SUB_GROUPS:
+                yield from _rows(f"{use} of {width}", known, f"sub_group_{width}_")
+        elif part != "reuse":  # which has a table of its own
+            yield from _rows(use, known, f"{part}_")
+
+
+_COLUMNS = {count.column.name: count.column for count in COUNTS}
+
+
+def _rows(use: str, found: Sequence[Mapping[str, MetricValue]], before: str) -> Iterator[list[Any]]:
+    """A row for each number that begins so and that a profile has; of kinds, those that were executed."""
+    least = {0, None} if before == "instructions_" else {None}
+    names = [
+        name
+        for name in dict.fromkeys(itertools.chain(*found))
+        if name.startswith(before) and any(each.get(name) not in least for each in found)
+    ]
+    if names:
+        yield [f"{use} ({before})" if before else use]
+    for name in names:
+        column = _COLUMNS.get(name) if before else None
+        unit, title = (_unit_text(column.unit), column.title) if column else ("", "")
+        yield [f"  {name.removeprefix(before)}", *(each.get(name) for each in found), unit, title]
+
+
+def _reuse_table(profile: Profile) -> list[Part]:
+    """Bytes from memory by cache, a column for each line and number of work-groups; nothing if unknown."""
+    found = counts_of(profile.launch)
+    kinds = {
+        f"{line} B, {groups}": f"reuse_bytes_{line}_{groups}"
+        for line in REUSE_LINES
+        for groups in REUSE_GROUPS
+        if any(found[f"reuse_bytes_{line}_{groups}_{cache}"] is not None for cache in REUSE_CACHES)
+    }
+    rows = [
+        [text, *(found[f"{kind}_{end}"] for kind in kinds.values())]
+        for text, end in (*((format_bytes(cache), cache) for cache in REUSE_CACHES), ("endless", "first"))
+    ]
+    caption = (
+        f"Bytes from memory of {profile.kernel}, launch {profile.invocation}, by cache, line and work-groups "
+        "that run together"
+    )
+    writers = dict.fromkeys(kinds, lambda n: format_quantity(n, "B"))
+    return [Table(["cache", *kinds], rows, caption, formats=writers, sorts=False)] if kinds else []
+
+
+def _unit_text(unit: str) -> str:
     """Unit for people: none for counts and ratios, whose title says it."""
-    return "" if metric.unit in ("count", "1") else metric.unit
+    return "" if unit in ("count", "1") else unit
 
 
 def format_value(value: MetricValue) -> str:

@@ -1,0 +1,223 @@
+"""Counts that a profile's `launch` has beside the metrics: where each stands there, and its column in tables.
+
+A column is named by the way to its number, with underscores between: ``launch["geometry"]["registers"]`` is
+``geometry_registers``, and ``launch["sub_groups"]["32"]["accesses_read"]`` is ``sub_group_32_accesses_read``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from crosscast.data.schema import Column, ColumnType
+from crosscast.units import format_bytes
+
+__all__ = [
+    "COUNTS",
+    "REUSE_CACHES",
+    "REUSE_GROUPS",
+    "REUSE_LINES",
+    "SUB_GROUPS",
+    "USES",
+    "Count",
+    "counts_of",
+    "kinds_of",
+    "work_of",
+]
+
+USES = {
+    "sub_groups": "sub-groups",
+    "access_patterns": "access patterns",
+    "distinct_bytes": "distinct bytes",
+    "reuse": "reuse",
+    "geometry": "geometry",
+    "instructions": "instructions",
+    "path": "dependence path",
+    "host": "host",
+}
+"""The parts of `launch` that hold counts, and what people call them."""
+
+SUB_GROUPS = (32, 64)
+"""Work-items of the sub-groups that are counted."""
+REUSE_LINES, REUSE_GROUPS = (64, 128), (1, 16, 256)
+REUSE_CACHES = tuple(1 << bits for bits in range(14, 27))
+"""Lines of caches in bytes, work-groups that run together, and caches in bytes, of which reuse is known."""
+
+_SPARSE = frozenset(("access_patterns", "distinct_bytes", "instructions", "path"))
+"""Parts that leave out what is 0."""
+
+
+@dataclass(frozen=True)
+class Count:
+    """A number of a launch."""
+
+    column: Column
+    path: tuple[str, ...]  # Its place in `launch`
+
+    @property
+    def part(self) -> str:
+        """The part of `launch` that holds it."""
+        return self.path[0]
+
+    def of(self, launch: Mapping[str, Any]) -> int | float | None:
+        """Its value in a launch, of several kinds their sum; ``None`` where that part was not counted."""
+        found: Any = launch.get(self.part)
+        if not isinstance(found, Mapping):
+            return None
+        for name in self.path[1:]:
+            found = found.get(name) if isinstance(found, Mapping) else None
+        return 0 if found is None and self.part in _SPARSE and self.column.unit else _total(found)
+
+
+def _total(found: Any) -> int | float | None:
+    if isinstance(found, Mapping):
+        return sum(_total(each) or 0 for each in found.values()) if found else None
+    return int(found) if isinstance(found, bool) else found if isinstance(found, int | float) else None
+
+
+def counts_of(launch: Mapping[str, Any]) -> dict[str, int | float | None]:
+    """Every count of a launch by the name of its column; ``None`` where it was not counted.
+
+    >>> found = counts_of({"distinct_bytes": {"global": {"read": 64}}})
+    >>> found["distinct_bytes_global_read"], found["distinct_bytes_global_written"], found["geometry_groups"]
+    (64, 0, None)
+    """
+    return {count.column.name: count.of(launch) for count in COUNTS}
+
+
+def kinds_of(launch: Mapping[str, Any]) -> dict[str, int | float]:
+    """Executed instructions of each kind, those without a column too.
+
+    >>> kinds_of({"instructions": {"fp32": {"native_exp": 8}, "barriers": 4}})
+    {'instructions_fp32_native_exp': 8, 'instructions_barriers': 4}
+    """
+    return dict(_flat(launch.get("instructions"), "instructions_", "_"))
+
+
+def work_of(launch: Mapping[str, Any]) -> dict[str, int | float]:
+    """Operations and bytes of a launch, and its instructions by class.
+
+    >>> work_of({"work": {"global_bytes": 12, "instructions": {"mem": 3}}})
+    {'global_bytes': 12, 'instructions.mem': 3}
+    """
+    return dict(_flat(launch.get("work"), "", "."))
+
+
+def _flat(values: Any, before: str, separator: str) -> Iterator[tuple[str, int | float]]:
+    """Numbers of an object and those in it, by the way to them."""
+    for name, value in values.items() if isinstance(values, Mapping) else ():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{before}{name}{separator}", separator)
+        elif isinstance(value, int | float):
+            yield f"{before}{name}", value
+
+
+def _count(
+    path: str, title: str, unit: str = "count", type_: ColumnType = "integer", le: float | None = None
+) -> Count:
+    part, *names = path.split(".")
+    name = "_".join(("sub_group" if part == "sub_groups" else part, *names))
+    return Count(Column(name, type_, unit, title, ge=0, le=le), (part, *names))
+
+
+_OF_SUB_GROUPS = (
+    ("accesses_read", "reads of global and constant memory by a sub-group"),
+    ("accesses_write", "writes of it, atomics too"),
+    ("sectors_32_read", "distinct 32-byte sectors of each read, added up"),
+    ("sectors_32_write", "the same of writes"),
+    ("lines_64_read", "distinct 64-byte lines of each read, added up"),
+    ("lines_64_write", "the same of writes"),
+    ("lines_128_read", "distinct 128-byte lines of each read, added up"),
+    ("lines_128_write", "the same of writes"),
+    ("local_wavefronts_32_banks", "local memory: most words in one of 32 banks, added up"),
+    ("instructions_without_phi", "executed instructions, phis left out"),
+    ("sub_group_instructions_without_phi", "most executions of each by one work-item, added up"),
+    ("atomic_conflicts", "most work-items of an atomic at one address, added up"),
+)
+_PATTERNS = (
+    ("uniform", "pairs of neighbours that access one address"),
+    ("contiguous", "pairs that access one element after the other"),
+    ("strided", "pairs at a distance that their neighbours have too"),
+    ("irregular", "all other pairs"),
+)
+_SPACES = ("global", "constant", "local")
+_NUMBERS = {
+    **{f"fp{bits}": f"on real numbers of {bits} bits" for bits in (16, 32, 64)},
+    **{f"int{bits}": f"on whole numbers of {bits} bits" for bits in (16, 32, 64)},
+}
+_KINDS = {
+    "add": "additions",
+    "mul": "multiplications",
+    "fused": "multiply-adds",
+    "div": "divisions and remainders",
+}
+_CLASSES = {
+    "conversions": "conversions between types of numbers",
+    "atomics": "atomics",
+    "branches": "branches",
+    "addresses": "computations of addresses",
+    "ids": "readings of ids and sizes",
+    "barriers": "barriers",
+    "collectives": "operations of a work-group",
+    "sub_group": "operations of a sub-group",
+    "fences": "fences",
+    "vectors": "changes of single elements of vectors",
+    "copies": "copies and fills",
+    "images": "readings and writings of images",
+    "calls": "calls of own functions and their returns",
+    "free": "what costs nothing",
+    "other": "what is none of these",
+}
+
+COUNTS: tuple[Count, ...] = (
+    *(_count(f"sub_groups.{width}.{name}", title) for width in SUB_GROUPS for name, title in _OF_SUB_GROUPS),
+    *(_count(f"access_patterns.{name}", title) for name, title in _PATTERNS),
+    _count("access_patterns.stride_bytes", "distances of strided pairs, added up", "B"),
+    _count("access_patterns.vectorized", "1 if work-items can run as lanes of a vector, 0 if not", "", le=1),
+    *(
+        _count(f"distinct_bytes.{space}.{side}", f"distinct bytes of {space} memory {side}", "B")
+        for space in ("global", "local")
+        for side in ("read", "written")
+    ),
+    *(
+        _count(
+            f"reuse.bytes.{line}.{groups}.{cache or 'first'}",
+            f"bytes from memory behind {format_bytes(cache) if cache else 'an endless cache'}, "
+            f"lines of {line} B, {groups} work-groups together",
+            "B",
+        )
+        for line in REUSE_LINES
+        for groups in REUSE_GROUPS
+        for cache in (*REUSE_CACHES, 0)
+    ),
+    _count("reuse.rate", "share of lines that was sampled for these", "1", "real", le=1),
+    _count("reuse.error", "their relative standard error, estimated", "1", "real"),
+    _count("geometry.groups", "work-groups"),
+    _count("geometry.group_items", "work-items of a full work-group"),
+    *(_count(f"geometry.sub_groups_{width}", f"sub-groups of {width}") for width in SUB_GROUPS),
+    _count("geometry.local_bytes.static", "local memory of variables, of a work-group", "B"),
+    _count("geometry.local_bytes.arguments", "local memory of arguments, of a work-group", "B"),
+    _count("geometry.registers", "most values that live at once, in units of 32 bits"),
+    _count("geometry.private_bytes", "private arrays and structures of a work-item", "B"),
+    *(
+        each
+        for type_, title in _NUMBERS.items()
+        for each in (
+            _count(f"instructions.{type_}", f"operations {title}"),
+            *(_count(f"instructions.{type_}.{kind}", f"{name} {title}") for kind, name in _KINDS.items()),
+        )
+    ),
+    *(
+        _count(f"instructions.{side}.{space}", f"{side} of {space} memory")
+        for side in ("loads", "stores")
+        for space in (*_SPACES, "private", "generic")
+    ),
+    *(_count(f"instructions.{name}", title) for name, title in _CLASSES.items()),
+    _count("path.instructions", "longest chain of dependences of the longest work-item"),
+    *(_count(f"path.loads.{space}", f"loads of {space} memory on that chain") for space in _SPACES),
+    _count("host.time_s", "shortest native time on the machine that characterized", "s", "real"),
+    _count("host.repeats", "runs of which that is the shortest"),
+    _count("host.threads", "threads that ran them"),
+)
+"""All counts with a column, in the order of the columns."""
