@@ -133,8 +133,9 @@ class Instrumented:
         self.private = PrivateArrays(self.segments, self.sizes)
         self.live = LiveMemory(cuts.carried, self.names, self.scopes)
         self.counters = Counters(len(self.segments))  # Where new counters come from
-        _plan(cuts, self.counters)
-        self._plan_executions()
+        if switches.counts:
+            _plan(cuts, self.counters)
+            self._plan_executions()
         # For published conventions: number of the history of each source line that several branches share
         self.line_branches = _shared_lines(module, self.segments) if switches.published else {}
         self.histories = len(module.branches) + len(self.line_branches)

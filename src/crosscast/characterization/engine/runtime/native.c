@@ -1,0 +1,113 @@
+/* The kernel's time on this machine: it runs without counting, before the run that counts, in a process of its own
+ * whose faults are nobody's, on content of its own. */
+#define _GNU_SOURCE
+#include "runtime.h"
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { MILLISECOND = 1000000, WARM_UP_NS = 50 * MILLISECOND, BUDGET_NS = 200 * MILLISECOND };
+enum { MOST_REPEATS = 3, CHECKS = 64, TAKES_TOO_LONG = 7 };
+enum { OVER = MAP_FIXED | MAP_POPULATE };
+
+struct measured {
+  u64 ns, repeats;
+};
+struct native {
+  struct context context;
+  const int *files;
+  struct measured measured;
+};
+
+/* Buffers that the kernel writes become this process's own; the others can be read only. */
+static void take_buffers(struct job *j, const int *files) {
+  const struct buffer *b = (struct buffer *)j->buffers;
+  for (u64 i = 0; i < j->n_buffers; i++, b++) {
+    u64 bytes = (b->bytes + PAGE - 1) & -PAGE;
+    int flags = b->written ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED : MAP_SHARED | OVER;
+    int file = b->written ? -1 : files[b->file];
+    if (mmap((void *)b->address, bytes, PROT_READ | PROT_WRITE * b->written, flags, file, 0) == MAP_FAILED) _exit(1);
+    if (b->written) madvise((void *)b->address, bytes, MADV_HUGEPAGE);
+  }
+}
+
+static void fill_buffers(struct job *j, const int *files) {
+  const struct buffer *b = (struct buffer *)j->buffers;
+  for (u64 i = 0; i < j->n_buffers; i++, b++) {
+    if (!b->written) continue;
+    void *before = mmap(0, b->bytes, PROT_READ, MAP_SHARED | MAP_POPULATE, files[b->file], 0);
+    if (before == MAP_FAILED) _exit(1);
+    memcpy((void *)b->address, before, b->bytes);
+    munmap(before, b->bytes);
+  }
+}
+
+static u64 run_once(struct context *c) {
+  struct job *j = c->job;
+  u64 total = j->groups[0] * j->groups[1] * j->groups[2], start = cc_now(), check = total / CHECKS;
+  cc_place_group(c, 0);
+  for (u64 g = 0; g < total; g++, cc_next_group(c)) {
+    cc_size_group(c);
+    cc_native(c);
+    if (g != check) continue;
+    u64 ns = cc_now() - start;
+    if (ns / (g + 1) * total > j->native_ns) _exit(TAKES_TOO_LONG);
+    check += total / CHECKS + 1;
+  }
+  return cc_now() - start;
+}
+
+static void *measure(void *argument) {
+  struct native *n = argument;
+  struct context *c = cc_self = &n->context;
+  struct job *j = c->job;
+  struct measured *m = &n->measured;
+  fill_buffers(j, n->files);
+  for (u64 start = cc_now(), run = 0, ns;; fill_buffers(j, n->files), run++) {
+    ns = run_once(c);
+    if (run || ns >= WARM_UP_NS || j->native_once) m->ns = m->repeats && m->ns < ns ? m->ns : ns, m->repeats++;
+    if (j->native_once || m->repeats == MOST_REPEATS) break;
+    if (m->repeats && cc_now() - start + ns > BUDGET_NS) break;
+  }
+  return 0;
+}
+
+/* What this process tells the one that it was forked from. */
+static void run_apart(struct job *j, const int *files, int result) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  u64 us = j->native_ns / 1000;
+  setitimer(ITIMER_REAL, &(struct itimerval){.it_value = {us / 1000000, us % 1000000}}, 0);
+  static struct native native;
+  native.files = files;
+  struct context *c = &native.context;
+  c->is_native = 1;
+  take_buffers(j, files);
+  cc_prepare_to_run(c, j);
+  c->local = cc_map(c, j->local_bytes + PAGE);
+  j->status = (u64)cc_map(c, PAGE); /* where a fault is noted */
+  pthread_t thread;
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstack(&attributes, c->stack, c->stack_size);
+  if (pthread_create(&thread, &attributes, measure, &native)) _exit(1);
+  pthread_join(thread, 0);
+  _exit(write(result, &native.measured, sizeof native.measured) != sizeof native.measured);
+}
+
+void cc_measure_native(struct job *j, const int *files) {
+  int ends[2], how = 0;
+  if (pipe(ends)) return;
+  pid_t child = fork();
+  if (!child) run_apart(j, files, ends[1]);
+  struct measured m = {0, 0};
+  if (child > 0 && waitpid(child, &how, 0) == child && !how && read(ends[0], &m, sizeof m) == sizeof m) {
+    u64 *s = (u64 *)j->status;
+    s[S_NATIVE_NS] = m.ns, s[S_NATIVE_REPEATS] = m.repeats;
+  }
+  close(ends[0]), close(ends[1]);
+}
