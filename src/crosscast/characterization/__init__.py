@@ -27,7 +27,7 @@ def characterize(
     check_bounds: bool = False,
     timeout_s: float = 600.0,
     memory_limit: int | None = None,
-    host_time: bool = False,
+    host_time: bool = True,
 ) -> Profile:
     """Run one kernel launch and return its architecture-independent profile.
 
@@ -56,7 +56,9 @@ def characterize(
     memory_limit
         Most memory of the process that runs the kernel, in bytes.
     host_time
-        Also measure how long the kernel takes on this machine, on one thread and without counting.
+        Also measure how long the kernel takes on this machine, on one thread and without counting:
+        `launch["host"]` of the profile. It is absent where a run would take over 10 s, and for kernels with
+        operations of warps or sub-groups.
 
     Returns
     -------

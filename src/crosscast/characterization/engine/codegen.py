@@ -47,7 +47,7 @@ def _without_module_lines(text: str) -> str:
 
 
 def kernel_ir(module: ir.Module, made: Instrumented) -> str:
-    """Whole host IR of one instrumented kernel, or of one that counts nothing, without the library functions."""
+    """Whole host IR of one kernel, instrumented or counting nothing, without the library functions."""
     variables = _variables(module, counts=made.switches.counts)
     texts = [*module.types, *variables, *_declared(module, made.text), made.text]
     if not made.switches.counts:

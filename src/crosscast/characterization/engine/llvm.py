@@ -49,8 +49,8 @@ def build(
     Returns
     -------
     tuple
-        The object file; the names of functions that are still undefined; and the object file of `native`, empty
-        if there is none or LLVM refuses it.
+        The object file; the names of functions that are still undefined; and the object file of `native`,
+        empty if there is none or LLVM refuses it.
 
     Raises
     ------

@@ -22,7 +22,7 @@ static struct context context;
 static struct measured measured;
 static const int *shared_files;
 
-/* Buffers that the kernel writes become this process's own; the others can be read only. */
+/* The buffers that the kernel writes become this process's own; the others can only be read. */
 static void take_buffers(struct job *j, const int *files) {
   const struct buffer *b = (struct buffer *)j->buffers;
   for (u64 i = 0; i < j->n_buffers; i++, b++) {
@@ -73,8 +73,9 @@ static void measure(void) {
 }
 
 /* Measure, on a stack as large as that of a thread that counts, and tell it to the process that is waiting. */
-static void run_apart(struct job *j, const int *files, int result) {
+static void run_apart(struct job *j, const int *files, pid_t parent, int result) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(1);
   u64 us = j->native_ns / 1000;
   setitimer(ITIMER_REAL, &(struct itimerval){.it_value = {us / 1000000, us % 1000000}}, 0);
   shared_files = files;
@@ -95,8 +96,8 @@ static void run_apart(struct job *j, const int *files, int result) {
 void cc_measure_native(struct job *j, const int *files) {
   int ends[2], how = 0;
   if (pipe(ends)) return;
-  pid_t child = fork();
-  if (!child) run_apart(j, files, ends[1]);
+  pid_t own = getpid(), child = fork();
+  if (!child) run_apart(j, files, own, ends[1]);
   struct measured m = {0, 0};
   if (child > 0 && waitpid(child, &how, 0) == child && !how && read(ends[0], &m, sizeof m) == sizeof m) {
     u64 *s = (u64 *)j->status;
