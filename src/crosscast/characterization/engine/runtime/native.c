@@ -13,7 +13,6 @@
 
 enum { MILLISECOND = 1000000, WARM_UP_NS = 50 * MILLISECOND, BUDGET_NS = 200 * MILLISECOND };
 enum { MOST_REPEATS = 3, CHECKS = 64, TAKES_TOO_LONG = 7 };
-enum { OVER = MAP_FIXED | MAP_POPULATE };
 
 struct measured {
   u64 ns, repeats;
@@ -22,23 +21,22 @@ static struct context context;
 static struct measured measured;
 static const int *shared_files;
 
-/* The buffers that the kernel writes become this process's own; the others can only be read. */
-static void take_buffers(struct job *j, const int *files) {
+/* Buffers become this process's own, in huge pages as a native runtime has them. */
+static void take_buffers(struct job *j) {
   const struct buffer *b = (struct buffer *)j->buffers;
   for (u64 i = 0; i < j->n_buffers; i++, b++) {
-    u64 bytes = (b->bytes + PAGE - 1) & -PAGE;
-    int flags = b->written ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED : MAP_SHARED | OVER;
-    int file = b->written ? -1 : files[b->file];
-    if (mmap((void *)b->address, bytes, PROT_READ | PROT_WRITE * b->written, flags, file, 0) == MAP_FAILED) _exit(1);
-    if (b->written) madvise((void *)b->address, bytes, MADV_HUGEPAGE);
+    int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+    if (mmap((void *)b->address, b->bytes, PROT_READ | PROT_WRITE, flags, -1, 0) == MAP_FAILED) _exit(1);
+    madvise((void *)b->address, b->bytes, MADV_HUGEPAGE);
   }
 }
 
-static void fill_buffers(struct job *j, const int *files) {
+/* Fill them as the launch begins: all of them, or those that the kernel writes. */
+static void fill_buffers(struct job *j, int all) {
   const struct buffer *b = (struct buffer *)j->buffers;
   for (u64 i = 0; i < j->n_buffers; i++, b++) {
-    if (!b->written) continue;
-    void *before = mmap(0, b->bytes, PROT_READ, MAP_SHARED | MAP_POPULATE, files[b->file], 0);
+    if (!all && !b->written) continue;
+    void *before = mmap(0, b->bytes, PROT_READ, MAP_SHARED | MAP_POPULATE, shared_files[b->file], 0);
     if (before == MAP_FAILED) _exit(1);
     memcpy((void *)b->address, before, b->bytes);
     munmap(before, b->bytes);
@@ -63,8 +61,8 @@ static u64 run_once(struct context *c) {
 static void measure(void) {
   struct job *j = context.job;
   struct measured *m = &measured;
-  fill_buffers(j, shared_files);
-  for (u64 start = cc_now(), run = 0, ns;; fill_buffers(j, shared_files), run++) {
+  fill_buffers(j, 1);
+  for (u64 start = cc_now(), run = 0, ns;; fill_buffers(j, 0), run++) {
     ns = run_once(&context);
     if (run || ns >= WARM_UP_NS || j->native_once) m->ns = m->repeats && m->ns < ns ? m->ns : ns, m->repeats++;
     if (j->native_once || m->repeats == MOST_REPEATS) break;
@@ -81,7 +79,7 @@ static void run_apart(struct job *j, const int *files, pid_t parent, int result)
   shared_files = files;
   struct context *c = cc_self = &context;
   c->is_native = 1;
-  take_buffers(j, files);
+  take_buffers(j);
   cc_prepare_to_run(c, j);
   c->local = cc_map(c, j->local_bytes + PAGE);
   j->status = (u64)cc_map(c, PAGE); /* where a fault is noted */
