@@ -27,6 +27,7 @@ def characterize(
     check_bounds: bool = False,
     timeout_s: float = 600.0,
     memory_limit: int | None = None,
+    host_time: bool = True,
 ) -> Profile:
     """Run one kernel launch and return its architecture-independent profile.
 
@@ -54,6 +55,10 @@ def characterize(
         Longest run of the kernel, in seconds.
     memory_limit
         Most memory of the process that runs the kernel, in bytes.
+    host_time
+        Also measure how long the kernel takes on this machine, on one thread and without counting:
+        `launch["host"]` of the profile. It is absent where a run would take over 10 s, and for kernels with
+        operations of warps or sub-groups.
 
     Returns
     -------
@@ -79,7 +84,11 @@ def characterize(
 
     launch = _as_launch(kernel, global_size, local_size, args, global_offset)
     options = run.Options(
-        threads=threads, check_bounds=check_bounds, timeout_s=timeout_s, memory_limit=memory_limit
+        threads=threads,
+        check_bounds=check_bounds,
+        timeout_s=timeout_s,
+        memory_limit=memory_limit,
+        host_time=host_time,
     )
     return run.characterize_launch(launch, options=options)
 

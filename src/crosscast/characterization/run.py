@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from crosscast import environment
-from crosscast.characterization import frontend
+from crosscast.characterization import frontend, ir
 from crosscast.characterization.cuda.adapt import adapt_kernel
 from crosscast.characterization.cuda.compiler import wave_size
 from crosscast.characterization.engine import runtime_objects
@@ -27,6 +27,7 @@ from crosscast.characterization.engine.arguments import (
 )
 from crosscast.characterization.engine.child import (
     SPOILT,
+    HostTime,
     Options,
     Progress,
     Run,
@@ -34,7 +35,7 @@ from crosscast.characterization.engine.child import (
     group_counts,
     three,
 )
-from crosscast.characterization.engine.codegen import build_library
+from crosscast.characterization.engine.codegen import build_library, kernel_ir
 from crosscast.characterization.engine.counts import Counts, read_results
 from crosscast.characterization.engine.sub_group_counts import WIDTHS
 from crosscast.characterization.frontend import Frontend
@@ -67,17 +68,24 @@ class _Built:
 
 
 @functools.lru_cache(maxsize=64)
-def _build(kernel: Kernel, switches: Switches) -> _Built:
+def _build(kernel: Kernel, switches: Switches, *, host_time: bool = False) -> _Built:
     start = time.perf_counter()
+    module, made = _instrument(kernel, switches)
+    native = ""
+    if host_time and not made.by_turns:
+        native = kernel_ir(*_instrument(kernel, replace(switches, counts=False, check_bounds=False)))
+    library = build_library(module, made, native)
+    return _Built(made, library, time.perf_counter() - start)
+
+
+def _instrument(kernel: Kernel, switches: Switches) -> tuple[ir.Module, Instrumented]:
     module = frontend.load(kernel.program, kernel.name).module
     flat = inline.flatten(module, frontend.find_kernel(kernel.program, kernel.name))
     if kernel.program.is_cuda:
         module = adapt_kernel(module, flat, switches.shared)
     if kernel.program.form not in ("llvm-ir", "bitcode") and not switches.published:
         hoist_ids(flat)
-    made = instrument(module, flat, switches)
-    library = build_library(module, made)
-    return _Built(made, library, time.perf_counter() - start)
+    return module, instrument(module, flat, switches)
 
 
 @dataclass
@@ -142,6 +150,7 @@ def _describe_launch(launch: Launch, ran: _Ran) -> dict[str, Any]:
         "global_offset": list(launch.global_offset or (0,) * len(launch.global_size)),
         **({} if launch.shared is None else {"shared_bytes": launch.shared}),
         "threads": ran.threads,
+        **({} if ran.result.host is None else {"host": _describe_host(ran.result.host)}),
         "arguments": [_describe(p, a) for p, a in zip(parameters, launch.args, strict=True)],
         "sub_groups": _sub_groups(geometry, ran),
         "access_patterns": {
@@ -157,6 +166,17 @@ def _describe_launch(launch: Launch, ran: _Ran) -> dict[str, Any]:
             **dict(sorted(ran.counts.work.items())),
             "instructions": dict(sorted(ran.counts.classes.items())),
         },
+    }
+
+
+def _describe_host(host: HostTime) -> dict[str, Any]:
+    """The kernel's time on this machine, as it runs without counting, and what ran it."""
+    return {
+        "time_s": host.time_s,
+        "repeats": host.repeats,
+        "threads": 1,
+        "cpu": environment.facts()["processor"],
+        "compiler": f"llvmlite {environment.version_of('llvmlite')}",
     }
 
 
@@ -234,7 +254,7 @@ def _run(launch: Launch, options: Options) -> tuple[_Ran, _Clock]:
     parameters = frontend.parameters(launch.kernel.program, launch.kernel.name)
     _check_sizes(launch)
     switches = _switches(launch, options)
-    built = _build(launch.kernel, switches)
+    built = _build(launch.kernel, switches, host_time=options.host_time)
     threads = wanted = _threads(launch, options, built)
     before: dict[int, bytes] | None = None
     while True:
@@ -259,7 +279,7 @@ def _run(launch: Launch, options: Options) -> tuple[_Ran, _Clock]:
         elif result.overflow and not switches.checked:
             # One work-group alone could fill a counter: let each look out for itself.
             switches = replace(switches, checked=True)
-            built = _build(launch.kernel, switches)
+            built = _build(launch.kernel, switches, host_time=options.host_time)
         else:
             copy_back(memory)
             # What was wanted, as whether threads got in each other's way depends on chance.

@@ -543,6 +543,7 @@ def characterize(
         timeout_s=timeout,
         memory_limit=None if memory_limit is None else parse_bytes(memory_limit),
         published=compat is not None,
+        host_time=True,
     )
     direct = Direct(*(kernel, global_size, local_size, offset, arg, seed, option, std, grid, block, shared))
     outputs.prepare()

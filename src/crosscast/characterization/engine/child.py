@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -60,6 +61,7 @@ class Options:
     # Most memory of buffers and counters, in bytes; what the machine has if not given
     memory_limit: int | None = None
     published: bool = False  # Also compute the published tool's own numbers
+    host_time: bool = False  # Also measure the kernel's time on this machine, as it runs without counting
     progress: Callable[[Progress], None] | None = None  # Called now and then while the kernel runs
 
     def __post_init__(self) -> None:
@@ -83,6 +85,13 @@ def group_counts(launch: Launch) -> list[int]:
     return [-(-global_ // local) for global_, local in sizes]
 
 
+class HostTime(NamedTuple):
+    """Time of the work-groups of a launch on this machine, on one thread, without counting."""
+
+    time_s: float  # The shortest of the repeats, in seconds
+    repeats: int
+
+
 @dataclass(frozen=True)
 class RunResult:
     """What a run left."""
@@ -94,6 +103,7 @@ class RunResult:
     reduce_cpu_s: float
     printed: str  # What the kernel printed
     overflow: bool  # A counter may have overflowed
+    host: HostTime | None  # Absent if it was not asked for, or cannot be had
 
 
 SPOILT = "what the kernel left cannot be read, as it wrote to memory that is not its own"
@@ -103,6 +113,8 @@ _FILES = ("job", "status", "result", "print")
 """Files that a run has beside its buffers."""
 _REPORT_S = 0.2
 _PAGE = CONSTANTS["PAGE"]
+_MOST_NATIVE_S = 10.0
+"""A run without counting that would take longer is left out."""
 
 
 @dataclass(frozen=True)
@@ -144,6 +156,7 @@ class Run:
                 reduce_cpu_s=known[CONSTANTS["S_REDUCE_CPU_NS"]] / 1e9,
                 printed=text,
                 overflow=bool(known[CONSTANTS["S_OVERFLOW"]]),
+                host=_host_time(known),
             )
 
     def _job(self) -> bytes:
@@ -163,7 +176,12 @@ class Run:
         named = [region._replace(start=add(name.encode() + b"\0")) for name, region in variables]
         regions = self._regions()
         buffers = [
-            (len(_FILES) + number, placed.address - placed.shared.offset, placed.shared.mapped_nbytes)
+            (
+                len(_FILES) + number,
+                placed.address - placed.shared.offset,
+                placed.shared.mapped_nbytes,
+                placed.place == "image" or made.is_written(placed.position),
+            )
             for number, placed in enumerate(memory.placed)
         ]
         values = {
@@ -193,6 +211,9 @@ class Run:
             "several": len(made.segments) > 1,
             "published": made.counters.order is not None,
             **self._sub_groups(add_words),
+            "native_ns": int(1e9 * min(_MOST_NATIVE_S, self.options.timeout_s / 4)),
+            # Content of the program's variables is not put back between repeats.
+            "native_once": any(name.startswith("@") for name in made.sharing.written),
         }
         for name, sizes in (
             ("global", three(launch.global_size, 1)),
@@ -387,6 +408,11 @@ def _signed(word: int) -> int:
 def _outside(distance: int, nbytes: int) -> int:
     """How far outside a buffer an offset is; 0 inside."""
     return -distance if distance < 0 else max(0, distance - nbytes + 1)
+
+
+def _host_time(known: Sequence[int]) -> HostTime | None:
+    repeats = known[CONSTANTS["S_NATIVE_REPEATS"]]
+    return HostTime(known[CONSTANTS["S_NATIVE_NS"]] / 1e9, repeats) if repeats else None
 
 
 def _content(fd: int) -> bytes:

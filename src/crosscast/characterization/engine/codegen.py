@@ -25,6 +25,10 @@ _LINKAGE = re.compile(
     r" (unnamed_addr|local_unnamed_addr|dso_local|private|internal|externally_initialized)\b"
 )
 _EXTERNAL = re.compile(r" = (?:\w+ )*(external|extern_weak) ")
+_UNCOUNTED = [
+    f"define void @{name}(ptr %texel) alwaysinline nounwind {{ ret void }}"
+    for name in ("cc_texel_read", "cc_texel_write")
+]
 _NOTES = frozenset({"@llvm.used", "@llvm.compiler.used"})
 _MODULE_LINE = re.compile(r"!(llvm\.(module\.flags|ident|errno)|opencl\.)|target |source_filename")
 
@@ -43,8 +47,12 @@ def _without_module_lines(text: str) -> str:
 
 
 def kernel_ir(module: ir.Module, made: Instrumented) -> str:
-    """Whole host IR of one instrumented kernel, without the library functions."""
-    return host_ir("\n".join([*module.types, *_variables(module), *_declared(module, made.text), made.text]))
+    """Whole host IR of one kernel, instrumented or counting nothing, without the library functions."""
+    variables = _variables(module, counts=made.switches.counts)
+    texts = [*module.types, *variables, *_declared(module, made.text), made.text]
+    if not made.switches.counts:
+        texts += _UNCOUNTED
+    return host_ir("\n".join(texts))
 
 
 def _declared(module: ir.Module, functions: str) -> list[str]:
@@ -59,7 +67,7 @@ def _declared(module: ir.Module, functions: str) -> list[str]:
     return list(once.values())
 
 
-def _variables(module: ir.Module) -> list[str]:
+def _variables(module: ir.Module, *, counts: bool) -> list[str]:
     """Program-scope variables, each in address ranges of its own as METRICS asks."""
     rows = []
     for variable in module.globals.values():
@@ -68,6 +76,9 @@ def _variables(module: ir.Module) -> list[str]:
         _refuse_variable(variable)
         text = re.sub(r", (section|align|comdat)\b.*$", "", variable.text)
         text = _LINKAGE.sub("", text)
+        if not counts:
+            rows.append(text.replace(" = ", " = internal ", 1))
+            continue
         text = text.replace(" = ", " = protected ", 1).replace("protected external", "external")
         # One section holds constants and variables alike, so that one distance leads to their counters.
         text = re.sub(r"\bconstant\b", "global", text, count=1)
@@ -89,8 +100,8 @@ def _refuse_variable(variable: ir.GlobalVariable) -> None:
         )
 
 
-def build_library(module: ir.Module, made: Instrumented) -> bytes:
-    """Compile an instrumented kernel to a shared library."""
+def build_library(module: ir.Module, made: Instrumented, native: str = "") -> bytes:
+    """Compile an instrumented kernel to a shared library; with the same kernel that counts nothing, as IR."""
     toolchain.host_machine()
     own = kernel_ir(module, made)
     symbols, exported = frozenset(made.lowering.library_symbols), {"cc_group"}
@@ -101,7 +112,7 @@ def build_library(module: ir.Module, made: Instrumented) -> bytes:
     builtins = _without_module_lines(host_ir(library.llvm_ir(sorted(symbols)))) if symbols else ""
     workers.prestart("kernel")  # which is not beside the compiler, for memory's sake
     try:
-        content, undefined = llvm.build(own, builtins, sorted(exported))
+        content, undefined, uncounted = llvm.build(own, builtins, sorted(exported), native)
     except llvm.LLVMRefusedError as error:
         raise UnsupportedError(
             f"the program's IR uses something that cannot be rewritten for this machine ({error})"
@@ -110,7 +121,11 @@ def build_library(module: ir.Module, made: Instrumented) -> bytes:
     with tempfile.TemporaryDirectory(prefix="crosscast-") as folder:
         object_file, output = Path(folder) / "kernel.o", Path(folder) / "kernel.so"
         object_file.write_bytes(content)
-        toolchain.link_shared([object_file, *runtime_objects.objects(undefined)], output)
+        own_objects = [object_file]
+        if uncounted:
+            own_objects.append(Path(folder) / "native.o")
+            own_objects[-1].write_bytes(uncounted)
+        toolchain.link_shared([*own_objects, *runtime_objects.objects(undefined)], output)
         return output.read_bytes()
 
 

@@ -39,27 +39,32 @@ def parse(content: bytes, *, is_text: bool) -> ir.Parsed:
     return ir.Parsed.from_json(text.decode(errors="replace"), json.loads(found))
 
 
-def build(own: str, library: str, exported: Sequence[str]) -> tuple[bytes, list[str]]:
+def build(
+    own: str, library: str, exported: Sequence[str], native: str = ""
+) -> tuple[bytes, list[str], bytes]:
     """Compile host IR, linked with what it calls of a library; only the names `exported` stay visible.
+
+    Beside it the same is done with `native`, the kernel as it counts nothing, if it is given.
 
     Returns
     -------
     tuple
-        The object file, and the names of functions that are still undefined.
+        The object file; the names of functions that are still undefined; and the object file of `native`,
+        empty if there is none or LLVM refuses it.
 
     Raises
     ------
     LLVMRefusedError
         If LLVM does not accept it.
     """
-    given = [own.encode(), library.encode()]
+    given = [own.encode(), library.encode(), native.encode()]
     facts = {"exported": list(exported)}
     try:
-        content, undefined = _do("build", {**facts, "level": 3}, given, results=2)
+        content, undefined, uncounted = _do("build", {**facts, "level": 3}, given, results=3)
     except _CrashedError:  # mostly in one of its optimizations
-        content, undefined = _do("build", {**facts, "level": 1}, given, results=2)
+        content, undefined, uncounted = _do("build", {**facts, "level": 1}, given, results=3)
     names: list[str] = json.loads(undefined)
-    return content, names
+    return content, names, uncounted
 
 
 def _do(task: str, facts: dict[str, object], given: Sequence[bytes], *, results: int) -> list[bytes]:

@@ -13,6 +13,7 @@ import os
 import re
 import resource
 import runpy
+import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ import llvmlite.binding as llvm
 _REFUSED = 3
 """Exit code of a child whose input LLVM refused; the reason is on standard error."""
 _MEMORY_BYTES = 8 << 30
+_PR_SET_PDEATHSIG = 1
 _UNSIZED = ("void", "label", "metadata", "token")
 # What may not stand in a variable's name: more than letters would need quotes, and `cc` is the runtime's.
 _STRANGE = re.compile(r"[^\w.$-]|^cc(?=[_.])", re.ASCII)
@@ -97,7 +99,35 @@ def _parse(job: dict[str, Any], content: bytes) -> tuple[bytes, bytes]:
     return str(parsed).encode(), json.dumps(found).encode()
 
 
-def _build(job: dict[str, Any], own: bytes, library: bytes) -> tuple[bytes, bytes]:
+def _build(job: dict[str, Any], own: bytes, library: bytes, native: bytes) -> tuple[bytes, bytes, bytes]:
+    """Object code of a module and what it calls of a library; the functions that are still undefined; and
+    object code of the same kernel as it counts nothing, which a process of its own makes meanwhile.
+    """
+    if not native:
+        return *_compile(job, own, library), b""
+    uncounted = os.memfd_create("crosscast-native")
+    child = _fork_native(job, native, library, uncounted)
+    made = _compile(job, own, library)
+    has_failed = os.waitpid(child, 0)[1]
+    return *made, b"" if has_failed else _file(uncounted).read_bytes()
+
+
+def _fork_native(job: dict[str, Any], native: bytes, library: bytes, file: int) -> int:
+    """Start the process that compiles a kernel as it counts nothing, to a file."""
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+            content, _ = _compile({**job, "exported": ["cc_native"]}, native, library)
+            _file(file).write_bytes(content)
+            code = 0
+        finally:
+            os._exit(code)
+    return child
+
+
+def _compile(job: dict[str, Any], own: bytes, library: bytes) -> tuple[bytes, bytes]:
     """Object code of a module and what it calls of a library; and the functions that are still undefined."""
     large = own.count(b"\n") > _ANY_OPTIMIZATION
     machine = _target_machine(0 if large else 3)

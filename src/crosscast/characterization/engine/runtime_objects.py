@@ -23,6 +23,7 @@ _LEVELS = {
     "reuse": "-O2",
     "accesses": "-O2",
     "threads": "-O1",
+    "native": "-O1",
 }
 """Optimization of each unit."""
 _OF_FEW_KERNELS = {"warps": ("cc_by_turns", "cc_collective")}

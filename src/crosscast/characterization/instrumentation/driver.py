@@ -27,7 +27,7 @@ _PAST_BYTES = _STATES_BYTES + 8 * context.MAX_ITEMS
 
 @dataclass(frozen=True)
 class Driver:
-    """Writes ``cc_group(ptr context)`` and what it needs."""
+    """Writes ``cc_group(ptr context)`` and what it needs, or ``cc_native`` where nothing is counted."""
 
     shared: Instrumented
     codes: Sequence[SegmentCode]
@@ -42,7 +42,7 @@ class Driver:
         ]
         prologue = instrumented.load(parameters, shared.switches)
         rows = self._by_turns(parameters, prologue) if shared.turns else self._in_step(parameters, prologue)
-        return [*rows, *self._slice_tables()]
+        return [*rows, *self._slice_tables()] if shared.switches.counts else rows
 
     def _slice_tables(self) -> list[str]:
         """Descriptions of all slices: those of the launch for the runtime, the others segment by segment."""
@@ -82,7 +82,8 @@ class Driver:
         for number in (number for segment in shared.segments for number in segment.counters):
             sum_ = code.load("i64", code.at("%cc.sums", number, "i64"))
             code.add_to("i64", code.at("%cc.counts", 8 * number), sum_)
-        return ["define void @cc_group(ptr %cc.ctx) nounwind {", "cc.start:", *code.texts, "ret void", "}"]
+        name = "cc_group" if switches.counts else "cc_native"
+        return [f"define void @{name}(ptr %cc.ctx) nounwind {{", "cc.start:", *code.texts, "ret void", "}"]
 
     def _run(
         self, segment: Segment, parameters: Sequence[ir.Parameter], sizes: list[str], code: Code
@@ -143,7 +144,8 @@ class Driver:
         code.do(f"donez{n}:")
         _step(code, f"%z{n}", sizes[2], f"loopz{n}", f"after{n}")
         code.do(f"after{n}:")
-        self._after(segment, code)
+        if self.shared.switches.counts:
+            self._after(segment, code)
         if not several:
             self._go_on(segment, following[0], code)
             return
@@ -191,9 +193,10 @@ class Driver:
         bits = 32 if shared.narrow else 64
         cutter = shared.segments[target].after if target else None
         collective = cutter is not None and not is_barrier(cutter)
-        if shared.several and not (collective or segment.once):
+        counts = shared.switches.counts
+        if counts and shared.several and not (collective or segment.once):
             code.do(f"call void @cc_fold_piece{bits}(ptr %cc.ctx, i64 %cc.items, i{bits} {int(target > 0)})")
-        if target == 0 and not shared.even:
+        if counts and target == 0 and not shared.even:
             wide = 64 if shared.several else bits
             code.do(f"call void @cc_fold{wide}(ptr %cc.totals_log, ptr %cc.total, i64 %cc.items)")
         if collective:

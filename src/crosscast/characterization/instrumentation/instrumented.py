@@ -146,8 +146,9 @@ class Instrumented:
         self.private = PrivateArrays(self.segments, self.sizes)
         self.live = LiveMemory(cuts.carried, self.names, self.scopes)
         self.counters = Counters(len(self.segments))  # Where new counters come from
-        _plan(cuts, self.counters)
-        self._plan_executions()
+        if switches.counts:
+            _plan(cuts, self.counters)
+            self._plan_executions()
         # Labels of all blocks, segment by segment, in the order of `blocks`
         self.labels = [label for segment in self.segments for label in segment.blocks]
         # For published conventions: number of the history of each source line that several branches share

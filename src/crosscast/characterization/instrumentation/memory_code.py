@@ -42,11 +42,13 @@ class MemoryCode:
         rewritten: list[ir.Instruction] = []
         for instruction in block.instructions:
             before, after = Code(self._shared.names), Code(self._shared.names)
-            self._repeats, self._order = block.label in self._in_loops, self._segment.order[block.label]
-            self._accompany(instruction, before, after, counted=id(instruction) not in apart)
-            if (site := self._shared.sub_groups.texel_site(instruction)) is not None:
-                place = self._shared.sub_groups.record(self._segment.number, site, STREAM, self._order)
-                before.store("i64", place, before.at("%cc.ctx", slot("texels")))
+            if self._shared.switches.counts:
+                self._repeats = block.label in self._in_loops
+                self._order = self._segment.order[block.label]
+                self._accompany(instruction, before, after, counted=id(instruction) not in apart)
+                if (site := self._shared.sub_groups.texel_site(instruction)) is not None:
+                    place = self._shared.sub_groups.record(self._segment.number, site, STREAM, self._order)
+                    before.store("i64", place, before.at("%cc.ctx", slot("texels")))
             if instruction.opcode in ("call", "atomicrmw", "cmpxchg"):
                 translated = self._shared.lowering.lower(instruction)
             else:

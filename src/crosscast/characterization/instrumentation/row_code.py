@@ -98,7 +98,7 @@ class RowCode:
         self._rows: dict[tuple[str, Reach], Row] = {}
         self._descriptions: dict[Reach, list[str]] = {"group": [], "launch": []}
         self._loop_rows: dict[str, LoopRow] = {}
-        if not (segment.once or segment.slots or shared.switches.check_bounds):
+        if shared.switches.counts and not (segment.once or segment.slots or shared.switches.check_bounds):
             self._find(loops)
 
     @property

@@ -82,7 +82,8 @@ class SegmentCode:
 
 def write_segment(segment: Segment, shared: Instrumented) -> SegmentCode:
     """Write the functions of a segment."""
-    costs = _costs(segment, shared)
+    counts = shared.switches.counts
+    costs = _costs(segment, shared) if counts else {}
     editor = SegmentEditor(segment, shared.names)
     memory = MemoryCode(segment, shared, editor)
     branches = BranchCode(editor, shared.names, shared.scopes, segment.branches, shared.line_branches)
@@ -91,7 +92,8 @@ def write_segment(segment: Segment, shared: Instrumented) -> SegmentCode:
     functions, apart = rows.functions(), rows.apart
     split = split_function(segment, shared)
     for label, block in segment.blocks.items():
-        costs[label].in_rows = sum(id(i) in apart for i in block.instructions)
+        if counts:
+            costs[label].in_rows = sum(id(i) in apart for i in block.instructions)
         memory.rewrite(block, apart)
     if order:
         order.insert()
@@ -107,8 +109,9 @@ def write_segment(segment: Segment, shared: Instrumented) -> SegmentCode:
     end = Code(shared.names)
     memory.epilogue(end)
     following = end.load("i32", next_slot)
-    total = _add_counts(segment, counters, costs, shared, end)
-    _keep_total(segment, total, barrier_slot, shared, end)
+    if counts:
+        total = _add_counts(segment, counters, costs, shared, end)
+        _keep_total(segment, total, barrier_slot, shared, end)
     end.do(*branches.epilogue())
     if order:
         order.epilogue(end, following)

@@ -1,8 +1,9 @@
 """What sub-groups of 32 and 64 work-items do: which accesses and executions are recorded for that, and how.
 
 Of accesses the runtime needs the addresses by work-item, in the order in which each made them: rows tell
-them (`row_code`); all others are kept while a segment runs, in one of three ways. Of blocks it needs how often
-each work-item ran them, which follows from the counted edges; these have a column each, a place a work-item.
+them (`row_code`); all others are kept while a segment runs, in one of three ways. Of blocks it needs how
+often each work-item ran them, which follows from the counted edges; these have a column each, a place a
+work-item.
 """
 
 from __future__ import annotations

@@ -81,12 +81,13 @@ void cc_async_copy(struct context *c, u8 *to, u8 *from, u64 n, u64 stride, u64 b
                    u32 sites, u32 read, u32 written) {
   if (item) return; /* the group copies once, when its first work-item asks */
   u64 to_step = to_local ? bytes : bytes * stride, from_step = to_local ? bytes * stride : bytes;
-  cc_sub_groups_of_copy(c, read, (u64)from, from_step, n);
-  cc_sub_groups_of_copy(c, written, (u64)to, to_step, n);
+  if (!c->is_native) {
+    cc_sub_groups_of_copy(c, read, (u64)from, from_step, n);
+    cc_sub_groups_of_copy(c, written, (u64)to, to_step, n);
+  }
   for (u64 i = 0; i < n; i++, to += to_step, from += from_step) {
     if (sites) cc_check(c, from, bytes, sites - 1, 0, item), cc_check(c, to, bytes, sites, 1, item);
-    cc_count_dynamic(c, from, 1, 0);
-    cc_count_dynamic(c, to, 2, 0);
+    if (!c->is_native) cc_count_dynamic(c, from, 1, 0), cc_count_dynamic(c, to, 2, 0);
     memcpy(to, from, bytes);
   }
 }

@@ -156,12 +156,13 @@ struct context {
   u64 n_parts;
   struct touch *touches; /* of sampled lines of memory; `unsampled` are bits that the hash of one must not have */
   u64 n_touches, room_for_touches, unsampled, sequence, time, toucher; /* when an access is made, in the life of its group, and the group's number */
+  u64 is_native;
 } __attribute__((aligned(128))); /* threads do not share a cache line */
 
 /* What the parent asks for, at the start of a file; the tables behind it are named by their distance from there
  * until `cc_run` makes pointers of them, and files by their place among those that come with the job. */
 struct buffer {
-  u64 file, address, bytes;
+  u64 file, address, bytes, written;
 };
 struct job {
   u64 threads, regions, n_regions, variables, n_variables, buffers, n_buffers; /* variables: regions that begin with a name */
@@ -171,6 +172,7 @@ struct job {
   u64 histories, rows, counters, in_memory, n_in_memory, weights, several, published;
   u64 sites, n_sites, recorded, n_recorded, n_once, n_streams; /* accesses by sub-groups */
   u64 segments, segment_weights, n_columns, narrow, forms, n_forms, terms, at_group_end, instructions; /* executions by sub-groups */
+  u64 native_ns, native_once; /* longest run without counting; its content cannot be put back */
   /* from here on the runtime's own */
   u64 status, variables_low, variables_high;
   u64 next_group, next_share; /* what a thread takes next: of the run, and of the reduction */
@@ -192,7 +194,8 @@ struct form {
 enum {
   S_FAULT, S_SIGNAL, S_ADDRESS, S_GROUP, S_SITE = 6, S_ITEM, S_A, S_B,
   S_RUN_NS, S_REDUCE_NS, S_OVERFLOW, S_CPU_NS, S_REDUCE_CPU_NS,
-  S_DONE = 16 /* of each thread, on a cache line of its own: the work-groups that it has run */
+  S_NATIVE_NS, S_NATIVE_REPEATS,
+  S_DONE = 24 /* of each thread, on a cache line of its own: the work-groups that it has run */
 };
 
 /* One library holds the runtime and the kernel, so that calls need no detour through its tables. */
@@ -201,6 +204,7 @@ enum {
 extern __thread struct context *cc_self;
 
 void cc_group(struct context *); /* the kernel */
+__attribute__((weak)) void cc_native(struct context *); /* the same, but it counts nothing; only if it is wanted */
 
 /* threads.c */
 _Noreturn void cc_fail(struct context *, enum fault, u64 signal_, u64 address, u64 site, u64 item, u64 a, u64 b);
@@ -210,6 +214,11 @@ void *cc_remap(struct context *, void *, u64 bytes, u64 more); /* moved rather t
 void cc_diverged(struct context *, u32 all, u32 any);
 void cc_assertion(struct context *, u32 site, u64 item);
 void cc_catch_signals(void);
+u64 cc_now(void); /* ns */
+void cc_prepare_to_run(struct context *, struct job *);
+void cc_place_group(struct context *, u64 number);
+void cc_next_group(struct context *);
+void cc_size_group(struct context *);
 void cc_use_signal_stack(struct context *);
 
 /* histories.c */
@@ -301,6 +310,9 @@ void *cc_to_space(struct context *, void *p, u32 space);
 u32 cc_fence_of(struct context *, void *p);
 void cc_async_copy(struct context *, u8 *to, u8 *from, u64 n, u64 stride, u64 bytes, u64 item, u32 to_local, u32 sites,
                    u32 read, u32 written);
+
+/* native.c */
+void cc_measure_native(struct job *, const int *files);
 
 /* warps.c */
 void cc_collective(struct context *, u32 operation, u32 type, u64 n);

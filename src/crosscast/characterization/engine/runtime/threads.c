@@ -26,18 +26,18 @@ static u64 read_clock(clockid_t clock) {
   return t.tv_sec * 1000000000u + t.tv_nsec;
 }
 
-static u64 now(void) { return read_clock(CLOCK_MONOTONIC); }
+u64 cc_now(void) { return read_clock(CLOCK_MONOTONIC); }
 
 /* Work-groups, which a thread takes in turn, from the first to the last. */
-static void place_group(struct context *c, u64 g) {
+void cc_place_group(struct context *c, u64 g) {
   for (int d = 0; d < 3; d++) c->group[d] = g % c->job->groups[d], g /= c->job->groups[d];
 }
 
-static void next_group(struct context *c) {
+void cc_next_group(struct context *c) {
   for (int d = 0; d < 3 && ++c->group[d] == c->job->groups[d]; d++) c->group[d] = 0;
 }
 
-static void begin_group(struct context *c) {
+void cc_size_group(struct context *c) {
   struct job *j = c->job;
   c->items = 1;
   for (int d = 0; d < 3; d++) {
@@ -46,6 +46,11 @@ static void begin_group(struct context *c) {
     c->size[d] = left < j->local[d] ? left : j->local[d];
     c->items *= c->size[d];
   }
+}
+
+static void begin_group(struct context *c) {
+  struct job *j = c->job;
+  cc_size_group(c);
   if (j->several) memset(c->total, 0, 8 * c->items);
   if (j->published) memset(c->order, 0, 16 * c->items);
   const u64 *in_memory = (u64 *)j->in_memory;
@@ -69,8 +74,8 @@ static void run_groups(struct context *c) {
     if (g >= total) break;
     u64 end = g + chunk < total ? g + chunk : total;
     cc_record_launch(c, g, end);
-    place_group(c, g);
-    for (; g < end; g++, next_group(c)) {
+    cc_place_group(c, g);
+    for (; g < end; g++, cc_next_group(c)) {
       begin_group(c);
       cc_group(c);
       if (j->at_group_end) cc_end_group(c);
@@ -85,14 +90,14 @@ static void *work(void *argument) {
   struct context *c = cc_self = argument;
   cc_use_signal_stack(c);
   pthread_barrier_wait(&ready);
-  u64 start = now(), cpu = read_clock(CLOCK_THREAD_CPUTIME_ID);
+  u64 start = cc_now(), cpu = read_clock(CLOCK_THREAD_CPUTIME_ID);
   run_groups(c);
   cc_finish_rows(c);
   cc_finish_sub_groups(c);
-  c->run_ns = now() - start;
+  c->run_ns = cc_now() - start;
   __atomic_fetch_add(&status_of(c)[S_CPU_NS], read_clock(CLOCK_THREAD_CPUTIME_ID) - cpu, __ATOMIC_RELAXED);
   pthread_barrier_wait(&ready);
-  if (!c->number) ended_ns = now(), ended_cpu_ns = read_clock(CLOCK_PROCESS_CPUTIME_ID);
+  if (!c->number) ended_ns = cc_now(), ended_cpu_ns = read_clock(CLOCK_PROCESS_CPUTIME_ID);
   cc_reduce_share(c);
   return 0;
 }
@@ -176,31 +181,38 @@ static void place_counters(struct context *c, struct job *j) {
   c->shift_small = map_counters(j->data_low >> SMALL_LOG, j->data_high >> SMALL_LOG);
 }
 
-static void prepare(struct context *c, struct job *j, u64 t) {
-  c->arena = (u8 *)(((u64)map(0, ARENA + HUGE_PAGE, HUGE_PAGES, -1) + HUGE_PAGE - 1) & -HUGE_PAGE);
-  *c->arena = 0; /* most need the first page, and no other */
-  c->job = j, c->number = t, c->dims = j->dims;
+/* What a kernel needs that counts nothing, and where its local memory stands already. */
+void cc_prepare_to_run(struct context *c, struct job *j) {
+  c->job = j, c->dims = j->dims;
   for (int d = 0; d < 3; d++)
     c->global[d] = j->global[d], c->groups[d] = j->groups[d], c->offset[d] = j->offset[d], c->enqueued[d] = j->local[d];
   c->private = cc_map(c, j->private_bytes * MAX_ITEMS);
   c->live = cc_map(c, j->live_bytes);
+  c->args = (u8 *)j->args;
+  c->exchange = cc_map(c, 16 * MAX_ITEMS);
+  c->stack_size = STACK_BYTES;
+  c->stack = (u8 *)cc_map(c, STACK_BYTES + GUARD) + GUARD;
+  mprotect(c->stack - GUARD, GUARD, PROT_NONE);
+}
+
+static void prepare(struct context *c, struct job *j, u64 t) {
+  c->arena = (u8 *)(((u64)map(0, ARENA + HUGE_PAGE, HUGE_PAGES, -1) + HUGE_PAGE - 1) & -HUGE_PAGE);
+  *c->arena = 0; /* most need the first page, and no other */
+  c->number = t;
+  cc_prepare_to_run(c, j);
   c->outcomes = cc_map(c, j->histories * ROW);
   c->histories = cc_map(c, j->histories * sizeof(struct history));
   c->tables = cc_map(c, j->histories * TABLE * 8);
   for (u64 b = 0; b < j->histories; b++) c->histories[b].table = c->tables + TABLE * b, c->histories[b].past = 1;
   c->counts = cc_map(c, 8 * j->counters);
   c->piece = cc_map(c, 8 * MAX_ITEMS), c->total = cc_map(c, 8 * MAX_ITEMS);
-  c->args = (u8 *)j->args;
   c->pieces_log = &c->pieces, c->totals_log = &c->totals;
-  c->dynamic = cc_map(c, DYNAMIC_BYTES), c->exchange = cc_map(c, 16 * MAX_ITEMS), c->order = cc_map(c, 16 * MAX_ITEMS);
+  c->dynamic = cc_map(c, DYNAMIC_BYTES), c->order = cc_map(c, 16 * MAX_ITEMS);
   c->scratch = cc_map(c, PRINT_BYTES);
   c->rows = cc_map(c, j->rows * sizeof *c->rows);
   c->spreads = cc_map(c, 2 * j->n_regions * sizeof *c->spreads);
   cc_prepare_sub_groups(c, j);
   cc_prepare_reuse(c, j);
-  c->stack_size = STACK_BYTES;
-  c->stack = (u8 *)cc_map(c, STACK_BYTES + GUARD) + GUARD;
-  mprotect(c->stack - GUARD, GUARD, PROT_NONE);
 }
 
 static int run_threads(struct context *c, u64 n) {
@@ -219,6 +231,7 @@ static int run_threads(struct context *c, u64 n) {
 
 __attribute__((visibility("default"))) int cc_run(const int *files, void *library) {
   struct job *j = place_job(files, library);
+  if (cc_native) cc_measure_native(j, files);
   u64 *s = (u64 *)j->status;
   struct context *c = mmap(0, j->threads * sizeof *c, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (c == MAP_FAILED || j->threads > MOST_THREADS) return 5;
@@ -231,7 +244,7 @@ __attribute__((visibility("default"))) int cc_run(const int *files, void *librar
     if (c[t].run_ns > s[S_RUN_NS]) s[S_RUN_NS] = c[t].run_ns;
   cc_self = c;
   cc_write_results(c, j);
-  s[S_REDUCE_NS] = now() - ended_ns, s[S_REDUCE_CPU_NS] = read_clock(CLOCK_PROCESS_CPUTIME_ID) - ended_cpu_ns;
+  s[S_REDUCE_NS] = cc_now() - ended_ns, s[S_REDUCE_CPU_NS] = read_clock(CLOCK_PROCESS_CPUTIME_ID) - ended_cpu_ns;
   return 0;
 }
 

@@ -1,0 +1,200 @@
+"""A kernel's time on this machine: code that counts nothing computes the same, and when there is none."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import crosscast
+from crosscast.characterization import frontend, run
+from crosscast.characterization.engine import llvm
+from crosscast.characterization.engine.arguments import copy_back, lay_out
+from crosscast.characterization.engine.child import Run
+from crosscast.characterization.engine.codegen import build_library, kernel_ir
+from crosscast.characterization.instrumentation.row_code import SLICE
+from crosscast.kernel import Argument
+
+ITEMS, GROUP = 256, 64
+KERNELS = {
+    "copies": "b[i] = a[i];",
+    "updates": "b[i] = b[i] * 2 + a[i];",
+    "branches": "if (a[i] > 100) b[i] = 1; else for (int k = 0; k < a[i]; k++) b[i] += k * a[(i + k) % 256];",
+    "waits": "t[l] = a[i]; barrier(CLK_LOCAL_MEM_FENCE); b[i] = t[63 - l];",
+    "waits in a loop": """
+        t[l] = a[i];
+        for (int n = 32; n; n /= 2) {
+            barrier(CLK_LOCAL_MEM_FENCE);
+            if (l < n) t[l] += t[l + n];
+        }
+        if (!l) b[get_group_id(0)] = t[0];""",
+    "keeps private arrays": """
+        int own[4]; for (int k = 0; k < 4; k++) own[k] = a[i] * k;
+        t[l] = own[1]; barrier(CLK_LOCAL_MEM_FENCE); b[i] = own[a[i] & 3] + t[(l + 1) % 64];""",
+    "combines": "b[i] = work_group_reduce_add(a[i]) + work_group_scan_inclusive_max(a[i]);",
+    "adds atomically": "atomic_add(&b[a[i] % 7], a[i]);",
+    "uses what an atomic returns": "b[atomic_inc(&b[0]) % 200 + 1] = i;",
+    "prints": 'if (i == 3) printf("%d", a[i]); b[i] = a[i];',
+    "reads constants": "b[i] = table[a[i] % 4];",
+    "copies a group at a time": """
+        event_t e = async_work_group_copy(t, a + get_group_id(0) * 64, 64, 0);
+        wait_group_events(1, &e); b[i] = t[63 - l];""",
+    "calls the library": """
+        b[i] = (int)(100 * sin((float)a[i])) + popcount(a[i]);
+        b[i] += (int)(1000 * vload_half(i, (global half *)a));""",
+}
+
+
+def kernel(body: str) -> crosscast.Kernel:
+    head = "constant int table[] = {3, 1, 4, 1};\nkernel void k(global int *a, global int *b, local int *t)"
+    source = f"{head} {{ size_t i = get_global_id(0), l = get_local_id(0); {body} }}"
+    return crosscast.Kernel.from_source(source, "k", standard="2.0")
+
+
+def arguments() -> list[Argument]:
+    values = np.random.default_rng(7).integers(0, 200, ITEMS).astype(np.int32)
+    return [values, np.arange(ITEMS, dtype=np.int32), crosscast.Local(4 * GROUP)]
+
+
+def run_uncounted(launch: crosscast.Launch) -> None:
+    """Run a launch with the code that counts nothing in place of the other, so that its output shows."""
+    switches = replace(run._switches(launch, run.Options()), counts=False)
+    module, made = run._instrument(launch.kernel, switches)
+    slices = f"@cc_launch_slices = hidden constant [1 x {SLICE}] zeroinitializer"
+    made.text = f"{made.text.replace('@cc_native(', '@cc_group(')}\n{slices}"
+    library = build_library(module, made)
+    parameters = frontend.parameters(launch.kernel.program, launch.kernel.name)
+    memory = lay_out(launch, parameters, made.local.nbytes, made.is_accessed)
+    Run(launch, memory, made, run.Options(), 1).run(library)
+    copy_back(memory)
+
+
+def bits(args: Sequence[Argument]) -> list[bytes]:
+    return [a.tobytes() for a in args if isinstance(a, np.ndarray)]
+
+
+def without_host(profile: crosscast.Profile) -> dict[str, Any]:
+    known = copy.deepcopy(profile.to_dict())
+    del known["timing_s"]
+    known["launch"].pop("host", None)
+    return known
+
+
+@pytest.mark.parametrize("body", KERNELS.values(), ids=KERNELS)
+def test_a_kernel_computes_the_same_where_nothing_is_counted(body: str) -> None:
+    counted, uncounted = arguments(), arguments()
+    profile = crosscast.characterize(kernel(body), ITEMS, GROUP, counted)
+    run_uncounted(crosscast.Launch(kernel(body), (ITEMS,), (GROUP,), tuple(uncounted), ()))
+    assert bits(uncounted) == bits(counted) != bits(arguments())
+    host = profile.launch["host"]
+    assert host.keys() == {"time_s", "repeats", "threads", "cpu", "compiler"}
+    assert 0 < host["time_s"] < 1
+    assert (host["repeats"], host["threads"]) == (3, 1)
+
+
+@pytest.mark.parametrize("sizes", [((100,), (64,)), ((20, 18), (8, 4)), ((6, 5, 7), (4, 2, 3))])
+def test_groups_that_are_not_full_compute_the_same(sizes: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
+    source = """kernel void k(global int *a) {
+        size_t w = get_global_size(0), h = get_global_size(1);
+        size_t at = get_global_id(0) + w * (get_global_id(1) + h * get_global_id(2));
+        a[at] = at * 1000 + get_local_size(0) * 100 + get_local_size(1) * 10 + get_group_id(0); }"""
+    program, found = crosscast.Kernel.from_source(source, "k", standard="2.0"), []
+    for is_counted in (True, False):
+        array = np.zeros(int(np.prod(sizes[0])), np.int32)
+        launch = crosscast.Launch(program, *sizes, (array,), ())
+        found.append(array)
+        if is_counted:
+            assert crosscast.characterize(launch).launch["host"]["repeats"] == 3
+        else:
+            run_uncounted(launch)
+    assert found[0].tobytes() == found[1].tobytes()
+
+
+@pytest.mark.parametrize("body", KERNELS.values(), ids=KERNELS)
+def test_the_rest_of_a_profile_and_the_output_are_the_same_without_the_time(body: str) -> None:
+    found = []
+    for host_time in (True, False):
+        args = arguments()
+        profile = crosscast.characterize(kernel(body), ITEMS, GROUP, args, host_time=host_time)
+        assert ("host" in profile.launch) == host_time
+        found.append((without_host(profile), bits(args)))
+    assert found[0] == found[1]
+
+
+def test_the_code_for_the_time_counts_nothing() -> None:
+    body = KERNELS["branches"]
+    launch = crosscast.Launch(kernel(body), (ITEMS,), (GROUP,), tuple(arguments()), ())
+    switches = replace(run._switches(launch, run.Options()), counts=False)
+    module, made = run._instrument(launch.kernel, switches)
+    driver = kernel_ir(module, made).split("@cc.segment0", 1)[1]
+    for word in ("cc.counts,", "cc.shift_buffer,", "cc.histories,", "cc_row", "cc_record", "cc_sub_groups"):
+        assert f"getelementptr i8, ptr %{word}" not in driver
+        assert f"call void @{word}" not in driver
+
+
+def shared(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    from crosscast.characterization.engine.arguments import shared_empty
+
+    array = shared_empty(values.shape, values.dtype)
+    array[...] = values
+    return array
+
+
+def test_runs_for_the_time_leave_no_trace_in_buffers_that_are_not_copied() -> None:
+    args = [shared(a) if isinstance(a, np.ndarray) else a for a in arguments()]
+    profile = crosscast.characterize(kernel(KERNELS["updates"]), ITEMS, GROUP, args)
+    once = arguments()
+    crosscast.characterize(kernel(KERNELS["updates"]), ITEMS, GROUP, once, host_time=False)
+    assert bits(args) == bits(once)
+    assert profile.launch["host"]["repeats"] == 3
+
+
+def test_a_kernel_that_writes_a_variable_is_run_once() -> None:
+    source = "global int n; kernel void k(global int *a) { if (!get_global_id(0)) a[0] = ++n; }"
+    array = np.zeros(1, np.int32)
+    program = crosscast.Kernel.from_source(source, "k", standard="2.0")
+    profile = crosscast.characterize(program, 64, 64, [array])
+    assert (array[0], profile.launch["host"]["repeats"]) == (1, 1)
+
+
+def test_kernels_that_run_by_turns_have_no_time() -> None:
+    body = "b[i] = sub_group_reduce_add(a[i]);"
+    assert "host" not in crosscast.characterize(kernel(body), ITEMS, GROUP, arguments()).launch
+
+
+def test_a_cuda_kernel_has_a_time() -> None:
+    source = "__global__ void k(int *a) { int i = blockIdx.x * blockDim.x + threadIdx.x; a[i] += i; }"
+    array = np.zeros(ITEMS, np.int32)
+    program = crosscast.Kernel.from_source(source, "k", form="cuda")
+    profile = crosscast.characterize(program, ITEMS, GROUP, [array])
+    np.testing.assert_array_equal(array, np.arange(ITEMS))
+    assert profile.launch["host"]["time_s"] > 0
+
+
+def test_a_time_that_cannot_be_had_is_absent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("crosscast.characterization.engine.child._MOST_NATIVE_S", 1e-9)
+    assert "host" not in crosscast.characterize(kernel("b[i] = a[i];"), ITEMS, GROUP, arguments()).launch
+
+
+def test_faults_of_the_kernel_are_told_as_they_are_without_the_time() -> None:
+    for body in ("b[i + (1 << 28)] = 1;", "b[i] = a[i] / (a[i] % 3);"):
+        told = []
+        for host_time in (True, False):
+            with pytest.raises(crosscast.errors.KernelFault) as fault:
+                crosscast.characterize(
+                    kernel(body), ITEMS, GROUP, arguments(), threads=1, host_time=host_time
+                )
+            told.append(str(fault.value))
+        assert told[0] == told[1]
+
+
+def test_what_llvm_refuses_of_the_kernel_that_counts_nothing_costs_only_the_time() -> None:
+    content, undefined, native = llvm.build(
+        "define void @cc_group() { ret void }", "", ["cc_group"], "nonsense"
+    )
+    assert (bool(content), undefined, native) == (True, [], b"")
