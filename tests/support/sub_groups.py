@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator
+from typing import NamedTuple
 
 from support.interpreter.machine import Access, Trace
 
@@ -111,7 +112,28 @@ def lru_misses(lines: Iterable[int], line_bytes: int, cache_bytes: int) -> int:
     return sum(distance is None or distance >= kept for distance in stack_distances(lines))
 
 
-def line_uses(trace: Trace, line_bytes: int, together: int) -> list[tuple[int, int]]:
+class LineUse(NamedTuple):
+    """An access to a line."""
+
+    line: Hashable
+    reads: bool
+    writes: bool
+
+
+def lines_moved(uses: Iterable[LineUse], kept: int) -> int:
+    """Lines read from memory and written back, behind a cache of so many (LRU)."""
+    stack: dict[Hashable, bool] = {}  # whether each was written; the last one used stands at the end
+    moved = 0
+    for use in uses:
+        if use.line not in stack:
+            moved += use.reads
+        stack[use.line] = stack.pop(use.line, False) or use.writes
+        if len(stack) > kept:
+            moved += stack.pop(next(iter(stack)))
+    return moved + sum(stack.values())
+
+
+def line_uses(trace: Trace, line_bytes: int, together: int) -> list[LineUse]:
     """Lines of global memory in the order in which groups that run together use them.
 
     Of a kernel without barriers and of at most one loop, in which all work-items stay equally long: what
@@ -128,5 +150,5 @@ def line_uses(trace: Trace, line_bytes: int, together: int) -> list[tuple[int, i
         part = 1 if access.site in looped else 0 if access.site < min(looped, default=access.site + 1) else 2
         when = access.group // together, part, access.turn, access.site, access.group
         for line in _lines(access, line_bytes):
-            uses.add((*when, access.memory, line, access.item // 64))
-    return [(use[5], use[6]) for use in sorted(uses)]
+            uses.add((*when, access.memory, line, access.item // 64, access.kind))
+    return [LineUse((use[5], use[6]), use[8] != "write", use[8] != "read") for use in sorted(uses)]

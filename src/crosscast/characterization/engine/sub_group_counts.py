@@ -111,13 +111,13 @@ class SubGroupCounts:
         lines: dict[str, dict[str, dict[str, int]]] = {"128": {}, "64": {}}
         for number, groups in enumerate(_TOGETHER):
             for half, (line, found) in enumerate(lines.items()):
-                start = (2 * number + half) * (1 + len(_CACHES))
-                first, *misses = rest[start : start + 1 + len(_CACHES)]
-                weight = int(line) * (1 if rate == 1 or not first else max(distinct[line] / first, 1))
-                sizes = {
-                    str(size): round((first + n) * weight) for size, n in zip(_CACHES, misses, strict=True)
+                start = (2 * number + half) * (2 + len(_CACHES))
+                there, first, *sizes = rest[start : start + 2 + len(_CACHES)]
+                weight = int(line) * (1 if rate == 1 or not there else max(distinct[line] / there, 1))
+                found[str(groups)] = {
+                    "first": round(first * weight),
+                    **{str(size): round(n * weight) for size, n in zip(_CACHES, sizes, strict=True)},
                 }
-                found[str(groups)] = {"first": round(first * weight), **sizes}
         sampled = rest[0]
         return {
             "bytes": lines,

@@ -141,8 +141,7 @@ class Instrumented:
         self.segments = cuts.segments
         # Segments in order, where work-items do not all stand at the same cut; else empty
         self.turns = cuts.turns
-        # Whether all work-items of a group run the same blocks, as often: their loop can be vectorized
-        self.in_step = not cuts.turns and not cuts.uniform.parted
+        self.in_step = cuts.in_step  # So that the loop over work-items can be vectorized
         self.private = PrivateArrays(self.segments, self.sizes)
         self.live = LiveMemory(cuts.carried, self.names, self.scopes)
         self.counters = Counters(len(self.segments))  # Where new counters come from

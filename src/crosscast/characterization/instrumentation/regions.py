@@ -102,6 +102,7 @@ class Segments:
     # Numbers of the segments as the program runs them, where work-items do not all stand at the same cut (see
     # `warps`); else empty
     turns: list[int] = field(default_factory=list)
+    in_step: bool = True  # All work-items that come to a loop leave it together
 
 
 def slot_name(name: str) -> str:
@@ -327,7 +328,18 @@ def cut(function: ir.Function, sizes: dict[str, tuple[int, int]], *, may_end_ear
     if by_turns:
         order = graph.in_order(cuts.flow, function.entry.label)
         turns = sorted(range(len(cuts.roots)), key=lambda number: order.index(cuts.roots[number]))
-    return Segments(segments, list(carried.values()), uniform, turns)
+    in_step = not by_turns and _loops_in_step(cuts, uniform)
+    return Segments(segments, list(carried.values()), uniform, turns, in_step)
+
+
+def _loops_in_step(cuts: _Cuts, uniform: Uniformity) -> bool:
+    """Whether all work-items that come to a loop leave it together."""
+    for loop in graph.find_loops(cuts.flow):
+        for label in loop.blocks:
+            leaves = not loop.blocks.issuperset(cuts.flow[label])
+            if leaves and not cuts.blocks[label].terminator.uses() <= uniform.values:
+                return False
+    return True
 
 
 def _find_live(cuts: _Cuts, cheap: Definitions, definitions: Definitions) -> dict[str, set[str]]:

@@ -1,5 +1,6 @@
 /* How far apart accesses to the same line are: bytes that reach memory behind caches of several sizes, which are fully
- * associative and replace the line that was not used for longest (Mattson et al. 1970).
+ * associative and replace the line that was not used for longest (Mattson et al. 1970). A line is fetched when it is
+ * read, and written back once for each stay in which it was written.
  *
  * Lines are sampled by a hash of their number (SHARDS: Waldspurger et al. 2015), all in a small launch. Of a sampled
  * line each access by a block of 64 work-items is kept, with the place that it has in the life of its group: when
@@ -9,13 +10,14 @@
 #include <string.h>
 
 enum { MOST_TOUCHES = 1 << 15, WORTH = 1 << 14, LEAST_TOUCHES = 1 << 10, EXACT_TOUCHES = 1 << 11 };
-enum { LINE_LOG = 7, AT_ONCE = 8, LANES = 64, FIRST_SIZE = 14, SIZES = 13 };
+enum { LINE_LOG = 7, AT_ONCE = 8, LANES = 64, FIRST_SIZE = 14, SIZES = 13, CACHES = 1 + SIZES };
 typedef u32 row8 __attribute__((vector_size(4 * AT_ONCE)));
 
 struct touch {
   u64 time;
-  u32 group, line; /* the two lowest bits of `line` tell which halves of it */
+  u32 group, line; /* `line`: behind its number, whether it is read and written, and which halves of it */
 };
+enum { FIRST_HALF = 1, SECOND_HALF = 2, WRITES = 4, READS = 8, NUMBER = 4 };
 
 static const u32 TOGETHER[] = {0, 4, 8}; /* logarithm of how many groups run together */
 
@@ -43,11 +45,11 @@ static void emit(struct context *c, u32 line, u32 halves, u64 time, u64 group) {
     u64 kept = 0;
     c->unsampled = halved(c->unsampled);
     for (u64 i = 0; i < c->n_touches; i++)
-      if (!(hash_of(c->touches[i].line >> 2) & c->unsampled)) c->touches[kept++] = c->touches[i];
+      if (!(hash_of(c->touches[i].line >> NUMBER) & c->unsampled)) c->touches[kept++] = c->touches[i];
     c->n_touches = kept;
     if (hash_of(line) & c->unsampled) return;
   }
-  c->touches[c->n_touches++] = (struct touch){time, group, line << 2 | halves};
+  c->touches[c->n_touches++] = (struct touch){time, group, line << NUMBER | c->how | halves};
 }
 
 /* Rising intervals that cover some keys without a gap of half a line; in units of keys. */
@@ -98,7 +100,7 @@ void cc_touch(struct context *c, u32 shift, u64 nbytes, const u32 *keys, u32 ste
 /* Keep a touch, unless one of the same line has been kept since there were `before`. */
 static void emit_once(struct context *c, u64 before, u32 line, u32 halves, u64 time, u64 group) {
   for (u64 i = before; i < c->n_touches; i++)
-    if (c->touches[i].line >> 2 == line && c->touches[i].time == time) {
+    if (c->touches[i].line >> NUMBER == line && c->touches[i].time == time) {
       c->touches[i].line |= halves;
       return;
     }
@@ -180,6 +182,7 @@ static void sort_together(struct touch *all, struct touch *other, u64 n, u32 tog
 struct stack {
   u64 capacity, capacity_log, places;
   u32 *lines, *last, *marks;
+  u16 *dirty; /* by a hash of the line: a bit for each cache in which it has been written since it came */
 };
 
 static u32 count_to(const struct stack *s, u32 time) {
@@ -192,29 +195,38 @@ static void mark(struct stack *s, u32 time, u32 by) {
   for (; time < s->places; time += time & -time) s->marks[time] += by;
 }
 
-/* Misses of each cache among touches in their order, and first uses of a line, in front. */
-static void count_misses(struct stack *s, const struct touch *all, u64 n, u32 half, u64 rate, u64 *misses) {
-  u64 by_size[SIZES + 1] = {0}; /* uses that the first caches miss, so many of them */
+/* Lines that there are, and for each cache, the first one without end, how many reach memory. */
+static void count_traffic(struct stack *s, const struct touch *all, u64 n, u32 half, u64 rate, u64 *found) {
+  u64 fetched[CACHES + 1] = {0}, *traffic = found + 1; /* `fetched`: reads that the first so many caches miss */
   u32 now = 0, smallest = FIRST_SIZE - (half ? 6 : 7);
-  memset(s->lines, 0, 4 * s->capacity), memset(s->marks, 0, 4 * s->places);
+  memset(s->lines, 0, 4 * s->capacity), memset(s->marks, 0, 4 * s->places), memset(s->dirty, 0, 2 * s->capacity);
   for (u64 i = 0; i < n; i++)
     for (u32 part = 0; part < (half ? 2 : 1); part++) {
       if (half && !(all[i].line >> part & 1)) continue;
-      u32 line = half ? all[i].line >> 2 << 1 | part : all[i].line >> 2;
+      u32 line = half ? all[i].line >> NUMBER << 1 | part : all[i].line >> NUMBER, missed = CACHES;
       u64 at = (line ^ line >> 7) * 0x9E3779B97F4A7C15u >> (64 - s->capacity_log); /* no hash that sampled lines share */
       while (s->lines[at] && s->lines[at] != line + 1) at = (at + 1) % s->capacity;
       now++;
-      if (!s->lines[at]) misses[0]++, s->lines[at] = line + 1;
+      if (!s->lines[at]) found[0]++, s->lines[at] = line + 1;
       else {
         u64 between = rate * (count_to(s, now - 1) - count_to(s, s->last[at])) >> smallest;
-        u32 missed = between ? 64 - __builtin_clzll(between) : 0;
-        by_size[missed < SIZES ? missed : SIZES]++;
+        missed = between ? 64 - __builtin_clzll(between) : 0;
+        if (missed > SIZES) missed = SIZES;
         mark(s, s->last[at], -1);
+        u32 gone = ((1u << missed) - 1) << 1, written = s->dirty[at] & gone;
+        for (; written; written &= written - 1) traffic[__builtin_ctz(written)]++;
+        s->dirty[at] &= ~gone;
       }
+      if (all[i].line & READS) fetched[missed]++;
+      if (all[i].line & WRITES) s->dirty[at] = (1u << CACHES) - 1;
       s->last[at] = now;
       mark(s, now, 1);
     }
-  for (u32 size = SIZES, sum = 0; size > 0; size--) sum += by_size[size], misses[size] = sum;
+  for (u64 at = 0; at < s->capacity; at++)
+    for (u32 written = s->dirty[at]; written; written &= written - 1) traffic[__builtin_ctz(written)]++;
+  traffic[0] += fetched[CACHES];
+  u64 sum = fetched[CACHES];
+  for (u32 size = SIZES; size > 0; size--) sum += fetched[size], traffic[size] += sum;
 }
 
 /* Touches of all threads, of as many lines as they are worth: more where the kernel runs long. */
@@ -227,20 +239,20 @@ static u64 gather(struct context *c, u64 threads, u64 instructions, struct touch
   n = 0;
   for (u64 t = 0; t < threads; t++)
     for (u64 i = 0; i < c[t].n_touches; i++)
-      if (!(hash_of(c[t].touches[i].line >> 2) & unsampled)) kept[n++] = c[t].touches[i];
+      if (!(hash_of(c[t].touches[i].line >> NUMBER) & unsampled)) kept[n++] = c[t].touches[i];
   if (n <= EXACT_TOUCHES && !unsampled) most = n;
   while (n > most) {
     u64 left = 0;
     unsampled = halved(unsampled);
     for (u64 i = 0; i < n; i++)
-      if (!(hash_of(kept[i].line >> 2) & unsampled)) kept[left++] = kept[i];
+      if (!(hash_of(kept[i].line >> NUMBER) & unsampled)) kept[left++] = kept[i];
     n = left;
   }
   *rate = (u64)1 << __builtin_popcountll(unsampled);
   return n;
 }
 
-/* One in how many lines was sampled; then by size of line and groups together: first uses, and misses by cache. */
+/* One in how many lines was sampled; then by size of line and groups together: lines, and how many reach memory. */
 void cc_reuse(struct context *c, u64 threads, u64 instructions, u64 *words) {
   struct touch *all;
   u64 n = gather(c, threads, instructions, &all, words++);
@@ -249,10 +261,11 @@ void cc_reuse(struct context *c, u64 threads, u64 instructions, u64 *words) {
   while (s.capacity < 4 * n) s.capacity *= 2;
   s.capacity_log = __builtin_ctzll(s.capacity);
   s.lines = cc_map(c, 4 * s.capacity), s.last = cc_map(c, 4 * s.capacity), s.marks = cc_map(c, 4 * s.places);
+  s.dirty = cc_map(c, 2 * s.capacity);
   qsort(all, n, sizeof *all, in_time);
   for (u32 k = 0; k < 3; k++) {
     memcpy(sorted, all, n * sizeof *all);
     sort_together(sorted, other, n, TOGETHER[k]);
-    for (u32 half = 0; half < 2; half++) count_misses(&s, sorted, n, half, words[-1], words + (2 * k + half) * (1 + SIZES));
+    for (u32 half = 0; half < 2; half++) count_traffic(&s, sorted, n, half, words[-1], words + (2 * k + half) * (1 + CACHES));
   }
 }

@@ -8,6 +8,7 @@
 
 typedef uint64_t u64;
 typedef uint32_t u32;
+typedef uint16_t u16;
 typedef unsigned char u8;
 
 enum { PAGE = 4096, MAX_ITEMS = 4096, MOST_THREADS = 256, GUARD = 1 << 20 };
@@ -155,7 +156,7 @@ struct context {
   struct part *parts; /* boxes in which a slice is even */
   u64 n_parts;
   struct touch *touches; /* of sampled lines of memory; `unsampled` are bits that the hash of one must not have */
-  u64 n_touches, room_for_touches, unsampled, sequence, time, toucher; /* when an access is made, in the life of its group, and the group's number */
+  u64 n_touches, room_for_touches, unsampled, sequence, time, toucher, how; /* when and by which group an access is made, and what it does */
   u64 is_native;
 } __attribute__((aligned(128))); /* threads do not share a cache line */
 
@@ -297,7 +298,7 @@ void cc_touch(struct context *, u32 shift, u64 nbytes, const u32 *keys, u32 step
 void cc_touch_run(struct context *, u32 shift, u32 key, u32 step, u64 times, u64 time, u64 later, u64 group);
 void cc_touch_row(struct context *, u32 shift, u64 nbytes, const u32 *keys, u64 time, u64 group);
 void cc_touch_columns(struct context *, u32 shift, u64 nbytes, const void *columns, u32 n, u64 time, u64 later, u64 group);
-enum { REUSE_WORDS = 85 /* the rate, and for six ways first uses and 13 caches */ };
+enum { REUSE_WORDS = 91 /* the rate, and for six ways lines and 14 caches */ };
 void cc_reuse(struct context *, u64 threads, u64 instructions, u64 *words);
 
 /* accesses.c */

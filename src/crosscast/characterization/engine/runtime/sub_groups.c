@@ -440,10 +440,16 @@ static void set_time(struct context *c, u64 order, u64 site) {
   c->toucher = number_of(c->job, c->group[0], c->group[1], c->group[2]);
 }
 
+/* Whether accesses reach memory, and if so what they do there: an atomic fetches what it writes. */
+static int is_touched(struct context *c, const struct sub_site *s) {
+  c->how = s->flags & SITE_ATOMIC ? 12 : s->flags & SITE_WRITES ? 4 : 8; /* as `reuse.c` has it */
+  return !(s->flags & SITE_LOCAL);
+}
+
 static void add_keys(struct context *c, struct sub_site *s, const u32 *keys, u32 block, u32 n, int final) {
   u32 there = how_many(keys);
   if (!there) return;
-  if (!(s->flags & SITE_LOCAL)) cc_touch_row(c, s->shift, s->nbytes, keys, c->time, c->toucher);
+  if (is_touched(c, s)) cc_touch_row(c, s->shift, s->nbytes, keys, c->time, c->toucher);
   if (final || (there == n && !is_waiting(s, block))) add_rows(c, s, keys, 0, 1);
   else defer(c, s, block, keys);
 }
@@ -525,7 +531,7 @@ static void add_eights(struct context *c, struct sub_site *s, struct reader *r, 
       for (; k < room; k++) v[room * half + k] = (row8){0} + NONE;
     }
     count_rows(s, v, room, lanes, there, costs, pairs);
-    if (!(s->flags & SITE_LOCAL)) cc_touch_columns(c, s->shift, s->nbytes, v, 2 * room, c->time + (round - 1) * AT_ONCE * later, later, c->toucher);
+    if (is_touched(c, s)) cc_touch_columns(c, s->shift, s->nbytes, v, 2 * room, c->time + (round - 1) * AT_ONCE * later, later, c->toucher);
     for (u32 half = 0; half < 2; half++) {
       u32 kept = 0;
       for (u32 k = 0; k < there[half]; k++)
@@ -633,7 +639,7 @@ static int add_rising(struct context *c, struct sub_site *s, const struct reader
     if (r.keys[i] < r.keys[i - 1]) return 0;
   count_rising(s, &r, n);
   count_rising_pairs(s, &r, n);
-  for (u32 i = 0; i < n; i++)
+  for (u32 i = 0; is_touched(c, s) && i < n; i++)
     if (r.times[i]) cc_touch_run(c, s->shift, r.keys[i], r.step, r.times[i], c->time, part_of_loop(most), c->toucher);
   return 1;
 }
@@ -698,7 +704,7 @@ static void add_recorded(struct context *c, const struct recorded *e, u64 first,
     keys_of(c, s, addresses, n, keys);
     u32 step = (int64_t)words[1] >> s->shift;
     add_rows(c, s, keys, step, words[2]);
-    if (!(s->flags & SITE_LOCAL)) cc_touch(c, s->shift, s->nbytes, keys, step, words[2], c->time, part_of_loop(words[2]), c->toucher, 0);
+    if (is_touched(c, s)) cc_touch(c, s->shift, s->nbytes, keys, step, words[2], c->time, part_of_loop(words[2]), c->toucher, 0);
     return;
   }
   struct reader readers[LANES];
@@ -813,7 +819,7 @@ static void touch_grid(struct context *c, struct sub_site *s, struct shape *f, u
   int by_rows = rows > columns;
   u64 line = c->job->groups[0];
   u32 moved[LANES];
-  if (s->flags & SITE_LOCAL) return;
+  if (!is_touched(c, s)) return;
   for (u32 k = 0; f && k < LANES; k++) moved[k] = *keys + f->distances[k];
   if (!f) memcpy(moved, keys, sizeof moved);
   for (u64 i = 0; i < (by_rows ? columns : rows); i++) {
@@ -903,7 +909,7 @@ void cc_sub_groups_of_copy(struct context *c, u32 site, u64 address, u64 step, u
   keys_of(c, s, addresses, LANES, keys);
   set_time(c, 0, site);
   if (n >= LANES) add_rows(c, s, keys, (int64_t)(LANES * step) >> s->shift, n / LANES);
-  if (n >= LANES && !(s->flags & SITE_LOCAL)) cc_touch(c, s->shift, s->nbytes, keys, (int64_t)(LANES * step) >> s->shift, n / LANES, c->time, 0, c->toucher, 0);
+  if (n >= LANES && is_touched(c, s)) cc_touch(c, s->shift, s->nbytes, keys, (int64_t)(LANES * step) >> s->shift, n / LANES, c->time, 0, c->toucher, 0);
   if (n % LANES) {
     for (u64 k = 0; k < LANES; k++) addresses[k] = k < n % LANES ? address + (n - n % LANES + k) * step : ~(u64)0;
     keys_of(c, s, addresses, LANES, keys);
