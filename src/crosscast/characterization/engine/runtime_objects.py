@@ -19,7 +19,10 @@ _LEVELS = {
     "reduction": "-O2",
     "rows": "-O2",
     "histories": "-O2",
+    "shapes": "-O2",
     "sub_groups": "-O2",
+    "grids": "-O2",
+    "executions": "-O2",
     "reuse": "-O2",
     "accesses": "-O2",
     "threads": "-O1",
@@ -76,7 +79,8 @@ def _instructions() -> tuple[str, ...]:
 
 def _object(unit: str) -> Path:
     level = _LEVELS.get(unit, "-O2")
-    source, header = (_FOLDER / f"{unit}.c").read_bytes(), (_FOLDER / "runtime.h").read_bytes()
-    key: list[str | bytes] = [*_options(level), toolchain.compiler_version(), header, source]
+    source = (_FOLDER / f"{unit}.c").read_bytes()
+    headers = [path.read_bytes() for path in sorted(_FOLDER.glob("*.h"))]
+    key: list[str | bytes] = [*_options(level), toolchain.compiler_version(), *headers, source]
     make = functools.partial(toolchain.clang, arguments(level), source, f"{unit}.c")
     return toolchain.cached(key, ".o", make)

@@ -1,0 +1,139 @@
+/* Accesses of which slices tell the addresses: `rows.c` has found in which boxes they are even. */
+#include "sub_groups.h"
+#include <string.h>
+
+static u64 address_in(const struct part *p, u64 n, u64 x, u64 y) {
+  return p->origin[n] + (x - p->box.x) * p->dx[n] + (y - p->box.y) * p->dy[n];
+}
+
+static int is_in(const struct part *p, u64 x, u64 y, u64 z) {
+  return x - p->box.x < p->box.nx && y - p->box.y < p->box.ny && z == p->z;
+}
+
+/* A block of a group of which no box has all: one work-item after another. */
+static void add_block(struct context *c, const struct slice *slice, const u64 *origin, const u64 *size, u32 block, int final) {
+  u64 addresses[MOST_PARTS_OF_SLICE][LANES], results[MOST_RESULTS], items = size[0] * size[1] * size[2];
+  u64 n = items - LANES * block < LANES ? items - LANES * block : LANES;
+  const struct part *p = c->parts;
+  for (u32 k = 0; k < n; k++) {
+    u64 item = LANES * block + k, x = origin[0] + item % size[0], y = origin[1] + item / size[0] % size[1];
+    u64 z = origin[2] + item / size[0] / size[1];
+    u64 parts = c->n_parts;
+    if (parts > MOST_PARTS) {
+      slice->at(c, x, y, z, results);
+      for (u64 i = 0; i < slice->addresses; i++) addresses[i][k] = results[0] ? results[2 + i] : ~(u64)0;
+      continue;
+    }
+    if (!is_in(p, x, y, z))
+      for (p = c->parts; p < c->parts + parts && !is_in(p, x, y, z);) p++;
+    for (u64 i = 0; i < slice->addresses; i++) addresses[i][k] = p->reached ? address_in(p, i, x, y) : ~(u64)0;
+  }
+  for (u64 i = 0; i < slice->addresses; i++) {
+    c->time = time_of(c->sequence, slice->order, slice->sites[i]);
+    cc_add_addresses(c, site_of(c, slice->sites[i]), addresses[i], block, n, final);
+  }
+}
+
+
+/* What a grid of rows touches, of groups that stand in columns and rows too. */
+static void touch_grid(struct context *c, struct sub_site *s, struct shape *f, u32 *keys, u32 across, u64 columns, u32 up, u64 rows) {
+  int by_rows = rows > columns;
+  u64 line = c->job->groups[0];
+  u32 moved[LANES];
+  if (!is_touched(c, s)) return;
+  for (u32 k = 0; f && k < LANES; k++) moved[k] = *keys + f->distances[k];
+  if (!f) memcpy(moved, keys, sizeof moved);
+  for (u64 i = 0; i < (by_rows ? columns : rows); i++) {
+    cc_touch(c, s->shift, s->nbytes, moved, by_rows ? up : across, by_rows ? rows : columns, c->time, 0, c->toucher + (by_rows ? i : i * line), by_rows ? line : 1);
+    for (u32 k = 0; k < LANES; k++) moved[k] += moved[k] == NONE ? 0 : by_rows ? across : up;
+  }
+}
+
+/* Groups of an even box, in columns and rows of them; each has its work-items in one layer. */
+static void add_groups(struct context *c, const struct slice *slice, const struct part *p, const u64 *origin, const u64 *size,
+                       u64 columns, u64 rows) {
+  u64 addresses[LANES], items = size[0] * size[1];
+  u32 keys[LANES];
+  for (u64 n = 0; n < slice->addresses && p->reached; n++) {
+    struct sub_site *s = site_of(c, slice->sites[n]);
+    c->time = time_of(c->sequence, slice->order, slice->sites[n]);
+    u32 across = (int64_t)(size[0] * p->dx[n]) >> s->shift, up = (int64_t)(size[1] * p->dy[n]) >> s->shift;
+    for (u64 first = 0; first < items; first += LANES) {
+      u64 there = items - first < LANES ? items - first : LANES;
+      struct shape *f = there == LANES ? cc_shape_of_plane(c, s, p->dx[n], p->dy[n], size[0]) : 0;
+      for (u64 k = 0; k < (f ? 1 : there); k++)
+        addresses[k] = address_in(p, n, origin[0] + (first + k) % size[0], origin[1] + (first + k) / size[0]);
+      if (f) *keys = cc_key_of(c, &s, *addresses);
+      else cc_keys_of(c, s, addresses, there, keys);
+      cc_add_grid(c, s, f, keys, across, columns, up, rows);
+      touch_grid(c, s, f, keys, across, columns, up, rows);
+    }
+  }
+}
+
+
+/* Groups from `from` to before `to` of a launch, in one layer of groups. */
+void cc_sub_groups_of_launch(struct context *c, const struct slice *slice, const u64 *from, const u64 *to) {
+  struct job *j = c->job;
+  u64 layered = j->local[2] == 1 || j->local[0] * j->local[1] % LANES == 0;
+  u64 layers = least(j->local[2], j->global[2] - from[2] * j->local[2]);
+  int whole = c->n_parts <= MOST_PARTS && layered;
+  c->sequence = 0;
+  for (u64 k = 0; k < layers; k++) {
+    u64 z = from[2] * j->local[2] + k;
+    for (u64 y = from[1]; y < to[1]; y++) {
+      for (u64 x = from[0]; x < to[0];) {
+        u64 origin[] = {x * j->local[0], y * j->local[1], layered ? z : z - k}, size[3];
+        for (int d = 0; d < 3; d++) size[d] = least(j->local[d], j->global[d] - origin[d]);
+        c->toucher = number_of(j, x, y, from[2]);
+        if (layered) size[2] = 1;
+        const struct part *p = c->parts, *end = p + (whole ? c->n_parts : 0);
+        for (; p < end; p++)
+          if (is_in(p, origin[0], origin[1], z) && is_in(p, origin[0] + j->local[0] - 1, origin[1] + j->local[1] - 1, z)) break;
+        if (p < end) {
+          u64 columns = least(to[0], (p->box.x + p->box.nx) / j->local[0]) - x;
+          u64 rows = least(to[1], (p->box.y + p->box.ny) / j->local[1]) - y;
+          /* Rows of groups that begin the box in y take those above them along. */
+          int begins = y == from[1] || origin[1] - j->local[1] < p->box.y || origin[1] < j->local[1];
+          if (begins) add_groups(c, slice, p, origin, size, columns, rows);
+          x += columns;
+          continue;
+        }
+        if (layered || !k)
+          for (u64 b = 0; LANES * b < size[0] * size[1] * size[2]; b++) add_block(c, slice, origin, size, b, 1);
+        x++;
+      }
+    }
+  }
+}
+
+/* The work-group that runs. */
+void cc_sub_groups_of_group(struct context *c, const struct slice *slice, u64 nx, u64 ny, u64 nz, u32 final) {
+  const u64 origin[3] = {0}, size[] = {nx, ny, nz}, layer[] = {nx, ny, 1}, items = nx * ny * nz;
+  cc_set_time(c, slice->order, 0);
+  int whole = c->n_parts == nz && (nz == 1 || nx * ny % LANES == 0);
+  for (u64 z = 0; z < nz && whole && !final; z++) whole = c->parts[z].reached == c->parts[0].reached;
+  for (u64 n = 0; n < slice->addresses && whole && !final; n++)
+    for (u32 b = 0; LANES * b < items; b++) whole &= !is_waiting(site_of(c, slice->sites[n]), b);
+  for (u64 z = 0; z < nz && whole; z++) add_groups(c, slice, &c->parts[z], origin, layer, 1, 1);
+  if (!whole)
+    for (u32 b = 0; LANES * b < items; b++) add_block(c, slice, origin, size, b, final);
+}
+
+/* `n` elements that a work-group copies together, as if each work-item took the next one. */
+void cc_sub_groups_of_copy(struct context *c, u32 site, u64 address, u64 step, u64 n) {
+  u64 addresses[LANES];
+  struct sub_site *s = site_of(c, site);
+  u32 keys[LANES];
+  if (!n) return;
+  for (u64 k = 0; k < LANES; k++) addresses[k] = k < n ? address + k * step : ~(u64)0;
+  cc_keys_of(c, s, addresses, LANES, keys);
+  cc_set_time(c, 0, site);
+  if (n >= LANES) cc_add_rows(c, s, keys, (int64_t)(LANES * step) >> s->shift, n / LANES);
+  if (n >= LANES && is_touched(c, s)) cc_touch(c, s->shift, s->nbytes, keys, (int64_t)(LANES * step) >> s->shift, n / LANES, c->time, 0, c->toucher, 0);
+  if (n % LANES) {
+    for (u64 k = 0; k < LANES; k++) addresses[k] = k < n % LANES ? address + (n - n % LANES + k) * step : ~(u64)0;
+    cc_keys_of(c, s, addresses, LANES, keys);
+    cc_add_keys(c, s, keys, 0, LANES, 1);
+  }
+}

@@ -1,0 +1,339 @@
+/* What rows cost. Shapes that come again are remembered, and how often; rows of sites where they do not are counted
+ * eight at a time. */
+#include "sub_groups.h"
+#include <string.h>
+
+enum { SHAPES = 32, PATIENCE = 64 };
+
+/* Comparators of networks that sort 8, 16 and 32 keys, and that merge two times as many (Batcher 1968). */
+struct network {
+  u32 n;
+  u8 pairs[192][2];
+};
+static struct network sorters[3], mergers[3];
+
+static void build_network(struct network *w, u32 from, u32 n) {
+  for (u32 p = from; p < n; p *= 2)
+    for (u32 k = p; k; k /= 2)
+      for (u32 j = k % p; j + k < n; j += 2 * k)
+        for (u32 i = j; i < j + k && i + k < n; i++)
+          if (i / (2 * p) == (i + k) / (2 * p)) w->pairs[w->n][0] = i, w->pairs[w->n++][1] = i + k;
+}
+
+static void sort(row8 *v, const struct network *w) {
+  for (u32 i = 0; i < w->n; i++) {
+    row8 a = v[w->pairs[i][0]], b = v[w->pairs[i][1]];
+    v[w->pairs[i][0]] = __builtin_elementwise_min(a, b);
+    v[w->pairs[i][1]] = __builtin_elementwise_max(a, b);
+  }
+}
+
+static int is_true(row8 x) {
+  u32 any = 0;
+  for (u32 i = 0; i < AT_ONCE; i++) any |= x[i];
+  return any != 0;
+}
+
+static int is_sorted(const row8 *v, u32 n) {
+  row8 falls = {0};
+  for (u32 i = 1; i < n; i++) falls |= (row8)(v[i - 1] > v[i]);
+  return !is_true(falls);
+}
+
+/* Distinct lines of each size that rising keys touch; keys that touch just one each are told apart by a few bits. */
+static void count_lines(const struct sub_site *s, const row8 *v, u32 n, row8 *lines) {
+  u32 bits = 5 - s->shift, extent = (s->nbytes - 1) >> s->shift;
+  if (s->nbytes <= (u64)1 << s->shift) {
+    row8 some = (row8)(v[0] != NONE) & 1, ended = some & (row8)(v[n - 1] == NONE), sums[3] = {0};
+    for (u32 i = 1; i < n; i++) {
+      row8 differ = (v[i] ^ v[i - 1]) >> bits;
+      sums[0] -= (row8)(differ != 0), sums[1] -= (row8)(differ > 1), sums[2] -= (row8)(differ > 3);
+    }
+    for (u32 level = 0; level < 3; level++) lines[level] += sums[level] + some - ended;
+    return;
+  }
+  for (u32 level = 0; level < 3; level++, bits++) {
+    row8 end = {0};
+    for (u32 i = 0; i < n; i++) {
+      row8 first = v[i] >> bits, behind = ((v[i] + extent) >> bits) + 1, valid = (row8)(v[i] != NONE);
+      lines[level] += (behind - __builtin_elementwise_max(first, end)) & valid;
+      end = (behind & valid) | (end & ~valid);
+    }
+  }
+}
+
+/* Most work-items at one address, of rising keys. */
+static row8 most_alike(const row8 *v, u32 n) {
+  row8 run = (row8)(v[0] != NONE) & 1, most = run;
+  for (u32 i = 1; i < n; i++) {
+    row8 same = (row8)(v[i] == v[i - 1]);
+    run = ((run & same) + 1) & (row8)(v[i] != NONE);
+    most = __builtin_elementwise_max(most, run);
+  }
+  return most;
+}
+
+/* Keys of local memory by bank, word and byte of it, so that what meets in a bank stands together. */
+static row8 by_bank(row8 key, u64 shift) {
+  row8 byte = key << (u32)shift, sorted = (byte >> 2 & 31) << 27 | byte >> 7 << 2 | (byte & 3);
+  row8 absent = (row8)(key == NONE);
+  return absent | sorted;
+}
+
+/* Most distinct words of local memory in one of 32 banks, of rising keys by bank. */
+static row8 count_wavefronts(const row8 *v, u32 n) {
+  row8 run = (row8)(v[0] != NONE) & 1, most = run;
+  for (u32 i = 1; i < n; i++) {
+    row8 differ = v[i] ^ v[i - 1], other = (row8)(differ >> 27 != 0);
+    run = (((run & ~other) + ((row8)(differ >> 2 != 0) & 1)) | (other & 1)) & (row8)(v[i] != NONE);
+    most = __builtin_elementwise_max(most, run);
+  }
+  return most;
+}
+
+/* How addresses change between neighbours, of work-items in order of which all take part in some row. */
+static void count_pairs(const struct sub_site *s, const row8 *v, const u8 *lanes, u32 n, row8 *pairs) {
+  u32 bytes = s->nbytes % ((u64)1 << s->shift) ? NONE : s->nbytes >> s->shift;
+  row8 last = {0}, before = {0}, sums[PAIRS] = {0};
+  for (u32 i = 1; i < n; i++) {
+    row8 both = {0}, step = v[i] - v[i - 1];
+    if (lanes[i] == lanes[i - 1] + 1) {
+      both = (row8)(v[i] != NONE) & (row8)(v[i - 1] != NONE);
+      row8 even = before & (row8)(step == last);
+      if (i + 1 < n && lanes[i + 1] == lanes[i] + 1) even |= ~before & (row8)(v[i + 1] - v[i] == step) & (row8)(v[i + 1] != NONE);
+      row8 same = both & (row8)(step == 0), next = both & (row8)(step == bytes) & ~same, other = both & ~same & ~next;
+      row8 strided = other & even;
+      sums[UNIFORM] -= same, sums[CONTIGUOUS] -= next, sums[STRIDED] -= strided, sums[IRREGULAR] -= other & ~even;
+      sums[STRIDES] += strided & __builtin_elementwise_min(step, -step);
+    }
+    before = both, last = step;
+  }
+  for (u32 i = 0; i < PAIRS; i++) pairs[i] += sums[i];
+}
+
+static void count_sorted(const struct sub_site *s, const row8 *v, u32 n, row8 *costs) {
+  costs[ACCESSES] += (row8)(v[0] != NONE) & 1;
+  if (s->flags & SITE_LOCAL) costs[SECTORS] += count_wavefronts(v, n);
+  else count_lines(s, v, n, costs + SECTORS);
+  if (s->flags & SITE_ATOMIC) costs[CONFLICTS] += most_alike(v, n);
+}
+
+/* What eight rows cost, each in a column of keys. Both halves have room for `room` keys, a power of two from 8 to 32;
+ * `n` of each may be other than NONE. The keys are sorted on the way. */
+void cc_count_rows(const struct sub_site *s, row8 *v, u32 room, const u8 *lanes, const u32 *n, row8 *costs, row8 *pairs) {
+  u32 size = __builtin_ctz(room) - 3;
+  row8 own[OF_WIDTH] = {0};
+  for (u32 half = 0; half < 2; half++) {
+    row8 *keys = v + room * half;
+    if (!n[half]) continue;
+    if (s->flags & SITE_LOCAL)
+      for (u32 i = 0; i < n[half]; i++) keys[i] = by_bank(keys[i], s->shift);
+    else count_pairs(s, keys, lanes + HALF * half, n[half], pairs);
+    /* What does not take part may as well repeat its neighbour, which keeps rising keys rising. */
+    if (!(s->flags & SITE_ATOMIC))
+      for (u32 i = n[half] - 1; i-- > 0;) {
+        row8 absent = (row8)(keys[i] == NONE);
+        keys[i] = (absent & keys[i + 1]) | (~absent & keys[i]);
+      }
+    if (!is_sorted(keys, room)) sort(keys, &sorters[size]);
+    count_sorted(s, keys, room, own);
+  }
+  for (u32 i = 0; i < OF_WIDTH; i++) costs[i] += own[i];
+  if (!n[0] || !n[1]) {
+    for (u32 i = 0; i < OF_WIDTH; i++) costs[OF_WIDTH + i] += own[i];
+    return;
+  }
+  if (!is_sorted(v, 2 * room)) sort(v, &mergers[size]);
+  count_sorted(s, v, 2 * room, costs + OF_WIDTH);
+}
+
+static u8 all_lanes[LANES];
+static const u32 all_of_halves[] = {HALF, HALF};
+
+void cc_add_sums(struct sub_site *s, row8 *costs, row8 *pairs) {
+  for (u32 i = 0; i < OF_ROW; i++) s->totals[i] += sum_of(costs[i]), costs[i] = (row8){0};
+  for (u32 i = 0; i < PAIRS; i++) s->pairs[i] += sum_of(pairs[i]), pairs[i] = (row8){0};
+}
+
+/* Eight times eight keys, mirrored. */
+static void mirror(const u32 (*from)[LANES], row8 *to) {
+  row8 a[8], b[8];
+  for (u32 i = 0; i < 8; i++) memcpy(&a[i], from[i], sizeof *a);
+  for (u32 i = 0; i < 8; i += 2) {
+    b[i] = __builtin_shufflevector(a[i], a[i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
+    b[i + 1] = __builtin_shufflevector(a[i], a[i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
+  }
+  for (u32 i = 0; i < 8; i += 4)
+    for (u32 k = 0; k < 2; k++) {
+      a[i + 2 * k] = __builtin_shufflevector(b[i + k], b[i + k + 2], 0, 1, 8, 9, 4, 5, 12, 13);
+      a[i + 2 * k + 1] = __builtin_shufflevector(b[i + k], b[i + k + 2], 2, 3, 10, 11, 6, 7, 14, 15);
+    }
+  for (u32 i = 0; i < 4; i++) {
+    to[i] = __builtin_shufflevector(a[i], a[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
+    to[i + 4] = __builtin_shufflevector(a[i], a[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
+  }
+}
+
+static void flush_batch(struct sub_site *s) {
+  row8 v[LANES], costs[OF_ROW] = {0}, pairs[PAIRS] = {0};
+  if (!s->batched) return;
+  memset(s->batch + s->batched, -1, (AT_ONCE - s->batched) * sizeof *s->batch);
+  for (u32 lane = 0; lane < LANES; lane += AT_ONCE) mirror((const u32 (*)[LANES])((u32 *)s->batch + lane), v + lane);
+  cc_count_rows(s, v, HALF, all_lanes, all_of_halves, costs, pairs);
+  cc_add_sums(s, costs, pairs);
+  s->batched = 0;
+}
+
+static void push(struct context *c, struct sub_site *s, const u32 *keys, u32 step, u64 times) {
+  if (!s->batch) s->batch = cc_map(c, AT_ONCE * sizeof *s->batch);
+  for (u64 k = 0; k < times; k++) {
+    u32 *to = s->batch[s->batched];
+    for (u32 lane = 0; lane < LANES; lane += AT_ONCE) {
+      row8 eight;
+      memcpy(&eight, keys + lane, sizeof eight);
+      eight = (eight + (u32)(k * step)) | (row8)(eight == NONE);
+      memcpy(to + lane, &eight, sizeof eight);
+    }
+    if (++s->batched == AT_ONCE) flush_batch(s);
+  }
+}
+
+/* Add up what the rows of a shape cost, eight places in a line at a time. */
+static void flush_shape(struct sub_site *s, struct shape *f) {
+  for (u32 first = 0; f->times && first <= s->place_mask; first += AT_ONCE) {
+    row8 v[LANES], costs[OF_ROW] = {0}, pairs[PAIRS] = {0};
+    u64 *times = f->times + first, any = 0;
+    for (u32 i = 0; i < AT_ONCE; i++) any |= times[i];
+    if (!any) continue;
+    for (u32 lane = 0; lane < LANES; lane++)
+      for (u32 i = 0; i < AT_ONCE; i++) v[lane][i] = f->distances[lane] == ABSENT ? NONE : f->distances[lane] + (1u << 30) + first + i;
+    cc_count_rows(s, v, HALF, all_lanes, all_of_halves, costs, pairs);
+    for (u32 i = 0; i < AT_ONCE; times[i++] = 0) {
+      for (u32 k = 0; k < OF_ROW; k++) s->totals[k] += times[i] * costs[k][i];
+      for (u32 k = 0; k < PAIRS; k++) s->pairs[k] += times[i] * pairs[k][i];
+    }
+  }
+}
+
+/* Room for rows at each place, eight places at least. */
+static u64 *map_times(struct context *c, const struct sub_site *s) { return cc_map(c, 8 * (s->place_mask | (AT_ONCE - 1)) + 8); }
+
+/* The shape of a row; a null pointer where shapes do not come again, or it is too wide for one. */
+static struct shape *find_shape(struct context *c, struct sub_site *s, const u32 *keys, u32 first) {
+  u32 distances[LANES], sum = 0;
+  row8 wide = {0};
+  for (u32 i = 0; i < LANES; i += AT_ONCE) {
+    row8 eight, absent, distance;
+    memcpy(&eight, keys + i, sizeof eight);
+    absent = (row8)(eight == NONE), distance = eight - first;
+    wide |= (distance + (1u << 29)) & ~absent;
+    distance = (distance & ~absent) | (absent & ABSENT);
+    memcpy(distances + i, &distance, sizeof distance);
+  }
+  u32 far = 0;
+  for (u32 i = 0; i < AT_ONCE; i++) far |= wide[i] >> 30;
+  if (far) return 0;
+  if (s->shape && !memcmp(s->shape->distances, distances, sizeof distances)) {
+    s->hits++;
+    return s->shape;
+  }
+  for (u32 lane = 0; lane < LANES; lane++) sum += (distances[lane] ^ distances[lane] >> 15) * (0x9E3779B1u * (2 * lane + 1));
+  if (!s->shapes) s->shapes = cc_map(c, SHAPES * sizeof *s->shapes);
+  struct shape *f = s->shape = &s->shapes[(sum * 0x85EBCA6Bu) >> 27];
+  if (f->times && !memcmp(f->distances, distances, sizeof distances)) {
+    s->hits++;
+    return f;
+  }
+  s->misses++;
+  if (f->times) flush_shape(s, f);
+  else f->times = map_times(c, s);
+  memcpy(f->distances, distances, sizeof distances);
+  return f;
+}
+
+/* How many places in a line rows begin at that are so many keys apart. */
+static u64 different_places(const struct sub_site *s, u64 step) {
+  u64 places = s->place_mask + 1;
+  return step % places ? places >> __builtin_ctzll(step) : 1;
+}
+
+/* So many rows of a shape, the first one at `key` and each `step` behind the one before; and that `weight` times. */
+static void count_shape(struct sub_site *s, struct shape *f, u32 key, u32 step, u64 times, u64 weight) {
+  u64 different = different_places(s, step);
+  for (u64 r = 0; r < different && r < times; r++)
+    f->times[(key + r * step) & s->place_mask] += (times - r + different - 1) / different * weight;
+}
+
+/* So many rows, each `step` keys behind the one before. */
+void cc_add_rows(struct context *c, struct sub_site *s, const u32 *keys, u32 step, u64 times) {
+  if (s->misses > s->hits + PATIENCE) {
+    push(c, s, keys, step, times);
+    return;
+  }
+  u32 first = 0;
+  while (first < LANES && keys[first] == NONE) first++;
+  if (first == LANES) return;
+  struct shape *f = find_shape(c, s, keys, keys[first]);
+  if (f) count_shape(s, f, keys[first], step, times, 1);
+  else push(c, s, keys, step, times);
+}
+
+
+/* The shape of blocks of work-items in rows of so many; a null pointer where blocks differ, or reach too far. */
+struct shape *cc_shape_of_plane(struct context *c, struct sub_site *s, u64 dx, u64 dy, u64 columns) {
+  struct plane *p = &s->plane;
+  if (p->shape && p->dx == dx && p->dy == dy && p->columns == columns) return p->shape;
+  if (LANES % columns && columns % LANES) return 0;
+  u64 across = columns < LANES ? columns : LANES, far = 0;
+  if (!p->shape) p->shape = cc_map(c, sizeof *p->shape), p->shape->times = map_times(c, s);
+  struct shape *f = p->shape;
+  flush_shape(s, f);
+  for (u64 k = 0; k < LANES; k++) {
+    u64 distance = (int64_t)(k % across * dx + k / across * dy) >> s->shift;
+    far |= distance + (1u << 29) >= 1u << 30;
+    f->distances[k] = distance;
+  }
+  p->columns = 0;
+  if (far) return 0;
+  p->dx = dx, p->dy = dy, p->columns = columns;
+  return f;
+}
+
+/* Rows in a grid of them. */
+void cc_add_grid(struct context *c, struct sub_site *s, struct shape *f, const u32 *keys, u32 across, u64 columns, u32 up, u64 rows) {
+  if (!f) f = find_shape(c, s, keys, *keys);
+  u64 different = f ? different_places(s, up) : rows;
+  for (u64 r = 0; r < different && r < rows; r++) {
+    if (f) {
+      count_shape(s, f, *keys + r * up, across, columns, (rows - r + different - 1) / different);
+      continue;
+    }
+    u32 moved[LANES];
+    for (u32 k = 0; k < LANES; k++) moved[k] = keys[k] == NONE ? NONE : keys[k] + r * up;
+    push(c, s, moved, across, columns);
+  }
+}
+
+
+void cc_prepare_shapes(void) {
+  for (u32 size = 0; size < 3; size++) build_network(&sorters[size], 1, 8u << size), build_network(&mergers[size], 8u << size, 16u << size);
+  for (u32 k = 0; k < LANES; k++) all_lanes[k] = k;
+}
+
+void cc_finish_sub_groups(struct context *c) {
+  for (u64 i = 0; i < c->job->n_sites; i++) {
+    struct sub_site *s = site_of(c, i);
+    flush_batch(s);
+    for (u32 k = 0; s->shapes && k < SHAPES; k++) flush_shape(s, &s->shapes[k]);
+    if (s->plane.shape) flush_shape(s, s->plane.shape);
+  }
+}
+
+/* What was counted of each site, behind its number. */
+u64 cc_sub_group_words(struct context *c, u64 site, u64 *words) {
+  struct sub_site *s = site_of(c, site);
+  words[0] = site;
+  memcpy(words + 1, s->totals, sizeof s->totals), memcpy(words + 1 + OF_ROW, s->pairs, sizeof s->pairs);
+  words[1 + OF_ROW + STRIDES] <<= s->shift;
+  return 1 + OF_ROW + PAIRS;
+}
