@@ -14,7 +14,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from crosscast.characterization import ir, run
-from crosscast.kernel import Kernel, Launch
+from crosscast.kernel import Image, Kernel, Launch, Local
 from crosscast.profile import Profile
 from support import random_kernels
 from support.interpreter.machine import Access, Kind, Trace, interpret
@@ -317,3 +317,78 @@ def test_sampled_lines_tell_what_all_lines_would() -> None:
     # A group brings 16 rows of one matrix, and of the other a line of each row: too much to keep.
     expected = (n // 16) ** 2 * (16 * 4 * n + 128 * n)
     assert found["16384"] == pytest.approx(expected, rel=2 * reuse["error"])
+
+
+# -- what the reference does not interpret
+
+_OTHERS = """
+constant sampler_t nearest = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_CLAMP_TO_EDGE | CLK_FILTER_NEAREST;
+kernel void texels(read_only image2d_t a, global float *c) {
+  int x = get_global_id(0), y = get_global_id(1);
+  c[y * 64 + x] = read_imagef(a, nearest, (int2)(x, y)).x;
+}
+kernel void copies(global const float *a, global float *c, local float *t) {
+  event_t done = async_work_group_copy(t, a + get_group_id(0) * 64, 64, 0);
+  wait_group_events(1, &done);
+  c[get_global_id(0)] = t[63 - get_local_id(0)];
+}
+kernel void warps(global const float *a, global float *c) {
+  size_t i = get_global_id(0);
+  float mine = a[2 * i];
+  for (int k = 0; k < 3; k++) {
+    mine += sub_group_reduce_add(mine);
+    if (get_local_id(0) < 40) mine += a[i + k * 64];
+  }
+  c[i] = mine;
+}
+"""
+
+
+def _counts(name: str, *args: Any, sizes: tuple[tuple[int, ...], tuple[int, ...]]) -> dict[str, int]:
+    kernel = Kernel.from_source(_OTHERS, name, options=("-cl-std=CL3.0",))
+    profile = run.characterize_launch(Launch(kernel, *sizes, args), options=run.Options())
+    found: dict[str, int] = profile.launch["sub_groups"]["32"]
+    return {key: n for key, n in found.items() if n and "instructions" not in key}
+
+
+def test_texels_count_one_by_one() -> None:
+    image, out = Image(np.ones((64, 64, 4), np.float32)), np.zeros(64 * 64, np.float32)
+    assert _counts("texels", image, out, sizes=((64, 64), (16, 16))) == {
+        "accesses_read": 128,
+        "sectors_32_read": 128 * 16,  # 32 texels of 16 bytes
+        "lines_64_read": 128 * 8,
+        "lines_128_read": 128 * 4,
+        "accesses_write": 128,
+        "sectors_32_write": 128 * 4,
+        "lines_64_write": 128 * 2,  # two rows of 16 floats
+        "lines_128_write": 128 * 2,
+    }
+
+
+def test_an_async_copy_counts_as_if_neighbours_copied_neighbours() -> None:
+    a, c = np.ones(256, np.float32), np.zeros(256, np.float32)
+    assert _counts("copies", a, c, Local(256), sizes=((256,), (64,))) == {
+        "accesses_read": 8,
+        "sectors_32_read": 32,
+        "lines_64_read": 16,
+        "lines_128_read": 8,
+        "accesses_write": 8,
+        "sectors_32_write": 32,
+        "lines_64_write": 16,
+        "lines_128_write": 8,
+        "local_wavefronts_32_banks": 8 + 8,
+    }
+
+
+def test_warps_that_wait_for_each_other_go_together() -> None:
+    a, c = np.ones(256, np.float32), np.zeros(64, np.float32)
+    assert _counts("warps", a, c, sizes=((64,), (64,))) == {
+        "accesses_read": 2 + 3 * 2,  # of the second warp only 8 lanes read on
+        "sectors_32_read": 2 * 8 + 3 * (4 + 1),
+        "lines_64_read": 2 * 4 + 3 * (2 + 1),
+        "lines_128_read": 2 * 2 + 3 * (1 + 1),
+        "accesses_write": 2,
+        "sectors_32_write": 8,
+        "lines_64_write": 4,
+        "lines_128_write": 2,
+    }
