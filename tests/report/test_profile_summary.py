@@ -25,8 +25,8 @@ work         13.1 million instructions, 400 a work-item; 4.19 Mflop (single), 32
 bytes        2.49 MB, 76 B a work-item; distinct: 1.05 MB read, 131 kB written
 coalescing   54.1 %; 8 sectors a read, 2.5 a write; 1.89 lines of 128 B
 neighbours   60 % contiguous, 20 % uniform, 10 % by 2.05 kB, 10 % irregular
-SIMD         80 % of 32 lanes, 80 % of 64 lanes, vectorized on CPUs
-divergence   380 to 440 instructions, median 400; branch entropy 0.5
+SIMD         80 % of 32 lanes, 80 % of 64 lanes
+divergence   380 to 440 instructions, median 400; branch entropy 0.5; in step
 local memory 4.19 MB; 1.94 wavefronts of 32 banks per 32 accesses
 atomics      32,768 in 12,288 steps, as those at one address take turns
 reuse        behind 32 KiB 537 MB, 1 MiB 16.8 MB, 64 MiB 262 kB (± 2 %)
@@ -79,7 +79,7 @@ def test_it_fits_a_terminal_of_80(full: Profile) -> None:
 @pytest.mark.parametrize(
     ("part", "names"),
     [
-        ("sub_groups", {"coalescing", "atomics"}),
+        ("sub_groups", {"coalescing", "SIMD", "atomics"}),
         ("access_patterns", {"neighbours"}),
         ("reuse", {"reuse"}),
         ("geometry", {"occupancy"}),

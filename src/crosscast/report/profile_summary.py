@@ -149,9 +149,6 @@ def _simd(counts: _Counts) -> str:
         found = counts.all(f"{of}_instructions_without_phi", f"{of}_sub_group_instructions_without_phi")
         if found and found[1]:
             parts.append(f"{_percent(found[0] / found[1] / width)} of {width} lanes")
-    vectorized = counts["access_patterns_vectorized"]
-    if vectorized is not None:
-        parts.append(f"{'' if vectorized else 'not '}vectorized on CPUs")
     return ", ".join(parts)
 
 
@@ -166,6 +163,8 @@ def _divergence(counts: _Counts) -> str:
     entropy = counts["average_linear_branch_entropy"]
     if counts["unique_branches"] and entropy is not None:
         parts.append(f"branch entropy {_digits(entropy)}")
+    if (in_step := counts["access_patterns_vectorized"]) is not None:
+        parts.append("in step" if in_step else "not in step")
     return "; ".join(parts)
 
 
