@@ -53,8 +53,8 @@ static void emit(struct context *c, u32 line, u32 halves, u64 time, u64 group) {
 }
 
 /* Rising intervals that cover some keys without a gap of half a line; in units of keys. */
-static u32 intervals_of(const u32 *keys, u32 shift, u32 extent, u32 (*found)[2]) {
-  u32 n = 0;
+u32 cc_intervals(const u32 *keys, u32 shift, u64 nbytes, u32 (*found)[2]) {
+  u32 n = 0, extent = (nbytes - 1) >> shift;
   for (u32 i = 0; i < LANES; i++) {
     if (keys[i] == ~0u) continue;
     u32 from = keys[i], to = keys[i] + extent, at = n;
@@ -73,13 +73,14 @@ static u32 intervals_of(const u32 *keys, u32 shift, u32 extent, u32 (*found)[2])
   return n;
 }
 
-/* Rows of keys, each `step` behind the one before, and so much later, or of another group. */
-void cc_touch(struct context *c, u32 shift, u64 nbytes, const u32 *keys, u32 step, u64 times, u64 time, u64 later, u64 group, u64 apart) {
-  u32 intervals[LANES][2], bits = LINE_LOG - shift;
-  u32 n = intervals_of(keys, shift, (nbytes - 1) >> shift, intervals);
+/* Rows of keys, given by intervals from `start` on, each `step` behind the one before, and so much later, or of another
+ * group. */
+void cc_touch(struct context *c, u32 shift, const u32 (*intervals)[2], u32 n, u32 start, u32 step, u64 times, u64 time, u64 later, u64 group,
+              u64 apart) {
+  u32 bits = LINE_LOG - shift;
   const row8 places = {0, 1, 2, 3, 4, 5, 6, 7};
   for (u64 k = 0; k < times; k += AT_ONCE) {
-    row8 moved = (places + (u32)k) * step;
+    row8 moved = (places + (u32)k) * step + start;
     for (u32 i = 0; i < n; i++) {
       row8 first = (moved + intervals[i][0]) >> bits, last = (moved + intervals[i][1]) >> bits;
       u32 extent = (intervals[i][1] - intervals[i][0]) >> bits;

@@ -282,6 +282,7 @@ void cc_add_rows(struct context *c, struct sub_site *s, const u32 *keys, u32 ste
 /* The shape of blocks of work-items in rows of so many; a null pointer where blocks differ, or reach too far. */
 struct shape *cc_shape_of_plane(struct context *c, struct sub_site *s, u64 dx, u64 dy, u64 columns) {
   struct plane *p = &s->plane;
+  if (columns >= LANES) dy = 0; /* a block lies in one row */
   if (p->shape && p->dx == dx && p->dy == dy && p->columns == columns) return p->shape;
   if (LANES % columns && columns % LANES) return 0;
   u64 across = columns < LANES ? columns : LANES, far = 0;
@@ -295,6 +296,10 @@ struct shape *cc_shape_of_plane(struct context *c, struct sub_site *s, u64 dx, u
   }
   p->columns = 0;
   if (far) return 0;
+  u32 keys[LANES];
+  for (u64 k = 0; k < LANES; k++) keys[k] = f->distances[k] + (1u << 30);
+  p->n = cc_intervals(keys, s->shift, s->nbytes, p->intervals);
+  for (u64 k = 0; k < p->n; k++) p->intervals[k][0] -= 1u << 30, p->intervals[k][1] -= 1u << 30;
   p->dx = dx, p->dy = dy, p->columns = columns;
   return f;
 }

@@ -363,7 +363,10 @@ static void add_recorded(struct context *c, const struct recorded *e, u64 first,
     cc_keys_of(c, s, addresses, n, keys);
     u32 step = (int64_t)words[1] >> s->shift;
     cc_add_rows(c, s, keys, step, words[2]);
-    if (is_touched(c, s)) cc_touch(c, s->shift, s->nbytes, keys, step, words[2], c->time, part_of_loop(words[2]), c->toucher, 0);
+    if (is_touched(c, s)) {
+      u32 intervals[LANES][2], found = cc_intervals(keys, s->shift, s->nbytes, intervals);
+      cc_touch(c, s->shift, intervals, found, 0, step, words[2], c->time, part_of_loop(words[2]), c->toucher, 0);
+    }
     return;
   }
   struct reader readers[LANES];

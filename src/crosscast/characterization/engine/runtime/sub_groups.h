@@ -31,6 +31,7 @@ struct shape {
 struct plane {
   u64 dx, dy, columns;
   struct shape *shape;
+  u32 n, intervals[LANES][2]; /* what it covers, from the first work-item's key on */
 };
 
 /* Rows of one block of 64 work-items whose accesses are not yet known to go together. */
