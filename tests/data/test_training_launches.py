@@ -160,9 +160,11 @@ def test_launches_of_regions_are_those_of_the_recorded_programs(application: str
             of_kernel = [other for other in sorted(recorded) if other[0] == key[1]]
             row = recorded[of_kernel[min(key[3], len(of_kernel) - 1)]]
             assert profile.metrics["work_items"] == row["work_items"]
-            total = profile.metrics["total_instruction_count"]
-            assert total is not None
-            assert math.isclose(total, row["total_instruction_count"], rel_tol=0.01), key
+            # Ids that are read in loops have left them since those were recorded: instructions are fewer.
+            for name in ("total_reads", "total_writes", "total_barriers_hit"):
+                found = profile.metrics[name]
+                assert found is not None
+                assert math.isclose(found, row[name], rel_tol=0.01), (key, name)
             checked += 1
     assert checked >= 3
     assert len(parts) == 104

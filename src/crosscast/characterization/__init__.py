@@ -27,7 +27,7 @@ def characterize(
     check_bounds: bool = False,
     timeout_s: float = 600.0,
     memory_limit: int | None = None,
-    host_time: bool = True,
+    host_time: bool = False,
 ) -> Profile:
     """Run one kernel launch and return its architecture-independent profile.
 

@@ -88,7 +88,7 @@ def without_host(profile: crosscast.Profile) -> dict[str, Any]:
 @pytest.mark.parametrize("body", KERNELS.values(), ids=KERNELS)
 def test_a_kernel_computes_the_same_where_nothing_is_counted(body: str) -> None:
     counted, uncounted = arguments(), arguments()
-    profile = crosscast.characterize(kernel(body), ITEMS, GROUP, counted)
+    profile = crosscast.characterize(kernel(body), ITEMS, GROUP, counted, host_time=True)
     run_uncounted(crosscast.Launch(kernel(body), (ITEMS,), (GROUP,), tuple(uncounted), ()))
     assert bits(uncounted) == bits(counted) != bits(arguments())
     host = profile.launch["host"]
@@ -109,7 +109,7 @@ def test_groups_that_are_not_full_compute_the_same(sizes: tuple[tuple[int, ...],
         launch = crosscast.Launch(program, *sizes, (array,), ())
         found.append(array)
         if is_counted:
-            assert crosscast.characterize(launch).launch["host"]["repeats"] == 3
+            assert crosscast.characterize(launch, host_time=True).launch["host"]["repeats"] == 3
         else:
             run_uncounted(launch)
     assert found[0].tobytes() == found[1].tobytes()
@@ -147,7 +147,7 @@ def shared(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 def test_runs_for_the_time_leave_no_trace_in_buffers_that_are_not_copied() -> None:
     args = [shared(a) if isinstance(a, np.ndarray) else a for a in arguments()]
-    profile = crosscast.characterize(kernel(KERNELS["updates"]), ITEMS, GROUP, args)
+    profile = crosscast.characterize(kernel(KERNELS["updates"]), ITEMS, GROUP, args, host_time=True)
     once = arguments()
     crosscast.characterize(kernel(KERNELS["updates"]), ITEMS, GROUP, once, host_time=False)
     assert bits(args) == bits(once)
@@ -158,27 +158,29 @@ def test_a_kernel_that_writes_a_variable_is_run_once() -> None:
     source = "global int n; kernel void k(global int *a) { if (!get_global_id(0)) a[0] = ++n; }"
     array = np.zeros(1, np.int32)
     program = crosscast.Kernel.from_source(source, "k", standard="2.0")
-    profile = crosscast.characterize(program, 64, 64, [array])
+    profile = crosscast.characterize(program, 64, 64, [array], host_time=True)
     assert (array[0], profile.launch["host"]["repeats"]) == (1, 1)
 
 
 def test_kernels_that_run_by_turns_have_no_time() -> None:
     body = "b[i] = sub_group_reduce_add(a[i]);"
-    assert "host" not in crosscast.characterize(kernel(body), ITEMS, GROUP, arguments()).launch
+    profile = crosscast.characterize(kernel(body), ITEMS, GROUP, arguments(), host_time=True)
+    assert "host" not in profile.launch
 
 
 def test_a_cuda_kernel_has_a_time() -> None:
     source = "__global__ void k(int *a) { int i = blockIdx.x * blockDim.x + threadIdx.x; a[i] += i; }"
     array = np.zeros(ITEMS, np.int32)
     program = crosscast.Kernel.from_source(source, "k", form="cuda")
-    profile = crosscast.characterize(program, ITEMS, GROUP, [array])
+    profile = crosscast.characterize(program, ITEMS, GROUP, [array], host_time=True)
     np.testing.assert_array_equal(array, np.arange(ITEMS))
     assert profile.launch["host"]["time_s"] > 0
 
 
 def test_a_time_that_cannot_be_had_is_absent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("crosscast.characterization.engine.child._MOST_NATIVE_S", 1e-9)
-    assert "host" not in crosscast.characterize(kernel("b[i] = a[i];"), ITEMS, GROUP, arguments()).launch
+    profile = crosscast.characterize(kernel("b[i] = a[i];"), ITEMS, GROUP, arguments(), host_time=True)
+    assert "host" not in profile.launch
 
 
 def test_faults_of_the_kernel_are_told_as_they_are_without_the_time() -> None:
