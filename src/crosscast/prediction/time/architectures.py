@@ -22,11 +22,12 @@ class Unit(NamedTuple):
     local_bytes: int
     fp64: float  # Rate of double precision over that of single precision
     l2_bytes: float  # Second cache of a device, where its sheet has none
+    l2_clock: float = 32.0  # Bytes that a unit gets from it in a clock
 
 
 _UNITS = {
     "Fermi": Unit(32, 48, 8, 32768, 49152, 1 / 8, 786432),
-    "Kepler": Unit(32, 64, 16, 65536, 49152, 1 / 3, 1572864),
+    "Kepler": Unit(32, 64, 16, 65536, 49152, 1 / 3, 1572864, 64.0),
     "Maxwell": Unit(32, 64, 32, 65536, 98304, 1 / 32, 2097152),
     "Pascal": Unit(32, 64, 32, 65536, 98304, 1 / 32, 2097152),
     "Volta": Unit(32, 64, 32, 65536, 98304, 1 / 2, 6291456),
@@ -35,23 +36,22 @@ _UNITS = {
     "Ada Lovelace": Unit(32, 48, 24, 65536, 102400, 1 / 64, 50331648),
     "Hopper": Unit(32, 64, 32, 65536, 233472, 1 / 2, 52428800),
     "Blackwell": Unit(32, 48, 24, 65536, 102400, 1 / 64, 67108864),
-    "Tahiti": Unit(64, 40, 40, 65536, 65536, 1 / 4, 786432),
-    "Hawaii": Unit(64, 40, 40, 65536, 65536, 1 / 8, 1048576),
-    "Kaveri": Unit(64, 40, 40, 65536, 65536, 1 / 16, 524288),
-    "Fiji": Unit(64, 40, 40, 65536, 65536, 1 / 16, 2097152),
-    "Polaris": Unit(64, 40, 40, 65536, 65536, 1 / 16, 2097152),
-    "CDNA": Unit(64, 40, 40, 131072, 65536, 1 / 2, 8388608),
-    "CDNA 2": Unit(64, 32, 32, 131072, 65536, 1.0, 8388608),
-    "CDNA 3": Unit(64, 32, 32, 131072, 65536, 1.0, 33554432),
-    "RDNA 2": Unit(32, 32, 32, 65536, 65536, 1 / 16, 4194304),
-    "RDNA 3": Unit(32, 32, 32, 98304, 65536, 1 / 32, 6291456),
-    "RDNA 4": Unit(32, 32, 32, 98304, 65536, 1 / 32, 8388608),
+    "Tahiti": Unit(64, 40, 40, 65536, 65536, 1 / 4, 786432, 64.0),
+    "Hawaii": Unit(64, 40, 40, 65536, 65536, 1 / 8, 1048576, 64.0),
+    "Kaveri": Unit(64, 40, 40, 65536, 65536, 1 / 16, 524288, 64.0),
+    "Fiji": Unit(64, 40, 40, 65536, 65536, 1 / 16, 2097152, 64.0),
+    "Polaris": Unit(64, 40, 40, 65536, 65536, 1 / 16, 2097152, 64.0),
+    "CDNA": Unit(64, 40, 40, 131072, 65536, 1 / 2, 8388608, 64.0),
+    "CDNA 2": Unit(64, 32, 32, 131072, 65536, 1.0, 8388608, 64.0),
+    "CDNA 3": Unit(64, 32, 32, 131072, 65536, 1.0, 33554432, 64.0),
+    "RDNA 2": Unit(32, 32, 32, 65536, 65536, 1 / 16, 4194304, 64.0),
+    "RDNA 3": Unit(32, 32, 32, 98304, 65536, 1 / 32, 6291456, 64.0),
+    "RDNA 4": Unit(32, 32, 32, 98304, 65536, 1 / 32, 8388608, 64.0),
 }
 _BY_VENDOR = {"Nvidia": _UNITS["Ampere"], "AMD": _UNITS["RDNA 2"], "Intel": Unit(32, 32, 16, 65536, 65536, 1 / 4, 16777216)}
 _OTHER_GPU = _UNITS["Ampere"]
 _CPU = Unit(32, 1, 1, 1 << 30, 1 << 30, 0.5, 1048576)
 
-_FULL_FP64 = {"p100-pcie-16gb": 1 / 2, "a100": 1 / 2, "firepro-s9150": 1 / 2, "gtx780ti": 1 / 24, "k": 1 / 3}
 _FP64_BY_KEY = (("p100", 1 / 2), ("a100", 1 / 2), ("firepro-s9150", 1 / 2), ("gtx780", 1 / 24))
 _A100_SUB_GROUPS = 64
 
@@ -59,7 +59,6 @@ DEFAULTS = {  # by type: of a device whose sheet lacks the number
     "gpu": {"compute_units": 32.0, "clock_hz": 1.4e9, "bandwidth_bytes_per_s": 300e9},
     "cpu": {"compute_units": 8.0, "clock_hz": 3e9, "bandwidth_bytes_per_s": 40e9},
 }
-_KNL_BANDWIDTH = 100e9
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +78,7 @@ class Sheets:
     groups: Reals
     registers: Reals
     local_bytes: Reals
+    l2_clock: Reals  # Bytes that a unit gets from its second cache in a clock
 
     def take(self, rows: object) -> Sheets:
         """Those of some of the devices."""
@@ -124,4 +124,5 @@ def _of(device: Device) -> tuple[float | bool, ...]:
         float(unit.groups),
         float(unit.registers),
         float(unit.local_bytes),
+        unit.l2_clock,
     )

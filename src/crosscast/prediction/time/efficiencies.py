@@ -9,7 +9,7 @@ import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.device import Device
-from crosscast.prediction.time.terms import SHARPNESS, TERMS
+from crosscast.prediction.time.terms import TERMS, joined
 
 LEVELS = ("kind", "vendor", "architecture", "device")
 """Of what a factor is made: the product of one of each."""
@@ -109,13 +109,8 @@ def log_times(times: Times, factors: Reals) -> tuple[Reals, Reals]:
 
     Factors are logarithms of shape ``(c, len(TERMS))``.
     """
-    seconds = times.seconds * np.exp(factors)[times.cell]
-    work = seconds[:, 1:]
-    most = work.max(axis=1, keepdims=True)
-    powers = (work / most) ** SHARPNESS
-    total = powers.sum(axis=1, keepdims=True)
-    overlap = most * total ** (1 / SHARPNESS)
-    parts = np.concatenate([seconds[:, :1], overlap * powers / total], axis=1) * times.share[:, None]
+    found, shares = joined(times.seconds * np.exp(factors)[times.cell])
+    parts = found[:, None] * shares * times.share[:, None]
     by_term = np.zeros((len(times.log_time), len(TERMS)))
     np.add.at(by_term, times.cell, parts)
     sums = by_term.sum(axis=1)

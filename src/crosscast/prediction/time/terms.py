@@ -20,7 +20,7 @@ TERMS = ("launch", "issue", "local", "l1", "l2", "memory", "latency", "waiting",
 - launch: from the call to the first group, and from the last to the host's knowing.
 - issue: instructions of sub-groups at the rate of a unit's lanes, idle lanes too; double precision at its own.
 - local: wavefronts of local memory, one a clock and unit.
-- l1: lines that accesses touch, one a clock and unit.
+- l1: lines that accesses touch, one a clock and unit, or half of one where a unit has 16 lanes to an access.
 - l2: bytes behind the units' own caches.
 - memory: bytes behind the last cache, as many groups sharing it as are resident.
 - latency: the longest chain of dependent instructions, once for each wave of groups.
@@ -34,7 +34,6 @@ SHARPNESS = 2.5
 
 _LAUNCH_S = {True: 8e-6, False: 20e-6}  # by whether it is a GPU
 _DEVICE_LAUNCH_S = 2.5e-6
-_L2_BYTES_PER_CLOCK = 32.0  # of a unit
 _STEP_CLOCKS = {True: 6.0, False: 1.0}
 _BARRIER_CLOCKS = 30.0
 _CACHE_CLOCKS, _MEMORY_CLOCKS = 120.0, 400.0
@@ -128,8 +127,8 @@ def terms(work: Work, sheets: Sheets, *, by_host: bool = True) -> Reals:
             launch + np.zeros((n, 1)),
             issue,
             np.where(gpu, of_width(work.local_wavefronts) / busy_rate, 0.0),
-            np.where(gpu, of_width(work.lines) * (width / 32) ** 0 / busy_rate, 0.0),
-            np.where(gpu, l2_bytes / (_L2_BYTES_PER_CLOCK * rate), l2_bytes / (8.0 * busy_rate)),
+            np.where(gpu, of_width(work.lines) * (width / 32) / busy_rate, 0.0),
+            np.where(gpu, l2_bytes / (sheets.l2_clock * rate), l2_bytes / (8.0 * busy_rate)),
             moved / sheets.bandwidth,
             latency,
             waiting,
@@ -147,8 +146,17 @@ def _cpu_lanes(work: Work, sheets: Sheets) -> Reals:
     return 1.0 / (share / np.maximum(sheets.lanes, 1.0) + (1 - share))
 
 
-def joined(seconds: Reals) -> Reals:
-    """Time of terms ``(..., len(TERMS))``: the launch, and a smooth maximum of the others, in seconds."""
+def joined(seconds: Reals) -> tuple[Reals, Reals]:
+    """Time of terms ``(..., len(TERMS))``, and the share of each in it.
+
+    The time is that of the launch and a smooth maximum of the others, in seconds. Shares are also how much
+    the logarithm of the time changes with that of each term.
+    """
     work = seconds[..., 1:]
-    most = work.max(axis=-1)
-    return seconds[..., 0] + most * ((work / most[..., None]) ** SHARPNESS).sum(axis=-1) ** (1 / SHARPNESS)
+    most = work.max(axis=-1, keepdims=True)
+    powers = (work / most) ** SHARPNESS
+    total = powers.sum(axis=-1, keepdims=True)
+    overlap = most * total ** (1 / SHARPNESS) * powers / total
+    parts = np.concatenate([seconds[..., :1], overlap], axis=-1)
+    sums = parts.sum(axis=-1)
+    return sums, parts / sums[..., None]

@@ -47,6 +47,7 @@ class Work:
     local_bytes: Reals  # Local memory of a work-group
     operations: Reals  # Of single precision, integers and control, weighted by what they cost
     operations_fp64: Reals
+    floating: Reals  # Additions and products of single precision, of which a sum of a product is one
     utilization: Reals  # `(n, 2)` Share of a sub-group's work-items that take part in its instructions
     accesses: Reals  # `(n, 2)` Instructions of sub-groups that access global memory
     sectors: Reals  # `(n, 2)` Bytes of the sectors of 32 bytes that these touch
@@ -138,7 +139,7 @@ def _of(metrics: Mapping[str, Any], launch: Mapping[str, Any]) -> dict[str, Any]
 def _instructions(classes: Mapping[str, Any], total: float) -> dict[str, float]:
     """Operations of the classes, by what they cost. Private memory is in registers, addresses are computed on the way."""
     if not classes:
-        return {"operations": total, "operations_fp64": 0.0}
+        return {"operations": total, "operations_fp64": 0.0, "floating": 0.0}
     single = sum(_FP_COSTS.get(kind, _LIBRARY) * n for kind, n in classes.get("fp32", {}).items())
     single += sum(_FP_COSTS.get(kind, _LIBRARY) * n for kind, n in classes.get("fp16", {}).items())
     double = sum(_FP_COSTS.get(kind, _LIBRARY) * n for kind, n in classes.get("fp64", {}).items())
@@ -149,7 +150,9 @@ def _instructions(classes: Mapping[str, Any], total: float) -> dict[str, float]:
         places = classes.get(kind, {})
         single += sum(_total(sizes) for place, sizes in places.items() if place != "private")
     single += 4.0 * (_total(classes.get("barriers", 0)) + _total(classes.get("collectives", 0)))
-    return {"operations": float(single), "operations_fp64": float(double)}
+    real = classes.get("fp32", {})
+    floating = sum(real.get(kind, 0) for kind in ("add", "mul", "fused")) - min(real.get("add", 0), real.get("mul", 0))
+    return {"operations": float(single), "operations_fp64": float(double), "floating": float(floating)}
 
 
 def _total(counts: Any) -> float:
@@ -180,6 +183,7 @@ def _estimated(
         # Half of the instructions of the intermediate representation compute addresses or are free.
         "operations": 0.5 * total,
         "operations_fp64": 0.0,
+        "floating": 0.0,
         "utilization": shares,
         "accesses": [accesses / width / share for width, share in zip(WIDTHS, shares, strict=True)],
         "sectors": [touched, touched],
