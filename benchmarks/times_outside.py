@@ -15,7 +15,13 @@ from pathlib import Path
 import numpy as np
 
 from crosscast.errors import CrosscastError
-from crosscast.prediction.time.training_times import Outside, TrainingTimes, evaluate, read_training
+from crosscast.prediction.time.training_times import (
+    Outside,
+    TrainingTimes,
+    evaluate,
+    read_training,
+    train_launch_times,
+)
 
 
 def main() -> int:
@@ -23,12 +29,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.times_outside", description=__doc__)
     parser.add_argument("tables", type=Path, help="folder of benchmarks.training_profiles")
     parser.add_argument("--by", default="source,application,device", help="what to hold out (default: all)")
+    parser.add_argument("--out", type=Path, help="also train the model on all, and write it to this folder")
     options = parser.parse_args()
     try:
         training = read_training(options.tables)
         print(f"{len(training.source)} times of {training.profiles} profiles on {len(training.devices)} devices")
         for by in options.by.split(","):
             _print(training, evaluate(training, by, tell=lambda said: print(said, file=sys.stderr)))
+        if options.out is not None:
+            train_launch_times(options.tables).save(options.out)
     except CrosscastError as error:
         print(f"times_outside: {error}", file=sys.stderr)
         return 2

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import numpy as np
@@ -26,15 +26,20 @@ from crosscast.prediction.warnings import outside_training
 from crosscast.profile import METRICS, Profile
 from crosscast.units import format_seconds
 
+if TYPE_CHECKING:
+    from crosscast.prediction.time.launch_model import TrainedLaunchTimes
+
 QUESTION = "time"
 
 register_homes(
     {
         "combined": "crosscast.prediction.time.combined",
+        "doubt": "crosscast.prediction.time.launch_times",
         "forest": "crosscast.prediction.time.johnston2018",
         "mean": "crosscast.prediction.time.models",
         "nearest": "crosscast.prediction.time.models",
         "physical": "crosscast.prediction.time.physical",
+        "terms": "crosscast.prediction.time.launch_times",
         "trees": "crosscast.prediction.time.models",
     }
 )
@@ -127,6 +132,27 @@ _COUNTS = [
 ]
 
 
+def probe_times(
+    devices: Sequence[Device], batch: ProfileBatch, probes: Mapping[str, float]
+) -> Reals | None:
+    """Measured times of one kernel as predictors on these devices take them."""
+    if probes and len(batch) > 1:
+        found = f"{len(batch)} ({', '.join(batch.kernel)})"
+        raise InputError.of(where="probe", expected="one kernel to predict", found=found)
+    keys = [device.key for device in devices]
+    times = np.full((len(batch), len(keys)), np.nan)
+    for key, seconds in probes.items():
+        if key not in keys:
+            expected = f"a device that the model knows ({', '.join(keys)})"
+            raise InputError.of(where="probe", expected=expected, found=repr(key))
+        if not _LEAST_S <= seconds <= _MOST_S:
+            raise InputError(
+                f"probe: {key}: expected a time from {_LEAST_S:g} to {_MOST_S:g} seconds, found {seconds:g}"
+            )
+        times[0, keys.index(key)] = seconds
+    return times if probes else None
+
+
 @dataclass(frozen=True, eq=False)
 class TrainedTimeModel:
     """A model of the times of kernels on devices."""
@@ -176,7 +202,7 @@ class TrainedTimeModel:
         if isinstance(profiles, Profile):
             profiles = [profiles]
         batch = profiles if isinstance(profiles, ProfileBatch) else ProfileBatch.of(profiles)
-        measured = self._probes(batch, probes) if isinstance(probes, Mapping) else probes
+        measured = probe_times(self.devices, batch, probes) if isinstance(probes, Mapping) else probes
         forecast = self.predictor.predict(batch, devices, probes=measured, level=level)
         made_of = forecast.posterior
         assert made_of is not None
@@ -197,25 +223,6 @@ class TrainedTimeModel:
     ) -> Suggestion:
         """Name devices whose measured times would tell most; see `crosscast.prediction.time.suggestion`."""
         return suggest_probes(self.predictor, count, among=among, measured=measured)
-
-    def _probes(self, batch: ProfileBatch, probes: Mapping[str, float]) -> Reals | None:
-        """Measured times of one kernel as a predictor takes them."""
-        if probes and len(batch) > 1:
-            found = f"{len(batch)} ({', '.join(batch.kernel)})"
-            raise InputError.of(where="probe", expected="one kernel to predict", found=found)
-        keys = [device.key for device in self.devices]
-        times = np.full((len(batch), len(keys)), np.nan)
-        for key, seconds in probes.items():
-            if key not in keys:
-                expected = f"a device that the model knows ({', '.join(keys)})"
-                raise InputError.of(where="probe", expected=expected, found=repr(key))
-            if not _LEAST_S <= seconds <= _MOST_S:
-                raise InputError(
-                    f"probe: {key}: expected a time from {_LEAST_S:g} to {_MOST_S:g} seconds, "
-                    f"found {seconds:g}"
-                )
-            times[0, keys.index(key)] = seconds
-        return times if probes else None
 
     def _far_devices(self, rows: int, devices: Sequence[str | Device]) -> Iterator[tuple[int, str]]:
         """Devices that are far outside of those of the training, whose intervals are wider for that."""
@@ -305,11 +312,16 @@ class TrainedTimeModel:
                 )
 
 
-def open_model(stored: StoredModel) -> TrainedTimeModel:
+def open_model(stored: StoredModel) -> TrainedTimeModel | TrainedLaunchTimes:
     """The model of a folder; arrays are read when they are needed."""
     card = decode(TimeCard, stored.card, stored.where)
     keys = [device.key for device in card.devices]
     if not keys or len(set(keys)) < len(keys):
         expected = "at least one, and each once"
         raise InputError.of(where=stored.where, field="devices", expected=expected, found=keys)
+    if card.model == "terms":
+        # Imported here: most models are not of this kind.
+        from crosscast.prediction.time.launch_model import TrainedLaunchTimes
+
+        return TrainedLaunchTimes(card, stored)
     return TrainedTimeModel(card, stored)

@@ -32,6 +32,9 @@ _PRIORS = {
 _WITHIN = {"kind": 1.0, "vendor": 0.6, "architecture": 0.6, "device": 0.5}
 """How much of that deviation the factors of each level have."""
 
+# What a launch costs is of the system and its time: little of it goes over to devices of other architectures.
+_WITHIN_LAUNCH = {"kind": 0.5, "vendor": 0.3, "architecture": 1.0, "device": 0.6}
+
 _NOISE = 0.35
 _ROBUSTNESS = 0.6
 _STEPS, _ENOUGH = 60, 1e-4
@@ -135,7 +138,9 @@ def fit(times: Times, devices: Sequence[Device]) -> Efficiencies:
         spreads = np.array([_PRIORS[term][side][1] for term in TERMS])
         for key in found:
             if key in place:
-                precision[place[key]] = (spreads * _WITHIN[key.partition(":")[0]]) ** -2.0
+                level = key.partition(":")[0]
+                precision[place[key]] = (spreads * _WITHIN[level]) ** -2.0
+                precision[place[key], 0] = (spreads[0] * _WITHIN_LAUNCH[level]) ** -2.0
     prior = precision.ravel()
     values = np.zeros((len(used), t))
     damping, best = 1e-3, np.inf

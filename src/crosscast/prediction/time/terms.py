@@ -36,6 +36,7 @@ _LAUNCH_S = {True: 8e-6, False: 20e-6}  # by whether it is a GPU
 _DEVICE_LAUNCH_S = 2.5e-6
 _STEP_CLOCKS = {True: 6.0, False: 1.0}
 _BARRIER_CLOCKS = 30.0
+_ALONE = 2.0
 _CACHE_CLOCKS, _MEMORY_CLOCKS = 120.0, 400.0
 _AT_ONCE = 4.0
 _GROUP_CLOCKS = {True: 100.0, False: 1000.0}
@@ -100,7 +101,9 @@ def terms(work: Work, sheets: Sheets, *, by_host: bool = True) -> Reals:
 
     operations = column(work.operations) + column(work.operations_fp64) / sheets.fp64
     lanes = np.where(gpu, sheets.lanes * np.maximum(of_width(work.utilization), 1e-3), _cpu_lanes(work, sheets))
-    issue = operations / (busy_rate * lanes)
+    # A thread that has a core of a CPU to itself issues more than one of two that share it.
+    alone = np.where(gpu | (2 * groups > sheets.units), 1.0, _ALONE)
+    issue = operations / (busy_rate * lanes * alone)
 
     width = np.where(sheets.wide, 64.0, 32.0)
     own_cache = np.where(gpu, np.minimum(sheets.l1, 32768.0), sheets.l1)

@@ -6,7 +6,7 @@ The tables are those of `benchmarks.training_profiles`: see `crosscast.data.time
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,10 @@ from crosscast.data.times import PARTS, TIMES
 from crosscast.device import Device
 from crosscast.errors import InputError
 from crosscast.prediction.time.architectures import sheets_of
+from crosscast.prediction.time.artefact import Range, TimeCard
+from crosscast.prediction.time.data import Toolchain
 from crosscast.prediction.time.efficiencies import Efficiencies, Times, fit, log_times, weights_of
+from crosscast.prediction.time.launch_model import MODEL, TrainedLaunchTimes
 from crosscast.prediction.time.launch_times import Doubt, LaunchTimes, bounds, doubt_of, limits
 from crosscast.prediction.time.terms import terms
 from crosscast.prediction.time.work import work_of
@@ -43,8 +46,8 @@ class TrainingTimes:
     least: Reals  # `(c,)` Seconds that physics allows at least and at most
     most: Reals
     noted: Flags  # Whether something else is known to be in the time
-    profiles: int = 0
-    counts: dict[str, int] = field(default_factory=dict)
+    profiles: int  # How many
+    toolchains: tuple[Toolchain, ...]  # What they were made with
 
     def labels(self, by: str) -> np.ndarray[Any, Any]:
         """What cells are held out together by: ``source``, ``application`` or ``device``."""
@@ -105,7 +108,18 @@ def read_training(folder: str | Path) -> TrainingTimes:
     noted = np.array([bool(row["note"]) for row in cells])
     least_s, most_s = np.array(found["least"]), np.array(found["most"])
     return TrainingTimes(
-        times, source, application, kernel, launch, key, devices, least_s, most_s, noted, len(profiles)
+        times,
+        source,
+        application,
+        kernel,
+        launch,
+        key,
+        devices,
+        least_s,
+        most_s,
+        noted,
+        len(profiles),
+        tuple(sorted({Toolchain.of(profile.program) for profile in profiles})),
     )
 
 
@@ -138,13 +152,17 @@ def fit_launch_times(
     devices: Sequence[Device],
     applications: np.ndarray[Any, Any],
     keys: np.ndarray[Any, Any],
+    noted: Flags,
     *,
     of_devices: bool = True,
 ) -> LaunchTimes:
-    """Fit factors to all times, and doubt to the errors of held-out applications and devices."""
+    """Fit factors to all times, and doubt to the errors of held-out applications and devices.
+
+    Times that are known to have something else in them say nothing of how sure the others are.
+    """
     known = fit(times, devices)
     errors, shares = held_out(times, devices, applications)
-    sound = np.isfinite(errors)
+    sound = np.isfinite(errors) & ~noted
     weights = _weights(applications, keys)
     doubt = doubt_of(errors[sound], shares[sound], weights[sound])
     unseen = np.ones(2)
@@ -220,7 +238,7 @@ def evaluate(
             tell(f"{by} {label}")
         seen = ~away
         fitted = fit_launch_times(
-            times.take(seen), devices, applications[seen], keys[seen], of_devices=bool(set(keys[away]) - set(keys[seen]))
+            times.take(seen), devices, applications[seen], keys[seen], training.noted[seen], of_devices=bool(set(keys[away]) - set(keys[seen]))
         )
         part = times.take(away)
         centre, shares = predicted(part, fitted.efficiencies(), devices)
@@ -239,3 +257,88 @@ def _folds(labels: np.ndarray[Any, Any]) -> Iterator[tuple[str, Flags]]:
         away = labels == label
         if not away.all():
             yield str(label), away
+
+
+def scores(training: TrainingTimes, found: Outside, rows: Flags, level: float) -> dict[str, float]:
+    """How good forecasts of some cells are: errors, coverage, width, and the slowdown of the device taken."""
+    rows = rows & np.isfinite(found.log_error)
+    error, applications = found.log_error[rows], training.labels("application")
+    by_application = [rows & (applications == name) for name in sorted(set(applications[rows].tolist()))]
+    apart = np.abs(np.expm1(found.log_error))
+    told = {
+        "bias": float(np.exp(error.mean())),
+        "rmse_log": float(np.sqrt((error**2).mean())),
+        "median_ape": float(np.median(apart[rows])),
+        "median_ape_by_application": float(np.mean([np.median(apart[each]) for each in by_application])),
+        "coverage": float(np.mean([found.inside[each].mean() for each in by_application])),
+        "coverage_worst_application": float(min(found.inside[each].mean() for each in by_application)),
+        "width": float(np.exp(np.median(found.high[rows] - found.low[rows]))),
+    }
+    slowdowns = _slowdowns(training, found, rows)
+    return told | ({"slowdown_mean": float(np.mean(slowdowns))} if slowdowns else {})
+
+
+_DEVICES_TO_CHOOSE = 5
+
+
+def _slowdowns(training: TrainingTimes, found: Outside, rows: Flags) -> list[float]:
+    """Of launches timed on several devices, the time on the one forecast to be fastest over the least."""
+    cells: dict[tuple[str, str, str, str], list[int]] = {}
+    for number in np.flatnonzero(rows).tolist():
+        names = (training.source, training.application, training.kernel, training.launch)
+        cells.setdefault(tuple(name[number] for name in names), []).append(number)  # type: ignore[arg-type]
+    slowdowns = []
+    for numbers in cells.values():
+        if len({training.key[number] for number in numbers}) >= _DEVICES_TO_CHOOSE:
+            measured = training.times.log_time[numbers]
+            taken = int(np.argmin(measured + found.log_error[numbers]))
+            slowdowns.append(float(np.exp(measured[taken] - measured.min())))
+    return slowdowns
+
+
+def train_launch_times(
+    folder: str | Path, level: float = 0.9, tell: Callable[[str], None] | None = None
+) -> TrainedLaunchTimes:
+    """Fit the model to the tables of a folder, and measure it with applications and sources held out."""
+    training = read_training(folder)
+    applications, keys = training.labels("application"), training.labels("device")
+    fitted = fit_launch_times(training.times, training.devices, applications, keys, training.noted)
+    everything = np.ones(len(keys), dtype=np.bool_)
+    of_applications = evaluate(training, "application", level, tell)
+    of_sources = evaluate(training, "source", level, tell)
+    sources = {
+        name: scores(training, of_sources, training.labels("source") == name, level)
+        for name in sorted(set(training.source))
+    }
+    times = np.exp(training.times.log_time)
+    names = sorted(set(training.application))
+    kernels = set(zip(training.application, training.kernel, strict=True))
+    launches = set(zip(training.application, training.kernel, training.launch, strict=True))
+    result = {"model": MODEL, "split": "leave-application-out", "probes": 0}
+    card = TimeCard(
+        model=MODEL,
+        seed=0,
+        training={
+            "dataset": " and ".join(sorted(set(training.source))),
+            "origin": "published times of launches that were profiled again",
+            "cells": len(keys),
+            "kernels_at_a_size": len(launches),
+            "kernels": len(kernels),
+            "applications": len(names),
+            "devices": len(training.devices),
+            "names": names,
+            "records": len(keys),
+        },
+        toolchains=training.toolchains,
+        devices=training.devices,
+        metrics=(),
+        time_s=Range(float(times.min()), float(times.max())),
+        errors={
+            "protocol": "leave-application-out",
+            "seed": 0,
+            "level": level,
+            "results": [result | scores(training, of_applications, everything, level)],
+            "sources_held_out": sources,
+        },
+    )
+    return TrainedLaunchTimes(card, fitted)
