@@ -1,9 +1,9 @@
 """How good the model of launch times is on what it has not seen.
 
-``python -m benchmarks.times_outside TABLES [--by source,application,device] [--out MODEL]`` reads the tables
-that `benchmarks.training_profiles` wrote. Each source, application or device is held out in turn, with all
-that is fitted, and scored: geometric mean of predicted over measured, median error, RMSE of the logarithm, and
-coverage and width (high over low) of 90 % intervals.
+``python -m benchmarks.times_outside TABLES [--by source,application,device] [--out MODEL]`` reads the
+tables that `benchmarks.training_profiles` wrote. Each source, application or device is held out in turn,
+with all that is fitted, and scored: geometric mean of predicted over measured, median error, RMSE of the
+logarithm, and coverage and width (high over low) of 90 % intervals.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ def main() -> int:
     options = parser.parse_args()
     try:
         training = read_training(options.tables)
-        print(f"{len(training.source)} times of {training.profiles} profiles on {len(training.devices)} devices")
+        print(
+            f"{len(training.source)} times of {training.profiles} profiles on {len(training.devices)} devices"
+        )
         for by in options.by.split(","):
             _print(training, evaluate(training, by, tell=lambda said: print(said, file=sys.stderr)))
         if options.out is not None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from crosscast.decide.verdict import Verdict
-from crosscast.prediction.time.artefact import TimeCard
+from crosscast.prediction.time.card import TimeCard
 from crosscast.prediction.time.forecast import Recommendation, TimeForecast
 from crosscast.prediction.time.suggestion import Suggestion
 from crosscast.report.document import Part, Ranges, Report, Table, Text
@@ -33,7 +33,12 @@ def predictions_report(
         verdict = verdicts[row] if verdicts else None
         if verdict is not None:
             parts += [Text(verdict_lines(verdict, float(forecast.centre[row].min()))), ""]
-        parts += [_table(forecast, row, label), _advice(forecast.recommended[row]), *_spent(forecast, row), ""]
+        parts += [
+            _table(forecast, row, label),
+            _advice(forecast.recommended[row]),
+            *_spent(forecast, row),
+            "",
+        ]
     for name, kernels in forecast.applications().items():
         parts += [_whole(name, kernels), ""]
     parts += [*_suggested(suggestion), *_comparison(forecast)]

@@ -48,7 +48,11 @@ _UNITS = {
     "RDNA 3": Unit(32, 32, 32, 98304, 65536, 1 / 32, 6291456, 64.0),
     "RDNA 4": Unit(32, 32, 32, 98304, 65536, 1 / 32, 8388608, 64.0),
 }
-_BY_VENDOR = {"Nvidia": _UNITS["Ampere"], "AMD": _UNITS["RDNA 2"], "Intel": Unit(32, 32, 16, 65536, 65536, 1 / 4, 16777216)}
+_BY_VENDOR = {
+    "Nvidia": _UNITS["Ampere"],
+    "AMD": _UNITS["RDNA 2"],
+    "Intel": Unit(32, 32, 16, 65536, 65536, 1 / 4, 16777216),
+}
 _OTHER_GPU = _UNITS["Ampere"]
 _CPU = Unit(32, 1, 1, 1 << 30, 1 << 30, 0.5, 1048576)
 

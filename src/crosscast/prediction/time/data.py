@@ -64,7 +64,9 @@ class ProfileBatch:
     # `(n,)` How often each was launched in the run that its metrics are of; by default once
     invocations: Integers = field(default_factory=lambda: np.ones(0, dtype=np.int64))
     toolchains: tuple[tuple[Toolchain, ...], ...] = ()  # What each was profiled with; empty where not known
-    launches: tuple[tuple[Profile, ...], ...] = ()  # Whole profiles of each; empty where only metrics are known
+    launches: tuple[
+        tuple[Profile, ...], ...
+    ] = ()  # Whole profiles of each; empty where only metrics are known
 
     def __post_init__(self) -> None:
         n = len(self.application)

@@ -87,8 +87,7 @@ def weights_of(sources: Sequence[str], groups: Sequence[object]) -> Reals:
     counts: dict[object, int] = {}
     for key in keys:
         counts[key] = counts.get(key, 0) + 1
-    found = np.array([counts[key] ** -_POWER for key in keys])
-    return found
+    return np.array([counts[key] ** -_POWER for key in keys])
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +100,11 @@ class Efficiencies:
         """Logarithms of the factors of a device; of one that is not known, those of its kind."""
         nothing = np.zeros(len(TERMS))
         found: Reals = prior_of(device) + np.sum(
-            [self.factors.get(f"{level}:{key}", nothing) for level, key in zip(LEVELS, level_keys(device), strict=True) if level not in but],
+            [
+                self.factors.get(f"{level}:{key}", nothing)
+                for level, key in zip(LEVELS, level_keys(device), strict=True)
+                if level not in but
+            ],
             axis=0,
         )
         return found
@@ -122,7 +125,10 @@ def log_times(times: Times, factors: Reals) -> tuple[Reals, Reals]:
 
 def fit(times: Times, devices: Sequence[Device]) -> Efficiencies:
     """Fit factors by a robust loss of the logarithms, drawn to 1, by reweighted least squares."""
-    keys = [[f"{level}:{key}" for level, key in zip(LEVELS, level_keys(device), strict=True)] for device in devices]
+    keys = [
+        [f"{level}:{key}" for level, key in zip(LEVELS, level_keys(device), strict=True)]
+        for device in devices
+    ]
     used = sorted({key for number in set(times.device.tolist()) for key in keys[number]})
     place = {key: number for number, key in enumerate(used)}
     t = len(TERMS)
@@ -133,7 +139,7 @@ def fit(times: Times, devices: Sequence[Device]) -> Efficiencies:
                 member[number, place[key]] = 1.0
     centre = np.stack([prior_of(device) for device in devices])
     precision = np.empty((len(used), t))
-    for number, found in enumerate(keys):
+    for found in keys:
         side = int(found[0] != "kind:gpu")
         spreads = np.array([_PRIORS[term][side][1] for term in TERMS])
         for key in found:
@@ -149,7 +155,9 @@ def fit(times: Times, devices: Sequence[Device]) -> Efficiencies:
         found, slopes = log_times(times, (centre + member @ trial)[times.device])
         error = found - times.log_time
         root = np.sqrt(1 + (error / _ROBUSTNESS) ** 2)
-        total = (times.weights * 2 * _ROBUSTNESS**2 * (root - 1)).sum() / _NOISE**2 + (prior * trial.ravel() ** 2).sum()
+        total = (times.weights * 2 * _ROBUSTNESS**2 * (root - 1)).sum() / _NOISE**2 + (
+            prior * trial.ravel() ** 2
+        ).sum()
         return float(total), error, slopes
 
     best, error, slopes = loss(values)

@@ -204,7 +204,9 @@ class TimeForecast(Tabular):
             best = asdict(recommended)
             device, following = best.pop("device"), best.pop("runner_up")
             of_kernel = cells[row * d : (row + 1) * d]
-            shares = [{}] * d if self.terms is None else [{"terms": self.term_shares(row, k)} for k in range(d)]
+            shares = (
+                [{}] * d if self.terms is None else [{"terms": self.term_shares(row, k)} for k in range(d)]
+            )
             kernels.append(
                 {
                     "application": application or None,

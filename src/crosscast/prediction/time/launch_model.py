@@ -14,7 +14,7 @@ from crosscast.device import Device
 from crosscast.errors import InputError
 from crosscast.prediction.store import StoredModel, write
 from crosscast.prediction.time.architectures import missing, sheets_of
-from crosscast.prediction.time.artefact import QUESTION, TimeCard, probe_times
+from crosscast.prediction.time.card import QUESTION, TimeCard, probe_times
 from crosscast.prediction.time.data import ProfileBatch
 from crosscast.prediction.time.forecast import TimeForecast
 from crosscast.prediction.time.launch_times import LaunchTimes, bounds, conditioned, limits
@@ -86,7 +86,9 @@ class TrainedLaunchTimes:
             times = np.full(centre.shape, np.nan)
             for place in probed:
                 times[:, list(asked).index(self.devices[place].key)] = measured[:, place]
-            log_time, deviation, is_measured = conditioned(log_time, deviation, times, self.predictor.together)
+            log_time, deviation, is_measured = conditioned(
+                log_time, deviation, times, self.predictor.together
+            )
             least, most = np.where(is_measured, 0.0, least), np.where(is_measured, np.inf, most)
         factor = self.predictor.doubt.factor(level)
         middle, low, high = limits(np.exp(log_time), deviation, factor, least, most)
@@ -135,7 +137,7 @@ class TrainedLaunchTimes:
     def _of_launches(
         self, batch: ProfileBatch, devices: Sequence[Device]
     ) -> tuple[Reals, Reals, Reals, Reals, Reals]:
-        """Mean times over each row's launches, shares, deviations, and what physics allows, ``(n, d)`` each."""
+        """Mean times over each row's launches, shares, deviations, and physical limits, ``(n, d)`` each."""
         if not batch.launches:
             raise InputError.of(
                 where="profiles", expected="launches with counts by sub-groups", found="metrics alone"
@@ -157,4 +159,8 @@ class TrainedLaunchTimes:
     def _lacking(self, device: Device) -> str:
         """Which numbers a device's sheet lacks, so that others stand for them."""
         names = () if self.predictor.measured(device) else missing(device)
-        return f"the data sheet of {device.key} lacks {', '.join(names)}: usual numbers are taken" if names else ""
+        return (
+            f"the data sheet of {device.key} lacks {', '.join(names)}: usual numbers are taken"
+            if names
+            else ""
+        )

@@ -48,7 +48,7 @@ class Doubt(Stored, kind="doubt"):
     quantiles: Annotated[Reals, Array(str(len(_LEVELS)), low=0, rising=True)]  # Of absolute errors over these
 
     def deviation(self, shares: Reals) -> Reals:
-        """Standard deviations of the logarithms of times of such shares of the terms ``(..., len(TERMS))``."""
+        """Standard deviations of logarithms of times with such shares of the terms ``(..., len(TERMS))``."""
         found: Reals = np.sqrt((shares @ _INTO_KINDS) @ self.deviations**2)
         return found
 
@@ -75,7 +75,9 @@ def doubt_of(errors: Reals, shares: Reals, weights: Reals) -> Doubt:
         total = float(scaled @ terms) + 0.005 * float(drawn @ drawn)
         return total, (scaled * slope) @ kinds * 2 * squares + 0.01 * drawn
 
-    best = minimize(loss, _EXPECTED, jac=True, method="L-BFGS-B", bounds=[(np.log(_LEAST_DEVIATION), 1.0)] * len(KINDS))
+    best = minimize(
+        loss, _EXPECTED, jac=True, method="L-BFGS-B", bounds=[(np.log(_LEAST_DEVIATION), 1.0)] * len(KINDS)
+    )
     deviations = np.exp(best.x)
     ratio = np.abs(errors) / np.sqrt(kinds @ deviations**2)
     order = np.argsort(ratio)
@@ -86,7 +88,7 @@ def doubt_of(errors: Reals, shares: Reals, weights: Reals) -> Doubt:
 def bounds(work: Work, sheets: Sheets) -> tuple[Reals, Reals]:
     """Seconds that physics allows at least and at most, of shape ``(n, d)``.
 
-    At least: distinct bytes over the bandwidth, where they may not still be in the last cache; real operations
+    At least: distinct bytes over the bandwidth, where they may not still be in the last cache; operations
     over the peak, of devices whose clocks go a quarter higher than their sheets say. At most: one work-item
     after another, each waiting for all it does.
     """
@@ -128,7 +130,9 @@ class LaunchTimes(Stored, kind="terms"):
         known = self.efficiencies()
         factors = np.exp([known.of(device) for device in devices])
         seconds, parts = joined(terms(work, sheets_of(devices)) * factors)
-        wider = [1.0 if self.measured(device) else self.unseen[int(device.type != "gpu")] for device in devices]
+        wider = [
+            1.0 if self.measured(device) else self.unseen[int(device.type != "gpu")] for device in devices
+        ]
         return seconds, parts, self.doubt.deviation(parts) * np.array(wider)
 
 
@@ -138,14 +142,19 @@ def limits(
     """Times and their limits, cut at what physics allows, of shape ``(n, d)`` each."""
     low, high = centre * np.exp(-factor * deviation), centre * np.exp(factor * deviation)
     middle = np.clip(centre, least, most)
-    return middle, np.minimum(np.clip(low, least, most), middle), np.maximum(np.clip(high, least, most), middle)
+    return (
+        middle,
+        np.minimum(np.clip(low, least, most), middle),
+        np.maximum(np.clip(high, least, most), middle),
+    )
 
 
 def conditioned(
     log_time: Reals, deviation: Reals, probes: Reals, together: float
 ) -> tuple[Reals, Reals, Flags]:
-    """Logarithms of times and deviations, given measured seconds ``(n, d)``, not a number where there is none.
+    """Logarithms of times and deviations, given measured seconds ``(n, d)``.
 
+    Seconds are not a number where nothing was measured.
     A kernel's errors on its devices, over their deviations, are as alike as any two of them.
     """
     known = np.isfinite(probes)

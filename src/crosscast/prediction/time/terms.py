@@ -3,7 +3,8 @@
 Each term is what its work would take at the rate on paper if nothing else were done. Where kinds of work
 overlap, the longest decides, and others add to it the more the closer they are: a smooth maximum
 (`joined`). What a launch costs before and after its work is added to it. How much of a rate on paper is
-reached is a factor of each term, fitted to measured times and drawn to 1 (`crosscast.prediction.time.efficiencies`).
+reached is a factor of each term, fitted to measured times and drawn to what is usual
+(`crosscast.prediction.time.efficiencies`).
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ TERMS = ("launch", "issue", "local", "l1", "l2", "memory", "latency", "waiting",
 """What a launch's time is made of.
 
 - launch: from the call to the first group, and from the last to the host's knowing.
-- issue: instructions of sub-groups at the rate of a unit's lanes, idle lanes too; double precision at its own.
+- issue: instructions of sub-groups at the rate of a unit's lanes, idle lanes too; doubles at their own rate.
 - local: wavefronts of local memory, one a clock and unit.
-- l1: lines that accesses touch, one a clock and unit, or half of one where a unit has 16 lanes to an access.
+- l1: lines that accesses touch, one a clock and unit; two clocks where sub-groups have 64 work-items.
 - l2: bytes behind the units' own caches.
 - memory: bytes behind the last cache, as many groups sharing it as are resident.
 - latency: the longest chain of dependent instructions, once for each wave of groups.
@@ -52,7 +53,12 @@ def resident_groups(work: Work, sheets: Sheets) -> Reals:
         of_group * width * np.clip(work.registers + 8, 16, 255)[:, None], 1
     )
     by_local = sheets.local_bytes / np.maximum(work.local_bytes, 1)[:, None]
-    limits = (sheets.sub_groups / of_group, by_registers, by_local, np.broadcast_to(sheets.groups, of_group.shape))
+    limits = (
+        sheets.sub_groups / of_group,
+        by_registers,
+        by_local,
+        np.broadcast_to(sheets.groups, of_group.shape),
+    )
     return np.where(sheets.gpu, np.maximum(np.floor(np.minimum.reduce(limits)), 1.0), 1.0)
 
 
@@ -100,14 +106,18 @@ def terms(work: Work, sheets: Sheets, *, by_host: bool = True) -> Reals:
     together = np.minimum(groups, sheets.units * resident)
 
     operations = column(work.operations) + column(work.operations_fp64) / sheets.fp64
-    lanes = np.where(gpu, sheets.lanes * np.maximum(of_width(work.utilization), 1e-3), _cpu_lanes(work, sheets))
+    lanes = np.where(
+        gpu, sheets.lanes * np.maximum(of_width(work.utilization), 1e-3), _cpu_lanes(work, sheets)
+    )
     # A thread that has a core of a CPU to itself issues more than one of two that share it.
     alone = np.where(gpu | (2 * groups > sheets.units), 1.0, _ALONE)
     issue = operations / (busy_rate * lanes * alone)
 
     width = np.where(sheets.wide, 64.0, 32.0)
     own_cache = np.where(gpu, np.minimum(sheets.l1, 32768.0), sheets.l1)
-    alone = bytes_behind(work, own_cache, np.broadcast_to(np.minimum(groups, np.where(gpu, resident, 1.0)), (n, d)))
+    alone = bytes_behind(
+        work, own_cache, np.broadcast_to(np.minimum(groups, np.where(gpu, resident, 1.0)), (n, d))
+    )
     sectors = of_width(work.sectors)
     l2_bytes = np.minimum(alone, sectors)
     floor = column(work.distinct)
@@ -144,7 +154,7 @@ def terms(work: Work, sheets: Sheets, *, by_host: bool = True) -> Reals:
 
 
 def _cpu_lanes(work: Work, sheets: Sheets) -> Reals:
-    """Operations that a thread of a CPU does in a clock: work-items side by side, as far as accesses let it."""
+    """Operations that a thread of a CPU does in a clock: as many work-items at once as accesses let it."""
     share = np.where(work.group_items >= 8, work.vectorizable, 0.0)[:, None]
     return 1.0 / (share / np.maximum(sheets.lanes, 1.0) + (1 - share))
 

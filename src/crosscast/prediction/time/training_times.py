@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from crosscast.arrays import Flags, Integers, Reals
+from crosscast.arrays import Flags, Reals
 from crosscast.data.devices import device_named
 from crosscast.data.profiles import read_parquet
 from crosscast.data.table import read_table
@@ -20,7 +20,7 @@ from crosscast.data.times import PARTS, TIMES
 from crosscast.device import Device
 from crosscast.errors import InputError
 from crosscast.prediction.time.architectures import sheets_of
-from crosscast.prediction.time.artefact import Range, TimeCard
+from crosscast.prediction.time.card import Range, TimeCard
 from crosscast.prediction.time.data import Toolchain
 from crosscast.prediction.time.efficiencies import Efficiencies, Times, fit, log_times, weights_of
 from crosscast.prediction.time.launch_model import MODEL, TrainedLaunchTimes
@@ -70,7 +70,9 @@ def read_training(folder: str | Path) -> TrainingTimes:
         place = (row["application"], row["profile_kernel"], row["profile_size"], row["profile_invocation"])
         if place not in rows:
             found = " ".join(map(str, place))
-            raise InputError.of(where=folder / "parts.parquet", expected="launches with a profile", found=found)
+            raise InputError.of(
+                where=folder / "parts.parquet", expected="launches with a profile", found=found
+            )
         cell = (row["application"], row["kernel"], row["launch"])
         parts.setdefault(cell, []).append((rows[place], row["launches"]))
     cells = [row for row in read_table(folder / "times.parquet", TIMES).to_pylist() if not row["left_out"]]
@@ -82,7 +84,9 @@ def read_training(folder: str | Path) -> TrainingTimes:
     sheets = sheets_of(devices)
     seconds = {host: terms(work, sheets, by_host=host) for host in (True, False)}
     least, most = bounds(work, sheets)
-    found: dict[str, list[Any]] = {name: [] for name in ("seconds", "share", "cell", "device", "least", "most")}
+    found: dict[str, list[Any]] = {
+        name: [] for name in ("seconds", "share", "cell", "device", "least", "most")
+    }
     for number, row in enumerate(cells):
         place, host = keys.index(row["device"]), any(word in row["timed"] for word in _BY_HOST)
         of_cell = parts[row["application"], row["kernel"], row["launch"]]
@@ -238,14 +242,21 @@ def evaluate(
             tell(f"{by} {label}")
         seen = ~away
         fitted = fit_launch_times(
-            times.take(seen), devices, applications[seen], keys[seen], training.noted[seen], of_devices=bool(set(keys[away]) - set(keys[seen]))
+            times.take(seen),
+            devices,
+            applications[seen],
+            keys[seen],
+            training.noted[seen],
+            of_devices=bool(set(keys[away]) - set(keys[seen])),
         )
         part = times.take(away)
         centre, shares = predicted(part, fitted.efficiencies(), devices)
         kinds = np.array([int(devices[place].type != "gpu") for place in part.device])
         known = np.array([fitted.measured(devices[place]) for place in part.device])
         deviation = fitted.doubt.deviation(shares) * np.where(known, 1.0, fitted.unseen[kinds])
-        cut = limits(np.exp(centre), deviation, fitted.doubt.factor(level), training.least[away], training.most[away])
+        cut = limits(
+            np.exp(centre), deviation, fitted.doubt.factor(level), training.least[away], training.most[away]
+        )
         middle, least, most = map(np.log, cut)
         error[away], low[away], high[away] = middle - part.log_time, least - middle, most - middle
         inside[away] = (least <= part.log_time) & (part.log_time <= most)

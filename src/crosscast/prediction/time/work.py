@@ -21,7 +21,7 @@ GROUPS_TOGETHER = (1, 16, 256)
 CACHE_BITS = tuple(range(14, 27))
 """Logarithms of the sizes of these caches in bytes."""
 
-# Instructions of one work-item that an operation stands for, where a device has no unit that does one a clock:
+# Instructions that an operation stands for, where a device has no unit that does one a clock:
 # quotients are computed by iteration, transcendental functions by a unit of a quarter of the lanes.
 _DIVISION_FP, _DIVISION_INT, _SPECIAL, _LIBRARY = 8.0, 20.0, 4.0, 20.0
 _FP_COSTS = {
@@ -117,19 +117,29 @@ def _of(metrics: Mapping[str, Any], launch: Mapping[str, Any]) -> dict[str, Any]
     accesses = [float(side["accesses_read"] + side["accesses_write"]) for side in sides]
     return found | {
         "utilization": [
-            min(1.0, max(side["instructions_without_phi"], 1) / max(side["sub_group_instructions_without_phi"] * width, 1))
+            min(
+                1.0,
+                max(side["instructions_without_phi"], 1)
+                / max(side["sub_group_instructions_without_phi"] * width, 1),
+            )
             for width, side in zip(WIDTHS, sides, strict=True)
         ],
         "accesses": accesses,
         "sectors": [32.0 * (side["sectors_32_read"] + side["sectors_32_write"]) for side in sides],
         "lines": [float(side["lines_128_read"] + side["lines_128_write"]) for side in sides],
         "local_wavefronts": [float(side["local_wavefronts_32_banks"]) for side in sides],
-        "atomics": [float(side["atomic_conflicts"]) + _total(launch.get("instructions", {}).get("atomics", {})) / width for width, side in zip(WIDTHS, sides, strict=True)],
+        "atomics": [
+            float(side["atomic_conflicts"])
+            + _total(launch.get("instructions", {}).get("atomics", {})) / width
+            for width, side in zip(WIDTHS, sides, strict=True)
+        ],
         "written": float(distinct.get("written", 0)),
         "distinct": float(distinct.get("read", 0) + distinct.get("written", 0)),
         "behind": _behind(launch.get("reuse", {}).get("bytes"), float(sum(distinct.values()))),
         "path": float(loads.get("instructions") or 1),
-        "path_loads": float(sum(n for kind, n in path_loads.items() if kind in ("global", "constant", "generic"))),
+        "path_loads": float(
+            sum(n for kind, n in path_loads.items() if kind in ("global", "constant", "generic"))
+        ),
         "item_accesses": accesses[0] / max(found["sub_groups"][0], 1.0),
         "longest": longest,
         "vectorizable": alike / pairs if pairs else 1.0,
@@ -137,7 +147,10 @@ def _of(metrics: Mapping[str, Any], launch: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _instructions(classes: Mapping[str, Any], total: float) -> dict[str, float]:
-    """Operations of the classes, by what they cost. Private memory is in registers, addresses are computed on the way."""
+    """Operations of the classes, by what they cost.
+
+    Private memory is in registers, and addresses are computed on the way.
+    """
     if not classes:
         return {"operations": total, "operations_fp64": 0.0, "floating": 0.0}
     single = sum(_FP_COSTS.get(kind, _LIBRARY) * n for kind, n in classes.get("fp32", {}).items())
@@ -151,7 +164,9 @@ def _instructions(classes: Mapping[str, Any], total: float) -> dict[str, float]:
         single += sum(_total(sizes) for place, sizes in places.items() if place != "private")
     single += 4.0 * (_total(classes.get("barriers", 0)) + _total(classes.get("collectives", 0)))
     real = classes.get("fp32", {})
-    floating = sum(real.get(kind, 0) for kind in ("add", "mul", "fused")) - min(real.get("add", 0), real.get("mul", 0))
+    floating = sum(real.get(kind, 0) for kind in ("add", "mul", "fused")) - min(
+        real.get("add", 0), real.get("mul", 0)
+    )
     return {"operations": float(single), "operations_fp64": float(double), "floating": float(floating)}
 
 
@@ -164,7 +179,10 @@ def _behind(counted: Mapping[str, Any] | None, distinct: float) -> list[list[flo
         return [[distinct] * (len(CACHE_BITS) + 1)] * len(GROUPS_TOGETHER)
     lines = counted["64"]
     return [
-        [*(float(lines[str(groups)][str(1 << bits)]) for bits in CACHE_BITS), float(lines[str(groups)]["first"])]
+        [
+            *(float(lines[str(groups)][str(1 << bits)]) for bits in CACHE_BITS),
+            float(lines[str(groups)]["first"]),
+        ]
         for groups in GROUPS_TOGETHER
     ]
 
