@@ -19,6 +19,7 @@ LEVELS = ("kind", "vendor", "architecture", "device")
 # paper. A launch costs what a system makes of it, and drivers differ more than chips.
 _PRIORS = {
     "launch": ((1.5, 0.7), (1.0, 0.7)),
+    "arithmetic": ((1.2, 0.15), (1.0, 0.5)),
     "issue": ((1.3, 0.3), (1.0, 0.5)),
     "local": ((1.5, 0.4), (1.0, 0.4)),
     "l1": ((1.5, 0.4), (1.0, 0.4)),

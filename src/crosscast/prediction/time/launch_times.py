@@ -27,7 +27,7 @@ KINDS = ("launch", "rates", "memory", "latency")
 
 _KIND_OF = {
     "launch": 0,
-    **dict.fromkeys(("issue", "local", "l1", "l2"), 1),
+    **dict.fromkeys(("arithmetic", "issue", "local", "l1", "l2"), 1),
     "memory": 2,
     **dict.fromkeys(("latency", "waiting", "groups", "atomics"), 3),
 }

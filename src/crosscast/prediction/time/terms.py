@@ -15,11 +15,24 @@ from crosscast.arrays import Reals
 from crosscast.prediction.time.architectures import Sheets
 from crosscast.prediction.time.work import CACHE_BITS, GROUPS_TOGETHER, Work
 
-TERMS = ("launch", "issue", "local", "l1", "l2", "memory", "latency", "waiting", "groups", "atomics")
+TERMS = (
+    "launch",
+    "arithmetic",
+    "issue",
+    "local",
+    "l1",
+    "l2",
+    "memory",
+    "latency",
+    "waiting",
+    "groups",
+    "atomics",
+)
 """What a launch's time is made of.
 
 - launch: from the call to the first group, and from the last to the host's knowing.
-- issue: instructions of sub-groups at the rate of a unit's lanes, idle lanes too; doubles at their own rate.
+- arithmetic: real operations at the rate of a unit's lanes, idle lanes too; doubles at their own rate.
+- issue: all other instructions of sub-groups at the rate of the lanes.
 - local: wavefronts of local memory, one a clock and unit.
 - l1: lines that accesses touch, one a clock and unit; two clocks where sub-groups have 64 work-items.
 - l2: bytes behind the units' own caches.
@@ -42,6 +55,7 @@ _CACHE_CLOCKS, _MEMORY_CLOCKS = 120.0, 400.0
 _AT_ONCE = 4.0
 _GROUP_CLOCKS = {True: 100.0, False: 1000.0}
 _ATOMIC_CLOCKS = 4.0
+_WORD_BYTES = 4.0
 _TINY = 1e-15
 
 
@@ -94,6 +108,7 @@ def terms(work: Work, sheets: Sheets, *, by_host: bool = True) -> Reals:
     def column(values: Reals) -> Reals:
         return values[:, None]
 
+    width = np.where(sheets.wide, 64.0, 32.0)
     rate = sheets.units * sheets.clock
     resident = resident_groups(work, sheets)
     groups = column(work.groups)
@@ -105,15 +120,14 @@ def terms(work: Work, sheets: Sheets, *, by_host: bool = True) -> Reals:
     busy_rate = busy * sheets.clock / tail
     together = np.minimum(groups, sheets.units * resident)
 
-    operations = column(work.operations) + column(work.operations_fp64) / sheets.fp64
+    real = column(work.operations_real) + column(work.operations_fp64) / sheets.fp64
     lanes = np.where(
         gpu, sheets.lanes * np.maximum(of_width(work.utilization), 1e-3), _cpu_lanes(work, sheets)
     )
     # A thread that has a core of a CPU to itself issues more than one of two that share it.
     alone = np.where(gpu | (2 * groups > sheets.units), 1.0, _ALONE)
-    issue = operations / (busy_rate * lanes * alone)
+    slots = busy_rate * lanes * alone
 
-    width = np.where(sheets.wide, 64.0, 32.0)
     own_cache = np.where(gpu, np.minimum(sheets.l1, 32768.0), sheets.l1)
     alone = bytes_behind(
         work, own_cache, np.broadcast_to(np.minimum(groups, np.where(gpu, resident, 1.0)), (n, d))
@@ -124,7 +138,8 @@ def terms(work: Work, sheets: Sheets, *, by_host: bool = True) -> Reals:
     behind = np.minimum(bytes_behind(work, sheets.last_cache, together), sectors)
     # A CPU reads a line before it writes to it.
     moved = np.maximum(behind, floor) + np.where(gpu, 0.0, column(work.written))
-    miss = np.clip(behind / np.maximum(sectors, 1.0), 0.0, 1.0)
+    # Of accesses that would bring a word to each work-item.
+    miss = np.clip(behind / np.maximum(_WORD_BYTES * width * of_width(work.accesses), 1.0), 0.0, 1.0)
 
     steps = column(work.path) * np.where(gpu, _STEP_CLOCKS[True], _STEP_CLOCKS[False])
     clocks = _CACHE_CLOCKS + _MEMORY_CLOCKS * miss
@@ -138,7 +153,8 @@ def terms(work: Work, sheets: Sheets, *, by_host: bool = True) -> Reals:
     found = np.stack(
         np.broadcast_arrays(
             launch + np.zeros((n, 1)),
-            issue,
+            real / slots,
+            column(work.operations) / slots,
             np.where(gpu, of_width(work.local_wavefronts) / busy_rate, 0.0),
             np.where(gpu, of_width(work.lines) * (width / 32) / busy_rate, 0.0),
             np.where(gpu, l2_bytes / (sheets.l2_clock * rate), l2_bytes / (8.0 * busy_rate)),

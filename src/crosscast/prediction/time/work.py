@@ -23,7 +23,8 @@ CACHE_BITS = tuple(range(14, 27))
 
 # Instructions that an operation stands for, where a device has no unit that does one a clock:
 # quotients are computed by iteration, transcendental functions by a unit of a quarter of the lanes.
-_DIVISION_FP, _DIVISION_INT, _SPECIAL, _LIBRARY = 8.0, 20.0, 4.0, 20.0
+# Most divisors of integers are constants, by which compilers divide with a product or a shift.
+_DIVISION_FP, _DIVISION_INT, _SPECIAL, _LIBRARY = 8.0, 4.0, 4.0, 20.0
 _FP_COSTS = {
     **dict.fromkeys(("add", "mul", "fused", "compare", "select", "other"), 1.0),
     **dict.fromkeys(("sqrt", "rsqrt", "recip", "native_exp", "native_log", "native_sin"), _SPECIAL),
@@ -45,7 +46,8 @@ class Work:
     sub_groups: Reals  # `(n, 2)` of each width
     registers: Reals  # 32-bit registers of a work-item
     local_bytes: Reals  # Local memory of a work-group
-    operations: Reals  # Of single precision, integers and control, weighted by what they cost
+    operations_real: Reals  # Of single and half precision, weighted by what they cost
+    operations: Reals  # All others but those of double precision: integers, accesses, control
     operations_fp64: Reals
     floating: Reals  # Additions and products of single precision, of which a sum of a product is one
     utilization: Reals  # `(n, 2)` Share of a sub-group's work-items that take part in its instructions
@@ -149,25 +151,33 @@ def _of(metrics: Mapping[str, Any], launch: Mapping[str, Any]) -> dict[str, Any]
 def _instructions(classes: Mapping[str, Any], total: float) -> dict[str, float]:
     """Operations of the classes, by what they cost.
 
-    Private memory is in registers, and addresses are computed on the way.
+    Private memory is in registers; addresses, and integers widened for them, are computed on the way.
     """
     if not classes:
-        return {"operations": total, "operations_fp64": 0.0, "floating": 0.0}
+        return {"operations_real": 0.0, "operations": total, "operations_fp64": 0.0, "floating": 0.0}
     single = sum(_FP_COSTS.get(kind, _LIBRARY) * n for kind, n in classes.get("fp32", {}).items())
     single += sum(_FP_COSTS.get(kind, _LIBRARY) * n for kind, n in classes.get("fp16", {}).items())
     double = sum(_FP_COSTS.get(kind, _LIBRARY) * n for kind, n in classes.get("fp64", {}).items())
+    others = 0.0
     for bits, times in (("int16", 1.0), ("int32", 1.0), ("int64", 2.0)):
-        single += times * sum(_INT_COSTS.get(kind, 1.0) * n for kind, n in classes.get(bits, {}).items())
-    single += sum(classes.get("conversions", {}).values()) + classes.get("branches", {}).get("conditional", 0)
+        others += times * sum(_INT_COSTS.get(kind, 1.0) * n for kind, n in classes.get(bits, {}).items())
+    others += sum(n for kind, n in classes.get("conversions", {}).items() if kind != "int") + classes.get(
+        "branches", {}
+    ).get("conditional", 0)
     for kind in ("loads", "stores", "atomics"):
         places = classes.get(kind, {})
-        single += sum(_total(sizes) for place, sizes in places.items() if place != "private")
-    single += 4.0 * (_total(classes.get("barriers", 0)) + _total(classes.get("collectives", 0)))
+        others += sum(_total(sizes) for place, sizes in places.items() if place != "private")
+    others += 4.0 * (_total(classes.get("barriers", 0)) + _total(classes.get("collectives", 0)))
     real = classes.get("fp32", {})
     floating = sum(real.get(kind, 0) for kind in ("add", "mul", "fused")) - min(
         real.get("add", 0), real.get("mul", 0)
     )
-    return {"operations": float(single), "operations_fp64": float(double), "floating": float(floating)}
+    return {
+        "operations_real": float(single),
+        "operations": float(others),
+        "operations_fp64": float(double),
+        "floating": float(floating),
+    }
 
 
 def _total(counts: Any) -> float:
@@ -199,6 +209,7 @@ def _estimated(
     local = float(metrics.get("local_accesses") or 0)
     return {
         # Half of the instructions of the intermediate representation compute addresses or are free.
+        "operations_real": 0.0,
         "operations": 0.5 * total,
         "operations_fp64": 0.0,
         "floating": 0.0,
