@@ -66,14 +66,15 @@ def _print(training: TrainingTimes, found: Outside) -> None:
             _row(f"  {name:15}", found, training.labels("device") == name)
 
 
-def _row(label: str, found: Outside, rows: np.ndarray) -> None:  # type: ignore[type-arg]
+def _row(label: str, found: Outside, rows: np.ndarray) -> None:
     rows = rows & np.isfinite(found.log_error)
     if not rows.any():
         return
     error = found.log_error[rows]
     width = np.exp(np.median(found.high[rows] - found.low[rows]))
+    median = 100 * np.median(np.abs(np.expm1(error)))
     print(
-        f"{label:18}{rows.sum():6}{np.exp(error.mean()):7.2f}{100 * np.median(np.abs(np.expm1(error))):6.1f} %"
+        f"{label:18}{rows.sum():6}{np.exp(error.mean()):7.2f}{median:6.1f} %"
         f"{np.sqrt((error**2).mean()):7.3f}{100 * found.inside[rows].mean():5.0f} %{width:7.1f}"
     )
 

@@ -34,7 +34,7 @@ _WITHIN = {"kind": 1.0, "vendor": 0.6, "architecture": 0.6, "device": 0.5}
 """How much of that deviation the factors of each level have."""
 
 # What a launch costs is of the system and its time: little of it goes over to devices of other architectures.
-_WITHIN_LAUNCH = {"kind": 0.5, "vendor": 0.3, "architecture": 1.0, "device": 0.6}
+_WITHIN_LAUNCH = {"kind": 0.4, "vendor": 0.2, "architecture": 1.0, "device": 0.6}
 
 _NOISE = 0.35
 _ROBUSTNESS = 0.6

@@ -93,15 +93,16 @@ class TrainedLaunchTimes:
         factor = self.predictor.doubt.factor(level)
         middle, low, high = limits(np.exp(log_time), deviation, factor, least, most)
         columns = [list(asked).index(each.key) for each in chosen]
-        cut = [each[:, columns] for each in (middle, low, high, is_measured)]
         said = tuple(self._lacking(device) for device in chosen)
         warnings = tuple(text for text in said if text)
         return TimeForecast(
             batch,
             tuple(each.key for each in chosen),
-            *cut[:3],
+            middle[:, columns],
+            low[:, columns],
+            high[:, columns],
             level,
-            cut[3],
+            is_measured[:, columns],
             warnings=(warnings,) * len(batch),
             terms=shares[:, columns],
         )

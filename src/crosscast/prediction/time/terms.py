@@ -166,13 +166,15 @@ def terms(work: Work, sheets: Sheets, *, by_host: bool = True) -> Reals:
         ),
         -1,
     )
-    return np.maximum(found, _TINY)
+    seconds: Reals = np.maximum(found, _TINY)
+    return seconds
 
 
 def _cpu_lanes(work: Work, sheets: Sheets) -> Reals:
     """Operations that a thread of a CPU does in a clock: as many work-items at once as accesses let it."""
     share = np.where(work.group_items >= 8, work.vectorizable, 0.0)[:, None]
-    return 1.0 / (share / np.maximum(sheets.lanes, 1.0) + (1 - share))
+    lanes: Reals = 1.0 / (share / np.maximum(sheets.lanes, 1.0) + (1 - share))
+    return lanes
 
 
 def joined(seconds: Reals) -> tuple[Reals, Reals]:

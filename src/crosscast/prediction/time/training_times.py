@@ -69,9 +69,9 @@ def read_training(folder: str | Path) -> TrainingTimes:
     for row in read_table(folder / "parts.parquet", PARTS).to_pylist():
         place = (row["application"], row["profile_kernel"], row["profile_size"], row["profile_invocation"])
         if place not in rows:
-            found = " ".join(map(str, place))
+            lacking = " ".join(map(str, place))
             raise InputError.of(
-                where=folder / "parts.parquet", expected="launches with a profile", found=found
+                where=folder / "parts.parquet", expected="launches with a profile", found=lacking
             )
         cell = (row["application"], row["kernel"], row["launch"])
         parts.setdefault(cell, []).append((rows[place], row["launches"]))
@@ -84,33 +84,33 @@ def read_training(folder: str | Path) -> TrainingTimes:
     sheets = sheets_of(devices)
     seconds = {host: terms(work, sheets, by_host=host) for host in (True, False)}
     least, most = bounds(work, sheets)
-    found: dict[str, list[Any]] = {
+    columns: dict[str, list[Any]] = {
         name: [] for name in ("seconds", "share", "cell", "device", "least", "most")
     }
     for number, row in enumerate(cells):
-        place, host = keys.index(row["device"]), any(word in row["timed"] for word in _BY_HOST)
+        on, host = keys.index(row["device"]), any(word in row["timed"] for word in _BY_HOST)
         of_cell = parts[row["application"], row["kernel"], row["launch"]]
         whole = 1.0 if row["total"] else sum(launches for _, launches in of_cell)
-        found["device"].append(place)
-        found["least"].append(sum(least[each, place] * n for each, n in of_cell) / whole)
-        found["most"].append(sum(most[each, place] * n for each, n in of_cell) / whole)
+        columns["device"].append(on)
+        columns["least"].append(sum(least[each, on] * n for each, n in of_cell) / whole)
+        columns["most"].append(sum(most[each, on] * n for each, n in of_cell) / whole)
         for each, launches in of_cell:
-            found["seconds"].append(seconds[host][each, place])
-            found["share"].append(launches / whole)
-            found["cell"].append(number)
+            columns["seconds"].append(seconds[host][each, on])
+            columns["share"].append(launches / whole)
+            columns["cell"].append(number)
     names = ("source", "application", "kernel", "launch")
     source, application, kernel, launch = (tuple(row[name] for row in cells) for name in names)
     key = tuple(row["device"] for row in cells)
     times = Times(
-        np.array(found["seconds"]),
-        np.array(found["share"]),
-        np.array(found["cell"]),
-        np.array(found["device"]),
+        np.array(columns["seconds"]),
+        np.array(columns["share"]),
+        np.array(columns["cell"]),
+        np.array(columns["device"]),
         np.log([row["time_s"] for row in cells]),
         weights_of(source, [(a, d) for a, d in zip(application, key, strict=True)]),
     )
     noted = np.array([bool(row["note"]) for row in cells])
-    least_s, most_s = np.array(found["least"]), np.array(found["most"])
+    least_s, most_s = np.array(columns["least"]), np.array(columns["most"])
     return TrainingTimes(
         times,
         source,
