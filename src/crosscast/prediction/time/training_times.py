@@ -325,7 +325,10 @@ def train_launch_times(
     names = sorted(set(training.application))
     kernels = set(zip(training.application, training.kernel, strict=True))
     launches = set(zip(training.application, training.kernel, training.launch, strict=True))
-    result = {"model": MODEL, "split": "leave-application-out", "probes": 0}
+    result: dict[str, Any] = {"model": MODEL, "split": "leave-application-out", "probes": 0}
+    result |= scores(training, of_applications, everything, level)
+    # One source has most of the cells, and easy ones.
+    result["median_ape"] = result["median_ape_by_application"]
     card = TimeCard(
         model=MODEL,
         seed=0,
@@ -348,7 +351,7 @@ def train_launch_times(
             "protocol": "leave-application-out",
             "seed": 0,
             "level": level,
-            "results": [result | scores(training, of_applications, everything, level)],
+            "results": [result],
             "sources_held_out": sources,
         },
     )
