@@ -14,44 +14,11 @@ from crosscast.prediction.time.architectures import missing, sheets_of
 from crosscast.prediction.time.efficiencies import Efficiencies, Times, fit, log_times
 from crosscast.prediction.time.launch_times import bounds, conditioned, doubt_of, limits
 from crosscast.prediction.time.terms import TERMS, joined, resident_groups, terms
-from crosscast.prediction.time.work import WIDTHS, Work, work_of
-from crosscast.profile import Profile
+from crosscast.prediction.time.work import Work, work_of
+from support.streams import stream
 
 EVERY = [device_named(key) for key in catalogue()]
 GPU = device_named("gtx1080")
-
-
-def stream(items: int, *, group: int = 256, accesses: int = 2) -> Profile:
-    """A profile of a copy of floats, by hand."""
-    groups, nbytes = items // group, 4 * items
-    counts = {
-        str(width): {
-            "accesses_read": items // width,
-            "accesses_write": (accesses - 1) * items // width,
-            **{f"{what}_{side}": nbytes // size for what, size in SIZES for side in ("read", "write")},
-            "local_wavefronts_32_banks": 0,
-            "instructions_without_phi": 8 * items,
-            "sub_group_instructions_without_phi": 8 * items // width,
-            "atomic_conflicts": 0,
-        }
-        for width in WIDTHS
-    }
-    moved = {"first": accesses * nbytes, **{str(1 << bits): accesses * nbytes for bits in range(14, 27)}}
-    launch = {
-        "geometry": {"groups": groups, "group_items": group, "registers": 4}
-        | {f"sub_groups_{width}": items // width for width in WIDTHS},
-        "instructions": {"fp32": {"add": items}, "loads": {"global": {"4": items}}},
-        "path": {"instructions": 4, "loads": {"global": 1}},
-        "distinct_bytes": {"global": {"read": nbytes, "written": (accesses - 1) * nbytes}},
-        "access_patterns": {"contiguous": items, "uniform": 0, "strided": 0, "irregular": 0},
-        "reuse": {"bytes": {line: {str(n): moved for n in (1, 16, 256)} for line in ("64", "128")}},
-        "sub_groups": counts,
-    }
-    metrics = {"work_items": items, "total_instruction_count": 8 * items, "max_ipt": 8}
-    return Profile("copy", 0, metrics, {}, launch, {}, {})
-
-
-SIZES = (("sectors_32", 32), ("lines_64", 64), ("lines_128", 128))
 
 
 @pytest.fixture(scope="module")
