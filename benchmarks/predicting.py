@@ -43,7 +43,7 @@ _LOADING = """
 import json, sys, time
 start = time.perf_counter()
 from crosscast.prediction.store import read
-from crosscast.prediction.time.artefact import open_model
+from crosscast.prediction.time.artefact import TrainedTimeModel, open_model
 imported = time.perf_counter()
 model = open_model(read(sys.argv[1]))
 carded = time.perf_counter()
@@ -138,7 +138,9 @@ def _load(model: Path) -> tuple[float, float, float, float]:
 
 
 def _ours(model: Path, grid: Grid) -> Cost:
-    predictor = open_model(read(model)).predictor
+    trained = open_model(read(model))
+    assert isinstance(trained, TrainedTimeModel)
+    predictor = trained.predictor
     one, many = _kernel(grid), _kernels(grid, _MILLION)
     return Cost(
         "crosscast, with intervals",

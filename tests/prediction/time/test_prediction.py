@@ -31,7 +31,9 @@ LONGEST = int(np.argmax(OWN.metrics[:, NAMES.index("total_instruction_count")]))
 
 @pytest.fixture
 def model(tmp_path: Path) -> TrainedTimeModel:
-    return open_model(read(kept(tmp_path / "model")))
+    found = open_model(read(kept(tmp_path / "model")))
+    assert isinstance(found, TrainedTimeModel)
+    return found
 
 
 def told(profiles: ProfileBatch, toolchain: Toolchain = TOOLCHAIN) -> ProfileBatch:
