@@ -28,7 +28,7 @@ from benchmarks.verdict import Verdict
 from crosscast.arrays import Reals
 from crosscast.data.dataset import read_dataset
 from crosscast.prediction.store import read
-from crosscast.prediction.time.artefact import open_model
+from crosscast.prediction.time.artefact import TrainedTimeModel, open_model
 from crosscast.prediction.time.data import Grid, ProfileBatch, grid_of
 
 _LOAD_S = 0.050
@@ -43,7 +43,7 @@ _LOADING = """
 import json, sys, time
 start = time.perf_counter()
 from crosscast.prediction.store import read
-from crosscast.prediction.time.artefact import TrainedTimeModel, open_model
+from crosscast.prediction.time.artefact import open_model
 imported = time.perf_counter()
 model = open_model(read(sys.argv[1]))
 carded = time.perf_counter()

@@ -97,14 +97,13 @@ class Efficiencies:
 
     factors: Mapping[str, Reals]
 
-    def of(self, device: Device, *, but: Sequence[str] = ()) -> Reals:
+    def of(self, device: Device) -> Reals:
         """Logarithms of the factors of a device; of one that is not known, those of its kind."""
         nothing = np.zeros(len(TERMS))
         found: Reals = prior_of(device) + np.sum(
             [
                 self.factors.get(f"{level}:{key}", nothing)
                 for level, key in zip(LEVELS, level_keys(device), strict=True)
-                if level not in but
             ],
             axis=0,
         )
