@@ -19,9 +19,14 @@ from crosscast.cli import main as crosscast
 from crosscast.data.dataset import read_dataset
 from crosscast.prediction import store
 from crosscast.prediction.named_models import BUNDLED, Recipe, recipes
+from crosscast.prediction.time.training_times import train_launch_times
 
 
 def make(name: str, recipe: Recipe, data: Path) -> None:
+    if recipe.source == TIMES:
+        # Tables of benchmarks.training_profiles, which take most of an hour to make.
+        train_launch_times(data / recipe.files).save(BUNDLED / name)
+        return
     with TemporaryDirectory() as folder:
         dataset = recipe.source
         if recipe.files:
@@ -36,6 +41,9 @@ def make(name: str, recipe: Recipe, data: Path) -> None:
     size = sum(file.stat().st_size for file in (BUNDLED / name).iterdir())
     print(f"{name}: {size / 1e3:.0f} KB\n")
 
+
+TIMES = "times"
+"""Source of a model that is trained on tables of times, profiles, and what the times are of."""
 
 _DECIMALS = 4
 """Of logarithms of held-out errors: intervals are surer than that by far less."""

@@ -28,7 +28,7 @@ from benchmarks.verdict import Verdict
 from crosscast.arrays import Reals
 from crosscast.data.dataset import read_dataset
 from crosscast.prediction.store import read
-from crosscast.prediction.time.artefact import open_model
+from crosscast.prediction.time.artefact import TrainedTimeModel, open_model
 from crosscast.prediction.time.data import Grid, ProfileBatch, grid_of
 
 _LOAD_S = 0.050
@@ -138,7 +138,9 @@ def _load(model: Path) -> tuple[float, float, float, float]:
 
 
 def _ours(model: Path, grid: Grid) -> Cost:
-    predictor = open_model(read(model)).predictor
+    trained = open_model(read(model))
+    assert isinstance(trained, TrainedTimeModel)
+    predictor = trained.predictor
     one, many = _kernel(grid), _kernels(grid, _MILLION)
     return Cost(
         "crosscast, with intervals",

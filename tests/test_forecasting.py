@@ -54,7 +54,7 @@ def test_a_folder_of_a_model_is_taken_as_a_name_is() -> None:
     [
         ({"kernels": "nowhere.toml"}, "nowhere.toml"),
         ({"kernels": []}, "profiles: expected at least one"),
-        ({"model": "no-such"}, "model: expected a folder, or one of opencl-15-devices"),
+        ({"model": "no-such"}, "model: expected a folder, or one of launch-times"),
         ({"devices": ["gtx9999"]}, "devices: expected some of .*gtx9999"),
         ({"probes": {"gtx9999": 1.0}}, "probe: expected a device that the model knows"),
         ({"level": 1.5}, "level"),

@@ -26,7 +26,8 @@ from crosscast.measure import campaign
 from crosscast.measure.opencl import OpenCLDevice
 from crosscast.measure.subjects import Settings
 from crosscast.prediction.named_models import BUNDLED, load_model, models_home, recipes
-from crosscast.prediction.time.artefact import Range, TrainedTimeModel, metric_ranges
+from crosscast.prediction.time.artefact import TrainedTimeModel, metric_ranges
+from crosscast.prediction.time.card import Range
 from crosscast.prediction.time.data import Grid, ProfileBatch, grid_of
 from crosscast.prediction.time.gaussian import Gaussian, HeldOut, held_out_on
 from crosscast.prediction.time.models import model_named

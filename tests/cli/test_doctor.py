@@ -24,7 +24,7 @@ def test_a_whole_installation_is_well(capsys: Output) -> None:
     found = findings(capsys)
     assert {part for part, (state, _) in found.items() if state == "failed"} == set()
     assert found["compiler"][1].startswith(toolchain.compiler_version())
-    assert found["models"][1].startswith("7: opencl-15-devices")
+    assert found["models"][1].startswith("8: launch-times")
     assert re.match(r"predict \d+\.\d s .* a device at two sizes$", found["durations"][1])
     assert {"extra report", "extra opencl", "extra train"} <= set(found)
 

@@ -43,7 +43,9 @@ def model(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def time_model(folder: Path) -> TrainedTimeModel:
-    return open_model(read(folder))
+    found = open_model(read(folder))
+    assert isinstance(found, TrainedTimeModel)
+    return found
 
 
 def test_the_card_says_what_it_was_trained_on(dataset: Path, model: Path) -> None:

@@ -28,7 +28,8 @@ from crosscast.prediction.configuration.bailey2014 import PublishedModel, Publis
 from crosscast.prediction.configuration.data import power_totals
 from crosscast.prediction.named_models import load_model
 from crosscast.prediction.store import CARD
-from crosscast.prediction.time.artefact import Range, TimeCard, TrainedTimeModel, metric_ranges
+from crosscast.prediction.time.artefact import TrainedTimeModel, metric_ranges
+from crosscast.prediction.time.card import Range, TimeCard
 from crosscast.prediction.time.data import Grid, ProfileBatch, Toolchain
 from crosscast.prediction.time.forecast import TimeForecast
 from crosscast.prediction.time.gaussian import GaussianPredictor

@@ -43,7 +43,8 @@ from crosscast.evaluation.time_scores import (
     tally_of,
     weighted_scores,
 )
-from crosscast.prediction.time.artefact import Effect, Range, TimeCard, TrainedTimeModel, metric_ranges
+from crosscast.prediction.time.artefact import TrainedTimeModel, metric_ranges
+from crosscast.prediction.time.card import Effect, Range, TimeCard
 from crosscast.prediction.time.data import Grid, Toolchain, grid_of
 from crosscast.prediction.time.forecast import Model, PointPredictor, Predictor
 from crosscast.prediction.time.gaussian import Gaussian, GaussianPredictor

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from crosscast.decide.verdict import Verdict
-from crosscast.prediction.time.artefact import TimeCard
+from crosscast.prediction.time.card import TimeCard
 from crosscast.prediction.time.forecast import Recommendation, TimeForecast
 from crosscast.prediction.time.suggestion import Suggestion
 from crosscast.report.document import Part, Ranges, Report, Table, Text
@@ -33,7 +33,12 @@ def predictions_report(
         verdict = verdicts[row] if verdicts else None
         if verdict is not None:
             parts += [Text(verdict_lines(verdict, float(forecast.centre[row].min()))), ""]
-        parts += [_table(forecast, row, label), _advice(forecast.recommended[row]), ""]
+        parts += [
+            _table(forecast, row, label),
+            _advice(forecast.recommended[row]),
+            *_spent(forecast, row),
+            "",
+        ]
     for name, kernels in forecast.applications().items():
         parts += [_whole(name, kernels), ""]
     parts += [*_suggested(suggestion), *_comparison(forecast)]
@@ -140,6 +145,19 @@ def _advice(choice: Recommendation) -> str:
     faster = choice.probability_faster
     chance = "" if faster is None else f" ({probability(faster)} chance of being faster)"
     return f"Recommended: {choice.device}. {choice.runner_up} is {slower}{chance}."
+
+
+_LEAST_SHARE = 0.03
+
+
+def _spent(forecast: TimeForecast, row: int) -> list[str]:
+    """What the time on the recommended device is spent on, if the model says."""
+    if forecast.terms is None:
+        return []
+    device = forecast.recommended[row].device
+    shares = forecast.term_shares(row, forecast.devices.index(device))
+    listed = [f"{name} {percent(share)}" for name, share in shares.items() if share >= _LEAST_SHARE]
+    return [f"Of the time on {device}: {', '.join(listed)}."]
 
 
 def trained_on(card: TimeCard) -> str:

@@ -13,7 +13,7 @@ from crosscast.arrays import Reals
 from crosscast.evaluation.resampling import DRAWS, SHARE, Confidence, Interval
 from crosscast.evaluation.time import Result, TimeEvaluation
 from crosscast.evaluation.time_scores import HIGHER_IS_BETTER, Scores
-from crosscast.prediction.time.artefact import TimeCard
+from crosscast.prediction.time.card import TimeCard
 from crosscast.prediction.time.data import Grid
 from crosscast.prediction.time.models import BASELINES
 from crosscast.report.document import Heading, Part, Report, Table

@@ -20,6 +20,7 @@ LOG = logging.getLogger("crosscast.service")
 
 _QUESTIONS = {
     "TrainedTimeModel": "time",
+    "TrainedLaunchTimes": "time",
     "TrainedConfigurationModel": "configuration",
     "TrainedCoRunModel": "corun",
 }

@@ -13,7 +13,8 @@ import pytest
 from crosscast.arrays import Reals
 from crosscast.errors import InputError
 from crosscast.prediction.store import read
-from crosscast.prediction.time.artefact import Effect, TrainedTimeModel, metric_ranges, open_model
+from crosscast.prediction.time.artefact import TrainedTimeModel, metric_ranges, open_model
+from crosscast.prediction.time.card import Effect
 from crosscast.prediction.time.data import ProfileBatch, Toolchain
 from crosscast.prediction.time.forecast import TimeForecast
 from crosscast.prediction.time.gaussian import GaussianPredictor
@@ -30,7 +31,9 @@ LONGEST = int(np.argmax(OWN.metrics[:, NAMES.index("total_instruction_count")]))
 
 @pytest.fixture
 def model(tmp_path: Path) -> TrainedTimeModel:
-    return open_model(read(kept(tmp_path / "model")))
+    found = open_model(read(kept(tmp_path / "model")))
+    assert isinstance(found, TrainedTimeModel)
+    return found
 
 
 def told(profiles: ProfileBatch, toolchain: Toolchain = TOOLCHAIN) -> ProfileBatch:

@@ -7,9 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any
 
-import msgspec
 import numpy as np
 
 from crosscast.arrays import Reals
@@ -18,80 +16,28 @@ from crosscast.errors import InputError
 from crosscast.fields import decode
 from crosscast.prediction.serialization import register_homes
 from crosscast.prediction.store import StoredModel, write
+from crosscast.prediction.time.card import QUESTION, MetricRange, TimeCard, probe_times
 from crosscast.prediction.time.data import ProfileBatch, Toolchain
 from crosscast.prediction.time.forecast import PointPredictor, TimeForecast
 from crosscast.prediction.time.gaussian import GaussianPredictor, Posterior
+from crosscast.prediction.time.launch_model import MODEL, TrainedLaunchTimes
 from crosscast.prediction.time.suggestion import Suggestion, suggest_probes
 from crosscast.prediction.warnings import outside_training
 from crosscast.profile import METRICS, Profile
 from crosscast.units import format_seconds
 
-QUESTION = "time"
-
 register_homes(
     {
         "combined": "crosscast.prediction.time.combined",
+        "doubt": "crosscast.prediction.time.launch_times",
         "forest": "crosscast.prediction.time.johnston2018",
         "mean": "crosscast.prediction.time.models",
         "nearest": "crosscast.prediction.time.models",
         "physical": "crosscast.prediction.time.physical",
+        "terms": "crosscast.prediction.time.launch_times",
         "trees": "crosscast.prediction.time.models",
     }
 )
-
-
-class Range(msgspec.Struct, frozen=True):
-    """Least and greatest of something in the training."""
-
-    low: float
-    high: float
-
-
-class MetricRange(msgspec.Struct, frozen=True):
-    """A metric on which predictions depend."""
-
-    name: str
-    required: bool  # Whether nothing can be predicted without it
-    low: float  # Least and greatest value among the training kernels
-    high: float
-
-
-class Effect(msgspec.Struct, frozen=True):
-    """How predictions from another toolchain's profiles differ from those from the training's toolchain."""
-
-    compiler: str
-    options: tuple[str, ...]
-    kernels: int  # Kernels at a size that were profiled with both
-    factor: float  # Median of the predicted time from its profile over that from the training's
-    low: float  # What 10 % of these ratios lie below, and 90 %
-    high: float
-
-    @property
-    def sentence(self) -> str:
-        """It in words."""
-        return (
-            f"on {self.kernels} kernels profiled with both, that gives {self.factor:.2f} times the predicted "
-            f"time in the median, and {self.low:.2g} to {self.high:.2g} times for 80 % of them"
-        )
-
-
-class TimeCard(msgspec.Struct, frozen=True, kw_only=True):
-    """What belongs to a fitted model besides its arrays."""
-
-    model: str
-    seed: Annotated[int, msgspec.Meta(ge=0)]
-    training: dict[str, Any]  # What it was fitted to, for people: where from, how many of what, a hash
-    toolchains: tuple[Toolchain, ...]  # What the training profiles were made with
-    other_toolchains: tuple[Effect, ...] = ()  # What others are known to change
-    devices: tuple[Device, ...]  # The devices that it was fitted on, in order
-    metrics: tuple[MetricRange, ...]
-    time_s: Range
-    errors: dict[str, Any]  # Out-of-fold errors; see `crosscast.evaluation.time.train_time`
-
-    def to_dict(self) -> dict[str, Any]:
-        """The card as a JSON object."""
-        found: dict[str, Any] = msgspec.to_builtins(self)
-        return found
 
 
 _ENOUGH = 64
@@ -116,7 +62,6 @@ def metric_ranges(point: PointPredictor, profiles: ProfileBatch) -> tuple[Metric
     return tuple(found)
 
 
-_LEAST_S, _MOST_S = 1e-9, 1e6
 _ABSURD = 1e3
 _FAR = 0.999
 _MORE_INSTRUCTIONS = 1.25
@@ -176,7 +121,7 @@ class TrainedTimeModel:
         if isinstance(profiles, Profile):
             profiles = [profiles]
         batch = profiles if isinstance(profiles, ProfileBatch) else ProfileBatch.of(profiles)
-        measured = self._probes(batch, probes) if isinstance(probes, Mapping) else probes
+        measured = probe_times(self.devices, batch, probes) if isinstance(probes, Mapping) else probes
         forecast = self.predictor.predict(batch, devices, probes=measured, level=level)
         made_of = forecast.posterior
         assert made_of is not None
@@ -197,25 +142,6 @@ class TrainedTimeModel:
     ) -> Suggestion:
         """Name devices whose measured times would tell most; see `crosscast.prediction.time.suggestion`."""
         return suggest_probes(self.predictor, count, among=among, measured=measured)
-
-    def _probes(self, batch: ProfileBatch, probes: Mapping[str, float]) -> Reals | None:
-        """Measured times of one kernel as a predictor takes them."""
-        if probes and len(batch) > 1:
-            found = f"{len(batch)} ({', '.join(batch.kernel)})"
-            raise InputError.of(where="probe", expected="one kernel to predict", found=found)
-        keys = [device.key for device in self.devices]
-        times = np.full((len(batch), len(keys)), np.nan)
-        for key, seconds in probes.items():
-            if key not in keys:
-                expected = f"a device that the model knows ({', '.join(keys)})"
-                raise InputError.of(where="probe", expected=expected, found=repr(key))
-            if not _LEAST_S <= seconds <= _MOST_S:
-                raise InputError(
-                    f"probe: {key}: expected a time from {_LEAST_S:g} to {_MOST_S:g} seconds, "
-                    f"found {seconds:g}"
-                )
-            times[0, keys.index(key)] = seconds
-        return times if probes else None
 
     def _far_devices(self, rows: int, devices: Sequence[str | Device]) -> Iterator[tuple[int, str]]:
         """Devices that are far outside of those of the training, whose intervals are wider for that."""
@@ -305,11 +231,13 @@ class TrainedTimeModel:
                 )
 
 
-def open_model(stored: StoredModel) -> TrainedTimeModel:
+def open_model(stored: StoredModel) -> TrainedTimeModel | TrainedLaunchTimes:
     """The model of a folder; arrays are read when they are needed."""
     card = decode(TimeCard, stored.card, stored.where)
     keys = [device.key for device in card.devices]
     if not keys or len(set(keys)) < len(keys):
         expected = "at least one, and each once"
         raise InputError.of(where=stored.where, field="devices", expected=expected, found=keys)
+    if card.model == MODEL:
+        return TrainedLaunchTimes(card, stored)
     return TrainedTimeModel(card, stored)

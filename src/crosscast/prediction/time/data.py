@@ -64,6 +64,9 @@ class ProfileBatch:
     # `(n,)` How often each was launched in the run that its metrics are of; by default once
     invocations: Integers = field(default_factory=lambda: np.ones(0, dtype=np.int64))
     toolchains: tuple[tuple[Toolchain, ...], ...] = ()  # What each was profiled with; empty where not known
+    launches: tuple[
+        tuple[Profile, ...], ...
+    ] = ()  # Whole profiles of each; empty where only metrics are known
 
     def __post_init__(self) -> None:
         n = len(self.application)
@@ -100,18 +103,20 @@ class ProfileBatch:
         counts = np.array([invocations or len(group) for group in launches.values()], dtype=np.int64)
         toolchains = [{Toolchain.of(each.program) for each in group} for group in launches.values()]
         made = tuple(tuple(sorted(each)) for each in toolchains)
-        return cls(applications, kernels, sizes, np.stack(means), counts, made)
+        whole = tuple(map(tuple, launches.values()))
+        return cls(applications, kernels, sizes, np.stack(means), counts, made, whole)
 
     @classmethod
     def joined(cls, batches: Sequence[ProfileBatch]) -> ProfileBatch:
         """All kernels of several batches, of which there is at least one, in their order."""
-        names = ("application", "kernel", "size", "toolchains")
-        application, kernel, size, toolchains = (
+        names = ("application", "kernel", "size", "toolchains", "launches")
+        application, kernel, size, toolchains, launches = (
             tuple(each for batch in batches for each in getattr(batch, name)) for name in names
         )
         metrics = np.concatenate([batch.metrics for batch in batches])
         invocations = np.concatenate([batch.invocations for batch in batches])
-        return cls(application, kernel, size, metrics, invocations, toolchains)
+        whole = launches if len(launches) == len(application) else ()
+        return cls(application, kernel, size, metrics, invocations, toolchains, whole)
 
     def __len__(self) -> int:
         return len(self.application)
@@ -132,8 +137,9 @@ class ProfileBatch:
         each = (self.application, self.kernel, self.size)
         application, kernel, size = (tuple(names[i] for i in places) for names in each)
         toolchains = tuple(self.toolchains[i] for i in places) if self.toolchains else ()
+        launches = tuple(self.launches[i] for i in places) if self.launches else ()
         metrics, invocations = self.metrics[places], self.invocations[places]
-        return ProfileBatch(application, kernel, size, metrics, invocations, toolchains)
+        return ProfileBatch(application, kernel, size, metrics, invocations, toolchains, launches)
 
     def groups(self, by: Literal["application", "kernel", "run"]) -> Integers:
         """A number for each profile, equal where they are of one application, kernel, or run.

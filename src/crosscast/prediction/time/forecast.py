@@ -92,6 +92,8 @@ class TimeForecast(Tabular):
     # `(d,)` Of errors of the kernels of an application; by default 1, the most cautious
     correlation: Reals | float = 1.0
     posterior: Posterior | None = None  # What it was made of, if the model says
+    # `(n, d, t)` Shares of the time by `crosscast.prediction.time.terms.TERMS`, if the model says
+    terms: Reals | None = None
 
     @cached_property
     def ranks(self) -> Integers:
@@ -130,6 +132,15 @@ class TimeForecast(Tabular):
         if self.posterior is not None:
             faster = self.posterior.probability_faster(row, best, others[0], float(np.log(factor)))
         return Recommendation(best, others[0], factor, faster)
+
+    def term_shares(self, row: int, place: int) -> dict[str, float]:
+        """Share of each term in the time of a kernel on a device, by name, the largest first."""
+        # Imported here: most models know no terms.
+        from crosscast.prediction.time.terms import TERMS
+
+        shares = np.zeros(len(TERMS)) if self.terms is None else self.terms[row, place]
+        order = np.argsort(-shares, kind="stable").tolist()
+        return {TERMS[k]: round(float(shares[k]), 4) for k in order if shares[k] > 0}
 
     def of_all_launches(self, repeat: float = 1.0) -> tuple[Reals, Reals, Reals]:
         """Times ``(d,)`` of all kernels, as often as they are launched, one after another, and limits.
@@ -193,6 +204,9 @@ class TimeForecast(Tabular):
             best = asdict(recommended)
             device, following = best.pop("device"), best.pop("runner_up")
             of_kernel = cells[row * d : (row + 1) * d]
+            shares = (
+                [{}] * d if self.terms is None else [{"terms": self.term_shares(row, k)} for k in range(d)]
+            )
             kernels.append(
                 {
                     "application": application or None,
@@ -200,7 +214,10 @@ class TimeForecast(Tabular):
                     "size": size or None,
                     "invocations": int(self.profiles.invocations[row]),
                     "level": self.level,
-                    "devices": [{name: cell[name] for name in names} for cell in of_kernel],
+                    "devices": [
+                        {name: cell[name] for name in names} | share
+                        for cell, share in zip(of_kernel, shares, strict=True)
+                    ],
                     "recommended": device,
                     "runner_up": {"device": following, **best} if following else None,
                     "warnings": list(self.warnings[row]) if self.warnings else [],

@@ -1,0 +1,132 @@
+"""What a data sheet leaves out: what the units of an architecture hold and how fast they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import NamedTuple
+
+import numpy as np
+
+from crosscast.arrays import Flags, Reals
+from crosscast.device import Device
+
+
+class Unit(NamedTuple):
+    """A compute unit of an architecture, by the makers' tuning guides."""
+
+    width: int  # Work-items of a sub-group
+    sub_groups: int  # That a unit holds at most
+    groups: int  # Work-groups that it holds at most
+    registers: int  # Of 32 bits
+    local_bytes: int
+    fp64: float  # Rate of double precision over that of single precision
+    l2_bytes: float  # Second cache of a device, where its sheet has none
+    l2_clock: float = 32.0  # Bytes that a unit gets from it in a clock
+
+
+_UNITS = {
+    "Fermi": Unit(32, 48, 8, 32768, 49152, 1 / 8, 786432),
+    "Kepler": Unit(32, 64, 16, 65536, 49152, 1 / 3, 1572864, 64.0),
+    "Maxwell": Unit(32, 64, 32, 65536, 98304, 1 / 32, 2097152),
+    "Pascal": Unit(32, 64, 32, 65536, 98304, 1 / 32, 2097152),
+    "Volta": Unit(32, 64, 32, 65536, 98304, 1 / 2, 6291456),
+    "Turing": Unit(32, 32, 16, 65536, 65536, 1 / 32, 4194304),
+    "Ampere": Unit(32, 48, 16, 65536, 102400, 1 / 64, 4194304),
+    "Ada Lovelace": Unit(32, 48, 24, 65536, 102400, 1 / 64, 50331648),
+    "Hopper": Unit(32, 64, 32, 65536, 233472, 1 / 2, 52428800),
+    "Blackwell": Unit(32, 48, 24, 65536, 102400, 1 / 64, 67108864),
+    "Tahiti": Unit(64, 40, 40, 65536, 65536, 1 / 4, 786432, 64.0),
+    "Hawaii": Unit(64, 40, 40, 65536, 65536, 1 / 8, 1048576, 64.0),
+    "Kaveri": Unit(64, 40, 40, 65536, 65536, 1 / 16, 524288, 64.0),
+    "Fiji": Unit(64, 40, 40, 65536, 65536, 1 / 16, 2097152, 64.0),
+    "Polaris": Unit(64, 40, 40, 65536, 65536, 1 / 16, 2097152, 64.0),
+    "CDNA": Unit(64, 40, 40, 131072, 65536, 1 / 2, 8388608, 64.0),
+    "CDNA 2": Unit(64, 32, 32, 131072, 65536, 1.0, 8388608, 64.0),
+    "CDNA 3": Unit(64, 32, 32, 131072, 65536, 1.0, 33554432, 64.0),
+    "RDNA 2": Unit(32, 32, 32, 65536, 65536, 1 / 16, 4194304, 64.0),
+    "RDNA 3": Unit(32, 32, 32, 98304, 65536, 1 / 32, 6291456, 64.0),
+    "RDNA 4": Unit(32, 32, 32, 98304, 65536, 1 / 32, 8388608, 64.0),
+}
+_BY_VENDOR = {
+    "Nvidia": _UNITS["Ampere"],
+    "AMD": _UNITS["RDNA 2"],
+    "Intel": Unit(32, 32, 16, 65536, 65536, 1 / 4, 16777216),
+}
+_OTHER_GPU = _UNITS["Ampere"]
+_CPU = Unit(32, 1, 1, 1 << 30, 1 << 30, 0.5, 1048576)
+
+_FP64_BY_KEY = (("p100", 1 / 2), ("a100", 1 / 2), ("firepro-s9150", 1 / 2), ("gtx780", 1 / 24))
+_A100_SUB_GROUPS = 64
+
+DEFAULTS = {  # by type: of a device whose sheet lacks the number
+    "gpu": {"compute_units": 32.0, "clock_hz": 1.4e9, "bandwidth_bytes_per_s": 300e9},
+    "cpu": {"compute_units": 8.0, "clock_hz": 3e9, "bandwidth_bytes_per_s": 40e9},
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Sheets:
+    """What the terms need to know of ``d`` devices; arrays of shape ``(d,)``."""
+
+    gpu: Flags
+    wide: Flags  # Whether a sub-group has 64 work-items
+    units: Reals  # Compute units; threads of a CPU
+    clock: Reals  # Hz
+    lanes: Reals  # Operations of single precision that a unit begins in a clock
+    fp64: Reals
+    bandwidth: Reals  # Bytes/s
+    l1: Reals  # Bytes of a unit
+    last_cache: Reals  # Bytes that all units share, or of a CPU's last cache
+    sub_groups: Reals  # Limits of a unit
+    groups: Reals
+    registers: Reals
+    local_bytes: Reals
+    l2_clock: Reals  # Bytes that a unit gets from its second cache in a clock
+
+    def take(self, rows: object) -> Sheets:
+        """Those of some of the devices."""
+        return Sheets(*(getattr(self, field.name)[rows] for field in fields(self)))
+
+
+def sheets_of(devices: Sequence[Device]) -> Sheets:
+    """Take the numbers from data sheets; what a sheet lacks is its architecture's, or a default."""
+    rows = [_of(device) for device in devices]
+    return Sheets(*(np.array(column) for column in zip(*rows, strict=True)))
+
+
+def missing(device: Device) -> tuple[str, ...]:
+    """Numbers that a sheet lacks, so that a default stands for them."""
+    kind = "gpu" if device.type == "gpu" else "cpu"
+    needed = (*DEFAULTS[kind], "peak_flop_per_s")
+    return tuple(name for name in needed if not device.numbers.get(name))
+
+
+def _of(device: Device) -> tuple[float | bool, ...]:
+    gpu = device.type == "gpu"
+    numbers = {**DEFAULTS["gpu" if gpu else "cpu"], **{k: v for k, v in device.numbers.items() if v}}
+    unit = _UNITS.get(device.series) or _BY_VENDOR.get(device.vendor, _OTHER_GPU) if gpu else _CPU
+    units, clock = numbers["compute_units"], numbers["clock_hz"]
+    cores = numbers.get("cores", units * 64 if gpu else units)
+    lanes = numbers.get("peak_flop_per_s", 2 * cores * clock * (1 if gpu else 8)) / (2 * units * clock)
+    if gpu:
+        # Units that issue two operations at once where a compiler pairs them count once.
+        lanes = min(lanes, cores / units)
+    fp64 = next((rate for key, rate in _FP64_BY_KEY if key in device.key), unit.fp64)
+    last = numbers.get("l3_bytes") or numbers.get("l2_bytes") or unit.l2_bytes
+    return (
+        gpu,
+        unit.width == 64,
+        units,
+        clock,
+        lanes,
+        fp64,
+        numbers["bandwidth_bytes_per_s"],
+        numbers.get("l1_bytes") or 32768.0,
+        last if gpu or "l3_bytes" in numbers else last * units / 4,
+        float(_A100_SUB_GROUPS if "a100" in device.key else unit.sub_groups),
+        float(unit.groups),
+        float(unit.registers),
+        float(unit.local_bytes),
+        unit.l2_clock,
+    )

@@ -1,0 +1,91 @@
+"""What the card of a model of times says, and measured times that it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import msgspec
+import numpy as np
+
+from crosscast.arrays import Reals
+from crosscast.device import Device
+from crosscast.errors import InputError
+from crosscast.prediction.time.data import ProfileBatch, Toolchain
+
+QUESTION = "time"
+
+_LEAST_S, _MOST_S = 1e-9, 1e6
+
+
+class Range(msgspec.Struct, frozen=True):
+    """Least and greatest of something in the training."""
+
+    low: float
+    high: float
+
+
+class MetricRange(msgspec.Struct, frozen=True):
+    """A metric on which predictions depend."""
+
+    name: str
+    required: bool  # Whether nothing can be predicted without it
+    low: float  # Least and greatest value among the training kernels
+    high: float
+
+
+class Effect(msgspec.Struct, frozen=True):
+    """How predictions from another toolchain's profiles differ from those from the training's toolchain."""
+
+    compiler: str
+    options: tuple[str, ...]
+    kernels: int  # Kernels at a size that were profiled with both
+    factor: float  # Median of the predicted time from its profile over that from the training's
+    low: float  # What 10 % of these ratios lie below, and 90 %
+    high: float
+
+    @property
+    def sentence(self) -> str:
+        """It in words."""
+        return (
+            f"on {self.kernels} kernels profiled with both, that gives {self.factor:.2f} times the predicted "
+            f"time in the median, and {self.low:.2g} to {self.high:.2g} times for 80 % of them"
+        )
+
+
+class TimeCard(msgspec.Struct, frozen=True, kw_only=True):
+    """What belongs to a fitted model besides its arrays."""
+
+    model: str
+    seed: Annotated[int, msgspec.Meta(ge=0)]
+    training: dict[str, Any]  # What it was fitted to, for people: where from, how many of what, a hash
+    toolchains: tuple[Toolchain, ...]  # What the training profiles were made with
+    other_toolchains: tuple[Effect, ...] = ()  # What others are known to change
+    devices: tuple[Device, ...]  # The devices that it was fitted on, in order
+    metrics: tuple[MetricRange, ...]
+    time_s: Range
+    errors: dict[str, Any]  # Out-of-fold errors; see `crosscast.evaluation.time.train_time`
+
+    def to_dict(self) -> dict[str, Any]:
+        """The card as a JSON object."""
+        found: dict[str, Any] = msgspec.to_builtins(self)
+        return found
+
+
+def probe_times(devices: Sequence[Device], batch: ProfileBatch, probes: Mapping[str, float]) -> Reals | None:
+    """Measured times of one kernel as predictors on these devices take them."""
+    if probes and len(batch) > 1:
+        found = f"{len(batch)} ({', '.join(batch.kernel)})"
+        raise InputError.of(where="probe", expected="one kernel to predict", found=found)
+    keys = [device.key for device in devices]
+    times = np.full((len(batch), len(keys)), np.nan)
+    for key, seconds in probes.items():
+        if key not in keys:
+            expected = f"a device that the model knows ({', '.join(keys)})"
+            raise InputError.of(where="probe", expected=expected, found=repr(key))
+        if not _LEAST_S <= seconds <= _MOST_S:
+            raise InputError(
+                f"probe: {key}: expected a time from {_LEAST_S:g} to {_MOST_S:g} seconds, found {seconds:g}"
+            )
+        times[0, keys.index(key)] = seconds
+    return times if probes else None

@@ -1,0 +1,167 @@
+"""The trained model of launch times as all models are asked: its card, its folder, and its forecasts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from crosscast.arrays import Reals
+from crosscast.device import Device
+from crosscast.errors import InputError
+from crosscast.prediction.store import StoredModel, write
+from crosscast.prediction.time.architectures import missing, sheets_of
+from crosscast.prediction.time.card import QUESTION, TimeCard, probe_times
+from crosscast.prediction.time.data import ProfileBatch
+from crosscast.prediction.time.forecast import TimeForecast
+from crosscast.prediction.time.launch_times import LaunchTimes, bounds, conditioned, limits
+from crosscast.prediction.time.suggestion import Suggestion
+from crosscast.prediction.time.work import work_of
+from crosscast.profile import Profile
+
+MODEL = "terms"
+"""Name of the model on its card."""
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedLaunchTimes:
+    """A model of the times of kernels on devices, from terms with units."""
+
+    card: TimeCard  # What it was trained on, and how good it was
+    source: LaunchTimes | StoredModel  # What predicts, or the folder that it is read from
+
+    @property
+    def folder(self) -> Path | None:
+        """Where it is; ``None`` if it was not read from a folder."""
+        return self.source.folder if isinstance(self.source, StoredModel) else None
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """The devices that it was trained on."""
+        return self.card.devices
+
+    @cached_property
+    def predictor(self) -> LaunchTimes:
+        """What predicts."""
+        if isinstance(self.source, LaunchTimes):
+            return self.source
+        return LaunchTimes.from_state(self.source.arrays, str(self.source.path))
+
+    def save(self, folder: str | Path) -> None:
+        """Write the model to a folder for `crosscast.load_model`; a model that is there is replaced."""
+        write(folder, QUESTION, self.card.to_dict(), self.predictor.state())
+
+    def predict(
+        self,
+        profiles: Profile | Sequence[Profile] | ProfileBatch,
+        devices: Sequence[str | Device] | None = None,
+        *,
+        probes: Mapping[str, float] | Reals | None = None,
+        level: float = 0.9,
+    ) -> TimeForecast:
+        """Predict times of kernels on devices, with intervals, the device to take, and warnings.
+
+        As of `crosscast.prediction.time.artefact.TrainedTimeModel`; profiles are of launches with counts by
+        sub-groups.
+        """
+        if isinstance(profiles, Profile):
+            profiles = [profiles]
+        batch = profiles if isinstance(profiles, ProfileBatch) else ProfileBatch.of(profiles)
+        if not 0 < level < 1:
+            raise InputError.of(where="level", expected="a number between 0 and 1", found=level)
+        known = {device.key: device for device in self.devices}
+        chosen = [self._device(each, known) for each in (self.devices if devices is None else devices)]
+        measured = probe_times(self.devices, batch, probes) if isinstance(probes, Mapping) else probes
+        # Probes may be of devices that are not asked about.
+        probed = [] if measured is None else np.flatnonzero(np.isfinite(measured).any(axis=0)).tolist()
+        asked = {each.key: each for each in (*chosen, *(self.devices[place] for place in probed))}
+        every = list(asked.values())
+        centre, shares, deviation, least, most = self._of_launches(batch, every)
+        log_time = np.log(centre)
+        is_measured = np.zeros(centre.shape, dtype=np.bool_)
+        if measured is not None and probed:
+            times = np.full(centre.shape, np.nan)
+            for place in probed:
+                times[:, list(asked).index(self.devices[place].key)] = measured[:, place]
+            log_time, deviation, is_measured = conditioned(
+                log_time, deviation, times, self.predictor.together
+            )
+            least, most = np.where(is_measured, 0.0, least), np.where(is_measured, np.inf, most)
+        factor = self.predictor.doubt.factor(level)
+        middle, low, high = limits(np.exp(log_time), deviation, factor, least, most)
+        columns = [list(asked).index(each.key) for each in chosen]
+        said = tuple(self._lacking(device) for device in chosen)
+        warnings = tuple(text for text in said if text)
+        return TimeForecast(
+            batch,
+            tuple(each.key for each in chosen),
+            middle[:, columns],
+            low[:, columns],
+            high[:, columns],
+            level,
+            is_measured[:, columns],
+            warnings=(warnings,) * len(batch),
+            terms=shares[:, columns],
+        )
+
+    def suggest_probes(
+        self, count: int, *, among: Sequence[str] | None = None, measured: Sequence[str] = ()
+    ) -> Suggestion:
+        """Name devices whose measured times would tell most: the first that are not measured.
+
+        A kernel's errors are as alike on any two devices, so that no choice tells more than another.
+        """
+        keys = [device.key for device in self.devices if among is None or device.key in among]
+        left = [key for key in keys if key not in measured]
+        if count > len(left):
+            raise InputError.of(where="count", expected=f"at most {len(left)} devices", found=count)
+        together = self.predictor.together
+
+        def error(n: int) -> float:
+            explained = n * together**2 / (1 + (n - 1) * together) if n else 0.0
+            deviation = float(np.median(self.predictor.doubt.deviations)) * np.sqrt(1 - explained)
+            return float(np.expm1(deviation * np.sqrt(2 / np.pi)))
+
+        return Suggestion(tuple(left[:count]), error(len(measured) + count), error(len(measured)))
+
+    def _device(self, device: str | Device, known: Mapping[str, Device]) -> Device:
+        if isinstance(device, Device):
+            return device
+        if device not in known:
+            expected = f"a device that the model knows ({', '.join(known)})"
+            raise InputError.of(where="devices", expected=expected, found=repr(device))
+        return known[device]
+
+    def _of_launches(
+        self, batch: ProfileBatch, devices: Sequence[Device]
+    ) -> tuple[Reals, Reals, Reals, Reals, Reals]:
+        """Mean times over each row's launches, shares, deviations, and physical limits, ``(n, d)`` each."""
+        if not batch.launches:
+            raise InputError.of(
+                where="profiles", expected="launches with counts by sub-groups", found="metrics alone"
+            )
+        work = work_of([launch for launches in batch.launches for launch in launches])
+        seconds, shares, deviation = self.predictor.predict(work, devices)
+        least, most = bounds(work, sheets_of(devices))
+        first = np.cumsum([0, *(len(launches) for launches in batch.launches)])[:-1]
+        counts = np.array([len(launches) for launches in batch.launches])[:, None]
+
+        def mean(values: Reals) -> Reals:
+            found: Reals = np.add.reduceat(values, first) / counts
+            return found
+
+        centre = mean(seconds)
+        parts = np.add.reduceat(shares * seconds[..., None], first) / counts[..., None] / centre[..., None]
+        return centre, parts, mean(deviation * seconds) / centre, mean(least), mean(most)
+
+    def _lacking(self, device: Device) -> str:
+        """Which numbers a device's sheet lacks, so that others stand for them."""
+        names = () if self.predictor.measured(device) else missing(device)
+        return (
+            f"the data sheet of {device.key} lacks {', '.join(names)}: usual numbers are taken"
+            if names
+            else ""
+        )

@@ -1,0 +1,167 @@
+"""The model of times that adds up what a launch's work costs a device; see `crosscast.prediction.time.terms`.
+
+It asks profiles that counted by sub-groups, knows devices by data sheets, and by the times that were measured
+on them, on others of their architecture, of their maker, and of their kind. How wrong it may be it knows from
+kernels of applications that were held out, by what the time is mostly spent on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+
+from crosscast.arrays import Flags, Reals
+from crosscast.device import Device
+from crosscast.errors import InputError
+from crosscast.prediction.serialization import Array, Stored
+from crosscast.prediction.time.architectures import Sheets, sheets_of
+from crosscast.prediction.time.efficiencies import Efficiencies
+from crosscast.prediction.time.terms import TERMS, joined, terms
+from crosscast.prediction.time.work import Work
+
+KINDS = ("launch", "rates", "memory", "latency")
+"""What a time may mostly be spent on: sources of error that differ."""
+
+_KIND_OF = {
+    "launch": 0,
+    **dict.fromkeys(("arithmetic", "issue", "local", "l1", "l2"), 1),
+    "memory": 2,
+    **dict.fromkeys(("latency", "waiting", "groups", "atomics"), 3),
+}
+_INTO_KINDS = np.eye(len(KINDS))[[_KIND_OF[term] for term in TERMS]]
+_LEAST_DEVIATION = 0.04
+_EXPECTED = np.log([0.7, 0.5, 0.2, 0.5])  # Deviations where no held-out time says
+_FREEDOM = 4.0
+_LEVELS = np.linspace(0.02, 0.98, 49)
+_FASTER, _FASTER_MEMORY = 1.25, 1.03
+_KEPT = 0.75
+
+
+@dataclass(frozen=True, eq=False)
+class Doubt(Stored, kind="doubt"):
+    """How far the logarithms of times are from those predicted."""
+
+    deviations: Annotated[Reals, Array(str(len(KINDS)), above=0)]  # Of a time that is all of one kind
+    quantiles: Annotated[Reals, Array(str(len(_LEVELS)), low=0, rising=True)]  # Of absolute errors over these
+
+    def deviation(self, shares: Reals) -> Reals:
+        """Standard deviations of logarithms of times with such shares of the terms ``(..., len(TERMS))``."""
+        found: Reals = np.sqrt((shares @ _INTO_KINDS) @ self.deviations**2)
+        return found
+
+    def factor(self, level: float) -> float:
+        """How many deviations hold so large a share of the errors."""
+        return float(np.interp(level, _LEVELS, self.quantiles))
+
+
+def doubt_of(errors: Reals, shares: Reals, weights: Reals) -> Doubt:
+    """Fit deviations to errors of held-out times ``(c,)`` by the likelihood of Student's distribution."""
+    # Imported here: predicting needs no SciPy.
+    from scipy.optimize import minimize
+
+    kinds = shares @ _INTO_KINDS
+    scaled = weights / weights.sum()
+
+    def loss(values: Reals) -> tuple[float, Reals]:
+        squares = np.exp(2 * values)
+        variance = kinds @ squares
+        ratio = errors**2 / variance
+        terms = 0.5 * np.log(variance) + 0.5 * (_FREEDOM + 1) * np.log1p(ratio / _FREEDOM)
+        slope = 0.5 / variance - 0.5 * (_FREEDOM + 1) * ratio / variance / (_FREEDOM + ratio)
+        drawn = values - _EXPECTED
+        total = float(scaled @ terms) + 0.005 * float(drawn @ drawn)
+        return total, (scaled * slope) @ kinds * 2 * squares + 0.01 * drawn
+
+    best = minimize(
+        loss, _EXPECTED, jac=True, method="L-BFGS-B", bounds=[(np.log(_LEAST_DEVIATION), 1.0)] * len(KINDS)
+    )
+    deviations = np.exp(best.x)
+    ratio = np.abs(errors) / np.sqrt(kinds @ deviations**2)
+    order = np.argsort(ratio)
+    below = np.cumsum(scaled[order]) - 0.5 * scaled[order]
+    return Doubt(deviations, np.interp(_LEVELS, below, ratio[order]))
+
+
+def bounds(work: Work, sheets: Sheets) -> tuple[Reals, Reals]:
+    """Seconds that physics allows at least and at most, of shape ``(n, d)``.
+
+    At least: distinct bytes over the bandwidth, where they may not still be in the last cache; operations
+    over the peak, of devices whose clocks go a quarter higher than their sheets say. At most: one work-item
+    after another, each waiting for all it does.
+    """
+    distinct = work.distinct[:, None]
+    moved = np.where(distinct > _KEPT * sheets.last_cache, distinct, 0.0)
+    operations = work.floating[:, None] / (sheets.units * sheets.clock * sheets.lanes * _FASTER)
+    least = np.maximum(moved / sheets.bandwidth / _FASTER_MEMORY, operations)
+    most = 1e-2 + work.items[:, None] * work.longest[:, None] * 1000.0 / sheets.clock
+    return least, most
+
+
+@dataclass(frozen=True, eq=False)
+class LaunchTimes(Stored, kind="terms"):
+    """The fitted model: ``k`` factors by level and key of ``t`` terms, and its doubt."""
+
+    keys: Annotated[tuple[str, ...], Array("k")]
+    factors: Annotated[Reals, Array(f"k {len(TERMS)}")]
+    doubt: Doubt
+    unseen: Annotated[Reals, Array("2", low=1)]  # How much wider on GPUs and CPUs that were not measured
+    together: Annotated[float, Array(low=0, below=1)]  # Correlation of a kernel's errors on two devices
+
+    def efficiencies(self) -> Efficiencies:
+        """The factors."""
+        return Efficiencies(dict(zip(self.keys, self.factors, strict=True)))
+
+    def measured(self, device: Device) -> bool:
+        """Whether times of the device are among those that it was fitted to."""
+        return f"device:{device.key}" in self.keys
+
+    def predict(self, work: Work, devices: Sequence[Device]) -> tuple[Reals, Reals, Reals]:
+        """Seconds ``(n, d)`` of one launch by the host's clock, shares of the terms, and deviations."""
+        if not work.exact.all():
+            raise InputError.of(
+                where="profile",
+                field="launch.sub_groups",
+                expected="counts by sub-groups, as crosscast characterize makes them",
+                found="none",
+            )
+        known = self.efficiencies()
+        factors = np.exp([known.of(device) for device in devices])
+        seconds, parts = joined(terms(work, sheets_of(devices)) * factors)
+        wider = [
+            1.0 if self.measured(device) else self.unseen[int(device.type != "gpu")] for device in devices
+        ]
+        return seconds, parts, self.doubt.deviation(parts) * np.array(wider)
+
+
+def limits(
+    centre: Reals, deviation: Reals, factor: float, least: Reals, most: Reals
+) -> tuple[Reals, Reals, Reals]:
+    """Times and their limits, cut at what physics allows, of shape ``(n, d)`` each."""
+    low, high = centre * np.exp(-factor * deviation), centre * np.exp(factor * deviation)
+    middle = np.clip(centre, least, most)
+    return (
+        middle,
+        np.minimum(np.clip(low, least, most), middle),
+        np.maximum(np.clip(high, least, most), middle),
+    )
+
+
+def conditioned(
+    log_time: Reals, deviation: Reals, probes: Reals, together: float
+) -> tuple[Reals, Reals, Flags]:
+    """Logarithms of times and deviations, given measured seconds ``(n, d)``.
+
+    Seconds are not a number where nothing was measured.
+    A kernel's errors on its devices, over their deviations, are as alike as any two of them.
+    """
+    known = np.isfinite(probes)
+    errors = np.where(known, np.log(np.where(known, probes, 1.0)) - log_time, 0.0) / deviation
+    count = known.sum(axis=1, keepdims=True)
+    shared = together / (1 + (count - 1) * together)
+    shared = np.where(count > 0, shared, 0.0)
+    moved = log_time + np.where(known, errors, shared * errors.sum(axis=1, keepdims=True)) * deviation
+    left = np.sqrt(1 - count * together * shared)
+    return moved, np.where(known, 1e-6, left * deviation), known

@@ -1,0 +1,193 @@
+"""How a time is predicted: what each kind of a launch's work takes a device, in seconds.
+
+Each term is what its work would take at the rate on paper if nothing else were done. Where kinds of work
+overlap, the longest decides, and others add to it the more the closer they are: a smooth maximum
+(`joined`). What a launch costs before and after its work is added to it. How much of a rate on paper is
+reached is a factor of each term, fitted to measured times and drawn to what is usual
+(`crosscast.prediction.time.efficiencies`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from crosscast.arrays import Reals
+from crosscast.prediction.time.architectures import Sheets
+from crosscast.prediction.time.work import CACHE_BITS, GROUPS_TOGETHER, Work
+
+TERMS = (
+    "launch",
+    "arithmetic",
+    "issue",
+    "local",
+    "l1",
+    "l2",
+    "memory",
+    "latency",
+    "waiting",
+    "groups",
+    "atomics",
+)
+"""What a launch's time is made of.
+
+- launch: from the call to the first group, and from the last to the host's knowing.
+- arithmetic: real operations at the rate of a unit's lanes, idle lanes too; doubles at their own rate.
+- issue: all other instructions of sub-groups at the rate of the lanes.
+- local: wavefronts of local memory, one a clock and unit.
+- l1: lines that accesses touch, one a clock and unit; two clocks where sub-groups have 64 work-items.
+- l2: bytes behind the units' own caches.
+- memory: bytes behind the last cache, as many groups sharing it as are resident.
+- latency: the longest chain of dependent instructions, once for each wave of groups.
+- waiting: accesses of memory of a work-item, as few at once as a loop has, once for each wave.
+- groups: beginning and ending work-groups.
+- atomics: those that wait for each other.
+"""
+
+SHARPNESS = 2.5
+"""Of the smooth maximum: the exponent of the norm by which the terms are joined."""
+
+_LAUNCH_S = {True: 8e-6, False: 20e-6}  # by whether it is a GPU
+_DEVICE_LAUNCH_S = 2.5e-6
+_STEP_CLOCKS = {True: 6.0, False: 1.0}
+_BARRIER_CLOCKS = 30.0
+_ALONE = 2.0
+_CACHE_CLOCKS, _MEMORY_CLOCKS = 120.0, 400.0
+_AT_ONCE = 4.0
+_GROUP_CLOCKS = {True: 100.0, False: 1000.0}
+_ATOMIC_CLOCKS = 4.0
+_WORD_BYTES = 4.0
+_TINY = 1e-15
+
+
+def resident_groups(work: Work, sheets: Sheets) -> Reals:
+    """Work-groups that a unit holds at once, of shape ``(n, d)``; at least 1."""
+    width = np.where(sheets.wide, 64.0, 32.0)
+    of_group = np.ceil(work.group_items[:, None] / width)
+    by_registers = sheets.registers / np.maximum(
+        of_group * width * np.clip(work.registers + 8, 16, 255)[:, None], 1
+    )
+    by_local = sheets.local_bytes / np.maximum(work.local_bytes, 1)[:, None]
+    limits = (
+        sheets.sub_groups / of_group,
+        by_registers,
+        by_local,
+        np.broadcast_to(sheets.groups, of_group.shape),
+    )
+    return np.where(sheets.gpu, np.maximum(np.floor(np.minimum.reduce(limits)), 1.0), 1.0)
+
+
+def bytes_behind(work: Work, cache: Reals, together: Reals) -> Reals:
+    """Bytes that pass a cache of a size in bytes that so many groups share, of shape ``(n, d)``.
+
+    Between the sizes and numbers of groups that a profile knows it is interpolated in their logarithms.
+    """
+    size = np.broadcast_to(np.clip(np.log2(cache) - CACHE_BITS[0], 0, len(CACHE_BITS) - 1), together.shape)
+    place = np.clip(np.log2(together) / 4, 0, len(GROUPS_TOGETHER) - 1)
+    low, left = np.minimum(size.astype(int), len(CACHE_BITS) - 2), np.minimum(place.astype(int), 1)
+    rows = np.arange(len(work))[:, None]
+    across, along = size - low, place - left
+    found = np.zeros(together.shape)
+    for i, share in ((0, 1 - along), (1, along)):
+        for j, part in ((0, 1 - across), (1, across)):
+            found += share * part * work.behind[rows, left + i, low + j]
+    return found
+
+
+def terms(work: Work, sheets: Sheets, *, by_host: bool = True) -> Reals:
+    """Seconds that each term takes at rates on paper, of shape ``(n, d, len(TERMS))``.
+
+    `by_host` says whether the time is from the host's call to its knowing of the end, or the device's own.
+    """
+    side = sheets.wide.astype(int)
+    gpu = sheets.gpu
+    n, d = len(work), len(gpu)
+
+    def of_width(counts: Reals) -> Reals:
+        return counts[:, side]
+
+    def column(values: Reals) -> Reals:
+        return values[:, None]
+
+    width = np.where(sheets.wide, 64.0, 32.0)
+    rate = sheets.units * sheets.clock
+    resident = resident_groups(work, sheets)
+    groups = column(work.groups)
+    # Units that have a group at all; the last wave may leave most of them idle.
+    busy = np.minimum(sheets.units, groups)
+    waves = np.maximum(groups / (sheets.units * resident), 1.0)
+    rounds = np.where(groups > sheets.units, groups / sheets.units, 1.0)
+    tail = np.where(groups > sheets.units, np.ceil(rounds - 1e-9) / rounds, 1.0)
+    busy_rate = busy * sheets.clock / tail
+    together = np.minimum(groups, sheets.units * resident)
+
+    real = column(work.operations_real) + column(work.operations_fp64) / sheets.fp64
+    lanes = np.where(
+        gpu, sheets.lanes * np.maximum(of_width(work.utilization), 1e-3), _cpu_lanes(work, sheets)
+    )
+    # A thread that has a core of a CPU to itself issues more than one of two that share it.
+    alone = np.where(gpu | (2 * groups > sheets.units), 1.0, _ALONE)
+    slots = busy_rate * lanes * alone
+
+    own_cache = np.where(gpu, np.minimum(sheets.l1, 32768.0), sheets.l1)
+    alone = bytes_behind(
+        work, own_cache, np.broadcast_to(np.minimum(groups, np.where(gpu, resident, 1.0)), (n, d))
+    )
+    sectors = of_width(work.sectors)
+    l2_bytes = np.minimum(alone, sectors)
+    floor = column(work.distinct)
+    behind = np.minimum(bytes_behind(work, sheets.last_cache, together), sectors)
+    # A CPU reads a line before it writes to it.
+    moved = np.maximum(behind, floor) + np.where(gpu, 0.0, column(work.written))
+    # Of accesses that would bring a word to each work-item.
+    miss = np.clip(behind / np.maximum(_WORD_BYTES * width * of_width(work.accesses), 1.0), 0.0, 1.0)
+
+    steps = column(work.path) * np.where(gpu, _STEP_CLOCKS[True], _STEP_CLOCKS[False])
+    clocks = _CACHE_CLOCKS + _MEMORY_CLOCKS * miss
+    wait = np.where(gpu, column(work.path_loads) * clocks, 0.0) + column(work.barriers) * _BARRIER_CLOCKS
+    latency = waves * (steps + wait) / sheets.clock
+    waiting = np.where(gpu, waves * column(work.item_accesses) * clocks / _AT_ONCE / sheets.clock, 0.0)
+
+    launch = np.where(gpu, _LAUNCH_S[True], _LAUNCH_S[False])
+    if not by_host:
+        launch = np.where(gpu, _DEVICE_LAUNCH_S, launch)
+    found = np.stack(
+        np.broadcast_arrays(
+            launch + np.zeros((n, 1)),
+            real / slots,
+            column(work.operations) / slots,
+            np.where(gpu, of_width(work.local_wavefronts) / busy_rate, 0.0),
+            np.where(gpu, of_width(work.lines) * (width / 32) / busy_rate, 0.0),
+            np.where(gpu, l2_bytes / (sheets.l2_clock * rate), l2_bytes / (8.0 * busy_rate)),
+            moved / sheets.bandwidth,
+            latency,
+            waiting,
+            groups * np.where(gpu, _GROUP_CLOCKS[True], _GROUP_CLOCKS[False]) / (busy * sheets.clock),
+            of_width(work.atomics) * _ATOMIC_CLOCKS / busy_rate,
+        ),
+        -1,
+    )
+    seconds: Reals = np.maximum(found, _TINY)
+    return seconds
+
+
+def _cpu_lanes(work: Work, sheets: Sheets) -> Reals:
+    """Operations that a thread of a CPU does in a clock: as many work-items at once as accesses let it."""
+    share = np.where(work.group_items >= 8, work.vectorizable, 0.0)[:, None]
+    lanes: Reals = 1.0 / (share / np.maximum(sheets.lanes, 1.0) + (1 - share))
+    return lanes
+
+
+def joined(seconds: Reals) -> tuple[Reals, Reals]:
+    """Time of terms ``(..., len(TERMS))``, and the share of each in it.
+
+    The time is that of the launch and a smooth maximum of the others, in seconds. Shares are also how much
+    the logarithm of the time changes with that of each term.
+    """
+    work = seconds[..., 1:]
+    most = work.max(axis=-1, keepdims=True)
+    powers = (work / most) ** SHARPNESS
+    total = powers.sum(axis=-1, keepdims=True)
+    overlap = most * total ** (1 / SHARPNESS) * powers / total
+    parts = np.concatenate([seconds[..., :1], overlap], axis=-1)
+    sums = parts.sum(axis=-1)
+    return sums, parts / sums[..., None]

@@ -1,0 +1,358 @@
+"""Fit the model of launch times to tables of times, of profiles, and of which launches a time is.
+
+The tables are those of `benchmarks.training_profiles`: see `crosscast.data.times`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from crosscast.arrays import Flags, Reals
+from crosscast.data.devices import device_named
+from crosscast.data.profiles import read_parquet
+from crosscast.data.table import read_table
+from crosscast.data.times import PARTS, TIMES
+from crosscast.device import Device
+from crosscast.errors import InputError
+from crosscast.prediction.time.architectures import sheets_of
+from crosscast.prediction.time.card import Range, TimeCard
+from crosscast.prediction.time.data import Toolchain
+from crosscast.prediction.time.efficiencies import Efficiencies, Times, fit, log_times, weights_of
+from crosscast.prediction.time.launch_model import MODEL, TrainedLaunchTimes
+from crosscast.prediction.time.launch_times import Doubt, LaunchTimes, bounds, doubt_of, limits
+from crosscast.prediction.time.terms import terms
+from crosscast.prediction.time.work import work_of
+
+_BY_HOST = ("host", "clFinish")
+_GROUPS_OF_DEVICES = 6
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingTimes:
+    """Measured times of cells with what they are of; tuples are of length ``c``."""
+
+    times: Times
+    source: tuple[str, ...]
+    application: tuple[str, ...]
+    kernel: tuple[str, ...]
+    launch: tuple[str, ...]
+    key: tuple[str, ...]  # Of the device
+    devices: tuple[Device, ...]
+    least: Reals  # `(c,)` Seconds that physics allows at least and at most
+    most: Reals
+    noted: Flags  # Whether something else is known to be in the time
+    profiles: int  # How many
+    toolchains: tuple[Toolchain, ...]  # What they were made with
+
+    def labels(self, by: str) -> np.ndarray[Any, Any]:
+        """What cells are held out together by: ``source``, ``application`` or ``device``."""
+        return np.array(self.key if by == "device" else getattr(self, by))
+
+
+def read_training(folder: str | Path) -> TrainingTimes:
+    """Read ``times.parquet``, ``parts.parquet`` and ``profiles.parquet`` of a folder.
+
+    Raises
+    ------
+    InputError
+        If a table is missing or damaged, or a time is of a launch without a profile.
+    """
+    folder = Path(folder)
+    profiles = read_parquet(folder / "profiles.parquet")
+    rows = {(p.application, p.kernel, p.size, p.invocation): number for number, p in enumerate(profiles)}
+    parts: dict[tuple[str, str, str], list[tuple[int, float]]] = {}
+    for row in read_table(folder / "parts.parquet", PARTS).to_pylist():
+        place = (row["application"], row["profile_kernel"], row["profile_size"], row["profile_invocation"])
+        if place not in rows:
+            lacking = " ".join(map(str, place))
+            raise InputError.of(
+                where=folder / "parts.parquet", expected="launches with a profile", found=lacking
+            )
+        cell = (row["application"], row["kernel"], row["launch"])
+        parts.setdefault(cell, []).append((rows[place], row["launches"]))
+    cells = [row for row in read_table(folder / "times.parquet", TIMES).to_pylist() if not row["left_out"]]
+    if not cells:
+        raise InputError.of(where=folder / "times.parquet", expected="times of kernels", found="none")
+    work = work_of(profiles)
+    keys = sorted({row["device"] for row in cells})
+    devices = tuple(device_named(key) for key in keys)
+    sheets = sheets_of(devices)
+    seconds = {host: terms(work, sheets, by_host=host) for host in (True, False)}
+    least, most = bounds(work, sheets)
+    columns: dict[str, list[Any]] = {
+        name: [] for name in ("seconds", "share", "cell", "device", "least", "most")
+    }
+    for number, row in enumerate(cells):
+        on, host = keys.index(row["device"]), any(word in row["timed"] for word in _BY_HOST)
+        of_cell = parts[row["application"], row["kernel"], row["launch"]]
+        whole = 1.0 if row["total"] else sum(launches for _, launches in of_cell)
+        columns["device"].append(on)
+        columns["least"].append(sum(least[each, on] * n for each, n in of_cell) / whole)
+        columns["most"].append(sum(most[each, on] * n for each, n in of_cell) / whole)
+        for each, launches in of_cell:
+            columns["seconds"].append(seconds[host][each, on])
+            columns["share"].append(launches / whole)
+            columns["cell"].append(number)
+    names = ("source", "application", "kernel", "launch")
+    source, application, kernel, launch = (tuple(row[name] for row in cells) for name in names)
+    key = tuple(row["device"] for row in cells)
+    times = Times(
+        np.array(columns["seconds"]),
+        np.array(columns["share"]),
+        np.array(columns["cell"]),
+        np.array(columns["device"]),
+        np.log([row["time_s"] for row in cells]),
+        weights_of(source, [(a, d) for a, d in zip(application, key, strict=True)]),
+    )
+    noted = np.array([bool(row["note"]) for row in cells])
+    least_s, most_s = np.array(columns["least"]), np.array(columns["most"])
+    return TrainingTimes(
+        times,
+        source,
+        application,
+        kernel,
+        launch,
+        key,
+        devices,
+        least_s,
+        most_s,
+        noted,
+        len(profiles),
+        tuple(sorted({Toolchain.of(profile.program) for profile in profiles})),
+    )
+
+
+def predicted(times: Times, known: Efficiencies, devices: Sequence[Device]) -> tuple[Reals, Reals]:
+    """Logarithms of the cells' times, and shares of the terms in them."""
+    return log_times(times, np.stack([known.of(device) for device in devices])[times.device])
+
+
+def held_out(times: Times, devices: Sequence[Device], labels: np.ndarray[Any, Any]) -> tuple[Reals, Reals]:
+    """Errors (measured less predicted logarithm) and shares of cells, each label held out in turn."""
+    errors, shares = np.full(len(labels), np.nan), np.zeros((len(labels), times.seconds.shape[1]))
+    for label in sorted(set(labels.tolist())):
+        away = labels == label
+        if away.all():
+            continue
+        part = times.take(away)
+        centre, shares[away] = predicted(part, fit(times.take(~away), devices), devices)
+        errors[away] = part.log_time - centre
+    return errors, shares
+
+
+def device_folds(keys: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """A number for each cell: devices in a few groups, by their order."""
+    order = {key: number % _GROUPS_OF_DEVICES for number, key in enumerate(sorted(set(keys.tolist())))}
+    return np.array([order[key] for key in keys.tolist()])
+
+
+def fit_launch_times(
+    times: Times,
+    devices: Sequence[Device],
+    applications: np.ndarray[Any, Any],
+    keys: np.ndarray[Any, Any],
+    noted: Flags,
+    *,
+    of_devices: bool = True,
+) -> LaunchTimes:
+    """Fit factors to all times, and doubt to the errors of held-out applications and devices.
+
+    Times that are known to have something else in them say nothing of how sure the others are.
+    """
+    known = fit(times, devices)
+    errors, shares = held_out(times, devices, applications)
+    sound = np.isfinite(errors) & ~noted
+    weights = _weights(applications, keys)
+    doubt = doubt_of(errors[sound], shares[sound], weights[sound])
+    unseen = np.ones(2)
+    if of_devices:
+        unseen = _unseen(times, devices, keys, doubt, weights)
+    together = _together(errors, doubt.deviation(shares), times, applications, sound)
+    names = tuple(known.factors)
+    return LaunchTimes(names, np.stack([known.factors[name] for name in names]), doubt, unseen, together)
+
+
+def _weights(applications: np.ndarray[Any, Any], keys: np.ndarray[Any, Any]) -> Reals:
+    """Weights by which an application counts as much as any other."""
+    _, number, count = np.unique(applications, return_inverse=True, return_counts=True)
+    found: Reals = 1.0 / count[number]
+    return found
+
+
+def _unseen(
+    times: Times, devices: Sequence[Device], keys: np.ndarray[Any, Any], doubt: Doubt, weights: Reals
+) -> Reals:
+    errors, shares = held_out(times, devices, device_folds(keys))
+    ratio = np.abs(errors) / doubt.deviation(shares)
+    gpu = np.array([device.type == "gpu" for device in devices])[times.device]
+    found = np.ones(2)
+    for side, of_side in enumerate((gpu, ~gpu)):
+        rows = np.flatnonzero(of_side & np.isfinite(ratio))
+        if len(rows):
+            rows = rows[np.argsort(ratio[rows])]
+            below = np.cumsum(weights[rows]) / weights[rows].sum()
+            found[side] = max(1.0, float(np.interp(0.9, below, ratio[rows])) / doubt.factor(0.9))
+    return found
+
+
+def _together(
+    errors: Reals, deviation: Reals, times: Times, applications: np.ndarray[Any, Any], sound: Flags
+) -> float:
+    """Correlation of errors of one application's kernels on two devices, by their means on each."""
+    scaled = np.clip(errors / deviation, -4, 4)
+    pairs, total = 0.0, 0.0
+    for application in set(applications.tolist()):
+        rows = (applications == application) & sound
+        means = [scaled[rows & (times.device == place)].mean() for place in set(times.device[rows].tolist())]
+        if len(means) > 1:
+            mean = np.array(means)
+            own = (mean**2).mean()
+            both = (mean.sum() ** 2 - (mean**2).sum()) / (len(mean) * (len(mean) - 1))
+            pairs, total = pairs + both, total + own
+    return float(np.clip(pairs / total if total else 0.0, 0.0, 0.95))
+
+
+@dataclass(frozen=True, eq=False)
+class Outside:
+    """Forecasts of cells by models that did not see their source, application or device."""
+
+    by: str
+    log_error: Reals  # `(c,)` Predicted less measured; not a number where nothing was left to train on
+    low: Reals  # Limits of the intervals over the predicted time
+    high: Reals
+    inside: Flags
+
+
+def evaluate(
+    training: TrainingTimes, by: str, level: float = 0.9, tell: Callable[[str], None] | None = None
+) -> Outside:
+    """Hold each source, application or device out in turn; factors and intervals are fitted within."""
+    labels = training.labels(by)
+    applications, keys = training.labels("application"), training.labels("device")
+    times, devices = training.times, training.devices
+    error, low, high = np.full((3, len(labels)), np.nan)
+    inside = np.zeros(len(labels), dtype=bool)
+    for label, away in _folds(labels):
+        if tell is not None:
+            tell(f"{by} {label}")
+        seen = ~away
+        fitted = fit_launch_times(
+            times.take(seen),
+            devices,
+            applications[seen],
+            keys[seen],
+            training.noted[seen],
+            of_devices=bool(set(keys[away]) - set(keys[seen])),
+        )
+        part = times.take(away)
+        centre, shares = predicted(part, fitted.efficiencies(), devices)
+        kinds = np.array([int(devices[place].type != "gpu") for place in part.device])
+        known = np.array([fitted.measured(devices[place]) for place in part.device])
+        deviation = fitted.doubt.deviation(shares) * np.where(known, 1.0, fitted.unseen[kinds])
+        cut = limits(
+            np.exp(centre), deviation, fitted.doubt.factor(level), training.least[away], training.most[away]
+        )
+        middle, least, most = map(np.log, cut)
+        error[away], low[away], high[away] = middle - part.log_time, least - middle, most - middle
+        inside[away] = (least <= part.log_time) & (part.log_time <= most)
+    return Outside(by, error, low, high, inside)
+
+
+def _folds(labels: np.ndarray[Any, Any]) -> Iterator[tuple[str, Flags]]:
+    for label in sorted(set(labels.tolist())):
+        away = labels == label
+        if not away.all():
+            yield str(label), away
+
+
+def scores(training: TrainingTimes, found: Outside, rows: Flags, level: float) -> dict[str, float]:
+    """How good forecasts of some cells are: errors, coverage, width, and the slowdown of the device taken."""
+    rows = rows & np.isfinite(found.log_error)
+    error, applications = found.log_error[rows], training.labels("application")
+    by_application = [rows & (applications == name) for name in sorted(set(applications[rows].tolist()))]
+    apart = np.abs(np.expm1(found.log_error))
+    told = {
+        "bias": float(np.exp(error.mean())),
+        "rmse_log": float(np.sqrt((error**2).mean())),
+        "median_ape": float(np.median(apart[rows])),
+        "median_ape_by_application": float(np.mean([np.median(apart[each]) for each in by_application])),
+        "coverage": float(np.mean([found.inside[each].mean() for each in by_application])),
+        "coverage_worst_application": float(min(found.inside[each].mean() for each in by_application)),
+        "width": float(np.exp(np.median(found.high[rows] - found.low[rows]))),
+    }
+    slowdowns = _slowdowns(training, found, rows)
+    return told | ({"slowdown_mean": float(np.mean(slowdowns))} if slowdowns else {})
+
+
+_DEVICES_TO_CHOOSE = 5
+
+
+def _slowdowns(training: TrainingTimes, found: Outside, rows: Flags) -> list[float]:
+    """Of launches timed on several devices, the time on the one forecast to be fastest over the least."""
+    cells: dict[tuple[str, str, str, str], list[int]] = {}
+    for number in np.flatnonzero(rows).tolist():
+        names = (training.source, training.application, training.kernel, training.launch)
+        cells.setdefault(tuple(name[number] for name in names), []).append(number)  # type: ignore[arg-type]
+    slowdowns = []
+    for numbers in cells.values():
+        if len({training.key[number] for number in numbers}) >= _DEVICES_TO_CHOOSE:
+            measured = training.times.log_time[numbers]
+            taken = int(np.argmin(measured + found.log_error[numbers]))
+            slowdowns.append(float(np.exp(measured[taken] - measured.min())))
+    return slowdowns
+
+
+def train_launch_times(
+    folder: str | Path, level: float = 0.9, tell: Callable[[str], None] | None = None
+) -> TrainedLaunchTimes:
+    """Fit the model to the tables of a folder, and measure it with applications and sources held out."""
+    training = read_training(folder)
+    applications, keys = training.labels("application"), training.labels("device")
+    fitted = fit_launch_times(training.times, training.devices, applications, keys, training.noted)
+    everything = np.ones(len(keys), dtype=np.bool_)
+    of_applications = evaluate(training, "application", level, tell)
+    of_sources = evaluate(training, "source", level, tell)
+    sources = {
+        name: scores(training, of_sources, training.labels("source") == name, level)
+        for name in sorted(set(training.source))
+    }
+    times = np.exp(training.times.log_time)
+    names = sorted(set(training.application))
+    kernels = set(zip(training.application, training.kernel, strict=True))
+    launches = set(zip(training.application, training.kernel, training.launch, strict=True))
+    result: dict[str, Any] = {"model": MODEL, "split": "leave-application-out", "probes": 0}
+    result |= scores(training, of_applications, everything, level)
+    # One source has most of the cells, and easy ones.
+    result["median_ape"] = result["median_ape_by_application"]
+    card = TimeCard(
+        model=MODEL,
+        seed=0,
+        training={
+            "dataset": " and ".join(sorted(set(training.source))),
+            "origin": "published times of launches that were profiled again",
+            "cells": len(keys),
+            "kernels_at_a_size": len(launches),
+            "kernels": len(kernels),
+            "applications": len(names),
+            "devices": len(training.devices),
+            "names": names,
+            "records": len(keys),
+        },
+        toolchains=training.toolchains,
+        devices=training.devices,
+        metrics=(),
+        time_s=Range(float(times.min()), float(times.max())),
+        errors={
+            "protocol": "leave-application-out",
+            "seed": 0,
+            "level": level,
+            "results": [result],
+            "sources_held_out": sources,
+        },
+    )
+    return TrainedLaunchTimes(card, fitted)

@@ -1,0 +1,230 @@
+"""What a launch does, as numbers: taken from what its profile counted, for the terms of its time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from crosscast.arrays import Flags, Reals
+from crosscast.profile import Profile
+
+WIDTHS = (32, 64)
+"""Work-items of a sub-group, by which counts differ."""
+
+GROUPS_TOGETHER = (1, 16, 256)
+"""Work-groups that share a cache, for which a profile knows the bytes behind it."""
+
+CACHE_BITS = tuple(range(14, 27))
+"""Logarithms of the sizes of these caches in bytes."""
+
+# Instructions that an operation stands for, where a device has no unit that does one a clock:
+# quotients are computed by iteration, transcendental functions by a unit of a quarter of the lanes.
+# Most divisors of integers are constants, by which compilers divide with a product or a shift.
+_DIVISION_FP, _DIVISION_INT, _SPECIAL, _LIBRARY = 8.0, 4.0, 4.0, 20.0
+_FP_COSTS = {
+    **dict.fromkeys(("add", "mul", "fused", "compare", "select", "other"), 1.0),
+    **dict.fromkeys(("sqrt", "rsqrt", "recip", "native_exp", "native_log", "native_sin"), _SPECIAL),
+    **dict.fromkeys(("native_cos", "native_sqrt", "native_rsqrt", "native_recip", "native_div"), _SPECIAL),
+    **dict.fromkeys(("exp", "log", "half_exp", "half_log", "half_sqrt", "half_div"), 2 * _SPECIAL),
+    "div": _DIVISION_FP,
+}
+_INT_COSTS = {"mul": 2.0, "fused": 2.0, "div": _DIVISION_INT}
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """The work of ``n`` launches; all arrays of shape ``(n,)`` where nothing else is said."""
+
+    exact: Flags  # Whether the profile counted by sub-groups; else what follows is estimated
+    items: Reals
+    groups: Reals
+    group_items: Reals
+    sub_groups: Reals  # `(n, 2)` of each width
+    registers: Reals  # 32-bit registers of a work-item
+    local_bytes: Reals  # Local memory of a work-group
+    operations_real: Reals  # Of single and half precision, weighted by what they cost
+    operations: Reals  # All others but those of double precision: integers, accesses, control
+    operations_fp64: Reals
+    floating: Reals  # Additions and products of single precision, of which a sum of a product is one
+    utilization: Reals  # `(n, 2)` Share of a sub-group's work-items that take part in its instructions
+    accesses: Reals  # `(n, 2)` Instructions of sub-groups that access global memory
+    sectors: Reals  # `(n, 2)` Bytes of the sectors of 32 bytes that these touch
+    lines: Reals  # `(n, 2)` Lines of 128 bytes that these touch
+    local_wavefronts: Reals  # `(n, 2)`
+    atomics: Reals  # `(n, 2)` Atomics, and conflicts among them
+    written: Reals  # Distinct bytes written
+    distinct: Reals  # Distinct bytes read and written
+    behind: Reals  # `(n, 3, 14)` Bytes behind a cache, by groups together and size; the last is without end
+    path: Reals  # Instructions that wait for each other, of the longest work-item
+    path_loads: Reals  # Loads of global memory among these
+    item_accesses: Reals  # Accesses of global memory of a work-item
+    longest: Reals  # Instructions of the longest work-item
+    barriers: Reals  # That a work-item meets
+    vectorizable: Reals  # Share of neighbours' accesses that are of one place or one after another
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def take(self, rows: Any) -> Work:
+        """The work of some of the launches."""
+        return Work(*(getattr(self, field.name)[rows] for field in fields(self)))
+
+
+def work_of(profiles: Sequence[Profile]) -> Work:
+    """Take the work of launches from their profiles.
+
+    A profile without counts by sub-groups is taken as one whose neighbours do the same and access one
+    element after another: `Work.exact` says which are not.
+    """
+    rows = [_of(profile.metrics, profile.launch) for profile in profiles]
+    return Work(*(np.array([row[field.name] for row in rows]) for field in fields(Work)))
+
+
+def _of(metrics: Mapping[str, Any], launch: Mapping[str, Any]) -> dict[str, Any]:
+    items = max(float(metrics.get("work_items") or 1), 1.0)
+    geometry = launch.get("geometry") or {}
+    total = float(metrics.get("total_instruction_count") or 0)
+    groups = float(geometry.get("groups") or metrics.get("work_groups") or math.ceil(items / 64))
+    group_items = float(geometry.get("group_items") or math.ceil(items / groups))
+    local = geometry.get("local_bytes") or {}
+    found: dict[str, Any] = {
+        "items": items,
+        "groups": groups,
+        "group_items": group_items,
+        "sub_groups": [
+            float(geometry.get(f"sub_groups_{width}") or groups * math.ceil(group_items / width))
+            for width in WIDTHS
+        ],
+        "registers": float(geometry.get("registers") or 0),
+        "local_bytes": float(sum(local.values())),
+        "barriers": float(metrics.get("total_barriers_hit") or 0) / items,
+    }
+    longest = float(metrics.get("max_ipt") or total / items)
+    counted = launch.get("sub_groups")
+    found["exact"] = counted is not None
+    if counted is None:
+        return found | _estimated(metrics, total, items, found["sub_groups"], longest)
+    found |= _instructions(launch.get("instructions") or {}, total)
+    sides = [counted[str(width)] for width in WIDTHS]
+    loads = launch.get("path", {})
+    distinct = launch.get("distinct_bytes", {}).get("global", {})
+    patterns = launch.get("access_patterns") or {}
+    pairs = sum(patterns.get(name, 0) for name in ("uniform", "contiguous", "strided", "irregular"))
+    alike = patterns.get("uniform", 0) + patterns.get("contiguous", 0)
+    path_loads = loads.get("loads", {})
+    accesses = [float(side["accesses_read"] + side["accesses_write"]) for side in sides]
+    return found | {
+        "utilization": [
+            min(
+                1.0,
+                max(side["instructions_without_phi"], 1)
+                / max(side["sub_group_instructions_without_phi"] * width, 1),
+            )
+            for width, side in zip(WIDTHS, sides, strict=True)
+        ],
+        "accesses": accesses,
+        "sectors": [32.0 * (side["sectors_32_read"] + side["sectors_32_write"]) for side in sides],
+        "lines": [float(side["lines_128_read"] + side["lines_128_write"]) for side in sides],
+        "local_wavefronts": [float(side["local_wavefronts_32_banks"]) for side in sides],
+        "atomics": [
+            float(side["atomic_conflicts"])
+            + _total(launch.get("instructions", {}).get("atomics", {})) / width
+            for width, side in zip(WIDTHS, sides, strict=True)
+        ],
+        "written": float(distinct.get("written", 0)),
+        "distinct": float(distinct.get("read", 0) + distinct.get("written", 0)),
+        "behind": _behind(launch.get("reuse", {}).get("bytes"), float(sum(distinct.values()))),
+        "path": float(loads.get("instructions") or 1),
+        "path_loads": float(
+            sum(n for kind, n in path_loads.items() if kind in ("global", "constant", "generic"))
+        ),
+        "item_accesses": accesses[0] / max(found["sub_groups"][0], 1.0),
+        "longest": longest,
+        "vectorizable": alike / pairs if pairs else 1.0,
+    }
+
+
+def _instructions(classes: Mapping[str, Any], total: float) -> dict[str, float]:
+    """Operations of the classes, by what they cost.
+
+    Private memory is in registers; addresses, and integers widened for them, are computed on the way.
+    """
+    if not classes:
+        return {"operations_real": 0.0, "operations": total, "operations_fp64": 0.0, "floating": 0.0}
+    single = sum(_FP_COSTS.get(kind, _LIBRARY) * n for kind, n in classes.get("fp32", {}).items())
+    single += sum(_FP_COSTS.get(kind, _LIBRARY) * n for kind, n in classes.get("fp16", {}).items())
+    double = sum(_FP_COSTS.get(kind, _LIBRARY) * n for kind, n in classes.get("fp64", {}).items())
+    others = 0.0
+    for bits, times in (("int16", 1.0), ("int32", 1.0), ("int64", 2.0)):
+        others += times * sum(_INT_COSTS.get(kind, 1.0) * n for kind, n in classes.get(bits, {}).items())
+    others += sum(n for kind, n in classes.get("conversions", {}).items() if kind != "int") + classes.get(
+        "branches", {}
+    ).get("conditional", 0)
+    for kind in ("loads", "stores", "atomics"):
+        places = classes.get(kind, {})
+        others += sum(_total(sizes) for place, sizes in places.items() if place != "private")
+    others += 4.0 * (_total(classes.get("barriers", 0)) + _total(classes.get("collectives", 0)))
+    real = classes.get("fp32", {})
+    floating = sum(real.get(kind, 0) for kind in ("add", "mul", "fused")) - min(
+        real.get("add", 0), real.get("mul", 0)
+    )
+    return {
+        "operations_real": float(single),
+        "operations": float(others),
+        "operations_fp64": float(double),
+        "floating": float(floating),
+    }
+
+
+def _total(counts: Any) -> float:
+    return float(sum(map(_total, counts.values()))) if isinstance(counts, Mapping) else float(counts)
+
+
+def _behind(counted: Mapping[str, Any] | None, distinct: float) -> list[list[float]]:
+    if counted is None:
+        return [[distinct] * (len(CACHE_BITS) + 1)] * len(GROUPS_TOGETHER)
+    lines = counted["64"]
+    return [
+        [
+            *(float(lines[str(groups)][str(1 << bits)]) for bits in CACHE_BITS),
+            float(lines[str(groups)]["first"]),
+        ]
+        for groups in GROUPS_TOGETHER
+    ]
+
+
+def _estimated(
+    metrics: Mapping[str, Any], total: float, items: float, sub_groups: Sequence[float], longest: float
+) -> dict[str, Any]:
+    accesses = float(metrics.get("global_accesses") or 0) or float(
+        (metrics.get("total_reads") or 0) + (metrics.get("total_writes") or 0)
+    )
+    footprint = 4.0 * float(metrics.get("total_memory_footprint") or 0)
+    touched = max(4.0 * accesses, footprint)
+    shares = [min(1.0, items / (n * width)) for n, width in zip(sub_groups, WIDTHS, strict=True)]
+    local = float(metrics.get("local_accesses") or 0)
+    return {
+        # Half of the instructions of the intermediate representation compute addresses or are free.
+        "operations_real": 0.0,
+        "operations": 0.5 * total,
+        "operations_fp64": 0.0,
+        "floating": 0.0,
+        "utilization": shares,
+        "accesses": [accesses / width / share for width, share in zip(WIDTHS, shares, strict=True)],
+        "sectors": [touched, touched],
+        "lines": [touched / 128, touched / 128],
+        "local_wavefronts": [local / width for width in WIDTHS],
+        "atomics": [0.0, 0.0],
+        "written": footprint / 3,
+        "distinct": footprint,
+        "behind": [[footprint] * (len(CACHE_BITS) + 1)] * len(GROUPS_TOGETHER),
+        "path": 0.3 * longest,
+        "path_loads": 1.0 if accesses else 0.0,
+        "item_accesses": accesses / items,
+        "longest": longest,
+        "vectorizable": 1.0,
+    }

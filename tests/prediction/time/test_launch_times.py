@@ -1,0 +1,129 @@
+"""The model of launch times: what it promises of streams, what it refuses, and how it is trained."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import crosscast
+from crosscast.data.devices import catalogue, device_named
+from crosscast.data.profiles import LOOSE_PROFILES, to_row
+from crosscast.data.table import save, table_of
+from crosscast.data.times import PARTS, TIMES
+from crosscast.device import Device
+from crosscast.errors import InputError
+from crosscast.prediction.time.launch_model import TrainedLaunchTimes
+from crosscast.prediction.time.training_times import evaluate, read_training, scores
+from support.streams import stream
+
+GPUS = [device_named(key) for key, row in catalogue().items() if row["type"] == "gpu"]
+LARGE = 1 << 26
+
+
+@pytest.fixture(scope="module")
+def model() -> TrainedLaunchTimes:
+    found = crosscast.load_model("launch-times")
+    assert isinstance(found, TrainedLaunchTimes)
+    return found
+
+
+def test_streams_reach_as_much_of_the_bandwidth_as_streams_do(model: TrainedLaunchTimes) -> None:
+    known = [device for device in GPUS if device.numbers.get("bandwidth_bytes_per_s")]
+    found = model.predict(stream(LARGE), known)
+    limit = 8 * LARGE / np.array([device.numbers["bandwidth_bytes_per_s"] for device in known])
+    share = limit / found.centre[0]
+    assert (share > 0.5).all()
+    assert (share < 1.0).all()
+    assert (found.low[0] >= 0.9 * limit).all()
+
+
+def test_a_million_elements_on_a_gtx1080_take_what_they_were_measured_to_take(
+    model: TrainedLaunchTimes,
+) -> None:
+    found = model.predict(stream(1 << 20, accesses=3), ["gtx1080"])
+    assert 40e-6 < found.centre[0, 0] < 75e-6
+    assert found.high[0, 0] / found.low[0, 0] < 3
+
+
+def test_what_the_time_is_spent_on_is_said(model: TrainedLaunchTimes) -> None:
+    found = model.predict(stream(LARGE), ["gtx1080"])
+    shares = found.term_shares(0, 0)
+    assert next(iter(shares)) == "memory"
+    assert sum(shares.values()) == pytest.approx(1, abs=1e-3)
+    assert found.to_dict()["kernels"][0]["devices"][0]["terms"] == shares
+
+
+def test_a_profile_of_metrics_alone_is_refused(model: TrainedLaunchTimes) -> None:
+    with pytest.raises(InputError, match=r"launch.sub_groups: expected counts by sub-groups"):
+        model.predict(replace(stream(1 << 20), launch={}))
+
+
+def test_a_device_without_numbers_is_said_and_less_sure(model: TrainedLaunchTimes) -> None:
+    found = model.predict(stream(1 << 20), [Device("bare", type="cpu"), "i7-6700k"])
+    assert "the data sheet of bare lacks compute_units" in found.warnings[0][0]
+    width = found.high / found.low
+    assert width[0, 0] > width[0, 1]
+
+
+def test_a_probe_is_its_own_forecast_and_narrows_the_others(model: TrainedLaunchTimes) -> None:
+    before = model.predict(stream(1 << 20), ["gtx1080", "k40c"])
+    after = model.predict(stream(1 << 20), ["gtx1080", "k40c"], probes={"gtx1080": 2e-4})
+    assert after.centre[0, 0] == pytest.approx(2e-4)
+    assert after.is_measured.tolist() == [[True, False]]
+    assert after.centre[0, 1] > before.centre[0, 1]
+    assert (after.high / after.low)[0, 1] < (before.high / before.low)[0, 1]
+    assert model.suggest_probes(2, measured=["knl"]).devices
+
+
+def test_it_comes_back_as_it_was(model: TrainedLaunchTimes, tmp_path: Path) -> None:
+    model.save(tmp_path / "model")
+    again = crosscast.load_model(tmp_path / "model")
+    np.testing.assert_array_equal(
+        again.predict(stream(1 << 16)).centre, model.predict(stream(1 << 16)).centre
+    )
+
+
+def tables(folder: Path) -> None:
+    """Times of four streaming kernels on three devices, at 80 % of their bandwidth."""
+    profiles = [
+        stream(1 << bits, accesses=n, name=f"stream{n}") for n in (2, 3, 4, 5) for bits in (20, 24, 26)
+    ]
+    names = [{"application": p.application, "kernel": p.kernel, "launch": p.size} for p in profiles]
+    parts = [
+        name
+        | {"part": 0, "profile_kernel": p.kernel, "profile_size": p.size}
+        | {"profile_invocation": 0, "launches": 1.0}
+        for name, p in zip(names, profiles, strict=True)
+    ]
+    times = [
+        name
+        | {"source": "lab" if n % 2 else "other", "device": device.key, "configuration": {}}
+        | {"time_s": 1e-5 + sum(p.launch["distinct_bytes"]["global"].values()) / bandwidth / 0.8}
+        | {"statistic": "median", "timed": "by the host", "total": 0, "runs": 1}
+        for n, (name, p) in enumerate(zip(names, profiles, strict=True))
+        for device in GPUS[:3]
+        for bandwidth in [device.numbers["bandwidth_bytes_per_s"]]
+    ]
+    save(table_of(LOOSE_PROFILES, map(to_row, profiles)), folder / "profiles.parquet")
+    save(table_of(PARTS, parts), folder / "parts.parquet")
+    save(table_of(TIMES, times), folder / "times.parquet")
+
+
+@pytest.mark.parametrize("by", ["source", "application", "device"])
+def test_held_out_streams_are_forecast_by_other_streams(by: str, tmp_path: Path) -> None:
+    tables(tmp_path)
+    training = read_training(tmp_path)
+    found = evaluate(training, by)
+    told = scores(training, found, np.ones(len(training.key), dtype=np.bool_), 0.9)
+    assert told["median_ape"] < 0.15
+    assert told["coverage"] > 0.7
+
+
+def test_a_time_of_a_launch_without_a_profile_is_refused(tmp_path: Path) -> None:
+    tables(tmp_path)
+    save(table_of(LOOSE_PROFILES, [to_row(stream(1 << 20, name="stream2"))]), tmp_path / "profiles.parquet")
+    with pytest.raises(InputError, match=r"parts.parquet: expected launches with a profile, found stream2"):
+        read_training(tmp_path)

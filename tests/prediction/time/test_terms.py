@@ -1,0 +1,155 @@
+"""Terms of a launch's time obey what physics says, whatever the launch and the device are."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from crosscast.data.devices import catalogue, device_named
+from crosscast.device import Device
+from crosscast.prediction.time.architectures import missing, sheets_of
+from crosscast.prediction.time.efficiencies import Efficiencies, Times, fit, log_times
+from crosscast.prediction.time.launch_times import bounds, conditioned, doubt_of, limits
+from crosscast.prediction.time.terms import TERMS, joined, resident_groups, terms
+from crosscast.prediction.time.work import Work, work_of
+from support.streams import stream
+
+EVERY = [device_named(key) for key in catalogue()]
+GPU = device_named("gtx1080")
+
+
+@pytest.fixture(scope="module")
+def work() -> Work:
+    return work_of([stream(1 << 22), stream(1 << 12), stream(1 << 22, group=64)])
+
+
+def seconds(work: Work, devices: list[Device]) -> Any:
+    return joined(terms(work, sheets_of(devices)))[0]
+
+
+def test_a_large_copy_takes_what_its_bytes_take_at_the_bandwidth() -> None:
+    large = work_of([stream(1 << 26)])
+    found = terms(large, sheets_of([GPU]))[0, 0]
+    assert found[TERMS.index("memory")] == pytest.approx(8 * 2**26 / 320e9)
+    assert joined(found)[0] == pytest.approx(8 * 2**26 / 320e9, rel=0.15)
+
+
+def test_every_device_of_the_catalogue_has_a_time_for_every_launch(work: Work) -> None:
+    found = terms(work, sheets_of(EVERY))
+    assert np.isfinite(found).all()
+    assert (found > 0).all()
+
+
+@pytest.mark.parametrize(
+    "grown", ["operations", "operations_real", "sectors", "behind", "distinct", "local_wavefronts", "lines"]
+)
+def test_more_work_never_takes_less_time(work: Work, grown: str) -> None:
+    more = replace(work, **{grown: 2 * getattr(work, grown)})
+    assert (seconds(more, EVERY) >= seconds(work, EVERY) * (1 - 1e-12)).all()
+
+
+def test_twice_as_fast_a_device_takes_half_the_time_but_for_the_launch(work: Work) -> None:
+    slow = sheets_of([GPU])
+    rates = replace(slow, clock=2 * slow.clock, bandwidth=2 * slow.bandwidth)
+    before, after = terms(work, slow)[..., 1:], terms(work, rates)[..., 1:]
+    np.testing.assert_allclose(after, before / 2, rtol=1e-9, atol=1e-14)
+
+
+def test_the_joined_time_lies_between_the_largest_term_and_the_sum(work: Work) -> None:
+    each = terms(work, sheets_of(EVERY))
+    found, shares = joined(each)
+    assert (found >= each.max(axis=-1)).all()
+    assert (found <= each.sum(axis=-1) * (1 + 1e-12)).all()
+    np.testing.assert_allclose(shares.sum(axis=-1), 1.0)
+
+
+def test_registers_and_local_memory_limit_how_many_groups_are_resident(work: Work) -> None:
+    sheets = sheets_of([GPU])
+    full = resident_groups(work, sheets)
+    many = resident_groups(replace(work, registers=work.registers + 200), sheets)
+    large = resident_groups(replace(work, local_bytes=work.local_bytes + 40_000), sheets)
+    assert (many < full).all()
+    assert (large == 2).all()
+
+
+def test_a_sheet_without_numbers_gets_those_of_its_kind() -> None:
+    bare = Device("bare", type="gpu")
+    assert missing(bare) == ("compute_units", "clock_hz", "bandwidth_bytes_per_s", "peak_flop_per_s")
+    assert np.isfinite(seconds(work_of([stream(1 << 20)]), [bare, Device("cpu", type="cpu")])).all()
+    assert missing(GPU) == ()
+
+
+def test_a_profile_without_sub_groups_is_said_to_be_estimated() -> None:
+    bare = replace(stream(1 << 20), launch={})
+    found = work_of([bare, stream(1 << 20)])
+    assert found.exact.tolist() == [False, True]
+    assert np.isfinite(seconds(found, EVERY)).all()
+
+
+@pytest.mark.parametrize("items", [256, 1 << 30])
+def test_the_smallest_and_largest_launches_have_times_within_the_bounds(items: int) -> None:
+    some = work_of([stream(items)])
+    least, most = bounds(some, sheets_of(EVERY))
+    assert (least < most).all()
+    centre, low, high = limits(seconds(some, EVERY), np.full(least.shape, 3.0), 2.0, least, most)
+    assert ((least <= low) & (low <= centre) & (centre <= high) & (high <= most)).all()
+
+
+def made_times(work: Work, devices: list[Device], factors: Any) -> Times:
+    """Times of each launch on each device, with true factors."""
+    n, d = len(work), len(devices)
+    each = terms(work, sheets_of(devices)).reshape(n * d, -1)
+    places = np.tile(np.arange(d), n)
+    times = Times(each, np.ones(n * d), np.arange(n * d), places, np.zeros(n * d), np.ones(n * d))
+    return replace(times, log_time=log_times(times, factors[places])[0])
+
+
+def test_factors_are_found_again(work: Work) -> None:
+    devices = [GPU, device_named("k40c"), device_named("fiji-furyx")]
+    true = np.stack([Efficiencies({}).of(device) for device in devices])
+    true[:, TERMS.index("memory")] += 0.05
+    true[:, TERMS.index("launch")] += 0.5
+    times = made_times(work, devices, true)
+    found = fit(times, devices)
+    centre, _ = log_times(times, np.stack([found.of(device) for device in devices])[times.device])
+    assert np.abs(centre - times.log_time).max() < 0.1
+    assert found.of(Device("other", type="gpu")).shape == (len(TERMS),)
+
+
+def test_slopes_of_the_times_are_those_of_differences(work: Work) -> None:
+    times = made_times(work, [GPU], np.zeros((1, len(TERMS))))
+    factors = np.zeros((len(work), len(TERMS)))
+    before, slopes = log_times(times, factors)
+    for place in range(len(TERMS)):
+        moved = factors.copy()
+        moved[:, place] += 1e-6
+        np.testing.assert_allclose((log_times(times, moved)[0] - before) / 1e-6, slopes[:, place], atol=1e-5)
+
+
+def test_doubt_covers_what_it_promises() -> None:
+    rng = np.random.default_rng(0)
+    shares = np.zeros((4000, len(TERMS)))
+    shares[np.arange(4000), np.where(rng.random(4000) < 0.5, 0, TERMS.index("memory"))] = 1.0
+    errors = rng.normal(size=4000) * np.where(shares[:, 0] > 0, 0.5, 0.1)
+    doubt = doubt_of(errors, shares, np.ones(4000))
+    inside = np.abs(errors) <= doubt.factor(0.9) * doubt.deviation(shares)
+    assert inside[shares[:, 0] > 0].mean() == pytest.approx(0.9, abs=0.03)
+    assert inside[shares[:, 0] == 0].mean() == pytest.approx(0.9, abs=0.03)
+
+
+def test_a_probe_moves_the_other_devices_as_far_as_errors_go_together() -> None:
+    log_time, deviation = np.zeros((1, 3)), np.array([[0.5, 0.5, 1.0]])
+    probes = np.array([[np.exp(1.0), np.nan, np.nan]])
+    moved, left, known = conditioned(log_time, deviation, probes, 0.4)
+    np.testing.assert_allclose(moved, [[1.0, 0.4, 0.8]])
+    np.testing.assert_allclose(left[0, 1:], np.sqrt(1 - 0.16) * deviation[0, 1:])
+    assert known.tolist() == [[True, False, False]]
+
+
+def test_launches_are_taken_by_their_numbers(work: Work) -> None:
+    some = work.take(np.array([2, 0]))
+    for field in fields(Work):
+        np.testing.assert_array_equal(getattr(some, field.name), getattr(work, field.name)[[2, 0]])

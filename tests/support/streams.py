@@ -1,0 +1,38 @@
+"""Profiles of streaming kernels, with counts by sub-groups."""
+
+from __future__ import annotations
+
+from crosscast.prediction.time.work import WIDTHS
+from crosscast.profile import Profile
+
+SIZES = (("sectors_32", 32), ("lines_64", 64), ("lines_128", 128))
+
+
+def stream(items: int, *, group: int = 256, accesses: int = 2, name: str = "copy") -> Profile:
+    """A profile of a kernel that reads floats and writes some, counted by hand."""
+    groups, nbytes = items // group, 4 * items
+    counts = {
+        str(width): {
+            "accesses_read": items // width,
+            "accesses_write": (accesses - 1) * items // width,
+            **{f"{what}_{side}": nbytes // size for what, size in SIZES for side in ("read", "write")},
+            "local_wavefronts_32_banks": 0,
+            "instructions_without_phi": 8 * items,
+            "sub_group_instructions_without_phi": 8 * items // width,
+            "atomic_conflicts": 0,
+        }
+        for width in WIDTHS
+    }
+    moved = {"first": accesses * nbytes, **{str(1 << bits): accesses * nbytes for bits in range(14, 27)}}
+    launch = {
+        "geometry": {"groups": groups, "group_items": group, "registers": 4}
+        | {f"sub_groups_{width}": items // width for width in WIDTHS},
+        "instructions": {"fp32": {"add": items}, "loads": {"global": {"4": items}}},
+        "path": {"instructions": 4, "loads": {"global": 1}},
+        "distinct_bytes": {"global": {"read": nbytes, "written": (accesses - 1) * nbytes}},
+        "access_patterns": {"contiguous": items, "uniform": 0, "strided": 0, "irregular": 0},
+        "reuse": {"bytes": {line: {str(n): moved for n in (1, 16, 256)} for line in ("64", "128")}},
+        "sub_groups": counts,
+    }
+    metrics = {"work_items": items, "total_instruction_count": 8 * items, "max_ipt": 8}
+    return Profile(name, 0, metrics, {}, launch, {}, {}, application=name, size=str(items))
