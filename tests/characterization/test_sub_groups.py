@@ -18,6 +18,7 @@ from crosscast.kernel import Image, Kernel, Launch, Local
 from crosscast.profile import Profile
 from support import random_kernels
 from support.interpreter.machine import Access, Kind, Trace, interpret
+from support.launching import launch, zeros
 from support.oracle import CASES as ORACLE_CASES
 from support.oracle import needs_oracle, oracle_hardware, oracle_launch
 from support.sub_group_kernels import CASES
@@ -392,3 +393,15 @@ def test_warps_that_wait_for_each_other_go_together() -> None:
         "lines_64_write": 4,
         "lines_128_write": 2,
     }
+
+
+@pytest.mark.parametrize("repeats", [1_000, 20_000], ids=["few touches", "more than are kept"])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_the_only_line_of_a_kernel_is_read_and_written_back_once(repeats: int, threads: int) -> None:
+    source = """kernel void k(volatile global uchar *b, int n) {
+      for (int i = 0; i < n; i++) b[i % 3] = b[5];
+    }"""
+    profile = launch(source, 10, 2, zeros(8, np.uint8), np.int32(repeats), threads=threads)
+    for line, together in profile.launch["reuse"]["bytes"].items():
+        for sizes in together.values():
+            assert set(sizes.values()) == {2 * int(line)}

@@ -157,7 +157,10 @@ def _describe_launch(launch: Launch, ran: _Ran) -> dict[str, Any]:
             **ran.counts.sub_groups.patterns(ran.built.made.sub_groups),
             "vectorized": ran.built.made.in_step,
         },
-        "reuse": ran.counts.sub_groups.reuse_bytes(_distinct_lines(ran.counts)),
+        "reuse": ran.counts.sub_groups.reuse_bytes(
+            _distinct_lines(ran.counts),
+            [n for (space, _), n in ran.counts.distinct.items() if space != "local"],
+        ),
         "distinct_bytes": _distinct(ran.counts),
         "geometry": geometry,
         "instructions": instruction_kinds.describe(ran.counts.kinds),

@@ -102,10 +102,11 @@ class SubGroupCounts:
             found[str(width)] = counts
         return found
 
-    def reuse_bytes(self, distinct: Mapping[str, int]) -> dict[str, Any]:
+    def reuse_bytes(self, distinct: Mapping[str, int], moved: Sequence[int]) -> dict[str, Any]:
         """Bytes that reach memory behind caches, by size of line, groups that run together, and size.
 
-        Sampled lines stand for as many as there are: `distinct`, by size.
+        Sampled lines stand for as many as there are: `distinct`, by size. The few lines that are accessed too
+        often to be sampled stay in every cache: the distinct bytes read and written are `moved` once.
         """
         rate, *rest = self.reuse
         lines: dict[str, dict[str, dict[str, int]]] = {"128": {}, "64": {}}
@@ -113,6 +114,8 @@ class SubGroupCounts:
             for half, (line, found) in enumerate(lines.items()):
                 start = (2 * number + half) * (2 + len(_CACHES))
                 there, first, *sizes = rest[start : start + 2 + len(_CACHES)]
+                if distinct[line] and not there:
+                    first, *sizes = [sum(-(-nbytes // int(line)) for nbytes in moved)] * (1 + len(_CACHES))
                 weight = int(line) * (1 if rate == 1 or not there else max(distinct[line] / there, 1))
                 found[str(groups)] = {
                     "first": round(first * weight),

@@ -21,9 +21,10 @@ enum { FIRST_HALF = 1, SECOND_HALF = 2, WRITES = 4, READS = 8, NUMBER = 4 };
 
 static const u32 TOGETHER[] = {0, 4, 8}; /* logarithm of how many groups run together */
 
-/* Multiples of the golden ratio: of any lines that follow each other, as many are sampled as of others. */
-static inline row8 hash8(row8 line) { return line * 0x9E3779B1u; }
-static u32 hash_of(u32 line) { return line * 0x9E3779B1u; }
+/* Multiples of the golden ratio: of any lines that follow each other, as many are sampled as of others. None is zero,
+ * so that no line is sampled however few are. */
+static inline row8 hash8(row8 line) { return (line + 1) * 0x9E3779B1u; }
+static u32 hash_of(u32 line) { return (line + 1) * 0x9E3779B1u; }
 static u64 halved(u64 unsampled) { return unsampled >> 1 | 1u << 31; }
 
 /* Not all lines of large buffers are worth a look. */
@@ -244,7 +245,10 @@ static u64 gather(struct context *c, u64 threads, u64 instructions, struct touch
   if (n <= EXACT_TOUCHES && !unsampled) most = n;
   while (n > most) {
     u64 left = 0;
-    unsampled = halved(unsampled);
+    for (u64 i = 0; i < n; i++)
+      left += !(hash_of(kept[i].line >> NUMBER) & halved(unsampled));
+    if (!left && n <= MOST_TOUCHES) break; /* rather too many touches of a line than none */
+    unsampled = halved(unsampled), left = 0;
     for (u64 i = 0; i < n; i++)
       if (!(hash_of(kept[i].line >> NUMBER) & unsampled)) kept[left++] = kept[i];
     n = left;
