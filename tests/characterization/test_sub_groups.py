@@ -405,3 +405,34 @@ def test_the_only_line_of_a_kernel_is_read_and_written_back_once(repeats: int, t
     for line, together in profile.launch["reuse"]["bytes"].items():
         for sizes in together.values():
             assert set(sizes.values()) == {2 * int(line)}
+
+
+_LONG_LOOPS = """kernel void k(global const int *table, global const int *ends, global int *out) {
+  int g = get_global_id(0), sum = 0;
+  for (int i = 0; i < ends[g] && sum <= 1000000; i++) sum += table[(i * 7 + g) % 1000] == g % 3;
+  out[g] = sum;
+}"""
+
+
+def _long_loops() -> Profile:
+    ends = np.arange(200_000, 136_000, -1_000).astype(np.int32)
+    table = np.ones(1000, np.int32)
+    return launch(_LONG_LOOPS, 64, 64, table, ends, zeros(64))
+
+
+def test_a_group_that_leaves_more_addresses_than_there_is_room_for_is_counted_exactly() -> None:
+    profile = _long_loops()
+    assert "sub_groups_estimated" not in profile.launch
+    # The longest loop of each sub-group reads the table so often; its end is read once.
+    longest = {"32": 200_000 + 168_000, "64": 200_000}
+    for width, counts in profile.launch["sub_groups"].items():
+        sub_groups = 64 // int(width)
+        assert counts["accesses_read"] == longest[width] + sub_groups
+        assert counts["accesses_write"] == sub_groups
+
+
+def test_where_memory_is_too_short_the_counts_are_said_to_be_estimated(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(run, "_MOST_STREAM_BYTES", 1 << 26)
+    assert _long_loops().launch["sub_groups_estimated"] is True

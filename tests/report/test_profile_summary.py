@@ -134,6 +134,11 @@ def test_no_coalescing_is_told_of_copies_of_unknown_length(full: Profile) -> Non
     assert lines(changed(full, "work", work))["coalescing"].startswith("8 sectors a read")
 
 
+def test_counts_that_are_not_exact_say_so(full: Profile) -> None:
+    estimated = replace(full, launch={**full.launch, "sub_groups_estimated": True})
+    assert lines(estimated)["coalescing"] == lines(full)["coalescing"] + " (estimated)"
+
+
 def test_nearly_all_is_not_all(full: Profile) -> None:
     work = {**full.launch["work"], "global_bytes": 4_487_900}
     assert lines(changed(full, "work", work))["coalescing"].startswith("> 99.9 %; ")

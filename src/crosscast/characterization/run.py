@@ -58,6 +58,8 @@ MOST_WORK_ITEMS = (1 << 31) - 1
 _MOST_STACK_BYTES = 255 << 20
 _MOST_FOR_TWO_THREADS = 64 << 20
 """Bytes of buffers up to which a second set of counters is taken for granted."""
+_MOST_STREAM_BYTES = 1 << 30
+"""For the addresses that a work-group leaves, of all accesses."""
 
 
 @dataclass(frozen=True)
@@ -153,6 +155,7 @@ def _describe_launch(launch: Launch, ran: _Ran) -> dict[str, Any]:
         **({} if ran.result.host is None else {"host": _describe_host(ran.result.host)}),
         "arguments": [_describe(p, a) for p, a in zip(parameters, launch.args, strict=True)],
         "sub_groups": _sub_groups(geometry, ran),
+        **({"sub_groups_estimated": True} if ran.counts.sub_groups.overflow else {}),
         "access_patterns": {
             **ran.counts.sub_groups.patterns(ran.built.made.sub_groups),
             "vectorized": ran.built.made.in_step,
@@ -283,10 +286,20 @@ def _run(launch: Launch, options: Options) -> tuple[_Ran, _Clock]:
             # One work-group alone could fill a counter: let each look out for itself.
             switches = replace(switches, checked=True)
             built = _build(launch.kernel, switches, host_time=options.host_time)
+        elif switches.stream_words < (words := _stream_words(counts, built)):
+            # Work-items of long loops leave more addresses than there was room for.
+            threads, switches = 1, replace(switches, stream_words=words)
+            built = _build(launch.kernel, switches, host_time=options.host_time)
         else:
             copy_back(memory)
             # What was wanted, as whether threads got in each other's way depends on chance.
             return _Ran(built, wanted, result, counts), clock
+
+
+def _stream_words(counts: Counts, built: _Built) -> int:
+    """Room that the addresses of the longest work-group need at one access; 0 if all would need too much."""
+    words = 1 << (counts.sub_groups.overflow - 1).bit_length() if counts.sub_groups.overflow else 0
+    return words if 8 * words * built.made.sub_groups.streams <= _MOST_STREAM_BYTES else 0
 
 
 def _switches(launch: Launch, options: Options) -> Switches:

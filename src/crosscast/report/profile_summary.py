@@ -33,6 +33,7 @@ class _Counts:
     def __init__(self, profile: Profile) -> None:
         work = work_of(profile.launch)
         self.has_work = bool(work)
+        self.is_estimated = bool(profile.launch.get("sub_groups_estimated"))
         self._values: dict[str, Any] = {
             **profile.metrics,
             **work,
@@ -127,7 +128,8 @@ def _coalescing(counts: _Counts) -> str:
     of_sides = ", ".join(
         f"{_several(n, 'sector') if side == first else _digits(n)} a {side}" for side, n in each.items()
     )
-    return f"{share}{of_sides}; {_several(lines, 'line')} of 128 B"
+    estimated = " (estimated)" if counts.is_estimated else ""
+    return f"{share}{of_sides}; {_several(lines, 'line')} of 128 B{estimated}"
 
 
 def _neighbours(counts: _Counts) -> str:

@@ -239,6 +239,7 @@ class Run:
             "n_recorded": len(groups.recorded),
             "n_once": groups.once,
             "n_streams": groups.streams,
+            "stream_words": groups.stream_words,
             "segments": len(executions.alike),
             "segment_weights": add_words(executions.totals),
             "n_columns": len(executions.columns),

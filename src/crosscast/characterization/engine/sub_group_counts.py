@@ -39,7 +39,7 @@ class SubGroupCounts:
         default_factory=list
     )  # Instructions and group of one work-item, then its counts
     reuse: list[int] = field(default_factory=list)  # See `reuse.c`
-    inexact: bool = False
+    overflow: int = 0  # Words that a stream had no room for; 1 where rows were
 
     def read(self, name: str, words: list[int]) -> None:
         """Read a record of one thread."""
@@ -58,7 +58,7 @@ class SubGroupCounts:
             case "REUSE":
                 self.reuse = words
             case _:
-                self.inexact = True
+                self.overflow = max(self.overflow, *words)
 
     def executions_of_longest(self, plan: SubGroups, blocks: Iterable[BlockCosts]) -> dict[str, int]:
         """How often the work-item of most instructions executed each block, by label."""

@@ -122,7 +122,7 @@ class Instrumented:
             instruction.accesses = [a for a in found if address_space(a.pointer_type)]
         same = [[arguments[position] for position in group] for group in switches.same]
         self.classes = PointerClasses(function, module.globals.values(), same)
-        self.sub_groups = SubGroups(self.scopes)
+        self.sub_groups = SubGroups(self.scopes, switches.stream_words)
         for instruction in function.instructions():
             instruction.accesses = [
                 self.sub_groups.number(a, self.class_of(a), self.classes.members(a.pointer))

@@ -28,7 +28,6 @@ ONCE, STREAM, RUNS = (CONSTANTS[name] for name in ("ONCE", "STREAM", "RUNS"))
 """How a segment leaves what its work-items access at a site: at most one address each, any number of them, or
 runs of them at equal distances.
 """
-_WORDS = CONSTANTS["STREAM_WORDS"]
 _SECTOR = 32
 
 
@@ -113,8 +112,9 @@ class Executions:
 class SubGroups:
     """The sites of a kernel, and how each segment records them."""
 
-    def __init__(self, scopes: Scopes) -> None:
+    def __init__(self, scopes: Scopes, stream_words: int) -> None:
         self._scopes = scopes
+        self.stream_words = stream_words
         self.sites: list[Site] = []
         self.recorded: list[Recorded] = []
         self.executions = Executions()
@@ -173,8 +173,8 @@ class SubGroups:
         """Append words to a stream; returns the position behind them."""
         scope = self._scopes.attach("streams")
         for value in values:
-            index = code.value(f"and i64 {position}, {_WORDS - 1}")
-            at = code.at("%cc.words", code.value(f"add i64 {index}, {_WORDS * place}"), "i64")
+            index = code.value(f"and i64 {position}, {self.stream_words - 1}")
+            at = code.at("%cc.words", code.value(f"add i64 {index}, {self.stream_words * place}"), "i64")
             code.store("i64", value, at, scope)
             position = code.value(f"add i64 {position}, 1")
         return position

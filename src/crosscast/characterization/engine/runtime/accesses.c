@@ -46,7 +46,8 @@ void cc_count_dynamic(struct context *c, u8 *p, u32 flags, u32 granule) {
 
 static void access_texel(const void *p, u32 flags) {
   struct context *c = cc_self;
-  c->words[STREAM_WORDS * c->texels + c->positions[c->texels]++ % STREAM_WORDS] = (u64)p;
+  u64 room = c->job->stream_words;
+  c->words[room * c->texels + (c->positions[c->texels]++ & (room - 1))] = (u64)p;
   cc_count_dynamic(c, (u8 *)p, flags, 0);
 }
 

@@ -171,7 +171,7 @@ struct job {
   u64 dims, global[3], local[3], offset[3], groups[3];
   u64 args, args_address, args_bytes, local_bytes, private_bytes, live_bytes;
   u64 histories, rows, counters, in_memory, n_in_memory, weights, several, published;
-  u64 sites, n_sites, recorded, n_recorded, n_once, n_streams; /* accesses by sub-groups */
+  u64 sites, n_sites, recorded, n_recorded, n_once, n_streams, stream_words; /* accesses by sub-groups */
   u64 segments, segment_weights, n_columns, narrow, forms, n_forms, terms, at_group_end, instructions; /* executions by sub-groups */
   u64 native_ns, native_once; /* longest run without counting; its content cannot be put back */
   /* from here on the runtime's own */
@@ -183,7 +183,6 @@ struct job {
 enum { SITE_WRITES = 1, SITE_LOCAL = 2, SITE_ATOMIC = 4, SITE_DYNAMIC = 8 };
 /* How a segment leaves what its work-items access at a site: an address, a stream of them, or a stream of runs. */
 enum { ONCE, STREAM, RUNS };
-enum { STREAM_WORDS = 1 << 22 };
 struct recorded {
   u64 segment, site, mode, place, order; /* `order`: where it stands in the segment */
 };

@@ -16,7 +16,7 @@ static void relieve(struct context *c, struct sub_site *s, struct waiting *w) {
   for (u32 lane = 0; lane < LANES; lane++)
     if (w->filled[lane] < complete) complete = w->filled[lane];
   if (!complete) {
-    c->inexact = 1;
+    if (!c->inexact) c->inexact = 1;
     cc_flush_waiting(c, s, w);
     return;
   }
@@ -133,10 +133,11 @@ void cc_add_addresses(struct context *c, struct sub_site *s, const u64 *addresse
 /* What one work-item accessed, in order: addresses, or runs of them at equal distances. */
 struct reader {
   const u64 *words;
+  u64 last; /* place in the ring of words */
   u64 at, end, in_run, left; /* `left`: accesses */
 };
 
-static u64 word_at(const struct reader *r, u64 i) { return r->words[i % STREAM_WORDS]; }
+static u64 word_at(const struct reader *r, u64 i) { return r->words[i & r->last]; }
 
 static u64 next_of(struct reader *r, int runs) {
   if (!r->left) return ~(u64)0;
@@ -163,8 +164,8 @@ static row8 take_eight(struct context *c, const struct sub_site *s, struct reade
     u64 address = word_at(r, r->at) + r->in_run * word_at(r, r->at + 1);
     eight = eight_keys(c, s, (u64[AT_ONCE]){address})[0] + places * (u32)((int64_t)word_at(r, r->at + 1) >> s->shift);
     r->in_run += n;
-  } else if (!runs && r->at % STREAM_WORDS <= STREAM_WORDS - AT_ONCE) {
-    eight = eight_keys(c, s, r->words + r->at % STREAM_WORDS);
+  } else if (!runs && (r->at & r->last) <= r->last + 1 - AT_ONCE) {
+    eight = eight_keys(c, s, r->words + (r->at & r->last));
     r->at += n;
   } else {
     u64 addresses[AT_ONCE];
@@ -203,10 +204,10 @@ static void add_eights(struct context *c, struct sub_site *s, struct reader *r, 
 }
 
 /* Each work-item has one run, all of the same length and step; the words of a block stand one after the other. */
-static int is_plain(const u64 *words, u64 start, const u64 *ends, u32 n) {
+static int is_plain(const u64 *words, u64 last, u64 start, const u64 *ends, u32 n) {
   u64 differ = ends[n - 1] - start - 3 * n;
-  if (differ || start % STREAM_WORDS + 3 * n > STREAM_WORDS) return 0;
-  words += start % STREAM_WORDS;
+  if (differ || (start & last) + 3 * n > last + 1) return 0;
+  words += start & last;
   for (u32 i = 0; i < n; i++) differ |= (ends[i] - start - 3 * (i + 1)) | (words[3 * i + 1] ^ words[1]) | (words[3 * i + 2] ^ words[2]);
   return !differ;
 }
@@ -349,16 +350,16 @@ static void add_recorded(struct context *c, const struct recorded *e, u64 first,
     if (is_any(given, n)) cc_add_addresses(c, s, given, block, n, final);
     return;
   }
-  const u64 *ends = c->ends + MAX_ITEMS * e->place + first, *words = c->words + (u64)STREAM_WORDS * e->place;
+  const u64 *ends = c->ends + MAX_ITEMS * e->place + first, room = c->job->stream_words, *words = c->words + room * e->place;
   u64 start = first && !in_turn ? ends[-1] : 0;
-  if (c->positions[e->place] - start > STREAM_WORDS) {
-    c->inexact = 1;
+  if (c->positions[e->place] - start > room) {
+    if (c->positions[e->place] > c->inexact) c->inexact = c->positions[e->place];
     return;
   }
-  if (e->mode == RUNS && !in_turn && (final || !is_waiting(s, block)) && !(s->flags & SITE_DYNAMIC) && is_plain(words, start, ends, n)) {
+  if (e->mode == RUNS && !in_turn && (final || !is_waiting(s, block)) && !(s->flags & SITE_DYNAMIC) && is_plain(words, room - 1, start, ends, n)) {
     u64 addresses[LANES];
     u32 keys[LANES];
-    words += start % STREAM_WORDS;
+    words += start & (room - 1);
     for (u32 i = 0; i < n; i++) addresses[i] = words[3 * i];
     cc_keys_of(c, s, addresses, n, keys);
     u32 step = (int64_t)words[1] >> s->shift;
@@ -372,7 +373,7 @@ static void add_recorded(struct context *c, const struct recorded *e, u64 first,
   struct reader readers[LANES];
   for (u32 k = 0; k < n; k++) {
     u64 end = set >> k & 1 ? ends[k] : start;
-    readers[k] = (struct reader){words, start, end, 0, 0};
+    readers[k] = (struct reader){words, room - 1, start, end, 0, 0};
     start = end;
   }
   add_streams(c, s, readers, block, n, e->mode == RUNS, final);
@@ -424,7 +425,7 @@ void cc_prepare_sub_groups(struct context *c, struct job *j) {
   c->parts = cc_map(c, (MOST_PARTS + 1) * sizeof *c->parts);
   c->addresses = cc_map(c, 8 * MAX_ITEMS * j->n_once);
   c->ends = cc_map(c, 8 * MAX_ITEMS * j->n_streams), c->positions = cc_map(c, 8 * j->n_streams);
-  c->words = cc_map(c, (u64)8 * STREAM_WORDS * j->n_streams);
+  c->words = cc_map(c, 8 * j->stream_words * j->n_streams);
   c->columns = cc_map(c, 8 * MAX_ITEMS * j->n_columns);
   c->runs = cc_map(c, 8 * j->segments), c->entries = cc_map(c, 16 * j->segments);
   c->form_sums = cc_map(c, 32 * j->n_forms) /* of all groups, and of the last one */, c->longest = cc_map(c, 8 * (2 + j->segments + j->n_columns));

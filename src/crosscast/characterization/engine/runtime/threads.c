@@ -144,7 +144,7 @@ static void find_variables(struct job *j, void *library) {
 /* Allow what the runtime maps itself, and no more. */
 static void limit_memory(struct job *j) {
   u64 pages = 0, per_thread = (1 << 29) + j->histories * (3 << 20) + MAX_ITEMS * j->private_bytes + j->live_bytes
-                                  + 8 * (MAX_ITEMS * (j->n_once + j->n_columns) + (MAX_ITEMS + (u64)STREAM_WORDS) * j->n_streams);
+                                  + 8 * (MAX_ITEMS * (j->n_once + j->n_columns) + (MAX_ITEMS + j->stream_words) * j->n_streams);
   FILE *file = fopen("/proc/self/statm", "r");
   if (!file || fscanf(file, "%lu", &pages) != 1) perror("statm"), _exit(CANNOT_MAP);
   fclose(file);
