@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from crosscast.data.devices import catalogue, device_named
 from crosscast.device import Device
@@ -41,6 +43,16 @@ def test_every_device_of_the_catalogue_has_a_time_for_every_launch(work: Work) -
     found = terms(work, sheets_of(EVERY))
     assert np.isfinite(found).all()
     assert (found > 0).all()
+
+
+@given(st.lists(st.integers(0, 1 << 30), min_size=13, max_size=13))
+def test_a_larger_cache_lets_no_more_bytes_through(counted: list[int]) -> None:
+    profile = stream(1 << 16)
+    sizes = {"first": 1 << 16, **{str(1 << bits): n for bits, n in zip(range(14, 27), counted, strict=True)}}
+    reuse = {"bytes": {line: {str(n): sizes for n in (1, 16, 256)} for line in ("64", "128")}}
+    behind = np.asarray(work_of([replace(profile, launch={**profile.launch, "reuse": reuse})]).behind)
+    assert (np.diff(behind) <= 0).all()
+    assert behind.min() == 1 << 16
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -187,14 +188,14 @@ def _total(counts: Any) -> float:
 def _behind(counted: Mapping[str, Any] | None, distinct: float) -> list[list[float]]:
     if counted is None:
         return [[distinct] * (len(CACHE_BITS) + 1)] * len(GROUPS_TOGETHER)
-    lines = counted["64"]
-    return [
-        [
-            *(float(lines[str(groups)][str(1 << bits)]) for bits in CACHE_BITS),
-            float(lines[str(groups)]["first"]),
-        ]
-        for groups in GROUPS_TOGETHER
-    ]
+    found = []
+    for groups in GROUPS_TOGETHER:
+        sizes = counted["64"][str(groups)]
+        first = float(sizes["first"])
+        # A larger cache misses no more; counts of a sample of lines, or extended to more groups, may say so.
+        misses = accumulate((max(float(sizes[str(1 << bits)]), first) for bits in CACHE_BITS), min)
+        found.append([*misses, first])
+    return found
 
 
 def _estimated(
