@@ -240,6 +240,15 @@ def explain(kernels: Asked | Sequence[Asked], devices: Sequence[str | Device] | 
     return verdicts_of(profiles, [device_named(each) if isinstance(each, str) else each for each in named])
 
 
+def forecast_beside(profiles: Sequence[Profile], devices: Sequence[Device]) -> TimeForecast | None:
+    """How long kernels take on devices and on what; ``None`` where no model tells both of all of them."""
+    try:
+        found = predict(profiles, devices=devices)
+    except InputError:
+        return None
+    return None if found.terms is None else found
+
+
 def verdicts_beside(
     forecast: TimeForecast, profiles: Sequence[Profile], devices: Mapping[str, Device]
 ) -> list[Verdict | None]:

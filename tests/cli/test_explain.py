@@ -36,6 +36,27 @@ def test_json_has_what_the_sentences_say(capsys: Output) -> None:
         assert each["text"].startswith(f"vecadd on {each['device']} is bound by {each['bound']}")
 
 
+def test_the_forecast_stands_beside_the_limits(capsys: Output) -> None:
+    found = explain.answer(capsys, *VECADD, "--devices", "gtx1080,rtx4090")
+    (kernel,) = found["forecasts"]
+    for cell, verdict in zip(kernel["devices"], found["verdicts"], strict=True):
+        assert cell["device"] == verdict["device"]
+        assert sum(cell["terms"].values()) == pytest.approx(1, abs=0.01)
+    text = explain.text(capsys, *VECADD, "--devices", "gtx1080")
+    (line,) = [line for line in text.split("Forecast")[1].splitlines() if "gtx1080" in line]
+    assert "memory " in line
+    assert "launch " in line
+
+
+def test_without_counts_by_sub_groups_there_is_no_forecast_of_terms(capsys: Output, tmp_path: Path) -> None:
+    made = Command.of("characterize").answer(capsys, *VECADD)
+    del made["launch"]["sub_groups"]
+    old = tmp_path / "old.json"
+    old.write_text(json.dumps(made))
+    assert "forecasts" not in explain.answer(capsys, old, "--devices", "gtx1080")
+    assert "Forecast\n" not in explain.text(capsys, old, "--devices", "gtx1080")
+
+
 def test_several_files_and_a_data_sheet_of_ones_own(capsys: Output, tmp_path: Path) -> None:
     sheet = tmp_path / "mine.toml"
     sheet.write_text(

@@ -26,8 +26,9 @@ def explain(
 ) -> None:
     """Say what bounds a kernel on a device: memory, compute, launch or latency; why, and what to try.
 
-    The answer comes from the profile and the device's data sheet alone (docs/verdicts.md). It is no forecast,
-    which is what `crosscast predict` makes. FILE is what that takes.
+    What bounds it follows from the profile and the device's data sheet alone (docs/verdicts.md). Beside it
+    stand the forecast and what its time is spent on, as `crosscast predict` makes them. FILE is what that
+    takes.
 
     Parameters
     ----------
@@ -46,15 +47,21 @@ def explain(
     from crosscast.cli.files import read_profiles
     from crosscast.data.devices import device_named, read_device
     from crosscast.decide.verdict import DEVICES, verdicts_of
+    from crosscast.forecasting import forecast_beside
 
     named = devices if devices is not None else () if device_file else DEVICES
     chosen = [*map(device_named, named), *map(read_device, device_file)]
     profiles = [each for path in (file, *more) for each in read_profiles(path, launch.direct(kernel))[0]]
-    found = verdicts_of(only_named(profiles, application, kernel), chosen)
+    profiles = only_named(profiles, application, kernel)
+    found = verdicts_of(profiles, chosen)
+    forecast = forecast_beside(profiles, chosen)
     from crosscast.report.verdict import roofline_figures, verdicts_report
 
     output.show(
-        lambda: {"verdicts": [each.to_dict() for each in found.verdicts]},
-        lambda: verdicts_report(found),
+        lambda: (
+            {"verdicts": [each.to_dict() for each in found.verdicts]}
+            | ({} if forecast is None else {"forecasts": forecast.to_dict()["kernels"]})
+        ),
+        lambda: verdicts_report(found, forecast),
         lambda: roofline_figures(found.verdicts),
     )

@@ -13,7 +13,7 @@ from crosscast.prediction.time.forecast import Recommendation, TimeForecast
 from crosscast.prediction.time.suggestion import Suggestion
 from crosscast.report.document import Part, Ranges, Report, Table, Text
 from crosscast.report.numbers import level_percent, percent, probability, times
-from crosscast.report.verdict import verdict_lines
+from crosscast.report.verdict import spent_on, verdict_lines
 from crosscast.units import format_count, format_seconds
 
 
@@ -32,7 +32,8 @@ def predictions_report(
     for row, label in enumerate(forecast.labels):
         verdict = verdicts[row] if verdicts else None
         if verdict is not None:
-            parts += [Text(verdict_lines(verdict, float(forecast.centre[row].min()))), ""]
+            unexplained = None if forecast.terms is not None else float(forecast.centre[row].min())
+            parts += [Text(verdict_lines(verdict, unexplained)), ""]
         parts += [
             _table(forecast, row, label),
             _advice(forecast.recommended[row]),
@@ -147,17 +148,14 @@ def _advice(choice: Recommendation) -> str:
     return f"Recommended: {choice.device}. {choice.runner_up} is {slower}{chance}."
 
 
-_LEAST_SHARE = 0.03
-
-
 def _spent(forecast: TimeForecast, row: int) -> list[str]:
     """What the time on the recommended device is spent on, if the model says."""
     if forecast.terms is None:
         return []
     device = forecast.recommended[row].device
-    shares = forecast.term_shares(row, forecast.devices.index(device))
-    listed = [f"{name} {percent(share)}" for name, share in shares.items() if share >= _LEAST_SHARE]
-    return [f"Of the time on {device}: {', '.join(listed)}."]
+    return [
+        f"Of the time on {device}: {spent_on(forecast.term_shares(row, forecast.devices.index(device)))}."
+    ]
 
 
 def trained_on(card: TimeCard) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from crosscast.decide.verdict import Verdict, Verdicts
+from crosscast.prediction.time.forecast import TimeForecast
 from crosscast.report.document import Heading, Part, Report, Table, Text
 from crosscast.report.figures import (
     COLOURS,
@@ -21,7 +22,7 @@ from crosscast.report.figures import (
     style_axes,
     titled,
 )
-from crosscast.report.numbers import percent
+from crosscast.report.numbers import level_percent, percent, times
 from crosscast.units import format_quantity, format_seconds
 
 _FAR = 10.0
@@ -43,8 +44,8 @@ def verdict_lines(verdict: Verdict, forecast_s: float | None = None) -> list[str
     return [*lines, f"Try {', '.join(verdict.advice)}."]
 
 
-def verdicts_report(found: Verdicts) -> Report:
-    """Each verdict in sentences, then how long each limit takes, then what each kernel does."""
+def verdicts_report(found: Verdicts, forecast: TimeForecast | None = None) -> Report:
+    """Each verdict in sentences, how long each limit takes, what is forecast, and what each kernel does."""
     parts: list[Part] = []
     for verdict in found.verdicts:
         parts += [Text(verdict_lines(verdict)), ""]
@@ -66,11 +67,40 @@ def verdicts_report(found: Verdicts) -> Report:
             "",
             *parts,
             limits,
+            *([] if forecast is None else [_forecast(forecast)]),
             _amounts(found.verdicts),
             "",
             "Limits are what a device cannot be faster than; they are no forecast (docs/verdicts.md).",
         ]
     )
+
+
+def _forecast(forecast: TimeForecast) -> Table:
+    """Times with what they are spent on, the kernels one after another."""
+    cells = list(np.ndindex(forecast.centre.shape))
+    return Table.of(
+        cells,
+        {
+            "kernel": lambda at: forecast.labels[at[0]],
+            "device": lambda at: forecast.devices[at[1]],
+            "time": lambda at: float(forecast.centre[at]),
+            f"{level_percent(forecast.level)} interval": lambda at: times(
+                float(forecast.low[at]), float(forecast.high[at])
+            ),
+            "spent on": lambda at: spent_on(forecast.term_shares(*at)),
+        },
+        caption="Forecast",
+        formats={"time": format_seconds},
+        words=(0, 1, 3, 4),
+    )
+
+
+_LEAST_SHARE = 0.03
+
+
+def spent_on(shares: Mapping[str, float]) -> str:
+    """The terms of a time that matter, the largest first."""
+    return ", ".join(f"{name} {percent(share)}" for name, share in shares.items() if share >= _LEAST_SHARE)
 
 
 def _limit(name: Any) -> Any:
