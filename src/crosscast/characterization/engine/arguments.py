@@ -250,7 +250,9 @@ class _Layout:
             start = memory.high + shared.offset
             self.known[address] = Placed(position, place, start, shared, None if own else array)
             memory.placed.append(self.known[address])
-            memory.high = -(-(start + max(shared.nbytes, 1)) // _GAP) * _GAP + _GAP
+            # Room for a page before it: where others are must not depend on where it begins in its page.
+            end = memory.high + context.CONSTANTS["PAGE"] + max(shared.nbytes, 1)
+            memory.high = -(-end // _GAP) * _GAP + _GAP
         return self.known[address]
 
 
