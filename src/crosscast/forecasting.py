@@ -201,7 +201,7 @@ def _values(text: str) -> list[object]:
 def explain(kernels: Asked | Sequence[Asked], devices: Sequence[str | Device] | None = None) -> Verdicts:
     """Say what bounds kernels on devices: memory, compute, launch or latency; why, and what to try.
 
-    This is what ``crosscast explain`` does: it looks at profiles and data sheets alone, and is no forecast.
+    It looks at profiles and data sheets alone, and is no forecast; ``crosscast explain`` shows one beside it.
 
     Parameters
     ----------
@@ -242,6 +242,8 @@ def explain(kernels: Asked | Sequence[Asked], devices: Sequence[str | Device] | 
 
 def forecast_beside(profiles: Sequence[Profile], devices: Sequence[Device]) -> TimeForecast | None:
     """How long kernels take on devices and on what; ``None`` where no model tells both of all of them."""
+    if not all("sub_groups" in each.launch for each in profiles):
+        return None  # A model that takes these knows no terms.
     try:
         found = predict(profiles, devices=devices)
     except InputError:

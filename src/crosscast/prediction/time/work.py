@@ -192,7 +192,7 @@ def _behind(counted: Mapping[str, Any] | None, distinct: float) -> list[list[flo
     for groups in GROUPS_TOGETHER:
         sizes = counted["64"][str(groups)]
         first = float(sizes["first"])
-        # A larger cache misses no more; counts of a sample of lines, or extended to more groups, may say so.
+        # A larger cache misses no more, whatever counts that were extended to more work-groups say.
         misses = accumulate((max(float(sizes[str(1 << bits)]), first) for bits in CACHE_BITS), min)
         found.append([*misses, first])
     return found

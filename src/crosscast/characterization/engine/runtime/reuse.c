@@ -26,6 +26,15 @@ static const u32 TOGETHER[] = {0, 4, 8}; /* logarithm of how many groups run tog
 static inline row8 hash8(row8 line) { return (line + 1) * 0x9E3779B1u; }
 static u32 hash_of(u32 line) { return (line + 1) * 0x9E3779B1u; }
 static u64 halved(u64 unsampled) { return unsampled >> 1 | 1u << 31; }
+static int is_sampled(const struct touch *t, u64 unsampled) { return !(hash_of(t->line >> NUMBER) & unsampled); }
+
+/* Keep the touches of sampled lines; returns how many they are. */
+static u64 keep_sampled(struct touch *to, const struct touch *from, u64 n, u64 unsampled) {
+  u64 kept = 0;
+  for (u64 i = 0; i < n; i++)
+    if (is_sampled(&from[i], unsampled)) to[kept++] = from[i];
+  return kept;
+}
 
 /* Not all lines of large buffers are worth a look. */
 void cc_prepare_reuse(struct context *c, struct job *j) {
@@ -43,11 +52,8 @@ static void emit(struct context *c, u32 line, u32 halves, u64 time, u64 group) {
     c->room_for_touches = room;
   }
   while (c->n_touches == MOST_TOUCHES) {
-    u64 kept = 0;
     c->unsampled = halved(c->unsampled);
-    for (u64 i = 0; i < c->n_touches; i++)
-      if (!(hash_of(c->touches[i].line >> NUMBER) & c->unsampled)) c->touches[kept++] = c->touches[i];
-    c->n_touches = kept;
+    c->n_touches = keep_sampled(c->touches, c->touches, c->n_touches, c->unsampled);
     if (hash_of(line) & c->unsampled) return;
   }
   c->touches[c->n_touches++] = (struct touch){time, group, line << NUMBER | c->how | halves};
@@ -239,19 +245,14 @@ static u64 gather(struct context *c, u64 threads, u64 instructions, struct touch
   if (most < LEAST_TOUCHES) most = LEAST_TOUCHES;
   if (most > MOST_TOUCHES) most = MOST_TOUCHES;
   n = 0;
-  for (u64 t = 0; t < threads; t++)
-    for (u64 i = 0; i < c[t].n_touches; i++)
-      if (!(hash_of(c[t].touches[i].line >> NUMBER) & unsampled)) kept[n++] = c[t].touches[i];
+  for (u64 t = 0; t < threads; t++) n += keep_sampled(kept + n, c[t].touches, c[t].n_touches, unsampled);
   if (n <= EXACT_TOUCHES && !unsampled) most = n;
   while (n > most) {
     u64 left = 0;
-    for (u64 i = 0; i < n; i++)
-      left += !(hash_of(kept[i].line >> NUMBER) & halved(unsampled));
+    for (u64 i = 0; i < n; i++) left += is_sampled(&kept[i], halved(unsampled));
     if (!left && n <= MOST_TOUCHES) break; /* rather too many touches of a line than none */
-    unsampled = halved(unsampled), left = 0;
-    for (u64 i = 0; i < n; i++)
-      if (!(hash_of(kept[i].line >> NUMBER) & unsampled)) kept[left++] = kept[i];
-    n = left;
+    unsampled = halved(unsampled);
+    n = keep_sampled(kept, kept, n, unsampled);
   }
   *rate = (u64)1 << __builtin_popcountll(unsampled);
   return n;
