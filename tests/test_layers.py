@@ -24,6 +24,7 @@ LAYERS = {
     "environment": 0,
     "kernel": 1,
     "device": 1,
+    "devices": 1,
     "configuration": 1,
     "tracing": 2,
     "characterization": 2,

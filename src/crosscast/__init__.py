@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from crosscast.cluster.swf import read_swf
     from crosscast.configuration import Configuration
     from crosscast.data.dataset import Dataset, bundled_dataset, read_dataset
-    from crosscast.data.devices import device_named
     from crosscast.data.isolated_runs import read_profile as read_corun_profile
     from crosscast.data.views import join
     from crosscast.decide.colocation import choose_colocation as colocate
     from crosscast.decide.selector import Selector
+    from crosscast.devices.catalogue import device_named
     from crosscast.forecasting import explain, predict
     from crosscast.kernel import Image, Kernel, Launch, Local, Parameter, Program, Sampler
     from crosscast.measure.regions.file import read_history
@@ -121,7 +121,7 @@ _HOMES = {
     "capture": "crosscast.tracing.program:capture",
     "characterize": "crosscast.characterization:characterize",
     "colocate": "crosscast.decide.colocation:choose_colocation",
-    "device_named": "crosscast.data.devices:device_named",
+    "device_named": "crosscast.devices.catalogue:device_named",
     "evaluate": "crosscast.questions:evaluate",
     "expect_close": "crosscast.suite.application:expect_close",
     "explain": "crosscast.forecasting:explain",

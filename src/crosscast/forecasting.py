@@ -231,8 +231,8 @@ def explain(kernels: Asked | Sequence[Asked], devices: Sequence[str | Device] | 
     'launch'
     """
     # Imported here: what predicts needs neither.
-    from crosscast.data.devices import device_named
     from crosscast.decide.verdict import DEVICES, verdicts_of
+    from crosscast.devices.catalogue import device_named
 
     asked = [kernels] if isinstance(kernels, Asked) else kernels
     profiles = [profile for each in asked for profile in _profiles(each)[0]]
@@ -333,7 +333,7 @@ def named_devices(
 def _named_device(name: str, known: Sequence[str], field: str) -> str | Device:
     """A device that the model knows, or else one of the catalogue."""
     # Imported here: most devices are the model's own.
-    from crosscast.data.devices import device_named
+    from crosscast.devices.catalogue import device_named
 
     if name in known:
         return name

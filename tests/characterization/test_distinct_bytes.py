@@ -9,8 +9,8 @@ import pytest
 
 import crosscast
 from crosscast import Kernel, Local
-from crosscast.data.devices import device_named
 from crosscast.decide.verdict import amounts_of, verdicts_of
+from crosscast.devices.catalogue import device_named
 from crosscast.profile import Profile
 
 SOURCE = """

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from crosscast.data.dataset import Dataset, validate
-from crosscast.data.devices import catalogue
 from crosscast.data.sources import import_source
 from crosscast.data.sources.kernel_times import TUNED, device_key
 from crosscast.data.table import notes_of
+from crosscast.devices.catalogue import catalogue
 from crosscast.errors import InputError
 from support.shared import published
 from support.tables import Row, elementwise, streamed, tuned, write_rows

@@ -181,7 +181,7 @@ def devices(name: str | None = None, /, *, catalogue: Flag = False, output: Outp
 
 
 def _catalogue(name: str | None, output: Output) -> None:
-    from crosscast.data.devices import catalogue, sheet_named
+    from crosscast.devices.catalogue import catalogue, sheet_named
     from crosscast.report.catalogues import data_sheet_report, data_sheets_report
 
     output.check()

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import crosscast
-from crosscast.data.devices import catalogue, device_named
 from crosscast.data.profiles import LOOSE_PROFILES, to_row
 from crosscast.data.table import save, table_of
 from crosscast.data.times import PARTS, TIMES
 from crosscast.device import Device
+from crosscast.devices.catalogue import catalogue, device_named
 from crosscast.errors import InputError
 from crosscast.prediction.time.launch_model import TrainedLaunchTimes
 from crosscast.prediction.time.training_times import evaluate, read_training, scores

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crosscast.data.devices import catalogue, device_named
 from crosscast.device import Device
-from crosscast.prediction.time.architectures import missing, sheets_of
+from crosscast.devices.architectures import missing, sheets_of
+from crosscast.devices.catalogue import catalogue, device_named
 from crosscast.prediction.time.efficiencies import Efficiencies, Times, fit, log_times
 from crosscast.prediction.time.launch_times import bounds, conditioned, doubt_of, limits
 from crosscast.prediction.time.terms import TERMS, joined, resident_groups, terms

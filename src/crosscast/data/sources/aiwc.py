@@ -16,6 +16,7 @@ from crosscast.data.profiles import COLUMNS, PROFILES, PUBLISHED_METRICS
 from crosscast.data.schema import DEVICES, ENERGY, RECORDS, SESSIONS
 from crosscast.data.sources.source import File, Found, Source, facts_of, required
 from crosscast.data.table import table_of
+from crosscast.devices.catalogue import published_sheets
 from crosscast.errors import InputError
 from crosscast.profile import METRICS
 from crosscast.units import microseconds
@@ -23,8 +24,7 @@ from crosscast.units import microseconds
 
 def published_devices() -> list[dict[str, Any]]:
     """Rows of the table of devices, by their keys in the published data."""
-    _, devices = facts_of("published_devices")
-    return [{**row, "sources": json.dumps(row["sources"])} for row in devices.values()]
+    return [{**row, "sources": json.dumps(row["sources"])} for row in published_sheets().values()]
 
 
 _SAME_NAMES = (
@@ -83,7 +83,7 @@ _DEVICES = (
     *("xeon_es-2697v2", "i7-6700k", "i5-3350", "knl", "titanx", "gtx1080", "gtx1080ti", "k20c", "k40c"),
     *("firepro-s9150", "tahiti-hd7970", "hawaii-r9-290x", "hawaii-r9-295x2", "fiji-furyx", "polaris-rx480"),
 )
-"""Keys of the devices of published_devices.toml."""
+"""Keys of the devices of devices/published.toml."""
 
 _RUNTIMES = File(
     ("runtimes.parquet",),

@@ -14,9 +14,9 @@ from typing import Any
 
 from crosscast.configuration import Configuration, Setting
 from crosscast.data.dataset import Dataset
-from crosscast.data.devices import catalogue
 from crosscast.data.sources.runs import ConfiguredRun, dataset_of, with_own_sessions
 from crosscast.data.sources.source import File, Found, FoundFile, Source, required
+from crosscast.devices.catalogue import catalogue
 from crosscast.errors import InputError
 from crosscast.units import milliseconds
 

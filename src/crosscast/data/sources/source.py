@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from crosscast.data.dataset import TABLES, Dataset, is_cut_off, parts, read_dataset, write_dataset
-from crosscast.data.devices import rows_of
 from crosscast.data.files import locked
 from crosscast.data.library import pa, pc, pq
 from crosscast.data.schema import Column, ColumnType, Schema
 from crosscast.data.table import Table, cast, check, in_order
+from crosscast.devices.catalogue import rows_of
 from crosscast.errors import InputError
 
 _CSV = (".csv", ".csv.gz")

@@ -11,9 +11,9 @@ import numpy as np
 
 from crosscast.arrays import Reals
 from crosscast.device import Device
+from crosscast.devices.architectures import missing, sheets_of
 from crosscast.errors import InputError
 from crosscast.prediction.store import StoredModel, write
-from crosscast.prediction.time.architectures import missing, sheets_of
 from crosscast.prediction.time.card import QUESTION, TimeCard, probe_times
 from crosscast.prediction.time.data import ProfileBatch
 from crosscast.prediction.time.forecast import TimeForecast

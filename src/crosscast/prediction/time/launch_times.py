@@ -15,9 +15,9 @@ import numpy as np
 
 from crosscast.arrays import Flags, Reals
 from crosscast.device import Device
+from crosscast.devices.architectures import Sheets, sheets_of
 from crosscast.errors import InputError
 from crosscast.prediction.serialization import Array, Stored
-from crosscast.prediction.time.architectures import Sheets, sheets_of
 from crosscast.prediction.time.efficiencies import Efficiencies
 from crosscast.prediction.time.terms import TERMS, joined, terms
 from crosscast.prediction.time.work import Work

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from crosscast.arrays import Reals
-from crosscast.prediction.time.architectures import Sheets
+from crosscast.devices.architectures import Sheets
 from crosscast.prediction.time.work import CACHE_BITS, GROUPS_TOGETHER, Work
 
 TERMS = (

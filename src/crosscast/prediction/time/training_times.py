@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from crosscast.arrays import Flags, Reals
-from crosscast.data.devices import device_named
 from crosscast.data.profiles import read_parquet
 from crosscast.data.table import read_table
 from crosscast.data.times import PARTS, TIMES
 from crosscast.device import Device
+from crosscast.devices.architectures import sheets_of
+from crosscast.devices.catalogue import device_named
 from crosscast.errors import InputError
-from crosscast.prediction.time.architectures import sheets_of
 from crosscast.prediction.time.card import Range, TimeCard
 from crosscast.prediction.time.data import Toolchain
 from crosscast.prediction.time.efficiencies import Efficiencies, Times, fit, log_times, weights_of

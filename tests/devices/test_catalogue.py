@@ -9,7 +9,11 @@ from typing import Any
 import pytest
 
 import crosscast
-from crosscast.data.devices import (
+from crosscast.data.schema import DEVICES
+from crosscast.data.sources.aiwc import published_devices
+from crosscast.data.table import table_of
+from crosscast.device import SPEED_NUMBERS, Device
+from crosscast.devices.catalogue import (
     LEAST_NUMBERS,
     catalogue,
     check_sheet,
@@ -17,10 +21,6 @@ from crosscast.data.devices import (
     device_of,
     sheet_named,
 )
-from crosscast.data.schema import DEVICES
-from crosscast.data.sources.aiwc import published_devices
-from crosscast.data.table import table_of
-from crosscast.device import SPEED_NUMBERS, Device
 from crosscast.errors import InputError
 from support.commands import Command, Output
 

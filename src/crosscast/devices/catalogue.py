@@ -22,7 +22,6 @@ LEAST_NUMBERS = 5
 
 _TEXTS = ("name", "vendor", "series")
 _NUMBERS = {column.name: column for column in DEVICES.columns if column.type in ("integer", "real")}
-_SHEETS = (("sources", "published_devices.toml"), ("devices.toml",))
 
 _CLOCKS = (5e7, 2e10)
 _GPU = {
@@ -84,13 +83,19 @@ def rows_of(content: Mapping[str, Any], origin: str = "") -> dict[str, dict[str,
 
 
 @cache
+def published_sheets() -> Mapping[str, dict[str, Any]]:
+    """Rows of the table of devices by key: the 15 devices of the study of 2018."""
+    return _read("published.toml")
+
+
+@cache
 def catalogue() -> Mapping[str, dict[str, Any]]:
     """Rows of the table of devices by key: the devices of the study of 2018, and current ones."""
-    package = resources.files(__package__)
-    rows: dict[str, dict[str, Any]] = {}
-    for parts in _SHEETS:
-        rows |= rows_of(tomllib.loads(package.joinpath(*parts).read_text(encoding="utf-8")))
-    return rows
+    return {**published_sheets(), **_read("sheets.toml")}
+
+
+def _read(name: str) -> dict[str, dict[str, Any]]:
+    return rows_of(tomllib.loads(resources.files(__package__).joinpath(name).read_text(encoding="utf-8")))
 
 
 def sheet_named(name: str) -> dict[str, Any]:
