@@ -316,7 +316,7 @@ _ENTRY = re.compile(r'(?:[^,"]|"[^"]*")+')
 _NUMBERED = re.compile(r"%(\d+)\b")
 _QUOTED = re.compile(r'(\bc)?"([^"]*)"')
 _CHARACTER = re.compile(r"\\[0-9A-F]{2}|(.)", re.DOTALL)
-_MARKERS = re.compile(r"@llvm\.(dbg\.|lifetime\.)")
+_MARKERS = re.compile(r"@llvm\.(dbg\.|lifetime\.|experimental\.noalias\.)")
 
 
 def _named(text: str) -> str:

@@ -128,3 +128,30 @@ def test_cpp_for_opencl_has_templates_and_references() -> None:
     made = characterize(Launch(Kernel.from_source(source, "k", standard="clc++2021"), (8,), (4,), (out,)))
     assert out.tolist() == [2 * i + 3 for i in range(8)]
     assert made.program["standard"] == "clc++2021"
+
+
+INDEXES = {
+    "compared with a constant": "if (i == 0) a[j] = 2;",
+    "compared with a number": "if (i > n && j > n) a[i * 64 + j] -= a[i * 64 + n] * a[n * 64 + j];",
+    "compared with each other": "if (i == j) a[i] = 1; else a[i + 1] += 1;",
+    "in a loop": "for (int k = i; k < 64; k += 7) a[k * 64 + j] *= 2;",
+    "subtracted": "a[(63 - i) * 64 + j] = (float)(i - j);",
+}
+HEADS = {
+    "one sum": "int i = blockIdx.x * blockDim.x + threadIdx.x;"
+    " int j = threadIdx.y + blockDim.y * blockIdx.y;",
+    "variables": "int bx = blockIdx.x, tx = threadIdx.x; int i = bx * blockDim.x + tx;"
+    " const int by = blockIdx.y; int j = by * blockDim.y + threadIdx.y;",
+}
+
+
+@pytest.mark.parametrize("body", INDEXES.values(), ids=INDEXES)
+@pytest.mark.parametrize("head", HEADS.values(), ids=HEADS)
+def test_the_index_of_a_thread_is_that_of_a_work_item(head: str, body: str) -> None:
+    cuda = f"__global__ void k(float *__restrict__ a, int n) {{ {head} {body} }}"
+    opencl = f"""kernel void k(global float *restrict a, int n) {{
+                   int i = get_global_id(0); int j = get_global_id(1); {body} }}"""
+    kernels = Kernel.from_source(cuda, "k", form="cuda"), Kernel.from_source(opencl, "k")
+    arguments = np.ones((64, 64), np.float32), np.int32(7)
+    found, expected = (characterize(Launch(kernel, (64, 64), (32, 8), arguments)) for kernel in kernels)
+    assert found.instructions == expected.instructions

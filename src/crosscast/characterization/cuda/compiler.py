@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from crosscast.characterization import toolchain
+from crosscast.characterization.cuda.indexes import name_indexes
 from crosscast.errors import CompileError, InputError, UnsupportedError
 from crosscast.kernel import Program
 
@@ -171,8 +172,14 @@ def _optimize(text: str, program: Program) -> bytes:
     """Optimize IR as that of OpenCL C is: for the same target, of which no integer is the native one."""
     text = re.sub(r'^(target datalayout = ".*)-n[\d:]+(.*")$', r"\1\2", text, count=1, flags=re.MULTILINE)
     text = re.sub(r"^target triple = .*$", f'target triple = "{_TARGET}"', text, count=1, flags=re.MULTILINE)
-    arguments = ["-x", "ir", "-target", _TARGET, toolchain.level(program), "-emit-llvm", "-c"]
-    return toolchain.clang(arguments, text.encode(), program.label)
+    arguments = ["-x", "ir", "-target", _TARGET, *_passes(program), toolchain.level(program)]
+    text = name_indexes(text)
+    return toolchain.clang([*arguments, "-emit-llvm", "-c"], text.encode(), program.label)
+
+
+def _passes(program: Program) -> list[str]:
+    """Options that say which passes the optimizer runs."""
+    return [o for o in program.options if re.fullmatch(r"-f(no-)?(unroll-loops|(slp-)?vectorize)", o)]
 
 
 def wave_size(program: Program) -> int:
