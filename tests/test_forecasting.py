@@ -64,3 +64,15 @@ def test_what_cannot_be_asked_is_one_sentence(words: dict[str, Any], said: str) 
     with pytest.raises(InputError, match=said) as error:
         crosscast.predict(**{"kernels": EXAMPLE, **words})
     assert "\n" not in str(error.value)
+
+
+def test_one_device_may_stand_alone() -> None:
+    assert crosscast.predict("bundled", devices="gtx1080").devices == ("gtx1080",)
+    assert {each.device.key for each in crosscast.explain("bundled", "rtx4090").verdicts} == {"rtx4090"}
+
+
+@pytest.mark.parametrize("name", ["nope", "gtx1o80", "", "a" * 50])
+def test_a_device_that_nobody_knows_is_a_short_sentence(name: str) -> None:
+    with pytest.raises(InputError, match=r"^devices: expected some of") as caught:
+        crosscast.predict("bundled", devices=[name])
+    assert len(str(caught.value)) < 400

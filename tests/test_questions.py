@@ -109,7 +109,7 @@ def test_what_cannot_be_evaluated_is_refused(arguments: dict[str, Any], sentence
 
 
 def test_an_option_of_another_question_is_an_error() -> None:
-    with pytest.raises(TypeError, match="weights"):
+    with pytest.raises(InputError, match="weights"):
         crosscast.evaluate(made_dataset(), "time", ["device-mean"], weights="rows", jobs=1)
 
 
@@ -131,3 +131,20 @@ def test_joblib_says_how_many_processes_unless_the_caller_does() -> None:
         assert questions._jobs(None) is None
         assert questions._jobs(2) == 2
     assert questions._jobs(None) == questions.processors()
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_an_option_that_is_misspelt_is_refused_in_a_sentence(
+    datasets: dict[str, Dataset], question: QuestionName
+) -> None:
+    dataset = datasets["corun" if question == "partition" else question]
+    with pytest.raises(InputError, match=f"options: expected some of .* question {question}, found 'probez'"):
+        crosscast.evaluate(dataset, question, probez=[0])
+    if QUESTIONS[question].train is not None:
+        with pytest.raises(InputError, match=f"for the question {question}, found 'levle'"):
+            crosscast.train(dataset, question, levle=0.9)
+
+
+def test_a_name_may_stand_alone(datasets: dict[str, Dataset]) -> None:
+    one = crosscast.evaluate(datasets["time"], models="device-mean", jobs=1)
+    assert one.to_dict() == crosscast.evaluate(datasets["time"], models=["device-mean"], jobs=1).to_dict()

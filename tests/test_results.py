@@ -8,9 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from crosscast.errors import MissingExtraError
-from crosscast.results import Tabular
+from crosscast.results import Tabular, to_json
 
 
 @dataclass(frozen=True)
@@ -63,3 +65,16 @@ def test_a_long_table_says_how_many_rows_it_leaves_out() -> None:
 
 def test_an_empty_table_is_one() -> None:
     assert Times((), np.zeros(0))._repr_html_().count("<tr>") == 1
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    )
+)
+def test_any_result_is_json(value: object) -> None:
+    def refuse(word: str) -> float:
+        raise AssertionError(word)
+
+    json.loads(to_json(value), parse_constant=refuse)

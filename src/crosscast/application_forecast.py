@@ -11,6 +11,7 @@ import numpy as np
 
 from crosscast.decide.verdict import launch_cost
 from crosscast.errors import InputError
+from crosscast.fields import listed
 from crosscast.forecasting import first_fit, models_for, named_devices
 from crosscast.prediction.time.data import ProfileBatch
 from crosscast.results import Tabular
@@ -75,7 +76,7 @@ def forecast_application(
     replayed: Sequence[Replayed],
     model: str | Path | None = None,
     *,
-    devices: Sequence[str | Device] | None = None,
+    devices: Sequence[str | Device] | str | Device | None = None,
     level: float = 0.9,
 ) -> ApplicationForecast:
     """Predict a recorded program: each class of launches, times how often it is launched, and its transfers.
@@ -109,7 +110,7 @@ def forecast_application(
 
     def predicted(trained: Any) -> ApplicationForecast:
         by_key = {device.key: device for device in trained.devices}
-        chosen = None if devices is None else named_devices(devices, list(by_key))
+        chosen = None if devices is None else named_devices(listed(devices), list(by_key))
         forecast = trained.predict(batch, chosen, level=level)
         by_key |= {each.key: each for each in chosen or () if not isinstance(each, str)}
         covered = sum(each.seconds for each, _ in known) / summary.device_s if summary.device_s else 1.0

@@ -7,13 +7,13 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar, cast
 
 import msgspec
 
 from crosscast.errors import InputError
 
-__all__ = ["STRICT_JSON", "Fields", "decode", "shown"]
+__all__ = ["STRICT_JSON", "Fields", "decode", "listed", "shown"]
 
 _MOST_DIGITS = 18
 
@@ -30,6 +30,19 @@ def _short_integer(text: str) -> int:
 
 STRICT_JSON = json.JSONDecoder(parse_constant=_no_constant, parse_int=_short_integer)
 """Refuses what JSON has no word for, such as NaN, and numbers too long to be meant."""
+
+
+_Each = TypeVar("_Each")
+
+
+def listed(given: _Each | Sequence[_Each]) -> Sequence[_Each]:
+    """What a caller gave, such as names of devices: one that stands alone is a list of one.
+
+    >>> listed("gtx1080"), listed(["gtx1080", "knl"])
+    (['gtx1080'], ['gtx1080', 'knl'])
+    """
+    is_one = isinstance(given, str) or not isinstance(given, Sequence)
+    return [cast(_Each, given)] if is_one else cast(Sequence[_Each], given)
 
 
 class Fields:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -11,8 +12,10 @@ from crosscast.characterization.embedding.files import read_content, read_embedd
 from crosscast.characterization.embedding.payload import profile_of
 from crosscast.data.profiles import from_row, read_csv, read_parquet
 from crosscast.errors import InputError
+from crosscast.fields import listed
 from crosscast.kernel import Launch
 from crosscast.prediction.named_models import load_model, named_models
+from crosscast.prediction.warnings import format_names
 from crosscast.profile import Profile
 
 if TYPE_CHECKING:
@@ -36,7 +39,7 @@ def predict(
     kernels: Asked | Sequence[Asked],
     model: str | Path | None = None,
     *,
-    devices: Sequence[str | Device] | None = None,
+    devices: Sequence[str | Device] | str | Device | None = None,
     probes: Mapping[str, float] | None = None,
     level: float = 0.9,
     invocations: int | None = None,
@@ -98,7 +101,7 @@ def predict(
 
     def predicted(trained: Any) -> TimeForecast:
         known = [device.key for device in trained.devices]
-        chosen = None if devices is None else named_devices(devices, known)
+        chosen = None if devices is None else named_devices(listed(devices), known)
         forecast: TimeForecast = trained.predict(batch, chosen, probes=probes, level=level)
         return forecast.with_recorded(recorded)
 
@@ -198,7 +201,9 @@ def _values(text: str) -> list[object]:
     return whole if isinstance(whole, list) else [whole]
 
 
-def explain(kernels: Asked | Sequence[Asked], devices: Sequence[str | Device] | None = None) -> Verdicts:
+def explain(
+    kernels: Asked | Sequence[Asked], devices: Sequence[str | Device] | str | Device | None = None
+) -> Verdicts:
     """Say what bounds kernels on devices: memory, compute, launch or latency; why, and what to try.
 
     It looks at profiles and data sheets alone, and is no forecast; ``crosscast explain`` shows one beside it.
@@ -236,7 +241,7 @@ def explain(kernels: Asked | Sequence[Asked], devices: Sequence[str | Device] | 
 
     asked = [kernels] if isinstance(kernels, Asked) else kernels
     profiles = [profile for each in asked for profile in _profiles(each)[0]]
-    named = DEVICES if devices is None else devices
+    named: Sequence[str | Device] = DEVICES if devices is None else listed(devices)
     return verdicts_of(profiles, [device_named(each) if isinstance(each, str) else each for each in named])
 
 
@@ -298,7 +303,7 @@ def first_fit(
 
     A model cannot be used if that raises `InputError`: it is of other devices, or of other counters.
     """
-    refusals = {}
+    refusals: dict[str, InputError] = {}
     for named, trained in models:
         try:
             found = use(trained)
@@ -310,15 +315,21 @@ def first_fit(
             if named is not None and tell is not None:
                 tell(f"crosscast: model {named.name}: {named.about} (crosscast models lists all)")
             return trained, found
-    if len({str(error) for error in refusals.values()}) == 1:
-        raise next(iter(refusals.values()))
+    errors = list(refusals.values())
+    if len({str(error) for error in errors}) == 1 or all(isinstance(e, UnknownDevice) for e in errors):
+        # What they say differs in the devices that are near at most.
+        raise max(errors, key=lambda error: len(str(error)))
     reasons = "; ".join(f"{name}: {error}" for name, error in refusals.items())
     raise InputError(f"--model: none of the models that have a name fits ({reasons})")
 
 
-_HOW_TO_ADD = (
-    "to add a device, measure it (crosscast dataset build) and train again, or describe it (--device-file)"
-)
+_HOW_TO_ADD = "to add one, measure it (crosscast calibrate) or describe it (--device-file)"
+_MOST_NEAR = 3
+_MOST_KNOWN = 6
+
+
+class UnknownDevice(InputError):
+    """A device that neither the model nor the catalogue has."""
 
 
 def named_devices(
@@ -333,15 +344,18 @@ def named_devices(
 def _named_device(name: str, known: Sequence[str], field: str) -> str | Device:
     """A device that the model knows, or else one of the catalogue."""
     # Imported here: most devices are the model's own.
-    from crosscast.devices.catalogue import device_named
+    from crosscast.devices.catalogue import catalogue, device_named
 
     if name in known:
         return name
     try:
         device = device_named(name)
     except InputError as error:
-        raise InputError(
-            f"{field}: expected some of {', '.join(known)}, or {error.expected}, found {error.found}; "
-            f"{_HOW_TO_ADD}"
-        ) from None
+        near = difflib.get_close_matches(name, [*known, *catalogue()], n=_MOST_NEAR)
+        like = f", near to which are {', '.join(dict.fromkeys(near))}" if near else ""
+        raise UnknownDevice.of(
+            where=field,
+            expected=f"some of {format_names(known, _MOST_KNOWN)}, or {error.expected}",
+            found=f"{name!r}{like}; {_HOW_TO_ADD}",
+        ) from error
     return device.key if device.key in known else device

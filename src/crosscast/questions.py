@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from crosscast.errors import InputError
+from crosscast.fields import listed
 
 if TYPE_CHECKING:
     from crosscast.configuration import Configuration
@@ -47,6 +48,9 @@ PartitionFolds = Literal["leave-benchmark-out", "leave-mix-out"]
 _RECORDED_FOLDS = {"leave-mix-out": "leave-bag-out"}
 """Folds that evaluations and their JSON know by an older name."""
 
+_NAMES = ("devices", "sources")
+"""Options that are lists of names, one of which may stand alone."""
+
 Note = Callable[[str], None]
 
 
@@ -58,6 +62,8 @@ class Question:
     folds: tuple[str, ...]  # What can be held out; the first by default
     evaluate: Callable[..., Any]
     train: Callable[..., Any] | None = None
+    evaluate_options: tuple[str, ...] = ()  # What evaluation takes beside what all take
+    train_options: tuple[str, ...] = ()
     registry: str = ""  # Module of the names below, if not that of the question's models
     models: str = "MODELS"
     default: str = "DEFAULT_MODEL"
@@ -134,6 +140,7 @@ def train(
     name = asked.of_registry(asked.default) if model is None else model
     if name not in known:
         raise InputError(f"model: expected one of {', '.join(known)}, found {name!r}")
+    options = _checked(options, asked.train_options, question)
     folder = None if cache is None else Path(cache)
     return asked.train(dataset, name, seed=seed, jobs=_jobs(jobs), cache=folder, progress=progress, **options)
 
@@ -205,9 +212,10 @@ def evaluate(
     split = asked.folds[0] if folds is None else folds
     if split not in asked.folds:
         raise InputError(f"folds: expected one of {', '.join(asked.folds)}, found {split!r}")
+    options = _checked(options, asked.evaluate_options, question)
     return asked.evaluate(
         dataset,
-        models,
+        None if models is None else listed(models),
         _RECORDED_FOLDS.get(split, split),
         seed=seed,
         jobs=_jobs(jobs),
@@ -242,6 +250,19 @@ def _jobs(jobs: int | None) -> int | None:
     if jobs is None and joblib is not None and joblib.parallel.get_active_backend()[1] not in (None, 1):
         return None
     return processors() if jobs is None else jobs
+
+
+def _checked(options: Mapping[str, Any], known: Sequence[str], question: str) -> dict[str, Any]:
+    """Refuse options that the question does not take, such as those that are misspelt."""
+    for name in options:
+        if name not in known:
+            raise InputError(
+                f"options: expected some of {', '.join(known)} for the question {question}, found {name!r}"
+            )
+    return {
+        name: listed(value) if name in _NAMES and value is not None else value
+        for name, value in options.items()
+    }
 
 
 def _question(name: str) -> Question:
@@ -528,15 +549,37 @@ def _evaluate_partition(
 
 
 _KEPT = (
-    Question("time", get_args(TimeFolds), _evaluate_time, _train_time),
-    Question("relative", get_args(RelativeFolds), _evaluate_relative, _train_relative),
-    Question("configuration", get_args(ConfigurationFolds), _evaluate_configuration, _train_configuration),
-    Question("corun", get_args(CoRunFolds), _evaluate_corun, _train_corun),
+    Question("time", get_args(TimeFolds), _evaluate_time, _train_time, ("probes", "level"), ("level",)),
+    Question(
+        "relative",
+        get_args(RelativeFolds),
+        _evaluate_relative,
+        _train_relative,
+        ("devices", "sources", "weights", "note"),
+        ("devices", "sources", "level", "note"),
+    ),
+    Question(
+        "configuration",
+        get_args(ConfigurationFolds),
+        _evaluate_configuration,
+        _train_configuration,
+        ("devices", "power_domain", "samples", "groups", "max_retunes", "cap_probability"),
+        ("devices", "power_domain", "samples", "held_out"),
+    ),
+    Question(
+        "corun",
+        get_args(CoRunFolds),
+        _evaluate_corun,
+        _train_corun,
+        ("device", "probes", "level", "studies"),
+        ("device", "level"),
+    ),
 )
 _PARTITION = Question(
     "partition",
     get_args(PartitionFolds),
     _evaluate_partition,
+    evaluate_options=("device", "level"),
     registry="crosscast.prediction.corun.partition",
     models="PARTITION_MODELS",
     default="PARTITION_BASELINES",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     Column = Sequence[object] | npt.NDArray[Any]
 
-__all__ = ["Tabular", "html_table"]
+__all__ = ["Tabular", "html_table", "spelled", "to_json"]
 
 _MOST_ROWS = 50
 _DIGITS = 4
@@ -54,6 +55,20 @@ class Tabular:
     def _repr_html_(self) -> str:
         """A small table for notebooks."""
         return html_table(self.columns(), self.caption())
+
+
+def to_json(value: Any) -> str:
+    """A result as a line of JSON, which has no NaN and no infinity: numbers that are not finite are null."""
+    return json.dumps(_plain(value), allow_nan=False)
+
+
+def spelled(number: Any) -> Any:
+    """A number that was given, as JSON can have it: one that is not finite by its name.
+
+    >>> spelled(float("-inf")), spelled(2.5)
+    ('-inf', 2.5)
+    """
+    return str(number) if isinstance(number, float) and not math.isfinite(number) else number
 
 
 def html_table(columns: Mapping[str, Column], caption: str = "") -> str:

@@ -9,9 +9,9 @@ import numpy.typing as npt
 import pytest
 
 import crosscast
-from crosscast.characterization import toolchain
+from crosscast.characterization import frontend, toolchain
 from crosscast.errors import UnsupportedError
-from crosscast.kernel import Image, Kernel, Sampler
+from crosscast.kernel import Image, Kernel, Program, Sampler
 from support.launching import LEVELS, ints, launch, local_ints, zeros
 
 Array = npt.NDArray[Any]
@@ -761,3 +761,15 @@ def test_arguments_may_have_any_name(name: str) -> None:
     a, out = np.arange(64, dtype=np.float32), zeros(8, np.float32)
     launch(source, 8, 4, out, a, np.int32(8))
     np.testing.assert_array_equal(out, a.reshape(8, 8).sum(axis=1))
+
+
+@pytest.mark.parametrize("width", ["", "2", "3", "4", "16"])
+def test_a_parameter_of_a_typedef_has_the_type_that_it_stands_for(width: str) -> None:
+    kinds = [f"{name}{width}" for name in ("float", "int", "uchar", "ulong")]
+    names = "".join(f"typedef {kind} a{n}; typedef a{n} b{n};" for n, kind in enumerate(kinds))
+    parts = [f"global b{n} *p{n}, b{n} v{n}" for n in range(len(kinds))]
+    program = Program(f"{names} kernel void k({', '.join(parts)}) {{}}".encode())
+    found = [each.type_name for each in frontend.parameters(program, "k")]
+    assert found == [each for kind in kinds for each in (f"{kind}*", kind)]
+    structure = Program(b"typedef struct { float re, im; } c; kernel void k(global c *p) {}")
+    assert frontend.parameters(structure, "k")[0].type_name == "c*"

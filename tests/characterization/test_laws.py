@@ -20,8 +20,10 @@ from crosscast.characterization import run
 from crosscast.characterization.engine.arguments import shared_empty
 from crosscast.characterization.engine.counts import CLASSES, Counts, Outcomes
 from crosscast.characterization.metrics import compute_metrics, instruction_mix, windows
+from crosscast.data.profiles import read_parquet, write_parquet
 from crosscast.kernel import Kernel, Launch
 from crosscast.profile import MetricValue, Profile
+from crosscast.results import to_json
 from support import random_kernels
 from support.launching import LEVELS, ints, launch, local_ints, zeros
 from support.random_kernels import RandomKernel
@@ -367,3 +369,19 @@ def test_of_profiles_that_did_not_count_classes_nothing_is_known(make_profile: o
     assert callable(make_profile)
     assert instruction_mix([make_profile()]) == {}
     assert instruction_mix([]) == {}
+
+
+@settings(_few, max_examples=5)
+@given(st.floats(width=32))
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
+def test_a_number_of_any_bits_is_kept_in_json_and_parquet(
+    tmp_path_factory: pytest.TempPathFactory, value: float, other: float
+) -> None:
+    source = "kernel void k(global float *f, float v, double w) { f[get_global_id(0)] = v + w; }"
+    profile = launch(source, 8, 4, zeros(8, np.float32), np.float32(value), np.float64(other))
+    told = json.loads(to_json(profile.to_dict()), parse_constant=pytest.fail)
+    table = tmp_path_factory.mktemp("table") / "profiles.parquet"
+    write_parquet([profile], table)
+    (read,) = read_parquet(table)
+    for arguments in (told["launch"]["arguments"], read.launch["arguments"]):
+        assert [repr(float(each["value"])) for each in arguments[1:]] == [repr(value), repr(other)]

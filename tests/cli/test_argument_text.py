@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from crosscast.cli.characterize import parse_argument
+from crosscast.cli.launch import parse_argument
 from crosscast.errors import InputError
 
 

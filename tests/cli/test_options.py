@@ -9,6 +9,7 @@ import pytest
 
 from crosscast.cli import app as listed
 from crosscast.cli import main
+from crosscast.cli.launch import LAUNCH, OfLaunch
 from crosscast.cli.options import cache_folder, check_place, names_in
 from crosscast.cli.predict import warn_of
 from crosscast.errors import InputError
@@ -52,13 +53,30 @@ WITHOUT_TABLES = {
 }
 
 
-TAKE_A_LAUNCH = {"predict", "predict time"}
-"""They describe the launch of a program, in five options more."""
+TAKE_A_LAUNCH = (
+    "characterize",
+    "compare",
+    "embed",
+    "explain",
+    "measure",
+    "predict",
+    "predict time",
+    "predict relative",
+)
 
 
 def options_of(command: cyclopts.App) -> set[str]:
     arguments = command.assemble_argument_collection()
     return {each.name for each in arguments if each.name.startswith("--")}
+
+
+def listed_options(command: cyclopts.App) -> dict[str, set[str]]:
+    """Options that ``--help`` lists, by the name of their group."""
+    found: dict[str, set[str]] = {}
+    for each in command.assemble_argument_collection():
+        if each.show and each.name.startswith("--"):
+            found.setdefault(str(each.parameter.group), set()).add(each.name)
+    return found
 
 
 def test_the_list_of_commands_says_what_each_says_of_itself() -> None:
@@ -71,13 +89,35 @@ def test_there_is_a_command_for_each_question() -> None:
     assert len(COMMANDS) == 23
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_no_command_has_too_many_options_and_each_prints_json(name: str) -> None:
-    options = options_of(COMMANDS[name])
+@pytest.mark.parametrize("name", dict.fromkeys((*COMMANDS, *TAKE_A_LAUNCH)))
+def test_no_command_lists_too_many_options(name: str) -> None:
     # That of configurations has the options of fits, and those of choices, too.
-    more = 2 * (name in TAKE_A_LAUNCH) + (name == "evaluate configuration")
-    assert len(options) <= MOST_OPTIONS + more
-    assert "--json" in options
+    more = name == "evaluate configuration"
+    assert all(len(names) <= MOST_OPTIONS + more for names in listed_options(EVERY[name]).values())
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_answer_can_be_json(name: str) -> None:
+    assert "--json" in options_of(COMMANDS[name])
+
+
+def test_all_that_take_a_launch_take_the_same_options() -> None:
+    words = {
+        name
+        for each in cyclopts.App(default_command=takes_a_launch).assemble_argument_collection()
+        for name in each.names
+    }
+    assert {"--shared", "-D", "--option", "--std", "--offset", "--seed", "--kernel"} < words
+    taking = {
+        name
+        for name, command in EVERY.items()
+        if words <= {option for each in command.assemble_argument_collection() for option in each.names}
+    }
+    assert taking == set(TAKE_A_LAUNCH)
+
+
+def takes_a_launch(*, launch: OfLaunch = LAUNCH) -> None:
+    """Nothing but a launch."""
 
 
 @pytest.mark.parametrize("name", [name for name in EVERY if not name.startswith("dataset import")])
@@ -109,6 +149,26 @@ def test_an_old_spelling_is_answered_with_the_new_one(
     assert not captured.out
     assert sentence in captured.err
     assert captured.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["dataset", "describe"],
+        ["evaluate", "time"],
+        ["train", "time", "--out", "m"],
+        ["report", "--html", "page.html"],
+        ["explain"],
+        ["characterize"],
+    ],
+)
+@pytest.mark.parametrize("name", ["json", "cache", "level", "seed", "models", "model", "kernel", "title"])
+def test_a_path_that_is_called_like_an_option_is_not_blamed_on_it(
+    capsys: Output, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main([*words, name]) == 2
+    assert capsys.readouterr().err.startswith(f"crosscast: {name}: ")
 
 
 @pytest.mark.parametrize("value", ["2.7", "two", "", "1e3"])

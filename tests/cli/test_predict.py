@@ -235,9 +235,9 @@ def test_an_unknown_device_names_the_known_ones_near_ones_and_how_to_add_one(
 ) -> None:
     error = refusal(capsys, file, "--model", model, "--devices", "big,rtx409")
     assert "--devices: expected some of big, bigger, red, host, or a device of the catalogue" in error
-    assert "found 'rtx409', near to which it has rtx4090" in error
+    assert "found 'rtx409', near to which are rtx4090" in error
     assert "crosscast devices --catalogue" in error
-    assert "crosscast dataset build" in error
+    assert "crosscast calibrate" in error
     assert "--device-file" in error
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from collections import Counter
@@ -280,6 +281,25 @@ def test_what_cannot_be_recorded_is_refused(
     assert main(["capture", *arguments]) == 2
     assert expected in capfd.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("runs", ["1", "2"])
+@pytest.mark.parametrize("is_there", [False, True])
+def test_a_program_without_opencl_leaves_no_folder(tmp_path: Path, runs: str, is_there: bool) -> None:
+    folder = tmp_path / "trace"
+    if is_there:
+        folder.mkdir()
+    assert main(["capture", "--runs", runs, "--out", str(folder), "--", "ls", "/"]) == 0
+    assert list(tmp_path.rglob("*")) == ([folder] if is_there else [])
+
+
+def test_the_command_that_is_hinted_at_can_be_copied(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "tr ünï; $x"
+    assert main(["capture", "--out", str(folder), "--", sys.executable, PROGRAM, "values"]) == 0
+    hint = capfd.readouterr().err.splitlines()[-1].removeprefix(f"wrote {folder}; ").partition(" shows ")[0]
+    assert shlex.split(hint) == ["crosscast", "report", str(folder)]
 
 
 def test_a_folder_with_something_in_it_is_refused(tmp_path: Path) -> None:

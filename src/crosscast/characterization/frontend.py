@@ -13,6 +13,7 @@ from crosscast.characterization.cuda.adapt import CudaKernel, adapt_variables, r
 from crosscast.characterization.cuda.compiler import compile_cuda
 from crosscast.characterization.engine import llvm
 from crosscast.characterization.toolchain import compile_opencl, compiler_version
+from crosscast.characterization.value_types import ValueType
 from crosscast.errors import CompileError, InputError
 from crosscast.kernel import Parameter, ParameterKind, Program
 
@@ -149,16 +150,23 @@ def required_local_size(program: Program, kernel: str) -> tuple[int, int, int] |
     return first, second, third
 
 
+_VECTOR = re.compile(r" __attribute__\(\(ext_vector_type\((\d+)\)\)\)")
+
+
 @functools.lru_cache(maxsize=64)
 def parameters(program: Program, kernel: str) -> tuple[Parameter, ...]:
     """Formal parameters of a kernel."""
     function = find_kernel(program, kernel)
     sizes = load(program, kernel).module.sizes
-    types = _strings(function, "kernel_arg_type")
+    types, base = (_strings(function, f"kernel_arg_{each}") for each in ("type", "base_type"))
     found = []
     names = parameter_names(function)
     for index, (name, parameter) in enumerate(zip(names, function.parameters, strict=True)):
         type_name = types[index] if index < len(types) else parameter.type
+        if ValueType.find(type_name) is None and index < len(base):
+            # Of a typedef, what it stands for; what that is of a structure says no more.
+            meant = _VECTOR.sub(r"\1", base[index])
+            type_name = meant if ValueType.find(meant) else type_name
         kind, size = _kind(parameter, type_name, sizes)
         found.append(Parameter(name, type_name, kind, size, bool(parameter.structure)))
     return tuple(found)

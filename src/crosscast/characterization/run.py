@@ -49,6 +49,7 @@ from crosscast.characterization.metrics import compute_metrics, published_metric
 from crosscast.errors import KernelFault, LaunchError
 from crosscast.kernel import Argument, Kernel, Launch, Parameter, Program
 from crosscast.profile import Profile
+from crosscast.results import spelled
 
 __all__ = ["Options", "Progress", "characterize_launch"]
 
@@ -229,7 +230,7 @@ def _describe(parameter: Parameter, argument: Argument) -> dict[str, Any]:
     elif parameter.kind == "local":
         entry["nbytes"] = int(getattr(argument, "nbytes", 0))
     elif isinstance(argument, np.generic) and argument.dtype.names is None:
-        entry["value"] = argument.item()
+        entry["value"] = spelled(argument.item())
     return entry
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -72,6 +73,7 @@ def capture(
     chosen = "none" if trace_only else select
     recording = Recording(out, chosen, parse_bytes(max_bytes), max_seconds, check)
     runnable(command)
+    was_there = out.exists()
     recording.prepare()
     code = 0
     if runs == 2:
@@ -81,6 +83,9 @@ def capture(
     code = code or run(command, recording)
     trace = Trace(out)
     if not is_trace(out):
+        if runs == 2:
+            undisturbed.discard()
+        recording.discard(keep=was_there)
         tell("crosscast: the program used no OpenCL that could be recorded")
     else:
         summary = summary_of(trace)
@@ -90,5 +95,6 @@ def capture(
         if perfetto is not None:
             write_timeline(trace, perfetto)
             tell(f"wrote {perfetto}")
-        tell(f"wrote {out}; crosscast report {out} shows where its time goes")
+        show = shlex.join(["crosscast", "report", str(out)])
+        tell(f"wrote {out}; {show} shows where its time goes")
     return code if code >= 0 else 128 - code

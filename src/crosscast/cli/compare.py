@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
+from crosscast.cli.launch import LAUNCH, LaunchOptions, OfLaunch
 from crosscast.cli.options import OUTPUT, Output, Repeated
+
+if TYPE_CHECKING:
+    from crosscast.profile import Profile
 
 __all__ = ["DIFFERS", "compare"]
 
@@ -19,12 +23,14 @@ def compare(
     /,
     *,
     fail_on: Annotated[tuple[str, ...], Repeated] = (),
+    launch: OfLaunch = LAUNCH,
     output: Output = OUTPUT,
 ) -> int:
     """Compare two profiles, datasets, models or schedules, and fail where a change is too large.
 
-    FIRST and SECOND are of one kind: files of profiles, or launch files, which are characterized now; folders
-    of datasets or models, or their names; or schedules (`.swf`, or the `.csv` of `crosscast simulate --out`).
+    FIRST and SECOND are of one kind: files of profiles; launch files, or programs with the launch options of
+    `crosscast characterize` (`--global`, `--arg`, `-D`, ...), which are characterized now; folders of
+    datasets or models, or their names; or schedules (`.swf`, or the `.csv` of `crosscast simulate --out`).
 
     Exit codes: 0 if no condition of `--fail-on` holds, 3 if one does, 2 for wrong input.
 
@@ -42,7 +48,6 @@ def compare(
         unit; `missing` for what only one of the two has. May be repeated.
     """
     # Imported here: `--help` needs none of it.
-    from crosscast.cli.files import read_profiles
     from crosscast.comparison import Condition, contents_of, kind_of
     from crosscast.comparison import compare as compared
     from crosscast.report.comparison import comparison_report
@@ -52,9 +57,19 @@ def compare(
         Condition.parse(text)
     # Launches are characterized with progress.
     both = [
-        contents_of(path, read_profiles(path)[0] if kind_of(path) == "profiles" else None)
+        contents_of(path, _profiles(path, launch) if kind_of(path) == "profiles" else None)
         for path in (first, second)
     ]
     found = compared(both[0], both[1], fail_on)
     output.show(found.to_dict, lambda: comparison_report(found))
     return 0 if found.passes else DIFFERS
+
+
+_STORED = (".json", ".jsonl", ".csv", ".parquet")
+
+
+def _profiles(path: Path, launch: LaunchOptions) -> list[Profile]:
+    """Profiles of a side; the launch is that of a program, and stored profiles have theirs."""
+    from crosscast.cli.files import read_profiles
+
+    return read_profiles(path, LAUNCH if path.suffix in _STORED else launch)[0]

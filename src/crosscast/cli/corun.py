@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_format
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -21,6 +20,7 @@ from crosscast.cli.options import (
     check_file,
     dataset_named,
     names_in,
+    print_json,
     tell,
 )
 from crosscast.cli.running import LabelStatus, TaskStatus, confirm, print_outcome
@@ -123,7 +123,7 @@ def campaign(
         outcome = run_corun_campaign(plan, out, status, confirm)
     print_outcome(outcome)
     if json:
-        print(json_format.dumps(outcome.to_dict(), allow_nan=False))
+        print_json(outcome.to_dict())
     else:
         print(f"{out}: {outcome.done} done now, {outcome.kept} there before, {len(outcome.failures)} failed")
     return _FAILED if outcome.failures else 0

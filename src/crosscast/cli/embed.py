@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_format
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -10,7 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crosscast.cli.options import Flag
+from crosscast.cli.launch import LAUNCH, LaunchOptions, OfLaunch, read_inputs
+from crosscast.cli.options import Flag, print_json
 from crosscast.errors import CompileError, InputError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -30,11 +30,13 @@ def embed(
     no_spirv: Flag = False,
     out: Path | None = None,
     in_place: Flag = False,
+    launch: OfLaunch = LAUNCH,
     json: Flag = False,
 ) -> None:
     """Write the profiles of a kernel's launches into its source as a comment, and into a SPIR-V module.
 
-    FILE is a launch file (`.toml`, `.sim`), whose launches are characterized; or, with `--profiles`, a launch
+    FILE is a launch file (`.toml`, `.sim`), or a source with the launch options of `crosscast characterize`
+    (`--global`, `--arg`, `-D`, ...), whose launches are characterized; or, with `--profiles`, a launch
     file or the source itself (OpenCL C), and nothing is run.
 
     For `k.cl`, the files `k.profiled.cl` and, compiled from it, `k.profiled.spv` are written beside it. It
@@ -66,7 +68,7 @@ def embed(
     from crosscast.characterization.embedding import source
     from crosscast.characterization.embedding.files import Target
 
-    subject = _subject(file, profiles)
+    subject = _subject(file, profiles, launch)
     path, content = subject.path, subject.program.content
     beside = out or _profiled(path)
     target = Target.of(path, content, beside, in_place=in_place)
@@ -86,7 +88,7 @@ def embed(
 
 def _show(answer: Mapping[str, Any], found: Sequence[Profile], json: bool) -> None:
     if json:
-        print(json_format.dumps(answer, allow_nan=False))
+        print_json(answer)
     else:
         paths = [answer[form] for form in ("source", "spirv") if answer[form]]
         print(f"wrote {' and '.join(paths)} with {_named(found)}")
@@ -115,7 +117,7 @@ class _Subject:
     launches: tuple[Launch, ...]  # What FILE launches; nothing if it is the source
 
 
-def _subject(file: Path, profiles: Path | None) -> _Subject:
+def _subject(file: Path, profiles: Path | None, launch: LaunchOptions) -> _Subject:
     from crosscast.characterization.embedding.source import take_out
     from crosscast.characterization.launchfiles.launchfile import LAUNCH_FILES, read_launches
     from crosscast.kernel import Program
@@ -124,12 +126,15 @@ def _subject(file: Path, profiles: Path | None) -> _Subject:
     if file.suffix in LAUNCH_FILES:
         launches = tuple(read_launches(file))
         program = launches[0].kernel.program
+    elif launch.described:
+        launches = tuple(read_inputs(file, launch).launches)
+        program = launches[0].kernel.program
     elif profiles is not None:
         program = Program.from_file(file)
     else:
         raise InputError(
             f"{file}: expected a launch file ({', '.join(LAUNCH_FILES)}), which names a source and says what "
-            "to launch, or --profiles beside a source"
+            "to launch, or --profiles or a launch (--global 1024 --arg ...) beside a source"
         )
     if program.form != "opencl-c":
         raise InputError(f"{program.label}: expected a source in OpenCL C, found {program.form}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_format
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -28,6 +27,7 @@ from crosscast.cli.options import (
     Whole,
     check_file,
     dataset_named,
+    print_json,
     tell,
     warn,
 )
@@ -278,7 +278,7 @@ def jobs(
     types = held_out_jobs(held_out, shape)
     write_job_types(types, out)
     if json:
-        print(json_format.dumps({"out": str(out), "types": len(types), "model": held_out.model}))
+        print_json({"out": str(out), "types": len(types), "model": held_out.model})
     else:
         tell(f"wrote {out} ({len(types):,} types of jobs, predicted by {held_out.model})")
 

@@ -7,8 +7,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from crosscast.cli.options import OUTPUT, Application, Kernel, Names, Output, Repeated
-from crosscast.cli.predict import LAUNCH, LaunchWords, only_named
+from crosscast.cli.launch import LAUNCH, OfLaunch
+from crosscast.cli.options import OUTPUT, Application, Names, Output, Repeated
+from crosscast.cli.predict import only_named
 
 __all__ = ["explain"]
 
@@ -19,9 +20,8 @@ def explain(
     *more: Path,
     devices: Annotated[Names | None, Parameter(show_default=False)] = None,
     device_file: Annotated[tuple[Path, ...], Repeated] = (),
-    kernel: Kernel = None,
     application: Application = None,
-    launch: LaunchWords = LAUNCH,
+    launch: OfLaunch = LAUNCH,
     output: Output = OUTPUT,
 ) -> None:
     """Say what bounds a kernel on a device: memory, compute, launch or latency; why, and what to try.
@@ -51,8 +51,8 @@ def explain(
 
     named = devices if devices is not None else () if device_file else DEVICES
     chosen = [*map(device_named, named), *map(read_device, device_file)]
-    profiles = [each for path in (file, *more) for each in read_profiles(path, launch.direct(kernel))[0]]
-    profiles = only_named(profiles, application, kernel)
+    profiles = [each for path in (file, *more) for each in read_profiles(path, launch)[0]]
+    profiles = only_named(profiles, application, launch.kernel)
     found = verdicts_of(profiles, chosen)
     forecast = forecast_beside(profiles, chosen)
     from crosscast.report.verdict import roofline_figures, verdicts_report

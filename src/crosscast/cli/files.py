@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from crosscast.cli.launch import LAUNCH, LaunchOptions, read_inputs
 from crosscast.cli.options import dataset_named
 from crosscast.errors import InputError
 from crosscast.profile import Profile
 
 if TYPE_CHECKING:
-    from crosscast.cli.characterize import Direct
     from crosscast.forecasting import Recorded
     from crosscast.kernel import Launch
     from crosscast.prediction.relative.data import Observations
 
 
-def read_profiles(path: Path, direct: Direct | None = None) -> tuple[list[Profile], Recorded]:
+def read_profiles(path: Path, launch: LaunchOptions = LAUNCH) -> tuple[list[Profile], Recorded]:
     """Read the profiles of a file or dataset, or make those of launches, with progress.
 
     A program is launched as the command line says, if it does; else it is read for embedded profiles.
@@ -33,14 +33,12 @@ def read_profiles(path: Path, direct: Direct | None = None) -> tuple[list[Profil
 
         return run_launch(launch, number, Options())
 
-    if direct is None:
+    if not launch.described:
         if path.suffix in LAUNCH_FILES:
             _start_engine()
         return of_file(path, characterized)
     _start_engine()
-    from crosscast.cli.characterize import read_inputs
-
-    launches = read_inputs(path, direct).launches
+    launches = read_inputs(path, launch).launches
     return [characterized(launch, number) for number, launch in enumerate(launches)], {}
 
 
@@ -59,7 +57,7 @@ class Wanted:
     """Which runs are asked about, and by what."""
 
     application: str | None  # Take those of this name alone
-    kernel: str | None
+    launch: LaunchOptions  # Take those of its kernel alone; a program is launched so
     source: str | None  # Device on which they were counted; of a dataset, take those alone
     profiles: bool  # Whether the model knows profiles, which are of no device, and not counters
 
@@ -71,9 +69,11 @@ def read_observations(path: Path, wanted: Wanted) -> Observations:
     if str(path) == "bundled" or (path.is_dir() and not is_hpctoolkit(path)):
         found = _counted_of_dataset(path, wanted)
     else:
-        found = _of_profiles(path) if wanted.profiles else _of_counter_tool(path, wanted.source)
+        found = (
+            _of_profiles(path, wanted.launch) if wanted.profiles else _of_counter_tool(path, wanted.source)
+        )
     found = _only("--application", wanted.application, found, found.application)
-    return _only("--kernel", wanted.kernel, found, found.kernel)
+    return _only("--kernel", wanted.launch.kernel, found, found.kernel)
 
 
 def _counted_of_dataset(folder: Path, wanted: Wanted) -> Observations:
@@ -84,11 +84,11 @@ def _counted_of_dataset(folder: Path, wanted: Wanted) -> Observations:
     return found if wanted.profiles else _only("--source", wanted.source, found, found.source)
 
 
-def _of_profiles(path: Path) -> Observations:
+def _of_profiles(path: Path, launch: LaunchOptions) -> Observations:
     from crosscast.prediction.relative.data import profiles_seen
     from crosscast.prediction.time.data import ProfileBatch
 
-    profiles, _ = read_profiles(path)
+    profiles, _ = read_profiles(path, launch)
     return profiles_seen(ProfileBatch.of(profiles))
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json as json_format
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import cyclopts
 
-from crosscast.cli.options import OUTPUT, Flag, JsonFlag, Output, Whole, tell
+from crosscast.cli.launch import LAUNCH, OfLaunch, launch_file
+from crosscast.cli.options import OUTPUT, Flag, JsonFlag, Output, Whole, print_json, tell
 from crosscast.cli.running import StatusLine
 from crosscast.errors import InputError
 from crosscast.units import format_bytes, format_bytes_per_second, format_seconds, parse_bytes
@@ -32,7 +32,7 @@ def subject_of(what: str, size: str | None) -> LaunchFile | SuiteProblem:
     if path.is_file() and what not in names():
         raise InputError(
             f"{what}: expected an application or a launch file ({', '.join(LAUNCH_FILES)}), which names a "
-            "source and says what to launch, found neither"
+            "source and says what to launch, or a launch (--global 1024 --arg ...), found neither"
         )
     kind = application(what)
     if size is None:
@@ -54,14 +54,16 @@ def measure(
     repeats: Whole = 1,
     sensor: str = "auto",
     timeout: float = 600.0,
+    launch: OfLaunch = LAUNCH,
     output: Output = OUTPUT,
 ) -> None:
     """Measure the kernels of WHAT on an OpenCL device, in repeated runs.
 
-    WHAT is a launch file (`.toml`, `.sim`), or with `--size` an application: one of the suite (bfs, cfd,
-    crc, csr, dwt, fft, gem, hmm, kmeans, lud, nqueens, nw, srad, swat) or a folder of your own
-    (docs/suite.md). A run writes the buffers and launches the kernels; runs are repeated until there are
-    enough of them and enough time has passed. Times are those of the device's own timer.
+    WHAT is a launch file (`.toml`, `.sim`), or a program with the launch options of `crosscast characterize`
+    (`--global`, `--arg`, `-D`, ...); or with `--size` an application: one of the suite (bfs, cfd, crc, csr,
+    dwt, fft, gem, hmm, kmeans, lud, nqueens, nw, srad, swat) or a folder of your own (docs/suite.md). A run
+    writes the buffers and launches the kernels; runs are repeated until there are enough of them and enough
+    time has passed. Times are those of the device's own timer.
 
     Parameters
     ----------
@@ -85,7 +87,6 @@ def measure(
         Time limit of a process, in seconds.
     """
     output.check()
-    subject = subject_of(what, size)
     # Imported here: `--help` needs no OpenCL.
     from crosscast.measure.opencl import find
     from crosscast.measure.processes import SessionJob, run_job
@@ -95,11 +96,12 @@ def measure(
     if repeats < 1:
         raise InputError(f"--repeats: expected at least 1, found {repeats}")
     settings = Settings(min_runs, min_time, warmups, timeout, sensor)
-    target = find(device)
-    answers = []
-    for repeat in range(repeats):
-        with _Status(what, settings) as status:
-            answers.append(run_job(SessionJob(subject, target.id, settings, repeat), timeout, status))
+    with launch_file(what, launch) as path:
+        subject, target = subject_of(path, size), find(device)
+        answers = []
+        for repeat in range(repeats):
+            with _Status(what, settings) as status:
+                answers.append(run_job(SessionJob(subject, target.id, settings, repeat), timeout, status))
     measurement = Measurement.of(target.id, target.name, answers, sensor)
     output.show(measurement.to_dict, lambda: measurement_report(measurement))
 
@@ -147,7 +149,7 @@ def stressor(
     nbytes = parse_bytes(image) if image else caches.l3 or caches.l2 or _UNKNOWN_CACHE
     found = host_run(level, nbytes, seconds, lambda: tell("ready"))
     if json:
-        print(json_format.dumps({**vars(found), "image_bytes": nbytes}, allow_nan=False))
+        print_json({**vars(found), "image_bytes": nbytes})
         return
     print(
         f"{found.level}: {format_bytes_per_second(found.bandwidth_bytes_per_s)} on one core for "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_format
 import os
 import shlex
 import sys
@@ -17,6 +16,7 @@ from cyclopts import Parameter, Token
 
 from crosscast.data.files import cache_home
 from crosscast.errors import InputError
+from crosscast.results import to_json
 
 if TYPE_CHECKING:
     from crosscast.data.dataset import Dataset
@@ -161,24 +161,9 @@ Device = Annotated[
 Devices = Annotated[Names | None, Parameter(help="Devices, separated by commas; all by default.")]
 Probes = Annotated[Numbers | None, Parameter(show_default=False)]
 Level = Annotated[float, Parameter(help="Coverage of the prediction intervals.")]
-Kernel = Annotated[str | None, Parameter(help="Predict this kernel alone.")]
 Application = Annotated[str | None, Parameter(help="Predict the kernels of this application alone.")]
 JsonFlag = Annotated[bool, Parameter(negative="", show_default=False, help="Print one JSON object.")]
 Figures = Annotated[Path | None, Parameter(help="Folder for figures.")]
-
-
-GlobalSize = Annotated[
-    str | None, Parameter(name="--global", help="Work-items, such as `1024` or `512,512`.")
-]
-LocalSize = Annotated[
-    str | None,
-    Parameter(
-        name="--local",
-        help="Work-items of a work-group; by default a divisor of the global size, at most 64.",
-    ),
-]
-Grid = Annotated[str | None, Parameter(help="Blocks of a CUDA or HIP launch, such as `4096` or `64,64`.")]
-Block = Annotated[str | None, Parameter(help="Threads of each of them, such as `256` or `16,16`.")]
 
 
 Executor = Annotated[
@@ -256,7 +241,7 @@ class Output:
             check_file("--html", self.html)
             tell(f"wrote {page_of(report(), figures()).write_html(self.html)}")
         if self.json:
-            print(json_format.dumps(to_dict(), allow_nan=False))
+            print_json(to_dict())
         else:
             report().print(sys.stdout)
 
@@ -294,6 +279,11 @@ class FigureOutput(Output):
 
 
 RUN, OUTPUT, FIGURES = RunOptions(), Output(), FigureOutput()
+
+
+def print_json(value: Any) -> None:
+    """Print a result on standard output as a line of JSON."""
+    print(to_json(value), flush=True)
 
 
 def tell(text: str) -> None:

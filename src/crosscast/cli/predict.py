@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar
 
 import cyclopts
-from cyclopts import Parameter
 
 from crosscast.answers import forecasts_answer, launches_answer, model_facts, with_verdicts
+from crosscast.cli.launch import LAUNCH, LaunchOptions, OfLaunch
 from crosscast.cli.options import (
     OUTPUT,
     Application,
-    Block,
-    GlobalSize,
-    Grid,
-    Kernel,
     Level,
-    LocalSize,
     Model,
     Names,
     Output,
@@ -31,7 +25,6 @@ from crosscast.cli.options import (
 from crosscast.errors import InputError
 
 if TYPE_CHECKING:
-    from crosscast.cli.characterize import Direct
     from crosscast.data.corun import Solo
     from crosscast.decide.verdict import Verdict
     from crosscast.device import Device
@@ -52,36 +45,6 @@ __all__ = ["app", "first_fit", "isolated_runs", "models_for", "warn_of"]
 Thing = TypeVar("Thing")
 
 
-@Parameter(name="*")
-@dataclass(frozen=True)
-class LaunchWords:
-    """The launch of a program; `crosscast characterize` has more of these options, and a launch file all."""
-
-    global_size: GlobalSize = None
-    local_size: LocalSize = None
-    grid: Grid = None
-    block: Block = None
-    arg: Annotated[
-        tuple[str, ...],
-        Parameter(
-            negative="",
-            show_default=False,
-            help="A kernel argument, such as int=512 or float:1048576:uniform.",
-        ),
-    ] = ()
-
-    def direct(self, kernel: str | None) -> Direct | None:
-        """The launch as the command line says it; none if it does not."""
-        from crosscast.cli.characterize import Direct
-
-        said = Direct(
-            kernel, self.global_size, self.local_size, args=self.arg, grid=self.grid, block=self.block
-        )
-        return None if self == LAUNCH else said
-
-
-LAUNCH = LaunchWords()
-
 app = cyclopts.App(
     name="predict",
     help="Predict run time, relative time, or slowdowns of co-runners, with prediction intervals.",
@@ -98,21 +61,20 @@ def time(
     probe: Annotated[tuple[str, ...], Repeated] = (),
     devices: Names | None = None,
     device_file: Annotated[tuple[Path, ...], Repeated] = (),
-    kernel: Kernel = None,
     application: Application = None,
     level: Level = 0.9,
     suggest_probes: Whole | None = None,
     invocations: Whole | None = None,
-    launch: LaunchWords = LAUNCH,
+    launch: OfLaunch = LAUNCH,
     output: Output = OUTPUT,
 ) -> None:
     """Predict how long kernels take on each device, and recommend a device (docs/predicting.md).
 
-    FILE is a launch file (`.toml`, `.sim`), or a program whose launch the options describe as for
-    `crosscast characterize`: these launches are characterized now. Or it has profiles: those that
-    `crosscast characterize` wrote (`.parquet`, `.csv`, or `.json` for what `--json` prints), or a source or
-    module that `crosscast embed` has put some into (`.cl`, `.spv`); then nothing is compiled or run. Or it is
-    the folder of a dataset, whose recorded times are shown beside the predicted ones.
+    FILE is a launch file (`.toml`, `.sim`), or a program with the launch options of `crosscast characterize`
+    (`--global`, `--arg`, `-D`, `--shared`, ...): these launches are characterized now. Or it has profiles:
+    those that `crosscast characterize` wrote (`.parquet`, `.csv`, or `.json` for what `--json` prints), or a
+    source or module that `crosscast embed` has put some into (`.cl`, `.spv`); then nothing is compiled or
+    run. Or it is the folder of a dataset, whose recorded times are shown beside the predicted ones.
 
     Several launches of a kernel are taken as invocations in one run; the times are those of one of them.
 
@@ -137,7 +99,7 @@ def time(
     """
     output.check()
     models = models_for(model, "time")
-    profiles, batch, recorded = _batch((file, *more), launch, application, kernel, invocations)
+    profiles, batch, recorded = _batch((file, *more), launch, application, invocations)
 
     def predicted(trained: TrainedTimeModel) -> TimeForecast:
         known = [device.key for device in trained.devices]
@@ -198,9 +160,9 @@ def relative(
     relative_to: str | None = None,
     source: str | None = None,
     time: float | None = None,
-    kernel: Kernel = None,
     application: Application = None,
     level: Level = 0.9,
+    launch: OfLaunch = LAUNCH,
     output: Output = OUTPUT,
 ) -> None:
     """Predict how long a run takes on each device relative to the others (docs/relative.md).
@@ -230,7 +192,7 @@ def relative(
             raise InputError(f"{each}: expected a file or the folder of a dataset, found none")
 
     def predicted(trained: TrainedRelativeModel) -> list[RelativeForecast]:
-        asked = _observations(trained, (file, *more), application, kernel, source, time)
+        asked = _observations(trained, (file, *more), application, launch, source, time)
         _check_device("--relative-to", relative_to, trained.devices)
         return [
             trained.predict(
@@ -386,9 +348,8 @@ def isolated_runs(files: Sequence[Path]) -> list[Solo]:
 
 def _batch(
     files: Sequence[Path],
-    launch: LaunchWords,
+    launch: LaunchOptions,
     application: str | None,
-    kernel: str | None,
     invocations: int | None,
 ) -> tuple[list[Profile], ProfileBatch, Recorded]:
     from crosscast.cli.files import read_profiles
@@ -397,10 +358,10 @@ def _batch(
     profiles: list[Profile] = []
     recorded: Recorded = {}
     for file in files:
-        found, times = read_profiles(file, launch.direct(kernel))
+        found, times = read_profiles(file, launch)
         profiles += found
         recorded.update(times)
-    profiles = only_named(profiles, application, kernel)
+    profiles = only_named(profiles, application, launch.kernel)
     return profiles, ProfileBatch.of(profiles, invocations=invocations), recorded
 
 
@@ -469,7 +430,7 @@ def _observations(
     trained: TrainedRelativeModel,
     files: Sequence[Path],
     application: str | None,
-    kernel: str | None,
+    launch: LaunchOptions,
     source: str | None,
     time: float | None,
 ) -> list[Observations]:
@@ -482,7 +443,7 @@ def _observations(
     of_profiles = trained.card.sources == (NO_SOURCE,)
     if of_profiles and source is not None and time is None:
         raise InputError("--source: expected with --time, as profiles are of no device, found it alone")
-    wanted = Wanted(application, kernel, source, of_profiles)
+    wanted = Wanted(application, launch, source, of_profiles)
     asked = [read_observations(each, wanted) for each in files]
     if time is not None:
         _check_timed(asked, trained.devices, source)

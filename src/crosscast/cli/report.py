@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-import json as json_format
 from pathlib import Path
 
-from crosscast.cli.options import OUTPUT, RUN, Names, Output, RunOptions, check_file, dataset_named, tell
+from crosscast.cli.options import (
+    OUTPUT,
+    RUN,
+    Names,
+    Output,
+    RunOptions,
+    check_file,
+    dataset_named,
+    print_json,
+    tell,
+)
 from crosscast.errors import CrosscastError, InputError
 
 __all__ = ["report"]
@@ -34,7 +43,7 @@ def report(
     folder
         Folder of a trace or dataset, or `bundled` for the dataset that comes with Crosscast.
     out
-        The page about a dataset.
+        The page about a dataset, as `--html`.
     models
         Models, separated by commas, or `all`; by default the one that `crosscast train` takes. The page shows
         the one with the least error, beside the baselines.
@@ -50,8 +59,11 @@ def report(
     if is_trace(folder):
         _of_trace(folder, devices, output)
         return
+    if out is not None and output.html is not None:
+        raise InputError("--out and --html are one page about a dataset: give one of them")
+    out = out or output.html
     if out is None:
-        raise InputError("--out is missing, expected the page about a dataset, such as --out page.html")
+        raise InputError("--html is missing, expected the page about a dataset, such as --html page.html")
     # Imported here: `--help` needs no pyarrow.
     from crosscast.report.figures import require_matplotlib
     from crosscast.report.page import write_report
@@ -64,7 +76,10 @@ def report(
     with run.fitting() as how:
         subject = write_report(dataset, out, models, application=application, title=title, **how)
     tell(f"wrote {out}")
-    print(json_format.dumps(subject.to_dict(), allow_nan=False) if output.json else headline(subject))
+    if output.json:
+        print_json(subject.to_dict())
+    else:
+        print(headline(subject))
 
 
 def _of_trace(folder: Path, devices: Names | None, output: Output) -> None:

@@ -85,6 +85,10 @@ def in_options(error: InputError, app: cyclopts.App, words: Sequence[str]) -> st
     if type(error) is not InputError or (error.where and error.field):
         return text
     field = error.where or error.field or text.partition(":")[0]
+    chain = app.parse_commands(words)[0]
+    if field in [word for word in words if word not in chain]:
+        # A file that is called as an option is.
+        return text
     if words[0] == "simulate" and field == "jobs":
         # Those of a file; the option is their number.
         return text

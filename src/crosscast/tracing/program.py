@@ -10,7 +10,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -67,6 +67,13 @@ class Recording:
                     raise InputError(f"{self.folder}: expected a new or empty folder, found files in it")
         except OSError as error:
             raise InputError(f"{self.folder}: the folder cannot be made ({error.strerror})") from error
+
+    def discard(self, *, keep: bool = False) -> None:
+        """Remove what `prepare` made where nothing was recorded; the folder, too, unless it is to be kept."""
+        (self.folder / ENERGY_FILE).unlink(missing_ok=True)
+        for part in ("programs", "memory", *([] if keep else ["."])):
+            with suppress(OSError):
+                (self.folder / part).rmdir()
 
     def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
         """The environment of a program that is recorded."""

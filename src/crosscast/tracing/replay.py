@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ import numpy.typing as npt
 
 from crosscast.characterization import default_local_size
 from crosscast.characterization.builtins.images import CHANNEL_ORDERS, CHANNEL_TYPES
+from crosscast.characterization.launchfiles.includes import Header, inlined
 from crosscast.characterization.value_types import ValueType
 from crosscast.errors import InputError, UnsupportedError
 from crosscast.kernel import Image, Kernel, Launch, Local, Program, Sampler
@@ -42,7 +42,6 @@ _NOT_KEPT = {
     -2: "its memory was over the limits (--max-bytes, --max-seconds)",
     -3: "OpenCL refused to read its memory",
 }
-_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]+)[>"].*$', re.MULTILINE)
 _DEEPEST = 20
 
 
@@ -128,21 +127,19 @@ def _linked(process: Process, parts: Sequence[int], depth: int) -> Program:
     return Program(content, first.form, first.path, first.options, first.standard)
 
 
-def _with_headers(process: Process, text: str, headers: dict[str, int], depth: int = 0) -> str:
+def _with_headers(process: Process, text: str, headers: dict[str, int]) -> str:
     """A source with the headers that the program gave in memory in the places of their includes."""
-    if depth > _DEEPEST:
-        raise UnsupportedError("its headers include each other")
 
-    def put(match: re.Match[str]) -> str:
-        if match[1] not in headers:
-            return match[0]
-        record = process.programs.get(headers[match[1]])
+    def find(name: str, quoted: bool, of: str) -> Header | None:
+        del quoted, of
+        if name not in headers:
+            return None
+        record = process.programs.get(headers[name])
         if record is None or not record.file:
-            raise UnsupportedError(f"its header {match[1]} is not known")
-        content = (process.path.parent / record.file).read_text("utf-8", "replace")
-        return _with_headers(process, content, headers, depth + 1)
+            raise UnsupportedError(f"its header {name} is not known")
+        return name, (process.path.parent / record.file).read_text("utf-8", "replace")
 
-    return _INCLUDE.sub(put, text)
+    return inlined(text, find, "its source")
 
 
 def _options(text: str, folder: Path) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from crosscast.characterization.launchfiles.arguments import (
     frontend_parameters,
     within,
 )
+from crosscast.characterization.launchfiles.includes import self_contained
 from crosscast.characterization.value_types import SCALAR_NAMES, ValueType
 from crosscast.errors import InputError
 from crosscast.fields import Fields
@@ -250,8 +251,9 @@ _SUFFIXES = {"opencl-c": ".cl", "cuda": ".cu", "hip": ".hip", "llvm-ir": ".ll", 
 def write_launch(launch: Launch, path: Path) -> None:
     """Write a launch file that `crosscast.read_launches` reads as the same launch.
 
-    Its source is written beside it by the hash of its content, and each array of argument ``k`` as
-    ``NAME-k.npy``, where NAME is the file's. Memory that several arguments share is written once.
+    Its source is written beside it by the hash of its content, with what it includes of the user's files in
+    the place of each ``#include``, and each array of argument ``k`` as ``NAME-k.npy``, where NAME is the
+    file's. Memory that several arguments share is written once.
 
     Parameters
     ----------
@@ -263,9 +265,9 @@ def write_launch(launch: Launch, path: Path) -> None:
     Raises
     ------
     InputError
-        If a file cannot be written, or an array is of a type that OpenCL C has not.
+        If a file cannot be read or written, or an array is of a type that OpenCL C has not.
     """
-    program = launch.kernel.program
+    program = self_contained(launch.kernel.program)
     source = path.parent / f"{program.sha256[:16]}{_SUFFIXES[program.form]}"
     sizes: dict[str, Any] = {"global": launch.global_size, "local": launch.local_size}
     if program.is_cuda:

@@ -1,0 +1,352 @@
+"""The launch that a command line describes: its options, the same of every command that takes a launch."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Group, Token
+from cyclopts import Parameter as Option
+
+from crosscast.cli.options import Whole
+from crosscast.errors import InputError
+from crosscast.fields import Fields
+
+if TYPE_CHECKING:
+    from crosscast.characterization.launchfiles import simfile
+    from crosscast.kernel import Argument, Kernel, Launch, Parameter, Program
+
+__all__ = [
+    "IN_LAUNCHFILE",
+    "LAUNCH",
+    "Inputs",
+    "LaunchOptions",
+    "OfLaunch",
+    "ShownLaunch",
+    "launch_file",
+    "parse_argument",
+    "read_inputs",
+]
+
+
+Standard = Literal["1.0", "1.1", "1.2", "2.0", "3.0", "clc++1.0", "clc++2021", "c++14", "c++17", "c++20"]
+
+
+def _compiler_options(type_: type, tokens: Sequence[Token]) -> tuple[str, ...]:
+    """The options as a compiler takes them: `-D N` and `-I folder` in one word."""
+    del type_
+    flags = {"--define": "-D", "-D": "-D", "--include": "-I", "-I": "-I"}
+    return tuple(flags.get(token.keyword or "", "") + token.value for token in tokens)
+
+
+@Option(name="*")
+@dataclass(frozen=True)
+class LaunchOptions:
+    """The launch of a program, as it stands on the command line; a launch file says it in a file."""
+
+    kernel: Annotated[
+        str | None,
+        Option(
+            show=True,
+            help="Kernel, such as `vecadd`, `'saxpy<float>'` or `ns::scale`; may be left out if there is "
+            "only one.",
+        ),
+    ] = None
+    global_size: Annotated[
+        str | None, Option(name="--global", help="Work-items, such as `1024` or `512,512`.")
+    ] = None
+    local_size: Annotated[
+        str | None,
+        Option(
+            name="--local",
+            help="Work-items of a work-group; by default a divisor of the global size, at most 64.",
+        ),
+    ] = None
+    offset: Annotated[str | None, Option(help="Offset of the global ids.")] = None
+    grid: Annotated[str | None, Option(help="Blocks of a CUDA or HIP launch, such as `4096` or `64,64`.")] = (
+        None
+    )
+    block: Annotated[str | None, Option(help="Threads of each of them, such as `256` or `16,16`.")] = None
+    shared: Annotated[
+        Whole | None, Option(help="Bytes of dynamic shared memory (`extern __shared__`) of a block.")
+    ] = None
+    arg: Annotated[
+        tuple[str, ...],
+        Option(
+            negative="",
+            show_default=False,
+            allow_leading_hyphen=True,
+            help="A kernel argument, such as `int=512` or `float:1048576:uniform`, once for each parameter.",
+        ),
+    ] = ()
+    seed: Annotated[Whole | None, Option(help="Random seed of the fills; 0 unless given.")] = None
+    option: Annotated[
+        tuple[str, ...],
+        Option(
+            name=["--option", "--define", "-D", "--include", "-I"],
+            converter=_compiler_options,
+            negative="",
+            show_default=False,
+            allow_leading_hyphen=True,
+            help="For the compiler: a macro (`-D N=16`), a folder of included files (`-I include`), or any "
+            "other option (`--option -cl-fast-relaxed-math`).",
+        ),
+    ] = ()
+    std: Annotated[
+        Standard | None,
+        Option(help="Version of OpenCL C, 1.2 unless given, or C++ for OpenCL; of C++ for CUDA and HIP."),
+    ] = None
+
+    @property
+    def described(self) -> bool:
+        """Whether a launch is described; a kernel's name alone chooses among those that a file has."""
+        return self != LaunchOptions(self.kernel)
+
+    def refuse(self, path: Path, names: Sequence[str]) -> None:
+        """Refuse options that the file itself decides."""
+        flags = {
+            "--kernel": self.kernel,
+            "--global": self.global_size,
+            "--local": self.local_size,
+            "--offset": self.offset,
+            "--arg": self.arg,
+            "--seed": self.seed,
+            "--option, -D and -I": self.option,
+            "--std": self.std,
+            "--grid": self.grid,
+            "--block": self.block,
+            "--shared": self.shared,
+        }
+        for flag in names:
+            if flags[flag] not in (None, ()):
+                raise InputError(f"{flag}: {path} itself says this; leave the option out or edit the file")
+
+
+LAUNCH = LaunchOptions()
+
+ShownLaunch = Annotated[LaunchOptions, Option(name="*", group=Group("Launch of a program", sort_key=1))]
+"""In the help of `crosscast characterize`, which explains them."""
+
+OfLaunch = Annotated[LaunchOptions, Option(name="*", show=False)]
+"""Elsewhere: all are taken, and the help shows that of the kernel alone and says where the others are."""
+
+
+_FILL_FIELDS = {
+    "zeros": (),
+    "constant": ("value",),
+    "arange": ("start", "step"),
+    "uniform": ("low", "high"),
+    "normal": ("mean", "sd"),
+}
+_FORMS = (
+    "TYPE=VALUE, TYPE:LENGTH[:FILL], TYPE@FILE, local:BYTES, null, "
+    "image:TYPE:ORDER:SHAPE[:FILL] or sampler[:WORDS]"
+)
+
+
+def parse_argument(text: str) -> Fields:
+    """Translate one ``--arg``.
+
+    >>> dict(parse_argument("float:1024:uniform:-1:1").items())
+    {'type': 'float', 'length': 1024, 'fill': 'uniform', 'low': -1, 'high': 1}
+    >>> dict(parse_argument("int=512").items())
+    {'type': 'int', 'value': 512}
+    """
+    where = f"--arg {text}"
+    head, colon, rest = text.partition(":")
+    if text == "null":
+        return Fields({"null": True}, where)
+    if head == "local" and colon:
+        return Fields({"local": _number(where, rest)}, where)
+    if head == "sampler":
+        return Fields({"sampler": _sampler(where, rest)}, where)
+    if head == "image" and colon:
+        return Fields({"image": _image(where, rest)}, where)
+    # A file's name may hold `:` and `=`, a number may not hold `@`: the first mark decides.
+    mark = min((text.find(m) for m in "=@:" if m in text), default=-1)
+    if mark < 1:
+        raise InputError(f"{where}: expected {_FORMS}")
+    kind, rest = text[:mark], text[mark + 1 :]
+    if text[mark] == "@":
+        return Fields({"type": kind, "file": rest}, where)
+    if text[mark] == "=":
+        return Fields({"type": kind, "value": _value(where, rest)}, where)
+    length, _, fill = rest.partition(":")
+    return Fields({"type": kind, "length": _number(where, length), **_fill(where, fill)}, where)
+
+
+def _number(where: str, text: str) -> int | float:
+    """Whole (also ``0x10``) or real number."""
+    for read in (lambda t: int(t, 0), float):
+        try:
+            return read(text)
+        except ValueError:
+            continue
+    raise InputError(f"{where}: expected a number, found {text!r}")
+
+
+def _value(where: str, text: str) -> Any:
+    """One number, or several between commas for a vector or a struct."""
+    numbers = [_number(where, part) for part in text.split(",")]
+    return numbers if len(numbers) > 1 else numbers[0]
+
+
+def _fill(where: str, text: str) -> dict[str, Any]:
+    """``FILL[:NUMBER[:NUMBER]]``; empty is zeros."""
+    if not text:
+        return {}
+    name, *numbers = text.split(":")
+    if name not in _FILL_FIELDS:
+        raise InputError(f"{where}: fill: expected one of {', '.join(_FILL_FIELDS)}, found {name!r}")
+    names = _FILL_FIELDS[name]
+    if len(numbers) > len(names):
+        raise InputError(
+            f"{where}: fill: {name} takes at most {len(names)} numbers ({', '.join(names) or 'none'}), "
+            f"found {len(numbers)}"
+        )
+    values = {field: _number(where, number) for field, number in zip(names, numbers, strict=False)}
+    return {"fill": name, **values}
+
+
+def _image(where: str, text: str) -> dict[str, Any]:
+    """``TYPE:ORDER:HEIGHTxWIDTH[:FILL]``."""
+    kind, *rest = text.split(":", 3)
+    if len(rest) < 2:
+        raise InputError(f"{where}: expected image:TYPE:ORDER:SHAPE[:FILL], such as image:uchar:RGBA:480x640")
+    shape = [_number(where, extent) for extent in rest[1].split("x")]
+    return {"type": kind, "channel_order": rest[0], "shape": shape, **_fill(where, ":".join(rest[2:]))}
+
+
+def _sampler(where: str, text: str) -> dict[str, Any]:
+    """Words between colons: an addressing mode, ``linear``, ``normalized_coords``."""
+    table: dict[str, Any] = {}
+    for word in filter(None, text.split(":")):
+        if word in ("linear", "normalized_coords"):
+            table[word] = True
+        else:
+            table["addressing"] = word
+    return table
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What to run."""
+
+    launches: list[Launch]  # The launches, in order
+    simfile: simfile.SimFile | None = None  # The simulator file that holds the only launch, if it is one
+
+
+_IN_SIMFILE = tuple("--kernel --global --local --offset --grid --block --shared --arg --seed".split())
+IN_LAUNCHFILE = (*_IN_SIMFILE, "--option, -D and -I", "--std")
+
+
+def read_inputs(path: Path, direct: LaunchOptions) -> Inputs:
+    """Read FILE: a launch file, a simulator file, or a program with its launch on the command line."""
+    # Imported here and below: `--help` needs no NumPy.
+    from crosscast.characterization.launchfiles import launchfile, simfile
+    from crosscast.kernel import Program
+
+    if path.suffix == ".toml":
+        direct.refuse(path, IN_LAUNCHFILE)
+        return Inputs(launchfile.read(path))
+    if path.suffix == ".sim":
+        direct.refuse(path, _IN_SIMFILE)
+        sim = simfile.read(path, options=direct.option, standard=direct.std or "1.2")
+        return Inputs([sim.launch], sim)
+    program = Program.from_file(path, options=direct.option, standard=direct.std or "")
+    return Inputs([_launch(program, direct)])
+
+
+def _launch(program: Program, direct: LaunchOptions) -> Launch:
+    """The launch that the command line describes."""
+    from crosscast.characterization import default_local_size
+    from crosscast.characterization.launchfiles.launchfile import SIZE_NAMES, refuse_sizes
+    from crosscast.kernel import Launch
+
+    sizes = (direct.global_size, direct.local_size, direct.offset, direct.grid, direct.block, direct.shared)
+    given = {name: size is not None for name, size in zip(SIZE_NAMES, sizes, strict=True)}
+    refuse_sizes(program, given, program.label, "--")
+    if program.is_cuda:
+        return _grid_launch(program, direct)
+    if direct.global_size is None:
+        raise InputError("--global is missing, expected the global size, such as --global 512,512")
+    global_size = _sizes("--global", direct.global_size)
+    local_size = (
+        default_local_size(global_size) if direct.local_size is None else _sizes("--local", direct.local_size)
+    )
+    offset = () if direct.offset is None else _sizes("--offset", direct.offset)
+    kernel = _kernel(program, direct.kernel)
+    # Sizes are checked before arrays are made.
+    Launch(kernel, global_size, local_size, (), offset)
+    return Launch(kernel, global_size, local_size, _arguments(direct), offset)
+
+
+def _grid_launch(program: Program, direct: LaunchOptions) -> Launch:
+    """The launch of a CUDA or HIP kernel."""
+    from crosscast.kernel import Launch
+
+    if direct.grid is None or direct.block is None:
+        missing = "--grid" if direct.grid is None else "--block"
+        raise InputError(f"{missing} is missing, expected grid and block, such as --grid 4096 --block 256")
+    grid, block = _sizes("--grid", direct.grid), _sizes("--block", direct.block)
+    kernel = _kernel(program, direct.kernel)
+    Launch.on_grid(kernel, grid, block, shared=direct.shared)
+    return Launch.on_grid(kernel, grid, block, _arguments(direct), shared=direct.shared)
+
+
+def _arguments(direct: LaunchOptions) -> tuple[Argument, ...]:
+    return tuple(_argument(text, index, direct.seed or 0) for index, text in enumerate(direct.arg))
+
+
+def _kernel(program: Program, name: str | None) -> Kernel:
+    """Kernel `name`, or the only one there is."""
+    from crosscast.kernel import Kernel
+
+    if name is not None:
+        return Kernel(program, name)
+    # Imported here, as the frontend brings the compiler.
+    from crosscast.characterization import frontend
+
+    names = frontend.kernel_names(program)
+    if len(names) != 1:
+        found = f"found {', '.join(names)}" if names else "found none"
+        if not names and program.is_cuda:
+            found = "found none but templates, which are named with their arguments: 'saxpy<float>'"
+        raise InputError(f"--kernel is missing, expected one kernel in {program.label}, {found}")
+    return Kernel(program, names[0])
+
+
+def _argument(text: str, index: int, seed: int) -> Argument:
+    from crosscast.characterization.launchfiles.arguments import build_argument
+
+    def parameter() -> Parameter:
+        raise InputError(f"--arg {text}: the type is missing")
+
+    return build_argument(parse_argument(text), Path(), (seed, index), parameter)
+
+
+def _sizes(flag: str, text: str) -> tuple[int, ...]:
+    """One to three whole numbers between commas."""
+    try:
+        return tuple(int(part) for part in text.replace("x", ",").split(","))
+    except ValueError:
+        raise InputError(f"{flag}: expected 1 to 3 whole numbers such as 512,512, found {text!r}") from None
+
+
+@contextmanager
+def launch_file(what: str, launch: LaunchOptions) -> Iterator[str]:
+    """`what` itself; where the options describe its launch, a launch file of it until the block ends."""
+    if not launch.described:
+        yield what
+        return
+    from crosscast.characterization.launchfiles.launchfile import write_launch
+
+    (described,) = read_inputs(Path(what), launch).launches
+    with tempfile.TemporaryDirectory(prefix="crosscast-") as folder:
+        path = Path(folder) / f"{Path(what).stem}.toml"
+        write_launch(described, path)
+        yield str(path)
