@@ -33,6 +33,8 @@ class Device:
     numbers
         Descriptors that are numbers, by the columns of the table of devices and in their units; what is
         not known is not there.
+    measured
+        What was measured on it, by the names and in the units of `crosscast.devices.measured.QUANTITIES`.
     """
 
     key: str
@@ -41,3 +43,4 @@ class Device:
     type: str = ""
     series: str = ""
     numbers: Mapping[str, float] = field(default_factory=dict)
+    measured: Mapping[str, float] = field(default_factory=dict)

@@ -274,7 +274,7 @@ def test_peak_of_a_gpu_is_two_operations_a_core_and_cycle(device: str) -> None:
 def test_what_no_source_says_is_not_there_and_names_that_differ_from_keys_say_so() -> None:
     assert "memory_bytes" not in ROWS["xeon_es-2697v2"]
     assert "bandwidth_bytes_per_s" not in ROWS["firepro-s9150"]
-    assert ROWS["i5-3350"]["name"] == "i5-3550"
+    assert ROWS["i5-3350"]["name"] == "Core i5-3550"
     assert "i5-3350" in json.loads(ROWS["i5-3350"]["sources"])["name"]
 
 

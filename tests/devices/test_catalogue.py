@@ -21,26 +21,31 @@ from crosscast.devices.catalogue import (
     device_of,
     sheet_named,
 )
+from crosscast.devices.measured import QUANTITIES, measured_devices
+from crosscast.devices.siblings import FACTS, expected, reached
 from crosscast.errors import InputError
 from support.commands import Command, Output
 
 COLUMNS = {column.name for column in DEVICES.columns}
 CURRENT = sorted(catalogue().keys() - {row["device"] for row in published_devices()})
-GPUS = [key for key in CURRENT if sheet_named(key)["type"] == "gpu"]
+GPUS = [key for key in CURRENT if sheet_named(key)["type"] == "gpu" and "peak_flop_per_s" in sheet_named(key)]
 
 
 def test_the_catalogue_has_the_devices_of_the_study_and_current_ones() -> None:
     published = [row["device"] for row in published_devices()]
     assert list(catalogue())[:15] == published
     assert len(CURRENT) >= 25
-    assert {sheet_named(key)["vendor"] for key in CURRENT} == {"Nvidia", "AMD", "Intel"}
+    assert {sheet_named(key)["vendor"] for key in CURRENT} >= {"Nvidia", "AMD", "Intel", "Apple", "Amazon"}
+    assert len(catalogue()) >= 120
+    assert len(measured_devices()) >= 90
 
 
 @pytest.mark.parametrize("key", catalogue())
 def test_every_data_sheet_is_plausible_and_says_where_each_cell_is_from(key: str) -> None:
     row = dict(catalogue()[key])
     check_sheet(device_of(row), key)
-    assert sum(name in row for name in SPEED_NUMBERS) >= LEAST_NUMBERS
+    known = sum(name in row for name in SPEED_NUMBERS) + len(measured_devices().get(key, {}))
+    assert known >= LEAST_NUMBERS
     sources = row.pop("sources")
     assert row.keys() <= COLUMNS
     assert sources.keys() == row.keys() - {"device"}
@@ -54,6 +59,67 @@ def test_the_peak_of_a_gpu_is_two_or_four_operations_a_core_and_cycle(key: str) 
     row = sheet_named(key)
     operations = row["peak_flop_per_s"] / (row["cores"] * row["clock_hz"])
     assert min(abs(operations - 2), abs(operations - 4)) < 0.01
+
+
+@pytest.mark.parametrize("key", [key for key in GPUS if "peak_fp64_flop_per_s" in sheet_named(key)])
+def test_double_precision_is_a_share_of_single_precision_that_chips_have(key: str) -> None:
+    row = sheet_named(key)
+    share = row["peak_flop_per_s"] / row["peak_fp64_flop_per_s"]
+    assert min(abs(share / each - 1) for each in (1, 2, 3, 4, 5, 8, 12, 16, 24, 32, 64)) < 0.02
+
+
+@pytest.mark.parametrize("key", measured_devices())
+def test_what_was_measured_says_where_from_and_is_what_the_sheet_allows(key: str) -> None:
+    device = device_named(key)
+    for name, each in measured_devices()[key].items():
+        assert name in QUANTITIES
+        assert each.value == device.measured[name]
+        assert each.low is None or each.high is None or each.low <= each.value <= each.high
+        assert "clpeak" in each.source
+        assert "Apache-2.0" in each.source
+        assert "best of vector widths" in each.statistic
+    facts = reached(device)
+    assert facts.get("read", 0.5) <= 1.02
+    # Clocks go a quarter above those of sheets.
+    assert facts.get("fp32", 0.5) <= 1.3
+    assert facts.get("int32", 0.5) <= 1.3
+
+
+def test_what_is_expected_is_the_devices_own_or_its_nearest_siblings() -> None:
+    own = expected(device_named("rtx2080"), "read")
+    assert own is not None
+    assert (own.of, own.deviation) == ("device", 0.0)
+    assert own.value == pytest.approx(400.8 / 448)
+    sibling = expected(device_named("rtx2070"), "read")
+    assert sibling is not None
+    assert (sibling.of, sibling.count) == ("architecture", 6)
+    assert 0.82 <= sibling.value <= 0.92
+    assert 0 < sibling.deviation < 0.1
+    far = expected(device_named("rtx4090"), "int32")
+    assert far is not None
+    assert far.of == "vendor"
+    assert far.deviation > sibling.deviation
+    # A device is no sibling of itself.
+    without = expected(replace(device_named("rtx2080"), measured={}), "read")
+    assert without is not None
+    assert without.count == 5
+
+
+@pytest.mark.parametrize("fact", FACTS)
+def test_something_is_expected_of_every_device_but_what_no_cpus_sheet_allows(fact: str) -> None:
+    for key in catalogue():
+        known = expected(device_named(key), fact)
+        assert known is not None, key
+        assert known.value > 0
+
+
+def test_a_name_of_two_devices_is_refused_and_a_key_is_not() -> None:
+    with pytest.raises(InputError, match=r"as 2 are called: titanx \(.*Pascal\), gtx-titanx \(.*Maxwell\)"):
+        device_named("Titan X")
+    assert device_named("titanx").series == "Pascal"
+    assert device_named("GTX Titan X").series == "Maxwell"
+    assert device_named("K20m") == device_named("k20c")
+    assert device_named("i5-3550").key == "i5-3350"
 
 
 def test_spelling_does_not_matter_and_near_names_are_listed() -> None:

@@ -18,7 +18,7 @@ import crosscast
 from crosscast.arrays import Integers
 from crosscast.data.files import made
 from crosscast.data.library import pa, pc
-from crosscast.data.profiles import PROFILES, UPGRADES
+from crosscast.data.profiles import PROFILES, UPGRADES, with_empty_columns
 from crosscast.data.schema import BAGS, DEVICES, ENERGY, RECORDS, SESSIONS, SOLOS, Schema
 from crosscast.data.table import (
     Table,
@@ -42,7 +42,11 @@ TABLES: tuple[Schema, ...] = (DEVICES, PROFILES, RECORDS, ENERGY, SESSIONS, SOLO
 SPARE: tuple[Schema, ...] = (SOLOS, BAGS)
 """Tables without a file where they have no rows."""
 
-_UPGRADES: Mapping[str, Mapping[int, Upgrade]] = {PROFILES.table: UPGRADES}
+_NEW_IN_2 = ("peak_fp64_flop_per_s", "peak_fp16_flop_per_s")
+_UPGRADES: Mapping[str, Mapping[int, Upgrade]] = {
+    PROFILES.table: UPGRADES,
+    DEVICES.table: {1: with_empty_columns([each for each in DEVICES.columns if each.name in _NEW_IN_2])},
+}
 _PIECES: tuple[tuple[tuple[Schema, ...], tuple[str, ...]], ...] = (
     ((DEVICES,), DEVICES.key),
     ((PROFILES,), ("application", "size")),

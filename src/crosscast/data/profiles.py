@@ -67,7 +67,9 @@ LOOSE_PROFILES = replace(PROFILES, key=())
 """Profiles in a file of their own: two of them may be of kernels with one name."""
 
 
-def _with_empty(columns: Iterable[Column]) -> Upgrade:
+def with_empty_columns(columns: Iterable[Column]) -> Upgrade:
+    """What gives a table columns that its version had not."""
+
     def upgrade(table: Table) -> Table:
         from crosscast.data.table import with_empty
 
@@ -77,8 +79,8 @@ def _with_empty(columns: Iterable[Column]) -> Upgrade:
 
 
 UPGRADES: Mapping[int, Upgrade] = {
-    1: _with_empty([column for column in COLUMNS if column.name in _NEW_IN_2]),
-    2: _with_empty([count.column for count in COUNTS]),
+    1: with_empty_columns([column for column in COLUMNS if column.name in _NEW_IN_2]),
+    2: with_empty_columns([count.column for count in COUNTS]),
 }
 """For each past version, what makes a table of it one of the next version."""
 

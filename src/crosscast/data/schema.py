@@ -163,7 +163,7 @@ ENERGY = Schema(
 
 DEVICES = Schema(
     "devices",
-    1,
+    2,
     (
         Column("device", "text", title="key of the device in all tables", required=True),
         Column("name", "text", title="name for people", required=True),
@@ -182,6 +182,8 @@ DEVICES = Schema(
         Column("l3_bytes", "integer", "B", "last-level cache", ge=0),
         Column("bandwidth_bytes_per_s", "real", "B/s", "bandwidth of main memory", ge=0),
         Column("peak_flop_per_s", "real", "flop/s", "peak rate in single precision", ge=0),
+        Column("peak_fp64_flop_per_s", "real", "flop/s", "peak rate in double precision", ge=0),
+        Column("peak_fp16_flop_per_s", "real", "flop/s", "peak rate in half precision", ge=0),
         Column("launch_overhead_s", "real", "s", "time of an empty kernel, launch to end", ge=0),
         Column("timer_resolution_s", "real", "s", "resolution of its timer", ge=0),
         Column("max_work_group_size", "integer", "count", "most work-items of a work-group", ge=1),
@@ -193,7 +195,7 @@ DEVICES = Schema(
     ),
     key=("device",),
 )
-"""Version 1."""
+"""Version 2 has peak rates in double and half precision, which version 1 had not."""
 
 
 SOLOS = Schema(

@@ -1,4 +1,4 @@
-"""What a data sheet leaves out: what the units of an architecture hold and how fast they are."""
+"""What a forecast reads of a device: its data sheet, what was measured on it, and its architecture."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from crosscast.arrays import Flags, Reals
 from crosscast.device import Device
+from crosscast.devices.siblings import FACTS, expected, reached
 
 
 class Unit(NamedTuple):
@@ -36,6 +37,15 @@ _UNITS = {
     "Ada Lovelace": Unit(32, 48, 24, 65536, 102400, 1 / 64, 50331648),
     "Hopper": Unit(32, 64, 32, 65536, 233472, 1 / 2, 52428800),
     "Blackwell": Unit(32, 48, 24, 65536, 102400, 1 / 64, 67108864),
+    "TeraScale 2": Unit(64, 24, 8, 65536, 32768, 1 / 5, 524288, 64.0),
+    "TeraScale 3": Unit(64, 24, 8, 65536, 32768, 1 / 4, 524288, 64.0),
+    "GCN 1": Unit(64, 40, 40, 65536, 65536, 1 / 16, 262144, 64.0),
+    "GCN 2": Unit(64, 40, 40, 65536, 65536, 1 / 16, 262144, 64.0),
+    "GCN 3": Unit(64, 40, 40, 65536, 65536, 1 / 16, 524288, 64.0),
+    "Vega": Unit(64, 40, 40, 65536, 65536, 1 / 16, 4194304, 64.0),
+    "Vega 20": Unit(64, 40, 40, 65536, 65536, 1 / 2, 4194304, 64.0),
+    "RDNA": Unit(32, 40, 32, 65536, 65536, 1 / 16, 4194304, 64.0),
+    "RDNA 3.5": Unit(32, 32, 32, 65536, 65536, 1 / 32, 2097152, 64.0),
     "Tahiti": Unit(64, 40, 40, 65536, 65536, 1 / 4, 786432, 64.0),
     "Hawaii": Unit(64, 40, 40, 65536, 65536, 1 / 8, 1048576, 64.0),
     "Kaveri": Unit(64, 40, 40, 65536, 65536, 1 / 16, 524288, 64.0),
@@ -56,7 +66,6 @@ _BY_VENDOR = {
 _OTHER_GPU = _UNITS["Ampere"]
 _CPU = Unit(32, 1, 1, 1 << 30, 1 << 30, 0.5, 1048576)
 
-_FP64_BY_KEY = (("p100", 1 / 2), ("a100", 1 / 2), ("firepro-s9150", 1 / 2), ("gtx780", 1 / 24))
 _A100_SUB_GROUPS = 64
 
 DEFAULTS = {  # by type: of a device whose sheet lacks the number
@@ -83,6 +92,14 @@ class Sheets:
     registers: Reals
     local_bytes: Reals
     l2_clock: Reals  # Bytes that a unit gets from its second cache in a clock
+    # Facts, `(d, len(FACTS))`, as `crosscast.devices.siblings` explains them
+    measured: Reals  # On the device itself; not a number where it was not
+    expected: Reals  # As measured, else the median of its architecture's, vendor's or type's devices
+    doubt: Reals  # Deviation of the logarithm of what is expected; 0 where it was measured
+
+    def fact(self, name: str) -> Reals:
+        """What is expected of one fact, of shape ``(d,)``."""
+        return self.expected[:, FACTS.index(name)]
 
     def take(self, rows: object) -> Sheets:
         """Those of some of the devices."""
@@ -91,8 +108,18 @@ class Sheets:
 
 def sheets_of(devices: Sequence[Device]) -> Sheets:
     """Take the numbers from data sheets; what a sheet lacks is its architecture's, or a default."""
-    rows = [_of(device) for device in devices]
+    rows = [(*_of(device), *_facts(device)) for device in devices]
     return Sheets(*(np.array(column) for column in zip(*rows, strict=True)))
+
+
+def _facts(device: Device) -> tuple[list[float], list[float], list[float]]:
+    own = reached(device)
+    known = [expected(device, fact) for fact in FACTS]
+    return (
+        [own.get(fact, np.nan) for fact in FACTS],
+        [each.value if each else np.nan for each in known],
+        [each.deviation if each else np.nan for each in known],
+    )
 
 
 def missing(device: Device) -> tuple[str, ...]:
@@ -103,6 +130,7 @@ def missing(device: Device) -> tuple[str, ...]:
 
 
 def _of(device: Device) -> tuple[float | bool, ...]:
+    """The numbers of a sheet, in the order of the fields of `Sheets`."""
     gpu = device.type == "gpu"
     numbers = {**DEFAULTS["gpu" if gpu else "cpu"], **{k: v for k, v in device.numbers.items() if v}}
     unit = _UNITS.get(device.series) or _BY_VENDOR.get(device.vendor, _OTHER_GPU) if gpu else _CPU
@@ -112,7 +140,8 @@ def _of(device: Device) -> tuple[float | bool, ...]:
     if gpu:
         # Units that issue two operations at once where a compiler pairs them count once.
         lanes = min(lanes, cores / units)
-    fp64 = next((rate for key, rate in _FP64_BY_KEY if key in device.key), unit.fp64)
+    double = numbers.get("peak_fp64_flop_per_s")
+    fp64 = double / (2 * units * clock * lanes) if gpu and double else unit.fp64
     last = numbers.get("l3_bytes") or numbers.get("l2_bytes") or unit.l2_bytes
     return (
         gpu,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import re
 import tomllib
 from collections.abc import Mapping
@@ -13,13 +14,15 @@ from typing import Any
 
 from crosscast.data.schema import DEVICES
 from crosscast.device import SPEED_NUMBERS, Device
+from crosscast.devices.measured import measured_devices
 from crosscast.errors import InputError
 from crosscast.fields import Fields
 
 TYPES = ("cpu", "gpu", "accelerator")
 LEAST_NUMBERS = 5
-"""So many of the numbers that set how fast a device is must be known: fewer fit too many devices."""
+"""So many numbers that say how fast a device is must be known: fewer fit too many devices."""
 
+_FILES = ("published.json", "sheets.json")
 _TEXTS = ("name", "vendor", "series")
 _NUMBERS = {column.name: column for column in DEVICES.columns if column.type in ("integer", "real")}
 
@@ -37,6 +40,8 @@ _GPU = {
     "l3_bytes": (2.0**19, 2.0**36),
     "bandwidth_bytes_per_s": (4e9, 1e14),
     "peak_flop_per_s": (1e10, 1e16),
+    "peak_fp64_flop_per_s": (1e9, 1e16),
+    "peak_fp16_flop_per_s": (1e9, 1e17),
     "launch_overhead_s": (1e-8, 1e-1),
     "timer_resolution_s": (1e-11, 1e-1),
     "tdp_w": (1, 2e4),
@@ -50,6 +55,7 @@ _PLAUSIBLE = {
         "cores": (1, 4096),
         "bandwidth_bytes_per_s": (1e9, 1e13),
         "peak_flop_per_s": (1e9, 1e15),
+        "peak_fp64_flop_per_s": (1e9, 1e15),
     },
 }
 """What numbers of devices of a type lie between: wide, so that only what is in another unit is outside."""
@@ -73,7 +79,7 @@ def rows_of(content: Mapping[str, Any], origin: str = "") -> dict[str, dict[str,
     for device, facts in content.get("devices", {}).items():
         told: dict[str, str] = dict(facts.get("from", {}))
         default = told.pop("*", f"{{{next(iter(sources))}}}")
-        cells = {name: value for name, value in facts.items() if name != "from"}
+        cells = {name: value for name, value in facts.items() if name not in ("from", "also")}
         texts = {
             name: told.get(name, default).format_map(sources).format(origin=origin, device=device)
             for name in cells
@@ -85,33 +91,52 @@ def rows_of(content: Mapping[str, Any], origin: str = "") -> dict[str, dict[str,
 @cache
 def published_sheets() -> Mapping[str, dict[str, Any]]:
     """Rows of the table of devices by key: the 15 devices of the study of 2018."""
-    return _read("published.toml")
+    return rows_of(_read("published.json"))
 
 
 @cache
 def catalogue() -> Mapping[str, dict[str, Any]]:
     """Rows of the table of devices by key: the devices of the study of 2018, and current ones."""
-    return {**published_sheets(), **_read("sheets.toml")}
+    return {**published_sheets(), **rows_of(_read("sheets.json"))}
 
 
-def _read(name: str) -> dict[str, dict[str, Any]]:
-    return rows_of(tomllib.loads(resources.files(__package__).joinpath(name).read_text(encoding="utf-8")))
+@cache
+def _read(name: str) -> Mapping[str, Any]:
+    content: dict[str, Any] = json.loads(resources.files(__package__).joinpath(name).read_bytes())
+    return content
+
+
+@cache
+def _spellings() -> Mapping[str, tuple[str, ...]]:
+    """Keys of the devices that a plain spelling may stand for."""
+    found: dict[str, list[str]] = {}
+    for key, row in catalogue().items():
+        also = [text for name in _FILES for text in _read(name)["devices"].get(key, {}).get("also", ())]
+        for text in dict.fromkeys(map(_plain, (key, row["name"], *also))):
+            found.setdefault(text, []).append(key)
+    return {text: tuple(keys) for text, keys in found.items()}
 
 
 def sheet_named(name: str) -> dict[str, Any]:
     """Row of the catalogue by its key or name, however these are spelt: ``RTX 4090`` is ``rtx4090``."""
-    spelt = {_plain(text): row for row in catalogue().values() for text in (row["name"], row["device"])}
-    if _plain(name) in spelt:
-        return spelt[_plain(name)]
-    keys = {_plain(row["device"]): row["device"] for row in catalogue().values()}
-    starts = [each for each in keys if len(name) > 1 and each.startswith(_plain(name))]
-    near = dict.fromkeys([*starts, *difflib.get_close_matches(_plain(name), keys, n=3, cutoff=0.5)])
-    like = f", near to which it has {', '.join(keys[each] for each in near)}" if near else ""
-    raise InputError.of(
-        where="device",
-        expected="a device of the catalogue (crosscast devices --catalogue lists it)",
-        found=f"{name!r}{like}",
-    )
+    if name in catalogue():
+        return catalogue()[name]
+    expected = "a device of the catalogue (crosscast devices --catalogue lists it)"
+    keys = _spellings().get(_plain(name), ())
+    if len(keys) == 1:
+        return catalogue()[keys[0]]
+    if keys:
+        of = ", ".join(f"{key} ({catalogue()[key]['name']}, {catalogue()[key]['series']})" for key in keys)
+        raise InputError.of(
+            where="device",
+            expected="the key of one device",
+            found=f"{name!r}, as {len(keys)} are called: {of}",
+        )
+    plain = {_plain(key): key for key in catalogue()}
+    starts = [each for each in plain if len(name) > 1 and each.startswith(_plain(name))]
+    near = dict.fromkeys([*starts, *difflib.get_close_matches(_plain(name), plain, n=3, cutoff=0.5)])
+    like = f", near to which it has {', '.join(plain[each] for each in near)}" if near else ""
+    raise InputError.of(where="device", expected=expected, found=f"{name!r}{like}")
 
 
 def device_named(name: str) -> Device:
@@ -144,8 +169,10 @@ def device_named(name: str) -> Device:
 def device_of(row: Mapping[str, Any]) -> Device:
     """The device of a row of the table of devices."""
     numbers = {name: float(row[name]) for name in _NUMBERS if row.get(name) is not None}
-    texts = {name: row.get(name) or "" for name in (*_TEXTS, "type")}
-    return Device(row["device"], **texts, numbers=numbers)
+    measured = measured_devices().get(row["device"], {}) if row["device"] in catalogue() else {}
+    values = {name: each.value for name, each in measured.items()}
+    name, vendor, kind, series = (row.get(column) or "" for column in ("name", "vendor", "type", "series"))
+    return Device(row["device"], name, vendor, kind, series, numbers, values)
 
 
 def read_device(path: Path) -> Device:
@@ -173,16 +200,16 @@ def read_device(path: Path) -> Device:
     fields.require("device", "a key such as gtx1080")
     fields.require("type", f"one of {', '.join(TYPES)}")
     key, kind = fields.text("device"), fields.choice("type", TYPES, "")
-    texts = {name: fields.text(name) or "" for name in _TEXTS}
+    name, vendor, series = (fields.text(column) or "" for column in _TEXTS)
     numbers = {}
-    for name, column in _NUMBERS.items():
-        value = fields.number(name)
+    for number, column in _NUMBERS.items():
+        value = fields.number(number)
         if value is not None:
             if value < (column.ge or 0):
-                raise fields.fail(name, f"a number of at least {column.ge:g}")
-            numbers[name] = float(value)
+                raise fields.fail(number, f"a number of at least {column.ge:g}")
+            numbers[number] = float(value)
     fields.finish()
-    device = Device(str(key), type=kind, numbers=numbers, **texts)
+    device = Device(str(key), name, vendor, kind, series, numbers)
     check_sheet(device, str(path))
     return device
 
@@ -196,7 +223,7 @@ def check_sheet(device: Device, where: str) -> None:
             expected = f"{low:.2g} to {high:.2g} {unit}".rstrip() + f", as {device.type}s have"
             found = f"{value:g}{_meant(value, low, high, unit)}"
             raise InputError.of(where=where, field=name, expected=expected, found=found)
-    known = [name for name in SPEED_NUMBERS if name in device.numbers]
+    known = [*(name for name in SPEED_NUMBERS if name in device.numbers), *device.measured]
     if len(known) < LEAST_NUMBERS:
         raise InputError.of(
             where=where,

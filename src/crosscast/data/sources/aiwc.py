@@ -83,7 +83,7 @@ _DEVICES = (
     *("xeon_es-2697v2", "i7-6700k", "i5-3350", "knl", "titanx", "gtx1080", "gtx1080ti", "k20c", "k40c"),
     *("firepro-s9150", "tahiti-hd7970", "hawaii-r9-290x", "hawaii-r9-295x2", "fiji-furyx", "polaris-rx480"),
 )
-"""Keys of the devices of devices/published.toml."""
+"""Keys of the devices of devices/published.json."""
 
 _RUNTIMES = File(
     ("runtimes.parquet",),

@@ -241,8 +241,8 @@ def devices_of(dataset: Dataset) -> dict[str, Device]:
     found = {}
     for row in dataset.devices.to_pylist():
         numbers = {name: float(value) for name, value in row.items() if type(value) in (int, float)}
-        texts = {name: row[name] or "" for name in ("name", "vendor", "type", "series")}
-        found[row["device"]] = Device(row["device"], **texts, numbers=numbers)
+        name, vendor, kind, series = (row[text] or "" for text in ("name", "vendor", "type", "series"))
+        found[row["device"]] = Device(row["device"], name, vendor, kind, series, numbers)
     return found
 
 

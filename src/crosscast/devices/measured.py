@@ -1,0 +1,79 @@
+"""What was measured on devices: public results that come with the catalogue, and a device's own files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any, NamedTuple
+
+
+class Quantity(NamedTuple):
+    """Something that is measured on a device."""
+
+    unit: str
+    title: str
+    sheet: str | None = None  # Column of the data sheet that says what it could be at most
+
+
+QUANTITIES: Mapping[str, Quantity] = {
+    "read_bytes_per_s": Quantity("B/s", "reading main memory", "bandwidth_bytes_per_s"),
+    "write_bytes_per_s": Quantity("B/s", "writing main memory", "bandwidth_bytes_per_s"),
+    "copy_bytes_per_s": Quantity("B/s", "copying in main memory, read and written", "bandwidth_bytes_per_s"),
+    "scattered_bytes_per_s": Quantity("B/s", "words read from all over main memory", "bandwidth_bytes_per_s"),
+    "cache_bytes_per_s": Quantity("B/s", "reading what fits the first cache"),
+    "local_bytes_per_s": Quantity("B/s", "reading local memory"),
+    "fp16_flop_per_s": Quantity("flop/s", "multiply-adds of half precision", "peak_fp16_flop_per_s"),
+    "fp32_flop_per_s": Quantity("flop/s", "multiply-adds of single precision", "peak_flop_per_s"),
+    "fp64_flop_per_s": Quantity("flop/s", "multiply-adds of double precision", "peak_fp64_flop_per_s"),
+    "int32_op_per_s": Quantity("op/s", "multiply-adds of integers of 32 bits"),
+    "int32_add_op_per_s": Quantity("op/s", "additions of integers of 32 bits"),
+    "transcendental_op_per_s": Quantity("op/s", "exponential functions of single precision"),
+    "atomic_op_per_s": Quantity("op/s", "atomic additions to words of different cache lines"),
+    "launch_s": Quantity("s", "from the call of a launch to its start", "launch_overhead_s"),
+    "round_trip_s": Quantity("s", "from the call of an empty launch to the host's knowing of its end"),
+    "to_device_bytes_per_s": Quantity("B/s", "copying from the host to the device"),
+    "from_device_bytes_per_s": Quantity("B/s", "copying from the device to the host"),
+}
+"""What is known by measuring; a multiply-add is two operations."""
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A measured value."""
+
+    value: float
+    low: float | None  # Least and greatest of several results, or of a run's repetitions
+    high: float | None
+    statistic: str  # What the value is of what was measured
+    source: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it, for JSON."""
+        return vars(self)
+
+
+@cache
+def measured_devices() -> Mapping[str, Mapping[str, Measurement]]:
+    """What was measured by key of the catalogue and quantity, with where from."""
+    text = resources.files(__package__).joinpath("measured.json").read_text(encoding="utf-8")
+    table = json.loads(text)
+    return {
+        key: {name: _measurement(entry, table) for name, entry in entries.items()}
+        for key, entries in table["devices"].items()
+    }
+
+
+def _measurement(entry: Mapping[str, Any], table: Mapping[str, Any]) -> Measurement:
+    low, high = entry.get("range", (None, None))
+    results = entry["results"]
+    several = f"median of {len(results)} results" if len(results) > 1 else "one result"
+    return Measurement(
+        entry["value"],
+        low,
+        high,
+        f"{several}; {table['statistic']}",
+        f"{table['source']}, {table['licence']}: {', '.join(results)}",
+    )
