@@ -15,8 +15,11 @@ from crosscast.fields import listed
 from crosscast.forecasting import first_fit, models_for, named_devices
 from crosscast.prediction.time.data import ProfileBatch
 from crosscast.results import Tabular
+from crosscast.tracing.summary import UPLOAD
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from crosscast.device import Device
     from crosscast.prediction.time.forecast import TimeForecast
     from crosscast.tracing.summary import Replayed, Summary
@@ -32,12 +35,14 @@ class ApplicationForecast(Tabular):
     covered: float  # Share of the recorded time of all kernels that these have
     transfers: Mapping[str, float]  # Time of transfers, by device
     launches: Mapping[str, float]  # What all launches cost where each waits for the one before, by device
+    # `(n,)` How many launches of the kernel are taken to be like those that a profile is of, for each of them
+    repeat: npt.NDArray[np.float64] | float = 1.0
 
     def columns(self) -> Mapping[str, Any]:
         """A row a device, the fastest first."""
         moved = np.array([self.transfers[device] for device in self.kernels.devices])
         costs = np.array([self.launches[device] for device in self.kernels.devices])
-        kernels, low, high = self.kernels.of_all_launches()
+        kernels, low, high = self.kernels.of_all_launches(self.repeat)
         low, high = low + moved * _LINK_RANGE[0], high + moved * _LINK_RANGE[1] + costs
         launches = costs * _WAITING
         whole = kernels + moved + launches
@@ -106,17 +111,27 @@ def forecast_application(
     batch = ProfileBatch.joined(
         [ProfileBatch.of([profile], invocations=each.count) for each, profile in known if profile]
     )
-    moved = sum(each.bytes for each in summary.transfers if each.kind in ("read", "write"))
+    counts = {id(profile): float(each.count) for each, profile in known}
+    for each, found in zip(summary.classes, replayed, strict=True):
+        for place, launches in found.like.items():
+            counts[id(replayed[place].profile)] += launches * each.count
+    repeat = np.array(list(counts.values())) / batch.invocations
+    moved = sum(each.bytes for each in summary.transfers if each.kind in ("read", "write", UPLOAD))
 
     def predicted(trained: Any) -> ApplicationForecast:
         by_key = {device.key: device for device in trained.devices}
         chosen = None if devices is None else named_devices(listed(devices), list(by_key))
         forecast = trained.predict(batch, chosen, level=level)
         by_key |= {each.key: each for each in chosen or () if not isinstance(each, str)}
-        covered = sum(each.seconds for each, _ in known) / summary.device_s if summary.device_s else 1.0
+        covered = sum(
+            each.seconds
+            for each, found in zip(summary.classes, replayed, strict=True)
+            if found.profile or found.like
+        )
+        covered = covered / summary.device_s if summary.device_s else 1.0
         transfers = {key: moved / _link(by_key[key]) for key in forecast.devices}
         launches = {key: summary.launches * launch_cost(by_key[key]) for key in forecast.devices}
-        return ApplicationForecast(forecast, covered, transfers, launches)
+        return ApplicationForecast(forecast, covered, transfers, launches, repeat)
 
     return first_fit(models_for(model, "time"), predicted)[1]
 

@@ -153,7 +153,9 @@ class Profile(Tabular):
     def to_dict(self) -> dict[str, Any]:
         """Everything, as the object that ``--json`` prints."""
         return {
+            "application": self.application,
             "kernel": self.kernel,
+            "size": self.size,
             "invocation": self.invocation,
             "metrics": dict(self.metrics),
             "timing_s": dict(self.timing_s),

@@ -95,6 +95,15 @@ def values() -> None:
     program.say(y)
 
 
+def shrink() -> None:
+    """Sizes that shrink, as those of a factorization; what a work-item does is the same at each."""
+    program = Program()
+    y = program.buffer(np.zeros(64 * N, np.int32))
+    for size in range(64, 0, -1):
+        program.run(program.kernel("fill", y, np.int32(size)), (size * N,))
+    program.say(y)
+
+
 def parts() -> None:
     program = Program()
     whole = program.buffer(np.arange(N, dtype=np.int32))

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import crosscast
+from crosscast.application_forecast import forecast_application
 from crosscast.characterization import characterize
 from crosscast.cli import main
 from crosscast.errors import EnvironmentFault, InputError, UnsupportedError
@@ -21,7 +22,7 @@ from crosscast.kernel import Image, Kernel, Launch
 from crosscast.measure import sensors
 from crosscast.tracing.program import Recording, layer_library, run
 from crosscast.tracing.replay import compared, replay_of
-from crosscast.tracing.summary import Trace, summary_of
+from crosscast.tracing.summary import UPLOAD, Trace, replayed, summary_of
 
 pytest.importorskip("pyopencl", reason="pyopencl is not installed")
 PROGRAM = str(Path(__file__).with_name("program.py"))
@@ -332,3 +333,68 @@ def test_launches_are_saved_as_launch_files(mode: str, tmp_path: Path) -> None:
     assert [characterize(each).metrics for each in launches] == [
         characterize(each).metrics for each in trace.replays()
     ]
+
+
+def test_sizes_that_shrink_are_one_row_whose_sizes_between_are_interpolated(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    trace, _ = recorded("shrink", tmp_path / "trace", outputs=False)
+    summary = summary_of(trace)
+    assert (len(summary.classes), len(summary.families)) == (64, 1)
+    # 8 sizes as they are, and one for each power of two
+    assert 8 < sum(bool(each.kept) for each in summary.classes) <= 8 + 7
+    found = replayed(summary)
+    profiled = [place for place, each in enumerate(found) if each.profile]
+    assert len(profiled) == 8
+    for place, each in enumerate(found):
+        items = sum(n * summary.classes[at].work_items for at, n in each.like.items())
+        assert each.profile or each.like
+        # Linear in the work-items, but for those below the least.
+        assert place in profiled or items == pytest.approx(summary.classes[place].work_items)
+    forecast = forecast_application(summary, found, devices="gtx1080")
+    assert forecast.covered == 1.0
+    assert np.sum(forecast.repeat * forecast.kernels.profiles.invocations) == pytest.approx(64)
+    assert main(["report", str(trace.folder), "--devices", "gtx1080"]) == 0
+    told = capfd.readouterr().out
+    assert "1024/64 to 65536/64 (64 sizes)" in told
+    assert "56 interpolated" in told and "8 profiled" in told
+    assert "the times of 56 launches of 56 sizes are interpolated" in told
+    assert len(told.splitlines()) < 40
+
+
+def test_each_kernel_keeps_some_memory_where_the_limit_is_small(tmp_path: Path) -> None:
+    trace, _ = recorded("shrink", tmp_path / "trace", outputs=False, max_bytes=600_000)
+    (process,) = trace.processes
+    kept = [process.is_kept(row) for row in process.kept]
+    assert any(kept)
+    assert sum(size for _, size in process.snapshots.values()) <= 600_000
+
+
+def test_memory_over_the_limits_is_not_kept(tmp_path: Path) -> None:
+    trace, _ = recorded("add", tmp_path / "trace", outputs=False, max_bytes=10)
+    assert not any(trace.columns()["memory_kept"])
+    whole, _ = recorded("add", tmp_path / "whole", outputs=False)
+    assert any(whole.columns()["memory_kept"])
+    assert sum(each["kept"] for each in summary_of(trace).to_dict()["kernels"]) == 0
+
+
+def test_memory_that_is_made_with_its_content_is_a_transfer(tmp_path: Path) -> None:
+    trace, _ = recorded("add", tmp_path / "trace", outputs=False)
+    uploads = [each for each in summary_of(trace).transfers if each.kind == UPLOAD]
+    assert [(each.count, each.bytes, each.seconds) for each in uploads] == [(2, 2 * 4 * 1024, None)]
+
+
+def test_profiles_of_a_trace_say_of_what_they_are(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    trace, _ = recorded("values", tmp_path / "trace", outputs=False)
+    assert main(["characterize", str(trace.folder), "--json"]) == 0
+    told = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
+    (process,) = trace.processes
+    for each in told:
+        recorded_ = each["launch"]["recorded"]
+        row = each["invocation"]
+        assert each["application"] == "program.py"
+        assert each["kernel"] == process.kernel_name(row)
+        assert recorded_["launch"] == row
+        assert recorded_["time_s"] == process.seconds[row]
+        assert each["size"].startswith("x".join(map(str, process.sizes[process.launches["sizes"][row]][0])))
+    assert sum(each["launch"]["recorded"]["launches"] for each in told) <= len(process)

@@ -266,10 +266,15 @@ def _of_trace(folder: Path, direct: LaunchOptions, outputs: Outputs, options: ru
 
     direct.refuse(folder, IN_LAUNCHFILE)
     summary, found = replay_trace(folder, options)
+    between = 0
     for each, one in zip(summary.classes, found, strict=True):
-        if one.profile is None:
+        if one.profile is not None:
+            outputs.add(one.profile, None)
+        elif one.refused:
             warn(f"{each.kernel} {each.size_label}: {one.refused}")
         else:
-            outputs.add(one.profile, None)
+            between += 1
+    if between:
+        tell(f"crosscast: note: {between} sizes between those of the same kernel are not characterized")
     if not any(one.profile for one in found):
         raise InputError(f"{folder}: expected a launch that can be run again, found none")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from crosscast.report.document import Heading, Part, Report, Table, Text
 from crosscast.report.numbers import level_percent, percent, plural, times
+from crosscast.tracing.summary import interpolated
 from crosscast.units import format_bytes, format_count, format_seconds
 
 if TYPE_CHECKING:
@@ -47,7 +49,7 @@ def application_report(
     if profiled:
         parts += [_profiles(profiled), ""]
     parts += [f"No forecast: {forecast}."] if isinstance(forecast, str) else _forecast(forecast)
-    doubts = [*summary.doubts, *_refusals(summary, replayed)]
+    doubts = [*summary.doubts, *_interpolated(summary, replayed), *_refusals(summary, replayed)]
     if doubts:
         parts += [Text([f"Note: {each}." for each in doubts], "note")]
     return Report(parts)
@@ -56,18 +58,21 @@ def application_report(
 def _kernels(summary: Summary, replayed: Sequence[Replayed]) -> Table:
     """Classes of launches with their share of the time."""
     whole = summary.device_s
-    rows = [
-        [
-            each.kernel,
-            each.size_label,
-            each.count,
-            each.seconds,
-            each.seconds / whole if whole else None,
-            each.median_s,
-            _state(found),
-        ]
-        for each, found in zip(summary.classes, replayed, strict=True)
-    ]
+    rows = []
+    for places in summary.families:
+        classes = [summary.classes[place] for place in places]
+        seconds = sum(each.seconds for each in classes)
+        rows.append(
+            [
+                classes[0].kernel,
+                _sizes(classes),
+                sum(each.count for each in classes),
+                seconds,
+                seconds / whole if whole else None,
+                classes[0].median_s if len(classes) == 1 else None,
+                ", ".join(_states([replayed[place] for place in places])),
+            ]
+        )
     devices = ", ".join(dict.fromkeys(each.device for each in summary.classes))
     return Table(
         ["kernel", "global/local", "launches", "time", "share", "one launch", "replay"],
@@ -83,7 +88,23 @@ def _kernels(summary: Summary, replayed: Sequence[Replayed]) -> Table:
     )
 
 
+def _sizes(classes: Sequence[LaunchClass]) -> str:
+    """The sizes of a class, or the least and the largest of a family."""
+    if len(classes) == 1:
+        return classes[0].size_label
+    ordered = sorted(classes, key=lambda each: each.work_items)
+    return f"{ordered[0].size_label} to {ordered[-1].size_label} ({len(classes)} sizes)"
+
+
+def _states(found: Sequence[Replayed]) -> list[str]:
+    """What came of the classes of a row, each once, with how many where it differs."""
+    counts = Counter(map(_state, found))
+    return [state if len(counts) == 1 else f"{count} {state}" for state, count in counts.items()]
+
+
 def _state(found: Replayed) -> str:
+    if found.like:
+        return "interpolated"
     if found.profile is None:
         return "none"
     comparison = found.comparison
@@ -175,6 +196,20 @@ def _forecast(forecast: ApplicationForecast) -> list[Part]:
     return [table, ASSUMED, *missing]
 
 
+def _interpolated(summary: Summary, replayed: Sequence[Replayed]) -> list[str]:
+    launches, sizes, error = interpolated(summary, replayed)
+    if not launches:
+        return []
+    told = (
+        f"the times of {plural(launches, 'launch', 'launches')} of {plural(sizes, 'size')} are interpolated "
+        "between those of the same kernel that have a profile, by work-items"
+    )
+    if error is None:
+        return [told]
+    side = "over" if error > 0 else "under"
+    return [f"{told}; made so, the recorded times are {percent(abs(error), 1)} {side} what they are"]
+
+
 def _refusals(summary: Summary, replayed: Sequence[Replayed]) -> list[str]:
     found: dict[str, list[str]] = {}
     for each, one in zip(summary.classes, replayed, strict=True):
@@ -192,6 +227,10 @@ def to_dict(
         told["profile"] = found.profile.to_dict() if found.profile else None
         told["refused"] = found.refused or None
         told["doubts"] = list(found.doubts)
+        told["interpolated_from"] = [
+            {"global_size": list(summary.classes[place].sizes[0]), "launches": n}
+            for place, n in found.like.items()
+        ]
         if found.comparison is not None:
             told["outputs"] = {
                 "verdict": found.comparison.verdict,
@@ -211,12 +250,13 @@ def capture_figures(summary: Summary) -> Mapping[str, Any]:
     from crosscast.report.figures import BLUE, one_figure, style_axes
 
     figures: dict[str, Any] = {}
-    shown = list(reversed(summary.classes[:_MOST_BARS]))
+    shown = [[summary.classes[place] for place in places] for places in summary.families[:_MOST_BARS]]
+    shown.reverse()
     if shown and summary.device_s:
         figure, axes = one_figure(7, 0.6 + 0.3 * len(shown))
         axes.barh(
-            [f"{each.kernel} {each.size_label}" for each in shown],
-            [100 * each.seconds / summary.device_s for each in shown],
+            [f"{classes[0].kernel} {_sizes(classes)}" for classes in shown],
+            [100 * sum(each.seconds for each in classes) / summary.device_s for classes in shown],
             color=BLUE,
         )
         style_axes(axes, x="share of the time of kernels (%)")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,6 +29,7 @@ __all__ = [
     "Summary",
     "Trace",
     "Transfers",
+    "interpolated",
     "replayed",
     "summary_of",
 ]
@@ -66,7 +68,7 @@ class Trace(Tabular):
             columns["enqueued_s"] += ((process.launches["begun_ns"] - process.begun_ns) / 1e9).tolist()
             columns["time_s"] += process.seconds.tolist()
             columns["result"] += process.launches["result"].tolist()
-            columns["memory_kept"] += [row in process.kept for row in range(len(process))]
+            columns["memory_kept"] += [process.is_kept(row) for row in range(len(process))]
         return columns
 
     def characterize(self) -> list[Profile]:
@@ -123,11 +125,23 @@ class LaunchClass:
     """Launches of one kernel with the same sizes, and memory of the same sizes."""
 
     kernel: str
+    source: str  # What its program is known by
     sizes: Sizes
     device: str
     # Process and row of each; where the program ran twice, of the run without copies of memory
     rows: Sequence[tuple[Process, int]]
-    kept: Sequence[tuple[Process, int]]  # Those whose memory was kept
+    kept: Sequence[tuple[Process, int]]  # Those whose memory was to be kept
+    memory_bytes: int = 0  # Of all its arguments
+
+    @property
+    def family(self) -> tuple[object, ...]:
+        """What launches of a kernel have in common whose sizes grow or shrink."""
+        return self.kernel, self.source, self.device, len(self.sizes[0]), self.sizes[1]
+
+    @property
+    def work_items(self) -> int:
+        """Work-items of a launch."""
+        return math.prod(self.sizes[0])
 
     @property
     def count(self) -> int:
@@ -194,6 +208,19 @@ class Summary:
         """How many launches there are."""
         return sum(each.count for each in self.classes)
 
+    @cached_property
+    def families(self) -> list[list[int]]:
+        """Places of classes, together where a kernel has many sizes; the longest first."""
+        found: dict[object, list[int]] = defaultdict(list)
+        for place, each in enumerate(self.classes):
+            found[each.family].append(place)
+        apart = [
+            part
+            for places in found.values()
+            for part in ([places] if len(places) > _MOST_SIZES else [[place] for place in places])
+        ]
+        return sorted(apart, key=lambda places: -sum(self.classes[place].seconds for place in places))
+
     @property
     def transfer_s(self) -> float:
         """Time of all transfers on the device, in seconds."""
@@ -220,7 +247,7 @@ class Summary:
                     "local_size": list(each.sizes[1]) or None,
                     "device": each.device,
                     "launches": each.count,
-                    "kept": len(each.kept),
+                    "kept": sum(process.is_kept(row) for process, row in each.kept),
                     "time_s": each.seconds,
                     "median_s": each.median_s,
                 }
@@ -245,9 +272,9 @@ def summary_of(trace: Trace) -> Summary:
     for key, process, row in _keys(with_times):
         rows[key].append((process, row))
     classes = [
-        LaunchClass(name, sizes, device, rows[key], kept[key])
+        LaunchClass(name, source, sizes, device, rows[key], kept[key], sum(n for n in shape if n))
         for key in rows
-        for name, _, sizes, device, _ in [key]
+        for name, source, sizes, device, shape in [key]
     ]
     classes.sort(key=lambda each: (-each.seconds, each.kernel, each.sizes))
     first = next(iter(with_times), None)
@@ -287,6 +314,11 @@ def _shape(process: Process, arg: Any) -> Any:
 def _transfers(processes: Iterable[Process]) -> list[Transfers]:
     found: dict[str, list[Any]] = {}
     for process in processes:
+        for number, memory in process.memories.items():
+            if memory.root == number and memory.flags & _COPY_HOST_PTR:
+                sums = found.setdefault(UPLOAD, [0, 0, 0, 0.0])
+                sums[0] += 1
+                sums[1] += memory.size
         kinds = process.transfers["kind"]
         for place, name in enumerate(process.transfer_kinds):
             rows = kinds == place
@@ -303,6 +335,11 @@ def _transfers(processes: Iterable[Process]) -> list[Transfers]:
         if count
     ]
     return sorted(made, key=lambda each: (-(each.seconds or 0.0), each.kind))
+
+
+_COPY_HOST_PTR = 1 << 5
+UPLOAD = "upload at creation"
+"""Memory that is made with what it holds; it has no event, and so no time."""
 
 
 def _wall(processes: Iterable[Process]) -> float:
@@ -336,7 +373,8 @@ def _doubts(processes: Sequence[Process]) -> list[str]:
 
 
 def _not_kept(classes: Sequence[LaunchClass]) -> list[str]:
-    bare = [each for each in classes if not each.kept]
+    families = {each.family for each in classes if each.kept}
+    bare = [each for each in classes if each.family not in families]
     if not bare:
         return []
     launches = sum(each.count for each in bare)
@@ -352,6 +390,13 @@ class Replayed:
     refused: str = ""
     comparison: Comparison | None = None  # With what the device left; none if that was not kept
     doubts: Sequence[str] = field(default=())
+    # Where none of its own launches was run again: places of others of its family, and how many launches of
+    # each take as long as one of its own
+    like: Mapping[int, float] = field(default_factory=dict)
+
+
+_MOST_SIZES = 8
+"""Sizes of a kernel that are characterized; those between are interpolated."""
 
 
 def _characterized(launch: Launch, number: int) -> Profile:
@@ -371,28 +416,105 @@ def replayed(
     summary
         The program.
     characterized
-        Profiles a launch; its number is that of its class.
+        Profiles a launch; its number is that among the launches of its process.
 
     Returns
     -------
     list of Replayed
         One a class, in their order.
     """
-    return [_replayed(summary, place, each, characterized) for place, each in enumerate(summary.classes)]
+    families: dict[object, list[int]] = defaultdict(list)
+    for place, each in enumerate(summary.classes):
+        families[each.family].append(place)
+    found: dict[int, Replayed] = {}
+    for places in families.values():
+        for place in _chosen(summary, places):
+            found[place] = _replayed(summary, summary.classes[place], characterized)
+        # What was refused at some sizes may be possible at others.
+        for place in places:
+            if place not in found and not any(found[each].profile for each in places if each in found):
+                found[place] = _replayed(summary, summary.classes[place], characterized)
+        known = [place for place in places if place in found and found[place].profile]
+        for place in places:
+            if known and (place not in found or not summary.classes[place].kept):
+                found[place] = Replayed(like=_between(summary.classes, place, known))
+    return [found[place] for place in range(len(summary.classes))]
+
+
+def _chosen(summary: Summary, places: Sequence[int]) -> list[int]:
+    """Classes that are run again, of all sizes of a family: the least, the largest, and some between."""
+    kept = sorted(
+        (place for place in places if summary.classes[place].kept),
+        key=lambda place: (summary.classes[place].work_items, summary.classes[place].memory_bytes, -place),
+    )
+    if len(kept) <= _MOST_SIZES:
+        return sorted(kept) or list(places[:1])
+    return sorted({kept[round(at)] for at in np.linspace(0, len(kept) - 1, _MOST_SIZES)})
+
+
+def _between(classes: Sequence[LaunchClass], place: int, known: Sequence[int]) -> dict[int, float]:
+    """How many launches of known classes take as long as one of this: linear between two in work-items.
+
+    Work grows with the work-items of a family, whose counts for each are alike; where all have as many, with
+    the bytes of memory. Below the least it is taken to be as much, beyond the largest in proportion.
+    """
+    by_items = len({classes[each].work_items for each in known}) > 1
+    extent = [each.work_items if by_items else each.memory_bytes or 1 for each in classes]
+    wanted = extent[place]
+    ordered = sorted(known, key=lambda each: (extent[each], each))
+    less = [each for each in ordered if extent[each] <= wanted]
+    more = [each for each in ordered if extent[each] >= wanted]
+    if not less:
+        return {more[0]: 1.0}
+    if not more:
+        return {less[-1]: wanted / extent[less[-1]]}
+    low, high = less[-1], more[0]
+    if extent[low] == extent[high]:
+        return {low: 1.0}
+    share = (wanted - extent[low]) / (extent[high] - extent[low])
+    return {low: 1 - share, high: share}
+
+
+def interpolated(summary: Summary, replayed: Sequence[Replayed]) -> tuple[int, int, float | None]:
+    """Launches and sizes whose times are interpolated, and by which share their recorded times differ."""
+    classes = summary.classes
+    rows = [(each, one.like) for each, one in zip(classes, replayed, strict=True) if one.like]
+    pairs = [
+        (each.seconds, each.count * sum(n * (classes[place].median_s or 0.0) for place, n in like.items()))
+        for each, like in rows
+        if each.median_s and all(classes[place].median_s for place in like)
+    ]
+    recorded, made = (sum(side) for side in zip(*pairs, strict=True)) if pairs else (0.0, 0.0)
+    return sum(each.count for each, _ in rows), len(rows), made / recorded - 1 if recorded else None
 
 
 def _replayed(
-    summary: Summary, place: int, each: LaunchClass, characterized: Callable[[Launch, int], Profile]
+    summary: Summary, each: LaunchClass, characterized: Callable[[Launch, int], Profile]
 ) -> Replayed:
     refused = "no launch of this class was kept with its memory"
     for process, row in each.kept:
         try:
             replay = replay_of(process, row)
-            profile = characterized(replay.launch, place)
+            profile = characterized(replay.launch, row)
         except CrosscastError as error:
             refused = str(error).splitlines()[0]
             continue
-        named = replace(profile, application=summary.application, size=each.size_label)
+        seconds = float(process.seconds[row])
+        recorded = {
+            "process": process.pid,
+            "launch": row,
+            "time_s": seconds if math.isfinite(seconds) else None,
+            "launches": each.count,
+            "median_s": each.median_s,
+            "device": each.device,
+        }
+        named = replace(
+            profile,
+            application=summary.application,
+            size=each.size_label,
+            invocation=row,
+            launch={**profile.launch, "recorded": recorded},
+        )
         outputs = process.kept[row][1]
         comparison = compared(process, row, replay.launch) if outputs else None
         return Replayed(named, "", comparison, replay.doubts)

@@ -190,6 +190,10 @@ class Process:
 
     _time_columns: dict[str, Integers] = field(default_factory=dict)
 
+    def is_kept(self, row: int) -> bool:
+        """Whether all memory that a launch reads was kept: none was over a limit or refused."""
+        return row in self.kept and min(self.kept[row][0], default=0) >= -1
+
     def kernel_name(self, row: int) -> str:
         """Name of the kernel of a launch."""
         return self.kernels[int(self.launches["kernel"][row])].name

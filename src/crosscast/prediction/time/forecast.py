@@ -142,7 +142,7 @@ class TimeForecast(Tabular):
         order = np.argsort(-shares, kind="stable").tolist()
         return {TERMS[k]: round(float(shares[k]), 4) for k in order if shares[k] > 0}
 
-    def of_all_launches(self, repeat: float = 1.0) -> tuple[Reals, Reals, Reals]:
+    def of_all_launches(self, repeat: float | Reals = 1.0) -> tuple[Reals, Reals, Reals]:
         """Times ``(d,)`` of all kernels, as often as they are launched, one after another, and limits.
 
         Errors of the kernels of an application hang together, as far as they did on held-out ones.

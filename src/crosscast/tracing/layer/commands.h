@@ -82,7 +82,7 @@ static struct {
 } classes[MOST_CLASSES];
 static pthread_mutex_t class_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static unsigned times_seen(u64 key) {
+static unsigned counted(u64 key, unsigned more) {
   unsigned count = 1u << 30; /* of classes too many to tell, none is kept */
   key |= 1;
   pthread_mutex_lock(&class_lock);
@@ -90,7 +90,8 @@ static unsigned times_seen(u64 key) {
     unsigned at = i % MOST_CLASSES;
     if (!classes[at].key) classes[at].key = key, classes[at].count = 0;
     if (classes[at].key != key) continue;
-    count = classes[at].count++;
+    count = classes[at].count;
+    classes[at].count += more;
     break;
   }
   pthread_mutex_unlock(&class_lock);
@@ -109,20 +110,58 @@ static struct memory_object *memory_in(struct argument *a) {
              : NULL;
 }
 
-static int is_chosen(struct kernel_object *k, cl_uint dims, const size_t *global, const size_t *local) {
-  if (selection == ALL) return 1;
-  if (selection == NONE) return 0;
-  u64 key = mix((u64)(k->program ? k->program->is.id + 1 : 0), k->name, strlen(k->name));
-  key = mix(key, global, dims * sizeof *global);
-  if (local) key = mix(key, local, dims * sizeof *local);
+/* Sizes of a kernel that are kept as they are; of those after them, one for each power of two. */
+enum { MOST_SIZES = 8 };
+
+static size_t octave(size_t size) { return size ? 64 - (size_t)__builtin_clzll(size) : 0; }
+
+/* A launch that is to be kept, unless its kernel has some already and this takes half of what is left for all. */
+static int is_affordable(struct kernel_object *k, u64 kernel) {
+  size_t needed = 0;
   for (cl_uint i = 0; i < k->count; i++) {
     struct memory_object *m = memory_in(&k->arguments[i]);
-    key = mix(key, m ? &m->size : &k->arguments[i].size, sizeof(size_t));
+    if (m && m->kept_version != root_of(m)->version + 1) needed += m->size;
   }
-  unsigned seen = times_seen(key);
+  int64_t left = __atomic_load_n(&bytes_left, __ATOMIC_RELAXED);
+  u64 key = mix(kernel, "kept", 4);
+  if (counted(key, 0) && (int64_t)needed > left / 2) return 0;
+  counted(key, 1);
+  return 1;
+}
+
+static int is_selected(struct kernel_object *k, u64 kernel, cl_uint dims, const size_t *global,
+                       const size_t *local) {
+  u64 family = mix(kernel, &dims, sizeof dims);
+  if (local) family = mix(family, local, dims * sizeof *local);
+  size_t octaves[3] = {0}, items = 1;
+  u64 key = mix(family, global, dims * sizeof *global);
+  for (cl_uint i = 0; i < dims; i++) items *= global[i];
+  octaves[0] = octave(items);
+  u64 coarse = mix(family, octaves, sizeof octaves);
+  for (cl_uint i = 0; i < k->count; i++) {
+    struct memory_object *m = memory_in(&k->arguments[i]);
+    size_t size = m ? m->size : k->arguments[i].size, rough = octave(size);
+    key = mix(key, &size, sizeof size);
+    coarse = mix(coarse, &rough, sizeof rough);
+  }
+  unsigned seen = counted(key, 1);
+  if (selection == SPREAD) {
+    /* Launches that grow or shrink, as those of a factorization, would each be a class of its own. */
+    u64 beyond = mix(key, "beyond", 6);
+    if (!seen && counted(family, 1) >= MOST_SIZES) counted(beyond, 1);
+    if (counted(beyond, 0)) return !seen && !counted(coarse, 1);
+    counted(coarse, 1);
+  }
   if (selection == FIRST) return seen < (unsigned)selection_number;
   if (selection == EVERY) return seen % (unsigned)selection_number == 0;
   return (seen & (seen - 1)) == 0; /* the 1st, 2nd, 3rd, 5th, 9th ... */
+}
+
+static int is_chosen(struct kernel_object *k, cl_uint dims, const size_t *global, const size_t *local) {
+  if (selection == ALL) return 1;
+  if (selection == NONE) return 0;
+  u64 kernel = mix((u64)(k->program ? k->program->is.id + 1 : 0), k->name, strlen(k->name));
+  return is_selected(k, kernel, dims, global, local) && is_affordable(k, kernel);
 }
 
 /* An argument: a memory object is its number, a value its bytes, `null` a null pointer, `false` never set;
