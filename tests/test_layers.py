@@ -39,6 +39,7 @@ LAYERS = {
     "answers": 6,
     "executor": 1,
     "comparison": 6,
+    "device_comparison": 6,
     "forecasting": 6,
     "application_forecast": 6,
     "questions": 6,

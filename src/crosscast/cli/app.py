@@ -33,8 +33,8 @@ COMMANDS = {
         "Check this installation and machine: compiler, extras, OpenCL, caches, models, sensors, load.",
     ),
     "devices": (
-        "crosscast.cli.measure:devices",
-        "List the OpenCL devices of this machine, with their properties and working sensors.",
+        "crosscast.cli.devices:app",
+        "List the devices of this machine, say what is known of a device, and compare two.",
     ),
     "measure": (
         "crosscast.cli.measure:app",
