@@ -24,13 +24,14 @@ class Unit(NamedTuple):
     fp64: float  # Rate of double precision over that of single precision
     l2_bytes: float  # Second cache of a device, where its sheet has none
     l2_clock: float = 32.0  # Bytes that a unit gets from it in a clock
+    caches_global: bool = True  # Whether a unit's own cache holds what is loaded from global memory
 
 
 _UNITS = {
     "Fermi": Unit(32, 48, 8, 32768, 49152, 1 / 8, 786432),
-    "Kepler": Unit(32, 64, 16, 65536, 49152, 1 / 3, 1572864, 64.0),
-    "Maxwell": Unit(32, 64, 32, 65536, 98304, 1 / 32, 2097152),
-    "Pascal": Unit(32, 64, 32, 65536, 98304, 1 / 32, 2097152),
+    "Kepler": Unit(32, 64, 16, 65536, 49152, 1 / 3, 1572864, 64.0, False),
+    "Maxwell": Unit(32, 64, 32, 65536, 98304, 1 / 32, 2097152, caches_global=False),
+    "Pascal": Unit(32, 64, 32, 65536, 98304, 1 / 32, 2097152, caches_global=False),
     "Volta": Unit(32, 64, 32, 65536, 98304, 1 / 2, 6291456),
     "Turing": Unit(32, 32, 16, 65536, 65536, 1 / 32, 4194304),
     "Ampere": Unit(32, 48, 16, 65536, 102400, 1 / 64, 4194304),
@@ -92,6 +93,7 @@ class Sheets:
     registers: Reals
     local_bytes: Reals
     l2_clock: Reals  # Bytes that a unit gets from its second cache in a clock
+    caches_global: Flags  # Whether a unit's own cache holds what is loaded from global memory
     # Facts, `(d, len(FACTS))`, as `crosscast.devices.siblings` explains them
     measured: Reals  # On the device itself; not a number where it was not
     expected: Reals  # As measured, else the median of its architecture's, vendor's or type's devices
@@ -158,4 +160,5 @@ def _of(device: Device) -> tuple[float | bool, ...]:
         float(unit.registers),
         float(unit.local_bytes),
         unit.l2_clock,
+        unit.caches_global or "p100" in device.key,
     )

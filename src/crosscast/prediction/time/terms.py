@@ -51,11 +51,11 @@ _DEVICE_LAUNCH_S = 2.5e-6
 _STEP_CLOCKS = {True: 6.0, False: 1.0}
 _BARRIER_CLOCKS = 30.0
 _ALONE = 2.0
-_CACHE_CLOCKS, _MEMORY_CLOCKS = 120.0, 400.0
+_L1_CLOCKS, _L2_CLOCKS, _MEMORY_CLOCKS = 80.0, 120.0, 300.0  # Each beyond the one before
 _AT_ONCE = 4.0
 _GROUP_CLOCKS = {True: 100.0, False: 1000.0}
 _ATOMIC_CLOCKS = 4.0
-_WORD_BYTES = 4.0
+_SECTOR_BYTES = 32.0
 _TINY = 1e-15
 
 
@@ -133,16 +133,17 @@ def terms(work: Work, sheets: Sheets, *, by_host: bool = True) -> Reals:
         work, own_cache, np.broadcast_to(np.minimum(groups, np.where(gpu, resident, 1.0)), (n, d))
     )
     sectors = of_width(work.sectors)
-    l2_bytes = np.minimum(alone, sectors)
+    l2_bytes = np.where(sheets.caches_global, np.minimum(alone, sectors), sectors)
     floor = column(work.distinct)
     behind = np.minimum(bytes_behind(work, sheets.last_cache, together), sectors)
     # A CPU reads a line before it writes to it.
     moved = np.maximum(behind, floor) + np.where(gpu, 0.0, column(work.written))
-    # Of accesses that would bring a word to each work-item.
-    miss = np.clip(behind / np.maximum(_WORD_BYTES * width * of_width(work.accesses), 1.0), 0.0, 1.0)
+    # Shares of accesses that wait for the second cache and for memory.
+    touched = np.maximum(_SECTOR_BYTES * of_width(work.accesses), 1.0)
+    past_l1, past_l2 = (np.clip(each / touched, 0.0, 1.0) for each in (l2_bytes, behind))
 
     steps = column(work.path) * np.where(gpu, _STEP_CLOCKS[True], _STEP_CLOCKS[False])
-    clocks = _CACHE_CLOCKS + _MEMORY_CLOCKS * miss
+    clocks = _L1_CLOCKS + _L2_CLOCKS * past_l1 + _MEMORY_CLOCKS * past_l2
     wait = np.where(gpu, column(work.path_loads) * clocks, 0.0) + column(work.barriers) * _BARRIER_CLOCKS
     latency = waves * (steps + wait) / sheets.clock
     waiting = np.where(gpu, waves * column(work.item_accesses) * clocks / _AT_ONCE / sheets.clock, 0.0)

@@ -35,6 +35,11 @@ _FP_COSTS = {
 }
 _INT_COSTS = {"mul": 2.0, "fused": 2.0, "div": _DIVISION_INT}
 
+# Of integers that serve addresses and loops alone: a loop that is unrolled four times has a quarter of them,
+# as offsets within it are part of the instructions that access memory.
+_INDEXING = 0.25
+_REGISTER_BYTES = 4.0
+
 
 @dataclass(frozen=True, eq=False)
 class Work:
@@ -100,7 +105,9 @@ def _of(metrics: Mapping[str, Any], launch: Mapping[str, Any]) -> dict[str, Any]
             float(geometry.get(f"sub_groups_{width}") or groups * math.ceil(group_items / width))
             for width in WIDTHS
         ],
-        "registers": float(geometry.get("registers") or 0),
+        # Small private arrays are in registers too.
+        "registers": float(geometry.get("registers") or 0)
+        + float(geometry.get("private_bytes") or 0) / _REGISTER_BYTES,
         "local_bytes": float(sum(local.values())),
         "barriers": float(metrics.get("total_barriers_hit") or 0) / items,
     }
@@ -152,7 +159,7 @@ def _of(metrics: Mapping[str, Any], launch: Mapping[str, Any]) -> dict[str, Any]
 def _instructions(classes: Mapping[str, Any], total: float) -> dict[str, float]:
     """Operations of the classes, by what they cost.
 
-    Private memory is in registers; addresses, and integers widened for them, are computed on the way.
+    Private memory is in registers; addresses are computed on the way.
     """
     if not classes:
         return {"operations_real": 0.0, "operations": total, "operations_fp64": 0.0, "floating": 0.0}
@@ -168,6 +175,8 @@ def _instructions(classes: Mapping[str, Any], total: float) -> dict[str, float]:
     for kind in ("loads", "stores", "atomics"):
         places = classes.get(kind, {})
         others += sum(_total(sizes) for place, sizes in places.items() if place != "private")
+    indexing = classes.get("indexing", {})
+    others += _INDEXING * sum(_total(n) for kind, n in indexing.items() if kind != "conversions")
     others += 4.0 * (_total(classes.get("barriers", 0)) + _total(classes.get("collectives", 0)))
     real = classes.get("fp32", {})
     floating = sum(real.get(kind, 0) for kind in ("add", "mul", "fused")) - min(
