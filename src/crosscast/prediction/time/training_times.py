@@ -6,13 +6,13 @@ The tables are those of `benchmarks.training_profiles`: see `crosscast.data.time
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from crosscast.arrays import Flags, Reals
+from crosscast.arrays import Flags, Integers, Reals
 from crosscast.data.profiles import read_parquet
 from crosscast.data.table import read_table
 from crosscast.data.times import PARTS, TIMES
@@ -21,15 +21,17 @@ from crosscast.devices.architectures import sheets_of
 from crosscast.devices.catalogue import device_named
 from crosscast.errors import InputError
 from crosscast.prediction.time.card import Range, TimeCard
+from crosscast.prediction.time.correction import Correction, fit_correction, kind_number
 from crosscast.prediction.time.data import Toolchain
 from crosscast.prediction.time.efficiencies import Efficiencies, Times, fit, log_times, weights_of
 from crosscast.prediction.time.launch_model import MODEL, TrainedLaunchTimes
-from crosscast.prediction.time.launch_times import Doubt, LaunchTimes, bounds, doubt_of, limits
+from crosscast.prediction.time.launch_times import Doubt, LaunchTimes, bounds, doubt_of, limits, narrowed
 from crosscast.prediction.time.terms import terms
-from crosscast.prediction.time.work import work_of
+from crosscast.prediction.time.work import traits_of, work_of
 
 _BY_HOST = ("host", "clFinish")
-_GROUPS_OF_DEVICES = 6
+_GROUPS_OF_DEVICES, _GROUPS_OF_LAUNCHES = 6, 5
+_IS_NEAR = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,12 +48,44 @@ class TrainingTimes:
     least: Reals  # `(c,)` Seconds that physics allows at least and at most
     most: Reals
     noted: Flags  # Whether something else is known to be in the time
+    traits: Reals  # `(c, len(TRAITS))` Of the cell's launches, their mean
     profiles: int  # How many
     toolchains: tuple[Toolchain, ...]  # What they were made with
 
     def labels(self, by: str) -> np.ndarray[Any, Any]:
         """What cells are held out together by: ``source``, ``application`` or ``device``."""
         return np.array(self.key if by == "device" else getattr(self, by))
+
+    @property
+    def launches(self) -> list[tuple[str, str, str]]:
+        """Application, kernel and launch of each cell."""
+        return list(zip(self.application, self.kernel, self.launch, strict=True))
+
+    @property
+    def kinds(self) -> Integers:
+        """Number of the kind of each cell's device, as corrections know them."""
+        return np.array([kind_number(device) for device in self.devices])[self.times.device]
+
+    def take(self, cells: Flags) -> TrainingTimes:
+        """Some of the cells."""
+        chosen = np.flatnonzero(cells).tolist()
+
+        def of(values: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple(values[k] for k in chosen)
+
+        return replace(
+            self,
+            times=self.times.take(cells),
+            source=of(self.source),
+            application=of(self.application),
+            kernel=of(self.kernel),
+            launch=of(self.launch),
+            key=of(self.key),
+            least=self.least[cells],
+            most=self.most[cells],
+            noted=self.noted[cells],
+            traits=self.traits[cells],
+        )
 
 
 def read_training(folder: str | Path) -> TrainingTimes:
@@ -111,6 +145,11 @@ def read_training(folder: str | Path) -> TrainingTimes:
     )
     noted = np.array([bool(row["note"]) for row in cells])
     least_s, most_s = np.array(columns["least"]), np.array(columns["most"])
+    of_launches = traits_of(work)
+    traits = {
+        cell: np.average(of_launches[[each for each, _ in found]], axis=0, weights=[n for _, n in found])
+        for cell, found in parts.items()
+    }
     return TrainingTimes(
         times,
         source,
@@ -122,6 +161,7 @@ def read_training(folder: str | Path) -> TrainingTimes:
         least_s,
         most_s,
         noted,
+        np.stack([traits[cell] for cell in zip(application, kernel, launch, strict=True)]),
         len(profiles),
         tuple(sorted({Toolchain.of(profile.program) for profile in profiles})),
     )
@@ -132,17 +172,39 @@ def predicted(times: Times, known: Efficiencies, devices: Sequence[Device]) -> t
     return log_times(times, np.stack([known.of(device) for device in devices])[times.device])
 
 
-def held_out(times: Times, devices: Sequence[Device], labels: np.ndarray[Any, Any]) -> tuple[Reals, Reals]:
-    """Errors (measured less predicted logarithm) and shares of cells, each label held out in turn."""
-    errors, shares = np.full(len(labels), np.nan), np.zeros((len(labels), times.seconds.shape[1]))
-    for label in sorted(set(labels.tolist())):
-        away = labels == label
-        if away.all():
-            continue
-        part = times.take(away)
-        centre, shares[away] = predicted(part, fit(times.take(~away), devices), devices)
-        errors[away] = part.log_time - centre
-    return errors, shares
+def held_out(
+    training: TrainingTimes, labels: np.ndarray[Any, Any], like: Correction
+) -> tuple[Reals, Reals, Reals]:
+    """Errors of cells, shares of their terms, and explained variance, each label held out in turn.
+
+    Errors are measured less predicted logarithms.
+    """
+    errors, explained = np.full((2, len(labels)), np.nan)
+    shares = np.zeros((len(labels), training.times.seconds.shape[1]))
+    for _, away in _folds(labels):
+        seen, part = training.take(~away), training.take(away)
+        known = fit(seen.times, seen.devices)
+        centre, shares[away] = predicted(part.times, known, part.devices)
+        shift, explained[away] = corrected(part, correction_of(seen, known, like))
+        errors[away] = part.times.log_time - centre - shift
+    return errors, shares, explained
+
+
+def correction_of(training: TrainingTimes, known: Efficiencies, like: Correction | None = None) -> Correction:
+    """What errors of the fitted terms say of like launches; noted times say nothing."""
+    centre, _ = predicted(training.times, known, training.devices)
+    sound = ~training.noted
+    launches = [name for name, use in zip(training.launches, sound.tolist(), strict=True) if use]
+    errors = training.times.log_time - centre
+    return fit_correction(training.traits[sound], launches, training.kinds[sound], errors[sound], like)
+
+
+def corrected(training: TrainingTimes, correction: Correction) -> tuple[Reals, Reals]:
+    """Logarithms to add to the cells' times, and how much of their errors' variance is explained."""
+    kinds = np.arange(3)
+    shift, explained = correction.of(training.traits, kinds)
+    cells = np.arange(len(training.kinds))
+    return shift[cells, training.kinds], explained[cells, training.kinds]
 
 
 def device_folds(keys: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -151,53 +213,65 @@ def device_folds(keys: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return np.array([order[key] for key in keys.tolist()])
 
 
-def fit_launch_times(
-    times: Times,
-    devices: Sequence[Device],
-    applications: np.ndarray[Any, Any],
-    keys: np.ndarray[Any, Any],
-    noted: Flags,
-    *,
-    of_devices: bool = True,
-) -> LaunchTimes:
-    """Fit factors to all times, and doubt to the errors of held-out applications and devices.
+def fit_launch_times(training: TrainingTimes, *, of_devices: bool = True) -> LaunchTimes:
+    """Fit factors to all times, and doubt to the errors of held-out applications, launches and devices.
 
     Times that are known to have something else in them say nothing of how sure the others are.
     """
-    known = fit(times, devices)
-    errors, shares = held_out(times, devices, applications)
-    sound = np.isfinite(errors) & ~noted
-    weights = _weights(applications, keys)
+    times = training.times
+    known = fit(times, training.devices)
+    correction = correction_of(training, known)
+    applications = training.labels("application")
+    errors, shares, _ = held_out(training, applications, correction)
+    sound = np.isfinite(errors) & ~training.noted
+    weights = _weights(applications)
+    # Far from all others they tell how sure a forecast is; near to a known launch it is surer.
     doubt = doubt_of(errors[sound], shares[sound], weights[sound])
-    unseen = np.ones(2)
-    if of_devices:
-        unseen = _unseen(times, devices, keys, doubt, weights)
+    near = _near(training, correction, doubt)
+    unseen = _unseen(training, correction, doubt, near) if of_devices else np.ones(2)
     together = _together(errors, doubt.deviation(shares), times, applications, sound)
     names = tuple(known.factors)
-    return LaunchTimes(names, np.stack([known.factors[name] for name in names]), doubt, unseen, together)
+    factors = np.stack([known.factors[name] for name in names])
+    return LaunchTimes(names, factors, doubt, unseen, together, correction, near)
 
 
-def _weights(applications: np.ndarray[Any, Any], keys: np.ndarray[Any, Any]) -> Reals:
+def _weights(applications: np.ndarray[Any, Any]) -> Reals:
     """Weights by which an application counts as much as any other."""
     _, number, count = np.unique(applications, return_inverse=True, return_counts=True)
     found: Reals = 1.0 / count[number]
     return found
 
 
-def _unseen(
-    times: Times, devices: Sequence[Device], keys: np.ndarray[Any, Any], doubt: Doubt, weights: Reals
-) -> Reals:
-    errors, shares = held_out(times, devices, device_folds(keys))
-    ratio = np.abs(errors) / doubt.deviation(shares)
-    gpu = np.array([device.type == "gpu" for device in devices])[times.device]
-    found = np.ones(2)
-    for side, of_side in enumerate((gpu, ~gpu)):
-        rows = np.flatnonzero(of_side & np.isfinite(ratio))
-        if len(rows):
-            rows = rows[np.argsort(ratio[rows])]
-            below = np.cumsum(weights[rows]) / weights[rows].sum()
-            found[side] = max(1.0, float(np.interp(0.9, below, ratio[rows])) / doubt.factor(0.9))
-    return found
+def _widening(training: TrainingTimes, errors: Reals, deviation: Reals, doubt: Doubt, rows: Flags) -> float:
+    """By how much deviations have to be multiplied to hold nine of ten errors."""
+    chosen = np.flatnonzero(rows & np.isfinite(errors) & ~training.noted)
+    if not len(chosen):
+        return 1.0
+    ratio = np.abs(errors) / deviation
+    chosen = chosen[np.argsort(ratio[chosen])]
+    weights = _weights(training.labels("application")[chosen])
+    below = np.cumsum(weights) / weights.sum()
+    return float(np.interp(0.9, below, ratio[chosen])) / doubt.factor(0.9)
+
+
+def _near(training: TrainingTimes, correction: Correction, doubt: Doubt) -> float:
+    """Deviation of times of launches beside known ones, over that far from all."""
+    launches = training.launches
+    number = {name: k % _GROUPS_OF_LAUNCHES for k, name in enumerate(sorted(set(launches)))}
+    folds = np.array([number[name] for name in launches])
+    errors, shares, explained = held_out(training, folds, correction)
+    is_near = explained > _IS_NEAR
+    return float(np.clip(_widening(training, errors, doubt.deviation(shares), doubt, is_near), 0.3, 1.0))
+
+
+def _unseen(training: TrainingTimes, correction: Correction, doubt: Doubt, near: float) -> Reals:
+    """By how much forecasts are less sure on CPUs and GPUs that were not measured."""
+    errors, shares, explained = held_out(training, device_folds(training.labels("device")), correction)
+    deviation = doubt.deviation(shares) * narrowed(explained, near)
+    gpu = training.kinds > 0
+    return np.array(
+        [max(1.0, _widening(training, errors, deviation, doubt, of_kind)) for of_kind in (gpu, ~gpu)]
+    )
 
 
 def _together(
@@ -233,33 +307,23 @@ def evaluate(
 ) -> Outside:
     """Hold each source, application or device out in turn; factors and intervals are fitted within."""
     labels = training.labels(by)
-    applications, keys = training.labels("application"), training.labels("device")
-    times, devices = training.times, training.devices
     error, low, high = np.full((3, len(labels)), np.nan)
     inside = np.zeros(len(labels), dtype=bool)
     for label, away in _folds(labels):
         if tell is not None:
             tell(f"{by} {label}")
-        seen = ~away
-        fitted = fit_launch_times(
-            times.take(seen),
-            devices,
-            applications[seen],
-            keys[seen],
-            training.noted[seen],
-            of_devices=bool(set(keys[away]) - set(keys[seen])),
-        )
-        part = times.take(away)
-        centre, shares = predicted(part, fitted.efficiencies(), devices)
-        kinds = np.array([int(devices[place].type != "gpu") for place in part.device])
-        known = np.array([fitted.measured(devices[place]) for place in part.device])
-        deviation = fitted.doubt.deviation(shares) * np.where(known, 1.0, fitted.unseen[kinds])
-        cut = limits(
-            np.exp(centre), deviation, fitted.doubt.factor(level), training.least[away], training.most[away]
-        )
+        seen, part = training.take(~away), training.take(away)
+        fitted = fit_launch_times(seen, of_devices=bool(set(part.key) - set(seen.key)))
+        centre, shares = predicted(part.times, fitted.efficiencies(), part.devices)
+        shift, explained = corrected(part, fitted.correction)
+        known = np.array([f"device:{key}" in fitted.keys for key in part.key])
+        wider = np.where(known, 1.0, fitted.unseen[(part.kinds == 0).astype(int)])
+        deviation = fitted.doubt.deviation(shares) * wider * narrowed(explained, fitted.near)
+        cut = limits(np.exp(centre + shift), deviation, fitted.doubt.factor(level), part.least, part.most)
         middle, least, most = map(np.log, cut)
-        error[away], low[away], high[away] = middle - part.log_time, least - middle, most - middle
-        inside[away] = (least <= part.log_time) & (part.log_time <= most)
+        measured = part.times.log_time
+        error[away], low[away], high[away] = middle - measured, least - middle, most - middle
+        inside[away] = (least <= measured) & (measured <= most)
     return Outside(by, error, low, high, inside)
 
 
@@ -312,8 +376,8 @@ def train_launch_times(
 ) -> TrainedLaunchTimes:
     """Fit the model to the tables of a folder, and measure it with applications and sources held out."""
     training = read_training(folder)
-    applications, keys = training.labels("application"), training.labels("device")
-    fitted = fit_launch_times(training.times, training.devices, applications, keys, training.noted)
+    keys = training.key
+    fitted = fit_launch_times(training)
     everything = np.ones(len(keys), dtype=np.bool_)
     of_applications = evaluate(training, "application", level, tell)
     of_sources = evaluate(training, "source", level, tell)

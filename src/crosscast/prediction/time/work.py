@@ -38,7 +38,7 @@ _INT_COSTS = {"mul": 2.0, "fused": 2.0, "div": _DIVISION_INT}
 # Of integers that serve addresses and loops alone: a loop that is unrolled four times has a quarter of them,
 # as offsets within it are part of the instructions that access memory.
 _INDEXING = 0.25
-_REGISTER_BYTES = 4.0
+_REGISTER_BYTES, _SECTOR_BYTES = 4.0, 32.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +78,61 @@ class Work:
     def take(self, rows: Any) -> Work:
         """The work of some of the launches."""
         return Work(*(getattr(self, field.name)[rows] for field in fields(self)))
+
+
+TRAITS = (
+    "items",
+    "group_items",
+    "operations",
+    "floating",
+    "bytes",
+    "sectors_of_access",
+    "utilization",
+    "local_wavefronts",
+    "chain",
+    "accesses",
+    "distinct",
+    "beyond_1_mib",
+    "vectorizable",
+    "barriers",
+    "atomics",
+)
+"""By what launches are alike or not: logarithms, of amounts of a work-item where nothing else is said.
+
+- items, group_items: work-items of the launch, in thirds of a logarithm, and of a group, in two thirds.
+- sectors_of_access: sectors of 32 bytes that an access of a sub-group touches.
+- chain: the longest chain of dependent instructions over all instructions of a work-item.
+- distinct, beyond_1_mib: bytes that are distinct, and that pass a cache of 1 MiB, over those accessed.
+- vectorizable: the share itself.
+"""
+
+
+def traits_of(work: Work) -> Reals:
+    """Traits of ``n`` launches, of shape ``(n, len(TRAITS))``."""
+    items, width = work.items, float(WIDTHS[0])
+    real = work.operations_real + work.operations_fp64
+    sectors = work.sectors[:, 0]
+    beyond = work.behind[:, GROUPS_TOGETHER.index(16), CACHE_BITS.index(20)]
+    return np.stack(
+        [
+            np.log(items) / 3,
+            np.log(work.group_items) / 1.5,
+            np.log1p((real + work.operations) / items),
+            np.log1p(real / items),
+            np.log1p(sectors / items),
+            np.log(sectors / np.maximum(_SECTOR_BYTES * work.accesses[:, 0], 1.0) + 0.1),
+            np.log(work.utilization[:, 0] + 0.02),
+            np.log1p(work.local_wavefronts[:, 0] * width / items),
+            np.log(work.path / np.maximum(work.longest, 1.0) + 0.01),
+            np.log1p(work.item_accesses),
+            np.log((work.distinct + 1) / (sectors + 1) + 0.01),
+            np.log((beyond + 1) / (sectors + 1) + 0.01),
+            work.vectorizable,
+            np.log1p(work.barriers),
+            np.log1p(work.atomics[:, 0] * width / items),
+        ],
+        axis=1,
+    )
 
 
 def work_of(profiles: Sequence[Profile]) -> Work:
