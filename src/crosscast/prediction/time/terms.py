@@ -192,3 +192,11 @@ def joined(seconds: Reals) -> tuple[Reals, Reals]:
     parts = np.concatenate([seconds[..., :1], overlap], axis=-1)
     sums = parts.sum(axis=-1)
     return sums, parts / sums[..., None]
+
+
+def saved_by_half(shares: Reals) -> Reals:
+    """Share of a time that half of each term would save, by the shares ``(..., len(TERMS))`` in it."""
+    overlap = 1.0 - shares[..., :1]
+    parts = shares[..., 1:] / np.maximum(overlap, _TINY)
+    left = (1.0 - parts * (1.0 - 0.5**SHARPNESS)) ** (1 / SHARPNESS)
+    return np.concatenate([0.5 * shares[..., :1], overlap * (1.0 - left)], axis=-1)

@@ -128,8 +128,11 @@ def read_training(folder: str | Path) -> TrainingTimes:
         columns["device"].append(on)
         columns["least"].append(sum(least[each, on] * n for each, n in of_cell) / whole)
         columns["most"].append(sum(most[each, on] * n for each, n in of_cell) / whole)
+        # Launches that are timed together wait for each other on the device, and for the host once.
+        once = 1.0 / sum(launches for _, launches in of_cell) if row["total"] else 1.0
         for each, launches in of_cell:
-            columns["seconds"].append(seconds[host][each, on])
+            by_host, by_device = seconds[host][each, on], seconds[False][each, on]
+            columns["seconds"].append(once * by_host + (1.0 - once) * by_device)
             columns["share"].append(launches / whole)
             columns["cell"].append(number)
     names = ("source", "application", "kernel", "launch")
