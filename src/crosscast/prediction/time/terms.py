@@ -13,6 +13,7 @@ import numpy as np
 
 from crosscast.arrays import Reals
 from crosscast.devices.architectures import Sheets
+from crosscast.devices.siblings import FACTS
 from crosscast.prediction.time.work import CACHE_BITS, GROUPS_TOGETHER, Work
 
 TERMS = (
@@ -48,6 +49,7 @@ SHARPNESS = 2.5
 
 _LAUNCH_S = {True: 8e-6, False: 20e-6}  # by whether it is a GPU
 _DEVICE_LAUNCH_S = 2.5e-6
+_USUAL_LAUNCH_S = 6e-6  # From the call to the start, as collections of measured devices have it
 _STEP_CLOCKS = {True: 6.0, False: 1.0}
 _BARRIER_CLOCKS = 30.0
 _ALONE = 2.0
@@ -128,6 +130,9 @@ def terms(work: Work, sheets: Sheets, *, by_host: bool = True) -> Reals:
     alone = np.where(gpu | (2 * groups > sheets.units), 1.0, _ALONE)
     slots = busy_rate * lanes * alone
 
+    # Of products of integers to those of single precision, as measured on a device or its siblings.
+    product_rate = np.where(gpu, np.clip(np.nan_to_num(sheets.fact("int32"), nan=0.5), 0.15, 1.0), 0.5)
+
     own_cache = np.where(gpu, np.minimum(sheets.l1, 32768.0), sheets.l1)
     alone = bytes_behind(
         work, own_cache, np.broadcast_to(np.minimum(groups, np.where(gpu, resident, 1.0)), (n, d))
@@ -148,14 +153,14 @@ def terms(work: Work, sheets: Sheets, *, by_host: bool = True) -> Reals:
     latency = waves * (steps + wait) / sheets.clock
     waiting = np.where(gpu, waves * column(work.item_accesses) * clocks / _AT_ONCE / sheets.clock, 0.0)
 
-    launch = np.where(gpu, _LAUNCH_S[True], _LAUNCH_S[False])
+    launch = np.where(gpu, _LAUNCH_S[True] * _launch_ratio(sheets), _LAUNCH_S[False])
     if not by_host:
         launch = np.where(gpu, _DEVICE_LAUNCH_S, launch)
     found = np.stack(
         np.broadcast_arrays(
             launch + np.zeros((n, 1)),
             real / slots,
-            column(work.operations) / slots,
+            (column(work.operations) + column(work.products) / product_rate) / slots,
             np.where(gpu, of_width(work.local_wavefronts) / busy_rate, 0.0),
             np.where(gpu, of_width(work.lines) * (width / 32) / busy_rate, 0.0),
             np.where(gpu, l2_bytes / (sheets.l2_clock * rate), l2_bytes / (8.0 * busy_rate)),
@@ -169,6 +174,15 @@ def terms(work: Work, sheets: Sheets, *, by_host: bool = True) -> Reals:
     )
     seconds: Reals = np.maximum(found, _TINY)
     return seconds
+
+
+def _launch_ratio(sheets: Sheets) -> Reals:
+    """What launches take on devices over the usual, ``(d,)``: less sure, and less told, from siblings."""
+    place = FACTS.index("launch_s")
+    measured, doubt = sheets.expected[:, place], sheets.doubt[:, place]
+    ratio = np.where(np.isfinite(measured), measured / _USUAL_LAUNCH_S, 1.0)
+    found: Reals = ratio ** (0.5 / (1.0 + np.nan_to_num(doubt) ** 2))
+    return found
 
 
 def _cpu_lanes(work: Work, sheets: Sheets) -> Reals:

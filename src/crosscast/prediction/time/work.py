@@ -33,7 +33,7 @@ _FP_COSTS = {
     **dict.fromkeys(("exp", "log", "half_exp", "half_log", "half_sqrt", "half_div"), 2 * _SPECIAL),
     "div": _DIVISION_FP,
 }
-_INT_COSTS = {"mul": 2.0, "fused": 2.0, "div": _DIVISION_INT}
+_INT_COSTS = {"mul": 0.0, "fused": 0.0, "div": _DIVISION_INT}  # Products count apart
 
 # Of integers that serve addresses and loops alone: a loop that is unrolled four times has a quarter of them,
 # as offsets within it are part of the instructions that access memory.
@@ -54,6 +54,7 @@ class Work:
     local_bytes: Reals  # Local memory of a work-group
     operations_real: Reals  # Of single and half precision, weighted by what they cost
     operations: Reals  # All others but those of double precision: integers, accesses, control
+    products: Reals  # Of integers, which many devices compute in several steps
     operations_fp64: Reals
     floating: Reals  # Additions and products of single precision, of which a sum of a product is one
     utilization: Reals  # `(n, 2)` Share of a sub-group's work-items that take part in its instructions
@@ -217,7 +218,13 @@ def _instructions(classes: Mapping[str, Any], total: float) -> dict[str, float]:
     Private memory is in registers; addresses are computed on the way.
     """
     if not classes:
-        return {"operations_real": 0.0, "operations": total, "operations_fp64": 0.0, "floating": 0.0}
+        return {
+            "operations_real": 0.0,
+            "operations": total,
+            "products": 0.0,
+            "operations_fp64": 0.0,
+            "floating": 0.0,
+        }
     single = sum(_FP_COSTS.get(kind, _LIBRARY) * n for kind, n in classes.get("fp32", {}).items())
     single += sum(_FP_COSTS.get(kind, _LIBRARY) * n for kind, n in classes.get("fp16", {}).items())
     double = sum(_FP_COSTS.get(kind, _LIBRARY) * n for kind, n in classes.get("fp64", {}).items())
@@ -231,6 +238,11 @@ def _instructions(classes: Mapping[str, Any], total: float) -> dict[str, float]:
         places = classes.get(kind, {})
         others += sum(_total(sizes) for place, sizes in places.items() if place != "private")
     indexing = classes.get("indexing", {})
+    products = sum(
+        times * (n.get("mul", 0) + n.get("fused", 0))
+        for bits, times in (("int16", 1.0), ("int32", 1.0), ("int64", 3.0))
+        for n in (classes.get(bits, {}),)
+    )
     others += _INDEXING * sum(_total(n) for kind, n in indexing.items() if kind != "conversions")
     others += 4.0 * (_total(classes.get("barriers", 0)) + _total(classes.get("collectives", 0)))
     real = classes.get("fp32", {})
@@ -240,6 +252,7 @@ def _instructions(classes: Mapping[str, Any], total: float) -> dict[str, float]:
     return {
         "operations_real": float(single),
         "operations": float(others),
+        "products": float(products),
         "operations_fp64": float(double),
         "floating": float(floating),
     }
@@ -276,6 +289,7 @@ def _estimated(
         # Half of the instructions of the intermediate representation compute addresses or are free.
         "operations_real": 0.0,
         "operations": 0.5 * total,
+        "products": 0.0,
         "operations_fp64": 0.0,
         "floating": 0.0,
         "utilization": shares,
