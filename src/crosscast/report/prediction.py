@@ -158,7 +158,9 @@ def _spent(forecast: TimeForecast, row: int) -> list[str]:
     device = forecast.recommended[row].device
     shares = forecast.term_shares(row, forecast.devices.index(device))
     most, saved = forecast.most_saved(row, forecast.devices.index(device))
-    told = [f"Of the time on {device}: {spent_on(shares)}. Half of the {most} would save {percent(saved)}."]
+    told = [
+        f"Of the time on {device}: {spent_on(shares)}. Halving the {most} term would save {percent(saved)}."
+    ]
     if forecast.nearest:
         nearest = forecast.nearest[row]
         alike = f"similarity {nearest.similarity:.2f}"

@@ -381,7 +381,7 @@ def train_launch_times(
     training = read_training(folder)
     keys = training.key
     fitted = fit_launch_times(training)
-    everything = np.ones(len(keys), dtype=np.bool_)
+    sound = ~training.noted
     of_applications = evaluate(training, "application", level, tell)
     of_sources = evaluate(training, "source", level, tell)
     sources = {
@@ -393,7 +393,7 @@ def train_launch_times(
     kernels = set(zip(training.application, training.kernel, strict=True))
     launches = set(zip(training.application, training.kernel, training.launch, strict=True))
     result: dict[str, Any] = {"model": MODEL, "split": "leave-application-out", "probes": 0}
-    result |= scores(training, of_applications, everything, level)
+    result |= scores(training, of_applications, sound, level)
     # One source has most of the cells, and easy ones.
     result["median_ape"] = result["median_ape_by_application"]
     card = TimeCard(
