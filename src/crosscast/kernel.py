@@ -41,7 +41,7 @@ MAX_BLOCK_SIZE = 1024
 Form = Literal["opencl-c", "cuda", "hip", "llvm-ir", "bitcode"]
 ParameterKind = Literal["global", "constant", "local", "value", "image", "sampler"]
 OPENCL_STANDARDS = ("1.0", "1.1", "1.2", "2.0", "3.0", "clc++1.0", "clc++2021")
-CPP_STANDARDS = ("c++14", "c++17", "c++20")
+CPP_STANDARDS = ("c++03", "c++11", "c++14", "c++17", "c++20")
 _CUDA_SUFFIXES: dict[str, Form] = {".cu": "cuda", ".cuh": "cuda", ".hip": "hip", ".cpp": "hip"}
 
 
@@ -52,7 +52,7 @@ class Program:
     Parameters
     ----------
     content
-        Source text (UTF-8), LLVM IR text or LLVM bitcode.
+        Source text (of any encoding that has ASCII, as UTF-8 and Latin-1 have), LLVM IR text or LLVM bitcode.
     form
         What `content` is.
     path
@@ -138,19 +138,27 @@ class Program:
             form = "llvm-ir"
         else:
             form = _CUDA_SUFFIXES.get(path.suffix, "opencl-c")
-        if form != "bitcode":
-            try:
-                content.decode("utf-8")
-            except UnicodeDecodeError as error:
-                raise InputError(
-                    f"{path}: expected a source text, LLVM IR text or LLVM bitcode, "
-                    f"found binary data (byte {error.start} is not text)"
-                ) from error
-            if b"\0" in content:
-                raise InputError(
-                    f"{path}: expected OpenCL C, LLVM IR text or LLVM bitcode, found binary data"
-                )
+        if form != "bitcode" and (position := _binary_at(content)) is not None:
+            raise InputError(
+                f"{path}: expected a source text, LLVM IR text or LLVM bitcode, "
+                f"found binary data (byte {position} is not text)"
+            )
+        if form == "llvm-ir":
+            content = content.decode(errors="replace").encode()
         return cls(content, form, path, tuple(options), standard)
+
+
+def _binary_at(content: bytes) -> int | None:
+    """Position of the first byte that no text has; comments of sources may be of any encoding."""
+    if (zero := content.find(b"\0")) >= 0:
+        return zero
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        letters = sum(byte > 127 for byte in content)
+        if letters > len(content) // 4 or re.search(rb"[\x01-\x08\x0e-\x19\x1c-\x1f]", content):
+            return error.start
+    return None
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,9 @@ __all__ = [
 ]
 
 
-Standard = Literal["1.0", "1.1", "1.2", "2.0", "3.0", "clc++1.0", "clc++2021", "c++14", "c++17", "c++20"]
+Standard = Literal[
+    "1.0", "1.1", "1.2", "2.0", "3.0", "clc++1.0", "clc++2021", "c++03", "c++11", "c++14", "c++17", "c++20"
+]
 
 
 def _compiler_options(type_: type, tokens: Sequence[Token]) -> tuple[str, ...]:

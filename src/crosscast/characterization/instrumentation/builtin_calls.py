@@ -275,6 +275,7 @@ _REFUSED = {
     r"^cc_refused_texture": "a texture",
     r"^cc_refused_surface": "a surface",
     r"^cc_refused_grid": "synchronization of a whole grid",
+    r"^cc_refused_heap": "allocating memory in a kernel (malloc, new)",
     r"^cc_refused_matrix": "a matrix operation of tensor cores",
     r"^(work_group_(reserve|commit))": "a pipe",
 }
@@ -319,7 +320,8 @@ class Lowering:
     def _builtin(self, instruction: ir.Instruction, symbol: str, name: str) -> list[ir.Instruction]:
         for pattern, what in _REFUSED.items():
             if re.search(pattern, name):
-                raise UnsupportedError(f"{instruction.where}{what} ({name}) is not supported")
+                called = "" if name.startswith("cc_") else f" ({name})"
+                raise UnsupportedError(f"{instruction.where}{what}{called} is not supported")
         if name in _NOTHING:
             return [_empty(instruction)]
         if name == "printf":

@@ -31,6 +31,9 @@ CC_BINARY(atan2) CC_BINARY(copysign) CC_BINARY(fdim) CC_BINARY(fmax) CC_BINARY(f
 CC_BINARY(hypot) CC_BINARY(nextafter) CC_BINARY(pow) CC_BINARY(remainder)
 #undef CC_BINARY
 template <class T, CC_IF_INTEGER(T)> CC_INLINE float pow(float x, T y) { return pow(x, (float)y); }
+template <class T, class U, CC_IF_INTEGER(T), CC_IF_INTEGER(U)> CC_INLINE double pow(T x, U y) {
+  return pow((double)x, (double)y);
+}
 
 CC_PURE float fma(float, float, float);
 CC_PURE double fma(double, double, double);

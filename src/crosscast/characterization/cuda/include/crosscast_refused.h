@@ -1,4 +1,4 @@
-/* Textures and surfaces: declared, so that what uses them is refused by line. */
+/* What is declared so that it is refused by line where it is used: textures, surfaces, the heap, tensor cores. */
 #ifndef CROSSCAST_REFUSED_H
 #define CROSSCAST_REFUSED_H
 
@@ -25,6 +25,19 @@ CC_TEXTURE(tex2DLayered) CC_TEXTURE(tex2Dgather) CC_TEXTURE(tex3D) CC_TEXTURE(te
   template <class T, class... Rest> CC_DEVICE void NAME##write(T, cudaSurfaceObject_t, Rest...) { cc_refused_surface(); }
 CC_SURFACE(surf1D) CC_SURFACE(surf2D) CC_SURFACE(surf3D)
 #undef CC_SURFACE
+
+/* Memory of a heap. */
+#define CC_NEW inline __device__ __attribute__((always_inline, nodebug))
+CC_REFUSED void cc_refused_heap();
+CC_DEVICE void *malloc(size_t) { return cc_refused_heap(), nullptr; }
+CC_DEVICE void free(void *) { cc_refused_heap(); }
+CC_NEW void *operator new(size_t) { return cc_refused_heap(), nullptr; }
+CC_NEW void *operator new[](size_t) { return cc_refused_heap(), nullptr; }
+CC_NEW void *operator new(size_t, void *place) { return place; }
+CC_NEW void operator delete(void *) noexcept { cc_refused_heap(); }
+CC_NEW void operator delete[](void *) noexcept { cc_refused_heap(); }
+
+#undef CC_NEW
 
 /* Tensor cores: declared, so that what uses them is refused by line. */
 CC_REFUSED void cc_refused_matrix();
