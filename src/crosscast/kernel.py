@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -343,6 +343,10 @@ class Launch:
         Indexes of buffer arguments that the kernel must not write (``.sim``'s ``ro``).
     shared
         Bytes of dynamic shared memory (``extern __shared__``) of a CUDA or HIP kernel.
+    variables
+        Values of ``__constant__`` and ``__device__`` variables of a CUDA or HIP program, and of its texture
+        references, by name: a number, an array, or an image. Others hold what the source gives them, or
+        zeros.
     """
 
     kernel: Kernel
@@ -352,6 +356,7 @@ class Launch:
     global_offset: tuple[int, ...] = ()
     read_only: frozenset[int] = field(default=frozenset())
     shared: int | None = None
+    variables: Mapping[str, Argument] = field(default_factory=dict)
 
     @classmethod
     def on_grid(
@@ -362,6 +367,7 @@ class Launch:
         args: Sequence[Argument] = (),
         *,
         shared: int | None = None,
+        variables: Mapping[str, Argument] | None = None,
     ) -> Launch:
         """Launch of a CUDA or HIP kernel: `grid` blocks of `block` threads, in 1 to 3 dimensions each.
 
@@ -380,7 +386,8 @@ class Launch:
                 )
         pairs = list(itertools.zip_longest(blocks, threads, fillvalue=1))
         extent = tuple(blocks * threads for blocks, threads in pairs)
-        return cls(kernel, extent, tuple(threads for _, threads in pairs), tuple(args), shared=shared)
+        local = tuple(threads for _, threads in pairs)
+        return cls(kernel, extent, local, tuple(args), shared=shared, variables=dict(variables or {}))
 
     def __post_init__(self) -> None:
         name = self.kernel.name
@@ -415,6 +422,8 @@ class Launch:
             self._check_grid(group)
         elif self.shared is not None:
             raise LaunchError(f"{name}: shared is for CUDA and HIP kernels; give local arguments instead")
+        elif self.variables:
+            raise LaunchError(f"{name}: variables are for CUDA and HIP kernels")
         if group > MAX_WORK_GROUP_SIZE:
             raise LaunchError(
                 f"{name}: a work-group has at most {MAX_WORK_GROUP_SIZE} work-items, found "

@@ -73,6 +73,11 @@ class Outputs:
     def add(self, profile: Profile, dump: str | None = None) -> None:
         """Take a finished profile, with the text of the arguments to dump if there is one."""
         self.profiles.append(profile)
+        if unset := profile.launch.get("unset_variables"):
+            warn(
+                f"{profile.kernel} reads {', '.join(unset)}, which nothing sets: zeros; loops may be empty; "
+                f"set with --variable {unset[0]}=TYPE=VALUE, or [[variable]] in a launch file"
+            )
         if self.form == "json":
             row = profile.to_dict() if dump is None else {**profile.to_dict(), "dump": dump}
             print_json(row)

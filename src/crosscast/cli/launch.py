@@ -85,6 +85,15 @@ class LaunchOptions:
             help="A kernel argument, such as `int=512` or `float:1048576:uniform`, once for each parameter.",
         ),
     ] = ()
+    variable: Annotated[
+        tuple[str, ...],
+        Option(
+            negative="",
+            show_default=False,
+            help="Value of a `__constant__` or `__device__` variable or of a texture, such as `n=int=512` or "
+            "`filter=float:9:uniform`: its name, and what `--arg` takes.",
+        ),
+    ] = ()
     seed: Annotated[Whole | None, Option(help="Random seed of the fills; 0 unless given.")] = None
     option: Annotated[
         tuple[str, ...],
@@ -116,6 +125,7 @@ class LaunchOptions:
             "--local": self.local_size,
             "--offset": self.offset,
             "--arg": self.arg,
+            "--variable": self.variable,
             "--seed": self.seed,
             "--option, -D and -I": self.option,
             "--std": self.std,
@@ -242,7 +252,9 @@ class Inputs:
     simfile: simfile.SimFile | None = None  # The simulator file that holds the only launch, if it is one
 
 
-_IN_SIMFILE = tuple("--kernel --global --local --offset --grid --block --shared --arg --seed".split())
+_IN_SIMFILE = tuple(
+    "--kernel --global --local --offset --grid --block --shared --arg --variable --seed".split()
+)
 IN_LAUNCHFILE = (*_IN_SIMFILE, "--option, -D and -I", "--std")
 
 
@@ -274,6 +286,8 @@ def _launch(program: Program, direct: LaunchOptions) -> Launch:
     refuse_sizes(program, given, program.label, "--")
     if program.is_cuda:
         return _grid_launch(program, direct)
+    if direct.variable:
+        raise InputError(f"--variable is not for {program.language}, but for CUDA and HIP")
     if direct.global_size is None:
         raise InputError("--global is missing, expected the global size, such as --global 512,512")
     global_size = _sizes("--global", direct.global_size)
@@ -297,7 +311,15 @@ def _grid_launch(program: Program, direct: LaunchOptions) -> Launch:
     grid, block = _sizes("--grid", direct.grid), _sizes("--block", direct.block)
     kernel = _kernel(program, direct.kernel)
     Launch.on_grid(kernel, grid, block, shared=direct.shared)
-    return Launch.on_grid(kernel, grid, block, _arguments(direct), shared=direct.shared)
+    variables = dict(_variable(text, index, direct.seed or 0) for index, text in enumerate(direct.variable))
+    return Launch.on_grid(kernel, grid, block, _arguments(direct), shared=direct.shared, variables=variables)
+
+
+def _variable(text: str, index: int, seed: int) -> tuple[str, Argument]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise InputError(f"--variable {text}: expected NAME={_FORMS.split(',')[0]}, such as n=int=512")
+    return name, _argument(value, (1 << 16) + index, seed)
 
 
 def _arguments(direct: LaunchOptions) -> tuple[Argument, ...]:

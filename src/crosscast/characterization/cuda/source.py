@@ -14,6 +14,12 @@ _DEFINE = re.compile(r"#define (\w+) (.*)")
 _UNROLL = re.compile(r"(\s*#\s*pragma\s+(?:unroll|nounroll|GCC unroll)\b)(.*)")
 _LAUNCHED = re.compile(r"((?:::)?\b\w[\w:]*\s*<[^<>;{}()]*>)\s*<<<")
 _MOST_INSTANCES = 256
+# What host code says of a texture reference, by the bits of our header.
+_SETTINGS = {
+    1: r"filterMode\s*=\s*\w*FilterModeLinear",
+    2: r"normalized\s*=\s*(true|1)\b",
+    4: r"addressMode\s*\[\s*0\s*\]\s*=\s*\w*AddressModeWrap",
+}
 _LAUNCH = "a kernel launch in device code (dynamic parallelism)"
 
 
@@ -60,6 +66,10 @@ class Source:
         for declaration in self._kept:
             for part in (declaration, *declaration.all_members()):
                 self._drop_body(part)
+        for declaration in self._kept:
+            if declaration.kind == "other":
+                self._make_texture(declaration, theirs)
+                self._make_settable(declaration)
         self._refuse_undefined()
         self.templates = tuple(
             dict.fromkeys(name for d in self._kept if d.is_kernel and d.template for name in d.names)
@@ -121,6 +131,24 @@ class Source:
             where = self._where(bisect.bisect_right(self._starts, launch.start))
             for name in part.names:
                 self.refused[name] = Refusal(f"{where}{_LAUNCH} is not supported", True)
+
+    def _make_texture(self, declaration: Declaration, text: str) -> None:
+        """Let a texture reference be a variable of the device, which reads as the host sets it up."""
+        token = next((t for t in declaration.tokens if t.text not in ("static", "extern")), None)
+        if token is None or token.text != "texture":
+            return
+        how = 0
+        for name in declaration.names:
+            for bit, setting in _SETTINGS.items():
+                how |= bit * (re.search(rf"\b{name}\s*\.\s*{setting}", text) is not None)
+        kind = f"__attribute__((device)) texture{f'_{how}' if how else ''}"
+        self._blanks.append((token.start, token.end, kind))
+
+    def _make_settable(self, declaration: Declaration) -> None:
+        """Let a variable be no static one, which the compiler takes for what stands in the source."""
+        is_texture = any(token.text == "texture" for token in declaration.tokens[:3])
+        if declaration.spaces & {"device", "constant"} or is_texture:
+            self._blanks += [(t.start, t.end, "") for t in declaration.tokens if t.text == "static"]
 
     def _refuse_undefined(self) -> None:
         """Note the device functions that are declared and nowhere defined, for kernels that call them."""

@@ -1,24 +1,11 @@
-/* What is declared so that it is refused by line where it is used: textures, surfaces, the heap, tensor cores. */
+/* What is declared so that it is refused by line where it is used: surfaces, the heap, tensor cores. */
 #ifndef CROSSCAST_REFUSED_H
 #define CROSSCAST_REFUSED_H
 
-typedef unsigned long long cudaTextureObject_t;
 typedef unsigned long long cudaSurfaceObject_t;
-typedef cudaTextureObject_t hipTextureObject_t;
 typedef cudaSurfaceObject_t hipSurfaceObject_t;
-enum cudaTextureReadMode { cudaReadModeElementType, cudaReadModeNormalizedFloat };
-template <class T, int dimensions = 1, cudaTextureReadMode mode = cudaReadModeElementType> struct texture {};
-
 CC_REFUSED void cc_refused_texture();
 CC_REFUSED void cc_refused_surface();
-#define CC_TEXTURE(NAME)                                                                                       \
-  template <class T, class... Rest> CC_DEVICE T NAME(cudaTextureObject_t, Rest...) { return cc_refused_texture(), T(); } \
-  template <class T, class... Rest> CC_DEVICE void NAME(T *, cudaTextureObject_t, Rest...) { cc_refused_texture(); } \
-  template <class T, int n, cudaTextureReadMode m, class... Rest>                                              \
-  CC_DEVICE T NAME(texture<T, n, m>, Rest...) { return cc_refused_texture(), T(); }
-CC_TEXTURE(tex1D) CC_TEXTURE(tex1Dfetch) CC_TEXTURE(tex1DLod) CC_TEXTURE(tex2D) CC_TEXTURE(tex2DLod)
-CC_TEXTURE(tex2DLayered) CC_TEXTURE(tex2Dgather) CC_TEXTURE(tex3D) CC_TEXTURE(texCubemap)
-#undef CC_TEXTURE
 #define CC_SURFACE(NAME)                                                                                      \
   template <class T, class... Rest> CC_DEVICE T NAME##read(cudaSurfaceObject_t, Rest...) { return cc_refused_surface(), T(); } \
   template <class T, class... Rest> CC_DEVICE void NAME##read(T *, cudaSurfaceObject_t, Rest...) { cc_refused_surface(); } \
