@@ -305,7 +305,7 @@ def write_launch(launch: Launch, path: Path) -> None:
     try:
         source.write_bytes(program.content)
         parts = *_arguments(launch, path), *_written_variables(launch, path)
-        path.write_text(_lines(head) + "".join(parts), encoding="utf-8")
+        path.write_text(toml_lines(head) + "".join(parts), encoding="utf-8")
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror})") from error
 
@@ -322,15 +322,15 @@ def _arguments(launch: Launch, path: Path) -> Iterator[str]:
             table = {"name": used[-1], **_table(argument, path.parent / f"{path.stem}-{number}.npy")}
             if number in launch.read_only:
                 table["read_only"] = True
-            yield f"\n[[arg]]\n{_lines(table)}"
+            yield f"\n[[arg]]\n{toml_lines(table)}"
     if used:
-        yield f"\n[[launch]]\n{_lines({'use': used})}"
+        yield f"\n[[launch]]\n{toml_lines({'use': used})}"
 
 
 def _written_variables(launch: Launch, path: Path) -> Iterator[str]:
     for name, value in launch.variables.items():
         table = {"name": name, **_table(value, path.parent / f"{path.stem}-{name}.npy")}
-        yield f"\n[[variable]]\n{_lines(table)}"
+        yield f"\n[[variable]]\n{toml_lines(table)}"
 
 
 def _table(argument: Argument, file: Path) -> dict[str, Any]:
@@ -364,7 +364,8 @@ def _type_of(dtype: np.dtype[Any]) -> str:
     return name
 
 
-def _lines(table: Mapping[str, Any]) -> str:
+def toml_lines(table: Mapping[str, Any]) -> str:
+    """Fields as lines of TOML."""
     return "".join(f"{name} = {_toml(value)}\n" for name, value in table.items())
 
 
