@@ -75,7 +75,7 @@ def tune(
         raise InputError.of(where="--on", expected="it beside --measure", found="it alone")
     # Imported here: `--help` needs no NumPy.
     from crosscast.cli.running import TaskStatus
-    from crosscast.devices.catalogue import read_device
+    from crosscast.devices.device_files import read_device
     from crosscast.report.tuning import ranking_figures, ranking_report
     from crosscast.tuning.tune import tune as ranked
 
