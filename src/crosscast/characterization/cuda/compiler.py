@@ -57,8 +57,7 @@ def compile_cuda(program: Program, instance: str = "") -> Compiled:
         If something is wrong that belongs to no declaration.
     """
     options = _options(program)
-    source = preprocess(program)
-    source.instances += [instance] * bool(instance and instance not in source.instances)
+    source = preprocess(program, instance)
     for _ in range(_MOST_ROUNDS):
         done = toolchain.run_clang([*options, "-", "-o", "-"], source.compiled.encode("latin-1"))
         if done.returncode == 0:
@@ -89,7 +88,7 @@ def _errors(diagnostics: str) -> Iterator[_Error]:
         yield found
 
 
-def preprocess(program: Program) -> Source:
+def preprocess(program: Program, instance: str = "") -> Source:
     """Run the preprocessor, which passes over headers that are not here.
 
     Raises
@@ -116,7 +115,7 @@ def preprocess(program: Program) -> Source:
     if not listed:
         raise CompileError(f"{program.label}: the preprocessor refused the program\n{said.strip()}")
     ours = str(INCLUDE_DIR), str(toolchain.compiler_headers())
-    return Source(done.stdout.decode("latin-1"), program.label, ours, missing)
+    return Source(done.stdout.decode("latin-1"), program.label, ours, missing, instance)
 
 
 def may_have_instance(text: str, name: str) -> bool:

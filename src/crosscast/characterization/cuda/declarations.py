@@ -333,8 +333,11 @@ def parse(tokens: Sequence[Token]) -> list[Declaration]:
     return found
 
 
-def needed(declarations: Iterable[Declaration]) -> set[int]:
-    """Numbers of the declarations that kernels need, directly or through others; no functions of the host."""
+def needed(declarations: Iterable[Declaration], instances: str = "") -> set[int]:
+    """Numbers of the declarations that kernels need, directly or through others; no functions of the host.
+
+    `instances` are those of templates that are asked for, whose arguments are needed, too.
+    """
     known = list(declarations)
     by_name: dict[str, list[int]] = defaultdict(list)
     pending = []
@@ -346,7 +349,8 @@ def needed(declarations: Iterable[Declaration]) -> set[int]:
         if declaration.is_kernel or declaration.is_operator or _is_directive(declaration):
             pending.append(number)
     found: set[int] = set()
-    seen: set[str] = set()
+    seen = set(re.findall(r"[A-Za-z_]\w*", instances))
+    pending += [number for word in seen for number in by_name.get(word, ())]
     while pending:
         number = pending.pop()
         if number in found:

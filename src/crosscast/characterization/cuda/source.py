@@ -44,9 +44,13 @@ class Source:
         Folders of headers that are no part of the program.
     missing
         Headers that were not found.
+    instance
+        An instance of a template that is asked for beside those that the host launches.
     """
 
-    def __init__(self, text: str, label: str, ours: tuple[str, ...], missing: tuple[str, ...]) -> None:
+    def __init__(
+        self, text: str, label: str, ours: tuple[str, ...], missing: tuple[str, ...], instance: str = ""
+    ) -> None:
         self.missing = missing
         self._label = label
         self.refused: dict[str, Refusal] = {}
@@ -59,7 +63,9 @@ class Source:
         pairs = zip(lines, is_ours, strict=True)
         theirs = "\n".join(" " * len(line) if of_ours else line for line, of_ours in pairs)
         self.declarations = parse(tokens_of(theirs))
-        kept = needed(self.declarations)
+        self.instances = list(dict.fromkeys(filter(None, map(self._instance, self._launched(theirs)))))
+        self.instances += [instance] * bool(instance and instance not in self.instances)
+        kept = needed(self.declarations, " ".join(self.instances))
         self._kept = [d for number, d in enumerate(self.declarations) if number in kept]
         self._hosts = {name for d in self.declarations if d.is_host for name in d.names}
         self._blanks = [(d.start, d.end, "") for n, d in enumerate(self.declarations) if n not in kept]
@@ -74,7 +80,6 @@ class Source:
         self.templates = tuple(
             dict.fromkeys(name for d in self._kept if d.is_kernel and d.template for name in d.names)
         )
-        self.instances = list(dict.fromkeys(filter(None, map(self._instance, self._launched(theirs)))))
 
     @property
     def compiled(self) -> str:
@@ -111,6 +116,10 @@ class Source:
                 return True
         return False
 
+    def place(self, position: int) -> tuple[str, int]:
+        """File and line of a position."""
+        return self._origin(bisect.bisect_right(self._starts, position))
+
     def located(self, diagnostics: str) -> str:
         """Diagnostics by the lines of the files."""
 
@@ -135,18 +144,18 @@ class Source:
     def _make_texture(self, declaration: Declaration, text: str) -> None:
         """Let a texture reference be a variable of the device, which reads as the host sets it up."""
         token = next((t for t in declaration.tokens if t.text not in ("static", "extern")), None)
-        if token is None or token.text != "texture":
+        if token is None or token.text not in ("texture", "surface"):
             return
         how = 0
         for name in declaration.names:
             for bit, setting in _SETTINGS.items():
                 how |= bit * (re.search(rf"\b{name}\s*\.\s*{setting}", text) is not None)
-        kind = f"__attribute__((device)) texture{f'_{how}' if how else ''}"
+        kind = f"__attribute__((device)) {token.text}{f'_{how}' if how else ''}"
         self._blanks.append((token.start, token.end, kind))
 
     def _make_settable(self, declaration: Declaration) -> None:
         """Let a variable be no static one, which the compiler takes for what stands in the source."""
-        is_texture = any(token.text == "texture" for token in declaration.tokens[:3])
+        is_texture = any(token.text in ("texture", "surface") for token in declaration.tokens[:3])
         if declaration.spaces & {"device", "constant"} or is_texture:
             self._blanks += [(t.start, t.end, "") for t in declaration.tokens if t.text == "static"]
 
@@ -234,7 +243,7 @@ class Source:
         """An instance that the host launches, by its full name; empty where it is none of a kernel's."""
         name = re.sub(r"\s+", " ", launched)
         base = name.split("<")[0].strip()
-        for declaration in self._kept:
+        for declaration in self.declarations:
             if (
                 declaration.is_kernel
                 and declaration.template

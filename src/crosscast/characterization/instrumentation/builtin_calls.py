@@ -275,6 +275,7 @@ _REFUSED = {
     r"^cc_refused_texture": "a texture object of an array, or layers of one",
     r"^cc_refused_surface": "a surface",
     r"^cc_refused_grid": "synchronization of a whole grid",
+    r"^cc_refused_runtime": "a call of the runtime in device code (dynamic parallelism)",
     r"^cc_refused_heap": "allocating memory in a kernel (malloc, new)",
     r"^cc_refused_matrix": "a matrix operation of tensor cores",
     r"^(work_group_(reserve|commit))": "a pipe",

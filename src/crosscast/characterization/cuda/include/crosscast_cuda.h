@@ -135,9 +135,9 @@ CC_DEVICE void __nanosleep(unsigned) { cc_refused_clock(); }
 
 #include "crosscast_math.h"
 #include "crosscast_memory.h"
+#include "crosscast_host.h"
 #include "crosscast_refused.h"
 #include "crosscast_texture.h"
-#include "crosscast_host.h"
 #include "assert.h"
 
 #endif

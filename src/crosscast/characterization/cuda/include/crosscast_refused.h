@@ -6,11 +6,12 @@ typedef unsigned long long cudaSurfaceObject_t;
 typedef cudaSurfaceObject_t hipSurfaceObject_t;
 CC_REFUSED void cc_refused_texture();
 CC_REFUSED void cc_refused_surface();
-#define CC_SURFACE(NAME)                                                                                      \
-  template <class T, class... Rest> CC_DEVICE T NAME##read(cudaSurfaceObject_t, Rest...) { return cc_refused_surface(), T(); } \
-  template <class T, class... Rest> CC_DEVICE void NAME##read(T *, cudaSurfaceObject_t, Rest...) { cc_refused_surface(); } \
-  template <class T, class... Rest> CC_DEVICE void NAME##write(T, cudaSurfaceObject_t, Rest...) { cc_refused_surface(); }
-CC_SURFACE(surf1D) CC_SURFACE(surf2D) CC_SURFACE(surf3D)
+template <class T, int dimensions = 1> struct surface {};
+#define CC_SURFACE(NAME)                                                                                             \
+  template <class T, class S, class... Rest> CC_DEVICE T NAME##read(S, Rest...) { return cc_refused_surface(), T(); } \
+  template <class T, class S, class... Rest> CC_DEVICE void NAME##read(T *, S, Rest...) { cc_refused_surface(); }     \
+  template <class T, class S, class... Rest> CC_DEVICE void NAME##write(T, S, Rest...) { cc_refused_surface(); }
+CC_SURFACE(surf1D) CC_SURFACE(surf2D) CC_SURFACE(surf3D) CC_SURFACE(surf2DLayered)
 #undef CC_SURFACE
 
 /* Memory of a heap. */
@@ -25,6 +26,15 @@ CC_NEW void operator delete(void *) noexcept { cc_refused_heap(); }
 CC_NEW void operator delete[](void *) noexcept { cc_refused_heap(); }
 
 #undef CC_NEW
+
+/* The runtime's functions that device code may call, all of which are for kernels that launch kernels. */
+CC_REFUSED void cc_refused_runtime();
+#define CC_RUNTIME(NAME) \
+  template <class... T> CC_DEVICE cudaError_t NAME(T...) { return cc_refused_runtime(), cudaSuccess; }
+CC_RUNTIME(cudaDeviceSynchronize) CC_RUNTIME(cudaMalloc) CC_RUNTIME(cudaFree) CC_RUNTIME(cudaMemcpyAsync)
+CC_RUNTIME(cudaMemsetAsync) CC_RUNTIME(cudaStreamCreateWithFlags) CC_RUNTIME(cudaStreamDestroy)
+CC_RUNTIME(cudaGetLastError) CC_RUNTIME(cudaLaunchDevice)
+#undef CC_RUNTIME
 
 /* Tensor cores: declared, so that what uses them is refused by line. */
 CC_REFUSED void cc_refused_matrix();
