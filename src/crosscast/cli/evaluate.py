@@ -26,6 +26,7 @@ from crosscast.cli.options import (
     RunOptions,
     Whole,
     check_file,
+    data_named,
     dataset_named,
     print_json,
     tell,
@@ -70,6 +71,13 @@ def time(
     if probes is not None and folds == "leave-device-out":
         raise InputError(f"--probes: with {folds} all other devices are measured; leave the option out")
     found = _evaluate(dataset, "time", models, folds, run, output, probes=probes or [0], level=level)
+    from crosscast.evaluation.launch_times import LaunchEvaluation
+
+    if isinstance(found, LaunchEvaluation):
+        from crosscast.report.launch_times import launch_evaluation_report
+
+        output.show(found.to_dict, lambda: launch_evaluation_report(found), dict)
+        return
     from crosscast.report.time import evaluation_figures, evaluation_report
 
     output.show(found.to_dict, lambda: evaluation_report(found), lambda: evaluation_figures(found))
@@ -360,7 +368,7 @@ def _evaluate(
 
     output.check()
     run.check()
-    dataset = dataset_named(folder)
+    dataset = data_named(folder, question)
     with run.fitting() as how:
         return questions.evaluate(dataset, question, models, folds, **how, **options)
 

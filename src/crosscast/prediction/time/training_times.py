@@ -5,17 +5,15 @@ The tables are those of `benchmarks.training_profiles`: see `crosscast.data.time
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from crosscast.arrays import Flags, Reals
-from crosscast.data.profiles import read_parquet
-from crosscast.data.table import read_table
-from crosscast.data.times import PARTS, TIMES
+from crosscast.arrays import Arrays, Flags, Reals
+from crosscast.data.times import LaunchTables, read_launch_tables
 from crosscast.device import Device
 from crosscast.devices.architectures import sheets_of
 from crosscast.devices.catalogue import device_named
@@ -30,6 +28,8 @@ from crosscast.prediction.time.work import work_of
 
 _BY_HOST = ("host", "clFinish")
 _GROUPS_OF_DEVICES = 6
+_LEAST_SHARE = 0.5  # Of the time that physics allows, which sheets know to a few percent
+_LONGEST, _LONGEST_USUAL = 3000.0, 100.0  # Measured over unfitted time, of one and of a source's on a device
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,30 +54,18 @@ class TrainingTimes:
         return np.array(self.key if by == "device" else getattr(self, by))
 
 
-def read_training(folder: str | Path) -> TrainingTimes:
-    """Read ``times.parquet``, ``parts.parquet`` and ``profiles.parquet`` of a folder.
+def read_training(tables: str | Path | LaunchTables) -> TrainingTimes:
+    """What a model learns from tables, or from those of a folder.
 
     Raises
     ------
     InputError
-        If a table is missing or damaged, or a time is of a launch without a profile.
+        As of `crosscast.data.times.read_launch_tables`, or if times are of no known device, or cannot be
+        seconds.
     """
-    folder = Path(folder)
-    profiles = read_parquet(folder / "profiles.parquet")
-    rows = {(p.application, p.kernel, p.size, p.invocation): number for number, p in enumerate(profiles)}
-    parts: dict[tuple[str, str, str], list[tuple[int, float]]] = {}
-    for row in read_table(folder / "parts.parquet", PARTS).to_pylist():
-        place = (row["application"], row["profile_kernel"], row["profile_size"], row["profile_invocation"])
-        if place not in rows:
-            lacking = " ".join(map(str, place))
-            raise InputError.of(
-                where=folder / "parts.parquet", expected="launches with a profile", found=lacking
-            )
-        cell = (row["application"], row["kernel"], row["launch"])
-        parts.setdefault(cell, []).append((rows[place], row["launches"]))
-    cells = [row for row in read_table(folder / "times.parquet", TIMES).to_pylist() if not row["left_out"]]
-    if not cells:
-        raise InputError.of(where=folder / "times.parquet", expected="times of kernels", found="none")
+    if not isinstance(tables, LaunchTables):
+        tables = read_launch_tables(tables)
+    profiles, parts, cells = tables.profiles, tables.parts, tables.times
     work = work_of(profiles)
     keys = sorted({row["device"] for row in cells})
     devices = tuple(device_named(key) for key in keys)
@@ -111,6 +99,7 @@ def read_training(folder: str | Path) -> TrainingTimes:
     )
     noted = np.array([bool(row["note"]) for row in cells])
     least_s, most_s = np.array(columns["least"]), np.array(columns["most"])
+    _refuse_other_units(tables.label, cells, times, least_s)
     return TrainingTimes(
         times,
         source,
@@ -125,6 +114,30 @@ def read_training(folder: str | Path) -> TrainingTimes:
         len(profiles),
         tuple(sorted({Toolchain.of(profile.program) for profile in profiles})),
     )
+
+
+def _refuse_other_units(label: str, cells: Sequence[Mapping[str, Any]], times: Times, least: Reals) -> None:
+    """Refuse times that physics forbids, and those so long that they are of another unit."""
+    usual, _ = log_times(times, np.zeros((len(cells), times.seconds.shape[1])))
+    ratio = np.exp(times.log_time - usual)
+    of = [f"{row['source']} on {row['device']}" for row in cells]
+    medians = {name: float(np.median(ratio[np.array(of) == name])) for name in set(of)}
+    whole = np.array([medians[name] for name in of])
+    short = np.exp(times.log_time) < _LEAST_SHARE * least
+    for wrong, expected in (
+        (short, "seconds, and no less than moving its bytes takes"),
+        ((ratio > _LONGEST) | (whole > _LONGEST_USUAL), "seconds"),
+    ):
+        if wrong.any():
+            place = int(np.argmax(wrong))
+            row = cells[place]
+            what = f"{row['kernel']} {row['launch']} of {of[place]}"
+            raise InputError.of(
+                where=f"{label}: times",
+                field="time_s",
+                expected=f"{expected} (about {np.exp(usual[place]):.2g} for {what})",
+                found=f"{row['time_s']:.2g}",
+            )
 
 
 def predicted(times: Times, known: Efficiencies, devices: Sequence[Device]) -> tuple[Reals, Reals]:
@@ -228,38 +241,59 @@ class Outside:
     inside: Flags
 
 
+def forecast_held_out(training: TrainingTimes, away: Flags, level: float) -> Arrays:
+    """Forecasts of cells that are held out, by a model that was fitted to the others: see `Outside`."""
+    applications, keys = training.labels("application"), training.labels("device")
+    times, devices = training.times, training.devices
+    seen = ~away
+    fitted = fit_launch_times(
+        times.take(seen),
+        devices,
+        applications[seen],
+        keys[seen],
+        training.noted[seen],
+        of_devices=bool(set(keys[away]) - set(keys[seen])),
+    )
+    part = times.take(away)
+    centre, shares = predicted(part, fitted.efficiencies(), devices)
+    kinds = np.array([int(devices[place].type != "gpu") for place in part.device])
+    known = np.array([fitted.measured(devices[place]) for place in part.device])
+    deviation = fitted.doubt.deviation(shares) * np.where(known, 1.0, fitted.unseen[kinds])
+    cut = limits(
+        np.exp(centre), deviation, fitted.doubt.factor(level), training.least[away], training.most[away]
+    )
+    middle, least, most = map(np.log, cut)
+    return {
+        "log_error": middle - part.log_time,
+        "low": least - middle,
+        "high": most - middle,
+        "inside": (least <= part.log_time) & (part.log_time <= most),
+    }
+
+
+HeldOut = tuple[str, Flags]
+"""What is held out, for people, and which cells."""
+
+Runner = Callable[[TrainingTimes, Sequence[HeldOut], float], Iterable[Arrays]]
+"""What calls `forecast_held_out` for each of several folds, in their order."""
+
+
+def one_after_another(training: TrainingTimes, folds: Sequence[HeldOut], level: float) -> Iterator[Arrays]:
+    """The simplest runner."""
+    return (forecast_held_out(training, away, level) for _, away in folds)
+
+
 def evaluate(
-    training: TrainingTimes, by: str, level: float = 0.9, tell: Callable[[str], None] | None = None
+    training: TrainingTimes, by: str, level: float = 0.9, run: Runner = one_after_another
 ) -> Outside:
     """Hold each source, application or device out in turn; factors and intervals are fitted within."""
     labels = training.labels(by)
-    applications, keys = training.labels("application"), training.labels("device")
-    times, devices = training.times, training.devices
+    folds = [(f"{by} {label}", away) for label, away in _folds(labels)]
     error, low, high = np.full((3, len(labels)), np.nan)
     inside = np.zeros(len(labels), dtype=bool)
-    for label, away in _folds(labels):
-        if tell is not None:
-            tell(f"{by} {label}")
-        seen = ~away
-        fitted = fit_launch_times(
-            times.take(seen),
-            devices,
-            applications[seen],
-            keys[seen],
-            training.noted[seen],
-            of_devices=bool(set(keys[away]) - set(keys[seen])),
-        )
-        part = times.take(away)
-        centre, shares = predicted(part, fitted.efficiencies(), devices)
-        kinds = np.array([int(devices[place].type != "gpu") for place in part.device])
-        known = np.array([fitted.measured(devices[place]) for place in part.device])
-        deviation = fitted.doubt.deviation(shares) * np.where(known, 1.0, fitted.unseen[kinds])
-        cut = limits(
-            np.exp(centre), deviation, fitted.doubt.factor(level), training.least[away], training.most[away]
-        )
-        middle, least, most = map(np.log, cut)
-        error[away], low[away], high[away] = middle - part.log_time, least - middle, most - middle
-        inside[away] = (least <= part.log_time) & (part.log_time <= most)
+    for (_, away), found in zip(folds, run(training, folds, level), strict=True):
+        error[away], low[away], high[away] = found["log_error"], found["low"], found["high"]
+        inside[away] = found["inside"]
     return Outside(by, error, low, high, inside)
 
 
@@ -308,18 +342,19 @@ def _slowdowns(training: TrainingTimes, found: Outside, rows: Flags) -> list[flo
 
 
 def train_launch_times(
-    folder: str | Path, level: float = 0.9, tell: Callable[[str], None] | None = None
+    tables: str | Path | LaunchTables, level: float = 0.9, run: Runner = one_after_another
 ) -> TrainedLaunchTimes:
-    """Fit the model to the tables of a folder, and measure it with applications and sources held out."""
-    training = read_training(folder)
+    """Fit the model to tables, or a folder of them, and measure it with applications and sources held out."""
+    training = read_training(tables)
     applications, keys = training.labels("application"), training.labels("device")
     fitted = fit_launch_times(training.times, training.devices, applications, keys, training.noted)
     everything = np.ones(len(keys), dtype=np.bool_)
-    of_applications = evaluate(training, "application", level, tell)
-    of_sources = evaluate(training, "source", level, tell)
+    of_applications = evaluate(training, "application", level, run)
+    of_sources = evaluate(training, "source", level, run)
     sources = {
         name: scores(training, of_sources, training.labels("source") == name, level)
         for name in sorted(set(training.source))
+        if len(set(training.source)) > 1
     }
     times = np.exp(training.times.log_time)
     names = sorted(set(training.application))
