@@ -35,6 +35,7 @@ LAYERS = {
     "decide": 5,
     "studies": 6,
     "cluster": 6,
+    "tuning": 6,
     "calibration": 6,
     "answers": 6,
     "executor": 1,

@@ -72,6 +72,10 @@ COMMANDS = {
         "crosscast.cli.explain:explain",
         "Say what bounds a kernel on a device: memory, compute, launch or latency; why, and what to try.",
     ),
+    "tune": (
+        "crosscast.cli.tune:tune",
+        "Rank the variants of a kernel by forecast time on devices, or measure the most promising here.",
+    ),
     "choose": (
         "crosscast.cli.choose:app",
         "Choose device, clocks, caps or threads for a kernel under a power cap, from two sample runs.",

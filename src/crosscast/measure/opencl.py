@@ -405,7 +405,9 @@ def _built(context: Any, device: OpenCLDevice, program: Program) -> Any:
         # pyopencl warns of what a compiler says; it is in the error if it matters.
         warnings.simplefilter("ignore")
         try:
-            return cl.Program(context, program.content.decode()).build(options, [device.handle])
+            return cl.Program(context, program.content.decode(errors="replace")).build(
+                options, [device.handle]
+            )
         except cl.RuntimeError as error:
             log = _log(error)
             raise CompileError(f"{program.label}: the compiler of {device.id} refuses it: {log}") from error

@@ -5,17 +5,15 @@ The tables are those of `benchmarks.training_profiles`: see `crosscast.data.time
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from crosscast.arrays import Flags, Integers, Reals
-from crosscast.data.profiles import read_parquet
-from crosscast.data.table import read_table
-from crosscast.data.times import PARTS, TIMES
+from crosscast.arrays import Arrays, Flags, Integers, Reals
+from crosscast.data.times import LaunchTables, read_launch_tables
 from crosscast.device import Device
 from crosscast.devices.architectures import sheets_of
 from crosscast.devices.catalogue import device_named
@@ -32,6 +30,8 @@ from crosscast.prediction.time.work import traits_of, work_of
 _BY_HOST = ("host", "clFinish")
 _GROUPS_OF_DEVICES, _GROUPS_OF_LAUNCHES = 6, 5
 _IS_NEAR = 0.5
+_LEAST_SHARE = 0.5  # Of the time that physics allows, which sheets know to a few percent
+_LONGEST, _LONGEST_USUAL = 3000.0, 100.0  # Measured over unfitted time, of one and of a source's on a device
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,30 +88,18 @@ class TrainingTimes:
         )
 
 
-def read_training(folder: str | Path) -> TrainingTimes:
-    """Read ``times.parquet``, ``parts.parquet`` and ``profiles.parquet`` of a folder.
+def read_training(tables: str | Path | LaunchTables) -> TrainingTimes:
+    """What a model learns from tables, or from those of a folder.
 
     Raises
     ------
     InputError
-        If a table is missing or damaged, or a time is of a launch without a profile.
+        As of `crosscast.data.times.read_launch_tables`, or if times are of no known device, or cannot be
+        seconds.
     """
-    folder = Path(folder)
-    profiles = read_parquet(folder / "profiles.parquet")
-    rows = {(p.application, p.kernel, p.size, p.invocation): number for number, p in enumerate(profiles)}
-    parts: dict[tuple[str, str, str], list[tuple[int, float]]] = {}
-    for row in read_table(folder / "parts.parquet", PARTS).to_pylist():
-        place = (row["application"], row["profile_kernel"], row["profile_size"], row["profile_invocation"])
-        if place not in rows:
-            lacking = " ".join(map(str, place))
-            raise InputError.of(
-                where=folder / "parts.parquet", expected="launches with a profile", found=lacking
-            )
-        cell = (row["application"], row["kernel"], row["launch"])
-        parts.setdefault(cell, []).append((rows[place], row["launches"]))
-    cells = [row for row in read_table(folder / "times.parquet", TIMES).to_pylist() if not row["left_out"]]
-    if not cells:
-        raise InputError.of(where=folder / "times.parquet", expected="times of kernels", found="none")
+    if not isinstance(tables, LaunchTables):
+        tables = read_launch_tables(tables)
+    profiles, parts, cells = tables.profiles, tables.parts, tables.times
     work = work_of(profiles)
     keys = sorted({row["device"] for row in cells})
     devices = tuple(device_named(key) for key in keys)
@@ -148,6 +136,7 @@ def read_training(folder: str | Path) -> TrainingTimes:
     )
     noted = np.array([bool(row["note"]) for row in cells])
     least_s, most_s = np.array(columns["least"]), np.array(columns["most"])
+    _refuse_other_units(tables.label, cells, times, least_s)
     of_launches = traits_of(work)
     traits = {
         cell: np.average(of_launches[[each for each, _ in found]], axis=0, weights=[n for _, n in found])
@@ -168,6 +157,30 @@ def read_training(folder: str | Path) -> TrainingTimes:
         len(profiles),
         tuple(sorted({Toolchain.of(profile.program) for profile in profiles})),
     )
+
+
+def _refuse_other_units(label: str, cells: Sequence[Mapping[str, Any]], times: Times, least: Reals) -> None:
+    """Refuse times that physics forbids, and those so long that they are of another unit."""
+    usual, _ = log_times(times, np.zeros((len(cells), times.seconds.shape[1])))
+    ratio = np.exp(times.log_time - usual)
+    of = [f"{row['source']} on {row['device']}" for row in cells]
+    medians = {name: float(np.median(ratio[np.array(of) == name])) for name in set(of)}
+    whole = np.array([medians[name] for name in of])
+    short = np.exp(times.log_time) < _LEAST_SHARE * least
+    for wrong, expected in (
+        (short, "seconds, and no less than moving its bytes takes"),
+        ((ratio > _LONGEST) | (whole > _LONGEST_USUAL), "seconds"),
+    ):
+        if wrong.any():
+            place = int(np.argmax(wrong))
+            row = cells[place]
+            what = f"{row['kernel']} {row['launch']} of {of[place]}"
+            raise InputError.of(
+                where=f"{label}: times",
+                field="time_s",
+                expected=f"{expected} (about {np.exp(usual[place]):.2g} for {what})",
+                found=f"{row['time_s']:.2g}",
+            )
 
 
 def predicted(times: Times, known: Efficiencies, devices: Sequence[Device]) -> tuple[Reals, Reals]:
@@ -305,28 +318,49 @@ class Outside:
     inside: Flags
 
 
+def forecast_held_out(training: TrainingTimes, away: Flags, level: float) -> Arrays:
+    """Forecasts of cells that are held out, by a model that was fitted to the others: see `Outside`."""
+    seen, part = training.take(~away), training.take(away)
+    fitted = fit_launch_times(seen, of_devices=bool(set(part.key) - set(seen.key)))
+    centre, shares = predicted(part.times, fitted.efficiencies(), part.devices)
+    shift, explained = corrected(part, fitted.correction)
+    known = np.array([f"device:{key}" in fitted.keys for key in part.key])
+    wider = np.where(known, 1.0, fitted.unseen[(part.kinds == 0).astype(int)])
+    deviation = fitted.doubt.deviation(shares) * wider * narrowed(explained, fitted.near)
+    cut = limits(np.exp(centre + shift), deviation, fitted.doubt.factor(level), part.least, part.most)
+    middle, least, most = map(np.log, cut)
+    measured = part.times.log_time
+    return {
+        "log_error": middle - measured,
+        "low": least - middle,
+        "high": most - middle,
+        "inside": (least <= measured) & (measured <= most),
+    }
+
+
+HeldOut = tuple[str, Flags]
+"""What is held out, for people, and which cells."""
+
+Runner = Callable[[TrainingTimes, Sequence[HeldOut], float], Iterable[Arrays]]
+"""What calls `forecast_held_out` for each of several folds, in their order."""
+
+
+def one_after_another(training: TrainingTimes, folds: Sequence[HeldOut], level: float) -> Iterator[Arrays]:
+    """The simplest runner."""
+    return (forecast_held_out(training, away, level) for _, away in folds)
+
+
 def evaluate(
-    training: TrainingTimes, by: str, level: float = 0.9, tell: Callable[[str], None] | None = None
+    training: TrainingTimes, by: str, level: float = 0.9, run: Runner = one_after_another
 ) -> Outside:
     """Hold each source, application or device out in turn; factors and intervals are fitted within."""
     labels = training.labels(by)
+    folds = [(f"{by} {label}", away) for label, away in _folds(labels)]
     error, low, high = np.full((3, len(labels)), np.nan)
     inside = np.zeros(len(labels), dtype=bool)
-    for label, away in _folds(labels):
-        if tell is not None:
-            tell(f"{by} {label}")
-        seen, part = training.take(~away), training.take(away)
-        fitted = fit_launch_times(seen, of_devices=bool(set(part.key) - set(seen.key)))
-        centre, shares = predicted(part.times, fitted.efficiencies(), part.devices)
-        shift, explained = corrected(part, fitted.correction)
-        known = np.array([f"device:{key}" in fitted.keys for key in part.key])
-        wider = np.where(known, 1.0, fitted.unseen[(part.kinds == 0).astype(int)])
-        deviation = fitted.doubt.deviation(shares) * wider * narrowed(explained, fitted.near)
-        cut = limits(np.exp(centre + shift), deviation, fitted.doubt.factor(level), part.least, part.most)
-        middle, least, most = map(np.log, cut)
-        measured = part.times.log_time
-        error[away], low[away], high[away] = middle - measured, least - middle, most - middle
-        inside[away] = (least <= measured) & (measured <= most)
+    for (_, away), found in zip(folds, run(training, folds, level), strict=True):
+        error[away], low[away], high[away] = found["log_error"], found["low"], found["high"]
+        inside[away] = found["inside"]
     return Outside(by, error, low, high, inside)
 
 
@@ -375,18 +409,19 @@ def _slowdowns(training: TrainingTimes, found: Outside, rows: Flags) -> list[flo
 
 
 def train_launch_times(
-    folder: str | Path, level: float = 0.9, tell: Callable[[str], None] | None = None
+    tables: str | Path | LaunchTables, level: float = 0.9, run: Runner = one_after_another
 ) -> TrainedLaunchTimes:
-    """Fit the model to the tables of a folder, and measure it with applications and sources held out."""
-    training = read_training(folder)
+    """Fit the model to tables, or a folder of them, and measure it with applications and sources held out."""
+    training = read_training(tables)
     keys = training.key
     fitted = fit_launch_times(training)
     sound = ~training.noted
-    of_applications = evaluate(training, "application", level, tell)
-    of_sources = evaluate(training, "source", level, tell)
+    of_applications = evaluate(training, "application", level, run)
+    of_sources = evaluate(training, "source", level, run)
     sources = {
         name: scores(training, of_sources, training.labels("source") == name, level)
         for name in sorted(set(training.source))
+        if len(set(training.source)) > 1
     }
     times = np.exp(training.times.log_time)
     names = sorted(set(training.application))
