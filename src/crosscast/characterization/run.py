@@ -84,6 +84,7 @@ def _build(kernel: Kernel, switches: Switches, *, host_time: bool = False) -> _B
 
 
 def _instrument(kernel: Kernel, switches: Switches) -> tuple[ir.Module, Instrumented, tuple[str, ...]]:
+    """The module and the instrumented kernel, and the names of variables that it reads and nothing sets."""
     loaded = frontend.load(kernel.program, kernel.name)
     module = loaded.module
     unset: tuple[str, ...] = ()
