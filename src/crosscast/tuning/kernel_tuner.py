@@ -73,7 +73,7 @@ class Strategy:
         return evaluate.results
 
 
-def simulated(variants: Variants, time_s: Reals, strategy: str, runs: int, seed: int) -> Reals:
+def simulated(variants: Variants, time_s: Reals, strategy: str | Strategy, runs: int, seed: int) -> Reals:
     """The least time after each run of a strategy of Kernel Tuner, in its simulation mode.
 
     Raises
