@@ -12,7 +12,7 @@ import pytest
 from crosscast.characterization.launchfiles.launchfile import read_launches
 from crosscast.errors import DeviceFault, InputError
 from crosscast.tuning import measuring
-from crosscast.tuning.kernel_tuner import Strategy, simulated
+from crosscast.tuning.kernel_tuner import simulated
 from crosscast.tuning.measuring import Journal, here, launch_file, measured_search
 from crosscast.tuning.profiling import Profiler
 from crosscast.tuning.ranking import Ranking, model_for, rank
@@ -114,6 +114,6 @@ def test_strategies_of_kernel_tuner_run_on_known_times(ranking: Ranking) -> None
 def test_crosscast_is_a_strategy_of_kernel_tuner(ranking: Ranking) -> None:
     pytest.importorskip("kernel_tuner")
     times = times_of(ranking)
-    least = simulated(ranking.variants, times, Strategy(ranking), 8, 0)
+    least = simulated(ranking.variants, times, ranking.strategy(), 8, 0)
     assert least[0] == pytest.approx(times[int(ranking.order()[0])])
     assert least[-1] <= np.sort(times)[3]
