@@ -13,6 +13,7 @@ from crosscast.data.schema import DEVICES
 from crosscast.data.sources.aiwc import published_devices
 from crosscast.data.table import table_of
 from crosscast.device import SPEED_NUMBERS, Device
+from crosscast.devices.architectures import missing, sheets_of
 from crosscast.devices.catalogue import catalogue, device_named, device_of, sheet_named
 from crosscast.devices.device_files import LEAST_NUMBERS, check_sheet
 from crosscast.devices.measured import QUANTITIES, measured_devices
@@ -208,3 +209,12 @@ def test_two_devices_are_compared_number_by_number_and_kernel_by_kernel(capsys: 
     text = DEVICES_COMMAND.text(capsys, "compare", "v100-pcie", "t4")
     assert f"v100-pcie is faster at {sum(ratio > 1 for ratio in ratios)}" in text
     assert "expected two devices, found t4 twice" in DEVICES_COMMAND.refusal(capsys, "compare", "t4", "T4")
+
+
+def test_what_was_read_stands_for_a_bandwidth_that_no_sheet_says() -> None:
+    device = device_named("uhd-graphics-620")
+    assert "bandwidth_bytes_per_s" not in device.numbers
+    assert "bandwidth_bytes_per_s" not in missing(device)
+    (bandwidth,) = sheets_of([device]).bandwidth
+    assert device.measured["read_bytes_per_s"] <= bandwidth <= 2 * device.measured["read_bytes_per_s"]
+    assert "bandwidth_bytes_per_s" in missing(replace(device, measured={}))

@@ -34,6 +34,8 @@ def test_a_source_held_out_is_scored_by_source(folder: Path, capsys: Output) -> 
     found = run.answer(capsys, folder, "--folds", "leave-source-out")
     assert [row["source"] for row in found["results"]] == [None, "lab", "other"]
     assert [row["cells"] for row in found["results"]] == [36, 18, 18]
+    counts = found["counts"]
+    assert (counts["kernels_at_a_size"], counts["sources"], counts["devices"]) == (12, 2, 3)
     for row in found["results"]:
         # All streams reach 80 % of the bandwidth, in either source.
         assert 0.8 < row["bias"] < 1.25
@@ -49,7 +51,7 @@ def test_a_source_held_out_is_scored_by_source(folder: Path, capsys: Output) -> 
 )
 def test_each_group_is_scored_alone(folds: str, by: str, folder: Path, capsys: Output) -> None:
     found = run.answer(capsys, folder, "--folds", f"leave-{by}-out")
-    assert sum(row["cells"] for row in found[f"{by}s"]) == found["cells"] == 36
+    assert sum(row["cells"] for row in found[f"{by}s"]) == found["counts"]["cells"] == 36
     assert [row[by] for row in found[f"{by}s"]] == sorted({row[by] for row in found[f"{by}s"]})
 
 

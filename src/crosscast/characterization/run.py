@@ -84,13 +84,16 @@ def _build(kernel: Kernel, switches: Switches, *, host_time: bool = False) -> _B
 
 
 def _instrument(kernel: Kernel, switches: Switches) -> tuple[ir.Module, Instrumented, tuple[str, ...]]:
-    program = module = frontend.load(kernel.program, kernel.name).module
+    """The module and the instrumented kernel, and the names of variables that it reads and nothing sets."""
+    loaded = frontend.load(kernel.program, kernel.name)
+    module = loaded.module
     unset: tuple[str, ...] = ()
     flat = inline.flatten(module, frontend.find_kernel(kernel.program, kernel.name))
     if kernel.program.is_cuda:
         module = adapt_kernel(module, flat, switches.shared)
+        declared = loaded.compiled.variables if loaded.compiled else ()
         unset = tuple(unset_variables(flat, module, switches.variables))
-        module = set_variables(module, flat, program, kernel, switches.variables)
+        module = set_variables(module, flat, declared, kernel, switches.variables)
     if kernel.program.form not in ("llvm-ir", "bitcode") and not switches.published:
         hoist_ids(flat)
     return module, instrument(module, flat, switches), unset

@@ -62,7 +62,7 @@ COMMANDS = {
     ),
     "calibrate": (
         "crosscast.cli.calibrate:calibrate",
-        "Measure kernels of the suite on a device of this machine, and add it to the bundled model of times.",
+        "Measure a device of this machine, so that forecasts, verdicts and choices know it by its name.",
     ),
     "predict": (
         "crosscast.cli.predict:app",

@@ -124,17 +124,26 @@ def _facts(device: Device) -> tuple[list[float], list[float], list[float]]:
     )
 
 
+def _bandwidth_measured(device: Device) -> float | None:
+    """Bandwidth by what was read on a device, of which siblings reach a share of their data sheets."""
+    read, share = device.measured.get("read_bytes_per_s"), expected(device, "read")
+    return read / share.value if read and share else None
+
+
 def missing(device: Device) -> tuple[str, ...]:
     """Numbers that a sheet lacks, so that a default stands for them."""
     kind = "gpu" if device.type == "gpu" else "cpu"
     needed = (*DEFAULTS[kind], "peak_flop_per_s")
-    return tuple(name for name in needed if not device.numbers.get(name))
+    known = {"bandwidth_bytes_per_s"} if _bandwidth_measured(device) else set()
+    return tuple(name for name in needed if not device.numbers.get(name) and name not in known)
 
 
 def _of(device: Device) -> tuple[float | bool, ...]:
     """The numbers of a sheet, in the order of the fields of `Sheets`."""
     gpu = device.type == "gpu"
     numbers = {**DEFAULTS["gpu" if gpu else "cpu"], **{k: v for k, v in device.numbers.items() if v}}
+    if not device.numbers.get("bandwidth_bytes_per_s"):
+        numbers["bandwidth_bytes_per_s"] = _bandwidth_measured(device) or numbers["bandwidth_bytes_per_s"]
     unit = _UNITS.get(device.series) or _BY_VENDOR.get(device.vendor, _OTHER_GPU) if gpu else _CPU
     units, clock = numbers["compute_units"], numbers["clock_hz"]
     cores = numbers.get("cores", units * 64 if gpu else units)

@@ -198,6 +198,12 @@ def how_measured(path: Path) -> Mapping[str, str]:
     return {str(name): str(text) for name, text in how.items()} if isinstance(how, dict) else {}
 
 
+def check_name(name: str) -> None:
+    """Refuse a name under which a device cannot be kept."""
+    if not _NAME.fullmatch(name):
+        raise InputError(f"name: expected letters, digits, -, _ and ., 64 at most, found {name!r}")
+
+
 def own_folder() -> Path:
     """Where devices are kept that were calibrated; it may not be there yet."""
     return data_home() / "devices"

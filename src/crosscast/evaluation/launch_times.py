@@ -52,9 +52,10 @@ class LaunchEvaluation(Tabular):
     def counts(self) -> dict[str, int]:
         """How many times, and of what."""
         training = self.training
+        launches = zip(training.application, training.kernel, training.launch, strict=True)
         return {
             "cells": len(training.key),
-            "kernels_at_a_size": len(set(training.labels("launch").tolist())),
+            "kernels_at_a_size": len(set(launches)),
             "applications": len(set(training.application)),
             "sources": len(set(training.source)),
             "devices": len(set(training.key)),
@@ -100,7 +101,7 @@ class LaunchEvaluation(Tabular):
             "model": MODEL,
             "protocol": self.folds,
             "level": self.level,
-            **self.counts,
+            "counts": self.counts,
             "results": self.results(),
             "applications": self.groups("application"),
             "devices": self.groups("device"),

@@ -316,7 +316,7 @@ class OpenCLQueue:
         with opencl_faults(device.id, program.label):
             self._context = cl.Context([device.handle])
             self._queue = cl.CommandQueue(self._context, device.handle, properties=TIMES_COMMANDS)
-            self._program = _built(self._context, device, program)
+            self._program = built(self._context, device, program)
             self._buffers = _Buffers({id(array): self._buffer(array) for array in arrays})
         self._kernels: dict[str, Any] = {}
         self._launches: list[tuple[str, Any]] = []
@@ -398,7 +398,8 @@ class _Buffers(dict[int, Any]):
         raise LaunchError(NO_BUFFER)
 
 
-def _built(context: Any, device: OpenCLDevice, program: Program) -> Any:
+def built(context: Any, device: OpenCLDevice, program: Program) -> Any:
+    """Compile a program for a device."""
     options = [*program.options, f"-cl-std=CL{program.standard}"]
     with warnings.catch_warnings(), _include_folder(program) as folder:
         options += ["-I", folder] if folder else []

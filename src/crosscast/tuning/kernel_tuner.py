@@ -19,8 +19,7 @@ import numpy as np
 
 from crosscast.arrays import Reals
 from crosscast.errors import importing
-from crosscast.tuning.ranking import Ranking
-from crosscast.tuning.search import Search
+from crosscast.tuning.search import Candidates, Search
 from crosscast.tuning.spaces import Variants, label_of
 
 _PURPOSE = "Kernel Tuner"
@@ -35,16 +34,16 @@ class Strategy:
 
     Parameters
     ----------
-    ranking
-        Forecasts of the kernel's variants on the device, of `crosscast.tune`.
-    device
-        Key of the device; by default the ranking's first.
+    variants
+        The kernel's variants.
+    candidates
+        Their forecasts on the device.
     within
         Share of the time, such as 0.02.
     """
 
-    def __init__(self, ranking: Ranking, device: str | None = None, within: float = 0.02) -> None:
-        self.ranking, self.device, self.within = ranking, device, within
+    def __init__(self, variants: Variants, candidates: Candidates, within: float = 0.02) -> None:
+        self.variants, self.candidates, self.within = variants, candidates, within
 
     def tune(self, searchspace: Any, runner: Any, tuning_options: Any) -> Any:
         """What Kernel Tuner calls: measure variants, and return what was measured."""
@@ -52,19 +51,19 @@ class Strategy:
             from kernel_tuner.strategies.common import CostFunc
             from kernel_tuner.util import StopCriterionReached
 
-        places = {label: row for row, label in enumerate(self.ranking.variants.labels)}
+        places = {label: row for row, label in enumerate(self.variants.labels)}
         configurations = {}
         for each in searchspace.list:
             named = dict(zip(searchspace.param_names, each, strict=True))
-            row = places.get(label_of({name: named[name] for name in self.ranking.variants.names}))
+            row = places.get(label_of({name: named[name] for name in self.variants.names}))
             if row is not None:
                 configurations[row] = tuple(each)
         evaluate = CostFunc(searchspace, tuning_options, runner, scaling=False, snap=False)
-        search = Search(self.ranking.candidates(self.device))
-        search.failed |= set(range(len(self.ranking))) - set(configurations)
+        search = Search(self.candidates)
+        search.failed |= set(range(len(self.variants))) - set(configurations)
         most = tuning_options.get("max_fevals") or len(configurations)
         with contextlib.suppress(StopCriterionReached):
-            while search.log_times.keys() | search.failed != set(range(len(self.ranking))):
+            while search.log_times.keys() | search.failed != set(range(len(self.variants))):
                 if len(search.log_times) >= most or search.is_over(self.within):
                     break
                 (row,) = search.next().tolist()
@@ -73,7 +72,7 @@ class Strategy:
         return evaluate.results
 
 
-def simulated(variants: Variants, time_s: Reals, strategy: str, runs: int, seed: int) -> Reals:
+def simulated(variants: Variants, time_s: Reals, strategy: str | Strategy, runs: int, seed: int) -> Reals:
     """The least time after each run of a strategy of Kernel Tuner, in its simulation mode.
 
     Raises

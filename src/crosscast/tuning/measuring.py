@@ -116,7 +116,8 @@ def measured_search(
     for label, result in journal.read().items():
         if label in places:
             learn(places[label], result)
-    start, faults, before = time.monotonic(), 0, len(runs)
+    start, before = time.monotonic(), len(runs) + len(failed)
+    faults: dict[str, str] = {}  # Kept only when the device runs another variant after them
     while len(runs) + len(failed) < most and not search.is_over(within):
         rows = search.next().tolist()
         if not rows:
@@ -126,15 +127,16 @@ def measured_search(
             times = _times(rule, ranking.variants[rows[0]], device, timeout_s)
             journal.add(label, times_s=times)
             learn(rows[0], times)
-            faults = 0
+            for each, reason in faults.items():
+                journal.add(each, failed=reason)
+            faults = {}
         except DeviceFault as error:
-            faults += 1
-            if faults == _MOST_FAULTS:
+            faults[label] = str(error)
+            if len(faults) == _MOST_FAULTS:
                 raise DeviceFault(
-                    f"{device.id}: failed {faults} times one after another, the last time with {label} "
+                    f"{device.id}: failed {_MOST_FAULTS} times one after another, the last time with {label} "
                     f"({error}); {len(runs)} variants were measured and are kept: the same command goes on"
                 ) from error
-            journal.add(label, failed=str(error))
             learn(rows[0], str(error))
         except InputError as error:
             journal.add(label, failed=str(error))

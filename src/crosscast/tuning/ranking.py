@@ -19,6 +19,7 @@ from crosscast.prediction.time.terms import TERMS
 from crosscast.profile import Profile
 from crosscast.results import Tabular
 from crosscast.tuning.counts import Counts, spread
+from crosscast.tuning.kernel_tuner import Strategy
 from crosscast.tuning.profiling import Profiler, Progress
 from crosscast.tuning.search import Candidates
 from crosscast.tuning.spaces import Space, Variant, Variants
@@ -141,6 +142,10 @@ class Ranking(Tabular):
         less = np.median(parts, axis=0) - seconds[row] * self.shares[row, place]
         best = int(np.argmax(less))
         return (TERMS[best], float(less[best])) if less[best] > 0 else None
+
+    def strategy(self, device: str | None = None, within: float = 0.02) -> Strategy:
+        """The search on a device, by default the first, as a strategy of Kernel Tuner."""
+        return Strategy(self.variants, self.candidates(device), within)
 
     def columns(self) -> Mapping[str, Any]:
         """A row for each variant and device that can run it, the fastest first."""

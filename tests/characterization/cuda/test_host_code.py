@@ -72,6 +72,8 @@ template <class T> void launches(T *x) { put<T, 7><<<1, 1>>>(x); }
 struct Reader { __device__ float operator()(int i) const { return i + 3; } };
 template <class T, class R> __global__ void reads(T *x) { R read; x[0] = read(2); }
 template <class R> void tests() { reads<float, R><<<1, 1>>>(nullptr); } void all() { tests<Reader>(); }
+__device__ float five(float x) { return 5; }
+template <float (*f)(float)> __global__ void applies(float *x) { x[0] = f(x[1]); }
 int main() { launches<float>(nullptr); field<int><<<1, 1>>>(nullptr); }
 """
 REFUSALS = {
@@ -86,7 +88,7 @@ REFUSALS = {
     "made": "line 17: allocating memory in a kernel (malloc, new) is not supported",
     "virtuals": "line 18: a call through a function pointer is not supported",
     "field<int>": "k.cu:19: error: member reference base type 'int' is not a structure or union",
-    "none": "which are named with their arguments: field, put, reads; headers that were not found: vector",
+    "none": "named with their arguments: field, put, reads, applies; headers that were not found: vector",
 }
 
 
@@ -105,7 +107,9 @@ def test_a_bad_kernel_is_refused_with_its_reason(name: str, message: str, progra
     assert message in str(caught.value)
 
 
-@pytest.mark.parametrize(("name", "value"), [("good", 1), ("put<float, 7>", 7), ("put", 7), ("reads", 5)])
+@pytest.mark.parametrize(
+    ("name", "value"), [("good", 1), ("put<float, 7>", 7), ("put", 7), ("reads", 5), ("applies<five>", 5)]
+)
 def test_the_others_of_a_file_run(name: str, value: int, program: Program) -> None:
     x = np.zeros(1, np.float32)
     characterize(Launch.on_grid(Kernel(program, name), 1, 1, (x,)))

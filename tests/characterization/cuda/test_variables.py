@@ -95,7 +95,7 @@ BAD: dict[str, tuple[str, dict[str, Argument], str]] = {
     "unknown": (
         "weigh",
         {"m": np.int32(1)},
-        "the program has no variable 'm' that a kernel uses; it has n, weights",
+        "the program has no variable 'm'; it has n, weights",
     ),
     "too large": ("weigh", {"n": np.int64(1)}, "variable n: expected at most 4 bytes, found 8"),
     "no texels": ("fetch", {}, "line 15: the kernel reads the texture line, whose texels are missing"),

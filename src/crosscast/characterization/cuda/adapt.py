@@ -84,6 +84,7 @@ def read_kernels(text: str) -> list[CudaKernel]:
 def _bare(name: str) -> str:
     """A spelling without what two people may write differently."""
     name = re.sub(r"\b(const|__restrict__|__restrict|restrict|volatile|struct|void(?=\)))\b", "", name)
+    name = re.sub(r"&(?=\w)", "", name)  # the address of a function
     name = re.sub(r"\(\s*\w+\s*\)(?=-?\d)|(?<=\d)[uUlL]+\b", "", name)  # (int)4, 4u
     for spelling, type_ in sorted(_TYPES.items(), key=lambda item: -len(item[0])):
         name = re.sub(rf"\b{re.escape(spelling)}\b(?!\s+(?:char|short|int|long)\b)", type_, name)

@@ -46,6 +46,7 @@ class Compiled:
     refused: dict[str, Refusal]  # Why kernels and device functions were left out, by name
     templates: tuple[str, ...]  # Names of the kernel templates
     missing: tuple[str, ...]  # Headers that were not found
+    variables: tuple[str, ...]  # Names of the variables of the device, and of textures
 
 
 def compile_cuda(program: Program, instance: str = "") -> Compiled:
@@ -62,7 +63,7 @@ def compile_cuda(program: Program, instance: str = "") -> Compiled:
         done = toolchain.run_clang([*options, "-", "-o", "-"], source.compiled.encode("latin-1"))
         if done.returncode == 0:
             bitcode = _optimize(done.stdout.decode("latin-1"), program)
-            return Compiled(bitcode, source.refused, source.templates, source.missing)
+            return Compiled(bitcode, source.refused, source.templates, source.missing, source.variables)
         said = done.stderr.decode(errors="replace")
         if not all([source.refuse(error.message, error.places) for error in _errors(said)] or [False]):
             break

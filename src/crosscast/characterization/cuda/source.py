@@ -153,10 +153,16 @@ class Source:
         kind = f"__attribute__((device)) {token.text}{f'_{how}' if how else ''}"
         self._blanks.append((token.start, token.end, kind))
 
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Names of the variables of the device that it declares, and of its textures."""
+        found = [d for d in self.declarations if d.kind == "other"]
+        device = [d for d in found if d.spaces & {"device", "constant"} or _is_texture(d)]
+        return tuple(dict.fromkeys(name for d in device for name in sorted(d.names)))
+
     def _make_settable(self, declaration: Declaration) -> None:
         """Let a variable be no static one, which the compiler takes for what stands in the source."""
-        is_texture = any(token.text in ("texture", "surface") for token in declaration.tokens[:3])
-        if declaration.spaces & {"device", "constant"} or is_texture:
+        if declaration.spaces & {"device", "constant"} or _is_texture(declaration):
             self._blanks += [(t.start, t.end, "") for t in declaration.tokens if t.text == "static"]
 
     def _refuse_undefined(self) -> None:
@@ -251,6 +257,10 @@ class Source:
             ):
                 return name if "::" in base else "::".join((*declaration.scope, name))
         return ""
+
+
+def _is_texture(declaration: Declaration) -> bool:
+    return any(token.text in ("texture", "surface") for token in declaration.tokens[:3])
 
 
 def _blank(text: str) -> str:

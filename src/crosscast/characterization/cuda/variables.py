@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -72,25 +72,22 @@ def plain_name(symbol: str) -> str:
 
 
 def set_variables(
-    module: ir.Module, flat: ir.Function, program: ir.Module, kernel: Kernel, values: Values
+    module: ir.Module, flat: ir.Function, declared: Sequence[str], kernel: Kernel, values: Values
 ) -> ir.Module:
-    """A kernel's module, with these values of its variables.
+    """A kernel's module, with these values of its variables, of those that the program declares.
 
     Raises
     ------
     LaunchError
         If the program has no such variable, or it is smaller than its value.
     """
-    names = {plain_name(symbol): symbol for symbol in program.globals}
+    names = {plain_name(symbol): symbol for symbol in module.globals}
     variables = dict(module.globals)
     for name, sizes, content in values:
-        if name not in names:
-            known = ", ".join(n for n, s in names.items() if _is_variable(program.globals[s]))
-            raise LaunchError(
-                f"{kernel.name}: the program has no variable {name!r} that a kernel uses; "
-                f"it has {known or 'none'}"
-            )
-        if (variable := variables.get(names[name])) is not None:
+        if name not in declared:
+            known = ", ".join(declared) or "none"
+            raise LaunchError(f"{kernel.name}: the program has no variable {name!r}; it has {known}")
+        if (variable := variables.get(names.get(name, ""))) is not None:
             if _TEXTURE.search(variable.text):
                 content = _HEADER.pack(*sizes, 0) + content
                 variable = _sized(variable, sizes, len(content), flat)

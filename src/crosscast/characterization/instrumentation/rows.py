@@ -207,15 +207,18 @@ class Row:
 
     def rows(self, segment: Segment) -> Iterator[tuple[str, list[ir.Instruction], ir.Instruction | None]]:
         """Label, instructions and end of each block; no end where the access stands."""
+        by_label: dict[str, list[tuple[int, ir.Instruction]]] = {}
+        for name, original in self.needed.items():
+            if place := segment.definitions.get(name):
+                by_label.setdefault(place[0], []).append((place[1], original))
         for label, block in segment.blocks.items():
             if label not in self.blocks:
                 continue
             kept = []
-            for original in block.instructions:
-                if original.result in self.needed and original.text:
-                    copy = without_promises(original)
-                    copy.incoming = [(v, p) for v, p in copy.incoming if p in self.blocks]
-                    kept.append(copy)
+            for _, original in sorted(by_label.get(label, []), key=lambda each: each[0]):
+                copy = without_promises(original)
+                copy.incoming = [(v, p) for v, p in copy.incoming if p in self.blocks]
+                kept.append(copy)
             end = None
             if label != self.label:
                 end = block.terminator.copy()
