@@ -314,6 +314,8 @@ class Parameter:
         Bytes of a value; 8 for pointers.
     indirect
         A value that the kernel is given a pointer to: a structure.
+    is_named
+        The program has a name of its own for the type, so that bytes may stand for its elements.
     """
 
     name: str
@@ -321,6 +323,7 @@ class Parameter:
     kind: ParameterKind
     size: int
     indirect: bool = False
+    is_named: bool = False
 
 
 @dataclass(frozen=True, eq=False)

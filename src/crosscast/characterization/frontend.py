@@ -202,12 +202,13 @@ def parameters(program: Program, kernel: str) -> tuple[Parameter, ...]:
     names = parameter_names(function)
     for index, (name, parameter) in enumerate(zip(names, function.parameters, strict=True)):
         type_name = types[index] if index < len(types) else parameter.type
-        if ValueType.find(type_name) is None and index < len(base):
+        is_named = ValueType.find(type_name) is None
+        if is_named and index < len(base):
             # Of a typedef, what it stands for; what that is of a structure says no more.
             meant = _VECTOR.sub(r"\1", base[index])
             type_name = meant if ValueType.find(meant) else type_name
         kind, size = _kind(parameter, type_name, sizes)
-        found.append(Parameter(name, type_name, kind, size, bool(parameter.structure)))
+        found.append(Parameter(name, type_name, kind, size, bool(parameter.structure), is_named))
     return tuple(found)
 
 
