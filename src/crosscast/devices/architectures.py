@@ -94,6 +94,7 @@ class Sheets:
     local_bytes: Reals
     l2_clock: Reals  # Bytes that a unit gets from its second cache in a clock
     caches_global: Flags  # Whether a unit's own cache holds what is loaded from global memory
+    spills: Flags  # Whether its compiler keeps the order of unrolled code, however many values live in it
     # Facts, `(d, len(FACTS))`, as `crosscast.devices.siblings` explains them
     measured: Reals  # On the device itself; not a number where it was not
     expected: Reals  # As measured, else the median of its architecture's, vendor's or type's devices
@@ -170,4 +171,5 @@ def _of(device: Device) -> tuple[float | bool, ...]:
         float(unit.local_bytes),
         unit.l2_clock,
         unit.caches_global or "p100" in device.key,
+        gpu and device.vendor == "AMD",
     )

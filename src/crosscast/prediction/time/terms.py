@@ -58,6 +58,8 @@ _AT_ONCE = 4.0
 _GROUP_CLOCKS = {True: 100.0, False: 1000.0}
 _ATOMIC_CLOCKS = 4.0
 _SECTOR_BYTES = 32.0
+_MOST_REGISTERS, _REORDERED = 256.0, 128.0
+_REGISTER_BYTES = 4.0
 _TINY = 1e-15
 
 
@@ -65,9 +67,9 @@ def resident_groups(work: Work, sheets: Sheets) -> Reals:
     """Work-groups that a unit holds at once, of shape ``(n, d)``; at least 1."""
     width = np.where(sheets.wide, 64.0, 32.0)
     of_group = np.ceil(work.group_items[:, None] / width)
-    by_registers = sheets.registers / np.maximum(
-        of_group * width * np.clip(work.registers + 8, 16, 255)[:, None], 1
-    )
+    # Compilers that reorder unrolled code do with fewer registers than it has values.
+    needed = np.clip((work.registers + 8)[:, None], 16, np.where(sheets.spills, _MOST_REGISTERS, _REORDERED))
+    by_registers = sheets.registers / np.maximum(of_group * width * needed, 1)
     by_local = sheets.local_bytes / np.maximum(work.local_bytes, 1)[:, None]
     limits = (
         sheets.sub_groups / of_group,
@@ -141,8 +143,12 @@ def terms(work: Work, sheets: Sheets, *, by_host: bool = True) -> Reals:
     l2_bytes = np.where(sheets.caches_global, np.minimum(alone, sectors), sectors)
     floor = column(work.distinct)
     behind = np.minimum(bytes_behind(work, sheets.last_cache, together), sectors)
+    # What does not fit the registers: a value from memory for each real operation.
+    spilled = np.maximum(0.0, 1.0 - _MOST_REGISTERS / np.maximum(work.registers, 1.0))
+    spilled_bytes = spilled * work.operations_real * _REGISTER_BYTES
     # A CPU reads a line before it writes to it.
     moved = np.maximum(behind, floor) + np.where(gpu, 0.0, column(work.written))
+    moved = moved + np.where(sheets.spills, column(spilled_bytes), 0.0)
     # Shares of accesses that wait for the second cache and for memory.
     touched = np.maximum(_SECTOR_BYTES * of_width(work.accesses), 1.0)
     past_l1, past_l2 = (np.clip(each / touched, 0.0, 1.0) for each in (l2_bytes, behind))
