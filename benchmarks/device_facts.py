@@ -205,6 +205,7 @@ def main() -> int:
         "and clocks are those of who sent them in; on a CPU a rate is what its OpenCL compiler makes of it.",
         "source": "clpeak (https://github.com/krrishnarraj/clpeak)",
         "licence": "Apache-2.0",
+        "launches": "of each the mean of several empty launches",
         "statistic": "of each the best of vector widths 1 to 16, each a mean of 10 to 50 runs",
     }
     devices = facts(read(options.rates, options.devices))

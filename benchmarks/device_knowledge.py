@@ -23,6 +23,7 @@ from crosscast.devices.architectures import sheets_of
 from crosscast.devices.catalogue import device_named
 from crosscast.errors import CrosscastError
 from crosscast.prediction.time import training_times
+from crosscast.prediction.time.correction import no_correction
 from crosscast.prediction.time.terms import TERMS
 from crosscast.prediction.time.training_times import TrainingTimes, held_out, read_training
 
@@ -65,7 +66,7 @@ def with_facts(training: TrainingTimes, *facts: str) -> TrainingTimes:
 
 def errors_of(training: TrainingTimes) -> Reals:
     """Logarithms of forecast over measured, each device held out."""
-    errors, _ = held_out(training.times, training.devices, training.labels("device"))
+    errors, _, _ = held_out(training, training.labels("device"), no_correction())
     centre = training.times.log_time - errors
     with np.errstate(divide="ignore"):
         cut: Reals = np.clip(centre, np.log(training.least), np.log(training.most)) - training.times.log_time

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     )
     from crosscast.suite.registry import application, profiles_of
     from crosscast.tracing.program import capture
+    from crosscast.tuning.tune import tune
 
 __version__ = "0.2.0"
 
@@ -91,6 +92,7 @@ __all__ = [
     "schedule_metrics",
     "simulate",
     "train",
+    "tune",
     "whole_groups",
     "working_set",
     "write_report",
@@ -139,6 +141,7 @@ _HOMES = {
     "schedule_metrics": "crosscast.cluster.metrics:metrics_of",
     "simulate": "crosscast.cluster.simulate:simulate",
     "train": "crosscast.questions:train",
+    "tune": "crosscast.tuning.tune:tune",
     "whole_groups": "crosscast.suite.application:whole_groups",
     "working_set": "crosscast.suite.application:working_set",
     "write_report": "crosscast.report.page:write_report",

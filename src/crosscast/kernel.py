@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -41,7 +41,7 @@ MAX_BLOCK_SIZE = 1024
 Form = Literal["opencl-c", "cuda", "hip", "llvm-ir", "bitcode"]
 ParameterKind = Literal["global", "constant", "local", "value", "image", "sampler"]
 OPENCL_STANDARDS = ("1.0", "1.1", "1.2", "2.0", "3.0", "clc++1.0", "clc++2021")
-CPP_STANDARDS = ("c++14", "c++17", "c++20")
+CPP_STANDARDS = ("c++03", "c++11", "c++14", "c++17", "c++20")
 _CUDA_SUFFIXES: dict[str, Form] = {".cu": "cuda", ".cuh": "cuda", ".hip": "hip", ".cpp": "hip"}
 
 
@@ -52,7 +52,7 @@ class Program:
     Parameters
     ----------
     content
-        Source text (UTF-8), LLVM IR text or LLVM bitcode.
+        Source text (of any encoding that has ASCII, as UTF-8 and Latin-1 have), LLVM IR text or LLVM bitcode.
     form
         What `content` is.
     path
@@ -138,19 +138,27 @@ class Program:
             form = "llvm-ir"
         else:
             form = _CUDA_SUFFIXES.get(path.suffix, "opencl-c")
-        if form != "bitcode":
-            try:
-                content.decode("utf-8")
-            except UnicodeDecodeError as error:
-                raise InputError(
-                    f"{path}: expected a source text, LLVM IR text or LLVM bitcode, "
-                    f"found binary data (byte {error.start} is not text)"
-                ) from error
-            if b"\0" in content:
-                raise InputError(
-                    f"{path}: expected OpenCL C, LLVM IR text or LLVM bitcode, found binary data"
-                )
+        if form != "bitcode" and (position := _binary_at(content)) is not None:
+            raise InputError(
+                f"{path}: expected a source text, LLVM IR text or LLVM bitcode, "
+                f"found binary data (byte {position} is not text)"
+            )
+        if form == "llvm-ir":
+            content = content.decode(errors="replace").encode()
         return cls(content, form, path, tuple(options), standard)
+
+
+def _binary_at(content: bytes) -> int | None:
+    """Position of the first byte that no text has; comments of sources may be of any encoding."""
+    if (zero := content.find(b"\0")) >= 0:
+        return zero
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        letters = sum(byte > 127 for byte in content)
+        if letters > len(content) // 4 or re.search(rb"[\x01-\x08\x0e-\x19\x1c-\x1f]", content):
+            return error.start
+    return None
 
 
 @dataclass(frozen=True)
@@ -306,6 +314,8 @@ class Parameter:
         Bytes of a value; 8 for pointers.
     indirect
         A value that the kernel is given a pointer to: a structure.
+    is_named
+        The program has a name of its own for the type, so that bytes may stand for its elements.
     """
 
     name: str
@@ -313,6 +323,7 @@ class Parameter:
     kind: ParameterKind
     size: int
     indirect: bool = False
+    is_named: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -335,6 +346,10 @@ class Launch:
         Indexes of buffer arguments that the kernel must not write (``.sim``'s ``ro``).
     shared
         Bytes of dynamic shared memory (``extern __shared__``) of a CUDA or HIP kernel.
+    variables
+        Values of ``__constant__`` and ``__device__`` variables of a CUDA or HIP program, and of its texture
+        references, by name: a number, an array, or an image. Others hold what the source gives them, or
+        zeros.
     """
 
     kernel: Kernel
@@ -344,6 +359,7 @@ class Launch:
     global_offset: tuple[int, ...] = ()
     read_only: frozenset[int] = field(default=frozenset())
     shared: int | None = None
+    variables: Mapping[str, Argument] = field(default_factory=dict)
 
     @classmethod
     def on_grid(
@@ -354,6 +370,7 @@ class Launch:
         args: Sequence[Argument] = (),
         *,
         shared: int | None = None,
+        variables: Mapping[str, Argument] | None = None,
     ) -> Launch:
         """Launch of a CUDA or HIP kernel: `grid` blocks of `block` threads, in 1 to 3 dimensions each.
 
@@ -372,7 +389,8 @@ class Launch:
                 )
         pairs = list(itertools.zip_longest(blocks, threads, fillvalue=1))
         extent = tuple(blocks * threads for blocks, threads in pairs)
-        return cls(kernel, extent, tuple(threads for _, threads in pairs), tuple(args), shared=shared)
+        local = tuple(threads for _, threads in pairs)
+        return cls(kernel, extent, local, tuple(args), shared=shared, variables=dict(variables or {}))
 
     def __post_init__(self) -> None:
         name = self.kernel.name
@@ -407,6 +425,8 @@ class Launch:
             self._check_grid(group)
         elif self.shared is not None:
             raise LaunchError(f"{name}: shared is for CUDA and HIP kernels; give local arguments instead")
+        elif self.variables:
+            raise LaunchError(f"{name}: variables are for CUDA and HIP kernels")
         if group > MAX_WORK_GROUP_SIZE:
             raise LaunchError(
                 f"{name}: a work-group has at most {MAX_WORK_GROUP_SIZE} work-items, found "

@@ -17,6 +17,7 @@ from crosscast.fields import listed
 if TYPE_CHECKING:
     from crosscast.configuration import Configuration
     from crosscast.data.dataset import Dataset
+    from crosscast.data.times import LaunchTables
     from crosscast.decide.evaluation import ConfigurationEvaluation
     from crosscast.evaluation.loop import Progress
     from crosscast.evaluation.relative import HeldOutPredictions
@@ -31,7 +32,11 @@ if TYPE_CHECKING:
 QuestionName = Literal["time", "relative", "configuration", "corun", "partition"]
 
 TimeFolds = Literal[
-    "leave-application-out", "leave-kernel-out", "leave-device-out", "leave-device-and-application-out"
+    "leave-application-out",
+    "leave-kernel-out",
+    "leave-device-out",
+    "leave-device-and-application-out",
+    "leave-source-out",
 ]
 RelativeFolds = Literal[
     "leave-application-out",
@@ -44,6 +49,9 @@ RelativeFolds = Literal[
 ConfigurationFolds = Literal["leave-benchmark-out"]
 CoRunFolds = Literal["leave-benchmark-out", "leave-mix-out", "random-80-20"]
 PartitionFolds = Literal["leave-benchmark-out", "leave-mix-out"]
+
+TERMS = "terms"
+"""The model that learns from times of launches."""
 
 _RECORDED_FOLDS = {"leave-mix-out": "leave-bag-out"}
 """Folds that evaluations and their JSON know by an older name."""
@@ -77,7 +85,7 @@ class Question:
 
 
 def train(
-    dataset: Dataset,
+    dataset: Dataset | LaunchTables,
     question: QuestionName = "time",
     model: str | None = None,
     *,
@@ -92,9 +100,10 @@ def train(
     Parameters
     ----------
     dataset
-        Profiles and records for ``time``; counted runs or profiles with times on several devices for
-        ``relative``; runs with power at many configurations for ``configuration``; isolated runs and mixes of
-        co-runners for ``corun``.
+        Profiles and records for ``time``, or times with the launches that each is of
+        (`crosscast.data.times.read_launch_tables`); counted runs or profiles with times on several devices
+        for ``relative``; runs with power at many configurations for ``configuration``; isolated runs and
+        mixes of co-runners for ``corun``.
     question
         What the model is to predict.
     model
@@ -136,8 +145,8 @@ def train(
     asked = _question(question)
     if asked.train is None:
         raise InputError(f"question: expected one for which models are kept, found {question!r}")
-    known = asked.of_registry(asked.models)
-    name = asked.of_registry(asked.default) if model is None else model
+    known = [TERMS] if _is_of_launches(dataset, question) else list(asked.of_registry(asked.models))
+    name = (known[0] if len(known) == 1 else asked.of_registry(asked.default)) if model is None else model
     if name not in known:
         raise InputError(f"model: expected one of {', '.join(known)}, found {name!r}")
     options = _checked(options, asked.train_options, question)
@@ -146,7 +155,7 @@ def train(
 
 
 def evaluate(
-    dataset: Dataset,
+    dataset: Dataset | LaunchTables,
     question: QuestionName = "time",
     models: Sequence[str] | None = None,
     folds: str | None = None,
@@ -213,6 +222,7 @@ def evaluate(
     if split not in asked.folds:
         raise InputError(f"folds: expected one of {', '.join(asked.folds)}, found {split!r}")
     options = _checked(options, asked.evaluate_options, question)
+    _is_of_launches(dataset, question)
     return asked.evaluate(
         dataset,
         None if models is None else listed(models),
@@ -265,20 +275,55 @@ def _checked(options: Mapping[str, Any], known: Sequence[str], question: str) ->
     }
 
 
+def _is_of_launches(dataset: Dataset | LaunchTables, question: str) -> bool:
+    """Whether data are times of launches, which tell of times alone."""
+    from crosscast.data.times import LaunchTables
+
+    found = isinstance(dataset, LaunchTables)
+    if found and question != "time":
+        expected = f"a dataset for the question {question}"
+        raise InputError.of(where=dataset.label, expected=expected, found="times of launches")
+    return found
+
+
 def _question(name: str) -> Question:
     if name not in QUESTIONS:
         raise InputError(f"question: expected one of {', '.join(QUESTIONS)}, found {name!r}")
     return QUESTIONS[name]
 
 
-def _evaluate_time(dataset: Dataset, models: Sequence[str] | None, folds: str, **how: Any) -> Any:
+def _evaluate_time(
+    dataset: Dataset | LaunchTables, models: Sequence[str] | None, folds: str, **how: Any
+) -> Any:
+    from crosscast.data.times import LaunchTables
+
+    if isinstance(dataset, LaunchTables):
+        from crosscast.evaluation.launch_times import evaluate_launch_times
+
+        for name in models or ():
+            if name not in (TERMS, "all"):
+                raise InputError(f"models: expected {TERMS} for times of launches, found {name!r}")
+        if list(how.pop("probes", [0])) != [0]:
+            raise InputError(f"probes: {dataset.label} has times of launches, which are forecast without any")
+        return evaluate_launch_times(dataset, folds, **how)
     from crosscast.evaluation.time import evaluate_time
     from crosscast.prediction.time.models import model_named
 
+    if folds == "leave-source-out":
+        raise InputError(
+            f"folds: {dataset.label}: expected tables of times with sources (docs/evaluation.md), found a "
+            "dataset of one source"
+        )
     return evaluate_time(dataset, [model_named(name) for name in model_names("time", models)], folds, **how)
 
 
-def _train_time(dataset: Dataset, model: str, **how: Any) -> Any:
+def _train_time(dataset: Dataset | LaunchTables, model: str, **how: Any) -> Any:
+    from crosscast.data.times import LaunchTables
+
+    if isinstance(dataset, LaunchTables):
+        from crosscast.evaluation.launch_times import train_terms
+
+        return train_terms(dataset, **how)
     from crosscast.evaluation.time import train_time
 
     count = len(dataset.records.column("configuration").unique())

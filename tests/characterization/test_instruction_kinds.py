@@ -143,3 +143,37 @@ def test_kinds_are_told_in_order_and_vectors_by_element() -> None:
         "fp32": {"add": 14},
         "free": 7,
     }
+
+
+LOOP = "float s = 0; for (int k = 0; k < 8; k++) s += a[(i * 8 + k) % 32] * b[k]; a[i] = s;"
+
+
+def test_integers_that_serve_addresses_and_loops_alone_are_indexing() -> None:
+    found = instructions("float s = 0; for (int k = 0; k < 8; k++) s += a[(i + k) & 31]; a[i] = s;")
+    # The exit is tested before each of eight iterations, and once more.
+    assert found["indexing"]["branches"]["conditional"] == 9 * ITEMS
+    assert found["indexing"]["int32"]["compare"] == 9 * ITEMS
+    assert found["branches"].get("conditional", 0) == 0
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param("a[b[i] ^ 5] = 1;", id="computed from what was loaded"),
+        pytest.param("b[i] = (int)i ^ 5;", id="stored"),
+        pytest.param("a[i] = (float)((int)i ^ 5);", id="computed with"),
+        pytest.param("if (((int)i ^ 5) > 7) a[i] = 1;", id="decides which way is taken, not how often"),
+    ],
+)
+def test_integers_that_serve_anything_else_are_operations(body: str) -> None:
+    assert instructions(body)["int32"]["add"] >= ITEMS
+
+
+def test_indexing_moves_counts_and_makes_none() -> None:
+    """Whatever is indexing would be an operation of its type, a conversion or a branch else."""
+
+    def total(counts: Any) -> int:
+        return sum(map(total, counts.values())) if isinstance(counts, dict) else counts
+
+    profile = crosscast.characterize(kernel(LOOP), global_size=ITEMS, local_size=8, args=arguments())
+    assert total(profile.launch["instructions"]) == profile.metrics["total_instruction_count"]

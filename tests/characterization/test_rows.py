@@ -37,6 +37,9 @@ _BODIES = {
     "a char index": "o[(uchar)(x * 3)] = a[(char)(x) + 128];",
     "a choice": "int i = y & 1 ? x : n - 1 - x; o[i] = a[i];",
     "local and global ids": "o[get_group_id(0) * 64 + get_local_id(0)] = a[get_local_id(0) * 2];",
+    "more accesses than a slice has room for": "if (x < n - 1000) { "
+    + " ".join(f"s += a[x + {7 * k}];" for k in range(70))
+    + " o[x] = s; }",
     "a linear id": "o[get_global_linear_id() & 1023] = a[get_global_linear_id()];",
     "a loop": "for (int k = 0; k < 9; k++) s += a[x + 4 * k]; o[x] = s;",
     "a loop down": "for (int k = x & 31; k > 0; k--) s += a[x + k]; o[x] = s;",

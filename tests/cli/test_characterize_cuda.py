@@ -35,7 +35,10 @@ def test_the_output_says_the_language(capsys: pytest.CaptureFixture[str]) -> Non
         (("--grid", "4", "--block", "0"), "block must be 1 to 3 numbers of at least 1, found (0,)"),
         (("--grid", "4", "--block", "2048"), "a block has at most 1024 threads"),
         (("--grid", "4", "--block", "4", "--shared", "-1"), "shared must be at least 0 bytes"),
-        (("--grid", "4", "--block", "4", "--std", "1.2"), "C++ standard must be one of c++14, c++17, c++20"),
+        (
+            ("--grid", "4", "--block", "4", "--std", "1.2"),
+            "C++ standard must be one of c++03, c++11, c++14, c++17, c++20",
+        ),
         (
             ("--grid", "4", "--block", "4", "--option=-cl-mad-enable"),
             "option '-cl-mad-enable' is not accepted",

@@ -41,7 +41,7 @@ def test_a_kernel_is_predicted_without_a_model_or_a_launch_file(capsys: Output) 
     captured = capsys.readouterr()
     assert "crosscast: model launch-times: " in captured.err
     found = json.loads(captured.out)
-    assert len(found["kernels"][0]["devices"]) == 31
+    assert len(found["kernels"][0]["devices"]) == 35
     assert main(["predict", "time", source, *VECADD, "--model", "launch-times", "--json"]) == 0
     captured = capsys.readouterr()
     assert "crosscast: model" not in captured.err

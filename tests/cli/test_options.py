@@ -86,7 +86,7 @@ def test_the_list_of_commands_says_what_each_says_of_itself() -> None:
 
 
 def test_there_is_a_command_for_each_question() -> None:
-    assert len(COMMANDS) == 23
+    assert len(COMMANDS) == 24
 
 
 @pytest.mark.parametrize("name", dict.fromkeys((*COMMANDS, *TAKE_A_LAUNCH)))

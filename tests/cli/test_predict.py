@@ -193,7 +193,7 @@ def test_a_described_device_is_predicted(capsys: Output, model: str, file: str, 
         ('device = "x"', "type is missing"),
         ('device = "x"\ntype = "fpga"', "type: expected one of cpu, gpu, accelerator"),
         ('device = "x"\ntype = "gpu"\nclock_mhz = 3', "unknown key 'clock_mhz'"),
-        ('device = "x"\ntype = "gpu"\ncores = -2', "cores: expected a number of at least 1"),
+        ('device = "x"\ntype = "gpu"\ncores = -2', "cores: expected a number above 0"),
         (f'device = "big"\n{SHEET}', "expected another key than those of other devices, found big"),
         ('device = "x"\ntype = "gpu"\ncores = 64', "expected at least 5 of peak_flop_per_s, clock_hz, "),
         (

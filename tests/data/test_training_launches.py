@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks.extended_profiles import extended, profile_of, runs_for
 from benchmarks.training_launches import (
     elementwise_launch,
     layer_norm_launch,
@@ -22,6 +21,7 @@ from benchmarks.training_profiles import Journal, spread
 
 import crosscast
 from crosscast import Kernel, Launch
+from crosscast.characterization.extended_profiles import extended, profile_of, runs_for
 from crosscast.profile import METRICS, Profile
 from support.shared import shared_data
 

@@ -13,14 +13,9 @@ from crosscast.data.schema import DEVICES
 from crosscast.data.sources.aiwc import published_devices
 from crosscast.data.table import table_of
 from crosscast.device import SPEED_NUMBERS, Device
-from crosscast.devices.catalogue import (
-    LEAST_NUMBERS,
-    catalogue,
-    check_sheet,
-    device_named,
-    device_of,
-    sheet_named,
-)
+from crosscast.devices.architectures import missing, sheets_of
+from crosscast.devices.catalogue import catalogue, device_named, device_of, sheet_named
+from crosscast.devices.device_files import LEAST_NUMBERS, check_sheet
 from crosscast.devices.measured import QUANTITIES, measured_devices
 from crosscast.devices.siblings import FACTS, expected, reached
 from crosscast.errors import InputError
@@ -77,7 +72,7 @@ def test_what_was_measured_says_where_from_and_is_what_the_sheet_allows(key: str
         assert each.low is None or each.high is None or each.low <= each.value <= each.high
         assert "clpeak" in each.source
         assert "Apache-2.0" in each.source
-        assert "best of vector widths" in each.statistic
+        assert ("mean" if name == "launch_s" else "best of vector widths") in each.statistic
     facts = reached(device)
     assert facts.get("read", 0.5) <= 1.02
     # Clocks go a quarter above those of sheets.
@@ -166,14 +161,60 @@ def test_a_sheet_with_few_numbers_is_refused() -> None:
 DEVICES_COMMAND = Command.of("devices")
 
 
-def test_the_command_lists_the_catalogue_and_says_where_a_number_is_from(capsys: Output) -> None:
+def test_the_command_lists_the_catalogue_in_short_and_says_where_a_number_is_from(capsys: Output) -> None:
     found: list[dict[str, Any]] = DEVICES_COMMAND.answer(capsys, "--catalogue")
     assert found == list(catalogue().values())
-    table = DEVICES_COMMAND.text(capsys, "--catalogue")
-    assert all(row["device"] in table and row["name"] in table for row in found)
-    assert DEVICES_COMMAND.answer(capsys, "--catalogue", "RTX 4090") == sheet_named("rtx4090")
-    text = DEVICES_COMMAND.text(capsys, "--catalogue", "rtx4090")
+    assert len(DEVICES_COMMAND.text(capsys, "--catalogue").splitlines()) < 25
+    text = DEVICES_COMMAND.text(capsys, "rtx4090")
     assert "82.58 Tflop/s" in text
-    assert all(source in text for source in sheet_named("rtx4090")["sources"].values())
-    assert "NAME: expected with --catalogue" in DEVICES_COMMAND.refusal(capsys, "rtx4090")
-    assert "near to which it has rtx4090" in DEVICES_COMMAND.refusal(capsys, "--catalogue", "rtx409")
+    assert "Nothing was measured on it." in text
+    assert all(source in text for source in set(sheet_named("rtx4090")["sources"].values()))
+    measured = DEVICES_COMMAND.answer(capsys, "RTX 2080")["measured"]["read_bytes_per_s"]
+    assert measured["of_sheet"] == pytest.approx(400.8 / 448)
+    assert "results/old/NVIDIA_CUDA/GeForce_RTX_2080.log" in measured["source"]
+    assert "89 %" in DEVICES_COMMAND.text(capsys, "rtx2080")
+    assert "near to which it has rtx4090" in DEVICES_COMMAND.refusal(capsys, "rtx409")
+
+
+@pytest.mark.parametrize(
+    ("words", "keys"),
+    [
+        (["--catalogue", "rdna 4"], {"rx9070xt"}),
+        (["--vendor", "apple"], {"m1", "m1-pro"}),
+        (["--type", "accelerator", "--vendor", "Intel"], {"knl", "xeon-phi-5110p", "xeon-phi-7120p"}),
+        (["--catalogue", "hopper", "--type", "gpu"], {"h100-pcie", "h100-sxm", "h200-sxm", "h100-nvl"}),
+    ],
+)
+def test_the_list_is_filtered_by_text_vendor_and_type(
+    words: list[str], keys: set[str], capsys: Output
+) -> None:
+    assert {row["device"] for row in DEVICES_COMMAND.answer(capsys, *words)} == keys
+    assert all(key in DEVICES_COMMAND.text(capsys, *words) for key in keys)
+
+
+def test_a_filter_that_none_has_is_refused(capsys: Output) -> None:
+    assert DEVICES_COMMAND.refusal(capsys, "--vendor", "voodoo").startswith(
+        "--vendor voodoo: expected devices of the catalogue (of Intel, "
+    )
+
+
+def test_two_devices_are_compared_number_by_number_and_kernel_by_kernel(capsys: Output) -> None:
+    found = DEVICES_COMMAND.answer(capsys, "compare", "v100-pcie", "t4")
+    bandwidth = found["numbers"]["bandwidth_bytes_per_s"]
+    assert bandwidth["ratio"] == pytest.approx(900 / 320)
+    assert found["numbers"]["read_bytes_per_s"]["ratio"] == pytest.approx(810.4 / 263.4, rel=1e-3)
+    ratios = [each["ratio"] for each in found["kernels"]]
+    assert len(ratios) > 100
+    assert ratios == sorted(ratios, reverse=True)
+    text = DEVICES_COMMAND.text(capsys, "compare", "v100-pcie", "t4")
+    assert f"v100-pcie is faster at {sum(ratio > 1 for ratio in ratios)}" in text
+    assert "expected two devices, found t4 twice" in DEVICES_COMMAND.refusal(capsys, "compare", "t4", "T4")
+
+
+def test_what_was_read_stands_for_a_bandwidth_that_no_sheet_says() -> None:
+    device = device_named("uhd-graphics-620")
+    assert "bandwidth_bytes_per_s" not in device.numbers
+    assert "bandwidth_bytes_per_s" not in missing(device)
+    (bandwidth,) = sheets_of([device]).bandwidth
+    assert device.measured["read_bytes_per_s"] <= bandwidth <= 2 * device.measured["read_bytes_per_s"]
+    assert "bandwidth_bytes_per_s" in missing(replace(device, measured={}))

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from crosscast.data.profiles import LOOSE_PROFILES, to_row
+from crosscast.data.table import save, table_of
+from crosscast.data.times import PARTS, TIMES
+from crosscast.devices.catalogue import device_named
 from crosscast.prediction.time.work import WIDTHS
 from crosscast.profile import Profile
 
@@ -36,3 +42,29 @@ def stream(items: int, *, group: int = 256, accesses: int = 2, name: str = "copy
     }
     metrics = {"work_items": items, "total_instruction_count": 8 * items, "max_ipt": 8}
     return Profile(name, 0, metrics, {}, launch, {}, {}, application=name, size=str(items))
+
+
+def launch_tables(folder: Path) -> None:
+    """Times of four streaming kernels on three devices, at 80 % of their bandwidth."""
+    profiles = [
+        stream(1 << bits, accesses=n, name=f"stream{n}") for n in (2, 3, 4, 5) for bits in (20, 24, 26)
+    ]
+    names = [{"application": p.application, "kernel": p.kernel, "launch": p.size} for p in profiles]
+    parts = [
+        name
+        | {"part": 0, "profile_kernel": p.kernel, "profile_size": p.size}
+        | {"profile_invocation": 0, "launches": 1.0}
+        for name, p in zip(names, profiles, strict=True)
+    ]
+    times = [
+        name
+        | {"source": "lab" if n % 2 else "other", "device": device.key, "configuration": {}}
+        | {"time_s": 1e-5 + sum(p.launch["distinct_bytes"]["global"].values()) / bandwidth / 0.8}
+        | {"statistic": "median", "timed": "by the host", "total": 0, "runs": 1}
+        for n, (name, p) in enumerate(zip(names, profiles, strict=True))
+        for device in map(device_named, ("gtx1080", "k40c", "p100-pcie-16gb"))
+        for bandwidth in [device.numbers["bandwidth_bytes_per_s"]]
+    ]
+    save(table_of(LOOSE_PROFILES, map(to_row, profiles)), folder / "profiles.parquet")
+    save(table_of(PARTS, parts), folder / "parts.parquet")
+    save(table_of(TIMES, times), folder / "times.parquet")

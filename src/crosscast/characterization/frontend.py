@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from crosscast.characterization import ir
 from crosscast.characterization.cuda import compiler
 from crosscast.characterization.cuda.adapt import CudaKernel, adapt_variables, read_kernels
-from crosscast.characterization.cuda.compiler import compile_cuda
+from crosscast.characterization.cuda.compiler import Compiled, compile_cuda
+from crosscast.characterization.cuda.source import Refusal
 from crosscast.characterization.engine import llvm
 from crosscast.characterization.toolchain import compile_opencl, compiler_version
 from crosscast.characterization.value_types import ValueType
-from crosscast.errors import CompileError, InputError
+from crosscast.errors import CompileError, CrosscastError, InputError, UnsupportedError
 from crosscast.kernel import Parameter, ParameterKind, Program
 
 
@@ -27,6 +28,7 @@ class Frontend:
     compile_s: float  # Seconds spent in the compiler and in reading its output
     # Kernels of a CUDA or HIP program by their names in the IR
     cuda_kernels: dict[str, CudaKernel] = field(default_factory=dict)
+    compiled: Compiled | None = None  # What of such a program was left out
 
 
 def load(program: Program, kernel: str = "") -> Frontend:
@@ -34,7 +36,7 @@ def load(program: Program, kernel: str = "") -> Frontend:
     if not program.is_cuda or "<" not in kernel:
         return _load(program, "")
     instance = kernel.split("(")[0] if kernel.endswith(")") else kernel
-    if not compiler.may_have_instance(program.content.decode(), instance):
+    if not compiler.may_have_instance(program.content.decode(errors="replace"), instance):
         return _load(program, instance)
     loaded = _load(program, "")
     return loaded if _called(loaded, kernel) else _load(program, instance)
@@ -43,8 +45,10 @@ def load(program: Program, kernel: str = "") -> Frontend:
 @functools.lru_cache(maxsize=32)
 def _load(program: Program, instance: str) -> Frontend:
     start = time.perf_counter()
+    compiled = None
     if program.is_cuda:
-        module, text = _parse(program, compile_cuda(program, instance))
+        compiled = compile_cuda(program, instance)
+        module, text = _parse(program, compiled.bitcode)
         adapt_variables(module)
     elif program.form != "opencl-c":
         module, text = _parse(program, program.content)
@@ -56,7 +60,7 @@ def _load(program: Program, instance: str) -> Frontend:
     kernels = {k.symbol: k for k in read_kernels(text)} if program.is_cuda else {}
     for symbol, known in kernels.items():
         module.functions[symbol].metadata.update(known.metadata)
-    return Frontend(module, _compiler(program, text), time.perf_counter() - start, kernels)
+    return Frontend(module, _compiler(program, text), time.perf_counter() - start, kernels, compiled)
 
 
 def _called(loaded: Frontend, kernel: str) -> list[str]:
@@ -123,15 +127,50 @@ def find_kernel(program: Program, kernel: str) -> ir.Function:
     module = loaded.module
     symbols = _called(loaded, kernel) if program.is_cuda else [kernel] * (kernel in module.kernels)
     if len(symbols) == 1:
+        if loaded.compiled is not None and loaded.compiled.refused:
+            _refuse_left_out(program, kernel, module, symbols[0], loaded.compiled)
         return module.functions[symbols[0]]
     if symbols:
         found = ", ".join(loaded.cuda_kernels[symbol].signature for symbol in symbols)
         raise InputError(f"{program.label}: {kernel!r} may be any of {found}; name one of them so")
-    there = ", ".join(kernel_names(program)) or "none"
-    message = f"{program.label}: no kernel named {kernel!r}; the kernels there are: {there}"
-    if program.is_cuda and (templates := compiler.templates(program.content.decode())):
-        message += f"; templates, which are named with their arguments: {', '.join(dict.fromkeys(templates))}"
+    message = f"{program.label}: no kernel named {kernel!r}; the kernels there are: "
+    message += ", ".join(kernel_names(program)) or "none"
+    if (compiled := loaded.compiled) is None:
+        raise InputError(message)
+    if refusal := compiled.refused.get(re.sub(r"[<(].*", "", kernel, flags=re.DOTALL).rsplit("::", 1)[-1]):
+        raise _refused(program, kernel, refusal)
+    if refusal := compiled.refused.get(kernel):
+        message = message.replace(";", f" ({refusal.reason});", 1)
+    if compiled.templates:
+        message += f"; templates, which are named with their arguments: {', '.join(compiled.templates)}"
+    if compiled.missing:
+        message += f"; headers that were not found: {', '.join(compiled.missing)}"
     raise InputError(message)
+
+
+def _refused(program: Program, kernel: str, refusal: Refusal) -> CrosscastError:
+    if refusal.is_unsupported:
+        return UnsupportedError(f"{program.label}: {kernel}: {refusal.reason}")
+    return CompileError(f"{program.label}: the compiler refused the kernel {kernel}\n{refusal.reason}")
+
+
+def _refuse_left_out(
+    program: Program, kernel: str, module: ir.Module, symbol: str, compiled: Compiled
+) -> None:
+    """Refuse a kernel that calls a function which did not compile, or that is defined nowhere."""
+    pending, seen = [symbol], {symbol}
+    while pending:
+        for instruction in module.functions[pending.pop()].instructions():
+            callee = instruction.callee
+            if not callee or callee in seen:
+                continue
+            seen.add(callee)
+            if callee in module.functions:
+                pending.append(callee)
+                continue
+            for name, refusal in compiled.refused.items():
+                if re.match(rf"_Z\w*?{len(name)}{name}(?!\d)", callee) or callee == name:
+                    raise _refused(program, kernel, refusal)
 
 
 @functools.lru_cache(maxsize=64)
@@ -163,12 +202,13 @@ def parameters(program: Program, kernel: str) -> tuple[Parameter, ...]:
     names = parameter_names(function)
     for index, (name, parameter) in enumerate(zip(names, function.parameters, strict=True)):
         type_name = types[index] if index < len(types) else parameter.type
-        if ValueType.find(type_name) is None and index < len(base):
+        is_named = ValueType.find(type_name) is None
+        if is_named and index < len(base):
             # Of a typedef, what it stands for; what that is of a structure says no more.
             meant = _VECTOR.sub(r"\1", base[index])
             type_name = meant if ValueType.find(meant) else type_name
         kind, size = _kind(parameter, type_name, sizes)
-        found.append(Parameter(name, type_name, kind, size, bool(parameter.structure)))
+        found.append(Parameter(name, type_name, kind, size, bool(parameter.structure), is_named))
     return tuple(found)
 
 

@@ -16,6 +16,7 @@ from crosscast import environment
 from crosscast.characterization import frontend, ir
 from crosscast.characterization.cuda.adapt import adapt_kernel
 from crosscast.characterization.cuda.compiler import wave_size
+from crosscast.characterization.cuda.variables import pack, set_variables, unset_variables
 from crosscast.characterization.engine import runtime_objects
 from crosscast.characterization.engine.arguments import (
     Memory,
@@ -68,27 +69,34 @@ class _Built:
     made: Instrumented
     library: bytes
     instrument_s: float
+    unset: tuple[str, ...]  # Variables that the kernel reads and nothing sets
 
 
 @functools.lru_cache(maxsize=64)
 def _build(kernel: Kernel, switches: Switches, *, host_time: bool = False) -> _Built:
     start = time.perf_counter()
-    module, made = _instrument(kernel, switches)
+    module, made, unset = _instrument(kernel, switches)
     native = ""
     if host_time and not made.by_turns:
-        native = kernel_ir(*_instrument(kernel, replace(switches, counts=False, check_bounds=False)))
+        native = kernel_ir(*_instrument(kernel, replace(switches, counts=False, check_bounds=False))[:2])
     library = build_library(module, made, native)
-    return _Built(made, library, time.perf_counter() - start)
+    return _Built(made, library, time.perf_counter() - start, unset)
 
 
-def _instrument(kernel: Kernel, switches: Switches) -> tuple[ir.Module, Instrumented]:
-    module = frontend.load(kernel.program, kernel.name).module
+def _instrument(kernel: Kernel, switches: Switches) -> tuple[ir.Module, Instrumented, tuple[str, ...]]:
+    """The module and the instrumented kernel, and the names of variables that it reads and nothing sets."""
+    loaded = frontend.load(kernel.program, kernel.name)
+    module = loaded.module
+    unset: tuple[str, ...] = ()
     flat = inline.flatten(module, frontend.find_kernel(kernel.program, kernel.name))
     if kernel.program.is_cuda:
         module = adapt_kernel(module, flat, switches.shared)
+        declared = loaded.compiled.variables if loaded.compiled else ()
+        unset = tuple(unset_variables(flat, module, switches.variables))
+        module = set_variables(module, flat, declared, kernel, switches.variables)
     if kernel.program.form not in ("llvm-ir", "bitcode") and not switches.published:
         hoist_ids(flat)
-    return module, instrument(module, flat, switches)
+    return module, instrument(module, flat, switches), unset
 
 
 @dataclass
@@ -152,6 +160,8 @@ def _describe_launch(launch: Launch, ran: _Ran) -> dict[str, Any]:
         "local_size": list(launch.local_size),
         "global_offset": list(launch.global_offset or (0,) * len(launch.global_size)),
         **({} if launch.shared is None else {"shared_bytes": launch.shared}),
+        **({"variables": sorted(launch.variables)} if launch.variables else {}),
+        **({"unset_variables": list(ran.built.unset)} if ran.built.unset else {}),
         "threads": ran.threads,
         **({} if ran.result.host is None else {"host": _describe_host(ran.result.host)}),
         "arguments": [_describe(p, a) for p, a in zip(parameters, launch.args, strict=True)],
@@ -315,6 +325,7 @@ def _switches(launch: Launch, options: Options) -> Switches:
         same=same_buffers(launch),
         cuda=launch.kernel.program.is_cuda,
         shared=launch.shared,
+        variables=pack(launch.variables, launch.kernel.name),
         warp=wave_size(launch.kernel.program),
     )
 

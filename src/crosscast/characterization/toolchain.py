@@ -86,9 +86,14 @@ def _run(command: Sequence[str], stdin: bytes) -> subprocess.CompletedProcess[by
         raise EnvironmentFault(f"the kernel compiler does not start: {error}") from error
 
 
+def run_clang(arguments: Sequence[str], source: bytes) -> subprocess.CompletedProcess[bytes]:
+    """Run the compiler on `source`, given on standard input, whatever it says of it."""
+    return _run(["clang", *arguments], source)
+
+
 def clang(arguments: Sequence[str], source: bytes, label: str) -> bytes:
     """Compile `source`, given on standard input, and return what the compiler writes."""
-    done = _run(["clang", *arguments, "-", "-o", "-"], source)
+    done = run_clang([*arguments, "-", "-o", "-"], source)
     if done.returncode != 0:
         diagnostics = done.stderr.decode(errors="replace").replace("<stdin>", label).strip()
         raise CompileError(f"{label}: the compiler refused the program\n{diagnostics}")

@@ -33,8 +33,8 @@ COMMANDS = {
         "Check this installation and machine: compiler, extras, OpenCL, caches, models, sensors, load.",
     ),
     "devices": (
-        "crosscast.cli.measure:devices",
-        "List the OpenCL devices of this machine, with their properties and working sensors.",
+        "crosscast.cli.devices:app",
+        "List the devices of this machine, say what is known of a device, and compare two.",
     ),
     "measure": (
         "crosscast.cli.measure:app",
@@ -62,7 +62,7 @@ COMMANDS = {
     ),
     "calibrate": (
         "crosscast.cli.calibrate:calibrate",
-        "Measure kernels of the suite on a device of this machine, and add it to the bundled model of times.",
+        "Measure a device of this machine, so that forecasts, verdicts and choices know it by its name.",
     ),
     "predict": (
         "crosscast.cli.predict:app",
@@ -71,6 +71,10 @@ COMMANDS = {
     "explain": (
         "crosscast.cli.explain:explain",
         "Say what bounds a kernel on a device: memory, compute, launch or latency; why, and what to try.",
+    ),
+    "tune": (
+        "crosscast.cli.tune:tune",
+        "Rank the variants of a kernel by forecast time on devices, or measure the most promising here.",
     ),
     "choose": (
         "crosscast.cli.choose:app",

@@ -8,7 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from crosscast.cli.launch import IN_LAUNCHFILE, LAUNCH, LaunchOptions, ShownLaunch, read_inputs
+from crosscast.cli.launch import (
+    IN_LAUNCHFILE,
+    LAUNCH,
+    LaunchOptions,
+    ShownLaunch,
+    read_inputs,
+    show_launches,
+)
 from crosscast.cli.options import (
     FigureOutput,
     Flag,
@@ -73,6 +80,11 @@ class Outputs:
     def add(self, profile: Profile, dump: str | None = None) -> None:
         """Take a finished profile, with the text of the arguments to dump if there is one."""
         self.profiles.append(profile)
+        if unset := profile.launch.get("unset_variables"):
+            warn(
+                f"{profile.kernel} reads {', '.join(unset)}, which nothing sets: zeros; loops may be empty; "
+                f"set with --variable {unset[0]}=TYPE=VALUE, or [[variable]] in a launch file"
+            )
         if self.form == "json":
             row = profile.to_dict() if dump is None else {**profile.to_dict(), "dump": dump}
             print_json(row)
@@ -139,6 +151,7 @@ def characterize(
     /,
     *more: Path,
     launch: ShownLaunch = LAUNCH,
+    launches: Flag = False,
     all: Flag = False,
     json: Flag = False,
     csv: Flag = False,
@@ -179,6 +192,9 @@ def characterize(
         What to characterize.
     more
         Further files, whose launches follow.
+    launches
+        List the launches in the host code of a CUDA or HIP program: what its constants tell of each, and what
+        not. Without `--grid` and `--block`, those that are wholly known are profiled.
     all
         Print all metrics and counts, not a summary alone.
     json
@@ -204,6 +220,10 @@ def characterize(
     memory_limit
         Most memory of the process that runs the kernel, such as `4G`.
     """
+    if launches:
+        for each in (file, *more):
+            show_launches(each, launch, as_json=json)
+        return
     # Imported here: the engine brings the compiler and NumPy, which `--help` does not need.
     from crosscast.characterization.engine import runtime_objects
 

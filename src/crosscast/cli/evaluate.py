@@ -26,6 +26,7 @@ from crosscast.cli.options import (
     RunOptions,
     Whole,
     check_file,
+    data_named,
     dataset_named,
     print_json,
     tell,
@@ -70,6 +71,13 @@ def time(
     if probes is not None and folds == "leave-device-out":
         raise InputError(f"--probes: with {folds} all other devices are measured; leave the option out")
     found = _evaluate(dataset, "time", models, folds, run, output, probes=probes or [0], level=level)
+    from crosscast.evaluation.launch_times import LaunchEvaluation
+
+    if isinstance(found, LaunchEvaluation):
+        from crosscast.report.launch_times import launch_evaluation_report
+
+        output.show(found.to_dict, lambda: launch_evaluation_report(found), dict)
+        return
     from crosscast.report.time import evaluation_figures, evaluation_report
 
     output.show(found.to_dict, lambda: evaluation_report(found), lambda: evaluation_figures(found))
@@ -215,6 +223,70 @@ def partition(
 
 
 @app.command
+def tune(
+    dataset: DatasetFolder,
+    /,
+    *,
+    space: Annotated[tuple[Path, ...], Parameter(negative="", show_default=False)],
+    training: Path | None = None,
+    model: str | None = None,
+    devices: Devices = None,
+    profiles: Whole = 120,
+    strategies: Names | None = None,
+    seed: Whole = 0,
+    output: FigureOutput = FIGURES,
+) -> None:
+    """Evaluate which variants of kernels are chosen, where each variant was measured (docs/tuning.md).
+
+    The share of the optimum after each number of measured variants, beside random search, the best variant of
+    the other devices, and optimizers of Kernel Tuner.
+
+    Parameters
+    ----------
+    space
+        Space of a kernel with the kernel's file, called as the kernel is in the dataset; may be repeated.
+    training
+        Folder of tables of times (`python -m benchmarks.training_profiles`): the model is fitted to them
+        without the kernel's application and without the device. By default the trained model is asked.
+    model
+        Folder or name of a model of launch times; by default the one that comes with Crosscast.
+    profiles
+        How many variants of a kernel are profiled.
+    strategies
+        Optimizers of Kernel Tuner, separated by commas, such as `genetic_algorithm,simulated_annealing`; by
+        default none.
+    seed
+        Random seed.
+    """
+    output.check()
+    from crosscast.cli.running import TaskStatus
+    from crosscast.report.tuning import evaluation_figures, evaluation_report
+    from crosscast.tuning.evaluation import evaluate_tuning
+    from crosscast.tuning.space_files import read_space
+
+    spaces = [read_space(each) for each in space]
+    tables = None
+    if training is not None:
+        from crosscast.prediction.time.training_times import read_training
+
+        tables = read_training(training)
+    with TaskStatus("variants") as status:
+        found = evaluate_tuning(
+            dataset_named(dataset),
+            spaces,
+            training=tables,
+            model=model,
+            devices=devices,
+            profiles=profiles,
+            strategies=strategies or (),
+            seed=seed,
+            progress=status,
+            tell=tell,
+        )
+    output.show(found.to_dict, lambda: evaluation_report(found), lambda: evaluation_figures(found))
+
+
+@app.command
 def jobs(
     dataset: DatasetFolder,
     /,
@@ -296,7 +368,7 @@ def _evaluate(
 
     output.check()
     run.check()
-    dataset = dataset_named(folder)
+    dataset = data_named(folder, question)
     with run.fitting() as how:
         return questions.evaluate(dataset, question, models, folds, **how, **options)
 

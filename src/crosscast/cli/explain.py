@@ -46,7 +46,8 @@ def explain(
     # Imported here: `--help` needs no NumPy.
     from crosscast.cli.files import read_profiles
     from crosscast.decide.verdict import DEVICES, verdicts_of
-    from crosscast.devices.catalogue import device_named, read_device
+    from crosscast.devices.catalogue import device_named
+    from crosscast.devices.device_files import read_device
     from crosscast.forecasting import forecast_beside
 
     named = devices if devices is not None else () if device_file else DEVICES

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import shlex
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Group, Token
 from cyclopts import Parameter as Option
 
-from crosscast.cli.options import Whole
+from crosscast.cli.options import Whole, print_json
 from crosscast.errors import InputError
 from crosscast.fields import Fields
 
 if TYPE_CHECKING:
+    from crosscast.characterization.cuda.launches import FoundLaunch
     from crosscast.characterization.launchfiles import simfile
     from crosscast.kernel import Argument, Kernel, Launch, Parameter, Program
 
@@ -30,10 +32,13 @@ __all__ = [
     "launch_file",
     "parse_argument",
     "read_inputs",
+    "show_launches",
 ]
 
 
-Standard = Literal["1.0", "1.1", "1.2", "2.0", "3.0", "clc++1.0", "clc++2021", "c++14", "c++17", "c++20"]
+Standard = Literal[
+    "1.0", "1.1", "1.2", "2.0", "3.0", "clc++1.0", "clc++2021", "c++03", "c++11", "c++14", "c++17", "c++20"
+]
 
 
 def _compiler_options(type_: type, tokens: Sequence[Token]) -> tuple[str, ...]:
@@ -83,6 +88,15 @@ class LaunchOptions:
             help="A kernel argument, such as `int=512` or `float:1048576:uniform`, once for each parameter.",
         ),
     ] = ()
+    variable: Annotated[
+        tuple[str, ...],
+        Option(
+            negative="",
+            show_default=False,
+            help="Value of a `__constant__` or `__device__` variable or of a texture, such as `n=int=512` or "
+            "`filter=float:9:uniform`: its name, and what `--arg` takes.",
+        ),
+    ] = ()
     seed: Annotated[Whole | None, Option(help="Random seed of the fills; 0 unless given.")] = None
     option: Annotated[
         tuple[str, ...],
@@ -114,6 +128,7 @@ class LaunchOptions:
             "--local": self.local_size,
             "--offset": self.offset,
             "--arg": self.arg,
+            "--variable": self.variable,
             "--seed": self.seed,
             "--option, -D and -I": self.option,
             "--std": self.std,
@@ -240,7 +255,9 @@ class Inputs:
     simfile: simfile.SimFile | None = None  # The simulator file that holds the only launch, if it is one
 
 
-_IN_SIMFILE = tuple("--kernel --global --local --offset --grid --block --shared --arg --seed".split())
+_IN_SIMFILE = tuple(
+    "--kernel --global --local --offset --grid --block --shared --arg --variable --seed".split()
+)
 IN_LAUNCHFILE = (*_IN_SIMFILE, "--option, -D and -I", "--std")
 
 
@@ -258,7 +275,103 @@ def read_inputs(path: Path, direct: LaunchOptions) -> Inputs:
         sim = simfile.read(path, options=direct.option, standard=direct.std or "1.2")
         return Inputs([sim.launch], sim)
     program = Program.from_file(path, options=direct.option, standard=direct.std or "")
+    sizes = (direct.grid, direct.block, direct.global_size, direct.local_size, direct.offset)
+    if program.is_cuda and sizes == (None,) * 5:
+        return Inputs(_launches_of_host(program, direct))
     return Inputs([_launch(program, direct)])
+
+
+def _found(program: Program, direct: LaunchOptions) -> list[tuple[FoundLaunch, list[str | None], str]]:
+    """Launches in host code, what `--arg` takes for each, and why the parameters are not known."""
+    from crosscast.characterization import frontend
+    from crosscast.characterization.cuda.compiler import preprocess
+    from crosscast.characterization.cuda.launches import argument_texts, find_launches
+    from crosscast.errors import CrosscastError
+
+    found = []
+    for launch in find_launches(preprocess(program)):
+        if direct.kernel not in (None, launch.kernel, launch.kernel.split("<")[0]):
+            continue
+        try:
+            parameters = frontend.parameters(program, launch.kernel)
+            found.append((launch, argument_texts(launch, parameters), ""))
+        except CrosscastError as error:
+            found.append((launch, [None] * len(launch.arguments), str(error).partition("\n")[0]))
+    return found
+
+
+def _missing(launch: FoundLaunch, texts: Sequence[str | None], refusal: str) -> list[str]:
+    """What is not known of a launch."""
+    pairs = zip(launch.arguments, texts, strict=False)
+    unknown = [argument.text for argument, text in pairs if text is None]
+    return [refusal] if refusal else list(dict.fromkeys([*launch.unknown, *unknown]))
+
+
+def _launches_of_host(program: Program, direct: LaunchOptions) -> list[Launch]:
+    """The launches of host code whose sizes and arguments its constants tell."""
+    launches, unknown = [], []
+    for launch, texts, refusal in _found(program, direct):
+        given = list(direct.arg) if direct.arg else [text for text in texts if text is not None]
+        if refusal or launch.unknown or (len(given) < len(texts) and not direct.arg):
+            missing = ", ".join(_missing(launch, texts, refusal))
+            unknown.append(f"line {launch.line}: {launch.kernel} ({missing})")
+            continue
+        sized = replace(
+            direct,
+            kernel=launch.kernel,
+            grid=",".join(map(str, launch.grid or ())),
+            block=",".join(map(str, launch.block or ())),
+            shared=direct.shared if direct.shared is not None else launch.shared,
+            arg=tuple(given),
+        )
+        launches.append(_grid_launch(program, sized))
+        if direct.arg:
+            break
+    if not launches:
+        told = f"; not known of the launches in host code: {'; '.join(unknown)}" if unknown else ""
+        raise InputError(f"--grid is missing, expected grid and block, such as --grid 4096 --block 256{told}")
+    return launches
+
+
+def show_launches(path: Path, direct: LaunchOptions, *, as_json: bool) -> None:
+    """Print the launches of host code, what is known of them, and what is not."""
+    from crosscast.kernel import Program
+
+    program = Program.from_file(path, options=direct.option, standard=direct.std or "")
+    if not program.is_cuda:
+        raise InputError(f"--launches: {path}: expected a CUDA or HIP program, found {program.language}")
+    rows = []
+    for launch, texts, refusal in _found(program, direct):
+        rows.append(
+            {
+                "file": launch.file,
+                "line": launch.line,
+                "kernel": launch.kernel,
+                "launch": launch.text,
+                "grid": launch.grid,
+                "block": launch.block,
+                "shared": launch.shared,
+                "arguments": texts,
+                "unknown": _missing(launch, texts, refusal),
+            }
+        )
+    if as_json:
+        print_json(rows)
+        return
+    for row in rows:
+        print(f"{row['file']}:{row['line']}: {row['launch']}")
+        words = [f"--kernel {shlex.quote(str(row['kernel']))}"]
+        for name in ("grid", "block"):
+            size = row[name]
+            words.append(f"--{name} {','.join(map(str, size)) if isinstance(size, tuple) else '?'}")
+        words += [f"--shared {row['shared']}"] if row["shared"] else []
+        arguments = row["arguments"]
+        words += [f"--arg {text or '?'}" for text in arguments] if isinstance(arguments, list) else []
+        print(f"  {' '.join(words)}")
+        if unknown := row["unknown"]:
+            print(f"  not known: {', '.join(unknown) if isinstance(unknown, list) else unknown}")
+    if not rows:
+        print(f"{path}: no launches in host code")
 
 
 def _launch(program: Program, direct: LaunchOptions) -> Launch:
@@ -272,6 +385,8 @@ def _launch(program: Program, direct: LaunchOptions) -> Launch:
     refuse_sizes(program, given, program.label, "--")
     if program.is_cuda:
         return _grid_launch(program, direct)
+    if direct.variable:
+        raise InputError(f"--variable is not for {program.language}, but for CUDA and HIP")
     if direct.global_size is None:
         raise InputError("--global is missing, expected the global size, such as --global 512,512")
     global_size = _sizes("--global", direct.global_size)
@@ -295,7 +410,15 @@ def _grid_launch(program: Program, direct: LaunchOptions) -> Launch:
     grid, block = _sizes("--grid", direct.grid), _sizes("--block", direct.block)
     kernel = _kernel(program, direct.kernel)
     Launch.on_grid(kernel, grid, block, shared=direct.shared)
-    return Launch.on_grid(kernel, grid, block, _arguments(direct), shared=direct.shared)
+    variables = dict(_variable(text, index, direct.seed or 0) for index, text in enumerate(direct.variable))
+    return Launch.on_grid(kernel, grid, block, _arguments(direct), shared=direct.shared, variables=variables)
+
+
+def _variable(text: str, index: int, seed: int) -> tuple[str, Argument]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise InputError(f"--variable {text}: expected NAME={_FORMS.split(',')[0]}, such as n=int=512")
+    return name, _argument(value, (1 << 16) + index, seed)
 
 
 def _arguments(direct: LaunchOptions) -> tuple[Argument, ...]:

@@ -1,4 +1,4 @@
-"""``crosscast measure`` with its stressors, ``crosscast devices``, and how people name what is measured."""
+"""``crosscast measure`` with its stressors, and how people name what is measured."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import cyclopts
 
 from crosscast.cli.launch import LAUNCH, OfLaunch, launch_file
-from crosscast.cli.options import OUTPUT, Flag, JsonFlag, Output, Whole, print_json, tell
+from crosscast.cli.options import OUTPUT, JsonFlag, Output, Whole, print_json, tell
 from crosscast.cli.running import StatusLine
 from crosscast.errors import InputError
 from crosscast.units import format_bytes, format_bytes_per_second, format_seconds, parse_bytes
@@ -155,44 +155,6 @@ def stressor(
         f"{found.level}: {format_bytes_per_second(found.bandwidth_bytes_per_s)} on one core for "
         f"{format_seconds(found.elapsed_s)}; 4 images of {format_bytes(nbytes)}"
     )
-
-
-def devices(name: str | None = None, /, *, catalogue: Flag = False, output: Output = OUTPUT) -> None:
-    """List the OpenCL devices of this machine, with their properties and working sensors.
-
-    Of a CPU, 1, 2, 4, ... compute units are devices of their own: `pocl:0/1` is one core of `pocl:0`.
-
-    Parameters
-    ----------
-    name
-        With `--catalogue`, the device whose data sheet is shown, with the source of each number.
-    catalogue
-        List the data sheets that come with Crosscast instead: devices for `crosscast predict --devices`.
-    """
-    if catalogue:
-        _catalogue(name, output)
-        return
-    if name is not None:
-        raise InputError(f"NAME: expected with --catalogue, which has the data sheets, found {name!r} alone")
-    # Imported here: `--help` needs no OpenCL.
-    from crosscast.measure.inventory import inventory
-    from crosscast.report.dataset import devices_report
-
-    found = inventory()
-    output.show(lambda: [entry.to_dict() for entry in found], lambda: devices_report(found))
-
-
-def _catalogue(name: str | None, output: Output) -> None:
-    from crosscast.devices.catalogue import catalogue, sheet_named
-    from crosscast.report.catalogues import data_sheet_report, data_sheets_report
-
-    output.check()
-    if name is None:
-        rows = list(catalogue().values())
-        output.show(lambda: rows, lambda: data_sheets_report(rows))
-    else:
-        row = sheet_named(name)
-        output.show(lambda: row, lambda: data_sheet_report(row))
 
 
 app = cyclopts.App(name="measure")

@@ -20,6 +20,7 @@ from crosscast.results import to_json
 
 if TYPE_CHECKING:
     from crosscast.data.dataset import Dataset
+    from crosscast.data.times import LaunchTables
     from crosscast.report.document import Report
 
 
@@ -331,3 +332,12 @@ def dataset_named(folder: Path) -> Dataset:
     from crosscast.data import dataset
 
     return dataset.dataset_named(folder)
+
+
+def data_named(folder: Path, question: str) -> Dataset | LaunchTables:
+    """What models of a question learn from: a dataset, or tables of times with the launches of each."""
+    from crosscast.data.times import has_launch_times, read_launch_tables
+
+    if question == "time" and has_launch_times(folder):
+        return read_launch_tables(folder)
+    return dataset_named(folder)

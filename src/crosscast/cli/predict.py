@@ -407,7 +407,7 @@ def _chosen(
     """The devices to predict; ``None`` for all that the model knows."""
     if named is None and not files:
         return None
-    from crosscast.devices.catalogue import read_device
+    from crosscast.devices.device_files import read_device
     from crosscast.forecasting import named_devices
 
     chosen = list(known) if named is None else named_devices(named, known, "--devices")

@@ -18,7 +18,7 @@ from crosscast.cli.options import (
     Output,
     RunOptions,
     check_place,
-    dataset_named,
+    data_named,
     warn,
 )
 
@@ -174,7 +174,7 @@ def _train(
 ) -> Any:
     # Imported here: `--help` needs no pyarrow.
     from crosscast import questions
-    from crosscast.data.dataset import without_applications
+    from crosscast.data.dataset import Dataset, without_applications
     from crosscast.prediction.store import check_folder
 
     # What cannot be written is refused before the work.
@@ -182,7 +182,9 @@ def _train(
     check_place("--out", out)
     output.check()
     run.check()
-    dataset = without_applications(dataset_named(folder), without or [])
+    whole = data_named(folder, question)
+    left_out = without or []
+    dataset = without_applications(whole, left_out) if isinstance(whole, Dataset) else whole.without(left_out)
     with run.fitting() as how:
         trained = questions.train(dataset, question, model, **how, **options)
     trained.save(out)

@@ -36,7 +36,7 @@ _UNIT = re.compile(r"_(s|w|bytes)$")
 _QUESTIONS = {
     "train": "time, relative, configuration or corun",
     "choose": "sample or configuration",
-    "evaluate": "time, relative, configuration, corun, partition or jobs",
+    "evaluate": "time, relative, configuration, corun, partition, tune or jobs",
     "simulate": "policies or placements",
     "reproduce": "johnston2018, bailey2014, cummins2017, nichols2024 or moolchandani2022",
 }

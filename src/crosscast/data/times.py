@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from crosscast.data.profiles import read_parquet
 from crosscast.data.schema import CONFIGURATION, DEVICE, Column, Schema
+from crosscast.data.table import read_table
+from crosscast.errors import InputError
+from crosscast.profile import Profile
 
 APPLICATION = Column("application", "text", title="kernels that are held out together", required=True)
 KERNEL = Column("kernel", "text", title="kernel, or the region of a program that was timed", required=True)
@@ -46,3 +55,69 @@ PARTS = Schema(
     key=("application", "kernel", "launch", "part"),
 )
 """Version 1. The launches of a time; profiles are those of the table of profiles of the same application."""
+
+
+@dataclass(frozen=True, eq=False)
+class LaunchTables:
+    """Times to learn from, with the launches that each is of, and the profiles of these."""
+
+    label: str  # Where they are from, such as their folder, for messages
+    profiles: tuple[Profile, ...]
+    times: tuple[Mapping[str, Any], ...]  # Rows that are times of kernels
+    parts: Mapping[tuple[str, str, str], Sequence[tuple[int, float]]]  # Numbers of profiles, and launches
+
+    def without(self, applications: Sequence[str]) -> LaunchTables:
+        """The same without the times of some applications."""
+        known = sorted({row["application"] for row in self.times})
+        for name in applications:
+            if name not in known:
+                expected = f"applications of {self.label} ({', '.join(known)})"
+                raise InputError.of(where="without", expected=expected, found=repr(name))
+        left = tuple(row for row in self.times if row["application"] not in applications)
+        if not left:
+            raise InputError.of(where="without", expected="some applications that stay", found="all")
+        return replace(self, times=left)
+
+
+def has_launch_times(folder: str | Path) -> bool:
+    """Whether a folder has tables of times that say of which launches they are."""
+    return (Path(folder) / f"{TIMES.table}.parquet").exists()
+
+
+def read_launch_tables(folder: str | Path) -> LaunchTables:
+    """Read ``times.parquet``, ``parts.parquet`` and ``profiles.parquet`` of a folder.
+
+    Raises
+    ------
+    InputError
+        If a table is missing or damaged, a time is of a launch without a profile, or a profile has no counts
+        by sub-groups.
+    """
+    folder = Path(folder)
+    profiles, times, parts = (folder / f"{name}.parquet" for name in ("profiles", TIMES.table, PARTS.table))
+    kept = tuple(read_parquet(profiles))
+    rows = {(p.application, p.kernel, p.size, p.invocation): number for number, p in enumerate(kept)}
+    launches: dict[tuple[str, str, str], list[tuple[int, float]]] = {}
+    for row in read_table(parts, PARTS).to_pylist():
+        place = (row["application"], row["profile_kernel"], row["profile_size"], row["profile_invocation"])
+        if place not in rows:
+            lacking = " ".join(map(str, place))
+            raise InputError.of(where=parts, expected="launches with a profile", found=lacking)
+        cell = (row["application"], row["kernel"], row["launch"])
+        launches.setdefault(cell, []).append((rows[place], row["launches"]))
+    cells = tuple(row for row in read_table(times, TIMES).to_pylist() if not row["left_out"])
+    if not cells:
+        raise InputError.of(where=times, expected="times of kernels", found="none")
+    for row in cells:
+        cell = (row["application"], row["kernel"], row["launch"])
+        if cell not in launches:
+            expected = f"times whose launches are in {parts.name}"
+            raise InputError.of(where=times, expected=expected, found=" ".join(cell))
+        for number, _ in launches[cell]:
+            if not kept[number].launch.get("sub_groups"):
+                raise InputError.of(
+                    where=profiles,
+                    expected="profiles with counts by sub-groups, as crosscast characterize makes them",
+                    found=f"none in that of {kept[number].application} {kept[number].kernel}",
+                )
+    return LaunchTables(str(folder), kept, cells, launches)

@@ -24,13 +24,14 @@ class Unit(NamedTuple):
     fp64: float  # Rate of double precision over that of single precision
     l2_bytes: float  # Second cache of a device, where its sheet has none
     l2_clock: float = 32.0  # Bytes that a unit gets from it in a clock
+    caches_global: bool = True  # Whether a unit's own cache holds what is loaded from global memory
 
 
 _UNITS = {
     "Fermi": Unit(32, 48, 8, 32768, 49152, 1 / 8, 786432),
-    "Kepler": Unit(32, 64, 16, 65536, 49152, 1 / 3, 1572864, 64.0),
-    "Maxwell": Unit(32, 64, 32, 65536, 98304, 1 / 32, 2097152),
-    "Pascal": Unit(32, 64, 32, 65536, 98304, 1 / 32, 2097152),
+    "Kepler": Unit(32, 64, 16, 65536, 49152, 1 / 3, 1572864, 64.0, False),
+    "Maxwell": Unit(32, 64, 32, 65536, 98304, 1 / 32, 2097152, caches_global=False),
+    "Pascal": Unit(32, 64, 32, 65536, 98304, 1 / 32, 2097152, caches_global=False),
     "Volta": Unit(32, 64, 32, 65536, 98304, 1 / 2, 6291456),
     "Turing": Unit(32, 32, 16, 65536, 65536, 1 / 32, 4194304),
     "Ampere": Unit(32, 48, 16, 65536, 102400, 1 / 64, 4194304),
@@ -92,6 +93,7 @@ class Sheets:
     registers: Reals
     local_bytes: Reals
     l2_clock: Reals  # Bytes that a unit gets from its second cache in a clock
+    caches_global: Flags  # Whether a unit's own cache holds what is loaded from global memory
     # Facts, `(d, len(FACTS))`, as `crosscast.devices.siblings` explains them
     measured: Reals  # On the device itself; not a number where it was not
     expected: Reals  # As measured, else the median of its architecture's, vendor's or type's devices
@@ -122,17 +124,26 @@ def _facts(device: Device) -> tuple[list[float], list[float], list[float]]:
     )
 
 
+def _bandwidth_measured(device: Device) -> float | None:
+    """Bandwidth by what was read on a device, of which siblings reach a share of their data sheets."""
+    read, share = device.measured.get("read_bytes_per_s"), expected(device, "read")
+    return read / share.value if read and share else None
+
+
 def missing(device: Device) -> tuple[str, ...]:
     """Numbers that a sheet lacks, so that a default stands for them."""
     kind = "gpu" if device.type == "gpu" else "cpu"
     needed = (*DEFAULTS[kind], "peak_flop_per_s")
-    return tuple(name for name in needed if not device.numbers.get(name))
+    known = {"bandwidth_bytes_per_s"} if _bandwidth_measured(device) else set()
+    return tuple(name for name in needed if not device.numbers.get(name) and name not in known)
 
 
 def _of(device: Device) -> tuple[float | bool, ...]:
     """The numbers of a sheet, in the order of the fields of `Sheets`."""
     gpu = device.type == "gpu"
     numbers = {**DEFAULTS["gpu" if gpu else "cpu"], **{k: v for k, v in device.numbers.items() if v}}
+    if not device.numbers.get("bandwidth_bytes_per_s"):
+        numbers["bandwidth_bytes_per_s"] = _bandwidth_measured(device) or numbers["bandwidth_bytes_per_s"]
     unit = _UNITS.get(device.series) or _BY_VENDOR.get(device.vendor, _OTHER_GPU) if gpu else _CPU
     units, clock = numbers["compute_units"], numbers["clock_hz"]
     cores = numbers.get("cores", units * 64 if gpu else units)
@@ -158,4 +169,5 @@ def _of(device: Device) -> tuple[float | bool, ...]:
         float(unit.registers),
         float(unit.local_bytes),
         unit.l2_clock,
+        unit.caches_global or "p100" in device.key,
     )

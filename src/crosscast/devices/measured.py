@@ -61,12 +61,12 @@ def measured_devices() -> Mapping[str, Mapping[str, Measurement]]:
     text = resources.files(__package__).joinpath("measured.json").read_text(encoding="utf-8")
     table = json.loads(text)
     return {
-        key: {name: _measurement(entry, table) for name, entry in entries.items()}
+        key: {name: _measurement(name, entry, table) for name, entry in entries.items()}
         for key, entries in table["devices"].items()
     }
 
 
-def _measurement(entry: Mapping[str, Any], table: Mapping[str, Any]) -> Measurement:
+def _measurement(quantity: str, entry: Mapping[str, Any], table: Mapping[str, Any]) -> Measurement:
     low, high = entry.get("range", (None, None))
     results = entry["results"]
     several = f"median of {len(results)} results" if len(results) > 1 else "one result"
@@ -74,6 +74,6 @@ def _measurement(entry: Mapping[str, Any], table: Mapping[str, Any]) -> Measurem
         entry["value"],
         low,
         high,
-        f"{several}; {table['statistic']}",
-        f"{table['source']}, {table['licence']}: {', '.join(results)}",
+        f"{several}; {table['launches' if quantity == 'launch_s' else 'statistic']}",
+        f"{table['source']}, {table['licence']}: {', '.join(f'results/{each}' for each in results)}",
     )

@@ -53,6 +53,20 @@ def cpu_flags(root: Path = _ROOT) -> set[str]:
     return set(line[1].split()) if line else set()
 
 
+def cpu_name(root: Path = _ROOT) -> str | None:
+    """Tell the model of the first CPU, in the words of ``/proc/cpuinfo``."""
+    line = re.search(r"^model name\s*:\s*(.*\S)", _text(root / "proc/cpuinfo"), re.MULTILINE)
+    return line[1] if line else None
+
+
+def on_battery(root: Path = _ROOT) -> bool:
+    """Tell whether a battery is what feeds this machine."""
+    supplies = list((root / "sys/class/power_supply").glob("*"))
+    return any(
+        _text(each / "type") == "Battery" and _text(each / "status") == "Discharging" for each in supplies
+    )
+
+
 def governor(root: Path = _ROOT) -> str | None:
     """Tell what sets the CPUs' clocks, such as ``performance``; several are joined by commas."""
     found = {_text(file) for file in (root / _CPUS).glob("cpu[0-9]*/cpufreq/scaling_governor")}

@@ -316,7 +316,7 @@ class OpenCLQueue:
         with opencl_faults(device.id, program.label):
             self._context = cl.Context([device.handle])
             self._queue = cl.CommandQueue(self._context, device.handle, properties=TIMES_COMMANDS)
-            self._program = _built(self._context, device, program)
+            self._program = built(self._context, device, program)
             self._buffers = _Buffers({id(array): self._buffer(array) for array in arrays})
         self._kernels: dict[str, Any] = {}
         self._launches: list[tuple[str, Any]] = []
@@ -398,14 +398,17 @@ class _Buffers(dict[int, Any]):
         raise LaunchError(NO_BUFFER)
 
 
-def _built(context: Any, device: OpenCLDevice, program: Program) -> Any:
+def built(context: Any, device: OpenCLDevice, program: Program) -> Any:
+    """Compile a program for a device."""
     options = [*program.options, f"-cl-std=CL{program.standard}"]
     with warnings.catch_warnings(), _include_folder(program) as folder:
         options += ["-I", folder] if folder else []
         # pyopencl warns of what a compiler says; it is in the error if it matters.
         warnings.simplefilter("ignore")
         try:
-            return cl.Program(context, program.content.decode()).build(options, [device.handle])
+            return cl.Program(context, program.content.decode(errors="replace")).build(
+                options, [device.handle]
+            )
         except cl.RuntimeError as error:
             log = _log(error)
             raise CompileError(f"{program.label}: the compiler of {device.id} refuses it: {log}") from error

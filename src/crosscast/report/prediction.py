@@ -148,14 +148,25 @@ def _advice(choice: Recommendation) -> str:
     return f"Recommended: {choice.device}. {choice.runner_up} is {slower}{chance}."
 
 
+_ALIKE = 0.1
+
+
 def _spent(forecast: TimeForecast, row: int) -> list[str]:
-    """What the time on the recommended device is spent on, if the model says."""
+    """What the time on the recommended device is spent on, and what the forecast stands on."""
     if forecast.terms is None:
         return []
     device = forecast.recommended[row].device
-    return [
-        f"Of the time on {device}: {spent_on(forecast.term_shares(row, forecast.devices.index(device)))}."
+    shares = forecast.term_shares(row, forecast.devices.index(device))
+    most, saved = forecast.most_saved(row, forecast.devices.index(device))
+    told = [
+        f"Of the time on {device}: {spent_on(shares)}. Halving the {most} term would save {percent(saved)}."
     ]
+    if forecast.nearest:
+        nearest = forecast.nearest[row]
+        alike = f"similarity {nearest.similarity:.2f}"
+        stands = "" if nearest.similarity >= _ALIKE else ": the forecast stands on physics alone"
+        told.append(f"Nearest measured kernel: {nearest.name} ({alike}){stands}.")
+    return told
 
 
 def trained_on(card: TimeCard) -> str:

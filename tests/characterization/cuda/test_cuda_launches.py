@@ -81,7 +81,7 @@ def test_an_instance_that_nothing_asks_for_is_compiled_once(
 ) -> None:
     asked = []
 
-    def compile_cuda(program: Program, instance: str) -> bytes:
+    def compile_cuda(program: Program, instance: str) -> compiler.Compiled:
         asked.append(instance)
         return compiler.compile_cuda(program, instance)
 
@@ -136,5 +136,5 @@ def test_an_error_in_a_kernel_is_told_with_its_line() -> None:
     broken = kernel(
         "plain", "__global__ void plain(float *x) {\n  x[0] = missing;\n}\nint main() { no(); }\n"
     )
-    with pytest.raises(CrosscastError, match=r"<source>:2:10: error: use of undeclared identifier 'missing'"):
+    with pytest.raises(CrosscastError, match=r"<source>:2: error: use of undeclared identifier 'missing'"):
         parameters(broken.program, "plain")

@@ -64,7 +64,7 @@ def arguments() -> list[Argument]:
 def run_uncounted(launch: crosscast.Launch) -> None:
     """Run a launch with the code that counts nothing in place of the other, so that its output shows."""
     switches = replace(run._switches(launch, run.Options()), counts=False)
-    module, made = run._instrument(launch.kernel, switches)
+    module, made, _ = run._instrument(launch.kernel, switches)
     slices = f"@cc_launch_slices = hidden constant [1 x {SLICE}] zeroinitializer"
     made.text = f"{made.text.replace('@cc_native(', '@cc_group(')}\n{slices}"
     library = build_library(module, made)
@@ -130,7 +130,7 @@ def test_the_code_for_the_time_counts_nothing() -> None:
     body = KERNELS["branches"]
     launch = crosscast.Launch(kernel(body), (ITEMS,), (GROUP,), tuple(arguments()), ())
     switches = replace(run._switches(launch, run.Options()), counts=False)
-    module, made = run._instrument(launch.kernel, switches)
+    module, made, _ = run._instrument(launch.kernel, switches)
     driver = kernel_ir(module, made).split("@cc.segment0", 1)[1]
     for word in ("cc.counts,", "cc.shift_buffer,", "cc.histories,", "cc_row", "cc_record", "cc_sub_groups"):
         assert f"getelementptr i8, ptr %{word}" not in driver

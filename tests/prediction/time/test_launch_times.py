@@ -11,13 +11,12 @@ import pytest
 import crosscast
 from crosscast.data.profiles import LOOSE_PROFILES, to_row
 from crosscast.data.table import save, table_of
-from crosscast.data.times import PARTS, TIMES
 from crosscast.device import Device
 from crosscast.devices.catalogue import catalogue, device_named
 from crosscast.errors import InputError
 from crosscast.prediction.time.launch_model import TrainedLaunchTimes
 from crosscast.prediction.time.training_times import evaluate, read_training, scores
-from support.streams import stream
+from support.streams import launch_tables, stream
 
 GPUS = [device_named(key) for key, row in catalogue().items() if row["type"] == "gpu"]
 LARGE = 1 << 26
@@ -87,35 +86,9 @@ def test_it_comes_back_as_it_was(model: TrainedLaunchTimes, tmp_path: Path) -> N
     )
 
 
-def tables(folder: Path) -> None:
-    """Times of four streaming kernels on three devices, at 80 % of their bandwidth."""
-    profiles = [
-        stream(1 << bits, accesses=n, name=f"stream{n}") for n in (2, 3, 4, 5) for bits in (20, 24, 26)
-    ]
-    names = [{"application": p.application, "kernel": p.kernel, "launch": p.size} for p in profiles]
-    parts = [
-        name
-        | {"part": 0, "profile_kernel": p.kernel, "profile_size": p.size}
-        | {"profile_invocation": 0, "launches": 1.0}
-        for name, p in zip(names, profiles, strict=True)
-    ]
-    times = [
-        name
-        | {"source": "lab" if n % 2 else "other", "device": device.key, "configuration": {}}
-        | {"time_s": 1e-5 + sum(p.launch["distinct_bytes"]["global"].values()) / bandwidth / 0.8}
-        | {"statistic": "median", "timed": "by the host", "total": 0, "runs": 1}
-        for n, (name, p) in enumerate(zip(names, profiles, strict=True))
-        for device in GPUS[:3]
-        for bandwidth in [device.numbers["bandwidth_bytes_per_s"]]
-    ]
-    save(table_of(LOOSE_PROFILES, map(to_row, profiles)), folder / "profiles.parquet")
-    save(table_of(PARTS, parts), folder / "parts.parquet")
-    save(table_of(TIMES, times), folder / "times.parquet")
-
-
 @pytest.mark.parametrize("by", ["source", "application", "device"])
 def test_held_out_streams_are_forecast_by_other_streams(by: str, tmp_path: Path) -> None:
-    tables(tmp_path)
+    launch_tables(tmp_path)
     training = read_training(tmp_path)
     found = evaluate(training, by)
     told = scores(training, found, np.ones(len(training.key), dtype=np.bool_), 0.9)
@@ -124,7 +97,7 @@ def test_held_out_streams_are_forecast_by_other_streams(by: str, tmp_path: Path)
 
 
 def test_a_time_of_a_launch_without_a_profile_is_refused(tmp_path: Path) -> None:
-    tables(tmp_path)
+    launch_tables(tmp_path)
     save(table_of(LOOSE_PROFILES, [to_row(stream(1 << 20, name="stream2"))]), tmp_path / "profiles.parquet")
     with pytest.raises(InputError, match=r"parts.parquet: expected launches with a profile, found stream2"):
         read_training(tmp_path)

@@ -84,6 +84,7 @@ def read_kernels(text: str) -> list[CudaKernel]:
 def _bare(name: str) -> str:
     """A spelling without what two people may write differently."""
     name = re.sub(r"\b(const|__restrict__|__restrict|restrict|volatile|struct|void(?=\)))\b", "", name)
+    name = re.sub(r"&(?=\w)", "", name)  # the address of a function
     name = re.sub(r"\(\s*\w+\s*\)(?=-?\d)|(?<=\d)[uUlL]+\b", "", name)  # (int)4, 4u
     for spelling, type_ in sorted(_TYPES.items(), key=lambda item: -len(item[0])):
         name = re.sub(rf"\b{re.escape(spelling)}\b(?!\s+(?:char|short|int|long)\b)", type_, name)
@@ -158,6 +159,7 @@ def adapt_kernel(module: ir.Module, kernel: ir.Function, shared: int | None) -> 
         module.sizes.setdefault(space, (8, 8))
     _sort_pointers(kernel, module.globals)
     _use_builtins(kernel)
+    module = replace(module, globals=_used(kernel, module.globals))
     dynamic = [v for v in module.globals.values() if v.address_space == _SHARED and " external " in v.text]
     used = [v for v in dynamic if any(_holds(i, v.name) for i in kernel.instructions())]
     if not used:
@@ -176,6 +178,22 @@ def adapt_kernel(module: ir.Module, kernel: ir.Function, shared: int | None) -> 
             instruction.incoming = [(_renamed(v, other, first), b) for v, b in instruction.incoming]
     kept = {name: v for name, v in module.globals.items() if v not in dynamic}
     return replace(module, globals={**kept, first: replace(used[0], nbytes=shared)})
+
+
+_SYMBOL = re.compile(r'@(?:"[^"]*"|[-\w$.]+)')
+
+
+def _used(kernel: ir.Function, variables: dict[str, ir.GlobalVariable]) -> dict[str, ir.GlobalVariable]:
+    """The variables that a kernel names, or that those name which it names."""
+    texts = [text for i in kernel.instructions() for text in (i.text, *(value for value, _ in i.incoming))]
+    pending = [name for text in texts for name in _SYMBOL.findall(text)]
+    used: set[str] = set()
+    while pending:
+        name = pending.pop()
+        if name in variables and name not in used:
+            used.add(name)
+            pending += _SYMBOL.findall(variables[name].text)
+    return {name: variable for name, variable in variables.items() if name in used}
 
 
 def _sort_pointers(function: ir.Function, variables: dict[str, ir.GlobalVariable]) -> None:

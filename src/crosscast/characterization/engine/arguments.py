@@ -277,7 +277,9 @@ def _check_elements(array: npt.NDArray[Any], parameter: Parameter, where: str) -
     kind = ValueType.find(parameter.type_name)
     if kind is None or kind.pointer != "*" or array.dtype.names:
         return  # structures, void and pointers to pointers: any bytes do
-    if not kind.is_held_by(array.dtype):
+    # What was recorded of a type that the program has named itself are bytes.
+    is_recorded = parameter.is_named and array.dtype == np.uint8
+    if not is_recorded and not kind.is_held_by(array.dtype):
         raise LaunchError(f"{where}: expected elements of {kind.scalar}, found {array.dtype}")
     if array.nbytes % kind.nbytes:
         raise LaunchError(f"{where}: expected a multiple of {kind.nbytes} bytes, found {array.nbytes} bytes")

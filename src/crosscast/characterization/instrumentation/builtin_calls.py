@@ -272,9 +272,11 @@ _REFUSED = {
     r"__(read|write|reserve|commit|sub_group|work_group|get)_?.*pipe|^.*_pipe": "a pipe",
     r"^(sub_group_|intel_sub)": "a sub-group function",
     r"^cc_refused_clock": "reading a clock",
-    r"^cc_refused_texture": "a texture",
+    r"^cc_refused_texture": "a texture object of an array, or layers of one",
     r"^cc_refused_surface": "a surface",
     r"^cc_refused_grid": "synchronization of a whole grid",
+    r"^cc_refused_runtime": "a call of the runtime in device code (dynamic parallelism)",
+    r"^cc_refused_heap": "allocating memory in a kernel (malloc, new)",
     r"^cc_refused_matrix": "a matrix operation of tensor cores",
     r"^(work_group_(reserve|commit))": "a pipe",
 }
@@ -319,7 +321,8 @@ class Lowering:
     def _builtin(self, instruction: ir.Instruction, symbol: str, name: str) -> list[ir.Instruction]:
         for pattern, what in _REFUSED.items():
             if re.search(pattern, name):
-                raise UnsupportedError(f"{instruction.where}{what} ({name}) is not supported")
+                called = "" if name.startswith("cc_") else f" ({name})"
+                raise UnsupportedError(f"{instruction.where}{what}{called} is not supported")
         if name in _NOTHING:
             return [_empty(instruction)]
         if name == "printf":

@@ -121,6 +121,8 @@ class Switches:
     same: tuple[tuple[int, ...], ...] = ()  # Groups of positions of arguments that are the same buffer
     cuda: bool = False  # A kernel of CUDA or HIP: who has ended is not waited for at barriers
     shared: int | None = None  # Bytes of CUDA's dynamic shared memory
+    # Name, sizes and content of the variables of a CUDA or HIP program that are set
+    variables: tuple[tuple[str, tuple[int, int, int], bytes], ...] = ()
     warp: int = 32  # Lanes of a warp, or work-items of a sub-group
     stream_words: int = 1 << 22  # Room for the addresses of a work-group at one access, a power of two
     counts: bool = True  # Count; or else only run, as fast as a kernel does

@@ -1,6 +1,9 @@
 """What kind of instruction each one is, by what a device's units do: operation and type, or memory and width.
 
 A kind is a path such as ``fp32.add`` or ``loads.global.4``. Each instruction has exactly one.
+
+Integers that serve addresses and loops alone are ``indexing``: a device's compiler folds most of them into
+addresses, replaces products by sums from one iteration to the next, and unrolls loops.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from crosscast.characterization import ir
+from crosscast.characterization.instrumentation import graph
 from crosscast.characterization.instrumentation.accesses import (
     MemoryAccess,
     PointerClasses,
@@ -83,6 +87,10 @@ _OPCODES = _by_name(
         "fences": "fence",
     }
 )
+INDEXING = "indexing"
+"""First part of the kinds of integer operations that serve addresses and loops alone."""
+_MAY_INDEX = frozenset("add sub mul shl lshr ashr and or xor select icmp sext zext trunc phi freeze".split())
+_INDEXING_CALLS = frozenset("mul24 mad24 min max umin umax smin smax".split())
 _CONVERSIONS = frozenset("zext sext fpext fptrunc fptoui fptosi uitofp sitofp".split())
 _CALLS = _by_name(
     {
@@ -130,6 +138,56 @@ def _kind(instruction: ir.Instruction, classes: PointerClasses, sizes: Mapping[s
     if opcode in ("icmp", "fcmp", "select"):
         del types[:-1]  # of what is compared or chosen
     return _operation(opcode, types)
+
+
+def mark_indexing(function: ir.Function) -> None:
+    """Give the integer operations of a flattened kernel that serve addresses and loops alone their kind.
+
+    These are computed from ids, arguments and constants, not from what is loaded, and used by addresses, by
+    the exits of loops, and by each other.
+    """
+    flow = {label: block.terminator.successors for label, block in function.blocks.items()}
+    inside = graph.innermost(graph.find_loops(flow))
+    exits = {
+        label
+        for label, loop in inside.items()
+        if len(set(flow[label])) > 1 and not loop.blocks.issuperset(flow[label])
+    }
+    made = {i.result: i for i in function.instructions() if i.result}
+    ids = {name for name, i in made.items() if called_builtin(i) in graph.IDENTITIES}
+    chosen = {name for name, i in made.items() if _may_index(i)}
+    users: dict[str, set[str]] = {name: set() for name in chosen}
+    for label, block in function.blocks.items():
+        for i in block.instructions:
+            if i.opcode == "getelementptr" or (i is block.terminator and label in exits):
+                continue
+            for name in i.uses() & chosen:
+                users[name].add(i.result or "")
+    left = True
+    while left:
+        leave = {
+            name
+            for name in chosen
+            if not users[name] <= chosen or not (made[name].uses() & made.keys()) <= chosen | ids
+        }
+        chosen -= leave
+        left = bool(leave)
+    for name in chosen:
+        instruction = made[name]
+        kind, elements = instruction.kind
+        if kind.startswith(("int", "conversions")):
+            instruction.kind = f"{INDEXING}.{kind}", elements
+    for label in exits:
+        branch = function.blocks[label].terminator
+        if branch.opcode == "br" and branch.uses() <= chosen:
+            branch.kind = f"{INDEXING}.{branch.kind[0]}", 1
+
+
+def _may_index(instruction: ir.Instruction) -> bool:
+    if not _INTEGERS.fullmatch(instruction.type):
+        return False
+    name = called_builtin(instruction) or instruction.callee.removeprefix("llvm.").split(".")[0]
+    return instruction.opcode in _MAY_INDEX or name in _INDEXING_CALLS
 
 
 def _elements(instruction: ir.Instruction) -> int:

@@ -28,7 +28,7 @@ from crosscast.characterization.instrumentation.context import (
     Switches,
 )
 from crosscast.characterization.instrumentation.dependence_path import Dependences
-from crosscast.characterization.instrumentation.instruction_kinds import kind_of
+from crosscast.characterization.instrumentation.instruction_kinds import kind_of, mark_indexing
 from crosscast.characterization.instrumentation.memory_layout import (
     LiveMemory,
     LocalVariables,
@@ -130,6 +130,7 @@ class Instrumented:
             ]
         for instruction in function.instructions():
             instruction.kind = kind_of(instruction, self.classes, self.sizes)
+        mark_indexing(function)
         self.registers = most_live(function, self.sizes)
         self.private_bytes = private_bytes(function, self.sizes, structures)
         self.dependences = Dependences(function)

@@ -13,6 +13,8 @@ from crosscast.characterization.instrumentation.accesses import PointerClass
 from crosscast.characterization.instrumentation.context import RUNTIME_FUNCTIONS
 
 _FIRST_NODE = 1_000_000
+_MOST_SCOPES = 100
+"""Memory of more kinds shares one scope, as each scope names all others."""
 WORK_ITEM_LOOP = 999_980
 """Metadata node of loops over work-items: they are not to be unrolled before LLVM has vectorized them."""
 
@@ -107,7 +109,7 @@ class Scopes:
 
     def attach(self, name: str) -> str:
         """Metadata to append to a load or store in memory `name`."""
-        number = self._numbers.setdefault(name, len(self._numbers))
+        number = self._numbers.setdefault(name, min(len(self._numbers), _MOST_SCOPES))
         node = _FIRST_NODE + 3 * number
         return f", !alias.scope !{node + 1}, !noalias !{node + 2}"
 
@@ -147,7 +149,7 @@ class Scopes:
             '!999990 = !{!"branch_weights", i32 1, i32 10000}',
             '!999991 = !{!"branch_weights", i32 10000, i32 1}',
         ]
-        scopes = [_FIRST_NODE + 3 * number for number in self._numbers.values()]
+        scopes = [_FIRST_NODE + 3 * number for number in sorted(set(self._numbers.values()))]
         for node in scopes:
             others = ", ".join(f"!{other}" for other in scopes if other != node)
             rows += [

@@ -70,6 +70,16 @@ class Segment:
     first_counter: int = 0
     branches: dict[str, BranchPlan] = field(default_factory=dict)
 
+    @functools.cached_property
+    def definitions(self) -> dict[str, tuple[str, int]]:
+        """Block and place in it of each value that it computes, before anything is rewritten."""
+        return {
+            i.result: (label, n)
+            for label, block in self.blocks.items()
+            for n, i in enumerate(block.instructions)
+            if i.result and i.text
+        }
+
     @property
     def counters(self) -> range:
         """Numbers of the counters of its edges."""

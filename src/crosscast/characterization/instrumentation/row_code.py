@@ -22,8 +22,8 @@ from crosscast.characterization.instrumentation.rows import (
     LoopRow,
     Reach,
     Row,
+    RowFinder,
     find_loop_row,
-    find_row,
     find_split,
     joined,
     without_promises,
@@ -95,7 +95,8 @@ class RowCode:
 
     def __init__(self, segment: Segment, loops: list[graph.Loop], shared: Instrumented) -> None:
         self._segment, self._shared = segment, shared
-        self._rows: dict[tuple[str, Reach], Row] = {}
+        self._rows: list[Row] = []
+        self._open: dict[tuple[str, Reach], int] = {}  # By block: the last of its rows
         self._descriptions: dict[Reach, list[str]] = {"group": [], "launch": []}
         self._loop_rows: dict[str, LoopRow] = {}
         if shared.switches.counts and not (segment.once or segment.slots or shared.switches.check_bounds):
@@ -104,7 +105,7 @@ class RowCode:
     @property
     def apart(self) -> set[int]:
         """Identities of the instructions that are recorded here."""
-        rows: list[Row | LoopRow] = [*self._rows.values(), *self._loop_rows.values()]
+        rows: list[Row | LoopRow] = [*self._rows, *self._loop_rows.values()]
         return {id(i) for row in rows for i in row.instructions}
 
     def slices(self, reach: Reach) -> list[str]:
@@ -116,7 +117,7 @@ class RowCode:
         inner = graph.innermost(loops)
         items = math.prod(shared.switches.local_size[:2])
         flow = segment.successors()
-        known = _known(segment, shared)
+        finder = RowFinder(segment, loops, _known(segment, shared))
         for label, block in segment.blocks.items():
             for instruction in block.instructions:
                 if len(instruction.accesses) != 1 or instruction.opcode not in ("load", "store"):
@@ -126,7 +127,7 @@ class RowCode:
                 loop = inner.get(label)
                 if loop is None and not shared.by_turns:
                     copied = shared.sub_groups.is_copied(instruction.accesses[0].site)
-                    row = find_row(segment, loops, label, instruction, known, copied=copied)
+                    row = finder.find(label, instruction, copied=copied)
                     if row and (row.reach == "launch" or items >= _FEWEST):
                         self._add(row)
                 elif loop and not any(other.blocks < loop.blocks for other in loops):
@@ -136,12 +137,14 @@ class RowCode:
                         self._loop_rows[label] = joined(old, more) if old else more
 
     def _add(self, row: Row) -> None:
-        """Add a row to those of its block, as far as their results have room."""
-        key = row.label, row.reach
-        whole = joined(self._rows[key], row) if key in self._rows else row
-        atoms = sum(map(len, whole.atoms.values()))
-        if len(whole.instructions) <= _MOST_ACCESSES and len(whole.checks) + 2 * atoms <= _MOST_CHECKS:
-            self._rows[key] = whole
+        """Join a row with the last one of its block, as far as its results have room; or begin another."""
+        last = self._open.get((row.label, row.reach))
+        whole = row if last is None else joined(self._rows[last], row)
+        if last is not None and _has_room(whole):
+            self._rows[last] = whole
+        elif _has_room(row):
+            self._open[row.label, row.reach] = len(self._rows)
+            self._rows.append(row)
 
     def _free(self, row: LoopRow) -> list[tuple[str, str]] | None:
         """Types and names of values that a loop's slice needs from outside; ``None`` if one is unknown."""
@@ -163,7 +166,7 @@ class RowCode:
 
     def functions(self) -> list[str]:
         """IR of all functions."""
-        rows = [text for number, row in enumerate(self._rows.values()) for text in self._row(number, row)]
+        rows = [text for number, row in enumerate(self._rows) for text in self._row(number, row)]
         for number, loop_row in enumerate(self._loop_rows.values()):
             rows += self._loop_row(number, loop_row, self._free(loop_row) or [])
         return rows
@@ -328,6 +331,11 @@ class RowCode:
             "br i1 %cc.more, label %cc.loop, label %cc.done",
             *("cc.done:", "ret void", "}"),
         ]
+
+
+def _has_room(row: Row) -> bool:
+    atoms = sum(map(len, row.atoms.values()))
+    return len(row.instructions) <= _MOST_ACCESSES and len(row.checks) + 2 * atoms <= _MOST_CHECKS
 
 
 def _known(segment: Segment, shared: Instrumented) -> dict[str, Kind | None]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, TypeVar
 
 from crosscast.characterization import ir
@@ -58,16 +58,7 @@ def _condition(end: ir.Instruction) -> str:
     return end.operands[0].value if end.opcode == "br" and end.operands[0].type == "i1" else ""
 
 
-@dataclass
-class _Facts:
-    """What a slice needs, and what is to be checked."""
-
-    needed: dict[str, ir.Instruction] = field(default_factory=dict)
-    # Values that must be at equal distances, by name: how they become 64 bits
-    checks: dict[str, str] = field(default_factory=dict)
-
-
-class _Analysis:
+class Analysis:
     """How values change along a row."""
 
     def __init__(
@@ -78,7 +69,8 @@ class _Analysis:
     ) -> None:
         self._definitions, self._known, self._reach = definitions, known, reach
         self._kinds: dict[str, Kind | None] = {}
-        self.facts = _Facts()
+        # Values that must be at equal distances, by name: how they become 64 bits
+        self._extended: dict[str, str] = {}
 
     def value(self, value: str) -> Kind | None:
         """How a value changes; ``None`` if that is not known."""
@@ -91,8 +83,23 @@ class _Analysis:
             definition = self._definitions.get(value)
             if definition is not None:
                 self._kinds[value] = self._instruction(definition)
-                self.facts.needed[value] = definition
         return self._kinds[value]
+
+    def needs(self, *values: str) -> tuple[dict[str, ir.Instruction], dict[str, str]]:
+        """What computes some values along a row, in order, and what of that has to be checked."""
+        needed: dict[str, ir.Instruction] = {}
+        seen: set[str] = set()
+        pending = [(value, False) for value in reversed(values)]
+        while pending:
+            value, complete = pending.pop()
+            definition = self._definitions.get(value)
+            if complete and definition:
+                needed[value] = definition
+            elif definition and value not in seen and value not in self._known:
+                seen.add(value)
+                pending.append((value, True))
+                pending += ((used, False) for used in sorted(definition.uses(), reverse=True))
+        return needed, {name: self._extended[name] for name in needed if name in self._extended}
 
     def _instruction(self, i: ir.Instruction) -> Kind | None:
         if i.opcode == "phi":
@@ -147,7 +154,7 @@ class _Analysis:
 
     def _checks(self, i: ir.Instruction, extension: str) -> Literal[True]:
         assert i.result
-        self.facts.checks[i.result] = f"{extension} {i.type}"
+        self._extended[i.result] = f"{extension} {i.type}"
         return True
 
     def atoms(self, value: str) -> list[Comparison] | None:
@@ -157,7 +164,6 @@ class _Analysis:
         definition = self._definitions.get(value)
         if definition is None or definition.opcode not in ("icmp", "and", "or", "xor", "select", "freeze"):
             return None
-        self.facts.needed[value] = definition
         if definition.opcode == "icmp":
             comparison = Comparison.of(definition)
             return None if comparison is None or None in map(self.value, comparison[2:]) else [comparison]
@@ -201,15 +207,18 @@ class Row:
 
     def rows(self, segment: Segment) -> Iterator[tuple[str, list[ir.Instruction], ir.Instruction | None]]:
         """Label, instructions and end of each block; no end where the access stands."""
+        by_label: dict[str, list[tuple[int, ir.Instruction]]] = {}
+        for name, original in self.needed.items():
+            if place := segment.definitions.get(name):
+                by_label.setdefault(place[0], []).append((place[1], original))
         for label, block in segment.blocks.items():
             if label not in self.blocks:
                 continue
             kept = []
-            for original in block.instructions:
-                if original.result in self.needed and original.text:
-                    copy = without_promises(original)
-                    copy.incoming = [(v, p) for v, p in copy.incoming if p in self.blocks]
-                    kept.append(copy)
+            for _, original in sorted(by_label.get(label, []), key=lambda each: each[0]):
+                copy = without_promises(original)
+                copy.incoming = [(v, p) for v, p in copy.incoming if p in self.blocks]
+                kept.append(copy)
             end = None
             if label != self.label:
                 end = block.terminator.copy()
@@ -222,59 +231,79 @@ class Row:
 _MOST_BLOCKS = 1000
 
 
-def find_row(
-    segment: Segment,
-    loops: list[graph.Loop],
-    label: str,
-    access: ir.Instruction,
-    known: Mapping[str, Kind | None],
-    *,
-    copied: bool = False,
-) -> Row | None:
-    """The row of an access outside of all loops, of the widest reach; ``None`` if there is none.
+@dataclass(frozen=True)
+class _Way:
+    """How control gets to a block, and what decides on it."""
 
-    Where other segments have copies of the access, it is recorded with them, group by group.
-    """
-    # In very large kernels the search takes longer than what it saves.
-    blocks = _way_to(segment, loops, label) if len(segment.blocks) <= _MOST_BLOCKS else None
-    if blocks is None:
-        return None
-    definitions = {
-        i.result: i
-        for instructions in (segment.recompute, *(segment.blocks[b].instructions for b in blocks))
-        for i in instructions
-        if i.result and i.text
-    }
-    reaches: tuple[Reach, ...] = ("group",) if segment.number or copied else ("launch", "group")
-    for reach in reaches:
-        analysis = _Analysis(definitions, known, reach)
-        row = _find_along(segment, label, access, blocks, analysis)
-        # To divide what is not even pays off once a launch, not for each work-group.
-        if row is not None and (reach == "launch" or not any(row.atoms.values())):
-            return replace(row, reach=reach)
-    return None
+    blocks: dict[str, str]
+    conditions: list[str]
+    atoms: dict[str, list[Comparison]]
 
 
-def _find_along(
-    segment: Segment, label: str, access: ir.Instruction, blocks: dict[str, str], analysis: _Analysis
-) -> Row | None:
-    (memory,) = access.accesses
-    if analysis.value(memory.pointer) is None:
-        return None
-    atoms: dict[str, list[Comparison]] = {}
-    for block in blocks:
-        end = segment.blocks[block].terminator
-        if block == label or blocks[block] or len(end.successors) < 2:
-            continue
-        condition = _condition(end)
-        found = analysis.atoms(condition) if condition else []
-        if found is None or (not condition and any(analysis.value(used) != "same" for used in end.uses())):
+class RowFinder:
+    """Finds the rows of accesses of a segment that are outside of all loops."""
+
+    def __init__(self, segment: Segment, loops: list[graph.Loop], known: Mapping[str, Kind | None]) -> None:
+        self._segment, self._loops = segment, loops
+        inside = {label for loop in loops for label in loop.blocks}
+        # Of what is in no loop: all that an access outside of loops may depend on, if it has a row.
+        outside = (b.instructions for label, b in segment.blocks.items() if label not in inside)
+        definitions = {
+            i.result: i for each in (segment.recompute, *outside) for i in each if i.result and i.text
+        }
+        self._analyses: dict[Reach, Analysis] = {
+            reach: Analysis(definitions, known, reach) for reach in ("launch", "group")
+        }
+        self._ways: dict[tuple[str, Reach], _Way | None] = {}
+
+    def find(self, label: str, access: ir.Instruction, *, copied: bool = False) -> Row | None:
+        """The row of an access, of the widest reach; ``None`` if there is none.
+
+        Where other segments have copies of the access, it is recorded with them, group by group.
+        """
+        # In very large kernels the search takes longer than what it saves.
+        if len(self._segment.blocks) > _MOST_BLOCKS:
             return None
-        atoms[block] = found
-    needed = analysis.facts.needed
-    if any(before not in blocks for i in needed.values() for _, before in i.incoming):
+        reaches: tuple[Reach, ...] = ("group",) if self._segment.number or copied else ("launch", "group")
+        for reach in reaches:
+            row = self._find_along(label, access, reach)
+            # To divide what is not even pays off once a launch, not for each work-group.
+            if row is not None and (reach == "launch" or not any(row.atoms.values())):
+                return row
         return None
-    return Row(label, [access], blocks, needed, atoms, analysis.facts.checks)
+
+    def _find_along(self, label: str, access: ir.Instruction, reach: Reach) -> Row | None:
+        analysis = self._analyses[reach]
+        (memory,) = access.accesses
+        if analysis.value(memory.pointer) is None:
+            return None
+        if (label, reach) not in self._ways:
+            self._ways[label, reach] = self._way(label, analysis)
+        way = self._ways[label, reach]
+        if way is None:
+            return None
+        needed, checks = analysis.needs(*way.conditions, memory.pointer)
+        if any(before not in way.blocks for i in needed.values() for _, before in i.incoming):
+            return None
+        return Row(label, [access], way.blocks, needed, way.atoms, checks, reach)
+
+    def _way(self, label: str, analysis: Analysis) -> _Way | None:
+        """The way to a block, if all that decides on it is known."""
+        blocks = _way_to(self._segment, self._loops, label)
+        if blocks is None:
+            return None
+        way = _Way(blocks, [], {})
+        for block in blocks:
+            end = self._segment.blocks[block].terminator
+            if block == label or blocks[block] or len(end.successors) < 2:
+                continue
+            condition = _condition(end)
+            found = analysis.atoms(condition) if condition else []
+            if found is None or (not condition and any(analysis.value(v) != "same" for v in end.uses())):
+                return None
+            way.conditions.extend(sorted(end.uses()))
+            way.atoms[block] = found
+        return way
 
 
 def _way_to(segment: Segment, loops: list[graph.Loop], label: str) -> dict[str, str] | None:
@@ -349,14 +378,15 @@ def find_split(segment: Segment, known: Mapping[str, Kind | None]) -> Split | No
     predicate, type_, a, b = comparison
     if _is_local_id(b, definitions):
         predicate, a, b = predicate.translate(_SWAPPED), b, a
-    analysis = _Analysis(definitions, known, "group")
+    analysis = Analysis(definitions, known, "group")
     if not _is_local_id(a, definitions) or analysis.value(b) != "same":
         return None
-    if any(i.opcode == "phi" for i in analysis.facts.needed.values()):
+    computed, _ = analysis.needs(b)
+    if any(i.opcode == "phi" for i in computed.values()):
         return None
     if predicate in ("eq", "ne") and b != "0":
         return None  # ids on both sides of it go the same way
-    needed = [i for i in first if i.result in analysis.facts.needed]
+    needed = [i for i in first if i.result in computed]
     inclusive = predicate in _INCLUSIVE or predicate in ("eq", "ne")
     return Split(type_, b, inclusive, decides, predicate[1:] in ("gt", "ge", "e"), needed)
 
@@ -417,12 +447,13 @@ def find_loop_row(
         if found:
             inductions[phi.result] = (phi, *found)
     outside = _Outside(definitions, known)
-    analysis = _Analysis(definitions, outside)
+    analysis = Analysis(definitions, outside)
     (memory,) = access.accesses
     if analysis.value(memory.pointer) is None:
         return None
+    needed, checks = analysis.needs(memory.pointer)
     # Counters that no address depends on may be computed as well as not.
-    return LoopRow(label, [access], loop, analysis.facts.needed, inductions, analysis.facts.checks)
+    return LoopRow(label, [access], loop, needed, inductions, checks)
 
 
 class _Outside(dict[str, "Kind | None"]):

@@ -117,6 +117,7 @@ class SubGroups:
         self.stream_words = stream_words
         self.sites: list[Site] = []
         self.recorded: list[Recorded] = []
+        self._by_segment: dict[int, list[Recorded]] = {}
         self.executions = Executions()
         self.streams = self.once = 0  # How many are recorded as streams, and the other way
         self._copies: Counter[int] = Counter()
@@ -163,11 +164,12 @@ class SubGroups:
         place = self.streams if mode != ONCE else self.once
         self.streams, self.once = self.streams + (mode != ONCE), self.once + (mode == ONCE)
         self.recorded.append(Recorded(segment, site, mode, place, order))
+        self._by_segment.setdefault(segment, []).append(self.recorded[-1])
         return place
 
     def of_segment(self, segment: int) -> list[Recorded]:
         """What a segment records."""
-        return [each for each in self.recorded if each.segment == segment]
+        return self._by_segment.get(segment, [])
 
     def append(self, code: Code, place: int, values: Sequence[str], position: str) -> str:
         """Append words to a stream; returns the position behind them."""

@@ -60,6 +60,7 @@ def read(path: str | Path, *, parameters: Parameters | None = None) -> list[Laun
     head = _Head.read(fields, path.parent, parameters or frontend_parameters)
     seed = fields.integer("seed", 0) or 0
     tables, variants = fields.tables("arg"), fields.tables("launch")
+    variables = dict(_variables(fields.tables("variable"), path.parent, seed))
     fields.finish()
     arguments = []
     for index, table in enumerate(tables):
@@ -67,9 +68,28 @@ def read(path: str | Path, *, parameters: Parameters | None = None) -> list[Laun
         declared = functools.partial(head.parameter, index, table.where)
         value = build_argument(table, path.parent, (seed, index), declared)
         arguments.append(_Argument(name, value, read_only, table.where))
+    if variables and not head.program.is_cuda:
+        raise InputError(f"{path}: variable is not for {head.program.language}, but for CUDA and HIP")
     if not variants:
-        return [head.launch(str(path), arguments)]
-    return [_variant(variant, head, arguments) for variant in variants]
+        launches = [head.launch(str(path), arguments)]
+    else:
+        launches = [_variant(variant, head, arguments) for variant in variants]
+    return [replace(launch, variables=variables) for launch in launches]
+
+
+def _variables(tables: Sequence[Fields], base: Path, seed: int) -> Iterator[tuple[str, Argument]]:
+    """Values of the program's variables."""
+    for index, table in enumerate(tables):
+        table.require("name", "the name of a __constant__ or __device__ variable, or of a texture")
+        name = str(table.text("name"))
+        yield (
+            name,
+            build_argument(table, base, (seed, 1 << 16, index), functools.partial(_untyped, table.where)),
+        )
+
+
+def _untyped(where: str) -> Parameter:
+    raise InputError(f"{where}: type is missing, expected that of the variable's elements")
 
 
 def _load(path: Path) -> dict[str, Any]:
@@ -284,7 +304,8 @@ def write_launch(launch: Launch, path: Path) -> None:
         head["standard"] = program.standard
     try:
         source.write_bytes(program.content)
-        path.write_text(_lines(head) + "".join(_arguments(launch, path)), encoding="utf-8")
+        parts = *_arguments(launch, path), *_written_variables(launch, path)
+        path.write_text(toml_lines(head) + "".join(parts), encoding="utf-8")
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror})") from error
 
@@ -301,9 +322,15 @@ def _arguments(launch: Launch, path: Path) -> Iterator[str]:
             table = {"name": used[-1], **_table(argument, path.parent / f"{path.stem}-{number}.npy")}
             if number in launch.read_only:
                 table["read_only"] = True
-            yield f"\n[[arg]]\n{_lines(table)}"
+            yield f"\n[[arg]]\n{toml_lines(table)}"
     if used:
-        yield f"\n[[launch]]\n{_lines({'use': used})}"
+        yield f"\n[[launch]]\n{toml_lines({'use': used})}"
+
+
+def _written_variables(launch: Launch, path: Path) -> Iterator[str]:
+    for name, value in launch.variables.items():
+        table = {"name": name, **_table(value, path.parent / f"{path.stem}-{name}.npy")}
+        yield f"\n[[variable]]\n{toml_lines(table)}"
 
 
 def _table(argument: Argument, file: Path) -> dict[str, Any]:
@@ -337,7 +364,8 @@ def _type_of(dtype: np.dtype[Any]) -> str:
     return name
 
 
-def _lines(table: Mapping[str, Any]) -> str:
+def toml_lines(table: Mapping[str, Any]) -> str:
+    """Fields as lines of TOML."""
     return "".join(f"{name} = {_toml(value)}\n" for name, value in table.items())
 
 

@@ -75,6 +75,14 @@ class Recommendation:
     probability_faster: float | None = None
 
 
+@dataclass(frozen=True)
+class Nearest:
+    """The launch most like one that is asked about, of those that a model was trained on."""
+
+    name: str  # Application, kernel and size
+    similarity: float  # From 1, where both do the same work, to 0
+
+
 @dataclass(frozen=True, eq=False)
 class TimeForecast(Tabular):
     """Predicted times of ``n`` kernels on ``d`` devices, in seconds, of one launch."""
@@ -94,6 +102,7 @@ class TimeForecast(Tabular):
     posterior: Posterior | None = None  # What it was made of, if the model says
     # `(n, d, t)` Shares of the time by `crosscast.prediction.time.terms.TERMS`, if the model says
     terms: Reals | None = None
+    nearest: tuple[Nearest, ...] = ()  # For each kernel, if the model says
 
     @cached_property
     def ranks(self) -> Integers:
@@ -141,6 +150,15 @@ class TimeForecast(Tabular):
         shares = np.zeros(len(TERMS)) if self.terms is None else self.terms[row, place]
         order = np.argsort(-shares, kind="stable").tolist()
         return {TERMS[k]: round(float(shares[k]), 4) for k in order if shares[k] > 0}
+
+    def most_saved(self, row: int, place: int) -> tuple[str, float]:
+        """The term whose half would save most of a time, and what share of it."""
+        # Imported here: most models know no terms.
+        from crosscast.prediction.time.terms import TERMS, saved_by_half
+
+        saved = saved_by_half(self.terms[row, place]) if self.terms is not None else np.zeros(len(TERMS))
+        most = int(saved.argmax())
+        return TERMS[most], float(saved[most])
 
     def of_all_launches(self, repeat: float | Reals = 1.0) -> tuple[Reals, Reals, Reals]:
         """Times ``(d,)`` of all kernels, as often as they are launched, one after another, and limits.
@@ -219,6 +237,7 @@ class TimeForecast(Tabular):
                         for cell, share in zip(of_kernel, shares, strict=True)
                     ],
                     "recommended": device,
+                    "nearest": asdict(self.nearest[row]) if self.nearest else None,
                     "runner_up": {"device": following, **best} if following else None,
                     "warnings": list(self.warnings[row]) if self.warnings else [],
                 }

@@ -16,10 +16,10 @@ from crosscast.errors import InputError
 from crosscast.prediction.store import StoredModel, write
 from crosscast.prediction.time.card import QUESTION, TimeCard, probe_times
 from crosscast.prediction.time.data import ProfileBatch
-from crosscast.prediction.time.forecast import TimeForecast
+from crosscast.prediction.time.forecast import Nearest, TimeForecast
 from crosscast.prediction.time.launch_times import LaunchTimes, bounds, conditioned, limits
 from crosscast.prediction.time.suggestion import Suggestion
-from crosscast.prediction.time.work import work_of
+from crosscast.prediction.time.work import traits_of, work_of
 from crosscast.profile import Profile
 
 MODEL = "terms"
@@ -105,7 +105,14 @@ class TrainedLaunchTimes:
             is_measured[:, columns],
             warnings=(warnings,) * len(batch),
             terms=shares[:, columns],
+            nearest=self._nearest(batch),
         )
+
+    def _nearest(self, batch: ProfileBatch) -> tuple[Nearest, ...]:
+        """Of each row's launches the one in the middle stands for them."""
+        traits = traits_of(work_of([launches[len(launches) // 2] for launches in batch.launches]))
+        names, apart = self.predictor.correction.nearest(traits)
+        return tuple(map(Nearest, names, np.exp(-apart).round(4).tolist()))
 
     def suggest_probes(
         self, count: int, *, among: Sequence[str] | None = None, measured: Sequence[str] = ()

@@ -18,9 +18,10 @@ from crosscast.device import Device
 from crosscast.devices.architectures import Sheets, sheets_of
 from crosscast.errors import InputError
 from crosscast.prediction.serialization import Array, Stored
+from crosscast.prediction.time.correction import Correction, kind_number
 from crosscast.prediction.time.efficiencies import Efficiencies
 from crosscast.prediction.time.terms import TERMS, joined, terms
-from crosscast.prediction.time.work import Work
+from crosscast.prediction.time.work import Work, traits_of
 
 KINDS = ("launch", "rates", "memory", "latency")
 """What a time may mostly be spent on: sources of error that differ."""
@@ -109,6 +110,8 @@ class LaunchTimes(Stored, kind="terms"):
     doubt: Doubt
     unseen: Annotated[Reals, Array("2", low=1)]  # How much wider on GPUs and CPUs that were not measured
     together: Annotated[float, Array(low=0, below=1)]  # Correlation of a kernel's errors on two devices
+    correction: Correction  # What is known of like launches
+    near: Annotated[float, Array(above=0, high=1)]  # Deviation beside a known launch over that far away
 
     def efficiencies(self) -> Efficiencies:
         """The factors."""
@@ -130,10 +133,19 @@ class LaunchTimes(Stored, kind="terms"):
         known = self.efficiencies()
         factors = np.exp([known.of(device) for device in devices])
         seconds, parts = joined(terms(work, sheets_of(devices)) * factors)
-        wider = [
-            1.0 if self.measured(device) else self.unseen[int(device.type != "gpu")] for device in devices
-        ]
-        return seconds, parts, self.doubt.deviation(parts) * np.array(wider)
+        kinds = np.array([kind_number(device) for device in devices])
+        shift, explained = self.correction.of(traits_of(work), kinds)
+        wider = np.array(
+            [1.0 if self.measured(device) else self.unseen[int(device.type != "gpu")] for device in devices]
+        )
+        deviation = self.doubt.deviation(parts) * wider * narrowed(explained, self.near)
+        return seconds * np.exp(shift), parts, deviation
+
+
+def narrowed(explained: Reals, near: float) -> Reals:
+    """Deviations over those far from all that was measured, by how much of the errors is explained."""
+    narrower: Reals = 1.0 - explained * (1.0 - near)
+    return narrower
 
 
 def limits(

@@ -13,6 +13,7 @@ import numpy as np
 
 from crosscast.arrays import Reals
 from crosscast.devices.architectures import Sheets
+from crosscast.devices.siblings import FACTS
 from crosscast.prediction.time.work import CACHE_BITS, GROUPS_TOGETHER, Work
 
 TERMS = (
@@ -48,14 +49,15 @@ SHARPNESS = 2.5
 
 _LAUNCH_S = {True: 8e-6, False: 20e-6}  # by whether it is a GPU
 _DEVICE_LAUNCH_S = 2.5e-6
+_USUAL_LAUNCH_S = 6e-6  # From the call to the start, as collections of measured devices have it
 _STEP_CLOCKS = {True: 6.0, False: 1.0}
 _BARRIER_CLOCKS = 30.0
 _ALONE = 2.0
-_CACHE_CLOCKS, _MEMORY_CLOCKS = 120.0, 400.0
+_L1_CLOCKS, _L2_CLOCKS, _MEMORY_CLOCKS = 80.0, 120.0, 300.0  # Each beyond the one before
 _AT_ONCE = 4.0
 _GROUP_CLOCKS = {True: 100.0, False: 1000.0}
 _ATOMIC_CLOCKS = 4.0
-_WORD_BYTES = 4.0
+_SECTOR_BYTES = 32.0
 _TINY = 1e-15
 
 
@@ -128,33 +130,37 @@ def terms(work: Work, sheets: Sheets, *, by_host: bool = True) -> Reals:
     alone = np.where(gpu | (2 * groups > sheets.units), 1.0, _ALONE)
     slots = busy_rate * lanes * alone
 
+    # Of products of integers to those of single precision, as measured on a device or its siblings.
+    product_rate = np.where(gpu, np.clip(np.nan_to_num(sheets.fact("int32"), nan=0.5), 0.15, 1.0), 0.5)
+
     own_cache = np.where(gpu, np.minimum(sheets.l1, 32768.0), sheets.l1)
     alone = bytes_behind(
         work, own_cache, np.broadcast_to(np.minimum(groups, np.where(gpu, resident, 1.0)), (n, d))
     )
     sectors = of_width(work.sectors)
-    l2_bytes = np.minimum(alone, sectors)
+    l2_bytes = np.where(sheets.caches_global, np.minimum(alone, sectors), sectors)
     floor = column(work.distinct)
     behind = np.minimum(bytes_behind(work, sheets.last_cache, together), sectors)
     # A CPU reads a line before it writes to it.
     moved = np.maximum(behind, floor) + np.where(gpu, 0.0, column(work.written))
-    # Of accesses that would bring a word to each work-item.
-    miss = np.clip(behind / np.maximum(_WORD_BYTES * width * of_width(work.accesses), 1.0), 0.0, 1.0)
+    # Shares of accesses that wait for the second cache and for memory.
+    touched = np.maximum(_SECTOR_BYTES * of_width(work.accesses), 1.0)
+    past_l1, past_l2 = (np.clip(each / touched, 0.0, 1.0) for each in (l2_bytes, behind))
 
     steps = column(work.path) * np.where(gpu, _STEP_CLOCKS[True], _STEP_CLOCKS[False])
-    clocks = _CACHE_CLOCKS + _MEMORY_CLOCKS * miss
+    clocks = _L1_CLOCKS + _L2_CLOCKS * past_l1 + _MEMORY_CLOCKS * past_l2
     wait = np.where(gpu, column(work.path_loads) * clocks, 0.0) + column(work.barriers) * _BARRIER_CLOCKS
     latency = waves * (steps + wait) / sheets.clock
     waiting = np.where(gpu, waves * column(work.item_accesses) * clocks / _AT_ONCE / sheets.clock, 0.0)
 
-    launch = np.where(gpu, _LAUNCH_S[True], _LAUNCH_S[False])
+    launch = np.where(gpu, _LAUNCH_S[True] * _launch_ratio(sheets), _LAUNCH_S[False])
     if not by_host:
         launch = np.where(gpu, _DEVICE_LAUNCH_S, launch)
     found = np.stack(
         np.broadcast_arrays(
             launch + np.zeros((n, 1)),
             real / slots,
-            column(work.operations) / slots,
+            (column(work.operations) + column(work.products) / product_rate) / slots,
             np.where(gpu, of_width(work.local_wavefronts) / busy_rate, 0.0),
             np.where(gpu, of_width(work.lines) * (width / 32) / busy_rate, 0.0),
             np.where(gpu, l2_bytes / (sheets.l2_clock * rate), l2_bytes / (8.0 * busy_rate)),
@@ -168,6 +174,15 @@ def terms(work: Work, sheets: Sheets, *, by_host: bool = True) -> Reals:
     )
     seconds: Reals = np.maximum(found, _TINY)
     return seconds
+
+
+def _launch_ratio(sheets: Sheets) -> Reals:
+    """What launches take on devices over the usual, ``(d,)``: less sure, and less told, from siblings."""
+    place = FACTS.index("launch_s")
+    measured, doubt = sheets.expected[:, place], sheets.doubt[:, place]
+    ratio = np.where(np.isfinite(measured), measured / _USUAL_LAUNCH_S, 1.0)
+    found: Reals = ratio ** (0.5 / (1.0 + np.nan_to_num(doubt) ** 2))
+    return found
 
 
 def _cpu_lanes(work: Work, sheets: Sheets) -> Reals:
@@ -191,3 +206,11 @@ def joined(seconds: Reals) -> tuple[Reals, Reals]:
     parts = np.concatenate([seconds[..., :1], overlap], axis=-1)
     sums = parts.sum(axis=-1)
     return sums, parts / sums[..., None]
+
+
+def saved_by_half(shares: Reals) -> Reals:
+    """Share of a time that half of each term would save, by the shares ``(..., len(TERMS))`` in it."""
+    overlap = 1.0 - shares[..., :1]
+    parts = shares[..., 1:] / np.maximum(overlap, _TINY)
+    left = (1.0 - parts * (1.0 - 0.5**SHARPNESS)) ** (1 / SHARPNESS)
+    return np.concatenate([0.5 * shares[..., :1], overlap * (1.0 - left)], axis=-1)

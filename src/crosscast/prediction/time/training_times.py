@@ -5,31 +5,33 @@ The tables are those of `benchmarks.training_profiles`: see `crosscast.data.time
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from crosscast.arrays import Flags, Reals
-from crosscast.data.profiles import read_parquet
-from crosscast.data.table import read_table
-from crosscast.data.times import PARTS, TIMES
+from crosscast.arrays import Arrays, Flags, Integers, Reals
+from crosscast.data.times import LaunchTables, read_launch_tables
 from crosscast.device import Device
 from crosscast.devices.architectures import sheets_of
 from crosscast.devices.catalogue import device_named
 from crosscast.errors import InputError
 from crosscast.prediction.time.card import Range, TimeCard
+from crosscast.prediction.time.correction import Correction, fit_correction, kind_number
 from crosscast.prediction.time.data import Toolchain
 from crosscast.prediction.time.efficiencies import Efficiencies, Times, fit, log_times, weights_of
 from crosscast.prediction.time.launch_model import MODEL, TrainedLaunchTimes
-from crosscast.prediction.time.launch_times import Doubt, LaunchTimes, bounds, doubt_of, limits
+from crosscast.prediction.time.launch_times import Doubt, LaunchTimes, bounds, doubt_of, limits, narrowed
 from crosscast.prediction.time.terms import terms
-from crosscast.prediction.time.work import work_of
+from crosscast.prediction.time.work import traits_of, work_of
 
 _BY_HOST = ("host", "clFinish")
-_GROUPS_OF_DEVICES = 6
+_GROUPS_OF_DEVICES, _GROUPS_OF_LAUNCHES = 6, 5
+_IS_NEAR = 0.5
+_LEAST_SHARE = 0.5  # Of the time that physics allows, which sheets know to a few percent
+_LONGEST, _LONGEST_USUAL = 3000.0, 100.0  # Measured over unfitted time, of one and of a source's on a device
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +48,7 @@ class TrainingTimes:
     least: Reals  # `(c,)` Seconds that physics allows at least and at most
     most: Reals
     noted: Flags  # Whether something else is known to be in the time
+    traits: Reals  # `(c, len(TRAITS))` Of the cell's launches, their mean
     profiles: int  # How many
     toolchains: tuple[Toolchain, ...]  # What they were made with
 
@@ -53,31 +56,50 @@ class TrainingTimes:
         """What cells are held out together by: ``source``, ``application`` or ``device``."""
         return np.array(self.key if by == "device" else getattr(self, by))
 
+    @property
+    def launches(self) -> list[tuple[str, str, str]]:
+        """Application, kernel and launch of each cell."""
+        return list(zip(self.application, self.kernel, self.launch, strict=True))
 
-def read_training(folder: str | Path) -> TrainingTimes:
-    """Read ``times.parquet``, ``parts.parquet`` and ``profiles.parquet`` of a folder.
+    @property
+    def kinds(self) -> Integers:
+        """Number of the kind of each cell's device, as corrections know them."""
+        return np.array([kind_number(device) for device in self.devices])[self.times.device]
+
+    def take(self, cells: Flags) -> TrainingTimes:
+        """Some of the cells."""
+        chosen = np.flatnonzero(cells).tolist()
+
+        def of(values: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple(values[k] for k in chosen)
+
+        return replace(
+            self,
+            times=self.times.take(cells),
+            source=of(self.source),
+            application=of(self.application),
+            kernel=of(self.kernel),
+            launch=of(self.launch),
+            key=of(self.key),
+            least=self.least[cells],
+            most=self.most[cells],
+            noted=self.noted[cells],
+            traits=self.traits[cells],
+        )
+
+
+def read_training(tables: str | Path | LaunchTables) -> TrainingTimes:
+    """What a model learns from tables, or from those of a folder.
 
     Raises
     ------
     InputError
-        If a table is missing or damaged, or a time is of a launch without a profile.
+        As of `crosscast.data.times.read_launch_tables`, or if times are of no known device, or cannot be
+        seconds.
     """
-    folder = Path(folder)
-    profiles = read_parquet(folder / "profiles.parquet")
-    rows = {(p.application, p.kernel, p.size, p.invocation): number for number, p in enumerate(profiles)}
-    parts: dict[tuple[str, str, str], list[tuple[int, float]]] = {}
-    for row in read_table(folder / "parts.parquet", PARTS).to_pylist():
-        place = (row["application"], row["profile_kernel"], row["profile_size"], row["profile_invocation"])
-        if place not in rows:
-            lacking = " ".join(map(str, place))
-            raise InputError.of(
-                where=folder / "parts.parquet", expected="launches with a profile", found=lacking
-            )
-        cell = (row["application"], row["kernel"], row["launch"])
-        parts.setdefault(cell, []).append((rows[place], row["launches"]))
-    cells = [row for row in read_table(folder / "times.parquet", TIMES).to_pylist() if not row["left_out"]]
-    if not cells:
-        raise InputError.of(where=folder / "times.parquet", expected="times of kernels", found="none")
+    if not isinstance(tables, LaunchTables):
+        tables = read_launch_tables(tables)
+    profiles, parts, cells = tables.profiles, tables.parts, tables.times
     work = work_of(profiles)
     keys = sorted({row["device"] for row in cells})
     devices = tuple(device_named(key) for key in keys)
@@ -94,8 +116,11 @@ def read_training(folder: str | Path) -> TrainingTimes:
         columns["device"].append(on)
         columns["least"].append(sum(least[each, on] * n for each, n in of_cell) / whole)
         columns["most"].append(sum(most[each, on] * n for each, n in of_cell) / whole)
+        # Launches that are timed together wait for each other on the device, and for the host once.
+        once = 1.0 / sum(launches for _, launches in of_cell) if row["total"] else 1.0
         for each, launches in of_cell:
-            columns["seconds"].append(seconds[host][each, on])
+            by_host, by_device = seconds[host][each, on], seconds[False][each, on]
+            columns["seconds"].append(once * by_host + (1.0 - once) * by_device)
             columns["share"].append(launches / whole)
             columns["cell"].append(number)
     names = ("source", "application", "kernel", "launch")
@@ -111,6 +136,12 @@ def read_training(folder: str | Path) -> TrainingTimes:
     )
     noted = np.array([bool(row["note"]) for row in cells])
     least_s, most_s = np.array(columns["least"]), np.array(columns["most"])
+    _refuse_other_units(tables.label, cells, times, least_s)
+    of_launches = traits_of(work)
+    traits = {
+        cell: np.average(of_launches[[each for each, _ in found]], axis=0, weights=[n for _, n in found])
+        for cell, found in parts.items()
+    }
     return TrainingTimes(
         times,
         source,
@@ -122,9 +153,34 @@ def read_training(folder: str | Path) -> TrainingTimes:
         least_s,
         most_s,
         noted,
+        np.stack([traits[cell] for cell in zip(application, kernel, launch, strict=True)]),
         len(profiles),
         tuple(sorted({Toolchain.of(profile.program) for profile in profiles})),
     )
+
+
+def _refuse_other_units(label: str, cells: Sequence[Mapping[str, Any]], times: Times, least: Reals) -> None:
+    """Refuse times that physics forbids, and those so long that they are of another unit."""
+    usual, _ = log_times(times, np.zeros((len(cells), times.seconds.shape[1])))
+    ratio = np.exp(times.log_time - usual)
+    of = [f"{row['source']} on {row['device']}" for row in cells]
+    medians = {name: float(np.median(ratio[np.array(of) == name])) for name in set(of)}
+    whole = np.array([medians[name] for name in of])
+    short = np.exp(times.log_time) < _LEAST_SHARE * least
+    for wrong, expected in (
+        (short, "seconds, and no less than moving its bytes takes"),
+        ((ratio > _LONGEST) | (whole > _LONGEST_USUAL), "seconds"),
+    ):
+        if wrong.any():
+            place = int(np.argmax(wrong))
+            row = cells[place]
+            what = f"{row['kernel']} {row['launch']} of {of[place]}"
+            raise InputError.of(
+                where=f"{label}: times",
+                field="time_s",
+                expected=f"{expected} (about {np.exp(usual[place]):.2g} for {what})",
+                found=f"{row['time_s']:.2g}",
+            )
 
 
 def predicted(times: Times, known: Efficiencies, devices: Sequence[Device]) -> tuple[Reals, Reals]:
@@ -132,17 +188,39 @@ def predicted(times: Times, known: Efficiencies, devices: Sequence[Device]) -> t
     return log_times(times, np.stack([known.of(device) for device in devices])[times.device])
 
 
-def held_out(times: Times, devices: Sequence[Device], labels: np.ndarray[Any, Any]) -> tuple[Reals, Reals]:
-    """Errors (measured less predicted logarithm) and shares of cells, each label held out in turn."""
-    errors, shares = np.full(len(labels), np.nan), np.zeros((len(labels), times.seconds.shape[1]))
-    for label in sorted(set(labels.tolist())):
-        away = labels == label
-        if away.all():
-            continue
-        part = times.take(away)
-        centre, shares[away] = predicted(part, fit(times.take(~away), devices), devices)
-        errors[away] = part.log_time - centre
-    return errors, shares
+def held_out(
+    training: TrainingTimes, labels: np.ndarray[Any, Any], like: Correction
+) -> tuple[Reals, Reals, Reals]:
+    """Errors of cells, shares of their terms, and explained variance, each label held out in turn.
+
+    Errors are measured less predicted logarithms.
+    """
+    errors, explained = np.full((2, len(labels)), np.nan)
+    shares = np.zeros((len(labels), training.times.seconds.shape[1]))
+    for _, away in _folds(labels):
+        seen, part = training.take(~away), training.take(away)
+        known = fit(seen.times, seen.devices)
+        centre, shares[away] = predicted(part.times, known, part.devices)
+        shift, explained[away] = corrected(part, correction_of(seen, known, like))
+        errors[away] = part.times.log_time - centre - shift
+    return errors, shares, explained
+
+
+def correction_of(training: TrainingTimes, known: Efficiencies, like: Correction | None = None) -> Correction:
+    """What errors of the fitted terms say of like launches; noted times say nothing."""
+    centre, _ = predicted(training.times, known, training.devices)
+    sound = ~training.noted
+    launches = [name for name, use in zip(training.launches, sound.tolist(), strict=True) if use]
+    errors = training.times.log_time - centre
+    return fit_correction(training.traits[sound], launches, training.kinds[sound], errors[sound], like)
+
+
+def corrected(training: TrainingTimes, correction: Correction) -> tuple[Reals, Reals]:
+    """Logarithms to add to the cells' times, and how much of their errors' variance is explained."""
+    kinds = np.arange(3)
+    shift, explained = correction.of(training.traits, kinds)
+    cells = np.arange(len(training.kinds))
+    return shift[cells, training.kinds], explained[cells, training.kinds]
 
 
 def device_folds(keys: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -151,53 +229,65 @@ def device_folds(keys: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return np.array([order[key] for key in keys.tolist()])
 
 
-def fit_launch_times(
-    times: Times,
-    devices: Sequence[Device],
-    applications: np.ndarray[Any, Any],
-    keys: np.ndarray[Any, Any],
-    noted: Flags,
-    *,
-    of_devices: bool = True,
-) -> LaunchTimes:
-    """Fit factors to all times, and doubt to the errors of held-out applications and devices.
+def fit_launch_times(training: TrainingTimes, *, of_devices: bool = True) -> LaunchTimes:
+    """Fit factors to all times, and doubt to the errors of held-out applications, launches and devices.
 
     Times that are known to have something else in them say nothing of how sure the others are.
     """
-    known = fit(times, devices)
-    errors, shares = held_out(times, devices, applications)
-    sound = np.isfinite(errors) & ~noted
-    weights = _weights(applications, keys)
+    times = training.times
+    known = fit(times, training.devices)
+    correction = correction_of(training, known)
+    applications = training.labels("application")
+    errors, shares, _ = held_out(training, applications, correction)
+    sound = np.isfinite(errors) & ~training.noted
+    weights = _weights(applications)
+    # Far from all others they tell how sure a forecast is; near to a known launch it is surer.
     doubt = doubt_of(errors[sound], shares[sound], weights[sound])
-    unseen = np.ones(2)
-    if of_devices:
-        unseen = _unseen(times, devices, keys, doubt, weights)
+    near = _near(training, correction, doubt)
+    unseen = _unseen(training, correction, doubt, near) if of_devices else np.ones(2)
     together = _together(errors, doubt.deviation(shares), times, applications, sound)
     names = tuple(known.factors)
-    return LaunchTimes(names, np.stack([known.factors[name] for name in names]), doubt, unseen, together)
+    factors = np.stack([known.factors[name] for name in names])
+    return LaunchTimes(names, factors, doubt, unseen, together, correction, near)
 
 
-def _weights(applications: np.ndarray[Any, Any], keys: np.ndarray[Any, Any]) -> Reals:
+def _weights(applications: np.ndarray[Any, Any]) -> Reals:
     """Weights by which an application counts as much as any other."""
     _, number, count = np.unique(applications, return_inverse=True, return_counts=True)
     found: Reals = 1.0 / count[number]
     return found
 
 
-def _unseen(
-    times: Times, devices: Sequence[Device], keys: np.ndarray[Any, Any], doubt: Doubt, weights: Reals
-) -> Reals:
-    errors, shares = held_out(times, devices, device_folds(keys))
-    ratio = np.abs(errors) / doubt.deviation(shares)
-    gpu = np.array([device.type == "gpu" for device in devices])[times.device]
-    found = np.ones(2)
-    for side, of_side in enumerate((gpu, ~gpu)):
-        rows = np.flatnonzero(of_side & np.isfinite(ratio))
-        if len(rows):
-            rows = rows[np.argsort(ratio[rows])]
-            below = np.cumsum(weights[rows]) / weights[rows].sum()
-            found[side] = max(1.0, float(np.interp(0.9, below, ratio[rows])) / doubt.factor(0.9))
-    return found
+def _widening(training: TrainingTimes, errors: Reals, deviation: Reals, doubt: Doubt, rows: Flags) -> float:
+    """By how much deviations have to be multiplied to hold nine of ten errors."""
+    chosen = np.flatnonzero(rows & np.isfinite(errors) & ~training.noted)
+    if not len(chosen):
+        return 1.0
+    ratio = np.abs(errors) / deviation
+    chosen = chosen[np.argsort(ratio[chosen])]
+    weights = _weights(training.labels("application")[chosen])
+    below = np.cumsum(weights) / weights.sum()
+    return float(np.interp(0.9, below, ratio[chosen])) / doubt.factor(0.9)
+
+
+def _near(training: TrainingTimes, correction: Correction, doubt: Doubt) -> float:
+    """Deviation of times of launches beside known ones, over that far from all."""
+    launches = training.launches
+    number = {name: k % _GROUPS_OF_LAUNCHES for k, name in enumerate(sorted(set(launches)))}
+    folds = np.array([number[name] for name in launches])
+    errors, shares, explained = held_out(training, folds, correction)
+    is_near = explained > _IS_NEAR
+    return float(np.clip(_widening(training, errors, doubt.deviation(shares), doubt, is_near), 0.3, 1.0))
+
+
+def _unseen(training: TrainingTimes, correction: Correction, doubt: Doubt, near: float) -> Reals:
+    """By how much forecasts are less sure on CPUs and GPUs that were not measured."""
+    errors, shares, explained = held_out(training, device_folds(training.labels("device")), correction)
+    deviation = doubt.deviation(shares) * narrowed(explained, near)
+    gpu = training.kinds > 0
+    return np.array(
+        [max(1.0, _widening(training, errors, deviation, doubt, of_kind)) for of_kind in (gpu, ~gpu)]
+    )
 
 
 def _together(
@@ -228,38 +318,49 @@ class Outside:
     inside: Flags
 
 
+def forecast_held_out(training: TrainingTimes, away: Flags, level: float) -> Arrays:
+    """Forecasts of cells that are held out, by a model that was fitted to the others: see `Outside`."""
+    seen, part = training.take(~away), training.take(away)
+    fitted = fit_launch_times(seen, of_devices=bool(set(part.key) - set(seen.key)))
+    centre, shares = predicted(part.times, fitted.efficiencies(), part.devices)
+    shift, explained = corrected(part, fitted.correction)
+    known = np.array([f"device:{key}" in fitted.keys for key in part.key])
+    wider = np.where(known, 1.0, fitted.unseen[(part.kinds == 0).astype(int)])
+    deviation = fitted.doubt.deviation(shares) * wider * narrowed(explained, fitted.near)
+    cut = limits(np.exp(centre + shift), deviation, fitted.doubt.factor(level), part.least, part.most)
+    middle, least, most = map(np.log, cut)
+    measured = part.times.log_time
+    return {
+        "log_error": middle - measured,
+        "low": least - middle,
+        "high": most - middle,
+        "inside": (least <= measured) & (measured <= most),
+    }
+
+
+HeldOut = tuple[str, Flags]
+"""What is held out, for people, and which cells."""
+
+Runner = Callable[[TrainingTimes, Sequence[HeldOut], float], Iterable[Arrays]]
+"""What calls `forecast_held_out` for each of several folds, in their order."""
+
+
+def one_after_another(training: TrainingTimes, folds: Sequence[HeldOut], level: float) -> Iterator[Arrays]:
+    """The simplest runner."""
+    return (forecast_held_out(training, away, level) for _, away in folds)
+
+
 def evaluate(
-    training: TrainingTimes, by: str, level: float = 0.9, tell: Callable[[str], None] | None = None
+    training: TrainingTimes, by: str, level: float = 0.9, run: Runner = one_after_another
 ) -> Outside:
     """Hold each source, application or device out in turn; factors and intervals are fitted within."""
     labels = training.labels(by)
-    applications, keys = training.labels("application"), training.labels("device")
-    times, devices = training.times, training.devices
+    folds = [(f"{by} {label}", away) for label, away in _folds(labels)]
     error, low, high = np.full((3, len(labels)), np.nan)
     inside = np.zeros(len(labels), dtype=bool)
-    for label, away in _folds(labels):
-        if tell is not None:
-            tell(f"{by} {label}")
-        seen = ~away
-        fitted = fit_launch_times(
-            times.take(seen),
-            devices,
-            applications[seen],
-            keys[seen],
-            training.noted[seen],
-            of_devices=bool(set(keys[away]) - set(keys[seen])),
-        )
-        part = times.take(away)
-        centre, shares = predicted(part, fitted.efficiencies(), devices)
-        kinds = np.array([int(devices[place].type != "gpu") for place in part.device])
-        known = np.array([fitted.measured(devices[place]) for place in part.device])
-        deviation = fitted.doubt.deviation(shares) * np.where(known, 1.0, fitted.unseen[kinds])
-        cut = limits(
-            np.exp(centre), deviation, fitted.doubt.factor(level), training.least[away], training.most[away]
-        )
-        middle, least, most = map(np.log, cut)
-        error[away], low[away], high[away] = middle - part.log_time, least - middle, most - middle
-        inside[away] = (least <= part.log_time) & (part.log_time <= most)
+    for (_, away), found in zip(folds, run(training, folds, level), strict=True):
+        error[away], low[away], high[away] = found["log_error"], found["low"], found["high"]
+        inside[away] = found["inside"]
     return Outside(by, error, low, high, inside)
 
 
@@ -308,25 +409,26 @@ def _slowdowns(training: TrainingTimes, found: Outside, rows: Flags) -> list[flo
 
 
 def train_launch_times(
-    folder: str | Path, level: float = 0.9, tell: Callable[[str], None] | None = None
+    tables: str | Path | LaunchTables, level: float = 0.9, run: Runner = one_after_another
 ) -> TrainedLaunchTimes:
-    """Fit the model to the tables of a folder, and measure it with applications and sources held out."""
-    training = read_training(folder)
-    applications, keys = training.labels("application"), training.labels("device")
-    fitted = fit_launch_times(training.times, training.devices, applications, keys, training.noted)
-    everything = np.ones(len(keys), dtype=np.bool_)
-    of_applications = evaluate(training, "application", level, tell)
-    of_sources = evaluate(training, "source", level, tell)
+    """Fit the model to tables, or a folder of them, and measure it with applications and sources held out."""
+    training = read_training(tables)
+    keys = training.key
+    fitted = fit_launch_times(training)
+    sound = ~training.noted
+    of_applications = evaluate(training, "application", level, run)
+    of_sources = evaluate(training, "source", level, run)
     sources = {
         name: scores(training, of_sources, training.labels("source") == name, level)
         for name in sorted(set(training.source))
+        if len(set(training.source)) > 1
     }
     times = np.exp(training.times.log_time)
     names = sorted(set(training.application))
     kernels = set(zip(training.application, training.kernel, strict=True))
     launches = set(zip(training.application, training.kernel, training.launch, strict=True))
     result: dict[str, Any] = {"model": MODEL, "split": "leave-application-out", "probes": 0}
-    result |= scores(training, of_applications, everything, level)
+    result |= scores(training, of_applications, sound, level)
     # One source has most of the cells, and easy ones.
     result["median_ape"] = result["median_ape_by_application"]
     card = TimeCard(

@@ -33,7 +33,12 @@ _FP_COSTS = {
     **dict.fromkeys(("exp", "log", "half_exp", "half_log", "half_sqrt", "half_div"), 2 * _SPECIAL),
     "div": _DIVISION_FP,
 }
-_INT_COSTS = {"mul": 2.0, "fused": 2.0, "div": _DIVISION_INT}
+_INT_COSTS = {"mul": 0.0, "fused": 0.0, "div": _DIVISION_INT}  # Products count apart
+
+# Of integers that serve addresses and loops alone: a loop that is unrolled four times has a quarter of them,
+# as offsets within it are part of the instructions that access memory.
+_INDEXING = 0.25
+_REGISTER_BYTES, _SECTOR_BYTES = 4.0, 32.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +54,7 @@ class Work:
     local_bytes: Reals  # Local memory of a work-group
     operations_real: Reals  # Of single and half precision, weighted by what they cost
     operations: Reals  # All others but those of double precision: integers, accesses, control
+    products: Reals  # Of integers, which many devices compute in several steps
     operations_fp64: Reals
     floating: Reals  # Additions and products of single precision, of which a sum of a product is one
     utilization: Reals  # `(n, 2)` Share of a sub-group's work-items that take part in its instructions
@@ -73,6 +79,61 @@ class Work:
     def take(self, rows: Any) -> Work:
         """The work of some of the launches."""
         return Work(*(getattr(self, field.name)[rows] for field in fields(self)))
+
+
+TRAITS = (
+    "items",
+    "group_items",
+    "operations",
+    "floating",
+    "bytes",
+    "sectors_of_access",
+    "utilization",
+    "local_wavefronts",
+    "chain",
+    "accesses",
+    "distinct",
+    "beyond_1_mib",
+    "vectorizable",
+    "barriers",
+    "atomics",
+)
+"""By what launches are alike or not: logarithms, of amounts of a work-item where nothing else is said.
+
+- items, group_items: work-items of the launch, in thirds of a logarithm, and of a group, in two thirds.
+- sectors_of_access: sectors of 32 bytes that an access of a sub-group touches.
+- chain: the longest chain of dependent instructions over all instructions of a work-item.
+- distinct, beyond_1_mib: bytes that are distinct, and that pass a cache of 1 MiB, over those accessed.
+- vectorizable: the share itself.
+"""
+
+
+def traits_of(work: Work) -> Reals:
+    """Traits of ``n`` launches, of shape ``(n, len(TRAITS))``."""
+    items, width = work.items, float(WIDTHS[0])
+    real = work.operations_real + work.operations_fp64
+    sectors = work.sectors[:, 0]
+    beyond = work.behind[:, GROUPS_TOGETHER.index(16), CACHE_BITS.index(20)]
+    return np.stack(
+        [
+            np.log(items) / 3,
+            np.log(work.group_items) / 1.5,
+            np.log1p((real + work.operations) / items),
+            np.log1p(real / items),
+            np.log1p(sectors / items),
+            np.log(sectors / np.maximum(_SECTOR_BYTES * work.accesses[:, 0], 1.0) + 0.1),
+            np.log(work.utilization[:, 0] + 0.02),
+            np.log1p(work.local_wavefronts[:, 0] * width / items),
+            np.log(work.path / np.maximum(work.longest, 1.0) + 0.01),
+            np.log1p(work.item_accesses),
+            np.log((work.distinct + 1) / (sectors + 1) + 0.01),
+            np.log((beyond + 1) / (sectors + 1) + 0.01),
+            work.vectorizable,
+            np.log1p(work.barriers),
+            np.log1p(work.atomics[:, 0] * width / items),
+        ],
+        axis=1,
+    )
 
 
 def work_of(profiles: Sequence[Profile]) -> Work:
@@ -100,7 +161,9 @@ def _of(metrics: Mapping[str, Any], launch: Mapping[str, Any]) -> dict[str, Any]
             float(geometry.get(f"sub_groups_{width}") or groups * math.ceil(group_items / width))
             for width in WIDTHS
         ],
-        "registers": float(geometry.get("registers") or 0),
+        # Small private arrays are in registers too.
+        "registers": float(geometry.get("registers") or 0)
+        + float(geometry.get("private_bytes") or 0) / _REGISTER_BYTES,
         "local_bytes": float(sum(local.values())),
         "barriers": float(metrics.get("total_barriers_hit") or 0) / items,
     }
@@ -152,10 +215,16 @@ def _of(metrics: Mapping[str, Any], launch: Mapping[str, Any]) -> dict[str, Any]
 def _instructions(classes: Mapping[str, Any], total: float) -> dict[str, float]:
     """Operations of the classes, by what they cost.
 
-    Private memory is in registers; addresses, and integers widened for them, are computed on the way.
+    Private memory is in registers; addresses are computed on the way.
     """
     if not classes:
-        return {"operations_real": 0.0, "operations": total, "operations_fp64": 0.0, "floating": 0.0}
+        return {
+            "operations_real": 0.0,
+            "operations": total,
+            "products": 0.0,
+            "operations_fp64": 0.0,
+            "floating": 0.0,
+        }
     single = sum(_FP_COSTS.get(kind, _LIBRARY) * n for kind, n in classes.get("fp32", {}).items())
     single += sum(_FP_COSTS.get(kind, _LIBRARY) * n for kind, n in classes.get("fp16", {}).items())
     double = sum(_FP_COSTS.get(kind, _LIBRARY) * n for kind, n in classes.get("fp64", {}).items())
@@ -168,6 +237,13 @@ def _instructions(classes: Mapping[str, Any], total: float) -> dict[str, float]:
     for kind in ("loads", "stores", "atomics"):
         places = classes.get(kind, {})
         others += sum(_total(sizes) for place, sizes in places.items() if place != "private")
+    indexing = classes.get("indexing", {})
+    products = sum(
+        times * (n.get("mul", 0) + n.get("fused", 0))
+        for bits, times in (("int16", 1.0), ("int32", 1.0), ("int64", 3.0))
+        for n in (classes.get(bits, {}),)
+    )
+    others += _INDEXING * sum(_total(n) for kind, n in indexing.items() if kind != "conversions")
     others += 4.0 * (_total(classes.get("barriers", 0)) + _total(classes.get("collectives", 0)))
     real = classes.get("fp32", {})
     floating = sum(real.get(kind, 0) for kind in ("add", "mul", "fused")) - min(
@@ -176,6 +252,7 @@ def _instructions(classes: Mapping[str, Any], total: float) -> dict[str, float]:
     return {
         "operations_real": float(single),
         "operations": float(others),
+        "products": float(products),
         "operations_fp64": float(double),
         "floating": float(floating),
     }
@@ -212,6 +289,7 @@ def _estimated(
         # Half of the instructions of the intermediate representation compute addresses or are free.
         "operations_real": 0.0,
         "operations": 0.5 * total,
+        "products": 0.0,
         "operations_fp64": 0.0,
         "floating": 0.0,
         "utilization": shares,

@@ -6,8 +6,8 @@
 #ifndef CROSSCAST_CUDA_H
 #define CROSSCAST_CUDA_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include "crosscast_libc.h"
+#include "math.h"
 
 #define __host__ __attribute__((host))
 #define __device__ __attribute__((device))
@@ -135,7 +135,9 @@ CC_DEVICE void __nanosleep(unsigned) { cc_refused_clock(); }
 
 #include "crosscast_math.h"
 #include "crosscast_memory.h"
-#include "crosscast_refused.h"
 #include "crosscast_host.h"
+#include "crosscast_refused.h"
+#include "crosscast_texture.h"
+#include "assert.h"
 
 #endif

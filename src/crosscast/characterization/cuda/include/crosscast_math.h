@@ -26,10 +26,20 @@ CC_UNARY(sinpi) CC_UNARY(sqrt) CC_UNARY(tan) CC_UNARY(tanh) CC_UNARY(tgamma) CC_
   CC_INLINE double NAME(double x, float y) { return NAME(x, (double)y); }                                  \
   template <class T, CC_IF_INTEGER(T)> CC_INLINE double NAME(double x, T y) { return NAME(x, (double)y); } \
   template <class T, CC_IF_INTEGER(T)> CC_INLINE double NAME(T x, double y) { return NAME((double)x, y); } \
+  template <class T, class U, CC_IF_INTEGER(T), CC_IF_INTEGER(U)> CC_INLINE double NAME(T x, U y) {        \
+    return NAME((double)x, (double)y);                                                                     \
+  }                                                                                                        \
   CC_INLINE float NAME##f(float x, float y) { return NAME(x, y); }
 CC_BINARY(atan2) CC_BINARY(copysign) CC_BINARY(fdim) CC_BINARY(fmax) CC_BINARY(fmin) CC_BINARY(fmod)
 CC_BINARY(hypot) CC_BINARY(nextafter) CC_BINARY(pow) CC_BINARY(remainder)
 #undef CC_BINARY
+#define CC_MIXED(NAME)                                                                                      \
+  template <class T, CC_IF_INTEGER(T)> CC_INLINE double NAME(float x, T y) { return NAME((double)x, (double)y); } \
+  template <class T, CC_IF_INTEGER(T)> CC_INLINE double NAME(T x, float y) { return NAME((double)x, (double)y); }
+CC_MIXED(atan2) CC_MIXED(copysign) CC_MIXED(fdim) CC_MIXED(fmax) CC_MIXED(fmin) CC_MIXED(fmod) CC_MIXED(hypot)
+CC_MIXED(remainder)
+#undef CC_MIXED
+template <class T, CC_IF_INTEGER(T)> CC_INLINE double pow(T x, float y) { return pow((double)x, (double)y); }
 template <class T, CC_IF_INTEGER(T)> CC_INLINE float pow(float x, T y) { return pow(x, (float)y); }
 
 CC_PURE float fma(float, float, float);
@@ -136,6 +146,27 @@ using ::signbit; using ::sin; using ::sinh; using ::sqrt; using ::tan; using ::t
 using ::trunc; using ::size_t; using ::ptrdiff_t;
 template <class T> CC_MEMBER constexpr const T &min(const T &x, const T &y) { return y < x ? y : x; }
 template <class T> CC_MEMBER constexpr const T &max(const T &x, const T &y) { return x < y ? y : x; }
+template <class T> struct numeric_limits {};
+#define CC_LIMITS(T, MIN, MAX, LOWEST, EPSILON, INF, NOT)                         \
+  template <> struct numeric_limits<T> {                                           \
+    static constexpr bool is_specialized = true;                                   \
+    CC_MEMBER static constexpr T min() { return MIN; }                             \
+    CC_MEMBER static constexpr T max() { return MAX; }                             \
+    CC_MEMBER static constexpr T lowest() { return LOWEST; }                       \
+    CC_MEMBER static constexpr T epsilon() { return EPSILON; }                     \
+    CC_MEMBER static constexpr T infinity() { return INF; }                        \
+    CC_MEMBER static constexpr T quiet_NaN() { return NOT; }                       \
+  };
+#define CC_LIMITS_OF(T, MIN, MAX) CC_LIMITS(T, MIN, MAX, MIN, 0, 0, 0)
+CC_LIMITS(float, FLT_MIN, FLT_MAX, -FLT_MAX, FLT_EPSILON, __builtin_inff(), __builtin_nanf(""))
+CC_LIMITS(double, DBL_MIN, DBL_MAX, -DBL_MAX, DBL_EPSILON, __builtin_inf(), __builtin_nan(""))
+CC_LIMITS_OF(char, CHAR_MIN, CHAR_MAX) CC_LIMITS_OF(signed char, SCHAR_MIN, SCHAR_MAX)
+CC_LIMITS_OF(unsigned char, 0, UCHAR_MAX) CC_LIMITS_OF(short, SHRT_MIN, SHRT_MAX)
+CC_LIMITS_OF(unsigned short, 0, USHRT_MAX) CC_LIMITS_OF(int, INT_MIN, INT_MAX) CC_LIMITS_OF(unsigned, 0, UINT_MAX)
+CC_LIMITS_OF(long, LONG_MIN, LONG_MAX) CC_LIMITS_OF(unsigned long, 0, ULONG_MAX)
+CC_LIMITS_OF(long long, LLONG_MIN, LLONG_MAX) CC_LIMITS_OF(unsigned long long, 0, ULLONG_MAX)
+#undef CC_LIMITS_OF
+#undef CC_LIMITS
 template <class T> CC_MEMBER constexpr void swap(T &x, T &y) { T z = x; x = y; y = z; }
 }
 

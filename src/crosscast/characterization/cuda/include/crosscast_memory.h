@@ -121,6 +121,24 @@ CC_INLINE float __high2float(__half2 v) { return (float)v.y; }
 CC_INLINE __half2 __hadd2(__half2 a, __half2 b) { return {__hadd(a.x, b.x), __hadd(a.y, b.y)}; }
 CC_INLINE __half2 __hsub2(__half2 a, __half2 b) { return {__hsub(a.x, b.x), __hsub(a.y, b.y)}; }
 CC_INLINE __half2 __hmul2(__half2 a, __half2 b) { return {__hmul(a.x, b.x), __hmul(a.y, b.y)}; }
+#define CC_HALF2(OPERATOR, NAME)                                                         \
+  CC_INLINE __half2 operator OPERATOR(__half2 a, __half2 b) {                             \
+    return {NAME(a.x, b.x), NAME(a.y, b.y)};                                              \
+  }                                                                                       \
+  CC_INLINE __half2 &operator OPERATOR##=(__half2 &a, __half2 b) { return a = a OPERATOR b; }
+CC_HALF2(+, __hadd) CC_HALF2(-, __hsub) CC_HALF2(*, __hmul) CC_HALF2(/, __hdiv)
+#undef CC_HALF2
+CC_INLINE bool operator==(__half2 a, __half2 b) { return a.x == b.x && a.y == b.y; }
+CC_INLINE bool operator!=(__half2 a, __half2 b) { return !(a == b); }
+CC_INLINE __half2 __hneg2(__half2 a) { return {-a.x, -a.y}; }
+CC_INLINE __half2 __hmax2(__half2 a, __half2 b) { return {__hmax(a.x, b.x), __hmax(a.y, b.y)}; }
+CC_INLINE __half2 __hmin2(__half2 a, __half2 b) { return {__hmin(a.x, b.x), __hmin(a.y, b.y)}; }
+CC_INLINE __half2 __h2div(__half2 a, __half2 b) { return a / b; }
+CC_INLINE __half2 __lows2half2(__half2 a, __half2 b) { return {a.x, b.x}; }
+CC_INLINE __half2 __highs2half2(__half2 a, __half2 b) { return {a.y, b.y}; }
+CC_INLINE __half2 __lowhigh2highlow(__half2 a) { return {a.y, a.x}; }
+CC_INLINE __half2 __low2half2(__half2 a) { return {a.x, a.x}; }
+CC_INLINE __half2 __high2half2(__half2 a) { return {a.y, a.y}; }
 CC_INLINE __half2 __hfma2(__half2 a, __half2 b, __half2 c) { return {fma(a.x, b.x, c.x), fma(a.y, b.y, c.y)}; }
 
 /* Warp operations, which the engine does: each counts as one instruction. */

@@ -1,30 +1,40 @@
-/* Textures and surfaces: declared, so that what uses them is refused by line. */
+/* What is declared so that it is refused by line where it is used: surfaces, the heap, tensor cores. */
 #ifndef CROSSCAST_REFUSED_H
 #define CROSSCAST_REFUSED_H
 
-typedef unsigned long long cudaTextureObject_t;
 typedef unsigned long long cudaSurfaceObject_t;
-typedef cudaTextureObject_t hipTextureObject_t;
 typedef cudaSurfaceObject_t hipSurfaceObject_t;
-enum cudaTextureReadMode { cudaReadModeElementType, cudaReadModeNormalizedFloat };
-template <class T, int dimensions = 1, cudaTextureReadMode mode = cudaReadModeElementType> struct texture {};
-
 CC_REFUSED void cc_refused_texture();
 CC_REFUSED void cc_refused_surface();
-#define CC_TEXTURE(NAME)                                                                                       \
-  template <class T, class... Rest> CC_DEVICE T NAME(cudaTextureObject_t, Rest...) { return cc_refused_texture(), T(); } \
-  template <class T, class... Rest> CC_DEVICE void NAME(T *, cudaTextureObject_t, Rest...) { cc_refused_texture(); } \
-  template <class T, int n, cudaTextureReadMode m, class... Rest>                                              \
-  CC_DEVICE T NAME(texture<T, n, m>, Rest...) { return cc_refused_texture(), T(); }
-CC_TEXTURE(tex1D) CC_TEXTURE(tex1Dfetch) CC_TEXTURE(tex1DLod) CC_TEXTURE(tex2D) CC_TEXTURE(tex2DLod)
-CC_TEXTURE(tex2DLayered) CC_TEXTURE(tex2Dgather) CC_TEXTURE(tex3D) CC_TEXTURE(texCubemap)
-#undef CC_TEXTURE
-#define CC_SURFACE(NAME)                                                                                      \
-  template <class T, class... Rest> CC_DEVICE T NAME##read(cudaSurfaceObject_t, Rest...) { return cc_refused_surface(), T(); } \
-  template <class T, class... Rest> CC_DEVICE void NAME##read(T *, cudaSurfaceObject_t, Rest...) { cc_refused_surface(); } \
-  template <class T, class... Rest> CC_DEVICE void NAME##write(T, cudaSurfaceObject_t, Rest...) { cc_refused_surface(); }
-CC_SURFACE(surf1D) CC_SURFACE(surf2D) CC_SURFACE(surf3D)
+template <class T, int dimensions = 1> struct surface {};
+#define CC_SURFACE(NAME)                                                                                             \
+  template <class T, class S, class... Rest> CC_DEVICE T NAME##read(S, Rest...) { return cc_refused_surface(), T(); } \
+  template <class T, class S, class... Rest> CC_DEVICE void NAME##read(T *, S, Rest...) { cc_refused_surface(); }     \
+  template <class T, class S, class... Rest> CC_DEVICE void NAME##write(T, S, Rest...) { cc_refused_surface(); }
+CC_SURFACE(surf1D) CC_SURFACE(surf2D) CC_SURFACE(surf3D) CC_SURFACE(surf2DLayered)
 #undef CC_SURFACE
+
+/* Memory of a heap. */
+#define CC_NEW inline __device__ __attribute__((always_inline, nodebug))
+CC_REFUSED void cc_refused_heap();
+CC_DEVICE void *malloc(size_t) { return cc_refused_heap(), nullptr; }
+CC_DEVICE void free(void *) { cc_refused_heap(); }
+CC_NEW void *operator new(size_t) { return cc_refused_heap(), nullptr; }
+CC_NEW void *operator new[](size_t) { return cc_refused_heap(), nullptr; }
+CC_NEW void *operator new(size_t, void *place) { return place; }
+CC_NEW void operator delete(void *) noexcept { cc_refused_heap(); }
+CC_NEW void operator delete[](void *) noexcept { cc_refused_heap(); }
+
+#undef CC_NEW
+
+/* The runtime's functions that device code may call, all of which are for kernels that launch kernels. */
+CC_REFUSED void cc_refused_runtime();
+#define CC_RUNTIME(NAME) \
+  template <class... T> CC_DEVICE cudaError_t NAME(T...) { return cc_refused_runtime(), cudaSuccess; }
+CC_RUNTIME(cudaDeviceSynchronize) CC_RUNTIME(cudaMalloc) CC_RUNTIME(cudaFree) CC_RUNTIME(cudaMemcpyAsync)
+CC_RUNTIME(cudaMemsetAsync) CC_RUNTIME(cudaStreamCreateWithFlags) CC_RUNTIME(cudaStreamDestroy)
+CC_RUNTIME(cudaGetLastError) CC_RUNTIME(cudaLaunchDevice)
+#undef CC_RUNTIME
 
 /* Tensor cores: declared, so that what uses them is refused by line. */
 CC_REFUSED void cc_refused_matrix();

@@ -149,7 +149,7 @@ static void add_rows(struct reducing *x, u64 t, u64 write, u64 chunk, u64 *count
   struct changes *changes = changes_of(x, t, write, chunk);
   if (!changes && !level) return;
   memset(d, 0, changes && changes->count > MOST_LISTED ? sizeof d : 8 * m);
-  if (changes) cc_add_changes(&x->c[t], changes, d);
+  if (changes) cc_add_changes(&x->c[t], changes, d, x->log_g);
   for (u64 i = 0; i < m; i++) {
     level += d[i];
     counts[i] += level;

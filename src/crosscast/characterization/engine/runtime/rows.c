@@ -123,19 +123,20 @@ static u64 normalize(struct pattern *p) {
   return times;
 }
 
-static u64 take(struct context *c, struct pool *p, u64 bytes) {
-  if (p->used == p->room) {
+static u64 take(struct context *c, struct pool *p, u64 bytes, u64 n) {
+  if (p->used + n > p->room) {
     u64 room = p->room ? 2 * p->room : 1024;
     p->items = cc_remap(c, p->items, bytes * p->room, bytes * room), p->room = room;
   }
-  return p->used++;
+  p->used += n;
+  return p->used - n;
 }
 
 /* Add the changes of a chunk to an array of as many numbers as it has granules. */
-void cc_add_changes(struct context *c, struct changes *of, u64 *differences) {
+void cc_add_changes(struct context *c, struct changes *of, u64 *differences, u64 shift) {
   if (of->count > MOST_LISTED) {
-    const u64 *numbers = (u64 *)c->numbers.items + CHUNK * of->first;
-    for (u64 i = 0; i < CHUNK; i++) differences[i] += numbers[i];
+    const u64 *numbers = (u64 *)c->numbers.items + FEWEST_NUMBERS * of->first;
+    for (u64 i = 0; i < CHUNK >> shift; i++) differences[i] += numbers[i];
     return;
   }
   const struct change *all = c->listed.items;
@@ -153,15 +154,16 @@ static void change(struct spreading *s, u64 granule, u64 by) {
   u64 chunk = granule << s->shift, at = (chunk % CHUNK) >> s->shift;
   struct changes *of = &s->chunks[chunk / CHUNK];
   if (of->count == MOST_LISTED) {
-    u64 first = take(c, &c->numbers, 8 * CHUNK), *numbers = (u64 *)c->numbers.items + CHUNK * first;
-    cc_add_changes(c, of, numbers);
+    u64 first = take(c, &c->numbers, 8 * FEWEST_NUMBERS, (CHUNK >> s->shift) / FEWEST_NUMBERS);
+    u64 *numbers = (u64 *)c->numbers.items + FEWEST_NUMBERS * first;
+    cc_add_changes(c, of, numbers, s->shift);
     of->first = first, of->count++;
   }
   if (of->count > MOST_LISTED) {
-    ((u64 *)c->numbers.items)[CHUNK * of->first + at] += by;
+    ((u64 *)c->numbers.items)[FEWEST_NUMBERS * of->first + at] += by;
     return;
   }
-  u64 next = take(c, &c->listed, sizeof(struct change));
+  u64 next = take(c, &c->listed, sizeof(struct change), 1);
   ((struct change *)c->listed.items)[next] = (struct change){of->first, at, by};
   of->first = next + 1, of->count++;
 }

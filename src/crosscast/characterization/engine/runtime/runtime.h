@@ -107,7 +107,7 @@ struct changes {
   u64 first; /* of the list, plus 1; or of the numbers */
   u64 count; /* of the list; above `MOST_LISTED` there are numbers */
 };
-enum { MOST_LISTED = 32 };
+enum { MOST_LISTED = 32, FEWEST_NUMBERS = 128 }; /* of a chunk whose granules have 8 bytes */
 struct pool {
   void *items;
   u64 used, room;
@@ -268,7 +268,7 @@ void cc_plane(struct context *, u32 site, u32 flags, u64 base, u64 stride, u64 n
 void cc_end_rows(struct context *, struct rows *);
 void cc_finish_rows(struct context *);
 void cc_spread(struct context *, struct rows *);
-void cc_add_changes(struct context *, struct changes *, u64 *differences);
+void cc_add_changes(struct context *, struct changes *, u64 *differences, u64 shift);
 
 /* Places of a slice, from `x` and `y` on; and a box of them that is even: distances from its first place. */
 struct box {

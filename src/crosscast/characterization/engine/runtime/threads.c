@@ -148,6 +148,9 @@ static void limit_memory(struct job *j) {
   FILE *file = fopen("/proc/self/statm", "r");
   if (!file || fscanf(file, "%lu", &pages) != 1) perror("statm"), _exit(CANNOT_MAP);
   fclose(file);
+  /* Changes of the number of accesses, of reads and of writes, in memory that doubles. */
+  const struct buffer *buffers = (const struct buffer *)j->buffers;
+  for (u64 b = 0; b < j->n_buffers; b++) per_thread += 4 * 8 * buffers[b].bytes;
   u64 bytes = pages * PAGE + j->threads * per_thread + ((u64)1 << 31);
   setrlimit(RLIMIT_AS, &(struct rlimit){bytes, bytes});
 }

@@ -1,0 +1,301 @@
+"""A CUDA or HIP source behind the preprocessor, of which only what compiles is left."""
+
+from __future__ import annotations
+
+import bisect
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from crosscast.characterization.cuda.declarations import Declaration, needed, parse, tokens_of
+
+_MARKER = re.compile(r'# (\d+) "((?:[^"\\]|\\.)*)"((?: \d)*)$')
+_DEFINE = re.compile(r"#define (\w+) (.*)")
+_UNROLL = re.compile(r"(\s*#\s*pragma\s+(?:unroll|nounroll|GCC unroll)\b)(.*)")
+_LAUNCHED = re.compile(r"((?:::)?\b\w[\w:]*\s*<[^<>;{}()]*>)\s*<<<")
+_MOST_INSTANCES = 256
+# What host code says of a texture reference, by the bits of our header.
+_SETTINGS = {
+    1: r"filterMode\s*=\s*\w*FilterModeLinear",
+    2: r"normalized\s*=\s*(true|1)\b",
+    4: r"addressMode\s*\[\s*0\s*\]\s*=\s*\w*AddressModeWrap",
+}
+_LAUNCH = "a kernel launch in device code (dynamic parallelism)"
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a declaration was left out."""
+
+    reason: str
+    is_unsupported: bool = False  # By a construct that is not supported, and not by an error of the compiler
+
+
+class Source:
+    """The declarations that kernels need, without those that do not compile.
+
+    Parameters
+    ----------
+    text
+        What the preprocessor wrote, with the macros that it defined (``-dD``); a character is a byte.
+    label
+        Name of the source.
+    ours
+        Folders of headers that are no part of the program.
+    missing
+        Headers that were not found.
+    instance
+        An instance of a template that is asked for beside those that the host launches.
+    """
+
+    def __init__(
+        self, text: str, label: str, ours: tuple[str, ...], missing: tuple[str, ...], instance: str = ""
+    ) -> None:
+        self.missing = missing
+        self._label = label
+        self.refused: dict[str, Refusal] = {}
+        self._lines, self._origins, is_ours = _read(text, label, ours)
+        lines = self._lines
+        self._text = "\n".join(lines)
+        self._starts = [0]
+        for line in lines:
+            self._starts.append(self._starts[-1] + len(line) + 1)
+        pairs = zip(lines, is_ours, strict=True)
+        theirs = "\n".join(" " * len(line) if of_ours else line for line, of_ours in pairs)
+        self.declarations = parse(tokens_of(theirs))
+        self.instances = list(dict.fromkeys(filter(None, map(self._instance, self._launched(theirs)))))
+        self.instances += [instance] * bool(instance and instance not in self.instances)
+        kept = needed(self.declarations, " ".join(self.instances))
+        self._kept = [d for number, d in enumerate(self.declarations) if number in kept]
+        self._hosts = {name for d in self.declarations if d.is_host for name in d.names}
+        self._blanks = [(d.start, d.end, "") for n, d in enumerate(self.declarations) if n not in kept]
+        for declaration in self._kept:
+            for part in (declaration, *declaration.all_members()):
+                self._drop_body(part)
+        for declaration in self._kept:
+            if declaration.kind == "other":
+                self._make_texture(declaration, theirs)
+                self._make_settable(declaration)
+        self._refuse_undefined()
+        self.templates = tuple(
+            dict.fromkeys(name for d in self._kept if d.is_kernel and d.template for name in d.names)
+        )
+
+    @property
+    def compiled(self) -> str:
+        """What to compile: what is left, and behind it one line for each instance of a template."""
+        parts, last = [], 0
+        for start, end, instead in sorted(self._blanks):
+            if start >= last:  # what is in a span that is left out goes with it
+                parts += [self._text[last:start], instead, _blank(self._text[start:end])[len(instead) :]]
+                last = end
+        rows = (
+            f"template __attribute__((global)) decltype({name}) {name};" if name else ""
+            for name in self.instances
+        )
+        return "\n".join(["".join(parts) + self._text[last:], *rows, ""])
+
+    def refuse(self, message: str, places: Sequence[tuple[int, int]]) -> bool:
+        """Leave out the declaration that an error is in, or that asks for the template that it is in.
+
+        Returns whether there is one.
+        """
+        where = places[0]
+        for line, column in reversed(places):
+            instance = line - len(self._starts)
+            if 0 <= instance < len(self.instances):
+                if self.instances[instance]:
+                    self._refuse(self.instances[instance], message, where)
+                self.instances[instance] = ""
+                return True
+            position = self._position(line, column)
+            if part := self._part_at(position, self._kept):
+                self._leave_out(part, position)
+                for name in part.names:
+                    self._refuse(name, message, where)
+                return True
+        return False
+
+    def place(self, position: int) -> tuple[str, int]:
+        """File and line of a position."""
+        return self._origin(bisect.bisect_right(self._starts, position))
+
+    def located(self, diagnostics: str) -> str:
+        """Diagnostics by the lines of the files."""
+
+        def locate(match: re.Match[str]) -> str:
+            file, line = self._origin(int(match[1]))
+            return f"{file}:{line}:{match[2]}"
+
+        return re.sub(r"^<stdin>:(\d+):(\d+)", locate, diagnostics.strip(), flags=re.MULTILINE)
+
+    def _drop_body(self, part: Declaration) -> None:
+        """Leave out the body of a member function of the host's, and of one that launches kernels."""
+        if part.kind != "function" or part.body is None:
+            return
+        if part.is_host:
+            self._blanks.append((part.body, part.end, ";"))
+        elif launch := next((token for token in part.tokens if token.text == "<<<"), None):
+            self._leave_out(part, launch.start)
+            where = self._where(bisect.bisect_right(self._starts, launch.start))
+            for name in part.names:
+                self.refused[name] = Refusal(f"{where}{_LAUNCH} is not supported", True)
+
+    def _make_texture(self, declaration: Declaration, text: str) -> None:
+        """Let a texture reference be a variable of the device, which reads as the host sets it up."""
+        token = next((t for t in declaration.tokens if t.text not in ("static", "extern")), None)
+        if token is None or token.text not in ("texture", "surface"):
+            return
+        how = 0
+        for name in declaration.names:
+            for bit, setting in _SETTINGS.items():
+                how |= bit * (re.search(rf"\b{name}\s*\.\s*{setting}", text) is not None)
+        kind = f"__attribute__((device)) {token.text}{f'_{how}' if how else ''}"
+        self._blanks.append((token.start, token.end, kind))
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Names of the variables of the device that it declares, and of its textures."""
+        found = [d for d in self.declarations if d.kind == "other"]
+        device = [d for d in found if d.spaces & {"device", "constant"} or _is_texture(d)]
+        return tuple(dict.fromkeys(name for d in device for name in sorted(d.names)))
+
+    def _make_settable(self, declaration: Declaration) -> None:
+        """Let a variable be no static one, which the compiler takes for what stands in the source."""
+        if declaration.spaces & {"device", "constant"} or _is_texture(declaration):
+            self._blanks += [(t.start, t.end, "") for t in declaration.tokens if t.text == "static"]
+
+    def _refuse_undefined(self) -> None:
+        """Note the device functions that are declared and nowhere defined, for kernels that call them."""
+        functions = [d for d in self._kept if d.kind == "function" and "device" in d.spaces]
+        defined = {name for d in functions if d.body is not None for name in d.names}
+        for declaration in functions:
+            for name in declaration.names - defined:
+                where = self._where(bisect.bisect_right(self._starts, declaration.start))
+                reason = f"{where}the device function {name} is defined nowhere (separate compilation)"
+                self.refused.setdefault(name, Refusal(f"{reason}, which is not supported", True))
+
+    def _leave_out(self, part: Declaration, position: int) -> None:
+        if part.body is not None and position >= part.body:
+            self._blanks.append((part.body, part.end, ";"))
+        else:
+            self._blanks.append((part.start, part.end, ""))
+
+    def _refuse(self, name: str, message: str, where: tuple[int, int]) -> None:
+        file, line = self._origin(where[0])
+        text = (
+            self._text[self._starts[where[0] - 1] :].split("\n", 1)[0] if where[0] < len(self._starts) else ""
+        )
+        if re.search(r"\b_*asm_*\b", text):
+            refusal = Refusal(f"{self._where(where[0])}inline assembly (PTX) is not supported", True)
+        else:
+            refusal = Refusal(f"{file}:{line}: error: {message}{self._explain(message)}")
+        self.refused.setdefault(name, refusal)
+
+    def _explain(self, message: str) -> str:
+        """What became of the names that an error is about."""
+        for name in re.findall(r"'(\w+)'", message):
+            if name in self.refused:
+                return f" ({name} was left out: {self.refused[name].reason})"
+            if name in self._hosts:
+                return f" ({name} is a function of the host)"
+        is_unknown = re.search(r"undeclared|unknown|no (type|template|member) named", message)
+        if self.missing and is_unknown and "did you mean" not in message:
+            return f" (headers that were not found: {', '.join(self.missing)})"
+        return ""
+
+    def _part_at(self, position: int, among: Sequence[Declaration]) -> Declaration | None:
+        """The declaration that stands at a position: a member function, or what is left out as a whole."""
+        for part in among:
+            if part.start <= position < part.end:
+                member = self._part_at(position, part.members)
+                return member if member and member.kind == "function" else part
+        return None
+
+    def _position(self, line: int, column: int) -> int:
+        return self._starts[min(line, len(self._starts)) - 1] + column - 1
+
+    def _origin(self, line: int) -> tuple[str, int]:
+        return self._origins[min(line, len(self._origins)) - 1]
+
+    def _launched(self, text: str) -> Iterator[str]:
+        """Instances of templates that are launched, also those in templates of the host."""
+        yield from _LAUNCHED.findall(text)
+        hosts = {name: d for d in self.declarations if d.is_host and d.template for name in d.names}
+        if not hosts:
+            return
+        call = re.compile(rf"\b({'|'.join(map(re.escape, hosts))})\s*<([^<>;{{}}()]*)>\s*\(")
+        pending: list[tuple[str, str]] = list(dict.fromkeys(call.findall(text)))
+        seen: set[tuple[str, str]] = set()
+        while pending:
+            called = pending.pop()
+            if called in seen or len(seen) > _MOST_INSTANCES:
+                continue
+            seen.add(called)
+            host = hosts[called[0]]
+            given = dict(zip(host.template, (a.strip() for a in called[1].split(",")), strict=False))
+            body = "".join(
+                f" {given.get(t.text, t.text)}" if t.kind == "word" else t.text for t in host.tokens
+            )
+            yield from _LAUNCHED.findall(body)
+            pending += call.findall(body)
+
+    def _where(self, number: int) -> str:
+        """A line as the engine's messages name it."""
+        file, line = self._origin(number)
+        return f"line {line}: " if file == self._label else f"{file}: line {line}: "
+
+    def _instance(self, launched: str) -> str:
+        """An instance that the host launches, by its full name; empty where it is none of a kernel's."""
+        name = re.sub(r"\s+", " ", launched)
+        base = name.split("<")[0].strip()
+        for declaration in self.declarations:
+            if (
+                declaration.is_kernel
+                and declaration.template
+                and base.rsplit("::", 1)[-1] in declaration.names
+            ):
+                return name if "::" in base else "::".join((*declaration.scope, name))
+        return ""
+
+
+def _is_texture(declaration: Declaration) -> bool:
+    return any(token.text in ("texture", "surface") for token in declaration.tokens[:3])
+
+
+def _blank(text: str) -> str:
+    """Spaces for all but the preprocessor's lines that say where lines come from."""
+    lines = text.split("\n")
+    return "\n".join(line if n and _MARKER.match(line) else " " * len(line) for n, line in enumerate(lines))
+
+
+def _read(
+    text: str, label: str, ours: tuple[str, ...]
+) -> tuple[list[str], list[tuple[str, int]], list[bool]]:
+    """Lines without the definitions of macros, the file and line of each, and whether it is of ours."""
+    lines: list[str] = []
+    origins: list[tuple[str, int]] = []
+    is_ours: list[bool] = []
+    macros: dict[str, str] = {}
+    file, number = label, 0
+    for line in text.split("\n"):
+        number += 1
+        if marker := _MARKER.match(line):
+            file, number = marker[2].replace("<stdin>", label), int(marker[1]) - 1
+        elif line.startswith(("#define ", "#undef ")):
+            if define := _DEFINE.match(line):
+                macros[define[1]] = define[2]
+            line = ""
+        elif unroll := _UNROLL.fullmatch(line):
+            line = unroll[1] + _expand(unroll[2], macros)
+        lines.append(line)
+        origins.append((file, number))
+        is_ours.append(file.startswith(ours) or file.startswith("<built"))
+    return lines, origins, is_ours
+
+
+def _expand(text: str, macros: dict[str, str]) -> str:
+    """Replace the macros that the preprocessor leaves in a pragma."""
+    for _ in range(8):
+        text = re.sub(r"\b[A-Za-z_]\w*\b", lambda match: macros.get(match[0], match[0]), text)
+    return text

@@ -1,0 +1,160 @@
+"""Values of ``__constant__`` and ``__device__`` variables and of texture references, by their names."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from crosscast.characterization import ir
+from crosscast.errors import LaunchError
+from crosscast.kernel import Argument, Image, Kernel
+
+Values = tuple[tuple[str, tuple[int, int, int], bytes], ...]
+"""Name, sizes of an image, and content of each variable that is set."""
+_DEFINITION = re.compile(r"^(.*? (?:global|constant) )(.*)$", re.DOTALL)
+_ZEROS = re.compile(
+    r"\S.*? (?:global|constant) (?:.* )?(?:zeroinitializer|undef|poison|0|null|0\.0+e\+00)(?:,|$)"
+)
+_TEXTURE = re.compile(r'(?:global|constant) %"?(?:struct|class)\.cc_texture')
+_SIZE = re.compile(
+    r"load i32, ptr addrspace\(\d\) (?:getelementptr (?:inbounds )?(?:nuw )?"
+    r"\(i8, ptr addrspace\(\d\) (?=@[^,]*, i64 (\d+)\)))?(@(?:\"[^\"]*\"|[-\w$.]+))"
+)
+_MOST_BYTES = 1 << 24
+_HEADER = struct.Struct("<4i")
+"""Width, height and depth of a texture, before its texels."""
+
+
+def pack(variables: Mapping[str, Argument], label: str) -> Values:
+    """Sizes and bytes of the values.
+
+    Raises
+    ------
+    LaunchError
+        If one is none that a variable can hold, or too large.
+    """
+    packed = []
+    for name, value in sorted(variables.items()):
+        extents: tuple[int, ...] = ()
+        if isinstance(value, Image):
+            content = value.array.tobytes()
+            extents = tuple(reversed(value.array.shape[: value.spatial_ndim]))
+        elif isinstance(value, np.ndarray | np.generic):
+            content = value.tobytes()
+            extents = value.shape[:1]
+        elif isinstance(value, bytes):
+            content = value
+        else:
+            raise LaunchError(f"{label}: variable {name}: expected a value, a buffer or an image")
+        if len(content) > _MOST_BYTES:
+            raise LaunchError(
+                f"{label}: variable {name}: expected at most {_MOST_BYTES} bytes, found {len(content)}"
+            )
+        width, height, depth = (*extents, 1, 1, 1)[:3]
+        packed.append((name, (width, height, depth), content))
+    return tuple(packed)
+
+
+def plain_name(symbol: str) -> str:
+    """Name of a variable in its source, without namespaces."""
+    name = symbol.lstrip("@").strip('"')
+    if not name.startswith("_Z"):
+        return name
+    rest, last = re.sub(r"^_ZN?L?", "", name), name
+    while number := re.match(r"L?(\d+)", rest):
+        last = rest[number.end() : number.end() + int(number[1])]
+        rest = rest[number.end() + int(number[1]) :]
+    return last
+
+
+def set_variables(
+    module: ir.Module, flat: ir.Function, declared: Sequence[str], kernel: Kernel, values: Values
+) -> ir.Module:
+    """A kernel's module, with these values of its variables, of those that the program declares.
+
+    Raises
+    ------
+    LaunchError
+        If the program has no such variable, or it is smaller than its value.
+    """
+    names = {plain_name(symbol): symbol for symbol in module.globals}
+    variables = dict(module.globals)
+    for name, sizes, content in values:
+        if name not in declared:
+            known = ", ".join(declared) or "none"
+            raise LaunchError(f"{kernel.name}: the program has no variable {name!r}; it has {known}")
+        if (variable := variables.get(names.get(name, ""))) is not None:
+            if _TEXTURE.search(variable.text):
+                content = _HEADER.pack(*sizes, 0) + content
+                variable = _sized(variable, sizes, len(content), flat)
+            variables[variable.name] = _with_content(variable, name, kernel.name, content)
+    given = {name for name, *_ in values}
+    for symbol, variable in module.globals.items():
+        if _TEXTURE.search(variable.text) and plain_name(symbol) not in given:
+            line = next((i.where for i in flat.instructions() if i.line and symbol in i.text), "")
+            raise LaunchError(
+                f"{kernel.name}: {line}the kernel reads the texture {plain_name(symbol)}, whose texels are "
+                "missing: expected --variable, or [[variable]] in the launch file, with a buffer or an image"
+            )
+    return replace(module, globals=variables)
+
+
+def _is_variable(variable: ir.GlobalVariable) -> bool:
+    return variable.address_space in (1, 2) and not variable.name.startswith("@llvm.")
+
+
+def _sized(
+    variable: ir.GlobalVariable, sizes: tuple[int, int, int], nbytes: int, kernel: ir.Function
+) -> ir.GlobalVariable:
+    """A texture reference with room for its texels; loads of its sizes become constants that cost nothing."""
+    for instruction in kernel.instructions():
+        match = instruction.opcode == "load" and _SIZE.match(instruction.text)
+        if match and match[2] == variable.name:
+            instruction.text = f"add i32 0, {sizes[int(match[1] or 0) // 4]}"
+            instruction.opcode, instruction.counted = "add", False
+    return replace(variable, nbytes=nbytes)
+
+
+def _with_content(variable: ir.GlobalVariable, name: str, kernel: str, content: bytes) -> ir.GlobalVariable:
+    nbytes = variable.nbytes
+    if len(content) > nbytes:
+        raise LaunchError(f"{kernel}: variable {name}: expected at most {nbytes} bytes, found {len(content)}")
+    definition = _DEFINITION.match(variable.text)
+    assert definition is not None
+    written = "".join(f"\\{byte:02X}" for byte in content.ljust(nbytes, b"\0"))
+    return replace(variable, text=f'{definition[1]}[{nbytes} x i8] c"{written}"', nbytes=nbytes)
+
+
+def unset_variables(kernel: ir.Function, module: ir.Module, values: Values) -> Iterator[str]:
+    """Names of variables without a value that a kernel reads and does not write."""
+    given = {name for name, *_ in values}
+    for symbol, variable in module.globals.items():
+        name = plain_name(symbol)
+        if not _is_variable(variable) or name in given or not _ZEROS.match(variable.text):
+            continue
+        if variable.address_space == 2 or not _is_written(kernel, symbol):
+            yield name
+
+
+def _is_written(kernel: ir.Function, symbol: str) -> bool:
+    """Whether a kernel may write a variable, or hand on its address."""
+    pointers = {symbol}
+    changed = True
+    while changed:
+        changed = False
+        for instruction in kernel.instructions():
+            texts = (instruction.text, *(value for value, _ in instruction.incoming))
+            if not any(re.search(rf"{re.escape(p)}(?![\w$.-])", text) for p in pointers for text in texts):
+                continue
+            if instruction.opcode == "load":
+                continue
+            if instruction.opcode not in ("getelementptr", "phi", "select", "addrspacecast", "freeze"):
+                return True
+            if instruction.result and instruction.result not in pointers:
+                pointers.add(instruction.result)
+                changed = True
+    return False

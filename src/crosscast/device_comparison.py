@@ -1,0 +1,80 @@
+"""Two devices side by side: what is known of both, and which kernels of the suite each is faster at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from crosscast.devices.knowledge import Known, known_of
+from crosscast.errors import InputError
+from crosscast.forecasting import predict
+
+MODEL = "opencl-15-devices"
+"""The profiles that come along are of the metrics that it takes."""
+
+
+@dataclass(frozen=True)
+class KernelTimes:
+    """How long a kernel of the suite takes on two devices, in seconds."""
+
+    application: str
+    kernel: str
+    size: str
+    first_s: float
+    second_s: float
+
+    @property
+    def ratio(self) -> float:
+        """How many times as fast the first device is."""
+        return self.second_s / self.first_s
+
+
+@dataclass(frozen=True)
+class DeviceComparison:
+    """What is known of two devices, and forecasts of the suite's kernels on both."""
+
+    first: Known
+    second: Known
+    kernels: tuple[KernelTimes, ...]  # The first's greatest advantage first
+    model: str = MODEL  # Whose forecasts they are
+
+    def numbers(self) -> Mapping[str, tuple[float | None, float | None]]:
+        """What is on the data sheets and what was measured, of the first and the second."""
+        one, other = self.first.device, self.second.device
+        found: dict[str, tuple[float | None, float | None]] = {}
+        for mine, yours in ((one.numbers, other.numbers), (one.measured, other.measured)):
+            found |= {name: (mine.get(name), yours.get(name)) for name in dict.fromkeys((*mine, *yours))}
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it, for JSON."""
+        return {
+            "devices": [self.first.to_dict(), self.second.to_dict()],
+            "numbers": {
+                name: {"first": one, "second": other, "ratio": one / other if one and other else None}
+                for name, (one, other) in self.numbers().items()
+            },
+            "model": self.model,
+            "kernels": [{**vars(each), "ratio": each.ratio} for each in self.kernels],
+        }
+
+
+def compare_devices(first: str, second: str) -> DeviceComparison:
+    """Put two devices side by side.
+
+    Raises
+    ------
+    InputError
+        If one is not known, or both are the same.
+    """
+    one, other = known_of(first), known_of(second)
+    if one.device.key == other.device.key:
+        raise InputError.of(where="devices", expected="two devices", found=f"{one.device.key} twice")
+    forecast = predict("bundled", MODEL, devices=[one.device, other.device])
+    labels = zip(forecast.profiles.application, forecast.profiles.kernel, forecast.profiles.size, strict=True)
+    kernels = [
+        KernelTimes(*names, float(times[0]), float(times[1]))
+        for names, times in zip(labels, forecast.centre, strict=True)
+    ]
+    return DeviceComparison(one, other, tuple(sorted(kernels, key=lambda each: -each.ratio)))

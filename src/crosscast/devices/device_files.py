@@ -1,0 +1,230 @@
+"""Files of devices: data sheets of one's own, and what was measured on them; written, read and checked."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from crosscast.data.files import data_home, read_text, whole_file
+from crosscast.data.schema import DEVICES
+from crosscast.device import SPEED_NUMBERS, Device
+from crosscast.devices.measured import QUANTITIES
+from crosscast.errors import InputError
+from crosscast.fields import Fields
+
+TYPES = ("cpu", "gpu", "accelerator")
+LEAST_NUMBERS = 5
+"""So many numbers that say how fast a device is must be known: fewer fit too many devices."""
+
+NUMBERS = {column.name: column for column in DEVICES.columns if column.type in ("integer", "real")}
+_TEXTS = ("name", "vendor", "series")
+_MOST_BYTES = 1 << 20
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
+
+_CLOCKS = (5e7, 2e10)
+_GPU = {
+    "compute_units": (1, 1e4),
+    "cores": (8, 1e6),
+    "clock_hz": _CLOCKS,
+    "clock_min_hz": (1e7, 2e10),
+    "clock_turbo_hz": _CLOCKS,
+    "memory_bytes": (2.0**28, 2.0**44),
+    "local_memory_bytes": (2.0**12, 2.0**24),
+    "l1_bytes": (2.0**12, 2.0**24),
+    "l2_bytes": (2.0**17, 2.0**33),
+    "l3_bytes": (2.0**19, 2.0**36),
+    "bandwidth_bytes_per_s": (4e9, 1e14),
+    "peak_flop_per_s": (1e10, 1e16),
+    "peak_fp64_flop_per_s": (1e9, 1e16),
+    "peak_fp16_flop_per_s": (1e9, 1e17),
+    "launch_overhead_s": (1e-8, 1e-1),
+    "timer_resolution_s": (1e-11, 1e-1),
+    "tdp_w": (1, 2e4),
+}
+_PLAUSIBLE = {
+    "gpu": _GPU,
+    "accelerator": _GPU,
+    "cpu": {
+        **_GPU,
+        "compute_units": (1, 4096),
+        "cores": (1, 4096),
+        "bandwidth_bytes_per_s": (1e9, 1e13),
+        "peak_flop_per_s": (1e9, 1e15),
+        "peak_fp64_flop_per_s": (1e9, 1e15),
+    },
+}
+"""What numbers of devices of a type lie between: wide, so that only what is in another unit is outside."""
+_MEASURED = {"B/s": (1e6, 1e15), "flop/s": (1e7, 1e18), "op/s": (1e5, 1e18), "s": (1e-8, 1.0)}
+"""The same of what was measured, by unit."""
+
+_BINARY = {"KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30}
+_OTHER_UNITS = {
+    "Hz": {"GHz": 1e9, "MHz": 1e6, "kHz": 1e3},
+    "B": _BINARY,
+    "B/s": {"GB/s": 1e9, "TB/s": 1e12, "MB/s": 1e6},
+    "flop/s": {"Tflop/s": 1e12, "Gflop/s": 1e9},
+    "op/s": {"Top/s": 1e12, "Gop/s": 1e9},
+    "s": {"µs": 1e-6, "ms": 1e-3, "ns": 1e-9},
+    "W": {"mW": 1e-3, "kW": 1e3},
+}
+"""What numbers may have been typed in by mistake, by the unit of the column; the likeliest first."""
+
+
+def read_device(path: Path) -> Device:
+    """Read the description of a device.
+
+    Parameters
+    ----------
+    path
+        A TOML file with ``device`` (its key), ``type``, and what is known of ``name``, ``vendor``, ``series``
+        and the table's numbers, in its units; and what was measured, as `crosscast calibrate` writes it, by
+        the names of `crosscast.devices.measured.QUANTITIES` under ``measured``.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, a field is missing, unknown or wrong, or the numbers cannot be those of a device
+        (`check_sheet`).
+    """
+    text = read_text(path, "description of a device", _MOST_BYTES)
+    try:
+        fields = Fields(tomllib.loads(text), str(path))
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path}: expected a description of a device in TOML ({error})") from error
+    fields.require("device", "a key such as gtx1080")
+    fields.require("type", f"one of {', '.join(TYPES)}")
+    key, kind = fields.text("device"), fields.choice("type", TYPES, "")
+    name, vendor, series = (fields.text(column) or "" for column in _TEXTS)
+    numbers = {}
+    for number, column in NUMBERS.items():
+        value = fields.number(number)
+        if value is not None:
+            if value <= 0:
+                raise fields.fail(number, f"a number above 0, the {column.title}, or no such line")
+            numbers[number] = float(value)
+    measured = _read_measured(fields.table("measured"))
+    for table in ("how", "conditions", "working_sets"):
+        fields.take(table)  # For people, and for the page.
+    fields.finish()
+    device = Device(str(key), name, vendor, kind, series, numbers, measured)
+    check_sheet(device, str(path))
+    return device
+
+
+def check_sheet(device: Device, where: str) -> None:
+    """Refuse a data sheet with numbers in other units, or with too few that set how fast a device is."""
+    for name, value in device.numbers.items():
+        low, high = _PLAUSIBLE[device.type].get(name, (0.0, float("inf")))
+        if not low <= value <= high:
+            unit = NUMBERS[name].unit.replace("count", "")
+            expected = f"{low:.2g} to {high:.2g} {unit}".rstrip() + f", as {device.type}s have"
+            found = f"{value:g}{_meant(value, low, high, unit)}"
+            raise InputError.of(where=where, field=name, expected=expected, found=found)
+    known = [*(name for name in SPEED_NUMBERS if name in device.numbers), *device.measured]
+    if len(known) < LEAST_NUMBERS:
+        raise InputError.of(
+            where=where,
+            expected=f"at least {LEAST_NUMBERS} of {', '.join(SPEED_NUMBERS)}",
+            found=f"{len(known)} ({', '.join(known) or 'none'})",
+        )
+
+
+def _read_measured(fields: Fields | None) -> dict[str, float]:
+    """Measured values, each in the bounds of its unit."""
+    found: dict[str, float] = {}
+    if fields is None:
+        return found
+    for name, quantity in QUANTITIES.items():
+        value = fields.number(name)
+        if value is not None:
+            low, high = _MEASURED[quantity.unit]
+            if not low <= value <= high:
+                expected = f"{low:.2g} to {high:.2g} {quantity.unit}"
+                meant = _meant(value, low, high, quantity.unit)
+                raise InputError.of(
+                    where=fields.where, field=name, expected=expected, found=f"{value:g}{meant}"
+                )
+            found[name] = float(value)
+    fields.finish()
+    return found
+
+
+def write_device(
+    path: Path,
+    device: Device,
+    *,
+    how: Mapping[str, str] | None = None,
+    conditions: Mapping[str, Any] | None = None,
+    working_sets: Mapping[str, Sequence[float]] | None = None,
+) -> None:
+    """Write a device for `read_device`, whole or not at all.
+
+    Parameters
+    ----------
+    path
+        A file, which is replaced.
+    device
+        What is known of it.
+    how
+        How each measured value was measured, for people.
+    conditions
+        When and under which conditions, for people.
+    working_sets
+        Columns of numbers, for the page: sizes in bytes and what was measured with each.
+    """
+    texts = {"device": device.key, "type": device.type, "name": device.name}
+    texts |= {"vendor": device.vendor, "series": device.series}
+    lines = [*_lines({name: text for name, text in texts.items() if text}), *_lines(device.numbers)]
+    tables = {"measured": device.measured, "how": how, "conditions": conditions, "working_sets": working_sets}
+    for name, table in tables.items():
+        if table:
+            lines += ["", f"[{name}]", *_lines(table)]
+    with whole_file(path) as temporary:
+        temporary.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _lines(table: Mapping[str, Any]) -> list[str]:
+    # TOML and JSON write texts, numbers and lists of these alike.
+    return [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in table.items()]
+
+
+def how_measured(path: Path) -> Mapping[str, str]:
+    """How each value of a device's file was measured, by quantity."""
+    how = tomllib.loads(read_text(path, "description of a device", _MOST_BYTES)).get("how", {})
+    return {str(name): str(text) for name, text in how.items()} if isinstance(how, dict) else {}
+
+
+def check_name(name: str) -> None:
+    """Refuse a name under which a device cannot be kept."""
+    if not _NAME.fullmatch(name):
+        raise InputError(f"name: expected letters, digits, -, _ and ., 64 at most, found {name!r}")
+
+
+def own_folder() -> Path:
+    """Where devices are kept that were calibrated; it may not be there yet."""
+    return data_home() / "devices"
+
+
+def own_devices() -> list[str]:
+    """Names of the devices that were calibrated."""
+    try:
+        return sorted(path.stem for path in own_folder().glob("*.toml") if _NAME.fullmatch(path.stem))
+    except (OSError, RuntimeError):
+        return []  # There is no home folder, or it is not to be read.
+
+
+def own_device(name: str) -> Device | None:
+    """A device that was calibrated under a name; ``None`` if there is none."""
+    return read_device(own_folder() / f"{name}.toml") if name in own_devices() else None
+
+
+def _meant(value: float, low: float, high: float, unit: str) -> str:
+    """What a number in a likely other unit would be; empty if it is plausible in none."""
+    for other, factor in _OTHER_UNITS.get(unit, {}).items():
+        if low <= value * factor <= high:
+            return f", which would be {value * factor:.4g} if it is in {other}"
+    return ""

@@ -1,0 +1,67 @@
+"""What is known of one device: its data sheet beside what was measured, each number with its source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from crosscast.device import Device
+from crosscast.devices.catalogue import catalogue, device_named
+from crosscast.devices.device_files import NUMBERS, how_measured, own_folder
+from crosscast.devices.measured import QUANTITIES, Measurement, measured_devices
+from crosscast.devices.siblings import FACTS, Expected, expected
+
+
+@dataclass(frozen=True)
+class Known:
+    """A device with the sources of all that is known of it."""
+
+    device: Device
+    sources: Mapping[str, str]  # Of numbers of the data sheet
+    measured: Mapping[str, Measurement]  # By quantity
+    expected: Mapping[str, Expected]  # What it, or else its siblings, reach of data sheets, by fact
+
+    def ratio(self, quantity: str) -> float | None:
+        """What was measured over the data sheet's number; ``None`` where one of them is not known."""
+        on_paper = self.device.numbers.get(QUANTITIES[quantity].sheet or "")
+        return self.measured[quantity].value / on_paper if on_paper else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it, for JSON."""
+        device = self.device
+        return {
+            "device": device.key,
+            "name": device.name,
+            "vendor": device.vendor,
+            "type": device.type,
+            "series": device.series,
+            **device.numbers,
+            "sources": dict(self.sources),
+            "measured": {
+                name: {**each.to_dict(), "of_sheet": self.ratio(name)} for name, each in self.measured.items()
+            },
+            "expected": {name: vars(each) for name, each in self.expected.items()},
+        }
+
+
+def known_of(name: str) -> Known:
+    """What is known of a device of the catalogue, or of one that was calibrated.
+
+    Raises
+    ------
+    InputError
+        If there is no such device.
+    """
+    device = device_named(name)
+    facts = {fact: value for fact in FACTS if (value := expected(device, fact)) is not None}
+    if device.key in catalogue():
+        sources = {key: text for key, text in catalogue()[device.key]["sources"].items() if key in NUMBERS}
+        return Known(device, sources, measured_devices().get(device.key, {}), facts)
+    path = own_folder() / f"{device.key}.toml"
+    how = how_measured(path)
+    measured = {
+        quantity: Measurement(value, None, None, how.get(quantity, ""), str(path))
+        for quantity, value in device.measured.items()
+    }
+    return Known(device, dict.fromkeys(device.numbers, str(path)), measured, facts)

@@ -1,0 +1,186 @@
+"""How well the model of launch times predicts sources, applications and devices that it has not seen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from crosscast.arrays import Arrays, Flags
+from crosscast.data.times import LaunchTables
+from crosscast.errors import InputError
+from crosscast.evaluation.loop import Fold, check_level, folds_by_group, run_tasks
+from crosscast.prediction.time.launch_model import MODEL, TrainedLaunchTimes
+from crosscast.prediction.time.training_times import (
+    HeldOut,
+    Outside,
+    TrainingTimes,
+    evaluate,
+    forecast_held_out,
+    read_training,
+    scores,
+    train_launch_times,
+)
+from crosscast.results import Tabular
+
+FOLDS: Mapping[str, str] = {
+    "leave-application-out": "application",
+    "leave-source-out": "source",
+    "leave-device-out": "device",
+}
+"""Names of the ways to hold groups out, and of the labels of a time by which they do."""
+
+_SOURCES = ("prediction/time", "devices")
+_KINDS = {"gpu": "GPU", "cpu": "CPU"}
+_ARRAYS = ("log_error", "low", "high", "inside")
+
+
+@dataclass(frozen=True, eq=False)
+class LaunchEvaluation(Tabular):
+    """How well the model predicts what was held out; scores by source, application and device."""
+
+    label: str  # Which tables
+    training: TrainingTimes  # What it learned from and was asked about
+    folds: str  # What was held out
+    level: float
+    outside: Outside
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many times, and of what."""
+        training = self.training
+        launches = zip(training.application, training.kernel, training.launch, strict=True)
+        return {
+            "cells": len(training.key),
+            "kernels_at_a_size": len(set(launches)),
+            "applications": len(set(training.application)),
+            "sources": len(set(training.source)),
+            "devices": len(set(training.key)),
+        }
+
+    @property
+    def shared_kernels(self) -> dict[str, list[str]]:
+        """Kernels that several sources timed, with these; a source held out leaves the others' times."""
+        sources: dict[str, set[str]] = {}
+        both = zip(self.training.application, self.training.kernel, self.training.source, strict=True)
+        for application, kernel, source in both:
+            sources.setdefault(f"{application}/{kernel}", set()).add(source)
+        return {kernel: sorted(of) for kernel, of in sorted(sources.items()) if len(of) > 1}
+
+    def results(self) -> list[dict[str, Any]]:
+        """Scores of all times, of each source on each kind of device, and of each group held out."""
+        training = self.training
+        source, kinds = training.labels("source"), self._kinds()
+        everything = np.ones(len(kinds), dtype=np.bool_)
+        rows = [self._scored({"source": None, "kind": None}, everything)]
+        for name in sorted(set(training.source)):
+            rows.append(self._scored({"source": name, "kind": None}, source == name))
+            of_source = sorted(set(kinds[source == name].tolist()))
+            for kind in of_source if len(of_source) > 1 else ():
+                rows.append(self._scored({"source": name, "kind": kind}, (source == name) & (kinds == kind)))
+        return [row for row in rows if row["cells"]]
+
+    def groups(self, by: str) -> list[dict[str, Any]]:
+        """Scores of each ``application`` or ``device`` alone."""
+        labels = self.training.labels(by)
+        rows = [self._scored({by: name}, labels == name) for name in sorted(set(labels.tolist()))]
+        return [row for row in rows if row["cells"]]
+
+    def columns(self) -> Mapping[str, Sequence[object]]:
+        """The scores, a row a source."""
+        rows = self.results()
+        return {name: [row.get(name) for row in rows] for name in rows[0]}
+
+    def to_dict(self) -> dict[str, Any]:
+        """All scores, for JSON."""
+        return {
+            "dataset": self.label,
+            "model": MODEL,
+            "protocol": self.folds,
+            "level": self.level,
+            "counts": self.counts,
+            "results": self.results(),
+            "applications": self.groups("application"),
+            "devices": self.groups("device"),
+            "shared_kernels": self.shared_kernels,
+        }
+
+    def _kinds(self) -> np.ndarray[Any, Any]:
+        kinds = np.array([_KINDS.get(device.type, device.type) for device in self.training.devices])
+        return kinds[self.training.times.device]
+
+    def _scored(self, names: dict[str, Any], rows: Flags) -> dict[str, Any]:
+        counted = rows & np.isfinite(self.outside.log_error)
+        found: dict[str, Any] = {**names, "cells": int(counted.sum())}
+        if not found["cells"]:
+            return found
+        inside = float(self.outside.inside[counted].mean())
+        return (
+            found | scores(self.training, self.outside, counted, self.level) | {"coverage_over_cells": inside}
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """One fit without some cells, and forecasts of these."""
+
+    fold: Fold
+    level: float
+
+    @property
+    def label(self) -> str:
+        return f"{MODEL}, {self.fold.held_out} held out"
+
+    @property
+    def asks(self) -> list[object]:
+        return [{"model": MODEL, "away": self.fold.test.tolist(), "level": self.level}]
+
+    def run(self, data: TrainingTimes, asks: Sequence[int]) -> list[Arrays]:
+        away = np.zeros(len(data.key), dtype=np.bool_)
+        away[self.fold.test] = True
+        return [forecast_held_out(data, away, self.level) for _ in asks]
+
+    def sound(self, data: TrainingTimes, ask: int, arrays: Arrays) -> bool:
+        shape = self.fold.test.shape
+        return set(arrays) == set(_ARRAYS) and all(array.shape == shape for array in arrays.values())
+
+
+def _run(
+    how: Mapping[str, Any], training: TrainingTimes, folds: Sequence[HeldOut], level: float
+) -> list[Arrays]:
+    tasks = [_Task(Fold.of(name, away), level) for name, away in folds]
+    return [answers[0] for answers in run_tasks(tasks, training, sources=_SOURCES, **how)]
+
+
+def evaluate_launch_times(
+    tables: LaunchTables, folds: str, *, level: float = 0.9, seed: int = 0, **how: Any
+) -> LaunchEvaluation:
+    """Hold each source, application or device out in turn; `how` is `cache`, `progress` and `jobs`.
+
+    Raises
+    ------
+    InputError
+        If there are fewer than two groups to hold out, or the tables are not as expected.
+    """
+    del seed  # Nothing is drawn.
+    check_level(level)
+    if folds not in FOLDS:
+        expected = f"one of {', '.join(FOLDS)} for times of launches"
+        raise InputError.of(where="folds", expected=expected, found=repr(folds))
+    training, by = read_training(tables), FOLDS[folds]
+    folds_by_group(folds, f"{by}s", training.labels(by).tolist())
+    return LaunchEvaluation(
+        tables.label, training, folds, level, evaluate(training, by, level, partial(_run, how))
+    )
+
+
+def train_terms(tables: LaunchTables, *, level: float = 0.9, seed: int = 0, **how: Any) -> TrainedLaunchTimes:
+    """Fit the model, and measure it with each application and each source held out in turn."""
+    del seed
+    check_level(level)
+    names = [row["application"] for row in tables.times]
+    folds_by_group("leave-application-out", "applications", names)
+    return train_launch_times(tables, level, partial(_run, how))

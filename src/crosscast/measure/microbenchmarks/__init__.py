@@ -1,0 +1,1 @@
+"""Microbenchmarks: seconds of work that say how fast a device moves, computes and launches."""

@@ -1,0 +1,221 @@
+"""Where microbenchmarks run: an OpenCL device, or the threads of a CPU without OpenCL."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from crosscast.measure import host_state
+
+if TYPE_CHECKING:
+    from crosscast.measure.opencl import OpenCLDevice
+
+_FOLDER = Path(__file__).parent
+_FIRST_BYTES = 1 << 20
+CHAINS = 10
+
+
+class Backend(Protocol):
+    """Runs one of the kernels of ``kernels.cl``, and says how long it took."""
+
+    id: str
+    name: str
+    type: str
+    units: int
+    items: int  # Work-items that keep the device busy
+    group: int
+    vector_bytes: int  # Of a word of memory that a work-item moves at once
+    lanes: dict[str, int]  # Operations of a step of a chain, by kernel; kernels that it lacks are not there
+    memory_bytes: int
+    last_cache_bytes: int
+    numbers: dict[str, float]  # What is known without measuring, by columns of the table of devices
+
+    def memory(self, kernel: str, words: int, passes: int) -> float:
+        """Seconds in which a kernel goes so many times over an array of so many words."""
+
+    def chains(self, kernel: str, steps: int) -> float:
+        """Seconds of so many steps of independent chains, or of other work, in each work-item."""
+
+    def launch(self) -> tuple[float | None, float]:
+        """Seconds from the call of an empty launch to its start, if known, and to the host's knowing."""
+
+    def transfer(self, nbytes: int, *, to_device: bool) -> float | None:
+        """Seconds of a copy between host and device; ``None`` where the device is the host."""
+
+
+def _host_numbers(units: int) -> dict[str, float]:
+    """What the system says of its CPU."""
+    caches = host_state.caches()
+    sizes = {"l1_bytes": caches.l1d, "l2_bytes": caches.l2, "l3_bytes": caches.l3}
+    return {"cores": float(units)} | {name: float(size) for name, size in sizes.items() if size}
+
+
+class OpenCLBackend:
+    """An OpenCL device."""
+
+    def __init__(self, device: OpenCLDevice) -> None:
+        # Imported here: a CPU is measured without OpenCL, too.
+        import pyopencl as cl
+
+        from crosscast.kernel import Program
+        from crosscast.measure.opencl import TIMES_COMMANDS, built, opencl_faults
+
+        self._cl, self._faults = cl, opencl_faults
+        self.id, self.name, self.type, self.units = device.id, device.name, device.type, device.compute_units
+        wide = device.type == "cpu"
+        self.group = 1 if wide else 256
+        self.items = self.units * (4 if wide else 2048)
+        self.vector_bytes = 32 if wide else 16
+        handle = device.handle
+        extensions = str(handle.extensions).split()
+        has_half, has_double = "cl_khr_fp16" in extensions and not wide, "cl_khr_fp64" in extensions
+        numbers = 8 if wide else 1
+        self.lanes = dict.fromkeys(("fp32", "int32", "int32_add", "transcendental"), numbers)
+        self.lanes |= {"fp64": 4 if wide else 1} if has_double else {}
+        self.lanes |= {"fp16": 2} if has_half else {}
+        self.lanes |= {"local_words": 1, "atomics": 1}
+        self.memory_bytes = int(handle.global_mem_size)
+        cache = int(handle.global_mem_cache_size or 0)
+        clock = float(handle.max_clock_frequency or 0) * 1e6 or (
+            host_state.clock_hz() or 0.0 if wide else 0.0
+        )
+        self.numbers = {"clock_hz": clock} if clock else {}
+        self.numbers |= _host_numbers(self.units) if wide else {}
+        self.last_cache_bytes = max(cache, (host_state.caches().l3 or 0) if wide else 0) or 1 << 22
+        options = (f"-DWIDE={int(wide)}", f"-DHAS_FP64={int(has_double)}", f"-DHAS_FP16={int(has_half)}")
+        path = _FOLDER / "kernels.cl"
+        with opencl_faults(self.id, "measuring it"):
+            self._context = cl.Context([handle])
+            self._queue = cl.CommandQueue(self._context, handle, properties=TIMES_COMMANDS)
+            self._program = built(
+                self._context, device, Program(path.read_bytes(), path=path, options=options)
+            )
+            self._out = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, max(self.items * 64, 1 << 20))
+            cl.enqueue_fill_buffer(self._queue, self._out, np.zeros(1, np.uint8), 0, self._out.size)
+        self._kernels: dict[str, Any] = {}
+        self._array: Any = None
+
+    def _run(self, kernel: str, items: int, *args: Any) -> Any:
+        with self._faults(self.id, "measuring it"):
+            if kernel not in self._kernels:
+                self._kernels[kernel] = self._cl.Kernel(self._program, kernel)
+            event = self._kernels[kernel](self._queue, (items,), (min(self.group, items),), *args)
+            event.wait()
+        return event
+
+    def _seconds(self, kernel: str, *args: Any) -> float:
+        event = self._run(kernel, self.items, *args)
+        return float(event.profile.end - event.profile.start) * 1e-9
+
+    def memory(self, kernel: str, words: int, passes: int) -> float:
+        """Seconds of a kernel on an array, which grows where it is too small."""
+        nbytes = words * (4 if kernel == "scattered_words" else self.vector_bytes)
+        nbytes *= 2 if kernel == "copy_words" else 1
+        if self._array is None or self._array.size < nbytes:
+            with self._faults(self.id, "measuring it"):
+                if self._array is not None:
+                    self._array.release()
+                self._array = self._cl.Buffer(self._context, self._cl.mem_flags.READ_WRITE, nbytes)
+                self._cl.enqueue_fill_buffer(self._queue, self._array, np.zeros(1, np.uint8), 0, nbytes)
+                self._queue.finish()
+        return self._seconds(kernel, self._array, self._out, np.uint32(words), np.uint32(passes))
+
+    def chains(self, kernel: str, steps: int) -> float:
+        """Seconds of so many steps in each work-item."""
+        x, y = (0.999, 0.001) if kernel not in ("int32", "int32_add") else (3.0, 7.0)
+        return self._seconds(kernel, self._out, np.uint32(steps), np.float32(x), np.float32(y))
+
+    def launch(self) -> tuple[float | None, float]:
+        """Seconds of an empty launch."""
+        start = time.perf_counter()
+        event = self._run("empty", 1)
+        end = time.perf_counter()
+        waited = float(event.profile.start - event.profile.queued) * 1e-9
+        return (waited if waited > 0 else None), end - start
+
+    def transfer(self, nbytes: int, *, to_device: bool) -> float | None:
+        """Seconds of a copy."""
+        if self.type == "cpu":
+            return None
+        host = np.zeros(nbytes, np.uint8)
+        buffer = self._cl.Buffer(self._context, self._cl.mem_flags.READ_WRITE, nbytes)
+        pair = (buffer, host) if to_device else (host, buffer)
+        start = time.perf_counter()
+        with self._faults(self.id, "measuring it"):
+            self._cl.enqueue_copy(self._queue, *pair).wait()
+        return time.perf_counter() - start
+
+
+_HOST_KERNELS = (
+    *("empty", "read_words", "write_words", "copy_words", "scattered_words", "fp32", "fp64"),
+    *("int32", "int32_add", "transcendental", "atomics"),
+)
+"""In the order of the numbers in host.c."""
+
+
+@dataclass
+class HostBackend:
+    """The CPU of this machine, by threads and without OpenCL."""
+
+    id: str = "host"
+    type: str = "cpu"
+    group: int = 1
+    vector_bytes: int = 64
+
+    def __post_init__(self) -> None:
+        # Imported here: it brings the compiler.
+        from crosscast.characterization.toolchain import c_library
+
+        library = ctypes.CDLL(
+            str(c_library([_FOLDER / "host.c"], "-O3", "-march=native", "-lm", "-lpthread"))
+        )
+        self._measure = library.measure
+        self._measure.restype = ctypes.c_double
+        self._measure.argtypes = [
+            *(ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64),
+            *(ctypes.c_float, ctypes.c_float),
+        ]
+        self.units = len(os.sched_getaffinity(0))
+        self.items = self.units
+        self.name = host_state.cpu_name() or "CPU"
+        self.lanes = {"fp32": 16, "fp64": 8, "int32": 16, "int32_add": 16, "transcendental": 1, "atomics": 1}
+        self.memory_bytes = host_state.memory_bytes() or 1 << 30
+        caches, clock = host_state.caches(), host_state.clock_hz()
+        self.numbers = _host_numbers(self.units) | ({"clock_hz": clock} if clock else {})
+        self.last_cache_bytes = caches.l3 or caches.l2 or 1 << 22
+        self._array = np.zeros(_FIRST_BYTES, np.uint8)
+
+    def _seconds(self, kernel: str, count: int, passes: int, x: float = 0.999, y: float = 0.001) -> float:
+        # From a cache line on, as vectors need.
+        address = (self._array.ctypes.data + 63) // 64 * 64
+        return float(self._measure(_HOST_KERNELS.index(kernel), self.units, address, count, passes, x, y))
+
+    def memory(self, kernel: str, words: int, passes: int) -> float:
+        """Seconds of a kernel on an array, which grows where it is too small."""
+        nbytes = (
+            words * (4 if kernel == "scattered_words" else 64) * (2 if kernel == "copy_words" else 1) + 64
+        )
+        if len(self._array) < nbytes:
+            self._array = np.zeros(nbytes, np.uint8)
+        return self._seconds(kernel, words, passes)
+
+    def chains(self, kernel: str, steps: int) -> float:
+        """Seconds of so many steps in each work-item."""
+        whole = kernel in ("int32", "int32_add")
+        return self._seconds(kernel, 0, steps, *((3.0, 7.0) if whole else (0.999, 0.001)))
+
+    def launch(self) -> tuple[float | None, float]:
+        """Seconds of an empty launch."""
+        start = time.perf_counter()
+        self._seconds("empty", 0, 0)
+        return None, time.perf_counter() - start
+
+    def transfer(self, nbytes: int, *, to_device: bool) -> float | None:
+        """Seconds of a copy."""
+        return None

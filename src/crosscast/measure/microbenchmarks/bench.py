@@ -1,0 +1,195 @@
+"""What is measured on a device in seconds: bandwidth by working set, rates by class, launches, transfers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from statistics import median
+
+from crosscast.device import Device
+from crosscast.devices.measured import QUANTITIES
+from crosscast.errors import DeviceFault
+from crosscast.measure import host_state
+from crosscast.measure.microbenchmarks.backends import CHAINS, Backend
+
+SECONDS = 10
+"""About how long it takes."""
+
+_LEAST_SET = 1 << 14
+_TIMES_LAST_CACHE = 4
+_MOST_OF_MEMORY = 8
+_POINT_S, _RATE_S = 0.12, 0.45
+_RUN_S = 0.015
+_LAUNCHES = 200
+_TRANSFER_BYTES = 1 << 26
+_LEAST_RUNS = 3
+_UNSURE = 1.15
+_THROTTLED = 0.85
+_KINDS = {"read": ("read_words", 1), "write": ("write_words", 1), "copy": ("copy_words", 2)}
+_RATES = {  # Operations of one step in one lane of a chain
+    "fp16": ("fp16_flop_per_s", 2),
+    "fp32": ("fp32_flop_per_s", 2),
+    "fp64": ("fp64_flop_per_s", 2),
+    "int32": ("int32_op_per_s", 2),
+    "int32_add": ("int32_add_op_per_s", 2),
+    "transcendental": ("transcendental_op_per_s", 1),
+}
+
+
+@dataclass(frozen=True)
+class Value:
+    """The best of several runs, and what the middle one reached."""
+
+    best: float
+    middle: float
+    runs: int
+
+    @property
+    def spread(self) -> float:
+        """The best over the middle one, or the other way round for times: 1 where all runs are alike."""
+        high, low = max(self.best, self.middle), min(self.best, self.middle)
+        return high / low if low else float("inf")
+
+    def __str__(self) -> str:
+        return f"best of {self.runs} runs, the middle one {100 * (self.spread - 1):.0f} % worse"
+
+
+@dataclass(frozen=True)
+class Microbenchmarks:
+    """What was measured on a device."""
+
+    id: str
+    name: str
+    type: str
+    values: dict[str, Value]  # By `crosscast.devices.measured.QUANTITIES`
+    working_sets: dict[str, list[float]]  # Bytes, and bytes/s of read, write and copy
+    seconds: float
+    doubts: tuple[str, ...]  # What speaks against the numbers
+    numbers: dict[str, float] = field(default_factory=dict)  # What is known without measuring
+
+    def device(self, key: str) -> Device:
+        """The device with what was measured, under a name."""
+        measured = {name: each.best for name, each in self.values.items()}
+        return Device(key, self.name, type=self.type, numbers=self.numbers, measured=measured)
+
+    def unsure(self) -> list[str]:
+        """Quantities of which runs differ much."""
+        return [name for name, each in self.values.items() if each.spread > _UNSURE]
+
+
+def measure(backend: Backend, report: Callable[[str], None] = lambda text: None) -> Microbenchmarks:
+    """Run all microbenchmarks.
+
+    Raises
+    ------
+    DeviceFault
+        If the device fails or is gone.
+    """
+    start, values = time.perf_counter(), {}
+    doubts = list(host_state.doubts())
+    if host_state.on_battery():
+        doubts.append("this machine runs on its battery, and may hold its clocks down")
+    clock = host_state.clock_hz()
+    report("rates")
+    for kernel, (quantity, operations) in _RATES.items():
+        if kernel in backend.lanes:
+            work = CHAINS * operations * backend.lanes[kernel] * backend.items
+            values[quantity] = _rate(lambda steps, k=kernel: backend.chains(k, steps), work, _RATE_S)  # type: ignore[misc]
+    if "local_words" in backend.lanes:
+        work = 3 * 4 * backend.items
+        values["local_bytes_per_s"] = _rate(lambda n: backend.chains("local_words", n), work, _RATE_S)
+    values["atomic_op_per_s"] = _rate(lambda n: backend.chains("atomics", n), backend.items, _RATE_S / 2)
+    report("bandwidth by working set")
+    sets: dict[str, list[float]] = {"bytes": list(_sizes(backend)), "read": [], "write": [], "copy": []}
+    for kind, (kernel, moved) in _KINDS.items():
+        found = []
+        for nbytes in sets["bytes"]:
+            words = max(int(nbytes) // backend.vector_bytes // moved // 4 * 4, 4)
+            work = words * moved * backend.vector_bytes
+            found.append(
+                _rate(lambda n, k=kernel, w=words: backend.memory(k, w, n), work, _POINT_S)  # type: ignore[misc]
+            )
+        sets[kind] = [each.best for each in found]
+        values[f"{kind}_bytes_per_s"] = found[-1]
+        if kind == "read":
+            values["cache_bytes_per_s"] = found[0]
+    report("scattered access, launches and transfers")
+    count = 1 << (int(sets["bytes"][-1]) // 4).bit_length() - 1
+    values["scattered_bytes_per_s"] = _rate(
+        lambda n: backend.memory("scattered_words", count, n), 4 * backend.items, _RATE_S
+    )
+    values |= _launches(backend)
+    for quantity, to_device in (("to_device_bytes_per_s", True), ("from_device_bytes_per_s", False)):
+        times = [backend.transfer(_TRANSFER_BYTES, to_device=to_device) for _ in range(4)]
+        rates = [_TRANSFER_BYTES / each for each in times if each]
+        if rates:
+            values[quantity] = Value(max(rates), median(rates), len(rates))
+    after = host_state.clock_hz()
+    if clock and after and after < _THROTTLED * clock:
+        clocks = f"from {clock / 1e9:.2f} to {after / 1e9:.2f} GHz"
+        doubts.append(f"the clock fell {clocks} meanwhile: the machine is throttled")
+    absurd = [name for name, each in values.items() if not 0 < each.best < float("inf")]
+    if absurd:
+        raise DeviceFault(f"{backend.id}: its times cannot be right: {', '.join(absurd)}")
+    ordered = {name: values[name] for name in QUANTITIES if name in values}
+    numbers = {"compute_units": float(backend.units), "memory_bytes": float(backend.memory_bytes)}
+    numbers |= backend.numbers | _on_paper(ordered)
+    return Microbenchmarks(
+        backend.id,
+        backend.name,
+        backend.type,
+        ordered,
+        sets,
+        time.perf_counter() - start,
+        tuple(doubts),
+        numbers,
+    )
+
+
+_ON_PAPER = {
+    "peak_flop_per_s": ("fp32_flop_per_s",),
+    "peak_fp64_flop_per_s": ("fp64_flop_per_s",),
+    "peak_fp16_flop_per_s": ("fp16_flop_per_s",),
+    "bandwidth_bytes_per_s": ("read_bytes_per_s", "write_bytes_per_s", "copy_bytes_per_s"),
+    "launch_overhead_s": ("round_trip_s",),
+}
+
+
+def _on_paper(values: dict[str, Value]) -> dict[str, float]:
+    """What stands for the numbers of a data sheet: the most that was measured."""
+    found = {name: [values[each].best for each in of if each in values] for name, of in _ON_PAPER.items()}
+    return {name: max(rates) for name, rates in found.items() if rates}
+
+
+def _sizes(backend: Backend) -> Iterator[float]:
+    most = min(_TIMES_LAST_CACHE * backend.last_cache_bytes, backend.memory_bytes // _MOST_OF_MEMORY)
+    size = _LEAST_SET
+    while size < most:
+        yield float(size)
+        size *= 2
+    yield float(size)
+
+
+def _rate(run: Callable[[int], float], work: float, seconds: float) -> Value:
+    """Work a second of a run of so many repetitions that it can be timed, repeated for so long."""
+    end = time.perf_counter() + seconds
+    n, took = 1, run(1)
+    while took < _RUN_S / 4 and n < 1 << 28:
+        n = int(n * min(max(_RUN_S / max(took, 1e-7), 2.0), 64.0))
+        took = run(n)
+    rates = [n * work / took]
+    last = end + _LEAST_RUNS * seconds
+    while time.perf_counter() < (end if len(rates) >= _LEAST_RUNS else last):
+        rates.append(n * work / max(run(n), 1e-9))
+    return Value(max(rates), median(rates), len(rates))
+
+
+def _launches(backend: Backend) -> dict[str, Value]:
+    backend.launch()
+    starts, trips = zip(*(backend.launch() for _ in range(_LAUNCHES)), strict=True)
+    known = [each for each in starts if each is not None]
+    found = {"round_trip_s": Value(median(trips), sorted(trips)[len(trips) * 3 // 4], len(trips))}
+    if known:
+        found["launch_s"] = Value(median(known), sorted(known)[len(known) * 3 // 4], len(known))
+    return found

@@ -1,0 +1,175 @@
+"""What measured times of like launches say beyond physics: a correction that fades with distance.
+
+Physics leaves errors that launches alike in their work share. They are a Gaussian process over traits of a
+launch's work, with a covariance that falls with distance (Rasmussen and Williams 2006, *Gaussian Processes
+for Machine Learning*, ch. 2 and 4.2): near to what was measured it says what was found there, and far away
+nothing. Devices of one kind share more of it than others.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Annotated
+
+import numpy as np
+
+from crosscast.arrays import Integers, Reals
+from crosscast.device import Device
+from crosscast.prediction.serialization import Array, Stored
+from crosscast.prediction.time.work import TRAITS
+
+_SHARED = np.array([[1.0, 0.3, 0.3], [0.3, 1.0, 0.6], [0.3, 0.6, 1.0]])
+"""Correlation of the errors of one launch on CPUs, GPUs of Nvidia, and other GPUs."""
+
+_RANGES = (0.7, 1.5, 3.0, 6.0)
+_VARIANCES = (0.02, 0.05, 0.1, 0.2)
+_NOISES = (0.02, 0.05, 0.1)
+_STARTS = (1.5, 0.1, 0.05)
+_LEAST_NOISE = 0.01
+_LARGEST = 1.5
+_MOST_OF_APPLICATION = 25
+
+
+def kind_number(device: Device) -> int:
+    """Number of the kind of a device in `_SHARED`."""
+    return 0 if device.type != "gpu" else 1 if device.vendor == "Nvidia" else 2
+
+
+@dataclass(frozen=True, eq=False)
+class Correction(Stored, kind="correction"):
+    """Errors of ``n`` launches on kinds of devices, ``g`` in all, and how they go over to others."""
+
+    names: Annotated[tuple[str, ...], Array("n")]  # Of the launches, for people
+    traits: Annotated[Reals, Array(f"n {len(TRAITS)}")]
+    launch: Annotated[Integers, Array("g", low=0, below="n")]
+    side: Annotated[Integers, Array("g", low=0, below=len(_SHARED))]
+    errors: Annotated[Reals, Array("g")]  # Measured less predicted logarithms
+    counts: Annotated[Reals, Array("g", above=0)]  # Times that each is the median of
+    range: Annotated[float, Array(above=0)]  # Distance of traits over which covariance falls to 1/e
+    variance: Annotated[float, Array(above=0)]
+    noise: Annotated[float, Array(above=0)]  # Variance of the errors of single times
+
+    @cached_property
+    def _covariance(self) -> Reals:
+        own: Reals = self._with(self.traits[self.launch], self.side)
+        own[np.diag_indices(len(own))] += _LEAST_NOISE + self.noise / self.counts
+        return own
+
+    @cached_property
+    def _inverse(self) -> Reals:
+        inverse: Reals = np.asarray(np.linalg.inv(self._covariance), dtype=np.float64)
+        return inverse
+
+    def _with(self, traits: Reals, kinds: Integers) -> Reals:
+        """Covariance of errors of launches on kinds of devices, one by one, with the known ones."""
+        fall = np.exp(-_distances(traits, self.traits[self.launch]) / self.range)
+        covariance: Reals = self.variance * fall * _SHARED[kinds[:, None], self.side]
+        return covariance
+
+    def log_likelihood(self) -> float:
+        """Logarithm of the likelihood of the errors, but for a constant."""
+        return float(-0.5 * self.errors @ self._weights - 0.5 * np.linalg.slogdet(self._covariance)[1])
+
+    @cached_property
+    def _weights(self) -> Reals:
+        weights: Reals = self._inverse @ self.errors
+        return weights
+
+    def of(self, traits: Reals, kinds: Integers) -> tuple[Reals, Reals]:
+        """Logarithms to add to those of times ``(m, d)`` of launches ``(m, len(TRAITS))`` on kinds ``(d,)``.
+
+        And how much of the errors' variance was known from like launches, from 0 to 1.
+        """
+        shift, explained = np.zeros((2, len(traits), len(kinds)))
+        if not len(self.launch):
+            return shift, explained
+        for kind in np.unique(kinds).tolist():
+            cross = self._with(traits, np.full(len(traits), kind))
+            columns = kinds == kind
+            shift[:, columns] = (cross @ self._weights)[:, None]
+            share = np.einsum("ij,ij->i", cross @ self._inverse, cross) / self.variance
+            explained[:, columns] = np.clip(share, 0.0, 1.0)[:, None]
+        return shift, explained
+
+    def nearest(self, traits: Reals) -> tuple[list[str], Reals]:
+        """Names of the nearest measured launches of ``m`` launches, and distances ``(m,)`` in ranges."""
+        apart = _distances(traits, self.traits)
+        order = apart.argmin(axis=1)
+        return [self.names[k] for k in order.tolist()], apart[np.arange(len(traits)), order] / self.range
+
+
+def no_correction() -> Correction:
+    """A correction that knows nothing."""
+    nothing, numbers = np.zeros(0), np.zeros(0, dtype=np.int64)
+    return Correction((), np.zeros((0, len(TRAITS))), numbers, numbers, nothing, nothing, *_STARTS)
+
+
+def fit_correction(
+    traits: Reals,
+    names: Sequence[tuple[str, str, str]],
+    kinds: Integers,
+    errors: Reals,
+    like: Correction | None = None,
+) -> Correction:
+    """Take errors of cells ``(c,)`` as those of their launches on kinds of devices.
+
+    Of each application as many launches count at most, spread in their order, so that none outweighs the
+    others. Range, variance and noise are those under which the errors are most likely, or those of `like`.
+
+    Parameters
+    ----------
+    traits
+        Of each cell's launch, ``(c, len(TRAITS))``.
+    names
+        Application, kernel and size of each cell.
+    kinds
+        Numbers of the kinds of devices, ``(c,)``.
+    errors
+        Measured less predicted logarithms, ``(c,)``.
+    like
+        A correction whose numbers to take.
+    """
+    chosen = _spread(names)
+    number = {name: k for k, name in enumerate(chosen)}
+    groups: dict[tuple[int, int], list[int]] = {}
+    for cell, name in enumerate(names):
+        if name in number:
+            groups.setdefault((number[name], int(kinds[cell])), []).append(cell)
+    if not groups:
+        return no_correction()
+    first = {launch: cells[0] for (launch, _), cells in groups.items()}
+    found = Correction(
+        tuple(f"{application} {kernel} at {size}".strip() for application, kernel, size in chosen),
+        np.stack([traits[first[k]] for k in range(len(chosen))]),
+        np.array([launch for launch, _ in groups]),
+        np.array([kind for _, kind in groups]),
+        np.clip([np.median(errors[cells]) for cells in groups.values()], -_LARGEST, _LARGEST),
+        np.array([float(len(cells)) for cells in groups.values()]),
+        *(_STARTS if like is None else (like.range, like.variance, like.noise)),
+    )
+    if like is not None:
+        return found
+    tried = itertools.product(_RANGES, _VARIANCES, _NOISES)
+    corrections = (replace(found, range=r, variance=v, noise=n) for r, v, n in tried)
+    return max(corrections, key=Correction.log_likelihood)
+
+
+def _spread(names: Sequence[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
+    by_application: dict[str, list[tuple[str, str, str]]] = {}
+    for name in sorted(set(names)):
+        by_application.setdefault(name[0], []).append(name)
+    return [
+        launches[len(launches) * k // most]
+        for launches in by_application.values()
+        for most in (min(len(launches), _MOST_OF_APPLICATION),)
+        for k in range(most)
+    ]
+
+
+def _distances(some: Reals, others: Reals) -> Reals:
+    squares = (some**2).sum(axis=1)[:, None] + (others**2).sum(axis=1) - 2 * some @ others.T
+    distances: Reals = np.sqrt(np.maximum(squares, 0.0))
+    return distances

@@ -1,0 +1,223 @@
+"""Devices: the catalogue, what is known of one of them, and two side by side."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from crosscast.data.schema import DEVICES
+from crosscast.devices.measured import QUANTITIES, measured_devices
+from crosscast.report.document import Heading, Part, Report, Table, Text
+from crosscast.units import (
+    format_bytes,
+    format_bytes_per_second,
+    format_count,
+    format_hertz,
+    format_quantity,
+    format_seconds,
+)
+
+if TYPE_CHECKING:
+    from crosscast.device_comparison import DeviceComparison, KernelTimes
+    from crosscast.devices.knowledge import Known
+
+_WRITERS: dict[str, Callable[[float], str]] = {
+    "Hz": format_hertz,
+    "B": lambda value: format_bytes(int(value)),
+    "B/s": format_bytes_per_second,
+    "flop/s": lambda value: f"{value / 1e12:.4g} Tflop/s",
+    "op/s": lambda value: format_quantity(value, "op/s"),
+    "s": format_seconds,
+    "W": lambda value: f"{value:g} W",
+    "count": lambda value: format_count(int(value)),
+}
+_UNITS = {column.name: column.unit for column in DEVICES.columns} | {
+    name: each.unit for name, each in QUANTITIES.items()
+}
+_TITLES = {column.name: column.title for column in DEVICES.columns} | {
+    name: each.title for name, each in QUANTITIES.items()
+}
+_SHORT = {
+    "units": "compute_units",
+    "clock": "clock_hz",
+    "peak": "peak_flop_per_s",
+    "bandwidth": "bandwidth_bytes_per_s",
+    "memory": "memory_bytes",
+    "power": "tdp_w",
+}
+_FACTS = {
+    "read": "of the bandwidth on its data sheet",
+    "fp32": "of the peak rate in single precision",
+    "int32": "integer multiply-adds for each one of single precision on the data sheet",
+    "launch_s": "from the call of a launch to its start",
+}
+_KERNELS_SHOWN = 5
+
+
+def written(name: str, value: Any) -> str | None:
+    """A number of a data sheet, or a measured one, for people."""
+    writer = None if isinstance(value, str) else _WRITERS.get(_UNITS[name])
+    return value if value is None or writer is None else writer(value)
+
+
+def catalogue_report(rows: Sequence[Mapping[str, Any]]) -> Report:
+    """The catalogue in short: how many devices of each vendor and type, and of which architectures."""
+    groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault((row["vendor"], row["type"]), []).append(row)
+    columns = {
+        "vendor": lambda group: group[0][0],
+        "type": lambda group: group[0][1],
+        "devices": lambda group: len(group[1]),
+        "measured": lambda group: sum(row["device"] in measured_devices() for row in group[1]),
+        "architectures": lambda group: _series(group[1]),
+    }
+    return Report(
+        [
+            Table.of(sorted(groups.items()), columns, words=(0, 1, 4)),
+            "",
+            f"{len(rows)} devices, {len(measured_devices())} of them with what was measured on them.",
+            "Some of them: crosscast devices --catalogue ampere, --vendor nvidia, --type cpu.",
+            "What is known of one: crosscast devices rtx2080. Two: crosscast devices compare rtx2080 t4.",
+        ]
+    )
+
+
+def _series(rows: Sequence[Mapping[str, Any]]) -> str:
+    names = list(dict.fromkeys(row["series"] for row in rows))
+    return ", ".join(names[:_SERIES_SHOWN]) + (
+        f" and {len(names) - _SERIES_SHOWN} more" if len(names) > _SERIES_SHOWN else ""
+    )
+
+
+_SERIES_SHOWN = 8
+
+
+def data_sheets_report(rows: Sequence[Mapping[str, Any]]) -> Report:
+    """A table of devices of the catalogue."""
+    columns = {
+        "device": lambda row: row["device"],
+        "name": lambda row: row["name"],
+        "architecture": lambda row: row["series"],
+        **{heading: _getter(name) for heading, name in _SHORT.items()},
+        "read": lambda row: _measured(row["device"], "read_bytes_per_s"),
+        "launch": lambda row: _measured(row["device"], "launch_s"),
+    }
+    return Report(
+        [
+            Table.of(rows, columns, words=range(3)),
+            "",
+            "Read and launch are measured. Where each number is from: crosscast devices NAME.",
+            "A forecast for one: crosscast predict FILE --devices NAME.",
+        ]
+    )
+
+
+def _getter(name: str) -> Any:
+    return lambda row: written(name, row.get(name))
+
+
+def _measured(key: str, quantity: str) -> str | None:
+    each = measured_devices().get(key, {}).get(quantity)
+    return None if each is None else written(quantity, each.value)
+
+
+def device_report(known: Known) -> Report:
+    """What is known of a device: its data sheet beside what was measured, with the source of each number."""
+    device = known.device
+    sources = list(dict.fromkeys([*known.sources.values(), *(e.source for e in known.measured.values())]))
+    parts: list[Part] = [Heading(f"{device.name} ({device.key})", 1)]
+    parts += [", ".join(text for text in (device.vendor, device.series, device.type) if text) + "."]
+    if known.measured:
+        columns = {
+            "measured": lambda name: _TITLES[name],
+            "value": lambda name: written(name, known.measured[name].value),
+            "results": lambda name: _range(name, known.measured[name].low, known.measured[name].high),
+            "data sheet": lambda name: written(name, device.numbers.get(QUANTITIES[name].sheet or "")),
+            "share": lambda name: _share(known.ratio(name)),
+            "source": lambda name: f"[{sources.index(known.measured[name].source) + 1}]",
+        }
+        parts += ["", Table.of(known.measured, columns, words=(0, 5))]
+        parts += [_statistic(known)]
+    else:
+        parts += ["", "Nothing was measured on it. Expected, as its siblings reach:"]
+        parts += [Text(list(_expectations(known)), "list")]
+    if device.numbers:
+        columns = {
+            "data sheet": lambda name: _TITLES[name],
+            "value": lambda name: written(name, device.numbers[name]),
+            "source": lambda name: f"[{sources.index(known.sources[name]) + 1}]",
+        }
+        parts += ["", Table.of(device.numbers, columns, words=(0, 2))]
+    numbered = [f"[{number}] {text}" for number, text in enumerate(sources, 1)]
+    return Report([*parts, "", "Sources:", Text(numbered, "list")])
+
+
+def _range(name: str, low: float | None, high: float | None) -> str | None:
+    return None if low is None or high is None else f"{written(name, low)} to {written(name, high)}"
+
+
+def _share(ratio: float | None) -> str | None:
+    return None if ratio is None else f"{100 * ratio:.0f} %"
+
+
+def _statistic(known: Known) -> str:
+    """How values were measured, said once where it is the same of all."""
+    texts = list(dict.fromkeys(each.statistic for each in known.measured.values() if each.statistic))
+    return "Measured: " + "; ".join(texts) + "." if texts else ""
+
+
+def _expectations(known: Known) -> Iterator[str]:
+    for fact, value in known.expected.items():
+        number = format_seconds(value.value) if fact == "launch_s" else f"{100 * value.value:.0f} %"
+        spread = math.exp(1.645 * value.deviation)
+        yield (
+            f"{number} {_FACTS[fact]}, within a factor of {spread:.2f} nine times in ten "
+            f"({value.count} of its {value.of})"
+        )
+
+
+def comparison_report(found: DeviceComparison) -> Report:
+    """Two devices side by side, ratios, and which kernels each is faster at."""
+    one, other = found.first.device, found.second.device
+    numbers = found.numbers()
+    columns = {
+        "": lambda name: f"{_TITLES[name]}{', measured' if name in QUANTITIES else ''}",
+        one.key: lambda name: written(name, numbers[name][0]),
+        other.key: lambda name: written(name, numbers[name][1]),
+        "ratio": lambda name: _ratio(*numbers[name]),
+    }
+    faster = [each for each in found.kernels if each.ratio > 1]
+    middle = math.exp(sum(math.log(each.ratio) for each in found.kernels) / len(found.kernels))
+    return Report(
+        [
+            Heading(f"{one.name} and {other.name}", 1),
+            Table.of(numbers, columns, words=(0,)),
+            "",
+            f"Of {len(found.kernels)} kernels of the suite at several sizes, {one.key} is faster at "
+            f"{len(faster)}, and {other.key} at {len(found.kernels) - len(faster)}: forecasts of "
+            f"{found.model}. On average (geometric mean) {one.key} is {middle:.2f} times as fast.",
+            "",
+            Heading(f"Where {one.key} is best beside {other.key}"),
+            _kernels(found.kernels[:_KERNELS_SHOWN], one.key, other.key),
+            Heading(f"Where {other.key} is best beside {one.key}"),
+            _kernels(found.kernels[: -_KERNELS_SHOWN - 1 : -1], one.key, other.key),
+        ]
+    )
+
+
+def _ratio(one: float | None, other: float | None) -> str | None:
+    return f"{one / other:.3g}" if one and other else None
+
+
+def _kernels(kernels: Sequence[KernelTimes], one: str, other: str) -> Table:
+    columns: dict[str, Callable[[KernelTimes], Any]] = {
+        "application": lambda each: each.application,
+        "kernel": lambda each: each.kernel,
+        "size": lambda each: each.size,
+        one: lambda each: format_seconds(each.first_s),
+        other: lambda each: format_seconds(each.second_s),
+        f"{one} is faster by": lambda each: f"{each.ratio:.3g}",
+    }
+    return Table.of(kernels, columns, words=range(3))

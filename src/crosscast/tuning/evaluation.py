@@ -1,0 +1,382 @@
+"""How good the variants are that a forecast and a search choose, on devices whose every variant was measured.
+
+The model is fitted without the kernel's application and without the device. What is measured in a search is
+known to that search alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from crosscast.arrays import Flags, Reals
+from crosscast.data.dataset import Dataset
+from crosscast.device import Device
+from crosscast.errors import InputError
+from crosscast.prediction.time.data import ProfileBatch
+from crosscast.prediction.time.forecast import TimeForecast
+from crosscast.prediction.time.launch_model import TrainedLaunchTimes
+from crosscast.prediction.time.training_times import TrainingTimes, fit_launch_times
+from crosscast.results import Tabular
+from crosscast.tuning.profiling import Profiler, Progress
+from crosscast.tuning.ranking import PROFILES, Ranking, TimeModel, model_for, rank
+from crosscast.tuning.search import Candidates, Search
+from crosscast.tuning.spaces import Setting, Space, Variants
+
+BUDGETS = (0, 1, 5, 10, 20, 50, 200)
+"""Variants that are measured; of none, the variant that is forecast to be fastest is taken."""
+
+STRATEGIES = ("genetic_algorithm", "simulated_annealing", "bayes_opt")
+"""Optimizers of Kernel Tuner that are run beside, where it is installed."""
+
+_FIRST_STEPS, _AT_ONCE = 25, 5
+_MOST_SEARCHED = 5000
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """Times of the variants of a kernel on devices."""
+
+    application: str
+    kernel: str
+    variants: Variants
+    devices: tuple[str, ...]
+    time_s: Reals  # `(n, d)`; not a number where a variant did not run
+
+
+def measured_of(dataset: Dataset) -> dict[str, Measured]:
+    """Times by kernel, of the records whose sizes are variants."""
+    times: dict[tuple[str, str], dict[tuple[str, str], float]] = {}
+    for row in dataset.records.to_pylist():
+        if "=" in (row["size"] or ""):
+            cells = times.setdefault((row["application"], row["kernel"]), {})
+            cells[row["size"], row["device"]] = float(np.median(row["time_s"]))
+    found = {}
+    for (application, kernel), cells in times.items():
+        labels = list(dict.fromkeys(label for label, _ in cells))
+        devices = tuple(sorted({device for _, device in cells}))
+        time_s = np.full((len(labels), len(devices)), np.nan)
+        rows = {label: row for row, label in enumerate(labels)}
+        for (label, device), seconds in cells.items():
+            time_s[rows[label], devices.index(device)] = seconds
+        found[kernel] = Measured(application, kernel, _variants(labels), devices, time_s)
+    if not found:
+        raise InputError.of(where="dataset", expected="times of variants, such as A=1;B=2", found="none")
+    return found
+
+
+def _variants(labels: Sequence[str]) -> Variants:
+    settings = [dict(part.split("=", 1) for part in label.split(";")) for label in labels]
+    names = tuple(settings[0])
+    for label, each in zip(labels, settings, strict=True):
+        if tuple(each) != names:
+            raise InputError.of(where="dataset", expected=f"variants of {', '.join(names)}", found=label)
+    columns = [[_setting(each[name]) for each in settings] for name in names]
+    values = tuple(tuple(sorted(set(column), key=lambda v: (isinstance(v, str), v))) for column in columns)
+    places = [[listed.index(each) for each in column] for listed, column in zip(values, columns, strict=True)]
+    return Variants(names, values, np.array(places, dtype=np.int64).T)
+
+
+def _setting(text: str) -> Setting:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+@dataclass(frozen=True, eq=False)
+class PerDevice:
+    """Models that did not see the device that each is asked for."""
+
+    models: Mapping[str, TimeModel]
+
+    def predict(
+        self, profiles: ProfileBatch, devices: Sequence[str | Device] | None = None, *, level: float = 0.9
+    ) -> TimeForecast:
+        """Ask each model for its device."""
+        chosen = devices or ()
+        keys = [each if isinstance(each, str) else each.key for each in chosen]
+        parts = [
+            self.models[key].predict(profiles, [each], level=level)
+            for key, each in zip(keys, chosen, strict=True)
+        ]
+
+        def joined(name: str) -> Any:
+            return np.concatenate([getattr(part, name) for part in parts], axis=1)
+
+        terms = joined("terms") if all(part.terms is not None for part in parts) else None
+        return replace(
+            parts[0],
+            devices=tuple(keys),
+            **{name: joined(name) for name in ("centre", "low", "high")},
+            measured=None,
+            warnings=(),
+            terms=terms,
+        )
+
+
+def held_out_model(training: TrainingTimes, application: str, device: str, base: Any) -> TrainedLaunchTimes:
+    """The model of launch times, fitted without an application and without a device."""
+    applications, keys = training.labels("application"), training.labels("device")
+    seen: Flags = (applications != application) & (keys != device)
+    if not seen.any():
+        raise InputError.of(where="training", expected=f"times without {application}", found="none")
+    return TrainedLaunchTimes(base.card, fit_launch_times(training.take(seen)))
+
+
+@dataclass(frozen=True)
+class Score:
+    """The share of the optimum that a method reaches on a device after each number of runs."""
+
+    kernel: str
+    device: str
+    method: str
+    fraction: tuple[float, ...]  # For each of `BUDGETS`; the least time of all over that of the choice
+    variants: int  # How many ran on the device
+
+
+@dataclass(frozen=True, eq=False)
+class TuningEvaluation(Tabular):
+    """Scores of all methods on all kernels and devices."""
+
+    scores: tuple[Score, ...]
+    held_out: bool  # Whether the model saw neither the kernels nor the devices
+    profiled: Mapping[str, int]  # Variants that were profiled, by kernel
+    curves: Mapping[tuple[str, str], Reals]  # Of Crosscast: fraction after each run, by kernel and device
+    rankings: Mapping[str, Ranking]
+    measured: Mapping[str, Measured]
+
+    def columns(self) -> Mapping[str, Any]:
+        """A row for each kernel, device and method."""
+        return {
+            **{
+                name: [getattr(each, name) for each in self.scores] for name in ("kernel", "device", "method")
+            },
+            "variants": [each.variants for each in self.scores],
+            **{f"after_{n}": [each.fraction[k] for each in self.scores] for k, n in enumerate(BUDGETS)},
+        }
+
+    def means(self) -> list[tuple[str, str, tuple[float, ...]]]:
+        """Means over devices, by kernel and method."""
+        groups: dict[tuple[str, str], list[Score]] = {}
+        for each in self.scores:
+            groups.setdefault((each.kernel, each.method), []).append(each)
+        return [
+            (kernel, method, tuple(np.mean([each.fraction for each in found], axis=0).tolist()))
+            for (kernel, method), found in groups.items()
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it, for JSON."""
+        return {
+            "question": "tune",
+            "held_out": self.held_out,
+            "profiled": dict(self.profiled),
+            "budgets": list(BUDGETS),
+            "results": [
+                {
+                    "kernel": each.kernel,
+                    "device": each.device,
+                    "method": each.method,
+                    "variants": each.variants,
+                    "fraction": [None if np.isnan(f) else f for f in each.fraction],
+                }
+                for each in self.scores
+            ],
+        }
+
+
+def evaluate_tuning(
+    dataset: Dataset,
+    spaces: Sequence[Space],
+    *,
+    training: TrainingTimes | None = None,
+    model: str | Path | None = None,
+    devices: Sequence[str] | None = None,
+    profiles: int = PROFILES,
+    strategies: Sequence[str] = (),
+    repeats: int = 5,
+    seed: int = 0,
+    jobs: int = 2,
+    folder: Path | None = None,
+    progress: Progress = lambda state: None,
+    tell: Callable[[str], None] = lambda text: None,
+) -> TuningEvaluation:
+    """Choose variants on each device as if it had not been measured, and score the choices.
+
+    Parameters
+    ----------
+    dataset
+        Times of variants, as importers of Kernel Tuner's files make them.
+    spaces
+        How the kernels are launched; each is of the kernel of that name, or of the only one.
+    training
+        Tables of times that the model is fitted to, without the kernel's application and the device. Without
+        them the trained model is asked, which may have seen both.
+    model
+        The trained model; by default the bundled one.
+    devices
+        Those to score; by default all.
+    strategies
+        Optimizers of Kernel Tuner to run in its simulation mode, each `repeats` times.
+
+    Raises
+    ------
+    InputError
+        If a kernel has no space, or there is nothing to score.
+    """
+    known = measured_of(dataset)
+    pairs = list(_paired(spaces, known))
+    scores: list[Score] = []
+    curves: dict[tuple[str, str], Reals] = {}
+    rankings: dict[str, Ranking] = {}
+    for space, measured in pairs:
+        keys = [key for key in measured.devices if devices is None or key in devices]
+        if not keys:
+            continue
+        base, described = model_for(model, keys)
+        models: dict[str, TimeModel] = dict.fromkeys(keys, base)
+        if training is not None:
+            for key in keys:
+                tell(f"{measured.kernel}: the model without {measured.application} and {key}")
+                models[key] = held_out_model(training, measured.application, key, base)
+        profiler = Profiler(space.rule, jobs, folder=folder)
+        ranking = rank(
+            space,
+            described,
+            PerDevice(models),
+            profiler=profiler,
+            profiles=profiles,
+            seed=seed,
+            variants=measured.variants,
+            progress=progress,
+        )
+        rankings[measured.kernel] = ranking
+        for key in keys:
+            tell(f"{measured.kernel}: searches on {key}")
+            for method, fraction, curve in _methods(ranking, measured, key, strategies, repeats, seed):
+                time_s = measured.time_s[:, measured.devices.index(key)]
+                scores.append(Score(measured.kernel, key, method, fraction, int(np.isfinite(time_s).sum())))
+                if curve is not None:
+                    curves[measured.kernel, key] = curve
+    if not scores:
+        raise InputError.of(where="devices", expected="some that the dataset has", found="none")
+    profiled = {kernel: int(each.ran.sum()) for kernel, each in rankings.items()}
+    return TuningEvaluation(
+        tuple(scores), training is not None, profiled, curves, rankings, {m.kernel: m for _, m in pairs}
+    )
+
+
+def _paired(spaces: Sequence[Space], known: Mapping[str, Measured]) -> Iterator[tuple[Space, Measured]]:
+    """Each space with the times of its kernel."""
+    for space in spaces:
+        names = [Path(space.where).stem, space.kernel]
+        fitting = [each for name, each in known.items() if name in names]
+        fitting = fitting or [
+            each for each in known.values() if set(each.variants.names) == set(space.parameters)
+        ]
+        if len(fitting) != 1:
+            expected = f"the name of one kernel of the dataset ({', '.join(known)}) as the file's"
+            raise InputError.of(where=space.where, expected=expected, found=names[0])
+        lacking = set(space.parameters) - set(fitting[0].variants.names)
+        if lacking:
+            raise InputError.of(
+                where=space.where,
+                field="parameters",
+                expected=f"those of the dataset ({', '.join(fitting[0].variants.names)})",
+                found=sorted(lacking)[0],
+            )
+        yield space, fitting[0]
+
+
+Fractions = tuple[float, ...]
+
+
+def _methods(
+    ranking: Ranking, measured: Measured, key: str, strategies: Sequence[str], repeats: int, seed: int
+) -> Iterator[tuple[str, Fractions, Reals | None]]:
+    """Each method's fractions of the optimum, and Crosscast's after each run."""
+    labels = {label: row for row, label in enumerate(measured.variants.labels)}
+    rows = np.array([labels[label] for label in ranking.variants.labels])
+    time_s = measured.time_s[rows, measured.devices.index(key)]
+    ran = np.flatnonzero(np.isfinite(time_s))
+    least = float(time_s[ran].min())
+    known = ranking.candidates(key).take(ran)
+    curve = least / searched(known, time_s[ran], max(BUDGETS))
+    first = ran[int(np.argmin(known.cautious))]
+    yield "crosscast", (float(least / time_s[first]), *(_after(curve, n) for n in BUDGETS[1:])), curve
+    unaided = replace(
+        known,
+        log_time=np.full(len(ran), float(np.log(np.median(time_s[ran])))),
+        deviation=np.full(len(ran), 0.7),
+        shares=np.zeros((len(ran), 0)),
+    )
+    curve = least / searched(unaided, time_s[ran], max(BUDGETS), seed)
+    yield "search without a forecast", (np.nan, *(_after(curve, n) for n in BUDGETS[1:])), None
+    yield "random", (np.nan, *(expected_of_random(time_s[ran], n) for n in BUDGETS[1:])), None
+    others = [place for place, other in enumerate(measured.devices) if other != key]
+    found = []
+    for place in others:
+        theirs = np.where(np.isfinite(time_s), measured.time_s[rows, place], np.nan)
+        if np.isfinite(theirs).any():
+            found.append(float(least / time_s[int(np.nanargmin(theirs))]))
+    if found:
+        yield "best of another device", (float(np.mean(found)), *(np.nan,) * (len(BUDGETS) - 1)), None
+    for strategy in strategies:
+        # Imported here: it needs Kernel Tuner.
+        from crosscast.tuning.kernel_tuner import simulated
+
+        curves = [
+            simulated(ranking.variants.take(ran), time_s[ran], strategy, max(BUDGETS), seed + number)
+            for number in range(repeats)
+        ]
+        mean = np.mean([[_after(least / each, n) for n in BUDGETS[1:]] for each in curves], axis=0)
+        yield f"Kernel Tuner's {strategy}", (np.nan, *mean.tolist()), None
+
+
+def _after(curve: Reals, runs: int) -> float:
+    return float(curve[min(runs, len(curve)) - 1])
+
+
+def searched(candidates: Candidates, time_s: Reals, runs: int, seed: int | None = None) -> Reals:
+    """The least time after each run of a search, in which measuring is to look up.
+
+    With a seed, the first variant is one at random.
+    """
+    # Of large spaces, those that are forecast to be the fastest; variants at random if there is no forecast.
+    rng = np.random.default_rng(0 if seed is None else seed)
+    order = rng.permutation(len(candidates)) if seed is not None else np.argsort(candidates.log_time)
+    rows = np.sort(order[:_MOST_SEARCHED])
+    candidates, time_s = candidates.take(rows), time_s[rows]
+    search: Search = Search(candidates)
+    least: list[float] = []
+    if seed is not None:
+        first = int(rng.integers(len(candidates)))
+        search.add({first: float(time_s[first])})
+        least.append(float(time_s[first]))
+    while search.done < min(runs, len(candidates)):
+        for row in search.next(1 if search.done < _FIRST_STEPS else _AT_ONCE).tolist():
+            search.add({row: float(time_s[row])})
+            least.append(min(float(time_s[row]), least[-1] if least else np.inf))
+    return np.array(least)
+
+
+def expected_of_random(time_s: Reals, runs: int) -> float:
+    """Expected share of the optimum that the best of so many different random variants has."""
+    ordered = np.sort(time_s)
+    n = len(ordered)
+    runs = min(runs, n)
+    # The chance that the best is the k-th: that all others are among those after it.
+    left = np.arange(n - 1, -1, -1, dtype=np.float64)
+    chance, probability = runs / n, []
+    for k in range(n - runs + 1):
+        probability.append(chance)
+        chance *= (left[k] - runs + 1) / left[k] if left[k] else 0.0
+    odds = np.array(probability)
+    return float((odds * ordered[0] / ordered[: len(odds)]).sum())

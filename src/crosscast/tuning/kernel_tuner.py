@@ -1,0 +1,161 @@
+"""Crosscast as a search strategy of Kernel Tuner, and Kernel Tuner's own strategies on known times.
+
+Kernel Tuner: B. van Werkhoven, Kernel Tuner: A search-optimizing GPU code auto-tuner (2019).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import random
+import tempfile
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from crosscast.arrays import Reals
+from crosscast.errors import importing
+from crosscast.tuning.search import Candidates, Search
+from crosscast.tuning.spaces import Variants, label_of
+
+_PURPOSE = "Kernel Tuner"
+
+
+class Strategy:
+    """Crosscast's forecasts and search as a strategy of Kernel Tuner.
+
+    Given as ``strategy`` to ``kernel_tuner.tune_kernel``: it measures the variants that are most likely to be
+    the fastest, as the forecast and the runs so far say, until ``strategy_options["max_fevals"]`` were run or
+    none is likely to be better by more than `within`.
+
+    Parameters
+    ----------
+    variants
+        The kernel's variants.
+    candidates
+        Their forecasts on the device.
+    within
+        Share of the time, such as 0.02.
+    """
+
+    def __init__(self, variants: Variants, candidates: Candidates, within: float = 0.02) -> None:
+        self.variants, self.candidates, self.within = variants, candidates, within
+
+    def tune(self, searchspace: Any, runner: Any, tuning_options: Any) -> Any:
+        """What Kernel Tuner calls: measure variants, and return what was measured."""
+        with importing("tune", _PURPOSE):
+            from kernel_tuner.strategies.common import CostFunc
+            from kernel_tuner.util import StopCriterionReached
+
+        places = {label: row for row, label in enumerate(self.variants.labels)}
+        configurations = {}
+        for each in searchspace.list:
+            named = dict(zip(searchspace.param_names, each, strict=True))
+            row = places.get(label_of({name: named[name] for name in self.variants.names}))
+            if row is not None:
+                configurations[row] = tuple(each)
+        evaluate = CostFunc(searchspace, tuning_options, runner, scaling=False, snap=False)
+        search = Search(self.candidates)
+        search.failed |= set(range(len(self.variants))) - set(configurations)
+        most = tuning_options.get("max_fevals") or len(configurations)
+        with contextlib.suppress(StopCriterionReached):
+            while search.log_times.keys() | search.failed != set(range(len(self.variants))):
+                if len(search.log_times) >= most or search.is_over(self.within):
+                    break
+                (row,) = search.next().tolist()
+                seconds = float(evaluate(configurations[row], check_restrictions=False)) * 1e-3
+                search.add({row: seconds if 0 < seconds < 1e15 else None})
+        return evaluate.results
+
+
+def simulated(variants: Variants, time_s: Reals, strategy: str | Strategy, runs: int, seed: int) -> Reals:
+    """The least time after each run of a strategy of Kernel Tuner, in its simulation mode.
+
+    Raises
+    ------
+    MissingExtraError
+        If Kernel Tuner is not installed.
+    """
+    with importing("tune", _PURPOSE):
+        import kernel_tuner
+
+    known = dict(zip(variants.labels, time_s.tolist(), strict=True))
+    names = variants.names
+
+    def ran(each: Any) -> bool:
+        return label_of({name: each[name] for name in names}) in known
+
+    with _cache(variants, time_s) as cache, _seeded(seed), _quiet():
+        results, _ = kernel_tuner.tune_kernel(
+            "kernel",
+            "void kernel() {}",
+            (1,),
+            [],
+            {name: list(values) for name, values in zip(names, variants.values, strict=True)},
+            restrictions=ran,
+            strategy=strategy,
+            strategy_options={"max_fevals": min(runs, len(variants))},
+            simulation_mode=True,
+            cache=str(cache),
+            block_size_names=[],
+            verbose=False,
+            quiet=True,
+            lang="C",
+        )
+    times = [1e-3 * each["time"] for each in results if isinstance(each["time"], int | float)]
+    return np.minimum.accumulate(np.array(times, dtype=np.float64))
+
+
+@contextlib.contextmanager
+def _cache(variants: Variants, time_s: Reals) -> Iterator[Path]:
+    """Known times as a cache file of Kernel Tuner."""
+    entries = {}
+    for row, seconds in enumerate(time_s.tolist()):
+        variant = dict(variants[row])
+        milliseconds = 1e3 * seconds
+        entries[",".join(map(str, variant.values()))] = {
+            **variant,
+            "time": milliseconds,
+            "times": [milliseconds],
+            **dict.fromkeys(("compile_time", "verification_time", "benchmark_time", "strategy_time"), 0),
+            **dict.fromkeys(("framework_time",), 0),
+            "timestamp": "2024-01-01 00:00:00+00:00",
+        }
+    content = {
+        "device_name": "known times",
+        "kernel_name": "kernel",
+        "problem_size": [1],
+        "tune_params_keys": list(variants.names),
+        "tune_params": {name: list(v) for name, v in zip(variants.names, variants.values, strict=True)},
+        "objective": "time",
+        "cache": entries,
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "cache.json"
+        path.write_text(json.dumps(content), encoding="utf-8")
+        yield path
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """It prints what it does, and warns that the kernel, which is not run, has no arguments."""
+    with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+@contextlib.contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+    """Kernel Tuner draws from the generators that a process has one of."""
+    before = random.getstate(), np.random.get_state()
+    random.seed(seed)
+    np.random.seed(seed)
+    try:
+        yield
+    finally:
+        random.setstate(before[0])
+        np.random.set_state(before[1])

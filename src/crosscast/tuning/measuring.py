@@ -1,0 +1,204 @@
+"""Variants measured on a device of this machine, the most promising first; what was measured is kept."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from crosscast.characterization.launchfiles.launchfile import toml_lines
+from crosscast.device import Device
+from crosscast.devices.catalogue import device_of
+from crosscast.errors import CrosscastError, DeviceFault, InputError
+from crosscast.evaluation.loop import State
+from crosscast.measure.inventory import known_row
+from crosscast.measure.opencl import OpenCLDevice, find
+from crosscast.measure.processes import SessionJob, run_job
+from crosscast.measure.subjects import LaunchFile, Settings
+from crosscast.tuning.profiling import Progress
+from crosscast.tuning.ranking import Ranking
+from crosscast.tuning.search import Search
+from crosscast.tuning.spaces import LaunchRule, Variant
+
+_MOST_FAULTS = 3
+_RUNS, _RUNS_S = 7, 0.05
+
+
+def here(name: str | None) -> tuple[OpenCLDevice, Device]:
+    """A device of this machine by its id, the first by default, and what is known of it.
+
+    Raises
+    ------
+    MissingExtraError, InputError
+        If OpenCL is not installed, or there is no such device.
+    """
+    found = find(name)
+    return found, device_of(known_row(found))
+
+
+@dataclass(frozen=True, eq=False)
+class Journal:
+    """A file of what was measured, a line a variant, so that an interrupted search goes on."""
+
+    path: Path
+
+    def read(self) -> dict[str, list[float] | str]:
+        """Seconds of each variant's runs, or why it did not run, by label; a line cut off is none."""
+        found: dict[str, list[float] | str] = {}
+        for line in self.path.read_text(encoding="utf-8").splitlines() if self.path.is_file() else []:
+            try:
+                entry = json.loads(line)
+                found[entry["variant"]] = entry["failed"] if "failed" in entry else entry["times_s"]
+            except (ValueError, KeyError, TypeError):
+                continue
+        return found
+
+    def add(self, label: str, **result: Any) -> None:
+        """Keep a result."""
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"variant": label, **result}) + "\n")
+
+
+def measured_search(
+    ranking: Ranking,
+    device: OpenCLDevice,
+    most: int,
+    journal: Journal,
+    *,
+    within: float = 0.02,
+    timeout_s: float = 60.0,
+    progress: Progress = lambda state: None,
+) -> Ranking:
+    """Measure the variants that are most likely to be fast, and learn from each.
+
+    Parameters
+    ----------
+    ranking
+        Forecasts on the device, which is its first.
+    most
+        How many variants are measured at most, those of the journal included.
+    within
+        The search is over when none that is left is likely to be better by this share of the time.
+
+    Returns
+    -------
+    Ranking
+        The same variants, with forecasts that are conditioned on what was measured.
+
+    Raises
+    ------
+    DeviceFault
+        If the device fails several times one after another; what was measured is kept.
+    InputError
+        If no variant runs.
+    """
+    rule, candidates = ranking.space.rule, ranking.candidates()
+    search = Search(candidates)
+    runs: dict[int, list[float]] = {}
+    failed: dict[int, str] = {}
+    places = {label: row for row, label in enumerate(ranking.variants.labels)}
+    search.failed |= set(np.flatnonzero(~np.isfinite(candidates.log_time)).tolist())
+
+    def learn(row: int, result: list[float] | str) -> None:
+        if isinstance(result, str):
+            failed[row] = result
+        else:
+            runs[row] = result
+        search.add({row: None if isinstance(result, str) else median(result)})
+
+    for label, result in journal.read().items():
+        if label in places:
+            learn(places[label], result)
+    start, before = time.monotonic(), len(runs) + len(failed)
+    faults: dict[str, str] = {}  # Kept only when the device runs another variant after them
+    while len(runs) + len(failed) < most and not search.is_over(within):
+        rows = search.next().tolist()
+        if not rows:
+            break
+        label = ranking.variants.labels[rows[0]]
+        try:
+            times = _times(rule, ranking.variants[rows[0]], device, timeout_s)
+            journal.add(label, times_s=times)
+            learn(rows[0], times)
+            for each, reason in faults.items():
+                journal.add(each, failed=reason)
+            faults = {}
+        except DeviceFault as error:
+            faults[label] = str(error)
+            if len(faults) == _MOST_FAULTS:
+                raise DeviceFault(
+                    f"{device.id}: failed {_MOST_FAULTS} times one after another, the last time with {label} "
+                    f"({error}); {len(runs)} variants were measured and are kept: the same command goes on"
+                ) from error
+            learn(rows[0], str(error))
+        except InputError as error:
+            journal.add(label, failed=str(error))
+            learn(rows[0], str(error))
+        done = len(runs) + len(failed)
+        elapsed_s = time.monotonic() - start
+        left_s = elapsed_s / max(done - before, 1) * (most - done)
+        progress(State(done, most, elapsed_s, left_s, label))
+    if not runs:
+        reason = next(iter(failed.values()), "none was measured")
+        raise InputError.of(where=device.id, expected="a variant that runs", found=reason)
+    return conditioned(ranking, search, {row: median(times) for row, times in runs.items()}, failed)
+
+
+def conditioned(
+    ranking: Ranking, search: Search, measured: Mapping[int, float], failed: Mapping[int, str]
+) -> Ranking:
+    """A ranking of one device, given what was measured on it."""
+    log_time, deviation = search.posterior()
+    log_time[list(failed)] = np.inf
+    return replace(
+        ranking,
+        log_time=np.where(np.isfinite(ranking.log_time[:, :1]), log_time[:, None], np.inf),
+        deviation=deviation[:, None],
+        shares=ranking.shares[:, :1],
+        devices=ranking.devices[:1],
+        count_error=ranking.count_error[:1],
+        measured=dict(measured),
+        tried=dict(failed),
+    )
+
+
+def _times(rule: LaunchRule, variant: Variant, device: OpenCLDevice, timeout_s: float) -> list[float]:
+    """Seconds of a variant's runs by the device's timer, measured in a process of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "variant.toml"
+        path.write_text(launch_file(rule, variant), encoding="utf-8")
+        settings = Settings(
+            min_runs=_RUNS, min_time_s=_RUNS_S, warmups=1, timeout_s=timeout_s, sensor="none", counters=False
+        )
+        answer = run_job(SessionJob(LaunchFile(str(path)), device.id, settings), timeout_s)
+    times = [float(each["time_s"][0]) for each in answer["records"]]
+    if not times:
+        raise CrosscastError(f"{device.id}: the runs of {rule.kernel} have no times")
+    return times
+
+
+def launch_file(rule: LaunchRule, variant: Variant) -> str:
+    """The launch of a variant as a launch file, whose files are named by their whole paths."""
+    program, kernel = rule.program, rule.kernel_of(variant)
+    groups, local = rule.groups(variant)
+    head: dict[str, Any] = {"source": str(Path(program.label).absolute()), "kernel": rule.kernel}
+    if program.is_cuda:
+        head |= {"grid": groups, "block": local}
+    else:
+        head |= {"global": [a * b for a, b in zip(groups, local, strict=True)], "local": local}
+    if (shared := rule.shared_bytes(variant)) is not None:
+        head["shared"] = shared
+    head |= {"options": kernel.program.options, "standard": program.standard, "seed": rule.seed}
+    parts = [toml_lines(head)]
+    for table in rule.tables(variant):
+        if "file" in table:
+            table["file"] = str((Path(rule.where).parent / str(table["file"])).absolute())
+        parts.append(f"\n[[arg]]\n{toml_lines(table)}")
+    return "".join(parts)

@@ -1,0 +1,325 @@
+"""Descriptions of spaces in files: TOML (docs/tuning.md), and the T1 format of auto-tuners, which is JSON.
+
+T1: F. J. Willemsen et al., A methodology for comparing optimization algorithms for auto-tuning (2024), and
+the schemas of github.com/odgaard/TuningSchema.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from crosscast.characterization.launchfiles.launchfile import SIZE_NAMES, refuse_sizes
+from crosscast.errors import InputError
+from crosscast.fields import Fields
+from crosscast.kernel import Program
+from crosscast.tuning.expressions import Expression, Value, plain
+from crosscast.tuning.spaces import NUMERIC, LaunchRule, Setting, Space
+
+T1_VERSION = 1
+AXES = ("X", "Y", "Z")
+TYPES = {
+    **{f"int{8 * n}": name for n, name in ((1, "char"), (2, "short"), (4, "int"), (8, "long"))},
+    **{f"uint{8 * n}": name for n, name in ((1, "uchar"), (2, "ushort"), (4, "uint"), (8, "ulong"))},
+    "bool": "uchar",
+}
+"""Types of OpenCL C by those of T1, where they differ."""
+
+LANGUAGES = {"CUDA": "cuda", "HIP": "hip", "OpenCL": "opencl-c"}
+_FILLS = {"Constant": "constant", "Random": "uniform"}
+_MOST_VALUES = 10_000
+
+
+def read_space(path: str | Path, source: str | Path | None = None, kernel: str | None = None) -> Space:
+    """Read a space of variants.
+
+    Parameters
+    ----------
+    path
+        A space in TOML (docs/tuning.md), or a T1 file of Kernel Tuner in JSON.
+    source
+        The kernel's file; by default the one that the space names.
+    kernel
+        The kernel's name; by default the one that the space names.
+
+    Returns
+    -------
+    Space
+        The space; its expressions are parsed and of known names, and no variant is made yet.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read, or something in it is not as expected.
+    """
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise InputError(f"{path}: cannot read the space ({reason})") from error
+    if text.lstrip().startswith("{"):
+        return _of_t1(path, text, source, kernel)
+    try:
+        fields = Fields(tomllib.loads(text), str(path))
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path}: not valid TOML: {error}") from error
+    return _of_toml(path, fields, source, kernel)
+
+
+def _of_toml(path: Path, fields: Fields, source: str | Path | None, kernel: str | None) -> Space:
+    kernel, named = kernel or fields.text("kernel"), fields.text("source")
+    fields.take("kernel")
+    options, standard = fields.texts("options"), fields.text("standard") or ""
+    table = fields.table("parameters")
+    if table is None:
+        raise InputError.of(
+            where=path, field="parameters", expected="a table of values by name", found="none"
+        )
+    parameters = _parameters(table.items(), str(path), {})
+    known = frozenset(parameters)
+    constraints = _constraints(fields.texts("constraints"), str(path), known)
+    head = fields.table("launch")
+    arguments = fields.take("arg") or []
+    if not (isinstance(arguments, list) and all(isinstance(each, dict) for each in arguments)):
+        raise InputError.of(
+            where=path, field="arg", expected="tables, each under [[arg]]", found=repr(arguments)
+        )
+    seed = fields.integer("seed", 0) or 0
+    fields.finish()
+    rule = None
+    file = source if source is not None else None if named is None else path.parent / named
+    if head is not None and file is not None:
+        if kernel is None:
+            raise InputError.of(where=path, field="kernel", expected="the name of a kernel", found="none")
+        program = Program.from_file(file, options=options, standard=standard)
+        rule = _rule_of_toml(program, kernel, head, tuple(arguments), known, str(path), seed)
+    elif head is not None:
+        head.items()
+    return Space(str(path), kernel, parameters, constraints, rule)
+
+
+def _rule_of_toml(
+    program: Program,
+    kernel: str,
+    head: Fields,
+    arguments: tuple[Mapping[str, Any], ...],
+    known: frozenset[str],
+    where: str,
+    seed: int,
+) -> LaunchRule:
+    refuse_sizes(
+        program,
+        {name: name in head for name in SIZE_NAMES},
+        f"{where}: launch",
+    )
+    names = ("grid", "block") if program.is_cuda else ("global", "local")
+    sizes = {}
+    for name in names:
+        listed = head.take(name)
+        listed = [] if listed is None else listed if isinstance(listed, list) else [listed]
+        if not len(listed) <= 3 or any(isinstance(each, bool | dict | list) for each in listed):
+            raise head.fail(name, "1 to 3 whole numbers or expressions")
+        sizes[name] = tuple(Expression.parse(str(each), f"{where}: launch: {name}", known) for each in listed)
+        if not listed and name != "local":
+            raise InputError.of(where=where, field=f"launch: {name}", expected="sizes", found="none")
+    shared = head.take("shared")
+    parsed = None if shared is None else Expression.parse(str(shared), f"{where}: launch: shared", known)
+    head.finish()
+    rule = LaunchRule(program, kernel, sizes, parsed, arguments, {}, where, seed)
+    for number, table in enumerate(arguments):
+        for name, value in table.items():
+            for text in value if isinstance(value, list) else [value]:
+                if name in NUMERIC and isinstance(text, str):
+                    Expression.parse(text, f"{where}: arg[{number}]: {name}", known)
+    return rule
+
+
+def _parameters(
+    items: Sequence[tuple[str, Any]], where: str, constants: Mapping[str, Value]
+) -> dict[str, tuple[Setting, ...]]:
+    """Values by name, of lists or of expressions that give lists."""
+    found: dict[str, tuple[Setting, ...]] = {}
+    for name, listed in items:
+        field = f"{where}: parameters: {name}"
+        if not re.fullmatch(r"[A-Za-z_]\w*", name):
+            raise InputError.of(where=field, expected="a name of letters, digits and _", found=name)
+        if isinstance(listed, str):
+            listed = plain(Expression.parse(listed, field, frozenset(constants)).value(constants))
+        values = listed if isinstance(listed, list) else [listed]
+        wrong = [
+            each
+            for each in values
+            if not isinstance(each, int | float | str)
+            or (isinstance(each, float) and not math.isfinite(each))
+        ]
+        if wrong or not 1 <= len(values) <= _MOST_VALUES or len(set(values)) < len(values):
+            expected = f"1 to {_MOST_VALUES} different numbers or texts"
+            raise InputError.of(
+                where=field, expected=expected, found=repr(wrong[0] if wrong else listed)[:80]
+            )
+        if len({isinstance(each, str) for each in values}) > 1:
+            raise InputError.of(where=field, expected="numbers or texts alone", found=repr(listed)[:80])
+        found[name] = tuple(values)
+    if not found:
+        raise InputError.of(where=where, field="parameters", expected="at least one", found="none")
+    return found
+
+
+def _constraints(texts: Sequence[str], where: str, known: frozenset[str]) -> tuple[Expression, ...]:
+    """Constraints, parsed."""
+    return tuple(
+        Expression.parse(text, f"{where}: constraints[{number}]", known) for number, text in enumerate(texts)
+    )
+
+
+# --- T1
+
+
+def _of_t1(path: Path, text: str, source: str | Path | None, kernel: str | None) -> Space:
+    """Read a T1 file.
+
+    The grid is the problem size over the divisors of the grid where the file has both, as Kernel Tuner takes
+    it, and else the global size.
+    """
+    try:
+        content = json.loads(text)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise InputError(f"{path}: not valid JSON: {error}") from error
+    version = _at(content, path, dict, "General", optional=True).get("FormatVersion", T1_VERSION)
+    if isinstance(version, bool) or not isinstance(version, int) or not 1 <= version <= T1_VERSION:
+        expected = f"a T1 file of version {T1_VERSION}"
+        raise InputError.of(where=path, field="General: FormatVersion", expected=expected, found=version)
+    told = _at(content, path, list, "ConfigurationSpace", "TuningParameters")
+    specification = _at(content, path, dict, "KernelSpecification")
+    items = [(_text(each, path, "Name"), _values(each, path)) for each in told]
+    parameters = _parameters(items, str(path), {})
+    size = specification.get("ProblemSize")
+    sizes = size if isinstance(size, list) else [] if size is None else [size]
+    constants: dict[str, Value] = {"ProblemSize": sizes} if sizes else {}
+    known = frozenset(parameters) | frozenset(constants)
+    conditions = _at(content, path, list, "ConfigurationSpace", "Conditions", optional=True)
+    constraints = _constraints([_text(each, path, "Expression") for each in conditions], str(path), known)
+    name = kernel or specification.get("KernelName")
+    file = source if source is not None else path.parent / str(specification.get("KernelFile"))
+    if source is None and not Path(file).is_file():
+        return Space(str(path), name, parameters, constraints)
+    rule = _rule_of_t1(path, specification, Path(file), str(name), known, constants)
+    return Space(str(path), name, parameters, constraints, rule)
+
+
+def _at(content: Any, path: Path, kind: type, *fields: str, optional: bool = False) -> Any:
+    """What is at a place of the file."""
+    for number, field in enumerate(fields):
+        if isinstance(content, dict) and optional and field not in content:
+            return kind()
+        wanted = kind if number == len(fields) - 1 else dict
+        content = content.get(field) if isinstance(content, dict) else None
+        if not isinstance(content, wanted):
+            expected = "an object" if wanted is dict else "a list"
+            place = ": ".join(fields[: number + 1])
+            raise InputError.of(where=path, field=place, expected=expected, found=repr(content)[:60])
+    return content
+
+
+def _text(entry: Any, path: Path, field: str) -> str:
+    value = entry.get(field) if isinstance(entry, dict) else None
+    if not isinstance(value, str) or not value:
+        raise InputError.of(where=path, field=field, expected="a text", found=repr(value)[:60])
+    return value
+
+
+def _values(entry: Mapping[str, Any], path: Path) -> Any:
+    values = entry.get("Values")
+    if not isinstance(values, str | list):
+        raise InputError.of(where=path, field="Values", expected="a list", found=repr(values)[:60])
+    return values
+
+
+def _rule_of_t1(
+    path: Path,
+    specification: Mapping[str, Any],
+    file: Path,
+    kernel: str,
+    known: frozenset[str],
+    constants: Mapping[str, Value],
+) -> LaunchRule:
+    language = specification.get("Language")
+    if language not in LANGUAGES:
+        raise InputError.of(
+            where=path, field="Language", expected=f"one of {', '.join(LANGUAGES)}", found=repr(language)
+        )
+    options = [
+        each
+        for each in _at(specification, path, list, "CompilerOptions", optional=True)
+        if isinstance(each, str) and (LANGUAGES[language] != "opencl-c" or not each.startswith("-std"))
+    ]
+    program = Program.from_file(file, options=options)
+
+    def parse(text: object, field: str) -> Expression:
+        return Expression.parse(str(text), f"{path}: {field}", known)
+
+    def axes(field: str) -> tuple[Expression, ...]:
+        table = _at(specification, path, dict, field)
+        return tuple(parse(table[axis], f"{field}: {axis}") for axis in AXES if axis in table)
+
+    local, total = axes("LocalSize"), axes("GlobalSize")
+    divisors = [specification.get(f"GridDiv{axis}") for axis in AXES]
+    if constants and any(divisors):
+        problem = constants["ProblemSize"]
+        grid = tuple(
+            f"ceil(({problem[k]}) / ({' * '.join(f'({each})' for each in divisors[k] or [1])}))"
+            for k in range(len(problem))
+        )
+    elif specification.get("GlobalSizeType", language) == "OpenCL":
+        pairs = list(zip(total, (each.text for each in local), strict=False))
+        grid = tuple(f"ceil(({each.text}) / ({items}))" for each, items in pairs)
+    else:
+        grid = tuple(each.text for each in total)
+    pairs_of = list(zip(grid, [*(each.text for each in local), "1", "1"], strict=False))
+    if program.is_cuda:
+        sizes = {"grid": tuple(parse(each, "GlobalSize") for each in grid), "block": local[: len(grid)]}
+    else:
+        sizes = {
+            "global": tuple(parse(f"({count}) * ({items})", "GlobalSize") for count, items in pairs_of),
+            "local": local[: len(grid)],
+        }
+    shared = specification.get("SharedMemory")
+    return LaunchRule(
+        program,
+        kernel,
+        sizes,
+        parse(shared, "SharedMemory") if shared and program.is_cuda else None,
+        tuple(
+            _argument_of_t1(each, path, number, known)
+            for number, each in enumerate(_at(specification, path, list, "Arguments", optional=True))
+        ),
+        constants,
+        str(path),
+    )
+
+
+def _argument_of_t1(entry: Any, path: Path, number: int, known: frozenset[str]) -> dict[str, Any]:
+    """An argument as launch files have it."""
+    kind = _text(entry, path, "Type")
+    memory, fill = entry.get("MemoryType"), entry.get("FillType", "Constant")
+    where = f"{path}: Arguments[{number}]"
+    table: dict[str, Any] = {"type": TYPES.get(kind, kind)}
+    if re.fullmatch(r"u?int\d*|float\d*|double\d*|half\d*|bool", kind) is None:
+        raise InputError.of(where=where, field="Type", expected="a number's type", found=kind)
+    if memory == "Scalar":
+        return table | {"value": entry.get("FillValue", 0)}
+    if memory != "Vector" or fill not in _FILLS:
+        expected = "Scalar, or a Vector with the FillType Constant or Random"
+        raise InputError.of(where=where, expected=expected, found=f"{memory} with {fill}")
+    size = str(entry.get("Size", ""))
+    Expression.parse(size, f"{where}: Size", known)
+    if entry.get("MemType") == "Local":
+        return {"local": f"({size}) * {entry.get('TypeSize', 4)}"}
+    table |= {"length": size, "fill": _FILLS[fill]}
+    return table | ({"value": entry.get("FillValue", 0)} if fill == "Constant" else {})

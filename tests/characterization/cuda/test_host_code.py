@@ -1,0 +1,157 @@
+"""Code around kernels does not matter, one bad kernel refuses itself alone, and the dialect is nvcc's."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from crosscast.characterization import characterize, frontend
+from crosscast.errors import CrosscastError
+from crosscast.kernel import Kernel, Launch, Program
+
+KERNEL = "__global__ void k(P *p) { p[threadIdx.x].w = 1; }"
+TYPES = (
+    '#include <vector>\n#include "no/such.h"\nstruct P { float w; };\nstd::vector<P> all() { return {}; }\n'
+)
+WHOLE = f'#include "types.h"\n{KERNEL}\n'
+HOSTS = {
+    "a header that includes missing ones": WHOLE,
+    "a launch": f"{WHOLE}void host(P *p) {{ k<<<1, 32>>>(p); missing(); }}",
+    "a namespace": f"""#include "types.h"
+      namespace a {{ namespace b {{ {KERNEL} void f(P *p) {{ k<<<1, 1>>>(p); }} }} }}""",
+    'extern "C"': f'extern "C" {{\n#include <stdlib.h>\n{WHOLE}}}',
+    "many missing headers": "".join(f"#include <missing{n}>\n" for n in range(20)) + WHOLE,
+    "brackets": f"{WHOLE}static void f(int n[2]) {{ if (n) {{ missing(); }}}}\nvoid g() {{ no(); }}",
+    "a declaration first": f"{WHOLE.split('{')[0]};\nvoid f(int n[2]) {{ missing(); }}\n{KERNEL}",
+    "an error in a header": f'#include "broken.h"\n{WHOLE}',
+    "a class of the host": f"""struct P {{
+        float w; P() : w(std::sqrt(2)) {{ std::cout << w; }}
+        std::string name() const {{ return "P"; }}
+        bool operator<(const P &o) const {{ return w < o.w; }} }};
+      class Host {{ std::map<int, P> m; public: Host() {{ m.clear(); }} }};
+      {KERNEL}
+      Host h;""",
+    "a macro that makes kernels": f"#define MAKE(NAME) {KERNEL.replace('k(', 'NAME(')}\n"
+    '#include "types.h"\nMAKE(k)',
+}
+
+
+@pytest.mark.parametrize("text", HOSTS.values(), ids=HOSTS)
+def test_code_around_a_kernel_does_not_matter(text: str, tmp_path: Path) -> None:
+    (tmp_path / "types.h").write_text(TYPES)
+    (tmp_path / "broken.h").write_text(
+        "#error no\ntemplate <class T> struct Q : Missing<T> {};\nint x = y;\n"
+    )
+    (tmp_path / "k.cu").write_text(text)
+    p = np.zeros(4, np.float32)
+    characterize(Launch.on_grid(Kernel.from_file(tmp_path / "k.cu", "k"), 1, 4, (p.view("V4"),)))
+    assert p[0] == 1
+
+
+FILE = """#include <vector>
+struct Pair { std::pair<int, int> p; };
+__device__ float bad(float x) { return undefined_thing(x); }
+__device__ float calls_bad(float x) { return bad(x) + 1; }
+float of_host(float x) { return x; }
+extern __device__ float elsewhere(float);
+struct V { __device__ virtual float f() { return 1; } };
+struct W : V { __device__ float f() override { return 2; } };
+__global__ void good(float *x) { x[0] = 1; }
+__global__ void calls(float *x) { x[0] = calls_bad(x[1]); }
+__global__ void pairs(float *x, Pair *p) { p[0] = p[1]; }
+__global__ void host(float *x) { x[0] = of_host(x[0]); }
+__global__ void ptx(float *x) { asm("mov.u32 %0, %%laneid;" : "=l"(x[0])); }
+__global__ void dynamic(float *x) { good<<<1, 1>>>(x); }
+__global__ void linked(float *x) { x[0] = elsewhere(x[0]); }
+__global__ void heap(float *x) { float *y = (float *)malloc(4); y[0] = x[0]; free(y); }
+__global__ void made(float *x) { int *p = new int; x[0] = *p; }
+__global__ void virtuals(float *x) { V v; W w; V *p = x[0] > 0 ? &v : &w; x[0] = p->f(); }
+template <class T> __global__ void field(T *x) { x->field = 1; }
+template <class T, int n> __global__ void put(T *x) { x[0] = n; }
+template <class T> void launches(T *x) { put<T, 7><<<1, 1>>>(x); }
+struct Reader { __device__ float operator()(int i) const { return i + 3; } };
+template <class T, class R> __global__ void reads(T *x) { R read; x[0] = read(2); }
+template <class R> void tests() { reads<float, R><<<1, 1>>>(nullptr); } void all() { tests<Reader>(); }
+__device__ float five(float x) { return 5; }
+template <float (*f)(float)> __global__ void applies(float *x) { x[0] = f(x[1]); }
+int main() { launches<float>(nullptr); field<int><<<1, 1>>>(nullptr); }
+"""
+REFUSALS = {
+    "calls": "k.cu:3: error: use of undeclared identifier 'undefined_thing'",
+    "pairs": "Pair was left out: k.cu:2: error: no template named 'pair' in namespace 'std' "
+    "(headers that were not found: vector)",
+    "host": "k.cu:12: error: use of undeclared identifier 'of_host' (of_host is a function of the host)",
+    "ptx": "line 13: inline assembly (PTX) is not supported",
+    "dynamic": "line 14: a kernel launch in device code (dynamic parallelism) is not supported",
+    "linked": "line 6: the device function elsewhere is defined nowhere (separate compilation)",
+    "heap": "line 16: allocating memory in a kernel (malloc, new) is not supported",
+    "made": "line 17: allocating memory in a kernel (malloc, new) is not supported",
+    "virtuals": "line 18: a call through a function pointer is not supported",
+    "field<int>": "k.cu:19: error: member reference base type 'int' is not a structure or union",
+    "none": "named with their arguments: field, put, reads, applies; headers that were not found: vector",
+}
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Program:
+    path = tmp_path_factory.mktemp("kernels") / "k.cu"
+    path.write_text(FILE)
+    return Program(FILE.encode(), "cuda", Path("k.cu"))
+
+
+@pytest.mark.parametrize(("name", "message"), REFUSALS.items())
+def test_a_bad_kernel_is_refused_with_its_reason(name: str, message: str, program: Program) -> None:
+    arguments = (np.zeros(8, np.float32), np.zeros(8, np.float32))[: 2 if name == "pairs" else 1]
+    with pytest.raises(CrosscastError) as caught:
+        characterize(Launch.on_grid(Kernel(program, name), 1, 1, arguments))
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("good", 1), ("put<float, 7>", 7), ("put", 7), ("reads", 5), ("applies<five>", 5)]
+)
+def test_the_others_of_a_file_run(name: str, value: int, program: Program) -> None:
+    x = np.zeros(1, np.float32)
+    characterize(Launch.on_grid(Kernel(program, name), 1, 1, (x,)))
+    assert x[0] == value
+    assert "put<float, 7>" in frontend.kernel_names(program)
+
+
+DIALECT = {
+    "register float a = 2; x[0] = a;": 2,
+    "uint4 v = {3, 4, 5, 6}; uchar4 c = {v.x, v.y, v.z, v.w}; x[0] = c.y;": 4,
+    'printf("a: "F"\\n", 1); x[0] = 1;': 1,
+    "x[0] = UINT_MAX > INT_MAX ? 1 : 2;": 1,
+    "x[0] = floor(M_PI) + FLT_MIN;": 3,
+    "x[0] = sqrt(4) + sqrt(x[0] + 4.0f) + pow(2, 2) + max(1, 2u) + abs(-1.5f);": 11.5,
+    "x[threadIdx.x] = __shfl_down(threadIdx.x, 1) + __shfl_xor(threadIdx.x, 2) + __shfl(threadIdx.x, 3);": 6,
+    "x[0] = N;": 5,
+    "x[0] = twice(8);": 16,
+    "half2 h = __floats2half2_rn(1.5f, 2); x[0] = __low2float(__hadd2(h, h));": 3,
+    "x[0] = 0;\n#pragma unroll COUNT\n for (int i = 0; i < COUNT; i++) x[0] += i;": 6,
+}
+
+
+@pytest.mark.parametrize("body", DIALECT)
+@pytest.mark.parametrize("standard", ["c++03", "c++11", "c++14", "c++17", "c++20"])
+def test_what_nvcc_takes_is_taken(body: str, standard: str) -> None:
+    source = f"""// caf\xe9
+#define F "%d"
+#define COUNT 4
+enum {{ N = 5 }};
+static __forceinline__ __device__ __host__ int twice(int n) {{ return 2 * n; }}
+__global__ void __launch_bounds__(256, 2) k(float *x) {{ if (threadIdx.x < 4) {{ {body} }} }}
+"""
+    program = Program(source.encode("latin-1"), "cuda", standard=standard)
+    x = np.zeros(4, np.float32)
+    characterize(Launch.on_grid(Kernel(program, "k"), 1, 1 if "shfl" not in body else 4, (x,)))
+    assert x[0] == DIALECT[body]
+
+
+def test_a_source_in_latin_1_is_a_text(tmp_path: Path) -> None:
+    for name, text in {
+        "k.cl": "kernel void k() {} // \xe9",
+        "k.cu": "__global__ void k() {} // \xe9",
+    }.items():
+        (tmp_path / name).write_bytes(text.encode("latin-1"))
+        assert frontend.kernel_names(Program.from_file(tmp_path / name)) == ("k",)

@@ -1,0 +1,114 @@
+"""What of CUDA and HIP is supported: each row of the page's table is run here, in both languages.
+
+The table is printed by ``python tests/characterization/cuda/test_support_table.py``.
+"""
+
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+
+from crosscast.characterization import characterize
+from crosscast.errors import CrosscastError
+from crosscast.kernel import Argument, Image, Kernel, Launch
+
+PAGE = Path(__file__).parents[3] / "docs" / "cuda.md"
+HEAD = """#include <cooperative_groups.h>
+#include <mma.h>
+namespace cg = cooperative_groups;
+__constant__ int n; __device__ float sums[2] = {1, 2};
+texture<float, 1, cudaReadModeElementType> line;
+texture<float, 2, cudaReadModeElementType> plane;
+surface<void, 2> written;
+template <class T> __device__ T twice(T x) { return 2 * x; }
+struct Base { __device__ virtual float f() { return 1; } };
+struct Derived : Base { __device__ float f() override { return 2; } };
+__device__ __noinline__ int deep(int n) { return n ? deep(n / 2 - 1) * 3 + n : 1; }
+extern __device__ float elsewhere(float);
+__global__ void other(float *x) { x[0] = 1; }
+"""
+SUPPORTED: dict[str, str] = {
+    "templates, lambdas, overloads, classes": "auto f = [](float v) { return twice(v); }; x[0] = f(x[0]);",
+    "`__shared__`, `extern __shared__`, barriers": "extern __shared__ float s[]; s[i] = x[i];"
+    " __syncthreads(); x[i] = s[i];",
+    "`__constant__`, `__device__` variables, by `--variable`": "x[i] = n + sums[0];",
+    "texture references of linear memory (`tex1Dfetch`)": "x[i] = tex1Dfetch(line, i);",
+    "texture references of arrays (`tex1D`, `tex2D`, `tex3D`), point and linear": ""
+    "x[i] = tex2D(plane, i, 1);",
+    "texture objects of linear memory": "x[i] = tex1Dfetch<float>((cudaTextureObject_t)x, i);",
+    "shuffles and votes, with a mask and without": "x[i] = __shfl_down_sync(~0u, x[i], 1);"
+    " x[i] += __shfl_xor(x[i], 2) + __any(1);",
+    "atomics": "atomicAdd(&x[0], 1.0f); atomicCAS((int *)&x[1], 0, 1); atomicInc((unsigned *)&x[2], 3);",
+    "`cooperative_groups`: blocks, tiles, `reduce`, scans": "auto b = cg::this_thread_block();"
+    " auto t = cg::tiled_partition<8>(b);"
+    " x[i] = cg::reduce(t, x[i], cg::plus<float>());",
+    "`half` and `half2`": "half2 h = __floats2half2_rn(x[0], 2); h = h * h + h; x[0] = __low2float(h);",
+    "`float4` and the other vectors": "float4 v = make_float4(1, 2, 3, x[0]); x[0] = v.w;",
+    "mathematics, fast and rounded functions, `numeric_limits`": "x[0] = sqrt(2) + __expf(x[0]);"
+    " x[0] += std::numeric_limits<float>::max();",
+    "`printf`, `assert`": 'if (i > 99) printf("%d", i); assert(i < 99);',
+    "`register`, narrowing in braces, `__launch_bounds__`": "register int k = i;"
+    " uchar2 c = {(unsigned)k, 2u}; x[0] = c.y;",
+}
+REFUSED: dict[str, tuple[str, str]] = {
+    "texture objects of arrays": ("x[0] = tex2D<float>((cudaTextureObject_t)x, 1, 2);", "a texture object"),
+    "surfaces": ("surf2Dwrite(1.0f, written, 0, 0);", "a surface"),
+    "inline PTX": ('asm volatile("mov.u32 %0, %%laneid;" : "=r"(*(int *)x));', "inline assembly"),
+    "dynamic parallelism": ("other<<<1, 1>>>(x);", "dynamic parallelism"),
+    "cooperative grid launches": ("cg::this_grid().sync();", "synchronization of a whole grid"),
+    "tensor cores (`wmma`)": (
+        "using namespace nvcuda::wmma; fragment<accumulator, 16, 16, 16, float> f; fill_fragment(f, 0.0f);",
+        "tensor cores",
+    ),
+    "virtual functions, function pointers": (
+        "Base a; Derived b; Base *p = x[0] > 0 ? &a : &b; x[0] = p->f();",
+        "a call through a function pointer",
+    ),
+    "recursion": ("x[0] = deep((int)x[0]);", "recursion"),
+    "`malloc`, `new` in kernels": ("int *p = (int *)malloc(4); x[0] = *p;", "allocating memory in a kernel"),
+    "functions of other files (separate compilation)": ("x[0] = elsewhere(x[0]);", "defined nowhere"),
+    "clocks": ("x[0] = clock64();", "reading a clock"),
+}
+
+
+def run(body: str, form: Any) -> None:
+    source = f"{HEAD}__global__ void __launch_bounds__(64) k(float *x) {{ int i = threadIdx.x; {body} }}"
+    variables: dict[str, Argument] = {"n": np.int32(3), "line": np.ones(8, np.float32)}
+    variables["plane"] = Image(np.ones((4, 8), np.float32), "R")
+    kernel = Kernel.from_source(source, "k", form=form)
+    arguments = (np.ones(8, np.float32),)
+    characterize(Launch.on_grid(kernel, 1, 8, arguments, shared=32, variables=variables))
+
+
+@pytest.mark.parametrize("form", ["cuda", "hip"])
+@pytest.mark.parametrize("body", SUPPORTED.values(), ids=SUPPORTED)
+def test_what_the_table_says_is_supported_runs(body: str, form: Literal["cuda", "hip"]) -> None:
+    run(body, form)
+
+
+@pytest.mark.parametrize("form", ["cuda", "hip"])
+@pytest.mark.parametrize(("body", "reason"), REFUSED.values(), ids=REFUSED)
+def test_what_the_table_says_is_refused_is_refused(
+    body: str, reason: str, form: Literal["cuda", "hip"]
+) -> None:
+    with pytest.raises(CrosscastError) as caught:
+        run(body, form)
+    assert reason in str(caught.value)
+    assert "line 1" in str(caught.value)
+
+
+def table() -> str:
+    rows = [f"| {name} | yes |" for name in SUPPORTED]
+    rows += [f"| {name} | refused by file and line, for the kernel that has it |" for name in REFUSED]
+    return "\n".join(["| construct | CUDA and HIP |", "|---|---|", *rows, ""])
+
+
+def test_the_page_has_the_table() -> None:
+    if not PAGE.exists():
+        pytest.skip("no checkout")
+    assert table() in PAGE.read_text(encoding="utf-8")
+
+
+if __name__ == "__main__":
+    print(table())

@@ -1,0 +1,127 @@
+"""Variables and textures have the values that a launch gives them by name."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from crosscast.characterization import characterize
+from crosscast.characterization.launchfiles import launchfile
+from crosscast.errors import CrosscastError
+from crosscast.kernel import Argument, Image, Kernel, Launch
+from crosscast.profile import Profile
+
+SOURCE = """
+__constant__ int n;
+__constant__ float weights[4];
+namespace of { static __constant__ float scale; __device__ int counter; }
+__constant__ int given = 2;
+__global__ void weigh(float *x) { for (int i = 0; i < n; i++) x[threadIdx.x] += weights[i] * of::scale; }
+__global__ void count(float *x) { x[threadIdx.x] = atomicAdd(&of::counter, given); }
+__global__ void plain(float *x) { x[threadIdx.x] = given; }
+texture<float, 1, cudaReadModeElementType> line;
+static texture<float4> quads;
+texture<unsigned char, 2, cudaReadModeNormalizedFloat> bytes;
+texture<float, 2> smooth;
+texture<float, 3> block;
+void host() { smooth.filterMode = cudaFilterModeLinear; cudaBindTexture(0, line, 0); }
+__device__ float fetched(int i) { return tex1Dfetch(line, i); }
+__global__ void fetch(float *x) { x[threadIdx.x] = fetched(threadIdx.x); }
+__global__ void fetch4(float *x) { float4 v = tex1Dfetch(quads, threadIdx.x); x[threadIdx.x] = v.x + v.w; }
+__global__ void point(float *x) { x[threadIdx.x] = tex2D(bytes, threadIdx.x - 1.5f, 1.5f); }
+__global__ void linear(float *x) { x[threadIdx.x] = tex2D(smooth, threadIdx.x + 1.0f, 1.0f); }
+__global__ void volume(float *x) { x[threadIdx.x] = tex3D(block, 1, threadIdx.x, 1); }
+__global__ void object(float *x, cudaTextureObject_t t) {
+  x[threadIdx.x] = tex1Dfetch<float>(t, threadIdx.x); }
+__global__ void load(float *x, const float *t) { x[threadIdx.x] = t[(int)threadIdx.x]; }
+"""
+ROWS = np.arange(32, dtype=np.float32).reshape(4, 8)
+
+
+def run(name: str, *more: Argument, form: Any = "cuda", **variables: Argument) -> tuple[Any, Profile]:
+    x = np.zeros(8, np.float32)
+    kernel = Kernel.from_source(SOURCE, name, form=form)
+    profile = characterize(Launch.on_grid(kernel, 1, 8, (x, *more), variables=variables))
+    return x.tolist(), profile
+
+
+def test_variables_have_their_values() -> None:
+    weights = np.array([1, 2, 3, 100], np.float32)
+    x, profile = run("weigh", n=np.int32(3), weights=weights, scale=np.float32(2))
+    assert x == [12.0] * 8
+    assert profile.launch["variables"] == ["n", "scale", "weights"]
+    assert "unset_variables" not in profile.launch
+
+
+def test_variables_that_nothing_sets_are_told() -> None:
+    assert run("weigh", n=np.int32(0))[1].launch["unset_variables"] == ["weights", "scale"]
+    for name in ("count", "plain"):  # one is written by the kernel, the other has a value in the source
+        assert "unset_variables" not in run(name)[1].launch
+    assert run("plain", given=np.int32(7))[0] == [7.0] * 8
+
+
+TEXTURES: dict[str, tuple[dict[str, Argument], list[float]]] = {
+    "fetch": ({"line": ROWS.ravel()}, ROWS[0].tolist()),
+    "fetch4": ({"quads": ROWS}, [8.0 * i + 3 for i in range(8)]),
+    "point": (
+        {"bytes": Image(ROWS.astype(np.uint8), "R")},
+        [float(np.float32(8 + max(i - 2, 0)) * np.float32(1 / 255)) for i in range(8)],
+    ),
+    "linear": ({"smooth": Image(ROWS, "R")}, [4.5, 5.5, 6.5, 7.5, 8.5, 9.5, 10.5, 11.0]),
+    "volume": ({"block": Image(ROWS.reshape(2, 4, 4), "R")}, [17.0, 21, 25, 29, 29, 29, 29, 29]),
+}
+
+
+@pytest.mark.parametrize("name", TEXTURES)
+@pytest.mark.parametrize("form", ["cuda", "hip"])
+def test_a_texture_has_the_texels_of_the_launch(name: str, form: Any) -> None:
+    variables, expected = TEXTURES[name]
+    found, profile = run(name, form=form, **variables)
+    assert found == expected
+    assert profile.metrics["work_groups"] == 1
+
+
+def test_a_fetch_counts_as_a_load() -> None:
+    x, of_object = run("object", ROWS.ravel())
+    assert x == ROWS[0].tolist()
+    load, fetch = run("load", ROWS.ravel())[1], run("fetch", line=ROWS.ravel())[1]
+    for profile in (of_object, fetch):
+        assert profile.launch["work"]["global_bytes"] == load.launch["work"]["global_bytes"]
+        assert profile.metrics["total_instruction_count"] == load.metrics["total_instruction_count"]
+
+
+BAD: dict[str, tuple[str, dict[str, Argument], str]] = {
+    "unknown": (
+        "weigh",
+        {"m": np.int32(1)},
+        "the program has no variable 'm'; it has n, weights",
+    ),
+    "too large": ("weigh", {"n": np.int64(1)}, "variable n: expected at most 4 bytes, found 8"),
+    "no texels": ("fetch", {}, "line 15: the kernel reads the texture line, whose texels are missing"),
+    "null": ("weigh", {"n": None}, "variable n: expected a value, a buffer or an image"),
+}
+
+
+@pytest.mark.parametrize(("name", "variables", "message"), BAD.values(), ids=BAD)
+def test_bad_values_are_refused(name: str, variables: dict[str, Argument], message: str) -> None:
+    with pytest.raises(CrosscastError) as caught:
+        run(name, **variables)
+    assert message in str(caught.value)
+
+
+def test_a_launch_file_has_variables(tmp_path: Path) -> None:
+    (tmp_path / "k.cu").write_text(SOURCE)
+    text = 'source = "k.cu"\nkernel = "weigh"\ngrid = 1\nblock = 8\n[[arg]]\nlength = 8\n'
+    text += '[[variable]]\nname = "n"\ntype = "int"\nvalue = 2\n'
+    text += '[[variable]]\nname = "weights"\ntype = "float"\nvalues = [1, 2, 3, 4]\n'
+    (tmp_path / "k.toml").write_text(text)
+    [launch] = launchfile.read(tmp_path / "k.toml")
+    launchfile.write_launch(launch, tmp_path / "again.toml")
+    [again] = launchfile.read(tmp_path / "again.toml")
+    for read in (launch, again):
+        assert read.variables["n"] == 2
+        assert np.array_equal(np.asarray(read.variables["weights"]), [1, 2, 3, 4])
+    (tmp_path / "k.toml").write_text(text.replace('type = "int"\n', ""))
+    with pytest.raises(CrosscastError, match="type is missing, expected that of the variable's elements"):
+        launchfile.read(tmp_path / "k.toml")

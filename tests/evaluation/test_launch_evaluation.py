@@ -1,0 +1,181 @@
+"""Times of launches: trained and evaluated by source, application and device; tables that are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import crosscast
+from crosscast.data.profiles import LOOSE_PROFILES, UPGRADES
+from crosscast.data.table import read_table, save, table_of
+from crosscast.data.times import PARTS, TIMES, read_launch_tables
+from crosscast.errors import InputError
+from support.commands import Command, Output
+from support.streams import launch_tables, stream
+
+run = Command.of("evaluate time", "--jobs 1 --cache none")
+train = Command.of("train time", "--jobs 1 --cache none")
+Rows = list[dict[str, Any]]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    launch_tables(tmp_path)
+    return tmp_path
+
+
+def test_a_source_held_out_is_scored_by_source(folder: Path, capsys: Output) -> None:
+    found = run.answer(capsys, folder, "--folds", "leave-source-out")
+    assert [row["source"] for row in found["results"]] == [None, "lab", "other"]
+    assert [row["cells"] for row in found["results"]] == [36, 18, 18]
+    counts = found["counts"]
+    assert (counts["kernels_at_a_size"], counts["sources"], counts["devices"]) == (12, 2, 3)
+    for row in found["results"]:
+        # All streams reach 80 % of the bandwidth, in either source.
+        assert 0.8 < row["bias"] < 1.25
+        assert row["median_ape"] < 0.15
+        assert row["width"] > 1
+    # Each kernel was timed by both, at different sizes.
+    assert found["shared_kernels"]["stream2/stream2"] == ["lab", "other"]
+    assert "lab" in run.text(capsys, folder, "--folds", "leave-source-out")
+
+
+@pytest.mark.parametrize(
+    ("folds", "by"), [("leave-application-out", "application"), ("leave-device-out", "device")]
+)
+def test_each_group_is_scored_alone(folds: str, by: str, folder: Path, capsys: Output) -> None:
+    found = run.answer(capsys, folder, "--folds", f"leave-{by}-out")
+    assert sum(row["cells"] for row in found[f"{by}s"]) == found["counts"]["cells"] == 36
+    assert [row[by] for row in found[f"{by}s"]] == sorted({row[by] for row in found[f"{by}s"]})
+
+
+def test_processes_and_a_cache_change_nothing(folder: Path, tmp_path: Path) -> None:
+    tables = read_launch_tables(folder)
+    alone = crosscast.evaluate(tables, folds="leave-source-out", jobs=1).to_dict()
+    for _ in range(2):
+        again = crosscast.evaluate(tables, folds="leave-source-out", jobs=2, cache=tmp_path / "cache")
+        assert again.to_dict() == alone
+
+
+def test_what_was_trained_predicts_and_says_how_sources_fared(
+    folder: Path, tmp_path: Path, capsys: Output
+) -> None:
+    card = train.answer(capsys, folder, "--out", tmp_path / "model", "--without", "stream5")
+    assert card["training"]["names"] == ["stream2", "stream3", "stream4"]
+    assert sorted(card["errors"]["sources_held_out"]) == ["lab", "other"]
+    found = crosscast.load_model(tmp_path / "model").predict(stream(1 << 26), ["gtx1080"])
+    assert found.centre[0, 0] == pytest.approx((8 << 26) / 320e9 / 0.8, rel=0.3)
+
+
+@pytest.mark.parametrize(
+    ("items", "change"),
+    [(1, {}), (1 << 30, {}), (1 << 20, {"distinct_bytes": {}, "reuse": {}})],
+    ids=["one work-item", "a thousand million", "zero bytes"],
+)
+def test_extreme_launches_have_times_that_physics_knows(items: int, change: dict[str, Any]) -> None:
+    profile = stream(items, group=min(items, 256))
+    profile = replace(profile, launch={**profile.launch, **change})
+    found = crosscast.load_model("launch-times").predict(profile, ["gtx1080", "i7-6700k"])
+    assert np.isfinite(found.high).all()
+    assert (found.low > 0).all()
+    assert (found.low <= found.centre).all()
+    assert (found.centre >= 8 * items * (not change) / 400e9).all()
+
+
+def of_one(name: str) -> Callable[[Rows], Rows]:
+    return lambda rows: [row | {name: rows[0][name]} for row in rows if row[name] == rows[0][name]]
+
+
+def in_milliseconds(rows: Rows) -> Rows:
+    return [row | {"time_s": 1e3 * row["time_s"]} if row["source"] == "lab" else row for row in rows]
+
+
+def one_in_milliseconds(rows: Rows) -> Rows:
+    return [row | {"time_s": (5e3 if n == 7 else 1) * row["time_s"]} for n, row in enumerate(rows)]
+
+
+def in_microseconds(rows: Rows) -> Rows:
+    return [row | {"time_s": 1e-3 * row["time_s"]} for row in rows]
+
+
+def all_left_out(rows: Rows) -> Rows:
+    return [row | {"left_out": "does not compile here"} for row in rows]
+
+
+SOURCE = ["--folds", "leave-source-out"]
+TIMES_REFUSED: list[tuple[Callable[[Rows], Rows], list[str], str]] = [
+    (in_milliseconds, [], "time_s: expected seconds (about "),
+    (one_in_milliseconds, [], "time_s: expected seconds (about "),
+    (in_microseconds, [], "time_s: expected seconds, and no less than moving its bytes takes"),
+    (of_one("source"), SOURCE, "leave-source-out: expected at least 2 sources to split by, found 1 (other)"),
+    (of_one("device"), ["--folds", "leave-device-out"], "expected at least 2 devices to split by, found 1"),
+    (all_left_out, [], "times.parquet: expected times of kernels, found none"),
+    (
+        lambda rows: [row | {"launch": "7"} for row in rows[:1]],
+        [],
+        "expected times whose launches are in parts",
+    ),
+    (lambda rows: [rows[0] | {"device": "nothing"}], [], "nothing"),
+    (lambda rows: rows, ["--probes", "1"], "probes: "),
+    (
+        lambda rows: rows,
+        ["--models", "combined"],
+        "expected terms for times of launches, found 'combined'",
+    ),
+    (lambda rows: rows, ["--folds", "leave-kernel-out"], "for times of launches, found 'leave-kernel-out'"),
+]
+
+
+@pytest.mark.parametrize(("change", "options", "sentence"), TIMES_REFUSED)
+def test_times_that_are_refused(
+    change: Callable[[Rows], Rows], options: list[str], sentence: str, folder: Path, capsys: Output
+) -> None:
+    path = folder / "times.parquet"
+    rows = [{**row, "configuration": {}} for row in read_table(path, TIMES).to_pylist()]
+    save(table_of(TIMES, change(rows)), path)
+    assert sentence in run.refusal(capsys, folder, *options)
+
+
+def test_a_row_that_is_there_twice_is_refused(folder: Path, capsys: Output) -> None:
+    path = folder / "times.parquet"
+    table = read_table(path, TIMES)
+    save(pa.concat_tables([table, table.slice(0, 1)]), path)
+    assert "times.parquet: rows 1 and 37 are both of source other" in run.refusal(capsys, folder)
+
+
+def test_a_source_with_one_device_is_scored(folder: Path, capsys: Output) -> None:
+    path = folder / "times.parquet"
+    rows = [{**row, "configuration": {}} for row in read_table(path, TIMES).to_pylist()]
+    save(table_of(TIMES, [row for row in rows if row["source"] != "lab" or row["device"] == "k40c"]), path)
+    found = run.answer(capsys, folder, *SOURCE)
+    assert [row["cells"] for row in found["results"]] == [24, 6, 18]
+
+
+def test_profiles_without_sub_groups_are_refused(folder: Path, capsys: Output) -> None:
+    path = folder / "profiles.parquet"
+    rows = [row | {"launch": None} for row in read_table(path, LOOSE_PROFILES, UPGRADES).to_pylist()]
+    save(table_of(LOOSE_PROFILES, rows), path)
+    said = run.refusal(capsys, folder)
+    assert "profiles.parquet: expected profiles with counts by sub-groups" in said
+
+
+def test_a_dataset_of_one_source_has_none_to_hold_out(capsys: Output) -> None:
+    assert "found a dataset of one source" in run.refusal(capsys, "bundled", *SOURCE)
+
+
+def test_other_questions_refuse_times_of_launches(folder: Path) -> None:
+    with pytest.raises(
+        InputError, match="expected a dataset for the question relative, found times of launches"
+    ):
+        crosscast.evaluate(read_launch_tables(folder), "relative")
+
+
+def test_a_table_that_lacks_is_named(folder: Path, capsys: Output) -> None:
+    (folder / f"{PARTS.table}.parquet").unlink()
+    assert "parts.parquet: cannot read the table of parts" in run.refusal(capsys, folder)

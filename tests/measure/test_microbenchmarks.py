@@ -1,0 +1,161 @@
+"""Microbenchmarks: what is made of times, what is doubted, and what a device file of them is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from crosscast.devices.catalogue import device_named
+from crosscast.devices.device_files import read_device
+from crosscast.errors import DeviceFault
+from crosscast.measure import host_state
+from crosscast.measure.microbenchmarks import bench
+from crosscast.measure.microbenchmarks.backends import CHAINS, Backend, HostBackend, OpenCLBackend
+from crosscast.measure.opencl import devices
+from support.commands import Command, Output
+
+
+class Paper:
+    """A device that takes as long as its numbers say."""
+
+    def __init__(self) -> None:
+        self.id, self.name, self.type = "paper:0", "Paper", "gpu"
+        self.units, self.items, self.group, self.vector_bytes = 4, 1024, 256, 16
+        self.memory_bytes, self.last_cache_bytes = 1 << 34, 1 << 20
+        self.lanes = {"fp32": 1, "fp64": 1, "int32": 1, "local_words": 1, "atomics": 1}
+        self.numbers = {"clock_hz": 1.5e9}
+        self.rates = {"fp32": 1e12, "fp64": 2.5e11, "int32": 3e11}
+
+    def memory(self, kernel: str, words: int, passes: int) -> float:
+        if kernel == "scattered_words":
+            return 4 * self.items * passes / 1e10
+        moved = words * self.vector_bytes * (2 if kernel == "copy_words" else 1)
+        return moved * passes / (4e11 if moved <= self.last_cache_bytes else 1e11)
+
+    def chains(self, kernel: str, steps: int) -> float:
+        return 2 * CHAINS * self.items * steps / self.rates.get(kernel, 1e11)
+
+    def launch(self) -> tuple[float | None, float]:
+        return 3e-6, 8e-6
+
+    def transfer(self, nbytes: int, *, to_device: bool) -> float | None:
+        return nbytes / (1.2e10 if to_device else 1.3e10)
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("_POINT_S", "_RATE_S"):
+        monkeypatch.setattr(bench, name, 0.002)
+    monkeypatch.setattr(bench, "_RUN_S", 0.001)
+
+
+def test_rates_are_work_over_time_and_bandwidths_are_by_working_set() -> None:
+    found = bench.measure(Paper())
+    values = {name: each.best for name, each in found.values.items()}
+    assert values["fp32_flop_per_s"] == pytest.approx(1e12)
+    assert values["fp64_flop_per_s"] == pytest.approx(2.5e11)
+    assert values["read_bytes_per_s"] == pytest.approx(1e11)
+    assert values["cache_bytes_per_s"] == pytest.approx(4e11)
+    assert values["scattered_bytes_per_s"] == pytest.approx(1e10)
+    assert values["launch_s"] == 3e-6
+    assert values["to_device_bytes_per_s"] == pytest.approx(1.2e10)
+    assert found.working_sets["bytes"][0] == 1 << 14
+    assert found.working_sets["bytes"][-1] == 4 << 20
+    assert found.working_sets["copy"][-1] == pytest.approx(1e11)
+    assert not found.unsure()
+
+
+def test_runs_that_differ_are_said_to_be_unsure() -> None:
+    class Shaky(Paper):
+        calls = 0
+
+        def chains(self, kernel: str, steps: int) -> float:
+            Shaky.calls += 1
+            return super().chains(kernel, steps) * (1 if Shaky.calls % 4 == 0 else 2)
+
+    found = bench.measure(Shaky())
+    assert "fp32_flop_per_s" in found.unsure()
+    assert "read_bytes_per_s" not in found.unsure()
+
+
+def test_a_loaded_machine_a_battery_and_clocks_that_fall_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    clocks = iter([3e9, 2e9])
+    monkeypatch.setattr(host_state, "doubts", lambda: ["others run"])
+    monkeypatch.setattr(host_state, "on_battery", lambda: True)
+    monkeypatch.setattr(host_state, "clock_hz", lambda: next(clocks))
+    doubts = bench.measure(Paper()).doubts
+    assert [text.split(" ")[0] for text in doubts] == ["others", "this", "the"]
+    assert "from 3.00 to 2.00 GHz" in doubts[2]
+
+
+def test_a_battery_that_feeds_the_machine_is_seen(tmp_path: Path) -> None:
+    supply = tmp_path / "sys/class/power_supply/BAT0"
+    supply.mkdir(parents=True)
+    (supply / "type").write_text("Battery\n")
+    (supply / "status").write_text("Charging\n")
+    assert not host_state.on_battery(tmp_path)
+    (supply / "status").write_text("Discharging\n")
+    assert host_state.on_battery(tmp_path)
+
+
+def test_times_that_cannot_be_are_refused() -> None:
+    class Stuck(Paper):
+        def launch(self) -> tuple[float | None, float]:
+            return 0.0, 0.0
+
+    with pytest.raises(DeviceFault, match=r"paper:0: its times cannot be right: .*round_trip_s"):
+        bench.measure(Stuck())
+
+
+@pytest.mark.parametrize("make", [lambda: OpenCLBackend(devices()[0]), HostBackend], ids=["opencl", "host"])
+def test_every_kernel_runs_and_more_of_it_takes_longer(make: type[HostBackend]) -> None:
+    backend: Backend = make()
+    for kernel in ("read_words", "write_words", "copy_words", "scattered_words"):
+        backend.memory(kernel, 1 << 14, 1)
+        least = min(backend.memory(kernel, 1 << 14, 10) for _ in range(5))
+        most = min(backend.memory(kernel, 1 << 14, 10_000) for _ in range(2))
+        assert 0 < least < most
+    for kernel in backend.lanes:
+        backend.chains(kernel, 1)
+        least = min(backend.chains(kernel, 100) for _ in range(5))
+        most = min(backend.chains(kernel, 100_000) for _ in range(2))
+        assert 0 < least < most
+    start, trip = backend.launch()
+    assert trip > 0
+    assert start is None or 0 < start < trip
+
+
+def test_the_command_writes_a_device_that_is_known_by_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    monkeypatch.setattr("crosscast.measure.microbenchmarks.backends.HostBackend", Paper)
+    page = tmp_path / "page.html"
+    command = Command.of("calibrate")
+    found = command.answer(capsys, "--device", "host", "--name", "bench", "--html", str(page))
+    assert found["measured"]["fp32_flop_per_s"]["best"] == pytest.approx(1e12)
+    device = device_named("bench")
+    assert read_device(Path(found["file"])) == device
+    assert device.numbers["bandwidth_bytes_per_s"] == pytest.approx(1e11)
+    assert device.numbers["launch_overhead_s"] == 8e-6
+    verdict = Command.of("explain").answer(capsys, "bundled", "--devices", "bench", "--application", "fft")
+    assert verdict["verdicts"][0]["device"] == "bench"
+    assert page.read_text(encoding="utf-8").count("<img") == 2
+    assert "multiply-adds of single precision" in Command.of("devices").text(capsys, "bench")
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ([], "--device: expected an id such as pocl:0"),
+        (["--device", "host", "--name", "../x"], "found '../x'"),
+        (
+            ["--device", "host", "--name", "rtx4090"],
+            "--name: expected one that no device of the catalogue has",
+        ),
+        (["--device", "abacus:0", "--facts-only"], "device 'abacus:0': expected one of"),
+    ],
+)
+def test_a_wrong_call_is_refused(words: list[str], reason: str, capsys: Output) -> None:
+    assert reason in Command.of("calibrate").refusal(capsys, *words)

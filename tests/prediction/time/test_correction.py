@@ -1,0 +1,68 @@
+"""What like launches say of a time fades with distance."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crosscast.prediction.time.correction import Correction, fit_correction, no_correction
+from crosscast.prediction.time.work import TRAITS
+
+K = len(TRAITS)
+errors_of = st.lists(st.floats(-1.4, 1.4), min_size=2, max_size=8)
+
+
+def fitted(errors: list[float]) -> Correction:
+    """Launches one trait apart, each known well on GPUs."""
+    n = len(errors)
+    traits = np.zeros((n, K))
+    traits[:, 0] = 5.0 * np.arange(n)
+    names = [(f"application {k}", "kernel", "small") for k in range(n)]
+    return fit_correction(traits, names, np.ones(n, np.int64), np.array(errors))
+
+
+@given(errors_of)
+def test_far_from_all_launches_nothing_is_corrected(errors: list[float]) -> None:
+    shift, explained = fitted(errors).of(np.full((1, K), 1e3), np.array([1]))
+    assert np.abs(shift).max() < 1e-6
+    assert explained.max() < 1e-6
+
+
+@given(errors_of)
+def test_beside_a_launch_its_error_is_taken_in_part_and_more_on_its_own_kind(errors: list[float]) -> None:
+    correction = fitted(errors)
+    shift, explained = correction.of(correction.traits, np.array([0, 1, 2]))
+    assert (explained[:, 1] >= explained[:, 2]).all()
+    assert (explained[:, 2] >= explained[:, 0]).all()
+    assert ((explained >= 0) & (explained <= 1)).all()
+    # Nothing is corrected by more than the largest error, and neighbours pull towards each other.
+    assert np.abs(shift).max() <= np.abs(errors).max() + 1e-9
+
+
+@given(errors_of, st.floats(0, 30))
+def test_what_is_explained_falls_with_distance(errors: list[float], away: float) -> None:
+    correction = fitted(errors)
+    near, far = (np.full((1, K), -distance / np.sqrt(K)) for distance in (away, away + 1))
+    _, of_near = correction.of(near, np.array([1]))
+    _, of_far = correction.of(far, np.array([1]))
+    assert of_near[0, 0] >= of_far[0, 0] - 1e-9
+
+
+def test_the_nearest_launch_is_named_with_its_distance() -> None:
+    correction = fitted([0.1, 0.2, 0.3])
+    names, apart = correction.nearest(correction.traits + 0.01)
+    assert names == [f"application {k} kernel at small" for k in range(3)]
+    assert (apart < 0.2).all()
+
+
+def test_no_application_has_more_launches_than_the_most_that_count() -> None:
+    traits = np.random.default_rng(0).normal(size=(100, K))
+    names = [("one", "kernel", str(k)) for k in range(100)]
+    assert len(fit_correction(traits, names, np.ones(100, np.int64), np.zeros(100)).names) == 25
+
+
+def test_without_times_nothing_is_corrected() -> None:
+    shift, explained = no_correction().of(np.zeros((2, K)), np.array([0, 1]))
+    assert not shift.any()
+    assert not explained.any()

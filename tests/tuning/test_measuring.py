@@ -1,0 +1,119 @@
+"""Variants measured on the CPU device of this machine, and a device that fails half-way."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from crosscast.characterization.launchfiles.launchfile import read_launches
+from crosscast.errors import DeviceFault, InputError
+from crosscast.tuning import measuring
+from crosscast.tuning.kernel_tuner import simulated
+from crosscast.tuning.measuring import Journal, here, launch_file, measured_search
+from crosscast.tuning.profiling import Profiler
+from crosscast.tuning.ranking import Ranking, model_for, rank
+from crosscast.tuning.space_files import read_space
+
+ROOT = Path(__file__).parents[2]
+KERNEL, SPACE = (ROOT / "examples" / "tuning" / name for name in ("matmul.cl", "matmul-space.toml"))
+
+
+@pytest.fixture(scope="module")
+def ranking(tmp_path_factory: pytest.TempPathFactory) -> Ranking:
+    folder = tmp_path_factory.mktemp("tune")
+    text = SPACE.read_text().replace("512", "128").replace("[2, 4, 8, 16]", "[4, 8]")
+    (folder / "space.toml").write_text(text)
+    space = read_space(folder / "space.toml", KERNEL)
+    model, devices = model_for(None, [here(None)[1]])
+    return rank(space, devices, model, profiler=Profiler(space.rule, folder=folder))
+
+
+def test_a_variant_as_a_launch_file_is_the_same_launch(ranking: Ranking, tmp_path: Path) -> None:
+    path = tmp_path / "variant.toml"
+    path.write_text(launch_file(ranking.space.rule, ranking.variants[3]))
+    (read,) = read_launches(path)
+    launch = ranking.space.rule.launch(ranking.variants[3])
+    assert (read.global_size, read.local_size) == (launch.global_size, launch.local_size)
+    assert read.kernel == launch.kernel
+    for one, other in zip(read.args, launch.args, strict=True):
+        assert np.array_equal(np.asarray(one), np.asarray(other))
+
+
+def test_what_was_measured_is_learnt_from_and_kept(ranking: Ranking, tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "times.jsonl")
+    found = measured_search(ranking, here(None)[0], 2, journal, within=0.0)
+    assert len(found.measured) == 2 and all(seconds > 0 for seconds in found.measured.values())
+    assert set(journal.read()) == {ranking.variants.labels[row] for row in found.measured}
+    for row, seconds in found.measured.items():
+        assert np.exp(found.log_time[row, 0]) == pytest.approx(seconds)
+    assert "measured_s" in found.columns()
+
+
+class Faulty:
+    """A device that fails from some run on."""
+
+    def __init__(self, after: int) -> None:
+        self.left = after
+
+    def __call__(self, *_: Any) -> list[float]:
+        self.left -= 1
+        if self.left < 0:
+            raise DeviceFault("pocl: lost")
+        return [1e-3 * (self.left + 1)]
+
+
+def test_a_device_that_fails_half_way_ends_the_search_and_the_next_goes_on(
+    ranking: Ranking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device, journal = here(None)[0], Journal(tmp_path / "times.jsonl")
+    monkeypatch.setattr(measuring, "_times", Faulty(4))
+    with pytest.raises(DeviceFault, match=r"failed 3 times one after another.*4 variants were measured"):
+        measured_search(ranking, device, 12, journal, within=0.0)
+    kept = journal.read()
+    assert len(kept) == 4 and not any(isinstance(each, str) for each in kept.values())
+    monkeypatch.setattr(measuring, "_times", Faulty(100))
+    found = measured_search(ranking, device, 12, journal, within=0.0)
+    assert 5 <= len(found.measured) <= 12 and not found.tried
+    assert set(kept) <= {ranking.variants.labels[row] for row in found.measured}
+
+
+def test_a_line_that_was_cut_off_is_not_a_result(tmp_path: Path) -> None:
+    path = tmp_path / "times.jsonl"
+    path.write_text(json.dumps({"variant": "A=1", "times_s": [1.0]}) + '\n{"variant": "A=2", "ti')
+    assert Journal(path).read() == {"A=1": [1.0]}
+
+
+def test_a_search_in_which_nothing_runs_is_refused(
+    ranking: Ranking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuses(*_: Any) -> list[float]:
+        raise InputError("it does not build")
+
+    monkeypatch.setattr(measuring, "_times", refuses)
+    with pytest.raises(InputError, match="expected a variant that runs, found it does not build"):
+        measured_search(ranking, here(None)[0], 3, Journal(tmp_path / "times.jsonl"))
+
+
+def times_of(ranking: Ranking) -> Any:
+    return np.exp(ranking.log_time[:, 0] + 0.2 * np.sin(np.arange(len(ranking))))
+
+
+def test_strategies_of_kernel_tuner_run_on_known_times(ranking: Ranking) -> None:
+    pytest.importorskip("kernel_tuner")
+    times = times_of(ranking)
+    least = simulated(ranking.variants, times, "random_sample", 6, 0)
+    assert len(least) == 6 and (np.diff(least) <= 0).all()
+    assert least[-1] >= times.min() * (1 - 1e-9)
+    assert least.tolist() == simulated(ranking.variants, times, "random_sample", 6, 0).tolist()
+
+
+def test_crosscast_is_a_strategy_of_kernel_tuner(ranking: Ranking) -> None:
+    pytest.importorskip("kernel_tuner")
+    times = times_of(ranking)
+    least = simulated(ranking.variants, times, ranking.strategy(), 8, 0)
+    assert least[0] == pytest.approx(times[int(ranking.order()[0])])
+    assert least[-1] <= np.sort(times)[3]

@@ -1,0 +1,204 @@
+"""Rankings of a small space, with real profiles: what is shared, left out and refused."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import crosscast
+from crosscast.errors import InputError
+from crosscast.profile import Profile
+from crosscast.tuning.counts import Counts, spread
+from crosscast.tuning.exchange import t4_of
+from crosscast.tuning.profiling import Profiler
+from crosscast.tuning.ranking import Ranking, model_for, rank
+from crosscast.tuning.space_files import read_space
+
+KERNEL = """
+kernel void scale(global float *x, float by) {
+#if GROUP == 16 && BROKEN == 1
+    this does not compile
+#endif
+    local float part[GROUP * HELD];
+    const int first = get_group_id(0) * GROUP * TILE + get_local_id(0);
+#if BROKEN == 2
+    x[1 << 30] = by;
+#endif
+    for (int k = 0; k < TILE; ++k) {
+        part[get_local_id(0)] = x[first + k * GROUP];
+        barrier(CLK_LOCAL_MEM_FENCE);
+        x[first + k * GROUP] = part[GROUP - 1 - get_local_id(0)] * by;
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+}
+"""
+SPACE = """
+kernel = "scale"
+[parameters]
+GROUP = [16, 32, 64, 128]
+TILE = [1, 2, 4, 8]
+HELD = [1]
+BROKEN = [0]
+NAMED = [0, 1]
+[launch]
+global = "65536 // TILE"
+local = "GROUP"
+[[arg]]
+type = "float"
+length = 65536
+[[arg]]
+type = "float"
+value = 2.0
+"""
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "scale.cl"
+    path.write_text(KERNEL)
+    return path
+
+
+def ranked(source: Path, text: str = SPACE, profiles: int = 12, **how: object) -> tuple[Ranking, Profiler]:
+    path = source.with_name("space.toml")
+    path.write_text(text)
+    space = read_space(path, source)
+    profiler = Profiler(space.rule, folder=source.parent / "cache")
+    model, devices = model_for(None, ["rtx-a4000", "gtx1080"])
+    return rank(space, devices, model, profiler=profiler, profiles=profiles, **how), profiler  # type: ignore[arg-type]
+
+
+def test_all_variants_are_ranked_and_some_profiled(source: Path) -> None:
+    found, profiler = ranked(source, profiles=16)
+    assert (len(found), int(found.ran.sum())) == (32, 16)
+    assert np.isfinite(found.log_time).all()
+    low, high = found.limits()
+    assert (low < np.exp(found.log_time)).all() and (np.exp(found.log_time) < high).all()
+    columns = found.columns()
+    assert columns["rank"][:3] == [1, 2, 3] and len(columns["time_s"]) == 64
+    assert not profiler.failed
+
+
+def test_variants_that_compile_to_the_same_code_share_a_profile(source: Path) -> None:
+    found, profiler = ranked(source, profiles=32)
+    assert profiler.shared == 16
+    rows = {label: row for row, label in enumerate(found.variants.labels)}
+    one, other = (rows[f"GROUP=32;TILE=4;HELD=1;BROKEN=0;NAMED={n}"] for n in (0, 1))
+    assert found.log_time[one].tolist() == found.log_time[other].tolist()
+
+
+def test_profiles_are_kept_for_the_next_time(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, _ = ranked(source)
+    monkeypatch.setattr("crosscast.tuning.profiling.characterize_launch", None)
+    again, profiler = ranked(source)
+    assert profiler.shared == 0
+    assert again.log_time.tolist() == first.log_time.tolist()
+
+
+def test_estimated_counts_are_those_of_a_run_where_the_space_is_regular(source: Path) -> None:
+    text = SPACE.replace("NAMED = [0, 1]", "").replace("[16, 32, 64, 128]", "[16, 24, 32, 48, 64, 96, 128]")
+    text = text.replace("65536 // TILE", "1536 * 32 // TILE")
+    found, profiler = ranked(source, text, profiles=28)
+    variants = found.variants
+    profiles = profiler.profiles([variants[row] for row in range(len(variants))])
+    ran = {row: profiles[label] for row, label in enumerate(variants.labels) if row % 5 != 1}
+    counts = Counts(variants, found.space.rule, ran)
+    ratios = []
+    for row in range(1, 28, 5):
+        (said,) = counts.profiles([row])
+        true = profiles[variants.labels[row]]
+        assert said.metrics["work_items"] == true.metrics["work_items"]
+        assert said.launch["geometry"]["groups"] == true.launch["geometry"]["groups"]
+        ratios.append(instructions(said) / instructions(true))
+    assert np.median(np.abs(np.log(ratios))) < 0.1
+    assert np.abs(np.log(ratios)).max() < 0.4
+
+
+def instructions(profile: Profile) -> float:
+    return float(profile.metrics["total_instruction_count"] or 0)
+
+
+def test_points_that_cover_a_space_are_different_and_the_same_again() -> None:
+    points = np.random.default_rng(0).normal(size=(200, 3))
+    chosen = spread(points, 40, 0)
+    assert len(set(chosen.tolist())) == 40
+    assert chosen.tolist() == spread(points, 40, 0).tolist()
+
+    def reach(rows: list[int]) -> float:
+        return float(np.linalg.norm(points[:, None] - points[rows][None], axis=2).min(axis=1).max())
+
+    assert reach(chosen.tolist()) < reach(list(range(40)))
+
+
+def test_variants_that_do_not_compile_are_left_out_and_told(source: Path) -> None:
+    found, profiler = ranked(source, SPACE.replace("BROKEN = [0]", "BROKEN = [1]"), profiles=32)
+    assert len(profiler.failed) == 8
+    assert all(label.startswith("GROUP=16;") for label in profiler.failed)
+    assert not np.isfinite(found.log_time[found.variants.rows[:, 0] == 0]).any()
+    assert any("8 variants could not be profiled, such as GROUP=16" in note for note in found.notes)
+
+
+def test_a_device_without_the_local_memory_is_not_offered_the_variant(source: Path) -> None:
+    text = SPACE.replace("HELD = [1]", "HELD = [1, 64]").replace("NAMED = [0, 1]", "")
+    path = source.with_name("space.toml")
+    path.write_text(text)
+    space = read_space(path, source)
+    model, (device,) = model_for(None, ["rtx-a4000"])
+    small = replace(device, key="small", numbers={**device.numbers, "local_memory_bytes": 16384})
+    profiler = Profiler(space.rule, folder=source.parent)
+    found = rank(space, [device, small], model, profiler=profiler, profiles=32)
+    chosen = [found.variants[row] for row in range(32)]
+    large = np.array([int(each["HELD"]) * int(each["GROUP"]) for each in chosen])
+    assert np.isfinite(found.log_time[:, 0]).all()
+    assert (np.isfinite(found.log_time[:, 1]) == (4 * large <= 16384)).all()
+
+
+BAD = [
+    (SPACE.replace("BROKEN = [0]", "BROKEN = [2]"), "expected variants that can be profiled, found none of"),
+    (SPACE.replace("[16, 32, 64, 128]", "[2048]"), "work-groups of at most 1024 work-items, found 2048"),
+    (SPACE.replace("length = 65536", "length = 'GROUP.x'"), "expected arithmetic"),
+    (SPACE.replace("length = 65536", "length = 'GROUP - 16'").replace("[16, 32, 64, 128]", "[16]"), "length"),
+    (SPACE.replace("'GROUP'", "7"), "")
+    if False
+    else (SPACE.replace('"GROUP"', "7"), "a multiple of the local"),
+]
+
+
+@pytest.mark.parametrize(("text", "sentence"), BAD)
+def test_spaces_that_cannot_be_ranked_are_refused(source: Path, text: str, sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        ranked(source, text, profiles=4)
+
+
+@pytest.mark.parametrize(
+    ("how", "sentence"),
+    [
+        ({}, "devices: expected at least one device, found none"),
+        ({"devices": ["nothing"]}, "nothing"),
+        ({"devices": ["gtx1080"], "measure": 3}, "devices: expected none with measure"),
+        ({"devices": ["gtx1080"], "within": 1.0}, "within: expected a share"),
+        ({"devices": ["gtx1080"], "profiles": 0}, "profiles: expected at least 1"),
+        ({"devices": ["gtx1080"], "model": "opencl-mixes"}, "opencl-mixes"),
+        ({"measure": -1}, "measure: expected at least 0"),
+    ],
+)
+def test_wrong_arguments_are_refused(source: Path, how: dict[str, object], sentence: str) -> None:
+    path = source.with_name("space.toml")
+    path.write_text(SPACE)
+    with pytest.raises(InputError, match=sentence):
+        crosscast.tune(source, path, cache=source.parent, **how)  # type: ignore[arg-type]
+
+
+def test_results_are_written_as_t4(source: Path) -> None:
+    content = t4_of(
+        [{"A": 1}, {"A": 2}, {"A": 3}], {0: [2e-3, 1e-3, 3e-3]}, {1: "runtime"}, [{"forecast": 1e-3}] * 3
+    )
+    first, second, third = content["results"]
+    assert first["measurements"][0] == {"name": "time", "value": 2.0, "unit": "ms"}
+    assert (second["invalidity"], second["correctness"]) == ("runtime", 0)
+    assert third["times"]["runtimes"] == [] and third["measurements"][0]["value"] == 1.0
+    assert json.dumps(content)

@@ -1,0 +1,114 @@
+"""The process over a space, searches with known times, and what is expected of random ones."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.integrate import quad
+from scipy.stats import norm
+
+from crosscast.arrays import Reals
+from crosscast.tuning.evaluation import expected_of_random, searched
+from crosscast.tuning.process import Prior, Process
+from crosscast.tuning.search import Candidates, Search, expected_gain
+
+PRIOR = Prior(constant=0.5, linear=0.5, smooth=0.5, noise=0.05)
+
+
+def made(seed: int, n: int = 400, error: float = 0.3) -> tuple[Candidates, Reals]:
+    """A space whose times the forecast misses by a bias, by a share of a term, and by a smooth part."""
+    rng = np.random.default_rng(seed)
+    points = rng.uniform(-1.5, 1.5, (n, 3))
+    shares = rng.dirichlet((1, 1, 1), n)
+    forecast = (points**2).sum(axis=1)
+    missed = 0.4 + error * (np.sin(2 * points[:, 0]) + shares[:, 1])
+    return Candidates(forecast, np.full(n, 0.5), shares, points), np.exp(forecast + missed)
+
+
+def test_a_process_passes_through_what_it_was_fitted_to() -> None:
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(25, 2))
+    values = np.stack([np.sin(points[:, 0]), points @ [1.0, 2.0]], axis=1)
+    fitted = Process.fit(points, points, values, PRIOR)
+    means, deviations = fitted.predict(points, points)
+    assert np.abs(means - values).max() < 0.15
+    far = fitted.predict(points + 50, points + 50)[1]
+    assert far.min() > deviations.max()
+
+
+def test_what_is_left_out_is_what_the_others_say() -> None:
+    rng = np.random.default_rng(1)
+    points = rng.normal(size=(12, 2))
+    fitted = Process.fit(points, points, np.cos(points), PRIOR)
+    others = np.arange(12) != 4
+    again = Process(points[others], points[others], np.cos(points)[others], fitted.logs)
+    assert fitted.left_out()[4] == pytest.approx(again.predict(points[[4]], points[[4]])[0][0], abs=1e-6)
+
+
+def test_a_process_knows_of_values_that_lie_on_a_line() -> None:
+    points = np.linspace(-1, 1, 8)[:, None]
+    fitted = Process.fit(points, points, 3 * points, PRIOR)
+    assert fitted.predict(np.array([[2.0]]), np.array([[2.0]]))[0][0, 0] == pytest.approx(6, rel=0.1)
+
+
+@given(st.floats(-3, 3), st.floats(0.05, 2), st.floats(-3, 3))
+@settings(max_examples=25, deadline=None)
+def test_the_expected_gain_is_its_integral(mean: float, deviation: float, best: float) -> None:
+    gain = quad(
+        lambda t: (best - t) * norm.pdf(t, mean, deviation), mean - 12 * deviation, best, limit=200
+    )[0] if best > mean - 12 * deviation else 0.0  # fmt: skip
+    found = np.exp(expected_gain(np.array([mean]), np.array([deviation]), best))[0]
+    assert found == pytest.approx(gain, rel=0.05, abs=1e-7)
+
+
+def test_gains_far_below_still_tell_which_is_larger() -> None:
+    gains = expected_gain(np.array([10.0, 20.0, 40.0]), np.full(3, 0.5), 0.0)
+    assert gains[0] > gains[1] > gains[2] > -np.inf
+
+
+def test_the_first_is_the_fastest_forecast() -> None:
+    candidates, _ = made(0)
+    search = Search(candidates)
+    assert search.next().tolist() == [int(np.argmin(candidates.log_time))] == [search.best()]
+
+
+def test_variants_are_measured_once_and_failed_ones_not_again() -> None:
+    candidates, times = made(1, 30)
+    search, tried = Search(candidates), []
+    while rows := search.next(2).tolist():
+        tried += rows
+        search.add({row: None if row % 5 == 0 else float(times[row]) for row in rows})
+    assert sorted(tried) == list(range(30))
+    assert search.best() == min((r for r in range(30) if r % 5), key=lambda r: times[r])
+    assert search.likely_better(0.0) == 0.0 and search.is_over(0.02)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_search_beats_random_with_a_fifth_of_the_runs(seed: int) -> None:
+    candidates, times = made(seed)
+    least = searched(candidates, times, 10)
+    assert (np.diff(least) <= 0).all()
+    assert times.min() / least[-1] > expected_of_random(times, 50)
+
+
+def test_measured_times_are_what_the_posterior_says() -> None:
+    candidates, times = made(2, 60)
+    search = Search(candidates)
+    search.add({row: float(times[row]) for row in range(20)})
+    log_time, deviation = search.posterior()
+    assert log_time[:20] == pytest.approx(np.log(times[:20]))
+    assert deviation[:20].max() < deviation[20:].min() + 0.1
+    before = np.abs(candidates.log_time - np.log(times))[20:].mean()
+    assert np.abs(log_time - np.log(times))[20:].mean() < 0.5 * before
+
+
+@given(st.lists(st.floats(0.1, 10), min_size=1, max_size=6), st.integers(1, 7))
+def test_random_search_is_the_mean_over_all_choices(times: list[float], runs: int) -> None:
+    values = np.array(times)
+    choices = itertools.combinations(times, min(runs, len(times)))
+    expected = float(np.mean([values.min() / min(each) for each in choices]))
+    assert expected_of_random(values, runs) == pytest.approx(expected)

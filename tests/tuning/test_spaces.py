@@ -1,0 +1,296 @@
+"""Spaces of variants: which are valid, how they are launched, and what is refused."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crosscast.errors import InputError
+from crosscast.tuning.exchange import t1_of
+from crosscast.tuning.expressions import Expression, plain
+from crosscast.tuning.space_files import read_space
+
+KERNEL = """
+kernel void scale(global float *x, float by) {
+    for (int k = 0; k < TILE; ++k) x[get_global_id(0) * TILE + k] *= by;
+}
+"""
+SPACE = """
+kernel = "scale"
+constraints = ["GROUP * TILE <= 128", "TILE != 3 or GROUP == 32"]
+[parameters]
+GROUP = [32, 64]
+TILE = "range(1, 5)"
+UNUSED = [0, 1]
+[launch]
+global = "4096 // (GROUP * TILE) * GROUP"
+local = ["GROUP"]
+[[arg]]
+type = "float"
+length = "4096"
+[[arg]]
+type = "float"
+value = 2.0
+"""
+T1: dict[str, Any] = {
+    "General": {"BenchmarkName": "scale"},
+    "ConfigurationSpace": {
+        "TuningParameters": [
+            {"Name": "block_size_x", "Type": "int", "Values": "[2**i for i in range(5, 8)]", "Default": 32},
+            {"Name": "TILE", "Type": "int", "Values": "[1] + list(range(2, 5, 2))", "Default": 1},
+        ],
+        "Conditions": [
+            {"Expression": "32 <= block_size_x*TILE <= 128", "Parameters": ["block_size_x", "TILE"]}
+        ],
+    },
+    "KernelSpecification": {
+        "Language": "OpenCL",
+        "KernelName": "scale",
+        "KernelFile": "scale.cl",
+        "ProblemSize": [4096],
+        "GridDivX": ["block_size_x", "TILE"],
+        "GlobalSize": {"X": "4096"},
+        "LocalSize": {"X": "block_size_x"},
+        "Arguments": [
+            {
+                "Name": "x",
+                "Type": "float",
+                "MemoryType": "Vector",
+                "Size": "ProblemSize[0]",
+                "FillType": "Random",
+            },
+            {"Name": "by", "Type": "float", "MemoryType": "Scalar", "FillValue": 2.0},
+        ],
+    },
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "scale.cl").write_text(KERNEL)
+    (tmp_path / "space.toml").write_text(SPACE)
+    return tmp_path
+
+
+def test_variants_are_those_that_fulfil_all_constraints(folder: Path) -> None:
+    found = read_space(folder / "space.toml").variants()
+    expected = [
+        {"GROUP": group, "TILE": tile, "UNUSED": unused}
+        for group, tile, unused in itertools.product((32, 64), (1, 2, 3, 4), (0, 1))
+        if group * tile <= 128 and (tile != 3 or group == 32)
+    ]
+    assert [dict(found[row]) for row in range(len(found))] == expected
+    assert not found.drawn
+
+
+def test_a_variant_is_launched_by_its_parameters(folder: Path) -> None:
+    rule = read_space(folder / "space.toml", folder / "scale.cl").rule
+    launch = rule.launch({"GROUP": 32, "TILE": 4, "UNUSED": 1})
+    assert (launch.global_size, launch.local_size) == ((1024,), (32,))
+    assert rule.launch({"GROUP": 32, "TILE": 4, "UNUSED": 1}, (2,)).global_size == (64,)
+    assert isinstance(launch.args[0], np.ndarray) and launch.args[0].shape == (4096,)
+
+
+def test_parameters_that_the_source_does_not_name_share_its_compilation(folder: Path) -> None:
+    rule = read_space(folder / "space.toml", folder / "scale.cl").rule
+    first, second = (rule.kernel_of({"GROUP": g, "TILE": 2, "UNUSED": u}) for g, u in ((32, 0), (64, 1)))
+    assert first == second
+    assert first.program.options == ("-DTILE=2",)
+
+
+def test_launches_do_not_share_what_kernels_write(folder: Path) -> None:
+    rule = read_space(folder / "space.toml", folder / "scale.cl").rule
+    one, other = (rule.launch({"GROUP": 32, "TILE": 1, "UNUSED": 0}).args[0] for _ in range(2))
+    assert isinstance(one, np.ndarray) and isinstance(other, np.ndarray)
+    one[0] = 7
+    assert other[0] == 0
+
+
+def test_t1_files_are_read_as_they_are(folder: Path) -> None:
+    path = folder / "scale.json"
+    path.write_text(json.dumps(T1))
+    space = read_space(path)
+    found = space.variants()
+    assert [tuple(found[row].values()) for row in range(len(found))] == [
+        (32, 1), (32, 2), (32, 4), (64, 1), (64, 2), (128, 1)
+    ]  # fmt: skip
+    launch = space.rule.launch(found[2])
+    assert (launch.global_size, launch.local_size) == ((1024,), (32,))
+    assert isinstance(launch.args[0], np.ndarray) and launch.args[0].size == 4096
+
+
+def test_a_space_written_as_t1_is_the_same_space(folder: Path) -> None:
+    space = read_space(folder / "space.toml", folder / "scale.cl")
+    path = folder / "again.json"
+    path.write_text(json.dumps(t1_of(space, "scale")))
+    again = read_space(path)
+    assert again.variants().labels == space.variants().labels
+    variant = space.variants()[3]
+    assert again.rule.groups(variant) == space.rule.groups(variant)
+
+
+def test_more_variants_than_are_taken_are_drawn(tmp_path: Path) -> None:
+    path = tmp_path / "large.toml"
+    path.write_text(
+        "constraints = ['(a + b) % 2 == 0']\n[parameters]\n"
+        + "".join(f"{name} = 'range(1, 41)'\n" for name in "abcd")
+    )
+    space = read_space(path)
+    found = space.variants(most=1000)
+    assert found.drawn and len(set(found.labels)) == len(found) == 1000
+    assert all((int(found[row]["a"]) + int(found[row]["b"])) % 2 == 0 for row in range(len(found)))
+    assert space.variants(most=1000).labels == found.labels
+
+
+NUMBERS = st.integers(-20, 20)
+ARITHMETIC = st.recursive(
+    st.one_of(st.sampled_from(["x", "y"]), NUMBERS.map(str)),
+    lambda inner: st.one_of(
+        st.tuples(inner, st.sampled_from(["+", "-", "*", "//", "%", "/"]), inner)
+        .map(" ".join)
+        .map("({})".format),
+        st.tuples(st.sampled_from(["min", "max"]), inner, inner).map(lambda p: f"{p[0]}({p[1]}, {p[2]})"),
+        inner.map("abs({})".format),
+        st.tuples(inner, inner, inner).map(lambda p: f"({p[0]} if {p[1]} > 2 else {p[2]})"),
+    ),
+    max_leaves=8,
+)
+
+
+@given(ARITHMETIC, NUMBERS, NUMBERS)
+def test_arithmetic_is_that_of_python(text: str, x: int, y: int) -> None:
+    try:
+        expected = eval(text, {}, {"x": x, "y": y})
+    except ZeroDivisionError:
+        return
+    found = Expression.parse(text, "here", frozenset("xy")).value({"x": x, "y": y})
+    assert plain(found) == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+@given(ARITHMETIC, ARITHMETIC, st.lists(st.tuples(NUMBERS, NUMBERS), min_size=1, max_size=5))
+def test_constraints_of_many_variants_are_those_of_each(
+    left: str, right: str, pairs: list[tuple[int, int]]
+) -> None:
+    constraint = Expression.parse(f"{left} <= {right}", "here", frozenset("xy"))
+    x, y = (np.array(column) for column in zip(*pairs, strict=True))
+    together = constraint.holds({"x": x, "y": y}, len(pairs))
+    assert together.tolist() == [bool(constraint.holds({"x": a, "y": b}, 1)[0]) for a, b in pairs]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "__import__('os').system('true')",
+        "open('/etc/passwd')",
+        "x.__class__",
+        "(lambda: 1)()",
+        "[y for y in range(3) for z in range(3)]",
+        "f'{x}'",
+        "x := 3",
+        "getattr(x, 'y')",
+        "max(key=x)",
+        "x and",
+        "{1: x}",
+        "b'x'",
+        "*x",
+        "(" * 300 + "x" + ")" * 300,
+        "-" * 200 + "x",
+        "x + " * 3000 + "x",
+    ],
+)
+def test_what_is_not_arithmetic_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="here: expected arithmetic"):
+        Expression.parse(text, "here", frozenset("x"))
+
+
+@pytest.mark.parametrize(
+    "text", ["2 ** 1000000", "range(10 ** 9)", "[1][3]", "'a' + 1", "range(0.5)", "x[0.5]", "[1] * 3"]
+)
+def test_arithmetic_without_a_sensible_value_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="here: expected arithmetic"):
+        Expression.parse(text, "here", frozenset("x")).value({"x": [1, 2]})
+
+
+BAD = [
+    ("kernel = 'scale'", "parameters: expected a table of values by name, found none"),
+    ("[parameters]", "parameters: expected at least one"),
+    ("[parameters]\nA = []", "parameters: A: expected 1 to 10000 different numbers or texts"),
+    ("[parameters]\nA = [1, 1]", "parameters: A: expected 1 to 10000 different numbers or texts"),
+    ("[parameters]\nA = [1, 'x']", "parameters: A: expected numbers or texts alone"),
+    ("[parameters]\nA = [inf]", "parameters: A: expected 1 to 10000 different"),
+    ("[parameters]\n'A-B' = [1]", "expected a name of letters, digits and _"),
+    ("[parameters]\nA = 'import os'", "parameters: A: expected arithmetic"),
+    ("constraints = ['B > 1']\n[parameters]\nA = [1]", "expected names of parameters "),
+    ("constraints = ['A > 3', 'A < 2']\n[parameters]\nA = [1, 2]", "found none that fulfils 'A > 3'"),
+    (
+        "constraints = ['A > 1', 'A < 2']\n[parameters]\nA = [1, 2]",
+        r"constraints\[1\]: expected constraints that a variant fulfils, found none that fulfils 'A < 2'",
+    ),
+    ("constraints = ['A.real']\n[parameters]\nA = [1]", "expected arithmetic"),
+    ("[parameters]\nA = [1]\n[launch]\nglobal = 'B'\n", "launch: global: expected names of parameters"),
+    ("[parameters]\nA = [1]\n[launch]\ngrid = 4\n", "launch: grid is not for OpenCL C"),
+    ("[parameters]\nA = [1]\n[launch]\nlocal = 4\n", "launch: global: expected sizes, found none"),
+    ("[parameters]\nA = [1]\nwrong = 1\n[launch]\nglobal = 8\nodd = 1\n", "launch: unknown key 'odd'"),
+    ("other = 1\n[parameters]\nA = [1]\n", "unknown key 'other'"),
+    ("[parameters\n", "not valid TOML"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "sentence"), BAD)
+def test_bad_spaces_are_refused_in_a_sentence(folder: Path, text: str, sentence: str) -> None:
+    path = folder / "bad.toml"
+    path.write_text(text)
+    with pytest.raises(InputError, match=sentence):
+        read_space(path, folder / "scale.cl", "scale").variants()
+
+
+def changed(**fields: object) -> dict[str, object]:
+    return {**T1, **fields}
+
+
+BAD_T1 = [
+    ({}, "ConfigurationSpace: expected an object"),
+    (changed(General={"FormatVersion": 2}), "FormatVersion: expected a T1 file of version 1, found 2"),
+    (changed(ConfigurationSpace={"TuningParameters": 3}), "TuningParameters: expected a list"),
+    (
+        changed(ConfigurationSpace={"TuningParameters": [{"Name": "A", "Values": "exit()"}]}),
+        "parameters: A: expected arithmetic",
+    ),
+    (
+        changed(KernelSpecification={**T1["KernelSpecification"], "Language": "Fortran"}),
+        "Language: expected one of CUDA, HIP, OpenCL, found 'Fortran'",
+    ),
+    (
+        changed(KernelSpecification={**T1["KernelSpecification"], "LocalSize": {"X": "block_size"}}),
+        "LocalSize: X: expected names of parameters",
+    ),
+    (
+        changed(KernelSpecification={**T1["KernelSpecification"], "Arguments": [{"Type": "custom"}]}),
+        r"Arguments\[0\]: Type: expected a number's type, found custom",
+    ),
+]
+
+
+@pytest.mark.parametrize(("content", "sentence"), BAD_T1)
+def test_bad_t1_files_are_refused_in_a_sentence(folder: Path, content: object, sentence: str) -> None:
+    path = folder / "bad.json"
+    path.write_text(json.dumps(content))
+    with pytest.raises(InputError, match=sentence):
+        read_space(path)
+
+
+def test_sizes_that_do_not_fit_are_refused_with_the_variant(folder: Path) -> None:
+    path = folder / "uneven.toml"
+    path.write_text(SPACE.replace("4096 // (GROUP * TILE) * GROUP", "GROUP + 1"))
+    rule = read_space(path, folder / "scale.cl").rule
+    with pytest.raises(
+        InputError, match="GROUP=32;TILE=1;UNUSED=0: expected a global size that is a multiple"
+    ):
+        rule.groups({"GROUP": 32, "TILE": 1, "UNUSED": 0})

@@ -1,0 +1,101 @@
+"""Scores of searches on a dataset of measured variants, and the commands that print them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from crosscast.configuration import Configuration
+from crosscast.data.sources.kernel_times import dataset_on_catalogue
+from crosscast.data.sources.runs import ConfiguredRun
+from crosscast.errors import InputError
+from crosscast.tuning.evaluation import BUDGETS, evaluate_tuning, measured_of
+from crosscast.tuning.space_files import read_space
+from support.commands import Command
+
+ROOT = Path(__file__).parents[2]
+KERNEL, SPACE = (ROOT / "examples" / "tuning" / name for name in ("matmul.cl", "matmul-space.toml"))
+DEVICES = ("rtx-a4000", "gtx1080")
+
+tune, evaluate = Command.of("tune"), Command.of("evaluate tune")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("tune")
+    (path / "matmul.cl").write_bytes(KERNEL.read_bytes())
+    text = SPACE.read_text().replace("512", "128").replace("[2, 4, 8, 16]", "[4, 8]")
+    (path / "matmul.toml").write_text(f'source = "matmul.cl"\n{text}')
+    return path
+
+
+@pytest.fixture(autouse=True)
+def cache(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
+
+
+def runs(folder: Path) -> list[ConfiguredRun]:
+    variants = read_space(folder / "matmul.toml").variants()
+    rng = np.random.default_rng(0)
+    return [
+        ConfiguredRun("product", "matmul", label, Configuration(device, {}), float(seconds), (), 5)
+        for device in DEVICES
+        for label, seconds in zip(variants.labels, rng.uniform(1e-3, 3e-3, len(variants)), strict=True)
+    ]
+
+
+def test_searches_end_at_the_optimum_of_a_space(folder: Path) -> None:
+    dataset = dataset_on_catalogue("made", "kernel_tuner", runs(folder), {})
+    space = read_space(folder / "matmul.toml")
+    found = evaluate_tuning(dataset, [space], folder=folder)
+    assert {each.device for each in found.scores} == set(DEVICES)
+    assert not found.held_out and found.profiled == {"matmul": 16}
+    for each in found.scores:
+        known = [f for f in each.fraction if not np.isnan(f)]
+        assert all(0 < f <= 1 for f in known) and each.variants == 16
+        if each.method == "crosscast":
+            assert list(each.fraction[1:]) == sorted(each.fraction[1:])
+            assert each.fraction[BUDGETS.index(20)] == 1
+    assert found.to_dict()["budgets"] == list(BUDGETS)
+
+
+def test_a_space_of_another_kernel_is_refused(folder: Path, tmp_path: Path) -> None:
+    path = tmp_path / "other.toml"
+    path.write_text('kernel = "other"\n[parameters]\nA = [1]\n')
+    dataset = dataset_on_catalogue("made", "kernel_tuner", runs(folder), {})
+    with pytest.raises(InputError, match=r"expected the name of one kernel of the dataset \(matmul\)"):
+        evaluate_tuning(dataset, [read_space(path)])
+
+
+def test_records_without_variants_are_refused(folder: Path) -> None:
+    plain = [ConfiguredRun("a", "k", "small", Configuration("gtx1080", {}), 1.0, (), 1)]
+    with pytest.raises(InputError, match="expected times of variants"):
+        measured_of(dataset_on_catalogue("made", "kernel_tuner", plain, {}))
+
+
+def test_the_command_prints_and_writes_the_best(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = (folder / "matmul.cl", "--space", folder / "matmul.toml", "--devices", "rtx-a4000")
+    text = tune.text(capsys, *words)
+    assert "16 variants are valid; 16 of them were profiled." in text
+    assert "The best on rtx-a4000" in text
+    answer = tune.answer(capsys, *words, "--out", folder / "out")
+    assert [each["rank"] for each in answer["ranking"]] == list(range(1, 17))
+    assert {each.name for each in (folder / "out").iterdir()} == {"ranking.json", "t1.json", "t4.json"}
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--within", "much"), "--within: expected a share such as 2% or 0.02, found 'much'"),
+        (("--on", "pocl:0"), "--on: expected it beside --measure, found it alone"),
+        (("--devices", "gtx1080", "--measure", "2"), "--devices: expected none with measure"),
+        ((), "--devices: expected at least one device, found none"),
+    ],
+)
+def test_wrong_options_are_one_sentence(
+    folder: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], sentence: str
+) -> None:
+    given = (folder / "matmul.cl", "--space", folder / "matmul.toml", *words)
+    assert sentence in tune.refusal(capsys, *given)
