@@ -27,6 +27,7 @@ from crosscast.errors import InputError
 from crosscast.evaluation.loop import check_level
 from crosscast.prediction.corun.artefact import TrainedCoRunModel, corun_warnings
 from crosscast.prediction.corun.forecast import Estimate
+from crosscast.prediction.corun.mix_times import mix_times
 
 LARGEST_GROUP = 5  # Most jobs of a mix, which is what Moolchandani et al. 2022 measured (section 8).
 _LEAST = 1e-9  # What a step of the search adds at least, as a share of what all jobs take one after another
@@ -41,8 +42,8 @@ class SharedMix:
     slowdown: tuple[Estimate, ...]  # Of each: time while all run over its time alone
     fits: float | None  # Probability that they fit on the device together; `None` where the model has none
     serial_s: float  # Time that they take one after another, in seconds
-    # That less the predicted time together, in seconds, as `crosscast predict corun` has it; the interval is by
-    # errors of the model, and its low end may be below 0
+    # That less the predicted time together, in seconds, as `crosscast predict corun` has it; the interval is
+    # by errors of the model, and its low end may be below 0
     gain_s: Estimate
     worth_s: float  # What was maximized: see `expected_gain`, in seconds
     warnings: tuple[str, ...] = ()  # Sentences without a full stop
@@ -337,7 +338,7 @@ def _shared(judge: MixJudge, group: Group) -> tuple[SharedMix, Reals]:
 
 
 def _together(judge: MixJudge, group: Group, solos: tuple[Solo, ...]) -> float:
-    """Predicted time of a mix: that of the model where jobs are as long as their profiles, else by slowdowns."""
+    """Time of a mix: that of the model where jobs are as long as their profiles, else by slowdowns."""
     lengths = judge.jobs.length_s[list(group)]
     (time_s,) = judge.model.predicted([solos]).time_s
     as_profiled = sorted(lengths.tolist()) == sorted(solo.time_s or 0.0 for solo in solos)

@@ -28,6 +28,9 @@ from crosscast.prediction.corun.forecast import (
     check_profile,
     estimates,
     is_plausible,
+    longest_alone,
+    mix_key,
+    physical,
 )
 from crosscast.prediction.corun.probes import SuggestedMixes, suggest_mixes, with_measured
 from crosscast.prediction.corun.process import ProcessPredictor
@@ -309,7 +312,9 @@ class TrainedCoRunModel:
         slowdown = estimates(predicted.slowdown[place], errors, "slowdown", level)
         (time_s,) = estimates(predicted.time_s[here], errors, "time", level)
         if mix_key(mix) not in self.measured:
-            slowdown = tuple(each and each.at_least(min(errors["slowdown"].least or 1.0, 1.0)) for each in slowdown)
+            slowdown = tuple(
+                each and each.at_least(min(errors["slowdown"].least or 1.0, 1.0)) for each in slowdown
+            )
             time_s = time_s and time_s.at_least(longest_alone(mix))
         (power_w,) = estimates(predicted.power_w[here], errors, "power", level)
         value, sure = float(predicted.time_s[place]), [each for each in slowdown if each is not None]

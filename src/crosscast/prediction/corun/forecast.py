@@ -36,7 +36,7 @@ def mix_key(mix: Mix) -> tuple[str, ...]:
 
 
 def longest_alone(mix: Mix) -> float:
-    """Isolated time of the longest co-runner in seconds: together, none is over before; 0 if it is not known."""
+    """Isolated time of the longest co-runner in seconds, 0 if none is known: no mix is over before."""
     return max((run.time_s for run in mix if run.time_s is not None), default=0.0)
 
 
