@@ -19,8 +19,10 @@ from crosscast.decide.colocation import ColocationPlan, best_groups, choose_colo
 from crosscast.decide.colocation_gains import ColocationJobs, Group, MixJudge
 from crosscast.errors import InputError
 from crosscast.prediction.corun.artefact import TrainedCoRunModel
+from crosscast.prediction.corun.process import Process
 from crosscast.prediction.named_models import load_model
-from support.corun_models import MEMORY, constant, made_jobs, trained
+from support.corun_models import MEMORY, constant, kept, made_jobs, trained
+from support.mixes import made_co_runs
 
 
 @pytest.fixture(scope="module")
@@ -237,3 +239,37 @@ def test_a_model_without_errors_is_refused(tmp_path: Path) -> None:
     TrainedCoRunModel(told.card, lambda: (predictor, {})).save(bare)
     with pytest.raises(InputError, match="expected a model with errors of slowdowns"):
         choose_colocation(made_jobs(2), load_model(bare, "corun"))
+
+
+@pytest.mark.parametrize("slowdown", [0.5, 0.82, 0.999])
+def test_no_forecast_is_faster_than_alone_unless_it_was_measured(tmp_path: Path, slowdown: float) -> None:
+    jobs = made_jobs(4)
+    made = constant(tmp_path / "model", slowdown, error=0.2)
+    for each in made.predict([*combinations(jobs, 2), jobs]):
+        assert all(one is not None and one.value == 1.0 and one.low <= 1.0 for one in each.slowdown)
+        assert each.time_s is None or each.time_s.low >= max(job.time_s or 0.0 for job in each.mix)
+    plan = choose_colocation(jobs, made)
+    assert all(one.value >= 1.0 for mix in plan.shared for one in mix.slowdown)
+
+
+@settings(max_examples=20, deadline=None, derandomize=True)
+@given(seed=st.integers(0, 1000), count=st.integers(2, 6))
+def test_a_plan_and_a_forecast_say_the_same_of_a_mix(model: TrainedCoRunModel, seed: int, count: int) -> None:
+    plan = choose_colocation(made_jobs(count, seed), model, group_size=3)
+    for mix in plan.shared:
+        (forecast,) = model.predict([mix.solos])
+        assert forecast.time_s is not None
+        assert mix.together_s == pytest.approx(forecast.time_s.value)
+        assert [one.value for one in mix.slowdown] == pytest.approx(
+            [one.value for one in forecast.slowdown if one is not None]
+        )
+        assert mix.together_s >= max(job.time_s or 0.0 for job in mix.solos)
+
+
+def test_a_measured_mix_is_believed(tmp_path: Path) -> None:
+    model = kept(Process(trees=False).fit(made_co_runs(), 0), {}, tmp_path / "model")
+    pair = tuple(made_jobs(2))
+    told = model.with_probes([(pair, [0.9, 0.9])])
+    (before,), (after,) = model.predicted([pair]).slowdown, told.predicted([pair]).slowdown
+    assert (before >= 1).all()
+    assert (after < before).all()

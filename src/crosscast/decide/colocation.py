@@ -27,6 +27,7 @@ from crosscast.errors import InputError
 from crosscast.evaluation.loop import check_level
 from crosscast.prediction.corun.artefact import TrainedCoRunModel, corun_warnings
 from crosscast.prediction.corun.forecast import Estimate
+from crosscast.prediction.corun.mix_times import mix_times
 
 LARGEST_GROUP = 5  # Most jobs of a mix, which is what Moolchandani et al. 2022 measured (section 8).
 _LEAST = 1e-9  # What a step of the search adds at least, as a share of what all jobs take one after another
@@ -41,7 +42,8 @@ class SharedMix:
     slowdown: tuple[Estimate, ...]  # Of each: time while all run over its time alone
     fits: float | None  # Probability that they fit on the device together; `None` where the model has none
     serial_s: float  # Time that they take one after another, in seconds
-    # That less the time together, in seconds: the mean by errors of the model; the low end may be below 0
+    # That less the predicted time together, in seconds, as `crosscast predict corun` has it; the interval is
+    # by errors of the model, and its low end may be below 0
     gain_s: Estimate
     worth_s: float  # What was maximized: see `expected_gain`, in seconds
     warnings: tuple[str, ...] = ()  # Sentences without a full stop
@@ -321,17 +323,32 @@ def _shared(judge: MixJudge, group: Group) -> tuple[SharedMix, Reals]:
     warnings = list(corun_warnings(judge.model.card, solos, judge.model.ranges, known=known))
     if judge.from_pairs(len(group)):
         warnings.append("each slowdown is taken to be at least what those in its pairs add up to")
+    serial_s = float(jobs.length_s[list(group)].sum())
     found = SharedMix(
         jobs=tuple(int(jobs.given[group[place]]) for place in order),
         solos=solos,
         slowdown=slowdowns,
         fits=None if np.isnan(fits[0]) else float(fits[0]),
-        serial_s=float(jobs.length_s[list(group)].sum()),
-        gain_s=_estimate(float(gains.mean()), gains[:, 0], level),
+        serial_s=serial_s,
+        gain_s=_estimate(serial_s - _together(judge, group, solos), gains[:, 0], level),
         worth_s=float(expected_gain(gains, fits)[0]),
         warnings=tuple(warnings),
     )
     return found, gains[:, 0]
+
+
+def _together(judge: MixJudge, group: Group, solos: tuple[Solo, ...]) -> float:
+    """Time of a mix: that of the model where jobs are as long as their profiles, else by slowdowns."""
+    lengths = judge.jobs.length_s[list(group)]
+    (time_s,) = judge.model.predicted([solos]).time_s
+    as_profiled = sorted(lengths.tolist()) == sorted(solo.time_s or 0.0 for solo in solos)
+    if as_profiled and np.isfinite(time_s) and not judge.from_pairs(len(group)):
+        return float(time_s)
+
+    def left(rows: Integers, places: Integers) -> Reals:
+        return judge.slowdowns(np.array([group])[np.ix_(rows, places)])[0]
+
+    return float(mix_times(lengths[None], judge.slowdowns(np.array([group]))[0], left)[0])
 
 
 def _estimate(value: float, samples: Reals, level: float) -> Estimate:

@@ -286,7 +286,7 @@ class MixJudge:
     def _predict(self, kinds: Integers) -> Reals:
         """Slowdowns and fits of mixes of job kinds, of shape ``(m, n + 1)``."""
         first = [self.jobs.solos[place] for place in np.unique(self.jobs.kind, return_index=True)[1].tolist()]
-        found = self.model.predictor.predict([tuple(first[kind] for kind in row) for row in kinds.tolist()])
+        found = self.model.predicted([tuple(first[kind] for kind in row) for row in kinds.tolist()])
         slowdown = np.concatenate(found.slowdown).reshape(kinds.shape)
         if np.isnan(slowdown).any():
             expected = "a model that predicts slowdowns"

@@ -181,10 +181,11 @@ class Residuals(Stored):
         Where values tell of residuals, no lower limit is below the least value that was measured.
         """
         far = np.exp(self.reach(level, np.log(value)))
-        return np.maximum(value / far, np.minimum(value, self._least)), value * far
+        return np.maximum(value / far, np.minimum(value, self.least)), value * far
 
     @cached_property
-    def _least(self) -> float:
+    def least(self) -> float:
+        """Least value that was measured; 0 where values do not tell of residuals."""
         return 0.0 if self.log_value is None else float(np.exp((self.log_value - self.log_error).min()))
 
     @cached_property

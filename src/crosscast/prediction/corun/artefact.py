@@ -28,6 +28,9 @@ from crosscast.prediction.corun.forecast import (
     check_profile,
     estimates,
     is_plausible,
+    longest_alone,
+    mix_key,
+    physical,
 )
 from crosscast.prediction.corun.probes import SuggestedMixes, suggest_mixes, with_measured
 from crosscast.prediction.corun.process import ProcessPredictor
@@ -141,11 +144,16 @@ class TrainedCoRunModel:
     parts: Callable[[], tuple[CoRunPredictor, CoRunErrors]]
     folder: Path | None = None
     base: TrainedCoRunModel | None = None
+    measured: frozenset[tuple[str, ...]] = frozenset()  # Mixes that it was told since, by `mix_key`
 
     @property
     def predictor(self) -> CoRunPredictor:
         """The fitted model, which predicts without intervals."""
         return self.parts()[0]
+
+    def predicted(self, mixes: Sequence[Mix]) -> CoRunPrediction:
+        """Predict mixes without intervals: what every forecast, plan and service says of them."""
+        return physical(self.predictor.predict(mixes), mixes, self.measured)
 
     @property
     def errors(self) -> CoRunErrors:
@@ -195,7 +203,7 @@ class TrainedCoRunModel:
         if not 0 < level < 1:
             raise InputError.of(where="level", expected="a probability between 0 and 1", found=f"{level:g}")
         asked = self._mixes(mixes)
-        predicted = self.parts()[0].predict(asked)
+        predicted = self.predicted(asked)
         found = [self._forecast(mix, predicted, place, level) for place, mix in enumerate(asked)]
         return CoRunForecast(tuple(found))
 
@@ -226,7 +234,8 @@ class TrainedCoRunModel:
             bags.append(Bag(" + ".join(run.name for run in mix), self.card.device, members))
         told = replace(self._process, slowdowns=with_measured(self._process.slowdowns, bags))
         errors = self.errors
-        return replace(self, parts=lambda: (told, errors), base=self.base or self)
+        measured = self.measured | {mix_key(mix) for mix in mixes}
+        return replace(self, parts=lambda: (told, errors), base=self.base or self, measured=measured)
 
     def suggest_probes(
         self, count: int, mixes: Sequence[Sequence[Solo | str]], *, among: Sequence[Sequence[Solo | str]]
@@ -302,12 +311,18 @@ class TrainedCoRunModel:
         errors, here = self.errors_of(known=known), slice(place, place + 1)
         slowdown = estimates(predicted.slowdown[place], errors, "slowdown", level)
         (time_s,) = estimates(predicted.time_s[here], errors, "time", level)
+        if mix_key(mix) not in self.measured:
+            slowdown = tuple(
+                each and each.at_least(min(errors["slowdown"].least or 1.0, 1.0)) for each in slowdown
+            )
+            time_s = time_s and time_s.at_least(longest_alone(mix))
         (power_w,) = estimates(predicted.power_w[here], errors, "power", level)
         value, sure = float(predicted.time_s[place]), [each for each in slowdown if each is not None]
         if time_s is None and len(sure) == len(mix) and is_plausible(value):
             # Where no time was measured, it is no surer than the slowdown that is least sure.
             factor = max(each.high / each.value for each in sure)
-            time_s = Estimate(value, value / factor, value * factor, level)
+            low = max(value / factor, min(value, longest_alone(mix)))
+            time_s = Estimate(value, low, value * factor, level)
         times = [run.time_s for run in mix if run.time_s is not None]
         fits = float(predicted.fits[place])
         memory = [run.memory_bytes for run in mix if run.memory_bytes is not None]

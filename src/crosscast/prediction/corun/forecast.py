@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -28,6 +28,31 @@ class CoRunPrediction:
     time_s: Reals  # (b,), from the common start of a job of each to the end of the last
     power_w: Reals  # (b,), mean power of the device while all run
     fits: Reals  # (b,), probability that the mix fits on the device
+
+
+def mix_key(mix: Mix) -> tuple[str, ...]:
+    """What tells a mix from others, whatever the order of its co-runners."""
+    return tuple(sorted(run.qualified_name for run in mix))
+
+
+def longest_alone(mix: Mix) -> float:
+    """Isolated time of the longest co-runner in seconds, 0 if none is known: no mix is over before."""
+    return max((run.time_s for run in mix if run.time_s is not None), default=0.0)
+
+
+def physical(found: CoRunPrediction, mixes: Sequence[Mix], measured: Set[tuple[str, ...]]) -> CoRunPrediction:
+    """The same with no slowdown below 1, but in mixes that were measured, and no mix over before its longest.
+
+    Who shares a device is no faster than alone but for noise of measurements, which a forecast has not.
+    """
+    slowdown, time_s = [], found.time_s.copy()
+    for place, (mix, values) in enumerate(zip(mixes, found.slowdown, strict=True)):
+        if mix_key(mix) in measured:
+            slowdown.append(values)
+        else:
+            slowdown.append(np.maximum(values, 1.0))
+            time_s[place] = np.maximum(time_s[place], longest_alone(mix))
+    return replace(found, slowdown=tuple(slowdown), time_s=time_s)
 
 
 class CoRunPredictor(Protocol):
@@ -59,6 +84,10 @@ class Estimate:
     low: float
     high: float
     reached: float  # Probability that the interval has
+
+    def at_least(self, bound: float) -> Estimate:
+        """The same with nothing below what it cannot be below; the value itself is not."""
+        return replace(self, low=max(self.low, min(self.value, bound)))
 
     def to_dict(self) -> dict[str, float]:
         """As an object of JSON."""
