@@ -87,17 +87,19 @@ def measure(
         Time limit of a process, in seconds.
     """
     output.check()
-    # Imported here: `--help` needs no OpenCL.
-    from crosscast.measure.opencl import find
-    from crosscast.measure.processes import SessionJob, run_job
-    from crosscast.measure.subjects import Settings
-    from crosscast.report.dataset import Measurement, measurement_report
-
-    if repeats < 1:
-        raise InputError(f"--repeats: expected at least 1, found {repeats}")
-    settings = Settings(min_runs, min_time, warmups, timeout, sensor)
     with launch_file(what, launch) as path:
-        subject, target = subject_of(path, size), find(device)
+        # First, as it names the extra that applications of the suite need.
+        subject = subject_of(path, size)
+        # Imported here: `--help` needs no OpenCL.
+        from crosscast.measure.opencl import find
+        from crosscast.measure.processes import SessionJob, run_job
+        from crosscast.measure.subjects import Settings
+        from crosscast.report.dataset import Measurement, measurement_report
+
+        if repeats < 1:
+            raise InputError(f"--repeats: expected at least 1, found {repeats}")
+        settings = Settings(min_runs, min_time, warmups, timeout, sensor)
+        target = find(device)
         answers = []
         for repeat in range(repeats):
             with _Status(what, settings) as status:
