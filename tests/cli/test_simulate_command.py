@@ -135,6 +135,32 @@ def test_policies_and_orders_are_compared_in_all_combinations(capsys: Output, tr
     assert waits[0] > waits[2]
 
 
+def test_conservative_backfilling_is_compared_and_needs_no_order_of_backfilling(
+    capsys: Output, trace: str, tmp_path: Path
+) -> None:
+    words = ("--policy", "conservative,easy", "--backfill", "widest")
+    found = listed(capsys, trace, *words)["results"]
+    assert [(each["policy"], each["backfill"]) for each in found] == [
+        ("conservative", None),
+        ("easy", "widest"),
+    ]
+    assert "backfill: expected policy easy, as with conservative all have reservations" in refusal(
+        capsys, trace, "--policy", "conservative", "--backfill", "widest"
+    )
+
+
+def test_maintenance_and_a_budget_are_of_the_file_of_machines(
+    capsys: Output, trace: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "site.toml"
+    machine = "[[machine]]\nname = 'm'\nprocs = 5\nactive_w = 10\n"
+    path.write_text(machine + "[[reservation]]\nname = 'r'\nmachine = 'm'\nstart = 1\nend = '1h'\n")
+    (result,) = listed(capsys, trace, "--machines", str(path), "--policy", "conservative")["results"]
+    assert result["makespan_s"] > 3600
+    path.write_text(machine + "[power]\nbudget_w = 49\n")
+    assert "power_w: expected at most the 49 W" in refusal(capsys, trace, "--machines", str(path))
+
+
 def test_the_table_tells_of_the_trace_and_of_what_was_left_out(capsys: Output, trace: str) -> None:
     assert run(trace, "--policy", "easy,fcfs", "--users") == 0
     out = capsys.readouterr().out
@@ -325,7 +351,7 @@ def test_a_trace_of_gavel_is_placed_without_predictions(
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--policy", "best"], "--policy: expected fcfs or easy, found 'best'"),
+        (["--policy", "best"], "--policy: expected one of fcfs, easy, conservative, found 'best'"),
         (["--policy", "fcfs,"], "--policy: expected names separated by commas, found 'fcfs,'"),
         (["--priority", "tallest"], "--priority: expected one of fcfs, lcfs, "),
         (["--backfill", "x"], "--backfill: expected one of fcfs, lcfs, "),

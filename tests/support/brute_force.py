@@ -153,3 +153,154 @@ class Plain:
                 submitted += 1
             self.schedule()
         return self
+
+
+@dataclass
+class PlainPlan:
+    """Reservations again, plainly: what is left at a moment is added up from all jobs whenever it is asked.
+
+    `capacity` has pairs of a time and what there is of each resource from then on.
+    """
+
+    submit: list[float]
+    run: list[float]
+    estimate: list[float]
+    needs: list[dict[int, int]]
+    capacity: list[tuple[float, list[int]]]
+    key: list[float]
+    pass_key: list[float] | None
+    every_job: bool
+    now: float = -math.inf
+    waiting: list[int] = field(default_factory=list)
+    starts: dict[int, float] = field(default_factory=dict)
+    planned: dict[int, float] = field(default_factory=dict)
+    promised: dict[int, float] = field(default_factory=dict)
+    ended: set[int] = field(default_factory=set)
+    blocked: bool = False
+
+    def running(self) -> list[int]:
+        return [job for job in self.starts if job not in self.ended]
+
+    def end(self, job: int) -> float:
+        return self.starts[job] + self.run[job]
+
+    def due(self, job: int) -> float:
+        return self.starts[job] + self.estimate[job]
+
+    def there_is(self, time: float) -> list[int]:
+        return [amounts for start, amounts in self.capacity if start <= time][-1]
+
+    def spans(self, without: int | None = None) -> list[tuple[float, float, int]]:
+        """What is expected to be taken: by running jobs, and by those with a reservation."""
+        found = [(self.now, self.due(job), job) for job in self.running()]
+        found += [
+            (start, start + self.estimate[job], job)
+            for job, start in self.planned.items()
+            if job != without and job in self.waiting
+        ]
+        return [each for each in found if each[0] < each[1]]
+
+    def left(self, time: float, spans: list[tuple[float, float, int]]) -> list[int]:
+        left = list(self.there_is(time))
+        for start, end, job in spans:
+            if start <= time < end:
+                for resource, amount in self.needs[job].items():
+                    left[resource] -= amount
+        return left
+
+    def enough(self, job: int, left: list[int]) -> bool:
+        return all(left[resource] >= amount for resource, amount in self.needs[job].items())
+
+    def has_room(self, job: int) -> bool:
+        left = list(self.there_is(self.now))
+        for other in self.running():
+            for resource, amount in self.needs[other].items():
+                left[resource] -= amount
+        return self.enough(job, left)
+
+    def borders(self, spans: list[tuple[float, float, int]]) -> list[float]:
+        times = {self.now, *(time for time, _ in self.capacity)}
+        times |= {time for start, end, _ in spans for time in (start, end)}
+        return sorted(time for time in times if self.now <= time < math.inf)
+
+    def fits(self, job: int, start: float, spans: list[tuple[float, float, int]]) -> bool:
+        end = start + self.estimate[job]
+        inside = [time for time in self.borders(spans) if start < time < end]
+        return all(self.enough(job, self.left(time, spans)) for time in [start, *inside])
+
+    def earliest(self, job: int, spans: list[tuple[float, float, int]]) -> float:
+        return next((time for time in self.borders(spans) if self.fits(job, time, spans)), math.inf)
+
+    def in_order(self, jobs: list[int], key: list[float]) -> list[int]:
+        return sorted(jobs, key=lambda job: (key[job], job))
+
+    def start(self, job: int) -> None:
+        self.starts[job] = self.now
+        self.waiting.remove(job)
+
+    def plan_all(self, early: bool) -> None:
+        queue = self.in_order(self.waiting, self.key)
+        if self.blocked or any(self.due(job) <= self.now for job in self.running()):
+            self.planned.clear()
+        elif early:
+            for job in queue:
+                if job in self.planned and self.planned[job] > self.now:
+                    before = self.planned[job]
+                    again = self.earliest(job, self.spans(without=job))
+                    # A job that should take no time holds nothing.
+                    assert again <= before or self.estimate[job] == 0, "a promise is broken"
+                    self.planned[job] = min(before, again)
+        for job in queue:
+            if job not in self.planned:
+                self.planned[job] = self.earliest(job, self.spans())
+                self.promised.setdefault(job, self.planned[job])
+        self.blocked = False
+        for job in queue:
+            if self.planned[job] <= self.now:
+                if self.has_room(job):
+                    self.start(job)
+                else:
+                    self.blocked = True
+
+    def plan_head(self) -> None:
+        while self.waiting:
+            head = self.in_order(self.waiting, self.key)[0]
+            if not self.starts_now(head, self.spans()):
+                break
+            self.start(head)
+        else:
+            return
+        shadow = self.earliest(head, self.spans())
+        self.promised.setdefault(head, shadow)
+        if self.pass_key is None:
+            return
+        held = (shadow, max(shadow + self.estimate[head], math.nextafter(shadow, math.inf)), head)
+        for job in self.in_order([job for job in self.waiting if job != head], self.pass_key):
+            if self.starts_now(job, [*self.spans(), held]):
+                self.start(job)
+
+    def starts_now(self, job: int, spans: list[tuple[float, float, int]]) -> bool:
+        lasts = self.estimate[job] > 0
+        return self.has_room(job) and (not lasts or self.fits(job, self.now, spans))
+
+    def simulate(self) -> PlainPlan:
+        submitted = 0
+        while True:
+            times = [self.end(job) for job in self.running()] + self.submit[submitted : submitted + 1]
+            if self.waiting:
+                times += [time for time, _ in self.capacity if time > self.now]
+            if self.every_job:
+                times += [self.planned[job] for job in self.waiting if self.planned[job] > self.now]
+            self.now = min(times, default=math.inf)
+            if self.now == math.inf:
+                return self
+            over = [job for job in self.running() if self.end(job) == self.now]
+            early = any(self.due(job) > self.now for job in over)
+            self.ended |= set(over)
+            while submitted < len(self.submit) and self.submit[submitted] == self.now:
+                self.waiting.append(submitted)
+                submitted += 1
+            if self.every_job:
+                self.plan_all(early)
+            else:
+                self.plan_head()

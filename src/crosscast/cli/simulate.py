@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from crosscast.cluster.jobs import Jobs, Machine, Placement, Policy, Schedule
     from crosscast.cluster.metrics import Steps
+    from crosscast.cluster.site import Site
     from crosscast.cluster.swf import Trace
     from crosscast.report.document import Report
 
@@ -51,7 +52,7 @@ Policies = Annotated[
     Parameter(
         show_default=lambda _: "easy",
         help="`easy`: jobs may start before the head of the queue if that does not delay it (EASY "
-        "backfilling); `fcfs`: none may.",
+        "backfilling); `conservative`: each job has a reservation, which no other delays; `fcfs`: none may.",
     ),
 ]
 Priority = Annotated[
@@ -114,8 +115,8 @@ def policies(
     estimates
         Run times that the scheduler assumes: those that users requested, or exact ones.
     machines
-        TOML file with the machines, or the number of processors of a single one; by default the number in the
-        trace's header.
+        TOML file with the machines, reservations and a budget of power, or the number of processors of a
+        single machine; by default the number in the trace's header.
     placement
         How jobs are assigned to machines, where there are several.
     seed
@@ -135,9 +136,9 @@ def policies(
     from crosscast.cluster.simulate import load_simulator
     from crosscast.cluster.swf import read_swf
 
-    load_simulator(tell)
     read = read_swf(trace)
-    clusters = _machines(read, machines)
+    clusters, site = _machines(read, machines)
+    load_simulator(chosen, site, tell)
     found = read.jobs(estimates, "kill" if enforce_walltime else "header")
     _check_width(found.jobs, clusters)
     if users and found.jobs.user is None:
@@ -152,6 +153,7 @@ def policies(
             clusters,
             chosen,
             placed,
+            site=site,
             progress=status if executor in (None, "local") else None,
             keep=lambda each, schedule: files.keep(policy_label(each), schedule),
         )
@@ -247,7 +249,7 @@ def placements(
     from crosscast.cluster.jobs import read_machines
     from crosscast.cluster.simulate import load_simulator
 
-    load_simulator(tell)
+    load_simulator([chosen], progress=tell)
     table = read_job_table(
         jobs_file, read_machines(machines), speeds, placement, predicted=estimates == "predicted"
     )
@@ -299,7 +301,7 @@ def placements(
 def _policies(
     names: Sequence[str], priorities: Sequence[str] | None, backfills: Sequence[str] | None
 ) -> list[Policy]:
-    """All combinations; nothing is backfilled with ``fcfs``."""
+    """All combinations; there is an order of backfilling with ``easy`` only."""
     from crosscast.cluster.jobs import policy_named
 
     nothing: Sequence[str | None] = [None]
@@ -307,7 +309,7 @@ def _policies(
         policy_named(name, first, second)
         for name in names
         for first in priorities or nothing
-        for second in (nothing if name == "fcfs" and "easy" in names else backfills or nothing)
+        for second in (nothing if name != "easy" and "easy" in names else backfills or nothing)
     ]
     return list(dict.fromkeys(found))
 
@@ -325,16 +327,17 @@ def _seeds(text: str) -> range:
     return range(first, last + 1)
 
 
-def _machines(trace: Trace, text: str | None) -> Sequence[Machine]:
+def _machines(trace: Trace, text: str | None) -> tuple[Sequence[Machine], Site]:
     """Those of the file, or one with as many processors as were typed, or as the trace says."""
-    from crosscast.cluster.jobs import Machine, read_machines
+    from crosscast.cluster.jobs import Machine
+    from crosscast.cluster.site import NO_SITE, read_site
 
     count = trace.header.procs
     if text is not None:
         try:
             count = int(text)
         except ValueError:
-            return read_machines(Path(text))
+            return read_site(text)
         if count < 1:
             raise InputError(f"--machines: expected at least 1 processor, found {count}")
     if count is None:
@@ -343,7 +346,7 @@ def _machines(trace: Trace, text: str | None) -> Sequence[Machine]:
         )
     if count < 1:
         raise InputError(f"{trace.label}: MaxProcs: expected at least 1, found {count}")
-    return [Machine(trace.label, count)]
+    return [Machine(trace.label, count)], NO_SITE
 
 
 def _check_width(jobs: Jobs, machines: Sequence[Machine]) -> None:

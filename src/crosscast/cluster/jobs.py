@@ -36,6 +36,9 @@ class Jobs:
     # Place of each job's user in `users`, of shape `(n,)`; `None` if nothing is known of users
     user: Integers | None = None
     users: tuple[str, ...] = field(default=())  # Names of users
+    # Power that each draws while it runs, in watts, of shape `(n,)`; not a number where it is the machine's
+    # `active_w`; `None` if it is for all
+    power_w: Reals | None = None
 
     def __post_init__(self) -> None:
         """Check the arrays."""
@@ -53,6 +56,10 @@ class Jobs:
         self._refuse(~np.isfinite(self.submit_s), "submit_s", "a time")
         self._refuse(np.diff(self.submit_s, prepend=-np.inf) < 0, "submit_s", "no time before the last one's")
         self._refuse(self.procs < 1, "procs", "at least 1")
+        if self.power_w is not None:
+            if self.power_w.shape != (count,):
+                raise InputError(f"jobs: power_w: expected {count} numbers, found {self.power_w.shape}")
+            self._refuse((self.power_w < 0) | np.isinf(self.power_w), "power_w", "watts of at least 0")
 
     def __len__(self) -> int:
         """Number of jobs."""
@@ -88,12 +95,18 @@ class Machine:
         Whether users take it for a GPU machine.
     device
         Device of the dataset whose times jobs have here; by default the one of its name.
+    idle_w
+        Power of a processor that runs no job, in watts.
+    active_w
+        Power of a processor that runs a job of which nothing else is known, in watts.
     """
 
     name: str
     procs: int
     has_gpu: bool = False
     device: str | None = None
+    idle_w: float = 0.0
+    active_w: float | None = None
 
 
 def check_machines(machines: Sequence[Machine]) -> None:
@@ -112,22 +125,33 @@ _MOST_BYTES = 1 << 20
 
 
 def read_machines(path: str | Path) -> list[Machine]:
-    """Read machines."""
+    """Read machines of a file that has nothing else."""
+    fields = machine_fields(path)
+    machines = machines_of(fields)
+    fields.finish()
+    return machines
+
+
+def machine_fields(path: str | Path) -> Fields:
+    """The fields of a file with machines."""
     path = Path(path)
     try:
         content = read_bytes(path, "machines", _MOST_BYTES)
-        fields = Fields(tomllib.loads(content.decode("utf-8")), str(path))
+        return Fields(tomllib.loads(content.decode("utf-8")), str(path))
     except RecursionError as error:
         raise InputError(f"{path}: expected machines in TOML, found lists that are too deep") from error
     except ValueError as error:
         # Of TOML, of UTF-8, and of numbers with too many digits.
         raise InputError(f"{path}: expected machines in TOML ({error})") from error
+
+
+def machines_of(fields: Fields) -> list[Machine]:
+    """The machines of a file."""
     machines = [_machine(table) for table in fields.tables("machine")]
-    fields.finish()
     try:
         check_machines(machines)
     except InputError as error:
-        raise InputError(f"{path}: {error}") from error
+        raise InputError(f"{fields.where}: {error}") from error
     return machines
 
 
@@ -136,11 +160,14 @@ def _machine(table: Fields) -> Machine:
     name, device, has_gpu = table.text("name"), table.text("device"), table.flag("gpu")
     counts = {field: table.integer(field, 1) for field in ("procs", "nodes")}
     given = [count for count in counts.values() if count is not None]
+    idle_w, active_w = table.number("idle_w", ge=0) or 0.0, table.number("active_w", ge=0)
+    if active_w is not None and active_w < idle_w:
+        raise table.fail("active_w", f"at least the {idle_w:g} W of idle_w")
     table.finish()
     if len(given) != 1:
         found = "both" if given else "neither"
         raise InputError(f"{table.where}: expected procs or nodes, found {found}")
-    return Machine(str(name), given[0], has_gpu=has_gpu, device=device)
+    return Machine(str(name), given[0], has_gpu=has_gpu, device=device, idle_w=idle_w, active_w=active_w)
 
 
 _EXACT = 2.0**53
@@ -192,22 +219,31 @@ class Policy:
     # Order in which jobs behind the head are tried that do not delay it (EASY), R2; `None` if none may pass
     # it
     backfill: Order | None = "fcfs"
+    # Whether each job gets a reservation when it is submitted, and not only the head: conservative
+    # backfilling, for which R2 does not matter
+    conservative: bool = False
+
+
+POLICIES = ("fcfs", "easy", "conservative")
 
 
 def policy_named(name: str, queue: str | None = None, backfill: str | None = None) -> Policy:
-    """The policy ``fcfs`` (nobody passes the head) or ``easy``, first come first served unless said."""
-    if name not in ("fcfs", "easy"):
-        raise InputError(f"policy: expected fcfs or easy, found {name!r}")
+    """The policy ``fcfs`` (nobody passes the head), ``easy`` or ``conservative``; first come first served."""
+    if name not in POLICIES:
+        raise InputError(f"policy: expected one of {', '.join(POLICIES)}, found {name!r}")
     for argument, order in (("queue", queue), ("backfill", backfill)):
         if order is not None and order not in ORDERS:
             raise InputError(f"{argument}: expected one of {', '.join(ORDERS)}, found {order!r}")
-    if name == "fcfs" and backfill is not None:
-        raise InputError(
-            f"backfill: expected policy easy, as with fcfs nobody passes the head, found {backfill!r}"
+    if name != "easy" and backfill is not None:
+        why = (
+            "with fcfs nobody passes the head"
+            if name == "fcfs"
+            else "with conservative all have reservations"
         )
+        raise InputError(f"backfill: expected policy easy, as {why}, found {backfill!r}")
     first: Order = queue or "fcfs"  # type: ignore[assignment]
     second: Order | None = (backfill or "fcfs") if name == "easy" else None  # type: ignore[assignment]
-    return Policy(first, second)
+    return Policy(first, second, conservative=name == "conservative")
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from crosscast.arrays import Integers, Reals
 from crosscast.cluster.jobs import Jobs, Machine, Placement, Policy, Schedule, group_means
 from crosscast.cluster.simulate import timed
+from crosscast.cluster.site import NO_SITE, Site
 from crosscast.cluster.swf import CleanedJobs, Trace
 from crosscast.errors import InputError
 from crosscast.executor import mapped
@@ -290,7 +291,7 @@ class PolicyResult:
     def to_dict(self, *, users: bool = False) -> dict[str, Any]:
         """Everything, for JSON; users only if they are asked for."""
         found = {
-            "policy": "fcfs" if self.policy.backfill is None else "easy",
+            "policy": _name(self.policy),
             "queue": self.policy.queue,
             "backfill": self.policy.backfill,
             **asdict(self.metrics),
@@ -307,12 +308,18 @@ def policy_label(policy: Policy) -> str:
     >>> policy_label(Policy()), policy_label(Policy("widest", "shortest"))
     ('easy', 'easy, queue widest, backfill shortest')
     """
-    parts = ["fcfs" if policy.backfill is None else "easy"]
+    parts = [_name(policy)]
     if policy.queue != "fcfs":
         parts.append(f"queue {policy.queue}")
     if policy.backfill not in (None, "fcfs"):
         parts.append(f"backfill {policy.backfill}")
     return ", ".join(parts)
+
+
+def _name(policy: Policy) -> str:
+    if policy.conservative:
+        return "conservative"
+    return "fcfs" if policy.backfill is None else "easy"
 
 
 def compare_policies(
@@ -321,12 +328,13 @@ def compare_policies(
     policies: Sequence[Policy],
     placement: Placement | None = None,
     *,
+    site: Site = NO_SITE,
     progress: Callable[[str], None] | None = None,
     keep: Callable[[Policy, Schedule], None] | None = None,
 ) -> list[PolicyResult]:
     """Simulate each policy on the same jobs."""
     results = []
-    runs = ((jobs, machines, each, placement, progress) for each in policies)
+    runs = ((jobs, machines, each, placement, site, progress) for each in policies)
     for policy, (schedule, spent_s) in zip(policies, mapped(timed, runs), strict=True):
         results.append(
             PolicyResult(policy, metrics_of(schedule), per_machine(schedule), per_user(schedule), spent_s)

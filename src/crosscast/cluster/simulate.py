@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from crosscast.cluster.jobs import ORDERS, Bound, Jobs, Machine, Placement, Policy, Schedule, check_machines
+from crosscast.cluster.site import NO_SITE, Site, resources_of
 from crosscast.errors import InputError, importing
 
 _EASY = Policy()
@@ -19,6 +20,7 @@ def simulate(
     *,
     policy: Policy = _EASY,
     placement: Placement | None = None,
+    site: Site = NO_SITE,
     progress: Callable[[str], None] | None = None,
 ) -> Schedule:
     """Simulate how a scheduler works off one queue of jobs on one or many machines.
@@ -47,6 +49,17 @@ def simulate(
     in processor-seconds, a job past its prediction counting 0) / processors + its own predicted time, of
     equal ones the first.
 
+    With ``policy.conservative`` each job has a reservation instead: when it is submitted, it is given the
+    earliest time at which it fits beside what runs and what is reserved, for as long as it is expected to
+    take, and starts then. When a job ends before it was expected to, each waiting one in the order R1 is
+    given the earliest time at which it fits beside the others: none is given a later one (Mu'alem and
+    Feitelson 2001). While a job runs longer than it was expected to, no promise can be kept: it counts as one
+    that ends now, and all reservations are made anew in the order R1 at each point in time.
+
+    A `site` adds reservations of processors, and a budget of power: a job fits if there are enough processors
+    and there is enough power until it is expected to end, and so it is with the head and who passes it.
+    Jobs are bound to machines then, as with conservative backfilling.
+
     Parameters
     ----------
     jobs
@@ -58,6 +71,8 @@ def simulate(
         Orders R1 and R2; by default EASY, first come, first served.
     placement
         Which machine each job goes to; needs not be given if there is only one.
+    site
+        Reservations of processors, and a budget of power; by default there are none.
     progress
         Told in a sentence that the simulator is being compiled, and from time to time how far it is.
 
@@ -116,16 +131,38 @@ def simulate(
         placement = Bound(np.zeros(len(jobs), np.int64))
     with importing("cluster", "simulating a cluster"):
         import numba  # noqa: F401
-    from crosscast.cluster.simulator.engine import run
+    from crosscast.cluster.simulator.engine import choices_of, run
 
-    return run(jobs, machines, policy, placement, progress)
+    if not needs_plan(policy, site):
+        return run(jobs, machines, policy, placement, progress)
+    if not isinstance(placement, Bound):
+        raise InputError(
+            "placement: expected jobs that are bound to machines before they are submitted, as conservative "
+            f"backfilling, reservations and a budget need, found {type(placement).__name__}"
+        )
+    choices_of(jobs, machines, placement)
+    from crosscast.cluster.simulator.planning import run_plan
+
+    resources = resources_of(jobs, machines, placement.machine, site)
+    return run_plan(jobs, machines, placement.machine, resources, policy, progress)
 
 
-def load_simulator(progress: Callable[[str], None] | None = None) -> None:
-    """Load the compiled simulator, or compile it, so that no simulation's time has it in it."""
+def needs_plan(policy: Policy, site: Site) -> bool:
+    """Whether the general simulator is needed, which is slower."""
+    return policy.conservative or site != NO_SITE
+
+
+def load_simulator(
+    policies: Sequence[Policy] = (_EASY,),
+    site: Site = NO_SITE,
+    progress: Callable[[str], None] | None = None,
+) -> None:
+    """Load the compiled simulators that policies need, or compile them: no simulation's time has it in it."""
     none = np.zeros((0, 1))
     nobody = np.zeros(0, np.int64)
-    simulate(Jobs(nobody, np.zeros(0), nobody, none, none), [Machine("any", 1)], progress=progress)
+    jobs = Jobs(nobody, np.zeros(0), nobody, none, none)
+    for general in sorted({needs_plan(each, site) for each in policies}):
+        simulate(jobs, [Machine("any", 1)], policy=Policy(conservative=general), progress=progress)
 
 
 def timed(
@@ -133,9 +170,10 @@ def timed(
     machines: Sequence[Machine],
     policy: Policy,
     placement: Placement | None,
+    site: Site = NO_SITE,
     progress: Callable[[str], None] | None = None,
 ) -> tuple[Schedule, float]:
     """Simulate; return the schedule, and how long the simulation took, in seconds."""
     start_s = time.perf_counter()
-    schedule = simulate(jobs, machines, policy=policy, placement=placement, progress=progress)
+    schedule = simulate(jobs, machines, policy=policy, placement=placement, site=site, progress=progress)
     return schedule, time.perf_counter() - start_s

@@ -1,0 +1,339 @@
+"""What surrounds machines: reservations of processors, and a budget of power over time."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from crosscast.arrays import Integers, Reals
+from crosscast.cluster.jobs import Jobs, Machine, machine_fields, machines_of
+from crosscast.data.files import read_bytes
+from crosscast.errors import InputError
+from crosscast.fields import Fields
+from crosscast.units import parse_elapsed
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """Processors that no job gets for some time: for maintenance, say, or a course.
+
+    Times are in seconds since the first submission.
+    """
+
+    name: str
+    machine: str  # Name of the machine
+    start_s: float
+    end_s: float
+    procs: int | None = None  # How many; by default all
+
+    def __post_init__(self) -> None:
+        """Check the times and the number."""
+        if not 0 <= self.start_s < self.end_s:
+            raise InputError(
+                f"reservation {self.name}: expected a start of at least 0 s and an end after it, "
+                f"found {self.start_s:g} s and {self.end_s:g} s"
+            )
+        if self.procs is not None and self.procs < 1:
+            raise InputError(f"reservation {self.name}: procs: expected at least 1, found {self.procs}")
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Power that all machines together may draw, in ``k`` steps.
+
+    Before the first step it is as in the first one, and after the last one as in the last one.
+    """
+
+    start_s: Reals  # When each step begins, in seconds since the first submission, ascending, of shape `(k,)`
+    power_w: Reals  # Watts, of shape `(k,)`; infinite where there is no limit
+    price_per_kwh: Reals | None = None  # What a kilowatt-hour costs, of shape `(k,)`
+    carbon_g_per_kwh: Reals | None = None  # Grams of CO2 of a kilowatt-hour, of shape `(k,)`
+
+    def __post_init__(self) -> None:
+        """Check the steps."""
+        if not len(self.start_s) or not np.isfinite(self.start_s).all() or (np.diff(self.start_s) <= 0).any():
+            raise InputError("budget: start_s: expected times, each after the last one")
+        if not (self.power_w > 0).all():
+            raise InputError(f"budget: power_w: expected watts above 0, found {np.nanmin(self.power_w):g}")
+        for name in ("power_w", "price_per_kwh", "carbon_g_per_kwh"):
+            values = getattr(self, name)
+            if values is not None and (values.shape != self.start_s.shape or np.isnan(values).any()):
+                raise InputError(f"budget: {name}: expected {len(self.start_s)} numbers")
+
+
+def constant_budget(power_w: float) -> Budget:
+    """The same budget at all times."""
+    return Budget(np.zeros(1), np.array([float(power_w)]))
+
+
+_BUDGET = ("start_s", "power_w", "price_per_kwh", "carbon_g_per_kwh")
+_MOST_BYTES = 64 << 20
+
+
+def read_budget(path: str | Path) -> Budget:
+    """Read a budget: a CSV file with a row a step, and columns `start_s`, `power_w` and maybe more.
+
+    `price_per_kwh` and `carbon_g_per_kwh` may be there, too. An empty `power_w` is no limit.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, a column is not known, or a row is not as expected.
+    """
+    path = Path(path)
+    try:
+        text = read_bytes(path, "budget", _MOST_BYTES).decode("utf-8")
+        header, *rows = list(csv.reader(text.splitlines())) or [[]]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{path}: expected a budget in CSV ({error})") from error
+    unknown = [name for name in header if name not in _BUDGET]
+    if unknown or not {"start_s", "power_w"} <= set(header) or len(set(header)) < len(header):
+        raise InputError.of(where=path, expected=f"columns of {', '.join(_BUDGET)}", found=", ".join(header))
+    columns: dict[str, list[float]] = {name: [] for name in header}
+    for line, row in enumerate(rows, start=2):
+        for name, cell in zip(header, row, strict=False):
+            try:
+                number = math.inf if name == "power_w" and not cell.strip() else float(cell)
+            except ValueError:
+                number = math.nan
+            is_right = math.isfinite(number) or (name == "power_w" and number == math.inf)
+            if not is_right or (name == "power_w" and number <= 0):
+                expected = "watts above 0, or nothing" if name == "power_w" else "a number"
+                raise InputError.of(where=f"{path}:{line}", field=name, expected=expected, found=repr(cell))
+            columns[name].append(number)
+        if len(row) != len(header):
+            raise InputError.of(where=f"{path}:{line}", expected=f"{len(header)} cells", found=len(row))
+        starts = columns["start_s"][-2:]
+        if len(starts) == 2 and starts[0] >= starts[1]:
+            raise InputError.of(
+                where=f"{path}:{line}",
+                field="start_s",
+                expected=f"above {starts[0]:g}",
+                found=f"{starts[1]:g}",
+            )
+    if not rows:
+        raise InputError.of(where=path, expected="a row for each step", found="none")
+    return Budget(**{name: np.array(values) for name, values in columns.items()})
+
+
+@dataclass(frozen=True)
+class Site:
+    """What surrounds machines."""
+
+    reservations: tuple[Reservation, ...] = ()
+    budget: Budget | None = None
+
+
+NO_SITE = Site()
+"""Nothing surrounds machines."""
+
+
+def read_site(path: str | Path) -> tuple[list[Machine], Site]:
+    """Read machines and what surrounds them, from a TOML file.
+
+    Raises
+    ------
+    InputError
+        If the file, or one that it names, is not as expected.
+    """
+    fields = machine_fields(path)
+    machines = machines_of(fields)
+    reservations = tuple(_reservation(table) for table in fields.tables("reservation"))
+    power = fields.table("power")
+    budget = None if power is None else _budget(power, Path(path).parent)
+    fields.finish()
+    names = [machine.name for machine in machines]
+    for each in reservations:
+        if each.machine not in names:
+            expected = f"one of {', '.join(names)}"
+            raise InputError.of(
+                where=f"{path}: reservation {each.name}",
+                field="machine",
+                expected=expected,
+                found=each.machine,
+            )
+    return machines, Site(reservations, budget)
+
+
+def _reservation(table: Fields) -> Reservation:
+    for key in ("name", "machine", "start", "end"):
+        table.require(key, "a text")
+    times = {key: _time(table, key) for key in ("start", "end")}
+    name, machine, procs = table.text("name"), table.text("machine"), table.integer("procs", 1)
+    table.finish()
+    try:
+        return Reservation(str(name), str(machine), times["start"], times["end"], procs)
+    except InputError as error:
+        raise InputError(f"{table.where}: {error}") from error
+
+
+def _time(table: Fields, name: str) -> float:
+    try:
+        return parse_elapsed(str(table.take(name)))
+    except InputError as error:
+        raise InputError(f"{table.where}: {name}: {error}") from error
+
+
+def _budget(table: Fields, folder: Path) -> Budget:
+    given = [name for name in ("budget_w", "budget") if name in table]
+    watts, file = table.number("budget_w", gt=0), table.text("budget")
+    table.finish()
+    if len(given) != 1:
+        found = "both" if given else "neither"
+        raise InputError(f"{table.where}: expected budget_w or budget, found {found}")
+    return constant_budget(watts) if watts is not None else read_budget(folder / str(file))
+
+
+MILLIWATTS = 1000.0
+"""Power is counted in whole milliwatts, so that sums are exact."""
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What ``n`` jobs take of ``r`` resources, and how much of these there is in ``s`` steps.
+
+    Resources are the processors of each machine, and where there is a budget of power, the milliwatts of it
+    that are left when nothing runs.
+    """
+
+    needs: Integers  # What each job takes of each of its resources, of shape `(n, k)`
+    resource: Integers  # Which these are, of shape `(n, k)`; −1 where there are no more
+    step_s: Reals  # When what there is changes, of shape `(s,)`; the first is minus infinity
+    capacity: Integers  # What there is from then on, of shape `(s, r)`
+
+
+def resources_of(jobs: Jobs, machines: Sequence[Machine], machine: Integers, site: Site) -> Resources:
+    """Check what jobs, each on its machine, need against what there is.
+
+    Raises
+    ------
+    InputError
+        If reservations take more than there is, the budget is below what idle machines draw, or a job needs
+        more than is left at last.
+    """
+    origin_s = float(jobs.submit_s[0]) if len(jobs) else 0.0
+    step_s, procs = _procs_over_time(machines, site.reservations, origin_s)
+    needs, resource = jobs.procs[:, None], machine[:, None].astype(np.int64)
+    if site.budget is None:
+        found = Resources(needs, resource, step_s, procs)
+    else:
+        power_s = np.concatenate(([-np.inf], site.budget.start_s[1:] + origin_s))
+        left = _left_by_idle(machines, site.budget)
+        every_s = np.unique(np.concatenate((step_s, power_s)))
+        rows = [np.searchsorted(times, every_s, side="right") - 1 for times in (step_s, power_s)]
+        active = np.rint(extra_power_w(jobs, machines, machine) * MILLIWATTS).astype(np.int64)
+        found = Resources(
+            np.column_stack((jobs.procs, active)),
+            np.column_stack((machine, np.full(len(jobs), len(machines)))),
+            every_s,
+            np.column_stack((procs[rows[0]], left[rows[1]])),
+        )
+    _check_fits(jobs, machines, found)
+    return found
+
+
+def _procs_over_time(
+    machines: Sequence[Machine], reservations: Sequence[Reservation], origin_s: float
+) -> tuple[Reals, Integers]:
+    names = [machine.name for machine in machines]
+    for each in reservations:
+        if each.machine not in names:
+            raise InputError(
+                f"reservation {each.name}: machine: expected one of {', '.join(names)}, "
+                f"found {each.machine!r}"
+            )
+    borders = {origin_s + time for each in reservations for time in (each.start_s, each.end_s)}
+    step_s = np.array([-np.inf, *sorted(borders - {math.inf})])
+    procs = np.tile(np.array([machine.procs for machine in machines], np.int64), (len(step_s), 1))
+    for each in reservations:
+        place = names.index(each.machine)
+        during = (step_s >= origin_s + each.start_s) & (step_s < origin_s + each.end_s)
+        procs[during, place] -= each.procs or machines[place].procs
+        if (procs[:, place] < 0).any():
+            at_s = float(step_s[int(np.argmax(procs[:, place] < 0))]) - origin_s
+            others = [
+                other.name
+                for other in reservations
+                if other is not each and other.machine == each.machine and other.start_s <= at_s < other.end_s
+            ]
+            over = f" over that of {', '.join(others)}" if others else ""
+            raise InputError(
+                f"reservation {each.name}: procs: expected at most the {machines[place].procs} of "
+                f"{each.machine}, found {each.procs or machines[place].procs}{over} at {at_s:g} s"
+            )
+    return step_s, procs
+
+
+def idle_power_w(machines: Sequence[Machine]) -> float:
+    """Power that machines draw on which nothing runs, in watts."""
+    return sum(machine.procs * machine.idle_w for machine in machines)
+
+
+def _left_by_idle(machines: Sequence[Machine], budget: Budget) -> Integers:
+    """Milliwatts that jobs may add in each step."""
+    idle_w = idle_power_w(machines)
+    if (budget.power_w < idle_w).any():
+        place = int(np.argmax(budget.power_w < idle_w))
+        raise InputError(
+            f"budget: expected at least the {idle_w:g} W that idle machines draw, found "
+            f"{budget.power_w[place]:g} W from {budget.start_s[place]:g} s on"
+        )
+    # No sum of jobs comes near to this.
+    left = np.minimum(budget.power_w - idle_w, 2.0**52 / MILLIWATTS)
+    return np.rint(left * MILLIWATTS).astype(np.int64)
+
+
+def extra_power_w(jobs: Jobs, machines: Sequence[Machine], machine: Integers) -> Reals:
+    """Power that each job adds to what its processors draw anyway, in watts, of shape ``(n,)``.
+
+    Raises
+    ------
+    InputError
+        If nothing is known of a job's power, or it is less than that of its idle processors.
+    """
+    idle_w = np.array([each.idle_w for each in machines])[machine] * jobs.procs
+    active_w = np.array([np.nan if each.active_w is None else each.active_w for each in machines])
+    total_w: Reals = active_w[machine] * jobs.procs
+    if jobs.power_w is not None:
+        total_w = np.where(np.isnan(jobs.power_w), total_w, jobs.power_w)
+    unknown = np.isnan(total_w)
+    if unknown.any():
+        row = int(np.argmax(unknown))
+        raise InputError(
+            f"machine {machines[machine[row]].name}: active_w is missing, expected the watts of a processor "
+            f"that runs a job, as nothing is known of the power of job {jobs.number[row]}"
+        )
+    extra_w = total_w - idle_w
+    if (extra_w < 0).any():
+        row = int(np.argmax(extra_w < 0))
+        raise InputError(
+            f"job {jobs.number[row]}: power_w: expected at least the {idle_w[row]:g} W of its processors "
+            f"when they are idle, found {total_w[row]:g} W"
+        )
+    return extra_w
+
+
+def _check_fits(jobs: Jobs, machines: Sequence[Machine], resources: Resources) -> None:
+    """Refuse a job for which there is never enough, from the last step on."""
+    last = resources.capacity[-1]
+    for need in range(resources.needs.shape[1]):
+        resource = resources.resource[:, need]
+        wrong = (resource >= 0) & (resources.needs[:, need] > last[resource])
+        if not wrong.any():
+            continue
+        row = int(np.argmax(wrong))
+        needed, left, which = resources.needs[row, need], last[resource[row]], int(resource[row])
+        if which < len(machines):
+            raise InputError(
+                f"jobs: job {jobs.number[row]}: procs: expected at most the {left} that reservations leave "
+                f"of {machines[which].name}, found {needed}"
+            )
+        raise InputError(
+            f"jobs: job {jobs.number[row]}: power_w: expected at most the {left / MILLIWATTS:g} W that the "
+            f"budget leaves beside idle processors, found {needed / MILLIWATTS:g} W more than idle"
+        )

@@ -1,0 +1,326 @@
+"""Reservations for every job, windows and budgets of power: equal to a plain simulator's, and lawful."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crosscast.cluster.jobs import Bound, Completion, Jobs, Machine, Policy, Schedule
+from crosscast.cluster.simulate import simulate
+from crosscast.cluster.simulator.engine import keys_of
+from crosscast.cluster.site import (
+    NO_SITE,
+    Budget,
+    Reservation,
+    Site,
+    constant_budget,
+    read_budget,
+    read_site,
+    resources_of,
+)
+from crosscast.errors import InputError
+from support.brute_force import PlainPlan
+from support.cluster import Case, made_case
+
+CONSERVATIVE = Policy(backfill=None, conservative=True)
+
+
+def made_site(seed: int, case: Case) -> tuple[Case, Site]:
+    """A site for a case on machines that each job is bound to: windows and budgets, or neither."""
+    rng = np.random.default_rng((seed, 1))
+    machines, jobs = case.machines, case.jobs
+    runs = np.broadcast_to(np.isfinite(jobs.run_s), (len(jobs), len(machines)))
+    sizes = np.array([each.procs for each in machines])
+    usable = runs & (jobs.procs[:, None] <= sizes)
+    bound = np.array([rng.choice(np.flatnonzero(row)) if row.any() else np.argmax(sizes) for row in usable])
+    policy = replace(case.policy, conservative=bool(rng.random() < 0.6))
+    reservations = []
+    if rng.random() < 0.5:
+        for number, machine in enumerate(machines):
+            start, length = rng.integers(0, 20), rng.integers(1, 8)
+            procs = int(rng.integers(1, machine.procs + 1))
+            reservations.append(
+                Reservation(f"r{number}", machine.name, float(start), float(start + length), procs)
+            )
+    budget = None
+    if rng.random() < 0.5:
+        machines = [replace(each, idle_w=float(rng.integers(0, 3)), active_w=5.0) for each in machines]
+        idle = sum(each.procs * each.idle_w for each in machines)
+        power_w = jobs.procs * (2.0 + rng.integers(0, 5, len(jobs)))
+        power_w[rng.random(len(jobs)) < 0.2] = np.nan
+        jobs = replace(jobs, power_w=power_w)
+        most = float(np.where(np.isnan(power_w), 5.0 * jobs.procs, power_w).max())
+        steps = np.cumsum(rng.integers(1, 9, int(rng.integers(1, 5)))).astype(float)
+        watts = idle + rng.integers(0, int(2 * most) + 2, len(steps)).astype(np.float64)
+        watts[-1] = idle + most
+        watts = np.maximum(watts, 0.5)
+        budget = Budget(steps, np.asarray(watts, np.float64))
+    return Case(jobs, machines, policy, Bound(bound)), Site(tuple(reservations), budget)
+
+
+def plain(case: Case, site: Site) -> PlainPlan:
+    assert isinstance(case.placement, Bound)
+    jobs, machine = case.jobs, case.placement.machine
+    found = resources_of(jobs, case.machines, machine, site)
+    rows = np.arange(len(jobs))
+    estimate_s = jobs.estimate_s[rows, machine if jobs.estimate_s.shape[1] > 1 else 0]
+
+    def keys(order: str) -> list[float]:
+        return keys_of(order, jobs, estimate_s[:, None]).reshape(-1).astype(float).tolist()  # type: ignore[arg-type]
+
+    return PlainPlan(
+        jobs.submit_s.tolist(),
+        jobs.run_s[rows, machine if jobs.run_s.shape[1] > 1 else 0].tolist(),
+        estimate_s.tolist(),
+        [
+            dict(zip(*row, strict=True))
+            for row in zip(found.resource.tolist(), found.needs.tolist(), strict=True)
+        ],
+        list(zip(found.step_s.tolist(), found.capacity.tolist(), strict=True)),
+        keys(case.policy.queue),
+        None if case.policy.backfill is None else keys(case.policy.backfill),
+        case.policy.conservative,
+    ).simulate()
+
+
+def assert_as_plain(case: Case, site: Site, seed: int) -> Schedule:
+    schedule = simulate(case.jobs, case.machines, policy=case.policy, placement=case.placement, site=site)
+    found = plain(case, site)
+    starts = [found.starts.get(job, np.nan) for job in range(len(case.jobs))]
+    np.testing.assert_array_equal(schedule.start_s, starts, str(seed))
+    promised = [found.promised.get(job, np.nan) for job in range(len(case.jobs))]
+    np.testing.assert_array_equal(schedule.reserved_s, promised, str(seed))
+    return schedule
+
+
+ENOUGH = Site(budget=constant_budget(1.0))
+"""A budget for jobs that take no power: the general simulator is asked, and nothing changes."""
+
+
+@pytest.mark.parametrize("first", range(0, 2000, 250))
+def test_plans_equal_those_of_a_plain_simulator(first: int) -> None:
+    for seed in range(first, first + 250):
+        case, site = made_site(seed, made_case(seed, most_jobs=20))
+        assert_as_plain(case, site, seed)
+
+
+@pytest.mark.parametrize("first", range(0, 2000, 500))
+def test_with_one_reservation_both_simulators_agree(first: int) -> None:
+    for seed in range(first, first + 500):
+        made = made_case(seed)
+        case = replace(made_site(seed, made)[0], machines=made.machines)
+        policy = replace(case.policy, conservative=False)
+        jobs = replace(case.jobs, power_w=np.zeros(len(case.jobs)))
+        one, other = (
+            simulate(jobs, case.machines, policy=policy, placement=case.placement, site=site)
+            for site in (Site(), ENOUGH)
+        )
+        np.testing.assert_array_equal(one.start_s, other.start_s, str(seed))
+        np.testing.assert_array_equal(one.reserved_s, other.reserved_s, str(seed))
+
+
+# Small cases that can be drawn.
+
+
+def exact(*jobs: tuple[float, int, float], power_w: list[float] | None = None) -> Jobs:
+    """Jobs of (submission, processors, time) with exact estimates."""
+    submit_s, procs, run_s = (np.array(column, np.float64) for column in zip(*jobs, strict=True))
+    times = run_s[:, None]
+    watts = None if power_w is None else np.array(power_w)
+    return Jobs(np.arange(len(jobs)) + 1, submit_s, procs.astype(np.int64), times, times, power_w=watts)
+
+
+ONE = [Machine("one", 4)]
+
+
+def starts(jobs: Jobs, site: Site = NO_SITE, policy: Policy = CONSERVATIVE) -> list[float]:
+    found: list[float] = simulate(jobs, ONE, policy=policy, site=site).start_s.tolist()
+    return found
+
+
+def test_each_job_has_a_reservation_not_only_the_head() -> None:
+    # a a b b b b c c    a is 3 wide, b and c are 4 wide; d takes the fourth processor beside a.
+    # With EASY, e passes c, whose turn is far away, and delays it: it needs one processor for 9 s.
+    jobs = exact((0, 3, 2), (0, 4, 4), (0, 4, 2), (0, 2, 9))
+    assert starts(jobs) == [0, 2, 6, 8]
+    jobs = exact((0, 2, 4), (0, 3, 4), (0, 4, 4), (0, 1, 9))
+    assert starts(jobs) == [0, 4, 8, 12]
+    assert starts(jobs, policy=Policy()) == [0, 4, 9, 0]
+
+
+def test_who_ends_early_lets_the_others_start_sooner_in_their_order() -> None:
+    jobs = exact((0, 4, 2), (0, 4, 3), (0, 4, 1))
+    jobs = jobs.with_estimates(np.array([[10.0], [3.0], [1.0]]))
+    schedule = simulate(jobs, ONE, policy=CONSERVATIVE)
+    assert schedule.start_s.tolist() == [0, 2, 5]
+    assert schedule.reserved_s.tolist() == [0, 10, 13]
+
+
+def test_nothing_runs_into_a_reservation_of_the_site() -> None:
+    maintenance = Site((Reservation("maintenance", "one", 3, 5),))
+    for policy in (CONSERVATIVE, Policy(), Policy(backfill=None)):
+        assert starts(exact((0, 4, 2), (0, 4, 2)), maintenance, policy) == [0, 5]
+
+
+def test_jobs_wait_for_power_and_start_when_the_budget_rises() -> None:
+    jobs = exact((0, 1, 2), (0, 1, 2), (0, 1, 9), power_w=[60.0, 60.0, 10.0])
+    night = Site(budget=Budget(np.array([0.0, 5.0]), np.array([100.0, 200.0])))
+    assert starts(jobs, night, Policy()) == [0, 2, 0]
+    jobs = exact((0, 1, 2), (0, 1, 2), power_w=[60.0, 150.0])
+    assert starts(jobs, night, Policy()) == [0, 5]
+    assert starts(jobs, night) == [0, 5]
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(0, 2**31))
+def test_with_exact_estimates_no_budget_is_exceeded_and_no_promise_broken(seed: int) -> None:
+    case, site = made_site(seed, made_case(seed, exact=True))
+    case = replace(case, jobs=case.jobs.with_estimates(case.jobs.run_s))
+    assert isinstance(case.placement, Bound)
+    schedule = simulate(case.jobs, case.machines, policy=case.policy, placement=case.placement, site=site)
+    found = resources_of(case.jobs, case.machines, case.placement.machine, site)
+    for time in [*schedule.start_s.tolist(), *found.step_s[1:].tolist()]:
+        left = found.capacity[np.searchsorted(found.step_s, time, side="right") - 1].copy()
+        runs = (schedule.start_s <= time) & (time < schedule.end_s)
+        for job in np.flatnonzero(runs):
+            left[found.resource[job]] -= found.needs[job]
+        assert (left >= 0).all()
+    if case.policy.conservative and (schedule.ran_s > 0).all():
+        assert (schedule.start_s <= schedule.reserved_s).all()
+
+
+def test_ties_go_to_the_job_that_was_submitted_first() -> None:
+    assert starts(exact((0, 4, 1), (0, 4, 1), (0, 4, 0), (0, 4, 1))) == [0, 1, 2, 2]
+
+
+MACHINE = "[[machine]]\nname = 'one'\nprocs = 4\nidle_w = 10\nactive_w = 30\n"
+RESERVATION = MACHINE + "[[reservation]]\nname = 'a'\nmachine = 'one'\n"
+
+
+def read(folder: Path, text: str) -> tuple[list[Machine], Site]:
+    path = folder / "site.toml"
+    path.write_text(text)
+    return read_site(path)
+
+
+def test_a_file_says_what_surrounds_machines(tmp_path: Path) -> None:
+    (tmp_path / "budget.csv").write_text("start_s,power_w,price_per_kwh\n0,100,0.2\n3600,,0.1\n")
+    text = RESERVATION + "start = '1h'\nend = '2h'\nprocs = 2\n[power]\nbudget = 'budget.csv'\n"
+    machines, site = read(tmp_path, text)
+    assert machines == [Machine("one", 4, idle_w=10, active_w=30)]
+    assert site.reservations == (Reservation("a", "one", 3600, 7200, 2),)
+    assert site.budget is not None
+    assert site.budget.power_w.tolist() == [100, math.inf]
+    assert site.budget.price_per_kwh is not None
+    assert site.budget.carbon_g_per_kwh is None
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (RESERVATION, "start is missing"),
+        (RESERVATION + "start = 'noon'\nend = 9", "start: a time must look like"),
+        (RESERVATION + "start = 9\nend = 9", "expected a start of at least 0 s and an end after it"),
+        (RESERVATION + "start = -1\nend = 9", "start: a time must look like"),
+        (RESERVATION + "start = 1\nend = 9\nprocs = 0", "procs: expected a whole number of at least 1"),
+        (
+            RESERVATION.replace("machine = 'one'", "machine = 'two'") + "start = 1\nend = 9",
+            "reservation a: machine: expected one of one, found two",
+        ),
+        (MACHINE + "[power]\n", "power: expected budget_w or budget, found neither"),
+        (MACHINE + "[power]\nbudget_w = 3\nbudget = 'a'", "expected budget_w or budget, found both"),
+        (MACHINE + "[power]\nbudget_w = 0", "budget_w: expected a number above 0"),
+        (MACHINE + "[power]\nbudget = 'none.csv'", "cannot read the budget"),
+        (MACHINE.replace("active_w = 30", "active_w = 3"), "active_w: expected at least the 10 W of idle_w"),
+    ],
+)
+def test_a_wrong_file_is_one_sentence(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        read(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "expected columns of start_s"),
+        ("start_s\n0\n", "expected columns of start_s"),
+        ("start_s,power_w,watts\n0,1,1\n", "expected columns of start_s"),
+        ("start_s,power_w\n", "expected a row for each step"),
+        ("start_s,power_w\n0,x\n", ":2: power_w: expected watts above 0, or nothing, found 'x'"),
+        ("start_s,power_w\n0,-1\n", ":2: power_w: expected watts above 0"),
+        ("start_s,power_w\n,5\n", ":2: start_s: expected a number"),
+        ("start_s,power_w\n9,5\n9,5\n", ":3: start_s: expected above 9, found 9"),
+        ("start_s,power_w\n0,5,7\n", ":2: expected 2 cells, found 3"),
+    ],
+)
+def test_a_wrong_budget_is_one_sentence(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "budget.csv"
+    path.write_text(text)
+    with pytest.raises(InputError, match=message):
+        read_budget(path)
+
+
+POWERED = [Machine("one", 4, idle_w=10, active_w=30)]
+
+
+@pytest.mark.parametrize(
+    ("jobs", "machines", "site", "message"),
+    [
+        (exact((0, 5, 1)), ONE, NO_SITE, "job 1: procs: expected at most the 4 of one, found 5"),
+        (
+            exact((0, 1, 1)),
+            POWERED,
+            Site(budget=constant_budget(39)),
+            "budget: expected at least the 40 W that idle machines draw, found 39 W from 0 s on",
+        ),
+        (
+            exact((0, 2, 1)),
+            POWERED,
+            Site(budget=constant_budget(79)),
+            "power_w: expected at most the 39 W that the budget leaves beside idle processors, found 40 W",
+        ),
+        (
+            exact((0, 2, 1), power_w=[19.0]),
+            POWERED,
+            Site(budget=constant_budget(79)),
+            "job 1: power_w: expected at least the 20 W of its processors when they are idle, found 19 W",
+        ),
+        (exact((0, 1, 1)), ONE, Site(budget=constant_budget(9)), "machine one: active_w is missing"),
+        (
+            exact((0, 1, 1)),
+            ONE,
+            Site((Reservation("a", "one", 0, 9, 3), Reservation("b", "one", 8, 12, 2))),
+            "reservation b: procs: expected at most the 4 of one, found 2 over that of a at 8 s",
+        ),
+        (
+            exact((0, 2, 1)),
+            ONE,
+            Site((Reservation("a", "one", 3, math.inf, 3),)),
+            "job 1: procs: expected at most the 1 that reservations leave of one, found 2",
+        ),
+        (
+            exact((0, 2, 1)),
+            ONE,
+            Site((Reservation("a", "two", 3, 4),)),
+            "reservation a: machine: expected one of one",
+        ),
+    ],
+)
+def test_what_cannot_be_simulated_is_refused(
+    jobs: Jobs, machines: list[Machine], site: Site, message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        simulate(jobs, machines, policy=CONSERVATIVE, site=site)
+
+
+def test_jobs_without_a_machine_have_no_reservation() -> None:
+    two = [Machine("one", 4), Machine("two", 4)]
+    placement = Completion(np.ones((1, 2)))
+    with pytest.raises(InputError, match="placement: expected jobs that are bound to machines"):
+        simulate(exact((0, 1, 1)), two, policy=CONSERVATIVE, placement=placement)
