@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from crosscast import read_launches
-from crosscast.characterization.extended_profiles import Groups, profile_of
+from crosscast.characterization.sampling import Groups, profile_of
 from crosscast.data.sources.regions import Region, regions
 from crosscast.errors import InputError
 from crosscast.kernel import Argument, Kernel, Launch, Local

@@ -7,7 +7,7 @@ OUT/times.parquet and OUT/parts.parquet. Kernels of Kernel Tuner are those of `-
 DATA/kernel_tuner/launches/src; all others are written here, or come with the launch files.
 
 A launch that would run longer than `--limit` seconds is run with some of its work-groups, and its counts
-are extended (crosscast.characterization.extended_profiles). Profiles are kept in OUT/profiles.jsonl as they
+are extended (crosscast.characterization.sampling). Profiles are kept in OUT/profiles.jsonl as they
 are made: a run
 that was interrupted goes on where it was, unless what makes profiles has changed since.
 """

@@ -120,7 +120,7 @@ def _characterized(launch: Launch, number: int = 0) -> Profile:
     # Imported here: the engine brings the compiler, and stored profiles need none of it.
     from crosscast.characterization.run import Options, characterize_launch
 
-    return characterize_launch(launch, invocation=number, options=Options())
+    return characterize_launch(launch, invocation=number, options=Options(sample_groups="auto"))
 
 
 def read_profiles(

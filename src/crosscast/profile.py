@@ -8,7 +8,16 @@ from typing import Any, Literal
 
 from crosscast.results import Tabular
 
-__all__ = ["CATEGORIES", "METRICS", "Category", "Metric", "MetricValue", "Profile"]
+__all__ = [
+    "CATEGORIES",
+    "METRICS",
+    "Category",
+    "Metric",
+    "MetricValue",
+    "Profile",
+    "doubts",
+    "sampling_sentence",
+]
 
 Category = Literal["compute", "parallelism", "memory", "control"]
 CATEGORIES: tuple[Category, ...] = ("compute", "parallelism", "memory", "control")
@@ -164,3 +173,36 @@ class Profile(Tabular):
             "environment": dict(self.environment),
             "printed": self.printed,
         }
+
+
+def sampling_sentence(launch: Mapping[str, Any]) -> str:
+    """What a profile says of a launch of which some work-groups ran; empty if all did.
+
+    >>> error = {"instructions": 0.0, "distinct_bytes": 0.012}
+    >>> sampling_sentence({"sampled": {"groups": 512, "of": 16384, "error": error}})
+    '512 of 16,384 work-groups ran; counts are extended: instructions exact, distinct bytes ± 1.2 %'
+    """
+    sampled = launch.get("sampled")
+    if not sampled:
+        return ""
+    errors = ", ".join(
+        f"{name.replace('_', ' ')} {f'± {100 * error:.2g} %' if error else 'exact'}"
+        for name, error in sampled["error"].items()
+    )
+    return f"{sampled['groups']:,} of {sampled['of']:,} work-groups ran; counts are extended: {errors}"
+
+
+def doubts(launch: Mapping[str, Any]) -> list[str]:
+    """What makes counts of a launch doubtful, as sentences.
+
+    >>> doubts({"read_beyond": {"a": {"before": 0, "behind": 4}}})
+    ['reads up to 4 bytes behind the end of a, where a device may have anything: zeros were read']
+    """
+    found = [sampling_sentence(launch)]
+    for name, far in launch.get("read_beyond", {}).items():
+        places = {"before": f"before the start of {name}", "behind": f"behind the end of {name}"}
+        for side, where in places.items():
+            if far[side]:
+                what = "where a device may have anything: zeros were read"
+                found.append(f"reads up to {far[side]} bytes {where}, {what}")
+    return [sentence for sentence in found if sentence]

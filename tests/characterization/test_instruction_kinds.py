@@ -116,7 +116,9 @@ def test_atomics_are_no_loads() -> None:
 )
 def test_each_instruction_has_one_kind(body: str) -> None:
     launch = Launch(kernel(body), (ITEMS,), (8,), tuple(arguments()))
-    ran, _ = run._run(launch, run.Options())
+    found = run._Runner(launch, run.Options()).run()
+    assert found is not None
+    ran, _ = found
     assert sum(ran.counts.kinds.values()) == ran.counts.instructions
     assert sum(times for (_, width), times in ran.counts.kinds.items() if width > 1) <= sum(
         times for width, times in ran.counts.widths.items() if width > 1

@@ -21,7 +21,7 @@ from benchmarks.training_profiles import Journal, spread
 
 import crosscast
 from crosscast import Kernel, Launch
-from crosscast.characterization.extended_profiles import extended, profile_of, runs_for
+from crosscast.characterization.sampling import extended, profile_of, runs_for
 from crosscast.profile import METRICS, Profile
 from support.shared import shared_data
 

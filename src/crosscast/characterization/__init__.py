@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from crosscast.errors import LaunchError
 
@@ -28,6 +28,7 @@ def characterize(
     timeout_s: float = 600.0,
     memory_limit: int | None = None,
     host_time: bool = False,
+    sample_groups: int | Literal["all", "auto"] = "all",
 ) -> Profile:
     """Run one kernel launch and return its architecture-independent profile.
 
@@ -59,6 +60,10 @@ def characterize(
         Also measure how long the kernel takes on this machine, on one thread and without counting:
         `launch["host"]` of the profile. It is absent where a run would take over 10 s, and for kernels with
         operations of warps or sub-groups.
+    sample_groups
+        Run this many work-groups, spread over the launch, and extend their counts: exactly where groups are
+        alike, otherwise within the error in `launch["sampled"]` of the profile. Arrays are left as they were
+        then. ``"auto"`` does so where the whole launch would take over 20 s or more memory than there is.
 
     Returns
     -------
@@ -89,6 +94,7 @@ def characterize(
         timeout_s=timeout_s,
         memory_limit=memory_limit,
         host_time=host_time,
+        sample_groups=sample_groups,
     )
     return run.characterize_launch(launch, options=options)
 

@@ -6,7 +6,7 @@ import functools
 import math
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,7 +28,6 @@ from crosscast.characterization.engine.arguments import (
 )
 from crosscast.characterization.engine.child import (
     SPOILT,
-    HostTime,
     Options,
     Progress,
     Run,
@@ -38,19 +37,23 @@ from crosscast.characterization.engine.child import (
 )
 from crosscast.characterization.engine.codegen import build_library, kernel_ir
 from crosscast.characterization.engine.counts import Counts, read_results
-from crosscast.characterization.engine.sub_group_counts import WIDTHS
-from crosscast.characterization.frontend import Frontend
-from crosscast.characterization.instrumentation import inline, instruction_kinds
+from crosscast.characterization.instrumentation import inline
 from crosscast.characterization.instrumentation.context import Switches
 from crosscast.characterization.instrumentation.driver import instrument
 from crosscast.characterization.instrumentation.hoisting import hoist_ids
 from crosscast.characterization.instrumentation.instrumented import Instrumented
-from crosscast.characterization.launch_geometry import launch_geometry
+from crosscast.characterization.launch_facts import (
+    Ran,
+    describe_launch,
+    describe_program,
+    launch_geometry,
+)
 from crosscast.characterization.metrics import compute_metrics, published_metrics
+from crosscast.characterization.sampling import Box, Sample, Seen, extend_sample, fewest_groups, sample_of
 from crosscast.errors import KernelFault, LaunchError
-from crosscast.kernel import Argument, Kernel, Launch, Parameter, Program
+from crosscast.kernel import Kernel, Launch
 from crosscast.profile import Profile
-from crosscast.results import spelled
+from crosscast.units import format_bytes
 
 __all__ = ["Options", "Progress", "characterize_launch"]
 
@@ -62,6 +65,11 @@ _MOST_FOR_TWO_THREADS = 64 << 20
 """Bytes of buffers up to which a second set of counters is taken for granted."""
 _MOST_STREAM_BYTES = 1 << 30
 """For the addresses that a work-group leaves, of all accesses."""
+_MUCH_MEMORY = 1 << 30
+"""A run that needs as much is announced."""
+_PATIENCE_S, _LONGEST_S, _SAMPLED_S = 2.0, 20.0, 5.0
+"""After so long, a run that would take so long is given up for one of some work-groups that takes so long."""
+_SAMPLED_FOR_MEMORY = 1024
 
 
 @dataclass(frozen=True)
@@ -116,17 +124,89 @@ class _Clock:
 
 
 def characterize_launch(launch: Launch, *, invocation: int = 0, options: Options) -> Profile:
-    """Run one launch and return its profile; arrays among the arguments hold the output afterwards."""
+    """Run one launch and return its profile; arrays among the arguments hold the output afterwards.
+
+    Where only some of its work-groups run, arrays are left as they were.
+    """
     runtime_objects.start()
+    frontend.load(launch.kernel.program, launch.kernel.name)
+    if options.published and options.sample_groups != "all":
+        raise LaunchError(f"{launch.kernel.name}: the published tool's metrics are those of all work-groups")
+    if options.sample_groups != "all":
+        options = replace(options, host_time=False)
+    runner = _Runner(launch, options)
+    sample, reason = _sample(runner)
+    if sample is None:
+        found = runner.run(is_too_slow=_too_slow(runner))
+        if found is not None:
+            return _profile(launch, found, invocation, options)
+        sample, reason = _sample_in_time(runner)
+    return _sampled(runner, sample, reason, invocation)
+
+
+def _sample(runner: _Runner) -> tuple[Sample | None, str]:
+    """Which work-groups to run, if they are known before any has run, and why."""
+    name, asked = runner.launch.kernel.name, runner.options.sample_groups
+    groups = three(group_counts(runner.launch), 1)
+    over, fewest = _over_limit(runner), fewest_groups(groups)
+    sample = None
+    if isinstance(asked, int):
+        if fewest is not None and asked < fewest:
+            raise LaunchError(
+                f"{name}: expected at least {fewest} work-groups to sample of {_spelled(groups)}, "
+                f"found {asked}"
+            )
+        sample = sample_of(groups, asked)
+    elif over and asked == "auto":
+        sample = sample_of(groups, max(_SAMPLED_FOR_MEMORY, fewest or 0))
+    if over and sample is None:
+        raise LaunchError(f"{name}: {over}; --sample-groups runs some of its work-groups in less")
+    return sample, "memory" if over else "asked"
+
+
+def _spelled(groups: Sequence[int]) -> str:
+    return " x ".join(str(n) for n in groups if n > 1) or "1"
+
+
+def _too_slow(runner: _Runner) -> Callable[[Progress], bool] | None:
+    """Whether a run that may be given up is on the way to take too long."""
+    groups = three(group_counts(runner.launch), 1)
+    # What is printed, and what depends on the order of groups, is known of all of them only.
+    if (
+        runner.options.sample_groups != "auto"
+        or runner.built.made.lowering.ordered
+        or not fewest_groups(groups)
+    ):
+        return None
+
+    def is_too_slow(progress: Progress) -> bool:
+        runner.rate = progress.groups_done / progress.elapsed_s if progress.elapsed_s else 0.0
+        if progress.elapsed_s < _PATIENCE_S or not progress.groups_done:
+            return False
+        return (progress.groups_total - progress.groups_done) / runner.rate > _LONGEST_S
+
+    return is_too_slow
+
+
+def _sample_in_time(runner: _Runner) -> tuple[Sample, str]:
+    groups = three(group_counts(runner.launch), 1)
+    wanted = int(_SAMPLED_S * runner.rate / 2.5)  # Some groups run twice
+    sample = sample_of(groups, max(wanted, fewest_groups(groups) or 0))
+    assert sample is not None
+    return sample, "time"
+
+
+def _profile(launch: Launch, found: tuple[Ran, _Clock], invocation: int, options: Options) -> Profile:
+    """The profile of a run."""
     program = frontend.load(launch.kernel.program, launch.kernel.name)
-    ran, clock = _run(launch, options)
+    (ran, clock), groups = found, group_counts(launch)
     counts, result = ran.counts, ran.result
     with clock:
-        metrics = compute_metrics(counts, math.prod(group_counts(launch)))
-        described = _describe_launch(launch, ran)
+        metrics = compute_metrics(counts, math.prod(ran.box.size if ran.box else groups))
+        described = describe_launch(launch, ran)
         lines = [line for _, line in program.module.branches]
         published = (
-            published_metrics(counts, metrics, ran.built.made, lines, math.prod(launch.local_size))
+            published_metrics(counts, metrics, ran.made, lines, math.prod(launch.local_size))
             if options.published
             else ()
         )
@@ -136,14 +216,14 @@ def characterize_launch(launch: Launch, *, invocation: int = 0, options: Options
         metrics=metrics,
         timing_s={
             "compile": program.compile_s,
-            "instrument": ran.built.instrument_s,
+            "instrument": ran.instrument_s,
             "run": result.run_s,
             "run_cpu": result.cpu_s,
             "metrics": result.reduce_s + clock.wall_s,
             "metrics_cpu": result.reduce_cpu_s + clock.cpu_s,
         },
         launch=described,
-        program=_describe_program(launch.kernel.program, program),
+        program=describe_program(launch.kernel.program, program),
         environment=environment.facts(),
         printed=result.printed,
         published=published,
@@ -151,160 +231,115 @@ def characterize_launch(launch: Launch, *, invocation: int = 0, options: Options
     )
 
 
-def _describe_launch(launch: Launch, ran: _Ran) -> dict[str, Any]:
-    """Sizes, arguments, and what was done, for a verdict on it (docs/metrics.md): operations and bytes."""
-    parameters = frontend.parameters(launch.kernel.program, launch.kernel.name)
-    geometry = launch_geometry(launch, ran.built.made)
-    return {
-        "global_size": list(launch.global_size),
-        "local_size": list(launch.local_size),
-        "global_offset": list(launch.global_offset or (0,) * len(launch.global_size)),
-        **({} if launch.shared is None else {"shared_bytes": launch.shared}),
-        **({"variables": sorted(launch.variables)} if launch.variables else {}),
-        **({"unset_variables": list(ran.built.unset)} if ran.built.unset else {}),
-        "threads": ran.threads,
-        **({} if ran.result.host is None else {"host": _describe_host(ran.result.host)}),
-        "arguments": [_describe(p, a) for p, a in zip(parameters, launch.args, strict=True)],
-        "sub_groups": _sub_groups(geometry, ran),
-        **({"sub_groups_estimated": True} if ran.counts.sub_groups.overflow else {}),
-        "access_patterns": {
-            **ran.counts.sub_groups.patterns(ran.built.made.sub_groups),
-            "vectorized": ran.built.made.in_step,
-        },
-        "reuse": ran.counts.sub_groups.reuse_bytes(
-            _distinct_lines(ran.counts),
-            [n for (space, _), n in ran.counts.distinct.items() if space != "local"],
-        ),
-        "distinct_bytes": _distinct(ran.counts),
-        "geometry": geometry,
-        "instructions": instruction_kinds.describe(ran.counts.kinds),
-        "path": ran.built.made.dependences.longest(_of_longest(ran.counts, ran.built.made))._asdict(),
-        "work": {
-            **dict(sorted(ran.counts.work.items())),
-            "instructions": dict(sorted(ran.counts.classes.items())),
-        },
+def _sampled(runner: _Runner, sample: Sample, reason: str, invocation: int) -> Profile:
+    """The profile of a launch of which some work-groups run."""
+    launch, options = runner.launch, runner.options
+    if options.said:
+        options.said(
+            f"{launch.kernel.name}: {sample.run_groups()} of {math.prod(sample.groups)} work-groups are run, "
+            "and counts extended"
+        )
+
+    def seen(box: Box) -> Seen:
+        found = runner.run(box)
+        assert found is not None
+        return Seen(_profile(launch, found, invocation, options), found[0].counts.distinct_of)
+
+    boxes = {run: seen(sample.box(run)) for run in sample.runs()}
+    profile = extend_sample(sample, boxes, seen(sample.together()[0]))
+    facts = {
+        "geometry": launch_geometry(launch, runner.built.made),
+        "sampled": {**profile.launch["sampled"], "because": reason},
     }
+    return replace(profile, launch={**profile.launch, **facts}, printed="")
 
 
-def _describe_host(host: HostTime) -> dict[str, Any]:
-    """The kernel's time on this machine, as it runs without counting, and what ran it."""
-    return {
-        "time_s": host.time_s,
-        "repeats": host.repeats,
-        "threads": 1,
-        "cpu": environment.facts()["processor"],
-        "compiler": f"llvmlite {environment.version_of('llvmlite')}",
-    }
+@dataclass
+class _Runner:
+    """Runs a launch, or some of its work-groups, again where the counts of a run would not be right."""
+
+    launch: Launch
+    options: Options
+
+    def __post_init__(self) -> None:
+        launch, options = self.launch, self.options
+        self.parameters = frontend.parameters(launch.kernel.program, launch.kernel.name)
+        _check_sizes(launch)
+        self.switches = _switches(launch, options)
+        self.built = _build(launch.kernel, self.switches, host_time=options.host_time)
+        self.memory = self._laid_out()
+        self.threads = _threads(launch, options, self.built)
+        self.rate = 0.0  # Work-groups a second, of a run that was given up
+
+    def _laid_out(self) -> Memory:
+        made = self.built.made
+        return lay_out(self.launch, self.parameters, made.local.nbytes, made.is_accessed)
+
+    def run(
+        self, box: Box | None = None, is_too_slow: Callable[[Progress], bool] | None = None
+    ) -> tuple[Ran, _Clock] | None:
+        """Run it, and the time to read its counts; ``None`` if it was given up."""
+        threads = self.threads
+        pieces = [] if box is None else _shared_pieces(box.pieces(group_counts(self.launch)), threads)
+        # A box leaves buffers as they were.
+        before = {} if box else snapshot(self.memory, self.built.made.is_written)
+        while True:
+            made = self.built.made
+            run = Run(self.launch, self.memory, made, self.options, threads, pieces, is_too_slow)
+            result = run.run(self.built.library)
+            if result is None:
+                self._again(box, before)
+                return None
+            clock = _Clock()
+            with clock:
+                counts = self._counts(result)
+            if not counts.instructions:
+                raise KernelFault(f"{self.launch.kernel.name}: no instruction was executed")
+            if counts.conflict:
+                # Work-groups that communicate must run in the defined order, one after another.
+                threads = 1
+            elif result.overflow and not self.switches.checked:
+                # One work-group alone could fill a counter: let each look out for itself.
+                self._rebuild(checked=True)
+            elif self.switches.stream_words < (words := _stream_words(counts, self.built)):
+                # Work-items of long loops leave more addresses than there was room for.
+                threads = 1
+                self._rebuild(stream_words=words)
+            else:
+                if box is None:
+                    copy_back(self.memory)
+                # What was wanted, as whether threads got in each other's way depends on chance.
+                built = self.built
+                beyond = {
+                    made.source_names[placed.position]: counts.beyond[placed.address]
+                    for placed in self.memory.placed
+                    if placed.address in counts.beyond
+                }
+                ran = Ran(made, built.unset, built.instrument_s, self.threads, result, counts, box, beyond)
+                return ran, clock
+            self._again(box, before)
+
+    def _again(self, box: Box | None, before: dict[int, bytes]) -> None:
+        """Buffers as they were before a run."""
+        if box is None:
+            self.memory = self._laid_out()
+            restore(self.memory, before)
+
+    def _rebuild(self, **changes: Any) -> None:
+        self.switches = replace(self.switches, **changes)
+        self.built = _build(self.launch.kernel, self.switches, host_time=self.options.host_time)
+
+    def _counts(self, result: RunResult) -> Counts:
+        try:
+            return read_results(result.words, self.built.made)
+        except (ValueError, LookupError, OverflowError, TypeError) as error:
+            raise KernelFault(f"{self.launch.kernel.name}: {SPOILT} ({error})") from error
 
 
-def _sub_groups(geometry: Mapping[str, Any], ran: _Ran) -> dict[str, dict[str, int]]:
-    counts = ran.counts
-    return counts.sub_groups.by_width(
-        ran.built.made.sub_groups,
-        counts.instructions - counts.opcodes["phi"],
-        [geometry[f"sub_groups_{width}"] for width in WIDTHS],
-    )
-
-
-def _distinct(counts: Counts) -> dict[str, dict[str, int]]:
-    """Distinct bytes read and written by memory."""
-    found: dict[str, dict[str, int]] = {}
-    for (space, side), nbytes in sorted(counts.distinct.items()):
-        if nbytes:
-            found.setdefault(space, {})[side] = nbytes
-    return found
-
-
-def _distinct_lines(counts: Counts) -> dict[str, int]:
-    """Lines of global memory in which accesses begin, by size."""
-    local = max(counts.distinct["local", "read"], counts.distinct["local", "written"])
-    return {
-        str(1 << bits): sum(counts.addresses[bits].values()) - -(-local // (1 << bits)) for bits in (6, 7)
-    }
-
-
-def _of_longest(counts: Counts, made: Instrumented) -> dict[str, int]:
-    """How often the longest work-item executed each block."""
-    if counts.sub_groups.longest[0]:
-        return counts.sub_groups.executions_of_longest(made.sub_groups, made.blocks)
-    # All are alike.
-    items = sum(counts.totals.values())
-    return {label: -(-n // items) for label, n in counts.executions.items()}
-
-
-def _describe(parameter: Parameter, argument: Argument) -> dict[str, Any]:
-    entry: dict[str, Any] = {"name": parameter.name, "type": parameter.type_name, "kind": parameter.kind}
-    array = getattr(argument, "array", argument)
-    if isinstance(array, np.ndarray) and parameter.kind != "value":
-        entry |= {"nbytes": int(array.nbytes), "shape": list(array.shape)}
-    elif parameter.kind == "local":
-        entry["nbytes"] = int(getattr(argument, "nbytes", 0))
-    elif isinstance(argument, np.generic) and argument.dtype.names is None:
-        entry["value"] = spelled(argument.item())
-    return entry
-
-
-def _describe_program(program: Program, compiled: Frontend) -> dict[str, Any]:
-    """Where a program comes from, and what compiled it how."""
-    return {
-        "path": str(program.path) if program.path else None,
-        "form": program.form,
-        "sha256": program.sha256,
-        "compiler": compiled.compiler,
-        "standard": program.standard,
-        "options": list(program.options),
-    }
-
-
-@dataclass(frozen=True)
-class _Ran:
-    """A run whose counts are right."""
-
-    built: _Built
-    threads: int
-    result: RunResult
-    counts: Counts
-
-
-def _run(launch: Launch, options: Options) -> tuple[_Ran, _Clock]:
-    """Run a launch, again where the counts of a run would not be right; the time to read them."""
-    parameters = frontend.parameters(launch.kernel.program, launch.kernel.name)
-    _check_sizes(launch)
-    switches = _switches(launch, options)
-    built = _build(launch.kernel, switches, host_time=options.host_time)
-    threads = wanted = _threads(launch, options, built)
-    before: dict[int, bytes] | None = None
-    while True:
-        memory = lay_out(launch, parameters, built.made.local.nbytes, built.made.is_accessed)
-        _check_memory(launch, memory, built, threads, options)
-        if before is None:
-            before = snapshot(memory, built.made.is_written)
-        else:
-            restore(memory, before)
-        result = Run(launch, memory, built.made, options, threads).run(built.library)
-        clock = _Clock()
-        with clock:
-            try:
-                counts = read_results(result.words, built.made)
-            except (ValueError, LookupError, OverflowError, TypeError) as error:
-                raise KernelFault(f"{launch.kernel.name}: {SPOILT} ({error})") from error
-        if not counts.instructions:
-            raise KernelFault(f"{launch.kernel.name}: no instruction was executed")
-        if counts.conflict:
-            # Work-groups that communicate must run in the defined order, one after another.
-            threads = 1
-        elif result.overflow and not switches.checked:
-            # One work-group alone could fill a counter: let each look out for itself.
-            switches = replace(switches, checked=True)
-            built = _build(launch.kernel, switches, host_time=options.host_time)
-        elif switches.stream_words < (words := _stream_words(counts, built)):
-            # Work-items of long loops leave more addresses than there was room for.
-            threads, switches = 1, replace(switches, stream_words=words)
-            built = _build(launch.kernel, switches, host_time=options.host_time)
-        else:
-            copy_back(memory)
-            # What was wanted, as whether threads got in each other's way depends on chance.
-            return _Ran(built, wanted, result, counts), clock
+def _shared_pieces(pieces: Sequence[tuple[int, int]], threads: int) -> list[tuple[int, int]]:
+    """Pieces that are short enough for all threads to have some."""
+    most = max(1, sum(end - first for first, end in pieces) // (16 * threads)) if threads > 1 else 1 << 62
+    return [(g, min(g + most, end)) for first, end in pieces for g in range(first, end, most)]
 
 
 def _stream_words(counts: Counts, built: _Built) -> int:
@@ -359,18 +394,37 @@ def _check_sizes(launch: Launch) -> None:
         )
 
 
-def _check_memory(launch: Launch, memory: Memory, built: _Built, threads: int, options: Options) -> None:
-    name = launch.kernel.name
-    if built.made.private.stack_bytes > _MOST_STACK_BYTES:
+def _needed_bytes(runner: _Runner) -> int:
+    """Memory of buffers, their counters on all threads, and what work-items keep to themselves.
+
+    Raises
+    ------
+    KernelFault
+        If a work-item has more private memory than there may be.
+    """
+    made = runner.built.made
+    if made.private.stack_bytes > _MOST_STACK_BYTES:
         raise KernelFault(
-            f"{name}: a work-item needs {built.made.private.stack_bytes} bytes of private memory, "
-            f"over the limit of {_MOST_STACK_BYTES} bytes"
+            f"{runner.launch.kernel.name}: a work-item needs {made.private.stack_bytes} bytes of private "
+            f"memory, over the limit of {_MOST_STACK_BYTES} bytes"
         )
-    private = built.made.private.nbytes * math.prod(launch.local_size) * threads
-    needed = memory.nbytes * (1 + threads) + private
-    limit = options.memory_limit or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    if needed > limit:
-        raise LaunchError(
-            f"{name}: buffers of {memory.nbytes} bytes, their counters and {private} bytes of private memory "
-            f"on {threads} threads need {needed} bytes, over the memory limit of {limit} bytes"
-        )
+    private = made.private.nbytes * math.prod(runner.launch.local_size) * runner.threads
+    return runner.memory.nbytes * (1 + runner.threads) + private
+
+
+def _over_limit(runner: _Runner) -> str:
+    """Why the whole launch cannot run on this machine; empty if it can."""
+    needed = _needed_bytes(runner)
+    limit = runner.options.memory_limit or environment.memory_bytes()
+    if needed <= limit:
+        if needed >= _MUCH_MEMORY and runner.options.said:
+            name, nbytes = runner.launch.kernel.name, runner.memory.nbytes
+            runner.options.said(
+                f"{name}: needs about {format_bytes(needed)}: {format_bytes(nbytes)} of buffers, and counters"
+            )
+        return ""
+    private = needed - runner.memory.nbytes * (1 + runner.threads)
+    return (
+        f"buffers of {runner.memory.nbytes} bytes, their counters and {private} bytes of private memory "
+        f"on {runner.threads} threads need {needed} bytes, over the memory limit of {limit} bytes"
+    )

@@ -27,7 +27,7 @@ from crosscast.cli.options import (
     warn,
 )
 from crosscast.errors import InputError
-from crosscast.profile import Profile
+from crosscast.profile import Profile, doubts
 from crosscast.units import parse_bytes
 
 if TYPE_CHECKING:
@@ -85,6 +85,8 @@ class Outputs:
                 f"{profile.kernel} reads {', '.join(unset)}, which nothing sets: zeros; loops may be empty; "
                 f"set with --variable {unset[0]}=TYPE=VALUE, or [[variable]] in a launch file"
             )
+        for doubt in doubts({"read_beyond": profile.launch.get("read_beyond", {})}):
+            warn(f"{profile.kernel} {doubt}; --check-bounds tells the work-item and the line")
         if self.form == "json":
             row = profile.to_dict() if dump is None else {**profile.to_dict(), "dump": dump}
             print_json(row)
@@ -170,6 +172,9 @@ def characterize(
     FILE is a launch file (`.toml`), a simulator file of Oclgrind (`.sim`), or a program (OpenCL C,
     CUDA `.cu`, HIP `.hip`, LLVM IR text or bitcode) whose launch the options describe.
 
+    A launch that takes minutes: `--sample-groups 4096` runs so many of its work-groups, and says how wrong
+    that may be.
+
     `--arg`, once for each kernel parameter in order:
 
     - `int=512`, `float4=1,2,3,4`: a value
@@ -253,6 +258,7 @@ def characterize(
         memory_limit=None if memory_limit is None else parse_bytes(memory_limit),
         published=compat is not None,
         host_time=True,
+        sample_groups=launch.sampled("all"),
     )
     outputs.prepare()
     _run((file, *more), launch, outputs, options)

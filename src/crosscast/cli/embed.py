@@ -73,7 +73,7 @@ def embed(
     beside = out or _profiled(path)
     target = Target.of(path, content, beside, in_place=in_place)
     module = None if no_spirv else _Module.of(spirv, beside, in_place)
-    found = _run(subject) if profiles is None else _chosen(subject, profiles)
+    found = _run(subject, launch) if profiles is None else _chosen(subject, profiles)
     with_profiles = source.embed(content, found, str(path))
     reason = module.write(subject.bare, found) if module else None
     target.write(with_profiles)
@@ -187,7 +187,7 @@ def _as_profiled(program: Program, profiles: Sequence[Profile]) -> Program:
     return replace(program, standard=standard, options=options)
 
 
-def _run(subject: _Subject) -> list[Profile]:
+def _run(subject: _Subject, direct: LaunchOptions) -> list[Profile]:
     """Characterize each launch of the source as it is without profiles."""
     from crosscast.characterization.engine import runtime_objects
 
@@ -195,8 +195,9 @@ def _run(subject: _Subject) -> list[Profile]:
     from crosscast.characterization.run import Options
     from crosscast.cli.running import run_launch
 
+    options = Options(sample_groups=direct.sampled("all"))
     return [
-        run_launch(replace(launch, kernel=replace(launch.kernel, program=subject.bare)), number, Options())
+        run_launch(replace(launch, kernel=replace(launch.kernel, program=subject.bare)), number, options)
         for number, launch in enumerate(subject.launches)
     ]
 

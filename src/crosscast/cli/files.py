@@ -27,11 +27,13 @@ def read_profiles(path: Path, launch: LaunchOptions = LAUNCH) -> tuple[list[Prof
     from crosscast.characterization.launchfiles.launchfile import LAUNCH_FILES
     from crosscast.forecasting import read_profiles as of_file
 
+    sampled = launch.sampled("auto")
+
     def characterized(launch: Launch, number: int) -> Profile:
         from crosscast.characterization.run import Options
         from crosscast.cli.running import run_launch
 
-        return run_launch(launch, number, Options())
+        return run_launch(launch, number, Options(sample_groups=sampled))
 
     if not launch.described:
         if path.suffix in LAUNCH_FILES:

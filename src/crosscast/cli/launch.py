@@ -115,10 +115,35 @@ class LaunchOptions:
         Option(help="Version of OpenCL C, 1.2 unless given, or C++ for OpenCL; of C++ for CUDA and HIP."),
     ] = None
 
+    sample_groups: Annotated[
+        str | None,
+        Option(
+            help="Run this many work-groups, spread over the launch, and extend their counts: `4096`; or "
+            "`all`; or `auto`: some where all would take over 20 s or too much memory. By default `all` for "
+            "`characterize` and `embed`, elsewhere `auto`.",
+        ),
+    ] = None
+
     @property
     def described(self) -> bool:
         """Whether a launch is described; a kernel's name alone chooses among those that a file has."""
-        return self != LaunchOptions(self.kernel)
+        return self != LaunchOptions(self.kernel, sample_groups=self.sample_groups)
+
+    def sampled(self, default: Literal["all", "auto"]) -> int | Literal["all", "auto"]:
+        """How many work-groups to run, as `crosscast.characterize` takes it."""
+        match self.sample_groups:
+            case None:
+                return default
+            case "all" | "0":
+                return "all"
+            case "auto":
+                return "auto"
+        if not self.sample_groups.isdecimal():
+            raise InputError(
+                "--sample-groups: expected a number of work-groups, `all` or `auto`, found "
+                f"{self.sample_groups!r}"
+            )
+        return int(self.sample_groups)
 
     def refuse(self, path: Path, names: Sequence[str]) -> None:
         """Refuse options that the file itself decides."""
@@ -463,6 +488,8 @@ def _sizes(flag: str, text: str) -> tuple[int, ...]:
 @contextmanager
 def launch_file(what: str, launch: LaunchOptions) -> Iterator[str]:
     """`what` itself; where the options describe its launch, a launch file of it until the block ends."""
+    if launch.sample_groups is not None:
+        raise InputError("--sample-groups: what is measured runs in full; leave it out")
     if not launch.described:
         yield what
         return

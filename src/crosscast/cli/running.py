@@ -84,6 +84,11 @@ class ProgressLine(StatusLine):
         done, total, elapsed_s = progress.groups_done, progress.groups_total, progress.elapsed_s
         self.show(elapsed_s, lambda: describe(self._label, done, total, elapsed_s))
 
+    def say(self, text: str) -> None:
+        """Say on a line of its own what a run needs, or that it is not in full."""
+        self.close()
+        print(f"crosscast: note: {text}", file=self._stream, flush=True)
+
 
 class TaskStatus(StatusLine):
     """Shows how many fits or other tasks are done, and how long the rest will take."""
@@ -189,7 +194,7 @@ def run_launch(launch: Launch, invocation: int, options: run.Options) -> Profile
 
     with ProgressLine(sys.stderr, launch.kernel.name) as progress:
         return run.characterize_launch(
-            launch, invocation=invocation, options=replace(options, progress=progress)
+            launch, invocation=invocation, options=replace(options, progress=progress, said=progress.say)
         )
 
 
@@ -199,7 +204,7 @@ def replay_trace(folder: Path, options: run.Options | None = None) -> tuple[Summ
     from crosscast.characterization.run import Options
     from crosscast.tracing.summary import Trace, replayed, summary_of
 
-    how = options or Options()
+    how = options or Options(sample_groups="auto")
     summary = summary_of(Trace(folder))
     return summary, replayed(summary, lambda launch, number: run_launch(launch, number, how))
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from crosscast.profile import Profile, doubts
+
 _MOST_NAMED = 5
 
 
@@ -15,6 +17,11 @@ def format_names(names: Sequence[str], most: int) -> str:
     """
     more = len(names) - most
     return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+def of_counts(launches: Iterable[Profile]) -> list[str]:
+    """Warnings of a kernel's launches whose counts are doubtful."""
+    return list(dict.fromkeys(sentence for each in launches for sentence in doubts(each.launch)))
 
 
 def outside_training(features: Iterable[tuple[str, float, float, float]]) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from crosscast.data.launch_counts import counts_of, kinds_of, work_of
-from crosscast.profile import Profile
+from crosscast.profile import Profile, sampling_sentence
 from crosscast.units import format_bytes, format_count, format_quantity, format_seconds
 
 SECTOR, LANES = 32, 32
@@ -70,7 +70,8 @@ def summary_of(profile: Profile) -> list[tuple[str, str]]:
     """
     counts = _Counts(profile)
     found = ((name, write(counts)) for name, write in _LINES.items())
-    return [(name, text) for name, text in found if text]
+    lines = [("sample", sampling_sentence(profile.launch)), *found]
+    return [(name, text) for name, text in lines if text]
 
 
 def _work(counts: _Counts) -> str:

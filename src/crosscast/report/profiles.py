@@ -63,6 +63,8 @@ def profiles_report(profiles: Sequence[Profile], *, everything: bool = False) ->
         for profile in profiles:
             parts += _reuse_table(profile)
     exact = "Counts are exact for this program, compiler and launch, whatever the device."
+    if "sample" in named:
+        exact += " Those of a sample are as exact as it says; bytes behind caches are estimated."
     more = [] if everything else ["--all shows the metrics and every count, --json writes them."]
     legend = [text for name, text in LEGEND.items() if name in named]
     return Report([*parts, "", *legend, exact, *more], "Profiles of kernels")

@@ -15,6 +15,7 @@ import numpy as np
 
 from crosscast.data.files import made, whole_file
 from crosscast.errors import CrosscastError
+from crosscast.profile import doubts as doubts_of
 from crosscast.results import Tabular
 from crosscast.tracing.replay import Comparison, compared, replay_of
 from crosscast.tracing.trace import Energy, Process, Sizes, read_energy, read_processes
@@ -403,7 +404,7 @@ def _characterized(launch: Launch, number: int) -> Profile:
     # Imported here: the engine brings the compiler.
     from crosscast.characterization.run import Options, characterize_launch
 
-    return characterize_launch(launch, invocation=number, options=Options())
+    return characterize_launch(launch, invocation=number, options=Options(sample_groups="auto"))
 
 
 def replayed(
@@ -516,8 +517,10 @@ def _replayed(
             launch={**profile.launch, "recorded": recorded},
         )
         outputs = process.kept[row][1]
-        comparison = compared(process, row, replay.launch) if outputs else None
-        return Replayed(named, "", comparison, replay.doubts)
+        # Some work-groups leave no output.
+        is_whole = "sampled" not in profile.launch
+        comparison = compared(process, row, replay.launch) if outputs and is_whole else None
+        return Replayed(named, "", comparison, (*replay.doubts, *doubts_of(profile.launch)))
     return Replayed(refused=refused)
 
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from crosscast.characterization import frontend
-from crosscast.characterization.extended_profiles import profile_of
 from crosscast.characterization.run import Options, characterize_launch
+from crosscast.characterization.sampling import profile_of
 from crosscast.data.files import cache_home, made
 from crosscast.data.profiles import from_row, to_row
 from crosscast.errors import CrosscastError, InputError
@@ -32,7 +32,7 @@ class Profiler:
     """Profiles variants of a kernel, and keeps what it made in a folder.
 
     Launches that would run longer than `limit_s` are run in part, and their counts are extended
-    (`crosscast.characterization.extended_profiles`).
+    (`crosscast.characterization.sampling`).
     """
 
     rule: LaunchRule

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -63,8 +63,14 @@ class Options:
     published: bool = False  # Also compute the published tool's own numbers
     host_time: bool = False  # Also measure the kernel's time on this machine, as it runs without counting
     progress: Callable[[Progress], None] | None = None  # Called now and then while the kernel runs
+    # Work-groups to run, spread over the launch, from which counts are extended; "auto": some where all would
+    # take too long or too much memory
+    sample_groups: int | Literal["all", "auto"] = "all"
+    said: Callable[[str], None] | None = None  # Called with what a run needs, and what is not run in full
 
     def __post_init__(self) -> None:
+        if not isinstance(self.sample_groups, str) and self.sample_groups < 1:
+            raise LaunchError(f"work-groups to sample must be at least 1, found {self.sample_groups}")
         if self.threads is not None and not 1 <= self.threads <= MOST_THREADS:
             raise LaunchError(f"threads must be from 1 to {MOST_THREADS}, found {self.threads}")
         if self.timeout_s <= 0:
@@ -126,9 +132,12 @@ class Run:
     made: Instrumented
     options: Options
     threads: int
+    # Numbers of work-groups from one to before another, if not all run; buffers are left as they were then
+    pieces: Sequence[tuple[int, int]] = ()
+    is_too_slow: Callable[[Progress], bool] | None = None  # Whether to give up
 
-    def run(self, library: bytes) -> RunResult:
-        """Run it in a child."""
+    def run(self, library: bytes) -> RunResult | None:
+        """Run it in a child; ``None`` if it was given up."""
         with (
             memory_file("crosscast-kernel", library) as library_fd,
             memory_file("crosscast-job", self._job()) as job_fd,
@@ -142,6 +151,8 @@ class Run:
             given = [stderr_fd, library_fd, *files]
             code = workers.run("kernel", given, lambda worker: self._wait(worker, status))
             known = _read_status(status, _STATUS_WORDS)
+            if code is None:
+                return None
             if code:
                 raise self._failure(code, _content(stderr_fd).decode(errors="replace").strip(), known)
             try:
@@ -211,6 +222,8 @@ class Run:
             "several": len(made.segments) > 1,
             "published": made.counters.order is not None,
             **self._sub_groups(add_words),
+            "pieces": add_words(self.pieces),
+            "n_pieces": len(self.pieces),
             "native_ns": int(1e9 * min(_MOST_NATIVE_S, self.options.timeout_s / 4)),
             # Content of the program's variables is not put back between repeats.
             "native_once": any(name.startswith("@") for name in made.sharing.written),
@@ -266,9 +279,10 @@ class Run:
             found.append(made.region(position)._replace(start=offset, size=nbytes))
         return [*found, *made.local_regions()]
 
-    def _wait(self, worker: workers.Worker, status: mmap.mmap) -> int:
-        """Wait for the run to end; report progress, and raise where it takes too long."""
-        start, limit, report = time.perf_counter(), self.options.timeout_s, self.options.progress
+    def _wait(self, worker: workers.Worker, status: mmap.mmap) -> int | None:
+        """Wait for the run to end; report progress, give up, and raise where it takes too long."""
+        start, limit = time.perf_counter(), self.options.timeout_s
+        total = sum(end - first for first, end in self.pieces) or math.prod(group_counts(self.launch))
         while True:
             left = start + limit - time.perf_counter()
             code = worker.wait(max(0, min(left, _REPORT_S)))
@@ -278,11 +292,14 @@ class Run:
             if elapsed > limit:
                 raise KernelTimeout(
                     f"{self.launch.kernel.name}: did not end within {limit:g} s (the time limit)"
+                    f"{'' if self.pieces else '; --sample-groups runs some of its work-groups'}"
                 )
-            if report and elapsed >= _REPORT_S:
-                known = _read_status(status, _STATUS_WORDS + _WORDS_A_THREAD * self.threads)
-                done = sum(known[_STATUS_WORDS::_WORDS_A_THREAD])
-                report(Progress(done, math.prod(group_counts(self.launch)), elapsed))
+            known = _read_status(status, _STATUS_WORDS + _WORDS_A_THREAD * self.threads)
+            progress = Progress(sum(known[_STATUS_WORDS::_WORDS_A_THREAD]), total, elapsed)
+            if self.is_too_slow and self.is_too_slow(progress):
+                return None
+            if self.options.progress and elapsed >= _REPORT_S:
+                self.options.progress(progress)
 
     def _failure(self, code: int, errors: str, known: Sequence[int]) -> CrosscastError:
         name = self.launch.kernel.name

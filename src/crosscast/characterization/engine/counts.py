@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 ADDRESS_LEVELS = CONSTANTS["LEVELS"]
 """Addresses are told apart with 0 to 10 of their lowest bits skipped."""
 
-_COUNTERS, _TOTALS, _PIECES, _PATTERNS, _HISTORIES, _DYNAMIC, _UNIQUE, _DISTINCT = (
-    CONSTANTS[name] for name in "COUNTERS TOTALS PIECES PATTERNS HISTORIES DYNAMIC UNIQUE DISTINCT".split()
+_COUNTERS, _TOTALS, _PIECES, _PATTERNS, _HISTORIES, _DYNAMIC, _UNIQUE, _DISTINCT, _BEYOND = (
+    CONSTANTS[name]
+    for name in "COUNTERS TOTALS PIECES PATTERNS HISTORIES DYNAMIC UNIQUE DISTINCT BEYOND".split()
 )
 """Kinds of records; what is left are addresses by level."""
 _OF_SUB_GROUPS = {
@@ -96,6 +97,11 @@ class Counts(Tally):
     unique_writes: int = 0
     # Distinct bytes read and written in local memory, and in all other memory that the work-items share
     distinct: Counter[tuple[str, str]] = field(default_factory=Counter)
+    # The same read and written of each buffer or variable, and its distinct lines of 64 and of 128 bytes, by
+    # its address and size
+    distinct_of: dict[tuple[int, int], tuple[int, int, int, int]] = field(default_factory=dict)
+    # How many bytes before and behind a buffer were read, by its address
+    beyond: dict[int, tuple[int, int]] = field(default_factory=dict)
     # For each number of skipped bits: how many addresses have each number of accesses
     addresses: list[Histogram] = field(default_factory=lambda: [Counter() for _ in range(ADDRESS_LEVELS)])
     # How many pieces between barriers, and work-items, have each number of instructions
@@ -144,9 +150,13 @@ def read_results(words: npt.NDArray[np.uint64], made: Instrumented) -> Counts:
             counts.conflict = bool(body[2])
         elif tag in _OF_SUB_GROUPS:
             counts.sub_groups.read(_OF_SUB_GROUPS[tag], body.astype(np.int64).tolist())
+        elif tag == _BEYOND:
+            counts.beyond[int(body[0])] = int(body[1]), int(body[2])
         elif tag == _DISTINCT:
-            place, read, written = body.tolist()
+            place, read, written, start, nbytes, *lines = body.tolist()
             space = "local" if place == CONSTANTS["LOCAL"] else "global"
+            if space == "global":
+                counts.distinct_of[start, nbytes] = read, written, lines[0], lines[1]
             counts.distinct[space, "read"] += read
             counts.distinct[space, "written"] += written
         else:

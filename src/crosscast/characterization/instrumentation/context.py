@@ -77,6 +77,10 @@ class Region(NamedTuple):
     read_bytes: int = 0  # Of the widest read, and of the widest write
     write_bytes: int = 0
     overlaps: int = 0  # Which accesses may overlap without starting at the same address: reads 1, writes 2
+    lines_64: int = 0  # Distinct ones, after the reduction
+    lines_128: int = 0
+    before: int = 0  # How far it was read outside of its bytes
+    behind: int = 0
 
 
 _SLOTS = [*words("context")]

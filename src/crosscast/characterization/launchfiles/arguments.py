@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ import numpy.typing as npt
 
 from crosscast.characterization.engine.arguments import shared_empty
 from crosscast.characterization.value_types import ValueType
+from crosscast.environment import memory_bytes
 from crosscast.errors import InputError
 from crosscast.fields import Fields
 from crosscast.kernel import Argument, Image, Local, Parameter, Program, Sampler
@@ -44,7 +44,7 @@ def frontend_parameters(program: Program, kernel: str) -> tuple[Parameter, ...]:
 def _allocate(shape: tuple[int, ...], kind: ValueType, where: str) -> Array:
     """Array of zeros that the engine need not copy; its pages exist once they are written."""
     size = math.prod(shape) * kind.dtype.itemsize
-    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    memory = memory_bytes()
     if size > memory:
         raise InputError(
             f"{where}: expected at most this machine's memory ({memory} bytes), found {size} bytes"

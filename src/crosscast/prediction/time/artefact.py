@@ -22,7 +22,7 @@ from crosscast.prediction.time.forecast import PointPredictor, TimeForecast
 from crosscast.prediction.time.gaussian import GaussianPredictor, Posterior
 from crosscast.prediction.time.launch_model import MODEL, TrainedLaunchTimes
 from crosscast.prediction.time.suggestion import Suggestion, suggest_probes
-from crosscast.prediction.warnings import outside_training
+from crosscast.prediction.warnings import of_counts, outside_training
 from crosscast.profile import METRICS, Profile
 from crosscast.units import format_seconds
 
@@ -130,6 +130,7 @@ class TrainedTimeModel:
             self._far_devices(len(batch), devices or ()),
             self._other_toolchains(batch, made_of),
             self._outside(batch, forecast),
+            ((row, text) for row, launches in enumerate(batch.launches) for text in of_counts(launches)),
         ]
         if measured is not None:
             warned.append(self._far_probes(made_of))

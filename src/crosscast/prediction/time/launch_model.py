@@ -20,6 +20,7 @@ from crosscast.prediction.time.forecast import Nearest, TimeForecast
 from crosscast.prediction.time.launch_times import LaunchTimes, bounds, conditioned, limits
 from crosscast.prediction.time.suggestion import Suggestion
 from crosscast.prediction.time.work import traits_of, work_of
+from crosscast.prediction.warnings import of_counts
 from crosscast.profile import Profile
 
 MODEL = "terms"
@@ -103,7 +104,7 @@ class TrainedLaunchTimes:
             high[:, columns],
             level,
             is_measured[:, columns],
-            warnings=(warnings,) * len(batch),
+            warnings=tuple((*warnings, *of_counts(launches)) for launches in batch.launches),
             terms=shares[:, columns],
             nearest=self._nearest(batch),
         )

@@ -20,6 +20,21 @@ __attribute__((noinline)) static struct region *find_region(struct context *c, u
   return address < c->job->local_bytes ? 0 : cc_region_at(c, address);
 }
 
+/* Note how far beside a buffer a kernel read; what writes there, or reads elsewhere, is refused. */
+void cc_read_beside(struct context *c, u64 address, u64 writes) {
+  struct region *regions = regions_of(c->job), *r = 0;
+  u64 far = PAD + PAGE, before = 0, behind = 0;
+  for (u64 i = 0; i < c->job->n_regions && !writes; i++) {
+    if (regions[i].place != BUFFER) continue;
+    u64 end = regions[i].start + regions[i].size, last = address + regions[i].granule, above = last - end, below = regions[i].start - address;
+    if (address < regions[i].start && below < far) far = before = below, behind = 0, r = &regions[i];
+    else if (address >= regions[i].start && last > end && above < far) far = behind = above, before = 0, r = &regions[i];
+  }
+  if (!r) cc_fail(c, OUTSIDE, 0, address, 0, 0, address, address - (u64)c->local);
+  for (u64 n = r->before; before > n && !__atomic_compare_exchange_n(&r->before, &n, before, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED);) {}
+  for (u64 n = r->behind; behind > n && !__atomic_compare_exchange_n(&r->behind, &n, behind, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED);) {}
+}
+
 static void bump(struct context *c, u8 *counter, u64 granule, u64 read, u64 write) {
   u64 word = load_counter(counter, granule), most = most_of(granule);
   /* Code that knows the memory adds to counters of 4 bytes without a look at their value. */
@@ -34,7 +49,8 @@ void cc_count_dynamic(struct context *c, u8 *p, u32 flags, u32 granule) {
   (void)granule;
   u64 read = flags & 1, write = flags >> 1 & 1, plain = flags >> 2 & 1;
   struct region *r = find_region(c, (u64)p);
-  if (!r) { /* private memory, or a wild pointer that is about to fault */
+  if (!r) { /* private memory, or a wild pointer that is about to fault or beside a buffer */
+    if ((u64)p - (c->job->data_low - PAD) < c->job->data_high - c->job->data_low + 2 * PAD) cc_read_beside(c, (u64)p, write);
     c->dynamic[9] += plain;
     return;
   }

@@ -380,8 +380,19 @@ static int has_counters(struct reducing *x, u64 at) {
   return 0;
 }
 
+/* How many addresses have been tallied at a level. */
+static u64 tallied(const struct levels *v, u64 level) {
+  const struct log *l = &v->large[level];
+  u64 sum = 0;
+  for (u64 n = 1; n <= v->most[level]; n++) sum += small_of((struct levels *)v, level, n);
+  for (u64 i = 0; l->few && i < FEW; i++) sum += few_of(l, i);
+  for (u64 i = 0; i < l->capacity; i++) sum += l->keys[i] ? l->values[i] : 0;
+  return sum;
+}
+
 static void reduce_region(struct reducing *x, struct pages *p) {
   struct region *r = x->r;
+  r->lines_64 = -tallied(x->v, 6), r->lines_128 = -tallied(x->v, 7);
   u64 even = 0, touched = 0, size = (r->size + CHUNK - 1) & -CHUNK, found[2] = {x->v->reads, x->v->writes};
   memset(x->union_, 0, sizeof x->union_);
   memset(x->level, 0, x->threads * sizeof *x->level);
@@ -402,11 +413,18 @@ static void reduce_region(struct reducing *x, struct pages *p) {
   reduce_even(x, size - even, even);
   for (u64 i = 0; i < MOST_ALIKE; i++) reduce_alike(x, &x->alike[i]);
   tally_pairs(x);
+  r->lines_64 += tallied(x->v, 6), r->lines_128 += tallied(x->v, 7);
   found[0] = x->v->reads - found[0], found[1] = x->v->writes - found[1];
   for (u64 write = 0; write < 2; write++) {
     u64 width = width_of(x, write), *bytes = write ? &r->write_bytes : &r->read_bytes;
     *bytes = r->overlaps >> write & 1 ? x->union_[write].bytes + x->union_[write].any * width : found[write] * width;
   }
+}
+
+/* A counter that belongs to no memory of the program's. */
+static void note_outside(struct reducing *x, u64 t, u64 at, u64 how) {
+  if (x->r->place == BUFFER) cc_read_beside(&x->c[t], at, how >> 1);
+  else cc_fail(&x->c[t], OUTSIDE, 0, at, 0, 0, at, at);
 }
 
 /* Counters from `low` to before `high` belong to no memory of the program's. */
@@ -417,13 +435,13 @@ static void refuse_counted(struct reducing *x, struct pages *p, u64 low, u64 hig
     for (u64 at = low; at < high; at += g) {
       u64 counter = at + shift;
       if (!cc_touched(p, t, counter)) at += (PAGE - 1 - counter % PAGE) & -g;
-      else if (load_counter((void *)counter, g)) cc_fail(&x->c[t], OUTSIDE, 0, at, 0, 0, at, at);
+      else if (load_counter((void *)counter, g)) note_outside(x, t, at, load_counter((void *)counter, g) >> (8 * g - 2));
     }
     if (!x->r->scattered) continue;
     for (u64 at = low & -4; at < high; at += 4) {
       const u8 *counter = small_at(&x->c[t], at);
       if (!cc_touched(p, t, (u64)counter)) at += (PAGE - 1 - (u64)counter % PAGE) << SMALL_LOG;
-      else if (*counter && at >= low) cc_fail(&x->c[t], OUTSIDE, 0, at, 0, 0, at, at);
+      else if (*counter && at >= low) note_outside(x, t, at, x->r->scattered);
     }
   }
 }
@@ -433,6 +451,7 @@ static void refuse_outside(struct reducing *x, struct pages *p) {
   struct region *r = x->r, *first = regions_of(x->c->job), *last = first + x->c->job->n_regions - 1;
   u64 g = r->granule, end = (r->start + r->size + g - 1) & -g, low = r->start & -PAGE, high = (end + PAGE - 1) & -PAGE;
   if (r->place == LOCAL) low = r->start, high = end + PAGE;
+  if (r->place == BUFFER) low -= PAD, high += PAD;
   if (r > first && r[-1].start + r[-1].size > low) low = (r[-1].start + r[-1].size + g - 1) & -g;
   if (r < last && r[1].start < high) high = r[1].start;
   refuse_counted(x, p, low, r->start);
@@ -619,8 +638,11 @@ void cc_write_results(struct context *c, struct job *j) {
   emit_sub_groups(c, &o, j);
   for (u64 i = 0; i < j->n_regions; i++) {
     const struct region *r = regions_of(j) + i;
-    u64 distinct[3] = {r->place, r->read_bytes, r->write_bytes};
-    if (r->read_bytes | r->write_bytes) emit_words(c, &o, DISTINCT, distinct, 3);
+    u64 where = r->place == VARIABLE ? r->start - j->variables_low : r->start;
+    u64 distinct[] = {r->place, r->read_bytes, r->write_bytes, where, r->size, r->lines_64, r->lines_128};
+    if (r->read_bytes | r->write_bytes) emit_words(c, &o, DISTINCT, distinct, 7);
+    u64 beyond[] = {r->start, r->before, r->behind};
+    if (r->before | r->behind) emit_words(c, &o, BEYOND, beyond, 3);
   }
   write_all(c, &o);
   for (u64 t = 0; t < j->threads; t++) write_all(c, &c[t].out);

@@ -185,10 +185,16 @@ static void spread(struct spreading *s, struct pattern *p, u64 write) {
   u64 low = s->place == LOCAL ? p->base - (u64)c->local : p->base, extent = last - p->base;
   struct region *r = (s->place == LOCAL) == (low < c->job->local_bytes) ? cc_region_at(c, low) : 0;
   if (!r || extent >= r->size - (low - r->start)) {
-    if (!p->dims) cc_fail(c, OUTSIDE, 0, p->base, 0, 0, p->base, low);
-    struct pattern q = *p; /* one at a time, of the widest steps */
-    struct dim d = q.dim[--q.dims];
-    for (u64 i = 0; i < d.n; i++, q.base += d.step) spread(s, &q, write);
+    if (!p->dims) {
+      if (s->place == LOCAL) cc_fail(c, OUTSIDE, 0, p->base, 0, 0, p->base, low);
+      cc_read_beside(c, p->base, write);
+      return;
+    }
+    struct pattern q = *p; /* half of the widest steps, and the other */
+    struct dim *d = &q.dim[q.dims - 1];
+    u64 half = d->n / 2, rest = d->n - half;
+    if (d->n == 1) q.dims--, spread(s, &q, write);
+    else d->n = half, spread(s, &q, write), q.base += half * d->step, d->n = rest, spread(s, &q, write);
     return;
   }
   struct changes **chunks = &c->spreads[2 * (r - regions_of(c->job)) + write];

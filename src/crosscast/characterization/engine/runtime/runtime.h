@@ -12,6 +12,7 @@ typedef uint16_t u16;
 typedef unsigned char u8;
 
 enum { PAGE = 4096, MAX_ITEMS = 4096, MOST_THREADS = 256, GUARD = 1 << 20 };
+enum { PAD = 1 << 16 }; /* zeros before and behind each buffer, which a kernel may read by mistake, as devices let it */
 enum { TABLE = 1 << 18 };             /* counts of one history's outcomes */
 enum { MOST_LEFT_BY_SWEEP = 1 << 20 }; /* what a counter of 4 bytes may hold after a sweep */
 enum place { BUFFER, VARIABLE, LOCAL, IMAGE };
@@ -24,6 +25,8 @@ struct region {
   /* of the widest read and write, or 0 for a granule; after the reduction, distinct bytes read and written */
   u64 read_bytes, write_bytes;
   u64 overlaps;  /* which accesses may overlap without starting at the same address: reads 1, writes 2 */
+  u64 lines_64, lines_128; /* after the reduction, distinct ones in which accesses start */
+  u64 before, behind; /* how far it was read outside of its bytes */
 };
 
 enum { FEW = 4096 };
@@ -65,7 +68,7 @@ static inline u64 small_of(struct levels *v, u64 level, u64 count) {
 }
 
 /* Results on their way to the parent: records of a tag, a length in words, and the words. */
-enum tag { COUNTERS = 1, TOTALS, PIECES, PATTERNS, HISTORIES, DYNAMIC, UNIQUE, DISTINCT, BY_LEVEL, SITE, ENTRIES, FORMS, LONGEST, INEXACT, REUSE };
+enum tag { COUNTERS = 1, TOTALS, PIECES, PATTERNS, HISTORIES, DYNAMIC, UNIQUE, DISTINCT, BY_LEVEL, SITE, ENTRIES, FORMS, LONGEST, INEXACT, REUSE, BEYOND };
 struct out {
   u64 *words, used, capacity;
 };
@@ -174,6 +177,7 @@ struct job {
   u64 sites, n_sites, recorded, n_recorded, n_once, n_streams, stream_words; /* accesses by sub-groups */
   u64 segments, segment_weights, n_columns, narrow, forms, n_forms, terms, at_group_end, instructions; /* executions by sub-groups */
   u64 native_ns, native_once; /* longest run without counting; its content cannot be put back */
+  u64 pieces, n_pieces; /* work-groups from one number to before another, where not all of them run */
   /* from here on the runtime's own */
   u64 status, variables_low, variables_high;
   u64 next_group, next_share; /* what a thread takes next: of the run, and of the reduction */
@@ -301,7 +305,8 @@ void cc_touch_columns(struct context *, u32 shift, u64 nbytes, const void *colum
 enum { REUSE_WORDS = 91 /* the rate, and for six ways lines and 14 caches */ };
 void cc_reuse(struct context *, u64 threads, u64 instructions, u64 *words);
 
-/* accesses.c */
+/* accesses.c: memory of buffers, and what is read beside it */
+void cc_read_beside(struct context *, u64 address, u64 writes);
 struct region *cc_region_at(struct context *, u64 address);
 void cc_count_dynamic(struct context *, u8 *p, u32 flags, u32 granule);
 void cc_texel_read(const void *p);

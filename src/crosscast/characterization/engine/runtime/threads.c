@@ -61,27 +61,30 @@ static void begin_group(struct context *c) {
   }
 }
 
+static void run_piece(struct context *c, u64 g, u64 end, u64 guarded) {
+  u64 *done = status_of(c) + S_DONE + 8 * c->number;
+  cc_record_launch(c, g, end);
+  cc_place_group(c, g);
+  for (; g < end; g++, cc_next_group(c)) {
+    begin_group(c);
+    cc_group(c);
+    if (c->job->at_group_end) cc_end_group(c);
+    if (guarded) cc_guard_counters(c);
+    __atomic_store_n(done, *done + 1, __ATOMIC_RELAXED);
+  }
+}
+
 static void run_groups(struct context *c) {
   struct job *j = c->job;
-  u64 total = j->groups[0] * j->groups[1] * j->groups[2];
-  u64 chunk = j->threads == 1 ? total : total / (16 * j->threads);
+  const u64(*pieces)[2] = (const u64(*)[2])j->pieces;
+  u64 total = j->n_pieces ? j->n_pieces : j->groups[0] * j->groups[1] * j->groups[2];
+  u64 chunk = j->n_pieces ? 1 : j->threads == 1 ? total : total / (16 * j->threads);
   if (!chunk) chunk = 1;
-  u64 guarded = 0;
+  u64 guarded = 0, g;
   for (u64 i = 0; i < j->counters; i++) guarded |= ((u64 *)j->weights)[i];
-  u64 *done = status_of(c) + S_DONE + 8 * c->number;
-  for (;;) {
-    u64 g = __atomic_fetch_add(&j->next_group, chunk, __ATOMIC_RELAXED);
-    if (g >= total) break;
-    u64 end = g + chunk < total ? g + chunk : total;
-    cc_record_launch(c, g, end);
-    cc_place_group(c, g);
-    for (; g < end; g++, cc_next_group(c)) {
-      begin_group(c);
-      cc_group(c);
-      if (j->at_group_end) cc_end_group(c);
-      if (guarded) cc_guard_counters(c);
-      __atomic_store_n(done, *done + 1, __ATOMIC_RELAXED);
-    }
+  while ((g = __atomic_fetch_add(&j->next_group, chunk, __ATOMIC_RELAXED)) < total) {
+    if (j->n_pieces) run_piece(c, pieces[g][0], pieces[g][1], guarded);
+    else run_piece(c, g, g + chunk < total ? g + chunk : total, guarded);
   }
   for (u64 b = 0; b < j->histories; b++) cc_end_history(&c->histories[b]);
 }
@@ -155,16 +158,27 @@ static void limit_memory(struct job *j) {
   setrlimit(RLIMIT_AS, &(struct rlimit){bytes, bytes});
 }
 
+static void pad(u64 address) {
+  void *found = mmap((void *)address, PAD, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | FIXED, -1, 0);
+  if ((u64)found != address) perror("mmap"), _exit(CANNOT_MAP);
+}
+
 /* The job in a file, with all that it names in place. */
 static struct job *place_job(const int *files, void *library) {
   struct stat about;
   fstat(files[0], &about);
   struct job *j = map(0, about.st_size, MAP_PRIVATE, files[0]);
   u64 *tables[] = {&j->regions, &j->variables, &j->buffers, &j->args, &j->in_memory, &j->weights,
-                   &j->sites, &j->recorded, &j->segment_weights, &j->forms, &j->terms, &j->instructions};
+                   &j->sites, &j->recorded, &j->segment_weights, &j->forms, &j->terms, &j->instructions,
+                   &j->pieces};
   for (u64 i = 0; i < sizeof tables / sizeof *tables; i++) *tables[i] += (u64)j;
   const struct buffer *b = (struct buffer *)j->buffers;
-  for (u64 i = 0; i < j->n_buffers; i++) map(b[i].address, b[i].bytes, MAP_SHARED | MAP_POPULATE | FIXED, files[b[i].file]);
+  /* Some work-groups leave buffers as they were, and mostly use little of them. */
+  int shared = j->n_pieces ? MAP_PRIVATE : MAP_SHARED | MAP_POPULATE;
+  for (u64 i = 0; i < j->n_buffers; i++) {
+    map(b[i].address, b[i].bytes, shared | FIXED, files[b[i].file]);
+    pad(b[i].address - PAD), pad((b[i].address + b[i].bytes + PAGE - 1) & -PAGE);
+  }
   u64 *own[] = {&j->status_file, &j->result_file, &j->print_file};
   for (u64 i = 0; i < 3; i++) *own[i] = files[*own[i]];
   fstat(j->status_file, &about);
@@ -177,11 +191,11 @@ static struct job *place_job(const int *files, void *library) {
 
 /* A thread's local memory and its counters. */
 static void place_counters(struct context *c, struct job *j) {
-  c->shift_buffer = map_counters(j->data_low, j->data_high);
+  c->shift_buffer = map_counters(j->data_low - PAD, j->data_high + PAD);
   c->shift_global = map_counters(j->variables_low, j->variables_high);
   c->local = map(0, j->local_bytes + PAGE, HUGE_PAGES, -1);
   c->shift_local = map_counters((u64)c->local, (u64)c->local + j->local_bytes);
-  c->shift_small = map_counters(j->data_low >> SMALL_LOG, j->data_high >> SMALL_LOG);
+  c->shift_small = map_counters((j->data_low - PAD) >> SMALL_LOG, (j->data_high + PAD) >> SMALL_LOG);
 }
 
 /* What a kernel needs that counts nothing, and where its local memory stands already. */

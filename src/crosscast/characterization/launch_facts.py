@@ -1,0 +1,186 @@
+"""What a profile says of a launch: arguments, counts, and what it asks of a device's compute units."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from crosscast import environment
+from crosscast.characterization import frontend
+from crosscast.characterization.engine.child import HostTime, RunResult
+from crosscast.characterization.engine.counts import Counts
+from crosscast.characterization.engine.sub_group_counts import WIDTHS
+from crosscast.characterization.frontend import Frontend
+from crosscast.characterization.instrumentation import instruction_kinds
+from crosscast.characterization.instrumentation.instrumented import Instrumented
+from crosscast.characterization.sampling import Box
+from crosscast.kernel import Argument, Launch, Local, Parameter, Program
+from crosscast.results import spelled
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A run whose counts are right."""
+
+    made: Instrumented
+    unset: tuple[str, ...]  # Variables that the kernel reads and nothing sets
+    instrument_s: float
+    threads: int
+    result: RunResult
+    counts: Counts
+    box: Box | None  # The work-groups that ran, if not all did
+    beyond: Mapping[str, tuple[int, int]]  # Bytes that were read before and behind buffers, by parameter
+
+
+def describe_launch(launch: Launch, ran: Ran) -> dict[str, Any]:
+    """Sizes, arguments, and what was done, for a verdict on it (docs/metrics.md): operations and bytes."""
+    parameters = frontend.parameters(launch.kernel.program, launch.kernel.name)
+    geometry = launch_geometry(launch, ran.made, ran.box)
+    return {
+        "global_size": list(launch.global_size),
+        "local_size": list(launch.local_size),
+        "global_offset": list(launch.global_offset or (0,) * len(launch.global_size)),
+        **({} if launch.shared is None else {"shared_bytes": launch.shared}),
+        **({"variables": sorted(launch.variables)} if launch.variables else {}),
+        **({"unset_variables": list(ran.unset)} if ran.unset else {}),
+        "threads": ran.threads,
+        **({} if ran.result.host is None else {"host": _describe_host(ran.result.host)}),
+        "arguments": [_describe(p, a) for p, a in zip(parameters, launch.args, strict=True)],
+        "sub_groups": _sub_groups(geometry, ran),
+        **({"sub_groups_estimated": True} if ran.counts.sub_groups.overflow else {}),
+        "access_patterns": {
+            **ran.counts.sub_groups.patterns(ran.made.sub_groups),
+            "vectorized": ran.made.in_step,
+        },
+        "reuse": ran.counts.sub_groups.reuse_bytes(
+            _distinct_lines(ran.counts),
+            [n for (space, _), n in ran.counts.distinct.items() if space != "local"],
+        ),
+        "distinct_bytes": _distinct(ran.counts),
+        **(
+            {"read_beyond": {name: {"before": n[0], "behind": n[1]} for name, n in ran.beyond.items()}}
+            if ran.beyond
+            else {}
+        ),
+        "geometry": geometry,
+        "instructions": instruction_kinds.describe(ran.counts.kinds),
+        "path": ran.made.dependences.longest(_of_longest(ran.counts, ran.made))._asdict(),
+        "work": {
+            **dict(sorted(ran.counts.work.items())),
+            "instructions": dict(sorted(ran.counts.classes.items())),
+        },
+    }
+
+
+def _describe_host(host: HostTime) -> dict[str, Any]:
+    """The kernel's time on this machine, as it runs without counting, and what ran it."""
+    return {
+        "time_s": host.time_s,
+        "repeats": host.repeats,
+        "threads": 1,
+        "cpu": environment.facts()["processor"],
+        "compiler": f"llvmlite {environment.version_of('llvmlite')}",
+    }
+
+
+def _sub_groups(geometry: Mapping[str, Any], ran: Ran) -> dict[str, dict[str, int]]:
+    counts = ran.counts
+    return counts.sub_groups.by_width(
+        ran.made.sub_groups,
+        counts.instructions - counts.opcodes["phi"],
+        [geometry[f"sub_groups_{width}"] for width in WIDTHS],
+    )
+
+
+def _distinct(counts: Counts) -> dict[str, dict[str, int]]:
+    """Distinct bytes read and written by memory."""
+    found: dict[str, dict[str, int]] = {}
+    for (space, side), nbytes in sorted(counts.distinct.items()):
+        if nbytes:
+            found.setdefault(space, {})[side] = nbytes
+    return found
+
+
+def _distinct_lines(counts: Counts) -> dict[str, int]:
+    """Lines of global memory in which accesses begin, by size."""
+    local = max(counts.distinct["local", "read"], counts.distinct["local", "written"])
+    return {
+        str(1 << bits): sum(counts.addresses[bits].values()) - -(-local // (1 << bits)) for bits in (6, 7)
+    }
+
+
+def _of_longest(counts: Counts, made: Instrumented) -> dict[str, int]:
+    """How often the longest work-item executed each block."""
+    if counts.sub_groups.longest[0]:
+        return counts.sub_groups.executions_of_longest(made.sub_groups, made.blocks)
+    # All are alike.
+    items = sum(counts.totals.values())
+    return {label: -(-n // items) for label, n in counts.executions.items()}
+
+
+def _describe(parameter: Parameter, argument: Argument) -> dict[str, Any]:
+    entry: dict[str, Any] = {"name": parameter.name, "type": parameter.type_name, "kind": parameter.kind}
+    array = getattr(argument, "array", argument)
+    if isinstance(array, np.ndarray) and parameter.kind != "value":
+        entry |= {"nbytes": int(array.nbytes), "shape": list(array.shape)}
+    elif parameter.kind == "local":
+        entry["nbytes"] = int(getattr(argument, "nbytes", 0))
+    elif isinstance(argument, np.generic) and argument.dtype.names is None:
+        entry["value"] = spelled(argument.item())
+    return entry
+
+
+def describe_program(program: Program, compiled: Frontend) -> dict[str, Any]:
+    """Where a program comes from, and what compiled it how."""
+    return {
+        "path": str(program.path) if program.path else None,
+        "form": program.form,
+        "sha256": program.sha256,
+        "compiler": compiled.compiler,
+        "standard": program.standard,
+        "options": list(program.options),
+    }
+
+
+def launch_geometry(launch: Launch, made: Instrumented, box: Box | None = None) -> dict[str, Any]:
+    """What decides how many work-groups of a launch, or of a box of them, a compute unit holds at once.
+
+    See docs/metrics.md.
+    """
+    groups = group_shapes(launch, box)
+    dynamic = launch.shared or 0
+    # Where the kernel uses dynamic shared memory, that is a variable of its own.
+    declared = sum(made.local.sizes.values()) - (dynamic if made.uses_dynamic_memory else 0)
+    given = sum(argument.nbytes for argument in launch.args if isinstance(argument, Local))
+    return {
+        "groups": sum(groups.values()),
+        "group_items": math.prod(launch.local_size),
+        **{
+            f"sub_groups_{size}": sum(n * -(-items // size) for items, n in groups.items()) for size in WIDTHS
+        },
+        "local_bytes": {"static": declared, "arguments": given + dynamic},
+        "registers": made.registers,
+        "private_bytes": made.private_bytes,
+    }
+
+
+def group_shapes(launch: Launch, box: Box | None = None) -> dict[int, int]:
+    """How many work-groups of a launch have each number of work-items: the last ones may be smaller."""
+    extents = []
+    for number, (whole, part) in enumerate(zip(launch.global_size, launch.local_size, strict=True)):
+        groups = -(-whole // part)
+        first, count = (0, groups) if box is None else (box.first[number], box.size[number])
+        rest = whole % part if first + count == groups else 0
+        full = count - (rest > 0)
+        extents.append([(part, full), (rest, 1)] if rest else [(part, full)])
+    found: dict[int, int] = {}
+    for corner in itertools.product(*extents):
+        items = math.prod(size for size, _ in corner)
+        if number := math.prod(n for _, n in corner):
+            found[items] = found.get(items, 0) + number
+    return found
