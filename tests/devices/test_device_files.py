@@ -76,7 +76,7 @@ def test_a_device_that_was_calibrated_is_known_by_its_name(
         ),
         (
             "bandwidth_bytes_per_s = 4e11\n[measured]\nlaunch_s = 4",
-            r"measured: launch_s: expected 1e-08 to 1 s, found 4, which would be 4e-06",
+            r"measured: launch_s: expected 1e-09 to 1 s, found 4, which would be 4e-06",
         ),
         ("bandwidth_bytes_per_s = 4e11\n[measured]\nspeed = 4", r"measured: unknown key 'speed'"),
         ("bandwidth_bytes_per_s = 4e11\nmeasured = 4", r"measured: expected a table, found 4"),

@@ -36,6 +36,9 @@ class Paper:
     def chains(self, kernel: str, steps: int) -> float:
         return 2 * CHAINS * self.items * steps / self.rates.get(kernel, 1e11)
 
+    def groups(self, count: int) -> float | None:
+        return count * 2e-7 / self.units
+
     def launch(self) -> tuple[float | None, float]:
         return 3e-6, 8e-6
 
@@ -45,7 +48,7 @@ class Paper:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("_POINT_S", "_RATE_S"):
+    for name in ("_POINT_S", "_LAST_POINT_S", "_RATE_S"):
         monkeypatch.setattr(bench, name, 0.002)
     monkeypatch.setattr(bench, "_RUN_S", 0.001)
 
@@ -59,6 +62,7 @@ def test_rates_are_work_over_time_and_bandwidths_are_by_working_set() -> None:
     assert values["cache_bytes_per_s"] == pytest.approx(4e11)
     assert values["scattered_bytes_per_s"] == pytest.approx(1e10)
     assert values["launch_s"] == 3e-6
+    assert values["group_s"] == pytest.approx(2e-7)
     assert values["to_device_bytes_per_s"] == pytest.approx(1.2e10)
     assert found.working_sets["bytes"][0] == 1 << 14
     assert found.working_sets["bytes"][-1] == 4 << 20
@@ -116,6 +120,8 @@ def test_every_kernel_runs_and_more_of_it_takes_longer(make: type[HostBackend]) 
         least = min(backend.memory(kernel, 1 << 14, 10) for _ in range(5))
         most = min(backend.memory(kernel, 1 << 14, 10_000) for _ in range(2))
         assert 0 < least < most
+    groups = backend.groups(1000)
+    assert groups is None or 0 < groups < (backend.groups(1_000_000) or 0.0)
     for kernel in backend.lanes:
         backend.chains(kernel, 1)
         least = min(backend.chains(kernel, 100) for _ in range(5))

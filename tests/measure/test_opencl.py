@@ -360,3 +360,29 @@ def test_a_cpu_that_pocl_does_not_know_gets_a_name(found: bytes, left: bool) -> 
     module.name_unknown_cpu(handle)
     name = ctypes.string_at(description[5] or 0)
     assert name == found if left else name.startswith(b"x86-64")
+
+
+@pytest.mark.parametrize("cache", [None, "given"], ids=["home", "POCL_CACHE_DIR"])
+def test_a_home_that_is_not_writable_leaves_pocl_working_and_nothing_behind(
+    tmp_path: Path, cache: str | None
+) -> None:
+    # A file is no folder for root either.
+    home, temporary = tmp_path / "home", tmp_path / "temporary"
+    home.touch()
+    temporary.mkdir()
+    variables = {name: text for name, text in os.environ.items() if not name.startswith(("XDG_", "POCL_"))}
+    variables |= {"HOME": str(home), "TMPDIR": str(temporary)}
+    variables |= {} if cache is None else {"POCL_CACHE_DIR": str(home / cache)}
+    code = "import sys; from crosscast.cli import main; sys.exit(main(sys.argv[1:]))"
+    command = [sys.executable, "-c", code, "devices", "--json"]
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+    if cache is None:
+        assert done.returncode == 0, done.stderr
+        assert "pocl:0" in done.stdout
+    else:
+        assert done.returncode == 1
+        assert done.stderr == (
+            "crosscast: no OpenCL device: PoCL needs a cache, and POCL_CACHE_DIR names "
+            f"{home / cache}, which is not writable\n"
+        )
+    assert list(temporary.iterdir()) == []

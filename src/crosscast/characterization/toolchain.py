@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crosscast.data.files import cache_home, is_writable
+from crosscast.data.files import cache_home, is_writable, temporary_cache
 from crosscast.errors import CompileError, EnvironmentFault, InputError, UnsupportedError
 
 if TYPE_CHECKING:  # it brings NumPy
@@ -205,7 +205,7 @@ def link_shared(objects: Sequence[Path], output: Path) -> None:
 @functools.cache
 def _cache_dir() -> Path:
     path = cache_home()
-    return path if is_writable(path) else Path(tempfile.mkdtemp(prefix="crosscast-"))
+    return path if is_writable(path) else temporary_cache()
 
 
 def cached(key: Sequence[str | bytes], suffix: str, make: Callable[[], bytes]) -> Path:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import csv
 import fcntl
+import functools
 import io
 import math
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -79,6 +82,20 @@ def is_writable(folder: Path) -> bool:
             return True
     except OSError:
         return False
+
+
+@functools.cache
+def temporary_cache() -> Path:
+    """Folder for caches where the user's is not writable; it is removed when this process ends."""
+    folder, owner = Path(tempfile.mkdtemp(prefix="crosscast-")), os.getpid()
+
+    def remove() -> None:
+        # Children that were forked leave it to their parent.
+        if os.getpid() == owner:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(remove)
+    return folder
 
 
 def made(folder: str | Path, role: str | None = None) -> Path:

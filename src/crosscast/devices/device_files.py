@@ -58,7 +58,7 @@ _PLAUSIBLE = {
     },
 }
 """What numbers of devices of a type lie between: wide, so that only what is in another unit is outside."""
-_MEASURED = {"B/s": (1e6, 1e15), "flop/s": (1e7, 1e18), "op/s": (1e5, 1e18), "s": (1e-8, 1.0)}
+_MEASURED = {"B/s": (1e6, 1e15), "flop/s": (1e7, 1e18), "op/s": (1e5, 1e18), "s": (1e-9, 1.0)}
 """The same of what was measured, by unit."""
 
 _BINARY = {"KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30}

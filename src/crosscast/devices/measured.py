@@ -27,6 +27,7 @@ QUANTITIES: Mapping[str, Quantity] = {
     "local_bytes_per_s": Quantity("B/s", "reading local memory"),
     "fp16_flop_per_s": Quantity("flop/s", "multiply-adds of half precision", "peak_fp16_flop_per_s"),
     "fp32_flop_per_s": Quantity("flop/s", "multiply-adds of single precision", "peak_flop_per_s"),
+    "chain_flop_per_s": Quantity("flop/s", "one chain of multiply-adds in each work-item"),
     "fp64_flop_per_s": Quantity("flop/s", "multiply-adds of double precision", "peak_fp64_flop_per_s"),
     "int32_op_per_s": Quantity("op/s", "multiply-adds of integers of 32 bits"),
     "int32_add_op_per_s": Quantity("op/s", "additions of integers of 32 bits"),
@@ -34,6 +35,7 @@ QUANTITIES: Mapping[str, Quantity] = {
     "atomic_op_per_s": Quantity("op/s", "atomic additions to words of different cache lines"),
     "launch_s": Quantity("s", "from the call of a launch to its start", "launch_overhead_s"),
     "round_trip_s": Quantity("s", "from the call of an empty launch to the host's knowing of its end"),
+    "group_s": Quantity("s", "a work-group with nothing to do, on one compute unit"),
     "to_device_bytes_per_s": Quantity("B/s", "copying from the host to the device"),
     "from_device_bytes_per_s": Quantity("B/s", "copying from the device to the host"),
 }

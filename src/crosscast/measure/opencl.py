@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from crosscast.data.files import cache_home, is_writable, temporary_cache
 from crosscast.errors import (
     CompileError,
     CrosscastError,
@@ -119,6 +120,12 @@ def devices() -> list[OpenCLDevice]:
             numbers[short] += 1
             found.extend(_with_parts(handle, f"{short}:{number}"))
     if not found:
+        cache = os.environ.get(_POCL_CACHE)
+        if cache is not None and not is_writable(Path(cache)):
+            raise EnvironmentFault(
+                f"no OpenCL device: PoCL needs a cache, and {_POCL_CACHE} names {cache}, "
+                "which is not writable"
+            )
         raise EnvironmentFault(
             "no OpenCL device: the OpenCL platforms of this machine have none; "
             "pip install 'crosscast[opencl]' brings one that runs on the CPU"
@@ -145,7 +152,23 @@ def selected(names: list[str]) -> list[OpenCLDevice]:
     return list(chosen.values())
 
 
+_POCL_CACHE = "POCL_CACHE_DIR"
+
+
+def _give_pocl_a_cache() -> None:
+    """Say where PoCL may keep what it compiles if the home folder is not writable: it has no device else."""
+    if _POCL_CACHE in os.environ:
+        return
+    try:
+        if is_writable(cache_home().parent / "pocl" / "kcache"):
+            return
+    except RuntimeError:
+        pass  # This user has no home folder.
+    os.environ[_POCL_CACHE] = str(temporary_cache() / "pocl")
+
+
 def _platforms() -> list[Any]:
+    _give_pocl_a_cache()
     try:
         return list(cl.get_platforms())
     except cl.LogicError as error:

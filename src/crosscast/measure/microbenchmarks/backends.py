@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from crosscast.measure import host_state
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 _FOLDER = Path(__file__).parent
 _FIRST_BYTES = 1 << 20
 CHAINS = 10
+_CHAIN_GROUP = 64
 
 
 class Backend(Protocol):
@@ -42,11 +44,19 @@ class Backend(Protocol):
     def chains(self, kernel: str, steps: int) -> float:
         """Seconds of so many steps of independent chains, or of other work, in each work-item."""
 
+    def groups(self, count: int) -> float | None:
+        """Seconds of so many work-groups that do next to nothing; ``None`` where there are none."""
+
     def launch(self) -> tuple[float | None, float]:
         """Seconds from the call of an empty launch to its start, if known, and to the host's knowing."""
 
     def transfer(self, nbytes: int, *, to_device: bool) -> float | None:
         """Seconds of a copy between host and device; ``None`` where the device is the host."""
+
+
+def _of_threads(seconds: float, started: float, units: int) -> float:
+    """Seconds of a run on a CPU that other programs keep busy: as long as its threads were running."""
+    return min(seconds, max((time.process_time() - started) / units, 1e-9))
 
 
 def _host_numbers(units: int) -> dict[str, float]:
@@ -71,6 +81,7 @@ class OpenCLBackend:
         wide = device.type == "cpu"
         self.group = 1 if wide else 256
         self.items = self.units * (4 if wide else 2048)
+        self._busy = wide and bool(host_state.doubts())
         self.vector_bytes = 32 if wide else 16
         handle = device.handle
         extensions = str(handle.extensions).split()
@@ -79,7 +90,8 @@ class OpenCLBackend:
         self.lanes = dict.fromkeys(("fp32", "int32", "int32_add", "transcendental"), numbers)
         self.lanes |= {"fp64": 4 if wide else 1} if has_double else {}
         self.lanes |= {"fp16": 2} if has_half else {}
-        self.lanes |= {"local_words": 1, "atomics": 1}
+        # As kernels are written: a work-item has one chain, and the compiler may take several at once.
+        self.lanes |= {"local_words": 1, "atomics": 1, "chain": _CHAIN_GROUP if wide else 1}
         self.memory_bytes = int(handle.global_mem_size)
         cache = int(handle.global_mem_cache_size or 0)
         clock = float(handle.max_clock_frequency or 0) * 1e6 or (
@@ -96,22 +108,24 @@ class OpenCLBackend:
             self._program = built(
                 self._context, device, Program(path.read_bytes(), path=path, options=options)
             )
-            self._out = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, max(self.items * 64, 1 << 20))
+            self._out = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, max(self.items * 64 * 4, 1 << 20))
             cl.enqueue_fill_buffer(self._queue, self._out, np.zeros(1, np.uint8), 0, self._out.size)
         self._kernels: dict[str, Any] = {}
         self._array: Any = None
 
-    def _run(self, kernel: str, items: int, *args: Any) -> Any:
+    def _run(self, kernel: str, items: int, group: int, *args: Any) -> Any:
         with self._faults(self.id, "measuring it"):
             if kernel not in self._kernels:
                 self._kernels[kernel] = self._cl.Kernel(self._program, kernel)
-            event = self._kernels[kernel](self._queue, (items,), (min(self.group, items),), *args)
+            event = self._kernels[kernel](self._queue, (items,), (group,), *args)
             event.wait()
         return event
 
-    def _seconds(self, kernel: str, *args: Any) -> float:
-        event = self._run(kernel, self.items, *args)
-        return float(event.profile.end - event.profile.start) * 1e-9
+    def _seconds(self, kernel: str, items: int, group: int, *args: Any) -> float:
+        started = time.process_time()
+        event = self._run(kernel, items, group, *args)
+        seconds = float(event.profile.end - event.profile.start) * 1e-9
+        return _of_threads(seconds, started, self.units) if self._busy else seconds
 
     def memory(self, kernel: str, words: int, passes: int) -> float:
         """Seconds of a kernel on an array, which grows where it is too small."""
@@ -124,17 +138,25 @@ class OpenCLBackend:
                 self._array = self._cl.Buffer(self._context, self._cl.mem_flags.READ_WRITE, nbytes)
                 self._cl.enqueue_fill_buffer(self._queue, self._array, np.zeros(1, np.uint8), 0, nbytes)
                 self._queue.finish()
-        return self._seconds(kernel, self._array, self._out, np.uint32(words), np.uint32(passes))
+        given = (self._array, self._out, np.uint32(words), np.uint32(passes))
+        return self._seconds(kernel, self.items, self.group, *given)
 
     def chains(self, kernel: str, steps: int) -> float:
         """Seconds of so many steps in each work-item."""
         x, y = (0.999, 0.001) if kernel not in ("int32", "int32_add") else (3.0, 7.0)
-        return self._seconds(kernel, self._out, np.uint32(steps), np.float32(x), np.float32(y))
+        many = self.lanes[kernel] if kernel == "chain" else 1
+        given = (self._out, np.uint32(steps), np.float32(x), np.float32(y))
+        return self._seconds(kernel, self.items * many, self.group * many, *given)
+
+    def groups(self, count: int) -> float | None:
+        """Seconds of so many work-groups that do next to nothing."""
+        group = 1 if self.type == "cpu" else _CHAIN_GROUP
+        return self._seconds("one_word", count * group, group, self._out)
 
     def launch(self) -> tuple[float | None, float]:
         """Seconds of an empty launch."""
         start = time.perf_counter()
-        event = self._run("empty", 1)
+        event = self._run("empty", 1, 1)
         end = time.perf_counter()
         waited = float(event.profile.start - event.profile.queued) * 1e-9
         return (waited if waited > 0 else None), end - start
@@ -157,6 +179,11 @@ _HOST_KERNELS = (
     *("int32", "int32_add", "transcendental", "atomics"),
 )
 """In the order of the numbers in host.c."""
+
+
+def _in_memory(nbytes: int) -> npt.NDArray[np.uint8]:
+    """An array with pages of its own: those that nothing was written to are all one page of zeros."""
+    return np.ones(nbytes, np.uint8)
 
 
 @dataclass
@@ -189,12 +216,15 @@ class HostBackend:
         caches, clock = host_state.caches(), host_state.clock_hz()
         self.numbers = _host_numbers(self.units) | ({"clock_hz": clock} if clock else {})
         self.last_cache_bytes = caches.l3 or caches.l2 or 1 << 22
-        self._array = np.zeros(_FIRST_BYTES, np.uint8)
+        self._array = _in_memory(_FIRST_BYTES)
+        self._busy = bool(host_state.doubts())
 
     def _seconds(self, kernel: str, count: int, passes: int, x: float = 0.999, y: float = 0.001) -> float:
         # From a cache line on, as vectors need.
         address = (self._array.ctypes.data + 63) // 64 * 64
-        return float(self._measure(_HOST_KERNELS.index(kernel), self.units, address, count, passes, x, y))
+        started = time.process_time()
+        found = self._measure(_HOST_KERNELS.index(kernel), self.units, address, count, passes, x, y)
+        return _of_threads(float(found), started, self.units) if self._busy else float(found)
 
     def memory(self, kernel: str, words: int, passes: int) -> float:
         """Seconds of a kernel on an array, which grows where it is too small."""
@@ -202,13 +232,17 @@ class HostBackend:
             words * (4 if kernel == "scattered_words" else 64) * (2 if kernel == "copy_words" else 1) + 64
         )
         if len(self._array) < nbytes:
-            self._array = np.zeros(nbytes, np.uint8)
+            self._array = _in_memory(nbytes)
         return self._seconds(kernel, words, passes)
 
     def chains(self, kernel: str, steps: int) -> float:
         """Seconds of so many steps in each work-item."""
         whole = kernel in ("int32", "int32_add")
         return self._seconds(kernel, 0, steps, *((3.0, 7.0) if whole else (0.999, 0.001)))
+
+    def groups(self, count: int) -> float | None:
+        """Threads have no work-groups."""
+        return None
 
     def launch(self) -> tuple[float | None, float]:
         """Seconds of an empty launch."""

@@ -19,8 +19,8 @@ SECONDS = 10
 _LEAST_SET = 1 << 14
 _TIMES_LAST_CACHE = 4
 _MOST_OF_MEMORY = 8
-_POINT_S, _RATE_S = 0.12, 0.45
-_RUN_S = 0.015
+_POINT_S, _LAST_POINT_S, _RATE_S = 0.09, 0.35, 0.4
+_RUN_S = 0.003
 _LAUNCHES = 200
 _TRANSFER_BYTES = 1 << 26
 _LEAST_RUNS = 3
@@ -99,21 +99,29 @@ def measure(backend: Backend, report: Callable[[str], None] = lambda text: None)
     if "local_words" in backend.lanes:
         work = 3 * 4 * backend.items
         values["local_bytes_per_s"] = _rate(lambda n: backend.chains("local_words", n), work, _RATE_S)
+    if "chain" in backend.lanes:
+        work = 2 * backend.lanes["chain"] * backend.items
+        values["chain_flop_per_s"] = _rate(lambda n: backend.chains("chain", n), work, _RATE_S / 2)
+    if backend.groups(1) is not None:
+        found = _rate(lambda n: backend.groups(n) or 0.0, 1.0, _RATE_S / 2)
+        times = (backend.units / found.best, backend.units / found.middle)
+        values["group_s"] = Value(*times, found.runs)
     values["atomic_op_per_s"] = _rate(lambda n: backend.chains("atomics", n), backend.items, _RATE_S / 2)
     report("bandwidth by working set")
     sets: dict[str, list[float]] = {"bytes": list(_sizes(backend)), "read": [], "write": [], "copy": []}
     for kind, (kernel, moved) in _KINDS.items():
-        found = []
+        points = []
         for nbytes in sets["bytes"]:
             words = max(int(nbytes) // backend.vector_bytes // moved // 4 * 4, 4)
             work = words * moved * backend.vector_bytes
-            found.append(
-                _rate(lambda n, k=kernel, w=words: backend.memory(k, w, n), work, _POINT_S)  # type: ignore[misc]
+            seconds = _LAST_POINT_S if nbytes == sets["bytes"][-1] else _POINT_S
+            points.append(
+                _rate(lambda n, k=kernel, w=words: backend.memory(k, w, n), work, seconds)  # type: ignore[misc]
             )
-        sets[kind] = [each.best for each in found]
-        values[f"{kind}_bytes_per_s"] = found[-1]
+        sets[kind] = [each.best for each in points]
+        values[f"{kind}_bytes_per_s"] = points[-1]
         if kind == "read":
-            values["cache_bytes_per_s"] = found[0]
+            values["cache_bytes_per_s"] = points[0]
     report("scattered access, launches and transfers")
     count = 1 << (int(sets["bytes"][-1]) // 4).bit_length() - 1
     values["scattered_bytes_per_s"] = _rate(
@@ -121,8 +129,8 @@ def measure(backend: Backend, report: Callable[[str], None] = lambda text: None)
     )
     values |= _launches(backend)
     for quantity, to_device in (("to_device_bytes_per_s", True), ("from_device_bytes_per_s", False)):
-        times = [backend.transfer(_TRANSFER_BYTES, to_device=to_device) for _ in range(4)]
-        rates = [_TRANSFER_BYTES / each for each in times if each]
+        copies = [backend.transfer(_TRANSFER_BYTES, to_device=to_device) for _ in range(4)]
+        rates = [_TRANSFER_BYTES / each for each in copies if each]
         if rates:
             values[quantity] = Value(max(rates), median(rates), len(rates))
     after = host_state.clock_hz()
@@ -172,16 +180,20 @@ def _sizes(backend: Backend) -> Iterator[float]:
 
 
 def _rate(run: Callable[[int], float], work: float, seconds: float) -> Value:
-    """Work a second of a run of so many repetitions that it can be timed, repeated for so long."""
+    """Work a second of a run of so many repetitions that it can be timed, repeated for so long.
+
+    Runs are short, so that some of them pass between what other programs do; and one that was long for
+    that alone does not leave the others too short to be timed.
+    """
     end = time.perf_counter() + seconds
-    n, took = 1, run(1)
-    while took < _RUN_S / 4 and n < 1 << 28:
-        n = int(n * min(max(_RUN_S / max(took, 1e-7), 2.0), 64.0))
-        took = run(n)
-    rates = [n * work / took]
     last = end + _LEAST_RUNS * seconds
-    while time.perf_counter() < (end if len(rates) >= _LEAST_RUNS else last):
-        rates.append(n * work / max(run(n), 1e-9))
+    n, rates = 1, list[float]()
+    while time.perf_counter() < (end if len(rates) >= _LEAST_RUNS else last) or not rates:
+        took = run(n)
+        if took < _RUN_S / 4 and n < 1 << 28:
+            n = int(n * min(max(_RUN_S / max(took, 1e-7), 2.0), 64.0))
+        else:
+            rates.append(n * work / max(took, 1e-9))
     return Value(max(rates), median(rates), len(rates))
 
 

@@ -22,6 +22,22 @@ kernel void empty(void)
 {
 }
 
+// For many groups with little to do.
+kernel void one_word(global float *out)
+{
+    out[get_group_id(0) & 1023u] = 1.0f;
+}
+
+// One chain, as kernels are written: whether a compiler takes several work-items at once is its own business.
+kernel void chain(global float *out, uint steps, float xf, float yf)
+{
+    float a = get_global_id(0);
+    for (uint n = 0; n < steps; n++) {
+        a = a * xf + yf;
+    }
+    out[get_global_id(0)] = a;
+}
+
 // Four sums, as each addition waits for the one before it.
 kernel void read_words(global const words *a, global float *out, uint count, uint passes)
 {
