@@ -97,3 +97,41 @@ def test_private_arrays_are_counted_apart() -> None:
         " a[0] = t[a[3]]; }"
     )
     assert geometry(source, 1, 1, np.ones(16, np.int32))["private_bytes"] == 40
+
+
+SUMS = """kernel void k(global float *a) {
+  local float s[17 * 32]; int i = get_local_id(0);
+  for (int j = i; j < 17 * 32; j += 8) s[j] = a[j];
+  barrier(CLK_LOCAL_MEM_FENCE);
+  float p = 0, q = 0;
+  #pragma unroll
+  for (int y = 0; y < 15; y++)
+    #pragma unroll
+    for (int x = 0; x < 15; x++) { p += s[32 * y + x + i] * a[15 * y + x]; BETWEEN; q += s[32 * (y + 2) + x + i]; }
+  a[i] = p; a[i + 8] = q;
+}"""
+
+
+def loads_of(source: str) -> tuple[int, int]:
+    """Loads of local memory of a work-item, and those of them that repeat another."""
+    kernel = Kernel.from_source(source, "k", options=["-O2"])
+    found = crosscast.characterize(kernel, global_size=8, local_size=8, args=[np.ones(1024, np.float32)])
+    classes = found.launch["instructions"]
+    once, again = (sum(classes.get(name, {}).get("local", {}).values()) // 8 for name in ("loads", "reloads"))
+    return once + again, again
+
+
+def test_loads_of_local_memory_again_are_known() -> None:
+    assert loads_of(SUMS.replace("BETWEEN", "")) == (450, 13 * 15)  # All rows but two are of both sums
+
+
+@pytest.mark.parametrize("between", ["s[(int)a[x]] = p", "barrier(CLK_LOCAL_MEM_FENCE)"])
+def test_what_may_have_changed_is_not_loaded_again(between: str) -> None:
+    assert loads_of(SUMS.replace("BETWEEN", between))[1] == 0
+
+
+def test_what_a_compiler_keeps_is_loaded_once_and_lives_until_it_is_used_again() -> None:
+    kept = geometry(SUMS.replace("BETWEEN", ""), 8, 8, np.ones(1024, np.float32), options=["-O2"])
+    # Two rows of fifteen are loaded before the first is used again, beside two sums and what is added.
+    assert 30 <= kept["kept_values"] <= 36
+    assert kept["code"] > 900

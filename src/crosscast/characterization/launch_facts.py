@@ -165,6 +165,8 @@ def launch_geometry(launch: Launch, made: Instrumented, box: Box | None = None) 
         },
         "local_bytes": {"static": declared, "arguments": given + dynamic},
         "registers": made.registers,
+        "kept_values": made.kept_values,
+        "code": made.code,
         "private_bytes": made.private_bytes,
     }
 

@@ -129,7 +129,9 @@ def _optimize(text: str, program: Program) -> bytes:
     """Optimize IR as that of OpenCL C is: for the same target, of which no integer is the native one."""
     text = re.sub(r'^(target datalayout = ".*)-n[\d:]+(.*")$', r"\1\2", text, count=1, flags=re.MULTILINE)
     text = re.sub(r"^target triple = .*$", f'target triple = "{_TARGET}"', text, count=1, flags=re.MULTILINE)
-    arguments = ["-x", "ir", "-target", _TARGET, *_passes(program), toolchain.level(program)]
+    # A work-item of a GPU has no registers of several numbers, into which its sums could be packed.
+    scalar = "-fno-slp-vectorize"
+    arguments = ["-x", "ir", "-target", _TARGET, scalar, *_passes(program), toolchain.level(program)]
     text = name_indexes(text)
     return toolchain.clang([*arguments, "-emit-llvm", "-c"], text.encode("latin-1"), program.label)
 

@@ -37,7 +37,12 @@ from crosscast.characterization.instrumentation.memory_layout import (
 )
 from crosscast.characterization.instrumentation.prelude import Scopes
 from crosscast.characterization.instrumentation.regions import Segment, Segments, cut, slot_name
-from crosscast.characterization.instrumentation.registers import most_live, private_bytes
+from crosscast.characterization.instrumentation.registers import (
+    kept_values,
+    mark_reloads,
+    most_live,
+    private_bytes,
+)
 from crosscast.characterization.instrumentation.sub_groups import SubGroups
 
 
@@ -131,7 +136,10 @@ class Instrumented:
         for instruction in function.instructions():
             instruction.kind = kind_of(instruction, self.classes, self.sizes)
         mark_indexing(function)
+        mark_reloads(function, self.sizes)
         self.registers = most_live(function, self.sizes)
+        self.kept_values = kept_values(function, self.sizes)
+        self.code = sum(len(block.instructions) for block in function.blocks.values())
         self.private_bytes = private_bytes(function, self.sizes, structures)
         self.dependences = Dependences(function)
         self.counted: set[PointerClass] = set()  # Those with accesses that are no rows

@@ -1,8 +1,14 @@
-"""How many registers a work-item needs, by the values of the flattened kernel that live at once."""
+"""How many registers a work-item needs, by the values of the flattened kernel that live at once.
+
+And which loads of local memory repeat another: a device's compiler keeps the value in a register.
+"""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 from crosscast.characterization import ir
 from crosscast.characterization.instrumentation import graph
@@ -10,20 +16,157 @@ from crosscast.characterization.instrumentation.accesses import type_bytes
 from crosscast.characterization.instrumentation.instruction_kinds import value_bytes
 
 _UNIT_BYTES = 4
+_ARRAY = re.compile(r"[\[<](\d+) x (.*)[\]>]")
+_FORGETS = (
+    "stores.local",
+    "stores.generic",
+    "atomics",
+    "barriers",
+    "collectives",
+    "copies",
+    "fences",
+    "sub_group",
+)
+"""Kinds after which local memory may hold something else."""
+_LOADS, _RELOADS = "loads.local", "reloads.local"
+_COMPUTED_AGAIN = ("addresses", "indexing", "ids", "loads.constant")
+
+Sum = tuple[frozenset[tuple[str, int]], int]
+"""A linear form: values with their factors, and a constant."""
 
 
-def most_live(function: ir.Function, sizes: Mapping[str, tuple[int, int]]) -> int:
+def mark_reloads(function: ir.Function, sizes: Mapping[str, tuple[int, int]]) -> None:
+    """Give loads of local memory that repeat one before them in their block their kind.
+
+    They are at the same sum of the same values, and nothing that could change local memory stands between.
+    Sums are taken not to overflow.
+    """
+    sums = _Sums(function, sizes)
+    for block in function.blocks.values():
+        repeated = sums.reloads(block)
+        for i in block.instructions:
+            if i.result in repeated:
+                i.kind = i.kind[0].replace(_LOADS, _RELOADS, 1), i.kind[1]
+
+
+class _Sums:
+    """Integers and addresses of a function as linear forms of other values."""
+
+    def __init__(self, function: ir.Function, sizes: Mapping[str, tuple[int, int]]) -> None:
+        self.sizes = sizes
+        self.made = {i.result: i for i in function.instructions() if i.result}
+        self.known: dict[str, Sum] = {}
+
+    def of(self, value: str) -> Sum:
+        """The linear form of a value."""
+        if value.lstrip("-").isdigit():
+            return frozenset(), int(value)
+        if value not in self.known:
+            self.known[value] = frozenset({(value, 1)}), 0  # Of what is no sum, and of circles
+            if value in self.made:
+                self.known[value] = self._computed(self.made[value]) or self.known[value]
+        return self.known[value]
+
+    def is_atom(self, value: str) -> bool:
+        """Whether a value is no sum of others."""
+        return self.of(value) == (frozenset({(value, 1)}), 0)
+
+    def reloads(self, block: ir.Block) -> dict[str, str]:
+        """Values of a block that are loaded from local memory again, by what each was loaded as first."""
+        first: dict[tuple[Sum, str], str] = {}
+        repeated: dict[str, str] = {}
+        for i in block.instructions:
+            kind = i.kind[0]
+            if i.opcode == "load" and i.result and kind.startswith((_LOADS, _RELOADS)):
+                if not i.text.startswith(("load volatile", "load atomic")):
+                    known = first.setdefault((self.of(i.operands[1].value), i.type), i.result)
+                    if known != i.result:
+                        repeated[i.result] = known
+            elif kind.startswith(_FORGETS):
+                first.clear()
+        return repeated
+
+    def _computed(self, i: ir.Instruction) -> Sum | None:
+        values = [operand.value for operand in i.operands]
+        if i.opcode in ("sext", "zext", "addrspacecast", "bitcast", "freeze"):
+            return self.of(values[0])
+        if i.opcode == "add" or (i.opcode == "or" and "disjoint" in i.text):
+            return _added(self.of(values[0]), self.of(values[1]))
+        if i.opcode == "sub":
+            return _added(self.of(values[0]), self.of(values[1]), -1)
+        if i.opcode in ("mul", "shl"):
+            terms, factor = self.of(values[1])
+            by = factor if i.opcode == "mul" else 1 << min(max(factor, 0), 63)
+            return None if terms else _added((frozenset(), 0), self.of(values[0]), by)
+        return self._address(i) if i.opcode == "getelementptr" else None
+
+    def _address(self, i: ir.Instruction) -> Sum | None:
+        type_, base, *indices = i.operands
+        found, element = self.of(base.value), type_.type
+        for place, index in enumerate(indices):
+            if place:
+                array = _ARRAY.fullmatch(element)
+                if array is None:
+                    return None
+                element = array[2]
+            found = _added(found, self.of(index.value), type_bytes(element, self.sizes))
+        return found
+
+
+def _added(one: Sum, other: Sum, factor: int = 1) -> Sum:
+    terms = Counter(dict(one[0]))
+    for value, times in other[0]:
+        terms[value] += factor * times
+    return frozenset((value, n) for value, n in terms.items() if n), one[1] + factor * other[1]
+
+
+def kept_values(function: ir.Function, sizes: Mapping[str, tuple[int, int]]) -> int:
+    """Most 32-bit units at once of values that a device's compiler keeps, or else spills.
+
+    As of `most_live`, without addresses and sums of integers, which it computes again where it needs them,
+    and with the loads of `mark_reloads` done once. The kinds of the instructions are known.
+    """
+    sums = _Sums(function, sizes)
+    repeated = {
+        again: first for block in function.blocks.values() for again, first in sums.reloads(block).items()
+    }
+    again = {
+        name
+        for name, i in sums.made.items()
+        if i.kind[0].startswith(_COMPUTED_AGAIN) or not sums.is_atom(name)
+    }
+    return most_live(_merged(function, repeated), sizes, again)
+
+
+def _merged(function: ir.Function, repeated: Mapping[str, str]) -> ir.Function:
+    """A function whose values that are loaded again are those that were loaded first."""
+    if not repeated:
+        return function
+    blocks = {}
+    for label, block in function.blocks.items():
+        instructions = [i.copy() for i in block.instructions if i.result not in repeated]
+        for i in instructions:
+            if i.uses() & repeated.keys():
+                i.rename(lambda name: repeated.get(name, name))
+        blocks[label] = ir.Block(block.label, instructions)
+    return replace(function, blocks=blocks)
+
+
+def most_live(
+    function: ir.Function, sizes: Mapping[str, tuple[int, int]], without: Collection[str] = ()
+) -> int:
     """Most 32-bit units of values that live at once at any instruction of a flattened kernel.
 
     A value lives from the instruction that makes it to the last one that uses it. Numbers of up to 32 bits
     and pointers to local memory are one unit, other pointers and numbers of 64 bits two, vectors and
     structures as many as their bytes fill. What stands elsewhere in a device is left out: constants, the
-    arguments of the kernel (in constant memory), and the addresses of variables and private arrays.
+    arguments of the kernel (in constant memory), and the addresses of variables and private arrays; and the
+    values of `without`.
     """
     units = {
         i.result: _units(i.type, sizes)
         for i in function.instructions()
-        if i.result and i.opcode != "alloca" and i.type != "void"
+        if i.result and i.opcode != "alloca" and i.type != "void" and i.result not in without
     }
     flow = {label: block.terminator.successors for label, block in function.blocks.items()}
     live_in = graph.live_in(function.blocks, flow, {})

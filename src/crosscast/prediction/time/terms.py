@@ -60,6 +60,15 @@ _ATOMIC_CLOCKS = 4.0
 _SECTOR_BYTES = 32.0
 _MOST_REGISTERS, _REORDERED = 256.0, 128.0
 _REGISTER_BYTES = 4.0
+_LARGEST_GROUP_REGISTERS = 128.0
+"""That a work-item may have where the compiler allows for groups of 1,024."""
+
+_MOST_AT_ONCE = 4.0
+"""Values that live in a program's order over registers that they need once a compiler reorders it."""
+
+# LLVM unrolls to 16,384 instructions at most, as it counts them before it simplifies the code: for AMD's
+# targets with their addresses and the two halves of multiply-adds, twice what is left.
+_MOST_UNROLLED = 16384.0 / 2
 _TINY = 1e-15
 
 
@@ -143,12 +152,10 @@ def terms(work: Work, sheets: Sheets, *, by_host: bool = True) -> Reals:
     l2_bytes = np.where(sheets.caches_global, np.minimum(alone, sectors), sectors)
     floor = column(work.distinct)
     behind = np.minimum(bytes_behind(work, sheets.last_cache, together), sectors)
-    # What does not fit the registers: a value from memory for each real operation.
-    spilled = np.maximum(0.0, 1.0 - _MOST_REGISTERS / np.maximum(work.registers, 1.0))
-    spilled_bytes = spilled * work.operations_real * _REGISTER_BYTES
+    spilled_bytes, repeats = _kept(work, sheets)
     # A CPU reads a line before it writes to it.
     moved = np.maximum(behind, floor) + np.where(gpu, 0.0, column(work.written))
-    moved = moved + np.where(sheets.spills, column(spilled_bytes), 0.0)
+    moved = moved + np.where(gpu, spilled_bytes, 0.0)
     # Shares of accesses that wait for the second cache and for memory.
     touched = np.maximum(_SECTOR_BYTES * of_width(work.accesses), 1.0)
     past_l1, past_l2 = (np.clip(each / touched, 0.0, 1.0) for each in (l2_bytes, behind))
@@ -167,7 +174,7 @@ def terms(work: Work, sheets: Sheets, *, by_host: bool = True) -> Reals:
             launch + np.zeros((n, 1)),
             real / slots,
             (column(work.operations) + column(work.products) / product_rate) / slots,
-            np.where(gpu, of_width(work.local_wavefronts) / busy_rate, 0.0),
+            np.where(gpu, of_width(work.local_wavefronts) * (1.0 - repeats) / busy_rate, 0.0),
             np.where(gpu, of_width(work.lines) * (width / 32) / busy_rate, 0.0),
             np.where(gpu, l2_bytes / (sheets.l2_clock * rate), l2_bytes / (8.0 * busy_rate)),
             moved / sheets.bandwidth,
@@ -180,6 +187,19 @@ def terms(work: Work, sheets: Sheets, *, by_host: bool = True) -> Reals:
     )
     seconds: Reals = np.maximum(found, _TINY)
     return seconds
+
+
+def _kept(work: Work, sheets: Sheets) -> tuple[Reals, Reals]:
+    """Bytes of values that do not fit the registers, and the share of local loads that registers save.
+
+    Of shape ``(n, d)`` each. What does not fit is written to memory once and read once.
+    """
+    # Code that is too long to be unrolled keeps its loops, and nothing from one pass to the next.
+    unrolled = ~sheets.spills | (work.code[:, None] < _MOST_UNROLLED)
+    most = np.where(work.any_group[:, None], _LARGEST_GROUP_REGISTERS, _MOST_REGISTERS)
+    most = np.where(sheets.spills, most, _MOST_AT_ONCE * _MOST_REGISTERS)
+    spilled = np.where(unrolled, np.maximum(work.kept[:, None] - most, 0.0), 0.0)
+    return 2 * _REGISTER_BYTES * spilled * work.items[:, None], np.where(unrolled, work.reloads[:, None], 0.0)
 
 
 def _launch_ratio(sheets: Sheets) -> Reals:

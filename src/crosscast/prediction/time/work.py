@@ -39,6 +39,8 @@ _INT_COSTS = {"mul": 0.0, "fused": 0.0, "div": _DIVISION_INT}  # Products count 
 # as offsets within it are part of the instructions that access memory.
 _INDEXING = 0.25
 _REGISTER_BYTES, _SECTOR_BYTES = 4.0, 32.0
+_ANY_GROUP = ("cuda", "hip")
+"""Forms of programs whose compilers do not know the size of a work-group, and allow for the largest."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +54,10 @@ class Work:
     sub_groups: Reals  # `(n, 2)` of each width
     registers: Reals  # 32-bit registers of a work-item
     local_bytes: Reals  # Local memory of a work-group
+    kept: Reals  # 32-bit registers of the values that a work-item keeps, in the order of the program
+    any_group: Flags  # Whether it was compiled for work-groups of any size
+    code: Reals  # Instructions of its code
+    reloads: Reals  # Loads of local memory that repeat another of straight-line code, over all
     operations_real: Reals  # Of single and half precision, weighted by what they cost
     operations: Reals  # All others but those of double precision: integers, accesses, control
     products: Reals  # Of integers, which many devices compute in several steps
@@ -142,11 +148,11 @@ def work_of(profiles: Sequence[Profile]) -> Work:
     A profile without counts by sub-groups is taken as one whose neighbours do the same and access one
     element after another: `Work.exact` says which are not.
     """
-    rows = [_of(profile.metrics, profile.launch) for profile in profiles]
+    rows = [_of(profile.metrics, profile.launch, profile.program) for profile in profiles]
     return Work(*(np.array([row[field.name] for row in rows]) for field in fields(Work)))
 
 
-def _of(metrics: Mapping[str, Any], launch: Mapping[str, Any]) -> dict[str, Any]:
+def _of(metrics: Mapping[str, Any], launch: Mapping[str, Any], program: Mapping[str, Any]) -> dict[str, Any]:
     items = max(float(metrics.get("work_items") or 1), 1.0)
     geometry = launch.get("geometry") or {}
     total = float(metrics.get("total_instruction_count") or 0)
@@ -165,6 +171,10 @@ def _of(metrics: Mapping[str, Any], launch: Mapping[str, Any]) -> dict[str, Any]
         "registers": float(geometry.get("registers") or 0)
         + float(geometry.get("private_bytes") or 0) / _REGISTER_BYTES,
         "local_bytes": float(sum(local.values())),
+        "kept": float(geometry.get("kept_values") or 0),
+        "any_group": program.get("form") in _ANY_GROUP,
+        "code": float(geometry.get("code") or 0),
+        "reloads": 0.0,
         "barriers": float(metrics.get("total_barriers_hit") or 0) / items,
     }
     longest = float(metrics.get("max_ipt") or total / items)
@@ -172,7 +182,10 @@ def _of(metrics: Mapping[str, Any], launch: Mapping[str, Any]) -> dict[str, Any]
     found["exact"] = counted is not None
     if counted is None:
         return found | _estimated(metrics, total, items, found["sub_groups"], longest)
-    found |= _instructions(launch.get("instructions") or {}, total)
+    classes = launch.get("instructions") or {}
+    found |= _instructions(classes, total)
+    again = _total(classes.get("reloads", {}).get("local", 0))
+    found["reloads"] = again / max(again + _total(classes.get("loads", {}).get("local", 0)), 1.0)
     sides = [counted[str(width)] for width in WIDTHS]
     loads = launch.get("path", {})
     distinct = launch.get("distinct_bytes", {}).get("global", {})
