@@ -107,7 +107,11 @@ SUMS = """kernel void k(global float *a) {
   #pragma unroll
   for (int y = 0; y < 15; y++)
     #pragma unroll
-    for (int x = 0; x < 15; x++) { p += s[32 * y + x + i] * a[15 * y + x]; BETWEEN; q += s[32 * (y + 2) + x + i]; }
+    for (int x = 0; x < 15; x++) {
+      p += s[32 * y + x + i] * a[15 * y + x];
+      BETWEEN;
+      q += s[32 * (y + 2) + x + i];
+    }
   a[i] = p; a[i + 8] = q;
 }"""
 
@@ -125,7 +129,7 @@ def test_loads_of_local_memory_again_are_known() -> None:
     assert loads_of(SUMS.replace("BETWEEN", "")) == (450, 13 * 15)  # All rows but two are of both sums
 
 
-@pytest.mark.parametrize("between", ["s[(int)a[x]] = p", "barrier(CLK_LOCAL_MEM_FENCE)"])
+@pytest.mark.parametrize("between", ["s[(int)a[x + 900]] = p", "barrier(CLK_LOCAL_MEM_FENCE)"])
 def test_what_may_have_changed_is_not_loaded_again(between: str) -> None:
     assert loads_of(SUMS.replace("BETWEEN", between))[1] == 0
 

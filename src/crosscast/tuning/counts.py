@@ -75,14 +75,18 @@ class Counts:
         if not rows:
             return []
         fitted, table = self._fitted
-        points = self.variants.coordinates[list(rows)]
+        points = self._points[list(rows)]
         means, _ = fitted.predict(points, points)
         return self._of_components(means, table, rows)
 
     @cached_property
+    def _points(self) -> Reals:
+        return self.rule.coordinates(self.variants)
+
+    @cached_property
     def _fitted(self) -> tuple[Process, _Table]:
         table = _Table.of(list(self.ran.values()))
-        points = self.variants.coordinates[list(self.ran)]
+        points = self._points[list(self.ran)]
         return Process.fit(points, points, table.components, _PRIOR), table
 
     def _of_components(self, components: Reals, table: _Table, rows: Sequence[int]) -> list[Profile]:

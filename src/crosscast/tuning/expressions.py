@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
@@ -122,6 +122,7 @@ _FUNCTIONS: Mapping[str, Callable[..., Value]] = {
     "list": lambda a=(): list(_listed(a)),
     "range": _range,
 }
+_ROUNDED = ("ceil", "floor", "int", "round")
 
 
 @dataclass(frozen=True)
@@ -167,6 +168,19 @@ class Expression:
                 return _value(self.tree, values)
         except (ValueError, TypeError, OverflowError, IndexError, RecursionError) as error:
             raise self._refused(self.text, self.where, str(error)) from None
+
+    def uneven(self, values: Mapping[str, Value]) -> Iterator[Value]:
+        """For each division that is rounded to a whole number, whether it leaves a remainder."""
+        for node in ast.walk(self.tree):
+            match node:
+                case ast.BinOp(left=left, op=ast.FloorDiv(), right=right):
+                    left_over = ast.BinOp(left, ast.Mod(), right)
+                case ast.Call(func=function, args=[part]) if _function(function) in _ROUNDED:
+                    left_over = ast.BinOp(part, ast.Mod(), ast.Constant(1))
+                case _:
+                    continue
+            if _names(left_over, 0) <= values.keys():
+                yield np.not_equal(_value(left_over, values), 0)
 
     def holds(self, values: Mapping[str, Value], count: int) -> Flags:
         """Whether it is true, for each of `count` variants."""

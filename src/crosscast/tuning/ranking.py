@@ -118,7 +118,7 @@ class Ranking(Tabular):
             self.log_time[:, place],
             self.deviation[:, place],
             self.shares[:, place],
-            np.concatenate([self.variants.coordinates, self.geometry], axis=1),
+            np.concatenate([self.space.rule.coordinates(self.variants), self.geometry], axis=1),
         )
 
     def limits(self) -> tuple[Reals, Reals]:
@@ -234,7 +234,7 @@ def rank(
 
     everything = range(len(variants))
     first = profiles if len(variants) <= profiles else math.ceil(_FIRST * profiles)
-    run(spread(variants.coordinates, first, seed).tolist())
+    run(spread(space.rule.coordinates(variants), first, seed).tolist())
     for left in range(_ROUNDS, 0, -1):
         # Where few counts say that a variant is fast, it is often their error that says so.
         if (more := (profiles - len(tried)) // left) > 0 and len(tried) < len(variants):
@@ -307,12 +307,13 @@ def _local_bytes(profile: Profile) -> float:
 
 
 def _geometry(profiles: Sequence[Profile]) -> Reals:
-    """Work-items and local memory of a work-group, registers, and the longest path, as coordinates."""
+    """Sizes of a work-group, of what it holds, of the code and of its longest path, as coordinates."""
     found = []
     for each in profiles:
         geometry = each.launch.get("geometry", {})
+        sizes = [geometry.get(name, 0) for name in ("group_items", "registers", "kept_values", "code")]
         path = each.launch.get("path", {}).get("instructions", 0)
-        found.append([geometry.get("group_items", 1), _local_bytes(each), geometry.get("registers", 0), path])
+        found.append([*sizes, _local_bytes(each), path])
     logs = np.log2(1 + np.array(found, dtype=np.float64))
     spreads = logs.std(axis=0)
     coordinates: Reals = (logs - logs.mean(axis=0)) / np.where(spreads > 0, spreads, 1.0)

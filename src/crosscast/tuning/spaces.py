@@ -85,6 +85,23 @@ class LaunchRule:
             raise InputError.of(where=self.where, field=label_of(variant), expected=expected, found=total)
         return tuple(size // each for size, each in zip(total, local, strict=True)), local
 
+    def coordinates(self, variants: Variants) -> Reals:
+        """Coordinates ``(n, p)`` of variants: of their parameters, and whether work-groups divide sizes.
+
+        Those that reach over an edge have other code: tests, and what compilers make of them.
+        """
+        columns = {
+            name: np.array(values)[places]
+            for name, values, places in zip(variants.names, variants.values, variants.rows.T, strict=True)
+        }
+        found = [variants.coordinates]
+        for each in (part for parts in self.sizes.values() for part in parts):
+            for uneven in each.uneven({**self.constants, **columns}):
+                column = np.broadcast_to(uneven, (len(variants),)).astype(np.float64)
+                if column.std() > 0:
+                    found.append(((column - column.mean()) / column.std())[:, None])
+        return np.concatenate(found, axis=1)
+
     def launch(self, variant: Variant, groups: Sequence[int] | None = None) -> Launch:
         """The launch of a variant, or of so many of its work-groups alone."""
         whole, local = self.groups(variant)

@@ -36,17 +36,15 @@ Sum = tuple[frozenset[tuple[str, int]], int]
 
 
 def mark_reloads(function: ir.Function, sizes: Mapping[str, tuple[int, int]]) -> None:
-    """Give loads of local memory that repeat one before them in their block their kind.
+    """Give loads of local memory that repeat one before them in straight-line code their kind.
 
     They are at the same sum of the same values, and nothing that could change local memory stands between.
     Sums are taken not to overflow.
     """
-    sums = _Sums(function, sizes)
-    for block in function.blocks.values():
-        repeated = sums.reloads(block)
-        for i in block.instructions:
-            if i.result in repeated:
-                i.kind = i.kind[0].replace(_LOADS, _RELOADS, 1), i.kind[1]
+    repeated = _Sums(function, sizes).reloads(function)
+    for i in function.instructions():
+        if i.result in repeated:
+            i.kind = i.kind[0].replace(_LOADS, _RELOADS, 1), i.kind[1]
 
 
 class _Sums:
@@ -71,10 +69,35 @@ class _Sums:
         """Whether a value is no sum of others."""
         return self.of(value) == (frozenset({(value, 1)}), 0)
 
-    def reloads(self, block: ir.Block) -> dict[str, str]:
-        """Values of a block that are loaded from local memory again, by what each was loaded as first."""
-        first: dict[tuple[Sum, str], str] = {}
+    def reloads(self, function: ir.Function) -> dict[str, str]:
+        """Values that are loaded from local memory again, by what each was loaded as first.
+
+        Behind a branch is known what was before it, unless other ways lead there.
+        """
+        before: dict[str, list[str]] = {label: [] for label in function.blocks}
+        for label, block in function.blocks.items():
+            for after in block.terminator.successors:
+                before[after].append(label)
         repeated: dict[str, str] = {}
+        ends: dict[str, dict[tuple[Sum, str], str]] = {}
+        left = list(reversed(function.blocks))
+        while left:
+            label = left[-1]
+            (source, *others) = before[label] or [label]
+            if label not in ends and not others and source != label and source not in ends:
+                ends[label] = {}  # So that a circle ends
+                left.append(source)
+                continue
+            left.pop()
+            if not ends.get(label):
+                known = dict(ends.get(source, {})) if not others and source != label else {}
+                ends[label] = self._reloads_in(function.blocks[label], known, repeated)
+        return repeated
+
+    def _reloads_in(
+        self, block: ir.Block, first: dict[tuple[Sum, str], str], repeated: dict[str, str]
+    ) -> dict[tuple[Sum, str], str]:
+        """Note what is loaded again in a block, given what is known before it; what is known at its end."""
         for i in block.instructions:
             kind = i.kind[0]
             if i.opcode == "load" and i.result and kind.startswith((_LOADS, _RELOADS)):
@@ -84,7 +107,7 @@ class _Sums:
                         repeated[i.result] = known
             elif kind.startswith(_FORGETS):
                 first.clear()
-        return repeated
+        return first
 
     def _computed(self, i: ir.Instruction) -> Sum | None:
         values = [operand.value for operand in i.operands]
@@ -127,9 +150,7 @@ def kept_values(function: ir.Function, sizes: Mapping[str, tuple[int, int]]) -> 
     and with the loads of `mark_reloads` done once. The kinds of the instructions are known.
     """
     sums = _Sums(function, sizes)
-    repeated = {
-        again: first for block in function.blocks.values() for again, first in sums.reloads(block).items()
-    }
+    repeated = sums.reloads(function)
     again = {
         name
         for name, i in sums.made.items()
