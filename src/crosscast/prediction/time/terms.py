@@ -34,10 +34,11 @@ TERMS = (
 - launch: from the call to the first group, and from the last to the host's knowing.
 - arithmetic: real operations at the rate of a unit's lanes, idle lanes too; doubles at their own rate.
 - issue: all other instructions of sub-groups at the rate of the lanes.
-- local: wavefronts of local memory, one a clock and unit.
+- local: wavefronts of local memory, one a clock and unit, but for loads whose values registers keep.
 - l1: lines that accesses touch, one a clock and unit; two clocks where sub-groups have 64 work-items.
 - l2: bytes behind the units' own caches.
-- memory: bytes behind the last cache, as many groups sharing it as are resident.
+- memory: bytes behind the last cache, as many groups sharing it as are resident, and values that do not
+  fit the registers.
 - latency: the longest chain of dependent instructions, once for each wave of groups.
 - waiting: accesses of memory of a work-item, as few at once as a loop has, once for each wave.
 - groups: beginning and ending work-groups.
