@@ -27,7 +27,7 @@ from crosscast.cluster.experiment import (
 )
 from crosscast.cluster.job_types import JobShape, JobTypes, held_out_jobs
 from crosscast.cluster.jobs import Jobs, Machine, Policy, Schedule, read_machines
-from crosscast.cluster.metrics import compare_policies, policy_label
+from crosscast.cluster.metrics import Run, compare_policies, policy_label
 from crosscast.cluster.placements import PLACEMENTS, Workload, type_workload
 from crosscast.data.sources import import_source
 from crosscast.errors import InputError, MissingExtraError
@@ -305,20 +305,20 @@ def jobs() -> Jobs:
 
 
 def test_a_result_for_each_policy_in_their_order() -> None:
-    kept: list[tuple[Policy, Schedule]] = []
-    policies = [Policy(backfill=None), Policy()]
+    kept: list[tuple[str, Schedule]] = []
+    runs = [Run(policy, jobs()) for policy in (Policy(backfill=None), Policy())]
     found = compare_policies(
-        jobs(), [Machine("one", 5)], policies, keep=lambda policy, schedule: kept.append((policy, schedule))
+        runs, [Machine("one", 5)], keep=lambda label, schedule: kept.append((label, schedule))
     )
     assert [each.label for each in found] == ["fcfs", "easy"]
     assert [each.metrics.makespan_s for each in found] == [15.0, 9.0]
-    assert [policy for policy, _ in kept] == policies
+    assert [label for label, _ in kept] == ["fcfs", "easy"]
     assert [schedule.start_s.tolist() for _, schedule in kept] == [[0, 4, 4, 6], [0, 4, 0, 0]]
     assert [user.mean_wait_s for user in found[1].users] == [2.0, 0.0]
 
 
 def test_json_has_what_a_check_reads() -> None:
-    (found,) = compare_policies(jobs(), [Machine("one", 5)], [Policy("fcfs", "widest")])
+    (found,) = compare_policies([Run(Policy("fcfs", "widest"), jobs())], [Machine("one", 5)])
     listed = found.to_dict()
     assert (listed["policy"], listed["queue"], listed["backfill"]) == ("easy", "fcfs", "widest")
     assert listed["jobs"] == 4

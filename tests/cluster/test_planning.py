@@ -248,10 +248,10 @@ def test_a_wrong_file_is_one_sentence(tmp_path: Path, text: str, message: str) -
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "expected columns of start_s"),
-        ("start_s\n0\n", "expected columns of start_s"),
-        ("start_s,power_w,watts\n0,1,1\n", "expected columns of start_s"),
-        ("start_s,power_w\n", "expected a row for each step"),
+        ("", "expected columns start_s, power_w, and maybe price_per_kwh"),
+        ("start_s\n0\n", "expected columns start_s, power_w, and maybe price_per_kwh"),
+        ("start_s,power_w,watts\n0,1,1\n", "expected columns start_s, power_w, and maybe price_per_kwh"),
+        ("start_s,power_w\n", "expected a row at least"),
         ("start_s,power_w\n0,x\n", ":2: power_w: expected watts above 0, or nothing, found 'x'"),
         ("start_s,power_w\n0,-1\n", ":2: power_w: expected watts above 0"),
         ("start_s,power_w\n,5\n", ":2: start_s: expected a number"),

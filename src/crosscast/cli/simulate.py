@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from crosscast.cluster.jobs import Jobs, Machine, Placement, Policy, Schedule
-    from crosscast.cluster.metrics import Steps
+    from crosscast.cluster.metrics import Run, Steps
     from crosscast.cluster.site import Site
-    from crosscast.cluster.swf import Trace
+    from crosscast.cluster.swf import CleanedJobs, Trace
     from crosscast.report.document import Report
 
 __all__ = ["app"]
@@ -95,6 +95,7 @@ def policies(
     estimates: Literal["requested", "exact"] = "requested",
     machines: str | None = None,
     placement: Literal["round-robin", "random", "completion"] | None = None,
+    power: Names | None = None,
     seed: Annotated[Whole, Parameter(validator=Number(gte=0))] = 0,
     enforce_walltime: Flag = False,
     users: Flag = False,
@@ -119,8 +120,11 @@ def policies(
         single machine; by default the number in the trace's header.
     placement
         How jobs are assigned to machines, where there are several.
+    power
+        How jobs are configured under the budget of the TOML file, of its options: full, uniform, model or
+        oracle; by default full.
     seed
-        Random seed of the placement `random`.
+        Random seed of the placement `random`, and of the kinds of jobs that the trace does not name.
     enforce_walltime
         End jobs when their requested time is over, whatever the header says.
     users
@@ -130,9 +134,9 @@ def policies(
     """
     chosen = _policies(policy, priority, backfill)
     files = _Files(out or [], output, window, users=users)
-    files.check(len(chosen))
+    files.check(len(chosen) * len(power or [None]))
     output.check()
-    from crosscast.cluster.metrics import compare_policies, policy_label, trace_facts
+    from crosscast.cluster.metrics import compare_policies, trace_facts
     from crosscast.cluster.simulate import load_simulator
     from crosscast.cluster.swf import read_swf
 
@@ -145,17 +149,18 @@ def policies(
         raise InputError(f"--users: expected a trace with users, found none in {trace}")
     placed = _placed(found.jobs, clusters, placement, seed)
     facts, label = trace_facts(read, found, clusters, estimates), read.label
+    runs, note = _runs(chosen, power, read, found, clusters, placed, site, seed)
+    facts["notes"] += note
     # Of ten million jobs, the columns that are not simulated are most of the memory.
     del read
     with spreading(executor), LabelStatus() as status:
         results = compare_policies(
-            found.jobs,
+            runs,
             clusters,
-            chosen,
             placed,
             site=site,
             progress=status if executor in (None, "local") else None,
-            keep=lambda each, schedule: files.keep(policy_label(each), schedule),
+            keep=files.keep,
         )
     drawn = files.drawn(label)
 
@@ -312,6 +317,48 @@ def _policies(
         for second in (nothing if name != "easy" and "easy" in names else backfills or nothing)
     ]
     return list(dict.fromkeys(found))
+
+
+def _runs(
+    chosen: Sequence[Policy],
+    power: Sequence[str] | None,
+    trace: Trace,
+    found: CleanedJobs,
+    machines: Sequence[Machine],
+    placed: Placement | None,
+    site: Site,
+    seed: int,
+) -> tuple[list[Run], list[str]]:
+    """All policies with all ways to configure jobs, where there are any, and what is to be said of them."""
+    from crosscast.cluster.jobs import Bound
+    from crosscast.cluster.metrics import Run
+
+    if site.options is None or site.budget is None:
+        if power is not None:
+            raise InputError("--power: expected a TOML file with options under [power], found none")
+        return [Run(each, found.jobs) for each in chosen], []
+    import numpy as np
+
+    from crosscast.cluster.power import POWER_POLICIES, configure, kinds_of_jobs, read_power_options
+
+    for name in power or ():
+        if name not in POWER_POLICIES:
+            raise InputError(f"--power: expected one of {', '.join(POWER_POLICIES)}, found {name!r}")
+    options = read_power_options(site.options)
+    if placed is not None and not isinstance(placed, Bound):
+        raise InputError("--placement: expected round-robin or random under a budget, found completion")
+    machine = np.zeros(len(found.jobs), np.int64) if placed is None else placed.machine
+    names = None
+    numbers = trace.columns["executable"][found.rows]
+    if not np.isnan(numbers).all():
+        names = ["" if np.isnan(each) else str(int(each)) for each in numbers.tolist()]
+    kind, drawn = kinds_of_jobs(options, names, len(found.jobs), seed)
+    runs = []
+    for name in power or ("full",):
+        configured = configure(options, kind, found.jobs, machines, machine, site.budget, name)  # type: ignore[arg-type]
+        runs += [Run(each, configured.planned, name, configured.power_w) for each in chosen]  # type: ignore[arg-type]
+    note = f"{drawn:,} of a kind without options: the kind of each is drawn"
+    return runs, [note] if drawn else []
 
 
 def _seeds(text: str) -> range:

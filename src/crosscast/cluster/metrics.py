@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from crosscast.arrays import Integers, Reals
 from crosscast.cluster.jobs import Jobs, Machine, Placement, Policy, Schedule, group_means
+from crosscast.cluster.power import PowerMetrics, PowerPolicy, power_metrics
 from crosscast.cluster.simulate import timed
 from crosscast.cluster.site import NO_SITE, Site
 from crosscast.cluster.swf import CleanedJobs, Trace
@@ -282,11 +283,13 @@ class PolicyResult:
     machines: Sequence[MachineMetrics]
     users: Sequence[UserMetrics]
     simulation_s: float  # How long the simulation took, in seconds
+    power: PowerMetrics | None = None  # Power and energy, where there is a budget
+    configured: str | None = None  # How jobs were configured, where there is a choice
 
     @property
     def label(self) -> str:
         """Name of the policy for people."""
-        return policy_label(self.policy)
+        return policy_label(self.policy, self.configured)
 
     def to_dict(self, *, users: bool = False) -> dict[str, Any]:
         """Everything, for JSON; users only if they are asked for."""
@@ -299,10 +302,12 @@ class PolicyResult:
             "jobs_per_s": self.metrics.jobs / self.simulation_s,
             "machines": [asdict(machine) for machine in self.machines],
         }
+        if self.power is not None:
+            found |= {"power": self.configured, **asdict(self.power)}
         return found | {"users": [asdict(user) for user in self.users]} if users else found
 
 
-def policy_label(policy: Policy) -> str:
+def policy_label(policy: Policy, configured: str | None = None) -> str:
     """Name of a policy for people: what is not first come, first served is said.
 
     >>> policy_label(Policy()), policy_label(Policy("widest", "shortest"))
@@ -313,6 +318,8 @@ def policy_label(policy: Policy) -> str:
         parts.append(f"queue {policy.queue}")
     if policy.backfill not in (None, "fcfs"):
         parts.append(f"backfill {policy.backfill}")
+    if configured is not None:
+        parts.append(f"power {configured}")
     return ", ".join(parts)
 
 
@@ -322,25 +329,41 @@ def _name(policy: Policy) -> str:
     return "fcfs" if policy.backfill is None else "easy"
 
 
+@dataclass(frozen=True)
+class Run:
+    """Jobs that a policy is to work off."""
+
+    policy: Policy
+    jobs: Jobs  # As the scheduler plans them
+    configured: PowerPolicy | None = None  # How they were configured
+    power_w: Reals | None = None  # What they truly draw, where that is not what is planned
+
+    @property
+    def label(self) -> str:
+        """Name of the policy for people."""
+        return policy_label(self.policy, self.configured)
+
+
 def compare_policies(
-    jobs: Jobs,
+    runs: Sequence[Run],
     machines: Sequence[Machine],
-    policies: Sequence[Policy],
     placement: Placement | None = None,
     *,
     site: Site = NO_SITE,
     progress: Callable[[str], None] | None = None,
-    keep: Callable[[Policy, Schedule], None] | None = None,
+    keep: Callable[[str, Schedule], None] | None = None,
 ) -> list[PolicyResult]:
-    """Simulate each policy on the same jobs."""
+    """Simulate each policy on its jobs."""
     results = []
-    runs = ((jobs, machines, each, placement, site, progress) for each in policies)
-    for policy, (schedule, spent_s) in zip(policies, mapped(timed, runs), strict=True):
-        results.append(
-            PolicyResult(policy, metrics_of(schedule), per_machine(schedule), per_user(schedule), spent_s)
-        )
+    asked = ((each.jobs, machines, each.policy, placement, site, progress) for each in runs)
+    for run, (schedule, spent_s) in zip(runs, mapped(timed, asked), strict=True):
+        if run.power_w is not None:
+            schedule = replace(schedule, jobs=replace(schedule.jobs, power_w=run.power_w))
+        power = None if site.budget is None else power_metrics(schedule, site.budget)
+        found = metrics_of(schedule), per_machine(schedule), per_user(schedule), spent_s
+        results.append(PolicyResult(run.policy, *found, power, run.configured))
         if keep is not None:
-            keep(policy, schedule)
+            keep(run.label, schedule)
     return results
 
 

@@ -85,18 +85,11 @@ def read_budget(path: str | Path) -> Budget:
     InputError
         If the file cannot be read, a column is not known, or a row is not as expected.
     """
-    path = Path(path)
-    try:
-        text = read_bytes(path, "budget", _MOST_BYTES).decode("utf-8")
-        header, *rows = list(csv.reader(text.splitlines())) or [[]]
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{path}: expected a budget in CSV ({error})") from error
-    unknown = [name for name in header if name not in _BUDGET]
-    if unknown or not {"start_s", "power_w"} <= set(header) or len(set(header)) < len(header):
-        raise InputError.of(where=path, expected=f"columns of {', '.join(_BUDGET)}", found=", ".join(header))
+    header, rows = rows_of_csv(path, "budget", _BUDGET[:2], _BUDGET[2:])
     columns: dict[str, list[float]] = {name: [] for name in header}
-    for line, row in enumerate(rows, start=2):
-        for name, cell in zip(header, row, strict=False):
+    for line, cells in rows:
+        where = f"{path}:{line}"
+        for name, cell in cells.items():
             try:
                 number = math.inf if name == "power_w" and not cell.strip() else float(cell)
             except ValueError:
@@ -104,21 +97,34 @@ def read_budget(path: str | Path) -> Budget:
             is_right = math.isfinite(number) or (name == "power_w" and number == math.inf)
             if not is_right or (name == "power_w" and number <= 0):
                 expected = "watts above 0, or nothing" if name == "power_w" else "a number"
-                raise InputError.of(where=f"{path}:{line}", field=name, expected=expected, found=repr(cell))
+                raise InputError.of(where=where, field=name, expected=expected, found=repr(cell))
             columns[name].append(number)
-        if len(row) != len(header):
-            raise InputError.of(where=f"{path}:{line}", expected=f"{len(header)} cells", found=len(row))
         starts = columns["start_s"][-2:]
         if len(starts) == 2 and starts[0] >= starts[1]:
-            raise InputError.of(
-                where=f"{path}:{line}",
-                field="start_s",
-                expected=f"above {starts[0]:g}",
-                found=f"{starts[1]:g}",
-            )
-    if not rows:
-        raise InputError.of(where=path, expected="a row for each step", found="none")
+            expected, found = f"above {starts[0]:g}", f"{starts[1]:g}"
+            raise InputError.of(where=where, field="start_s", expected=expected, found=found)
     return Budget(**{name: np.array(values) for name, values in columns.items()})
+
+
+def rows_of_csv(
+    path: str | Path, what: str, needed: Sequence[str], others: Sequence[str] = ()
+) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
+    """Header of a CSV file, and its rows, with the lines that they are in."""
+    path = Path(path)
+    try:
+        text = read_bytes(path, what, _MOST_BYTES).decode("utf-8")
+        header, *rows = list(csv.reader(text.splitlines())) or [[]]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{path}: expected {what} in CSV ({error})") from error
+    if not set(needed) <= set(header) <= {*needed, *others} or len(set(header)) < len(header):
+        expected = f"columns {', '.join(needed)}" + (f", and maybe {', '.join(others)}" if others else "")
+        raise InputError.of(where=path, expected=expected, found=", ".join(header) or "none")
+    for line, row in enumerate(rows, start=2):
+        if len(row) != len(header):
+            raise InputError.of(where=f"{path}:{line}", expected=f"{len(header)} cells", found=len(row))
+    if not rows:
+        raise InputError.of(where=path, expected="a row at least", found="none")
+    return header, [(line, dict(zip(header, row, strict=True))) for line, row in enumerate(rows, start=2)]
 
 
 @dataclass(frozen=True)
@@ -127,6 +133,7 @@ class Site:
 
     reservations: tuple[Reservation, ...] = ()
     budget: Budget | None = None
+    options: Path | None = None  # File with configurations of jobs, see `crosscast.cluster.power`
 
 
 NO_SITE = Site()
@@ -145,7 +152,7 @@ def read_site(path: str | Path) -> tuple[list[Machine], Site]:
     machines = machines_of(fields)
     reservations = tuple(_reservation(table) for table in fields.tables("reservation"))
     power = fields.table("power")
-    budget = None if power is None else _budget(power, Path(path).parent)
+    budget, options = (None, None) if power is None else _power(power, Path(path).parent)
     fields.finish()
     names = [machine.name for machine in machines]
     for each in reservations:
@@ -157,7 +164,7 @@ def read_site(path: str | Path) -> tuple[list[Machine], Site]:
                 expected=expected,
                 found=each.machine,
             )
-    return machines, Site(reservations, budget)
+    return machines, Site(reservations, budget, options)
 
 
 def _reservation(table: Fields) -> Reservation:
@@ -179,14 +186,16 @@ def _time(table: Fields, name: str) -> float:
         raise InputError(f"{table.where}: {name}: {error}") from error
 
 
-def _budget(table: Fields, folder: Path) -> Budget:
+def _power(table: Fields, folder: Path) -> tuple[Budget, Path | None]:
     given = [name for name in ("budget_w", "budget") if name in table]
     watts, file = table.number("budget_w", gt=0), table.text("budget")
+    options = table.text("options")
     table.finish()
     if len(given) != 1:
         found = "both" if given else "neither"
         raise InputError(f"{table.where}: expected budget_w or budget, found {found}")
-    return constant_budget(watts) if watts is not None else read_budget(folder / str(file))
+    budget = constant_budget(watts) if watts is not None else read_budget(folder / str(file))
+    return budget, None if options is None else folder / options
 
 
 MILLIWATTS = 1000.0

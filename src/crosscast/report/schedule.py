@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from crosscast.report.document import Heading, Part, Report, Table
@@ -12,6 +12,7 @@ from crosscast.units import format_count, format_elapsed, format_seconds
 if TYPE_CHECKING:
     from crosscast.cluster.experiment import Experiment, Mean
     from crosscast.cluster.metrics import PolicyResult
+    from crosscast.cluster.power import PowerMetrics
 
 _USERS = 15
 """Users that a table lists: those with the most jobs."""
@@ -33,6 +34,8 @@ def policies_report(
         "",
         _policies(results),
     ]
+    if any(each.power is not None for each in results):
+        parts.append(_power(results))
     if len(facts["machines"]) > 1:
         parts += [_machines(result) for result in results]
     if users:
@@ -85,6 +88,30 @@ def _policies(results: Sequence[PolicyResult]) -> Table:
         },
         formats={**_FORMATS, "median": format_elapsed, "95 %": format_elapsed},
     )
+
+
+def _power(results: Sequence[PolicyResult]) -> Table:
+    measured = [(each.label, each.power) for each in results if each.power is not None]
+    columns: dict[str, Callable[[tuple[str, PowerMetrics]], object]] = {
+        "policy": lambda each: each[0],
+        "energy": lambda each: f"{each[1].energy_kwh:,.4g} kWh",
+        "mean": lambda each: _watts(each[1].mean_w),
+        "peak": lambda each: _watts(each[1].peak_w),
+        "in budget": lambda each: share(each[1].within_budget),
+        "over it": lambda each: share(each[1].over_budget),
+    }
+    if any(power.cost is not None for _, power in measured):
+        columns["cost"] = lambda each: NONE if each[1].cost is None else f"{each[1].cost:,.4g}"
+    if any(power.carbon_kg is not None for _, power in measured):
+        columns["CO2"] = lambda each: NONE if each[1].carbon_kg is None else f"{each[1].carbon_kg:,.4g} kg"
+    caption = (
+        "power of all machines: in budget, share of the time; over it, at most, as a share of the budget"
+    )
+    return Table.of(measured, columns, caption=caption)
+
+
+def _watts(value: float | None) -> str:
+    return NONE if value is None else f"{value:,.4g} W"
 
 
 def _machines(result: PolicyResult) -> Table:

@@ -1,0 +1,300 @@
+"""Jobs under a budget of power: what each may draw, which of that a policy chooses, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+
+from crosscast.arrays import Flags, Integers, Reals
+from crosscast.cluster.jobs import Jobs, Machine, Schedule
+from crosscast.cluster.site import MILLIWATTS, Budget, extra_power_w, idle_power_w, rows_of_csv
+from crosscast.errors import InputError
+
+PowerPolicy = Literal["full", "uniform", "model", "oracle"]
+"""How jobs are configured: as fast as they can be; with the same power for each processor; by predictions of
+time and power for each kind of job; by what is true."""
+
+POWER_POLICIES: tuple[PowerPolicy, ...] = get_args(PowerPolicy)
+
+
+@dataclass(frozen=True)
+class PowerOptions:
+    """Configurations in which ``c`` kinds of jobs can run, up to ``k`` each, the fastest first.
+
+    All are of shape ``(c, k)``; not a number where a kind has no more.
+    """
+
+    kinds: tuple[str, ...]
+    power_w: Reals  # Power of a processor that runs such a job, in watts
+    slowdown: Reals  # Time over that in the fastest configuration
+    predicted_power_w: Reals | None = None  # The same, predicted; `None` if nothing is
+    predicted_slowdown: Reals | None = None
+    # Limit that is set on a processor in it, in watts; not a number where it is none that all get alike
+    cap_w: Reals | None = None
+
+    def believed(self, policy: PowerPolicy) -> tuple[Reals, Reals]:
+        """Power and slowdown that a policy goes by."""
+        if policy != "model":
+            return self.power_w, self.slowdown
+        if self.predicted_power_w is None or self.predicted_slowdown is None:
+            raise InputError("power: model: expected options with predicted power and slowdown, found none")
+        return self.predicted_power_w, self.predicted_slowdown
+
+
+_TRUE = ("power_w", "slowdown")
+_PREDICTED = ("predicted_power_w", "predicted_slowdown")
+_CAP = "cap_w"
+
+
+def read_power_options(path: str | Path) -> PowerOptions:
+    """Read the configurations of kinds of jobs: a CSV file with a row for each.
+
+    Columns are `kind`, `power_w`, `slowdown`, and maybe `predicted_power_w` and `predicted_slowdown`, and
+    `cap_w`, which may be empty.
+    """
+    header, rows = rows_of_csv(path, "power options", ("kind", *_TRUE), (*_PREDICTED, _CAP))
+    names = [name for name in (*_TRUE, *_PREDICTED, _CAP) if name in header]
+    if len(set(names) & set(_PREDICTED)) == 1:
+        raise InputError.of(where=path, expected=f"both or none of {', '.join(_PREDICTED)}", found="one")
+    by_kind: dict[str, list[list[float]]] = {}
+    for line, cells in rows:
+        numbers = []
+        for name in names:
+            try:
+                number = float(cells[name])
+            except ValueError:
+                number = np.nan
+            is_right = number > 0 and np.isfinite(number)
+            if not is_right and not (name == _CAP and not cells[name].strip()):
+                where, found = f"{path}:{line}", repr(cells[name])
+                raise InputError.of(where=where, field=name, expected="a number above 0", found=found)
+            numbers.append(number)
+        by_kind.setdefault(cells["kind"], []).append(numbers)
+    most = max(map(len, by_kind.values()))
+    table = np.full((len(names), len(by_kind), most), np.nan)
+    for place, (kind, own) in enumerate(by_kind.items()):
+        ordered = sorted(own, key=lambda row: (row[1], row[0]))
+        if abs(ordered[0][1] - 1) > _SAME:
+            expected, found = "a configuration with a slowdown of 1", f"{ordered[0][1]:g} at best"
+            where = f"{path}: kind {kind}"
+            raise InputError.of(where=where, field="slowdown", expected=expected, found=found)
+        table[:, place, : len(ordered)] = np.array(ordered).T
+    return PowerOptions(tuple(by_kind), **dict(zip(names, table, strict=True)))
+
+
+_SAME = 1e-6
+
+
+def kinds_of_jobs(
+    options: PowerOptions, names: Sequence[str] | None, count: int, seed: int
+) -> tuple[Integers, int]:
+    """Kind of each of so many jobs, by name where it is among the options; else drawn, and how many are."""
+    places = {name: place for place, name in enumerate(options.kinds)}
+    known = np.full(count, -1) if names is None else np.array([places.get(name, -1) for name in names])
+    drawn = np.random.default_rng(seed).integers(len(places), size=count)
+    return np.where(known < 0, drawn, known).astype(np.int64), int(np.count_nonzero(known < 0))
+
+
+FULL_LOAD = 0.7
+"""Share of processors and power up to which jobs may be faster than is best for throughput."""
+
+_WEIGHTS = 201
+
+
+def choose_options(
+    options: PowerOptions,
+    kind: Integers,
+    jobs: Jobs,
+    machines: Sequence[Machine],
+    machine: Integers,
+    budget: Budget,
+    policy: PowerPolicy,
+) -> Integers:
+    """The configuration of each job, by its place among those of its kind, of shape ``(n,)``.
+
+    `full` takes the fastest that the budget allows at all. `uniform` shares the lowest budget out: the one
+    with the highest cap that is no more than a processor's share, or else the lowest cap; where nothing is
+    known of caps, the fastest that draws no more, or else the one with the least power. `model` and `oracle`
+    weigh what a job takes of the processors against what it takes of the power, see `_weighed`.
+    """
+    if policy not in POWER_POLICIES:
+        raise InputError(f"power: expected one of {', '.join(POWER_POLICIES)}, found {policy!r}")
+    idle_w = np.array([each.idle_w for each in machines])
+    # Of each kind on each machine: a row a pair.
+    power_w, slowdown = (np.tile(each, (len(machines), 1)) for each in options.believed(policy))
+    extra_w = np.maximum(power_w - np.repeat(idle_w, len(options.kinds))[:, None], 0.0)
+    pair = machine * len(options.kinds) + kind
+    last_w = float(budget.power_w[-1]) - idle_power_w(machines)
+    allowed: Flags = jobs.procs[:, None] * extra_w[pair] <= last_w
+    nothing = ~allowed.any(axis=1)
+    if nothing.any():
+        row = int(np.argmax(nothing))
+        needed = jobs.procs[row] * np.nanmin(extra_w[pair[row]])
+        raise InputError(
+            f"jobs: job {jobs.number[row]}: power: expected a configuration of at most the {last_w:g} W that "
+            f"the budget leaves beside idle processors, found {needed:g} W at least"
+        )
+    procs = sum(each.procs for each in machines)
+    if policy == "full":
+        cost = slowdown
+    elif policy == "uniform":
+        share_w = float(budget.power_w.min()) / procs
+        if options.cap_w is None:
+            cost = np.where(power_w <= share_w, slowdown - np.nanmax(slowdown) - 1, power_w)
+        else:
+            cap_w = np.tile(options.cap_w, (len(machines), 1))
+            cost = np.where(cap_w <= share_w, -cap_w, cap_w)
+    else:
+        cost = _weighed(jobs, machine, pair, extra_w, slowdown, procs, budget, idle_power_w(machines))
+    cost = np.where(np.isnan(cost), np.inf, cost)
+    chosen: Integers = np.argmin(cost, axis=1)[pair]
+    too_much = np.flatnonzero(~allowed[np.arange(len(jobs)), chosen])
+    chosen[too_much] = np.argmin(np.where(allowed[too_much], cost[pair[too_much]], np.inf), axis=1)
+    return chosen
+
+
+def _weighed(
+    jobs: Jobs,
+    machine: Integers,
+    pair: Integers,
+    extra_w: Reals,
+    slowdown: Reals,
+    procs: int,
+    budget: Budget,
+    idle_w: float,
+) -> Reals:
+    """Cost of each option: ``slowdown * (weight / processors + (1 - weight) * power / budget)``.
+
+    The weight is the one with which the fuller of processors and power is as empty as can be, if each kind
+    takes its cheapest option: the dual of sharing both out. Where both can be less full than `FULL_LOAD` over
+    the time in which jobs are submitted, it is the one with which jobs are fastest without filling them more.
+    """
+    estimate_s = jobs.estimate_s[np.arange(len(jobs)), machine if jobs.estimate_s.shape[1] > 1 else 0]
+    work = np.where(np.isfinite(estimate_s), jobs.procs * estimate_s, 0.0)
+    work = np.bincount(pair, weights=work, minlength=len(slowdown))
+    finite = budget.power_w[np.isfinite(budget.power_w)]
+    if not len(finite):
+        return slowdown
+    left_w = max(float(finite.mean()) - idle_w, 1 / MILLIWATTS)
+    span_s = float(jobs.submit_s[-1] - jobs.submit_s[0])
+    rows = np.arange(len(slowdown))
+    best, found = (np.inf, np.inf), slowdown
+    for weight in np.linspace(0.0, 1.0, _WEIGHTS):
+        cost = slowdown * (weight / procs + (1 - weight) * extra_w / left_w)
+        chosen = np.nanargmin(cost, axis=1)
+        time = work * slowdown[rows, chosen]
+        loads = float(time.sum()) / procs, float((time * extra_w[rows, chosen]).sum()) / left_w
+        merit = max(*loads, FULL_LOAD * span_s), loads[0]
+        if merit < best:
+            best, found = merit, cost
+    return found
+
+
+@dataclass(frozen=True)
+class Configured:
+    """Jobs in configurations that were chosen for them."""
+
+    planned: Jobs  # What they take, as far as the scheduler knows, and how long they run
+    power_w: Reals  # What each draws, in watts, of shape `(n,)`
+
+
+def configure(
+    options: PowerOptions,
+    kind: Integers,
+    jobs: Jobs,
+    machines: Sequence[Machine],
+    machine: Integers,
+    budget: Budget,
+    policy: PowerPolicy,
+) -> Configured:
+    """Choose a configuration for each job: it runs longer by its slowdown, or the believed one."""
+    chosen = choose_options(options, kind, jobs, machines, machine, budget, policy)
+    power_w, slowdown = options.believed(policy)
+    idle_w = np.array([each.idle_w for each in machines])[machine]
+    # Nothing is believed to draw less than an idle processor.
+    believed_w = np.maximum(power_w[kind, chosen], idle_w) * jobs.procs
+    planned = replace(
+        jobs,
+        run_s=jobs.run_s * options.slowdown[kind, chosen][:, None],
+        estimate_s=jobs.estimate_s * slowdown[kind, chosen][:, None],
+        power_w=believed_w,
+    )
+    return Configured(planned, np.maximum(options.power_w[kind, chosen], idle_w) * jobs.procs)
+
+
+@dataclass(frozen=True)
+class PowerMetrics:
+    """Power and energy of a schedule, from the first submission to the last end."""
+
+    energy_kwh: float  # Energy of all machines, idle processors included
+    mean_w: float | None  # Mean power in watts; `None` if no time passes
+    peak_w: float  # Highest power in watts
+    within_budget: float | None  # Share of the time with no more power than the budget; `None` without one
+    over_budget: float | None  # How far above it power was at most, as a share of it
+    cost: float | None  # What the energy costs, in the currency of the prices; `None` without prices
+    carbon_kg: float | None  # Kilograms of CO2; `None` if nothing is known of them
+
+
+@dataclass(frozen=True)
+class PowerOverTime:
+    """Power of all machines, a step function from the first submission to the last end."""
+
+    time_s: Reals  # When each of `k` steps begins, in seconds, ascending; steps may be equal
+    end_s: float  # When the last one ends
+    power_w: Reals  # Watts in each step
+    budget: Integers  # Which step of the budget holds
+
+    @property
+    def seconds(self) -> Reals:
+        """How long each step is, in seconds."""
+        return np.diff(self.time_s, append=self.end_s)
+
+
+def power_over_time(schedule: Schedule, budget: Budget) -> PowerOverTime:
+    """Power of all machines at each moment, cut where the budget changes."""
+    jobs, machines = schedule.jobs, schedule.machines
+    extra = np.rint(extra_power_w(jobs, machines, schedule.machine) * MILLIWATTS).astype(np.int64)
+    start_s, end_s = float(jobs.submit_s[0]), float(schedule.end_s.max())
+    changes = np.concatenate((schedule.start_s, schedule.end_s))
+    order = np.argsort(changes, kind="stable")
+    level = np.cumsum(np.concatenate((extra, -extra))[order])
+    cuts = start_s + budget.start_s
+    time_s = np.unique(np.concatenate(([start_s], changes, cuts[(cuts > start_s) & (cuts < end_s)])))
+    time_s = time_s[time_s < end_s] if end_s > start_s else time_s[:1]
+    place = np.searchsorted(changes[order], time_s, side="right") - 1
+    watts = np.where(place >= 0, level[place], 0) / MILLIWATTS + idle_power_w(machines)
+    step = np.maximum(np.searchsorted(cuts, time_s, side="right") - 1, 0)
+    return PowerOverTime(time_s, end_s, watts, step)
+
+
+_JOULES_PER_KWH = 3.6e6
+_TOLERANCE_W = 1e-3
+
+
+def power_metrics(schedule: Schedule, budget: Budget) -> PowerMetrics:
+    """Energy, power and what they cost."""
+    found = power_over_time(schedule, budget)
+    seconds = found.seconds
+    energy_kwh = found.power_w * seconds / _JOULES_PER_KWH
+    total_s = float(seconds.sum())
+    limit_w = budget.power_w[found.budget]
+    kept = found.power_w <= limit_w + _TOLERANCE_W
+
+    def weighed(each: Reals | None) -> float | None:
+        return None if each is None else float((energy_kwh * each[found.budget]).sum())
+
+    grams = weighed(budget.carbon_g_per_kwh)
+    limited = np.isfinite(budget.power_w).any()
+    return PowerMetrics(
+        energy_kwh=float(energy_kwh.sum()),
+        mean_w=float((found.power_w * seconds).sum()) / total_s if total_s > 0 else None,
+        peak_w=float(found.power_w.max()),
+        within_budget=float(seconds[kept].sum()) / total_s if total_s > 0 and limited else None,
+        over_budget=max(0.0, float((found.power_w / limit_w).max()) - 1) if limited else None,
+        cost=weighed(budget.price_per_kwh),
+        carbon_kg=None if grams is None else grams / 1000,
+    )

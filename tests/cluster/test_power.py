@@ -1,0 +1,201 @@
+"""Configurations of jobs under a budget, and energy of schedules: against plain sums, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crosscast.cli import main
+from crosscast.cluster.jobs import Jobs, Machine, Policy
+from crosscast.cluster.power import (
+    PowerOptions,
+    PowerPolicy,
+    choose_options,
+    configure,
+    kinds_of_jobs,
+    power_metrics,
+    read_power_options,
+)
+from crosscast.cluster.simulate import simulate
+from crosscast.cluster.site import Budget, Site, constant_budget
+from crosscast.errors import InputError
+from support.commands import Output
+
+NONE = float("nan")
+MACHINES = [Machine("one", 4, idle_w=10)]
+OPTIONS = PowerOptions(
+    ("steep", "flat"),
+    power_w=np.array([[100.0, 50.0, NONE], [100.0, 60.0, 30.0]]),
+    slowdown=np.array([[1.0, 2.0, NONE], [1.0, 1.1, 1.5]]),
+    predicted_power_w=np.array([[100.0, 20.0, NONE], [100.0, 60.0, 30.0]]),
+    predicted_slowdown=np.array([[1.0, 1.2, NONE], [1.0, 1.1, 1.5]]),
+)
+
+
+def batch(procs: list[int], run_s: float = 10.0) -> Jobs:
+    times = np.full((len(procs), 1), run_s)
+    return Jobs(np.arange(len(procs)) + 1, np.zeros(len(procs)), np.array(procs), times, times)
+
+
+def chosen(policy: PowerPolicy, budget_w: float, options: PowerOptions = OPTIONS) -> list[int]:
+    kind = np.array([0, 1])
+    machine = np.zeros(2, np.int64)
+    found = choose_options(options, kind, batch([1, 1]), MACHINES, machine, constant_budget(budget_w), policy)
+    places: list[int] = found.tolist()
+    return places
+
+
+def test_full_is_the_fastest_and_uniform_what_a_share_of_the_budget_allows() -> None:
+    assert chosen("full", 400) == [0, 0]
+    # A share of 60 W; one of 40 W, which no configuration of the first kind keeps.
+    assert chosen("uniform", 240) == [1, 1]
+    assert chosen("uniform", 160) == [1, 2]
+    capped = replace(OPTIONS, cap_w=np.array([[100.0, 50.0, NONE], [100.0, 50.0, NONE]]))
+    assert chosen("uniform", 240, capped) == [1, 1]
+    assert chosen("uniform", 160, capped) == [1, 1]
+
+
+def test_the_oracle_slows_down_those_who_lose_little_by_it() -> None:
+    assert chosen("oracle", 4000) == [0, 0]
+    # Processors would be 0.525 full and power 0.725 with the second one: 0.625 and 0.6 with the third.
+    assert chosen("oracle", 240) == [0, 2]
+    # It believes that the first kind loses little and saves much.
+    assert chosen("model", 240) == [1, 0]
+
+
+def test_times_are_those_of_the_configuration_and_estimates_the_believed_ones() -> None:
+    jobs = batch([2, 1])
+    machine = np.zeros(2, np.int64)
+    found = configure(OPTIONS, np.array([0, 1]), jobs, MACHINES, machine, constant_budget(240), "model")
+    assert found.planned.run_s[:, 0].tolist() == [20, 10]
+    assert found.planned.estimate_s[:, 0].tolist() == [12, 10]
+    assert found.planned.power_w is not None
+    assert found.planned.power_w.tolist() == [40, 100]
+    assert found.power_w.tolist() == [100, 100]
+
+
+def test_kinds_are_those_that_jobs_name_and_else_drawn_alike() -> None:
+    kind, drawn = kinds_of_jobs(OPTIONS, ["flat", "other", "steep"], 3, 0)
+    assert (kind[0], kind[2], drawn) == (1, 0, 1)
+    assert (
+        kinds_of_jobs(OPTIONS, None, 100, 3)[0].tolist() == kinds_of_jobs(OPTIONS, None, 100, 3)[0].tolist()
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**31))
+def test_the_oracle_fills_the_fuller_of_both_least(seed: int) -> None:
+    """No other configurations of the two kinds, each the same for all its jobs, are better for both."""
+    rng = np.random.default_rng(seed)
+    power_w = np.sort(rng.integers(11, 100, (2, 3)), axis=1)[:, ::-1].astype(float)
+    slowdown = np.sort(1 + rng.integers(0, 20, (2, 3)) / 10, axis=1)
+    slowdown[:, 0] = 1
+    options = PowerOptions(("a", "b"), power_w, slowdown)
+    kind, jobs = rng.integers(0, 2, 20), batch([1] * 20)
+    machine = np.zeros(20, np.int64)
+    budget = constant_budget(float(rng.integers(150, 400)))
+    chosen = choose_options(options, kind, jobs, MACHINES, machine, budget, "oracle")
+
+    def loads(places: np.ndarray) -> tuple[float, float]:
+        time = slowdown[kind, places]
+        return time.sum() / 4, (time * (power_w[kind, places] - 10)).sum() / (budget.power_w[0] - 40)
+
+    own = loads(chosen)
+    for first in range(3):
+        for second in range(3):
+            other = loads(np.where(kind == 0, first, second))
+            assert not (other[0] < own[0] - 1e-9 and other[1] < own[1] - 1e-9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**31))
+def test_energy_is_power_times_time_second_by_second(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    count = int(rng.integers(1, 9))
+    run_s = rng.integers(0, 6, (count, 1)).astype(float)
+    submit_s = np.sort(rng.integers(0, 9, count)).astype(float)
+    power_w = 40.0 + rng.integers(0, 50, count).astype(np.float64)
+    jobs = Jobs(np.arange(count), submit_s, rng.integers(1, 5, count), run_s, run_s, power_w=power_w)
+    budget = Budget(
+        np.array([0.0, 3.0, 8.0]),
+        np.array([130.0, 110.0, 130.0]),
+        price_per_kwh=np.array([1.0, 2.0, 3.0]),
+    )
+    schedule = simulate(jobs, MACHINES, policy=Policy(backfill=None), site=Site(budget=budget))
+    found = power_metrics(schedule, budget)
+    seconds = np.arange(submit_s[0], schedule.end_s.max())
+    runs = (schedule.start_s <= seconds[:, None]) & (seconds[:, None] < schedule.end_s)
+    watts = 40.0 + (runs * (power_w - 10.0 * jobs.procs)).sum(axis=1)
+    price = np.where(seconds - submit_s[0] < 3, 1.0, np.where(seconds - submit_s[0] < 8, 2.0, 3.0))
+    assert found.energy_kwh == pytest.approx(watts.sum() / 3.6e6)
+    assert found.cost == pytest.approx((watts * price).sum() / 3.6e6)
+    assert found.peak_w == pytest.approx(watts.max(initial=40.0))
+    assert found.within_budget in (1.0, None)
+    assert found.carbon_kg is None
+
+
+ROW = "kind,power_w,slowdown\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("kind,power_w\na,1\n", "expected columns kind, power_w, slowdown, and maybe predicted_power_w"),
+        (ROW, "expected a row at least, found none"),
+        (ROW + "a,0,1\n", ":2: power_w: expected a number above 0, found '0'"),
+        (ROW + "a,1,-1\n", ":2: slowdown: expected a number above 0, found '-1'"),
+        (ROW + "a,1,x\n", ":2: slowdown: expected a number above 0, found 'x'"),
+        (ROW + "a,1,2\n", "kind a: slowdown: expected a configuration with a slowdown of 1, found 2 at best"),
+        ("kind,power_w,slowdown,predicted_slowdown\na,1,1,1\n", "expected both or none of predicted_power_w"),
+    ],
+)
+def test_wrong_options_are_one_sentence(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "options.csv"
+    path.write_text(text)
+    with pytest.raises(InputError, match=message):
+        read_power_options(path)
+
+
+def test_what_cannot_be_configured_is_refused() -> None:
+    machine = np.zeros(1, np.int64)
+    one = (np.array([0]), batch([4]), MACHINES, machine, constant_budget(199))
+    with pytest.raises(
+        InputError, match="job 1: power: expected a configuration of at most the 159 W that the"
+    ):
+        choose_options(OPTIONS, *one, "full")
+    unpredicted = replace(OPTIONS, predicted_power_w=None)
+    with pytest.raises(InputError, match="power: model: expected options with predicted power and slowdown"):
+        choose_options(unpredicted, *one, "model")
+    with pytest.raises(InputError, match="power: expected one of full, uniform, model, oracle, found 'all'"):
+        choose_options(OPTIONS, *one, "all")  # type: ignore[arg-type]
+
+
+def test_the_command_compares_configurations_under_a_budget(capsys: Output, tmp_path: Path) -> None:
+    lines = [f"{job} {job} -1 600 2 -1 -1 2 900 -1 1 1 -1 {1 + job % 2} -1 -1 -1 -1" for job in range(1, 21)]
+    trace = tmp_path / "jobs.swf"
+    trace.write_text("\n".join(lines) + "\n")
+    (tmp_path / "options.csv").write_text(ROW + "1,100,1\n1,50,2\n2,100,1\n2,60,1.1\n")
+    (tmp_path / "budget.csv").write_text("start_s,power_w,price_per_kwh\n0,260,0.3\n")
+    site = tmp_path / "site.toml"
+    site.write_text(
+        "[[machine]]\nname = 'm'\nprocs = 4\nidle_w = 10\n"
+        "[power]\nbudget = 'budget.csv'\noptions = 'options.csv'\n"
+    )
+    words = ["simulate", "policies", str(trace), "--machines", str(site), "--power"]
+    assert main([*words, "full,uniform,oracle", "--json"]) == 0
+    results = json.loads(capsys.readouterr().out)["results"]
+    assert [each["power"] for each in results] == ["full", "uniform", "oracle"]
+    assert results[2]["makespan_s"] < results[0]["makespan_s"]
+    assert all(each["within_budget"] == 1 and each["cost"] > 0 and each["peak_w"] <= 260 for each in results)
+    assert main([*words, "full"]) == 0
+    assert "easy, power full" in capsys.readouterr().out
+    assert main([*words, "model"]) == 2
+    assert "expected options with predicted power and slowdown, found none" in capsys.readouterr().err
+    assert main([*words[:3], "--machines", "4", "--power", "full"]) == 2
+    assert "--power: expected a TOML file with options under [power]" in capsys.readouterr().err
