@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crosscast.cluster.jobs import Bound, Completion, Jobs, Machine, Policy, Schedule
+from crosscast.cluster.sharing import Sharing
 from crosscast.cluster.simulate import simulate
 from crosscast.cluster.simulator.engine import keys_of
 from crosscast.cluster.site import (
@@ -25,7 +27,7 @@ from crosscast.cluster.site import (
     resources_of,
 )
 from crosscast.errors import InputError
-from support.brute_force import PlainPlan
+from support.brute_force import PlainPlan, PlainSharing
 from support.cluster import Case, made_case
 
 CONSERVATIVE = Policy(backfill=None, conservative=True)
@@ -64,7 +66,26 @@ def made_site(seed: int, case: Case) -> tuple[Case, Site]:
     return Case(jobs, machines, policy, Bound(bound)), Site(tuple(reservations), budget)
 
 
-def plain(case: Case, site: Site) -> PlainPlan:
+def made_sharing(seed: int, case: Case) -> Sharing:
+    """Slowdowns that are powers of two, so that sums of times are exact."""
+    rng = np.random.default_rng((seed, 2))
+    kinds = int(rng.integers(1, 4))
+    true, believed = (rng.choice([1.0, 2.0, 4.0], (kinds, kinds)) for _ in range(2))
+    if rng.random() < 0.3:
+        believed = true
+    believed = np.where(rng.random((kinds, kinds)) < 0.1, np.inf, believed)
+    return Sharing(
+        rng.integers(0, kinds, len(case.jobs)),
+        true,
+        believed,
+        most=int(rng.integers(2, 4)),
+        limit=float(rng.choice([2.0, 4.0, 1e9])),
+        least_gain=float(rng.choice([0.0, 0.25])),
+        by_gain=bool(rng.random() < 0.6),
+    )
+
+
+def plain(case: Case, site: Site, sharing: Sharing | None = None) -> PlainPlan:
     assert isinstance(case.placement, Bound)
     jobs, machine = case.jobs, case.placement.machine
     found = resources_of(jobs, case.machines, machine, site)
@@ -74,29 +95,58 @@ def plain(case: Case, site: Site) -> PlainPlan:
     def keys(order: str) -> list[float]:
         return keys_of(order, jobs, estimate_s[:, None]).reshape(-1).astype(float).tolist()  # type: ignore[arg-type]
 
-    return PlainPlan(
-        jobs.submit_s.tolist(),
-        jobs.run_s[rows, machine if jobs.run_s.shape[1] > 1 else 0].tolist(),
-        estimate_s.tolist(),
-        [
+    given: dict[str, Any] = {
+        "submit": jobs.submit_s.tolist(),
+        "run": jobs.run_s[rows, machine if jobs.run_s.shape[1] > 1 else 0].tolist(),
+        "estimate": estimate_s.tolist(),
+        "needs": [
             dict(zip(*row, strict=True))
             for row in zip(found.resource.tolist(), found.needs.tolist(), strict=True)
         ],
-        list(zip(found.step_s.tolist(), found.capacity.tolist(), strict=True)),
-        keys(case.policy.queue),
-        None if case.policy.backfill is None else keys(case.policy.backfill),
-        case.policy.conservative,
+        "capacity": list(zip(found.step_s.tolist(), found.capacity.tolist(), strict=True)),
+        "key": keys(case.policy.queue),
+        "pass_key": None if case.policy.backfill is None else keys(case.policy.backfill),
+        "every_job": case.policy.conservative,
+    }
+    if sharing is None:
+        return PlainPlan(**given).simulate()
+    return PlainSharing(
+        **given,
+        kind=sharing.kind.tolist(),
+        true=sharing.true.tolist(),
+        believed=sharing.believed.tolist(),
+        most=sharing.most,
+        limit=sharing.limit,
+        least_gain=sharing.least_gain,
+        by_gain=sharing.by_gain,
     ).simulate()
 
 
-def assert_as_plain(case: Case, site: Site, seed: int) -> Schedule:
-    schedule = simulate(case.jobs, case.machines, policy=case.policy, placement=case.placement, site=site)
-    found = plain(case, site)
+def assert_as_plain(case: Case, site: Site, seed: int, sharing: Sharing | None = None) -> Schedule:
+    schedule = simulate(
+        case.jobs, case.machines, policy=case.policy, placement=case.placement, site=site, sharing=sharing
+    )
+    found = plain(case, site, sharing)
     starts = [found.starts.get(job, np.nan) for job in range(len(case.jobs))]
     np.testing.assert_array_equal(schedule.start_s, starts, str(seed))
     promised = [found.promised.get(job, np.nan) for job in range(len(case.jobs))]
     np.testing.assert_array_equal(schedule.reserved_s, promised, str(seed))
     return schedule
+
+
+@pytest.mark.parametrize("first", range(0, 1000, 250))
+def test_plans_with_sharing_equal_those_of_a_plain_simulator(first: int) -> None:
+    slowed = 0
+    for seed in range(first, first + 250):
+        case, site = made_site(seed, made_case(seed, most_jobs=16))
+        schedule = assert_as_plain(case, site, seed, made_sharing(seed, case))
+        alone_s = (
+            np.take_along_axis(case.jobs.run_s, schedule.machine[:, None], 1)[:, 0]
+            if (case.jobs.run_s.shape[1] > 1)
+            else case.jobs.run_s[:, 0]
+        )
+        slowed += int((schedule.ran_s > alone_s).sum())
+    assert slowed > 50, "too few jobs share for this to be a test"
 
 
 ENOUGH = Site(budget=constant_budget(1.0))

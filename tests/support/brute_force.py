@@ -265,9 +265,8 @@ class PlainPlan:
     def plan_head(self) -> None:
         while self.waiting:
             head = self.in_order(self.waiting, self.key)[0]
-            if not self.starts_now(head, self.spans()):
+            if not self.try_to_start(head, self.spans()):
                 break
-            self.start(head)
         else:
             return
         shadow = self.earliest(head, self.spans())
@@ -276,12 +275,17 @@ class PlainPlan:
             return
         held = (shadow, max(shadow + self.estimate[head], math.nextafter(shadow, math.inf)), head)
         for job in self.in_order([job for job in self.waiting if job != head], self.pass_key):
-            if self.starts_now(job, [*self.spans(), held]):
-                self.start(job)
+            self.try_to_start(job, [*self.spans(), held])
 
-    def starts_now(self, job: int, spans: list[tuple[float, float, int]]) -> bool:
+    def try_to_start(self, job: int, spans: list[tuple[float, float, int]]) -> bool:
         lasts = self.estimate[job] > 0
-        return self.has_room(job) and (not lasts or self.fits(job, self.now, spans))
+        if self.has_room(job) and (not lasts or self.fits(job, self.now, spans)):
+            self.start(job)
+            return True
+        return False
+
+    def leave(self, over: list[int]) -> None:
+        self.ended |= set(over)
 
     def simulate(self) -> PlainPlan:
         submitted = 0
@@ -296,7 +300,7 @@ class PlainPlan:
                 return self
             over = [job for job in self.running() if self.end(job) == self.now]
             early = any(self.due(job) > self.now for job in over)
-            self.ended |= set(over)
+            self.leave(over)
             while submitted < len(self.submit) and self.submit[submitted] == self.now:
                 self.waiting.append(submitted)
                 submitted += 1
@@ -304,3 +308,133 @@ class PlainPlan:
                 self.plan_all(early)
             else:
                 self.plan_head()
+
+
+@dataclass
+class PlainSharing(PlainPlan):
+    """The same with jobs that sit down beside others: at every event, what each has left is written down."""
+
+    kind: list[int] = field(default_factory=list)
+    true: list[list[float]] = field(default_factory=list)
+    believed: list[list[float]] = field(default_factory=list)
+    most: int = 2
+    limit: float = math.inf
+    least_gain: float = 0.0
+    by_gain: bool = True
+    seats: dict[int, list[int]] = field(default_factory=dict)
+    left_s: dict[int, float] = field(default_factory=dict)
+    expected_s: dict[int, float] = field(default_factory=dict)
+    then: float = -math.inf
+
+    def rate(self, job: int, mates: list[int], table: list[list[float]]) -> float:
+        return math.prod(table[self.kind[job]][self.kind[other]] for other in mates if other != job)
+
+    def mates(self, job: int) -> list[int]:
+        return next(mates for mates in self.seats.values() if job in mates)
+
+    def end(self, job: int) -> float:
+        return self.then + self.left_s[job] * self.rate(job, self.mates(job), self.true)
+
+    def due(self, job: int) -> float:
+        return self.then + self.expected_s[job] * self.rate(job, self.mates(job), self.believed)
+
+    def write_down(self) -> None:
+        """What is left of each job, now that time has passed since this was last done."""
+        for mates in self.seats.values():
+            for job in mates:
+                passed = self.now - self.then
+                self.left_s[job] = max(0.0, self.left_s[job] - passed / self.rate(job, mates, self.true))
+                expected = self.expected_s[job] - passed / self.rate(job, mates, self.believed)
+                self.expected_s[job] = max(0.0, expected)
+        self.then = self.now
+
+    def leave(self, over: list[int]) -> None:
+        super().leave(over)
+        self.write_down()
+        for mates in self.seats.values():
+            mates[:] = [job for job in mates if job not in self.ended]
+        self.seats = {seat: mates for seat, mates in self.seats.items() if mates}
+
+    def start(self, job: int) -> None:
+        super().start(job)
+        self.seats[job] = [job]
+        self.left_s[job], self.expected_s[job] = self.run[job], self.estimate[job]
+
+    def left(self, time: float, spans: list[tuple[float, float, int]]) -> list[int]:
+        """Processors of jobs that share are taken once, until the last of them is due."""
+        left = super().left(time, spans)
+        inside = {job for start, end, job in spans if start <= time < end}
+        for mates in self.seats.values():
+            for job in [each for each in mates if each in inside][1:]:
+                left[self.processors(job)] += self.needs[job][self.processors(job)]
+        return left
+
+    def processors(self, job: int) -> int:
+        return next(iter(self.needs[job]))
+
+    def has_room(self, job: int) -> bool:
+        return self.enough(job, self.left_now())
+
+    def left_now(self) -> list[int]:
+        left = list(self.there_is(self.now))
+        for mates in self.seats.values():
+            for place, other in enumerate(mates):
+                for resource, amount in self.needs[other].items():
+                    if place == 0 or resource != self.processors(other):
+                        left[resource] -= amount
+        return left
+
+    def sit_down(self, job: int, spans: list[tuple[float, float, int]]) -> bool:
+        """Try all seats: on the best one where nobody else has to wait for it, the job starts."""
+        best: tuple[float, int] | None = None
+        for seat, mates in sorted(self.seats.items()):
+            if len(mates) == self.most or self.processors(job) != self.processors(seat):
+                continue
+            if self.needs[job][self.processors(job)] != self.needs[seat][self.processors(seat)]:
+                continue
+            together = [*mates, job]
+            rates = [self.rate(each, together, self.believed) for each in together]
+            gain = sum(1 / rate for rate in rates)
+            gain -= sum(1 / self.rate(each, mates, self.believed) for each in mates)
+            if max(rates) > self.limit or gain < self.least_gain:
+                continue
+            worth = gain if self.by_gain else 0.0
+            if (best is None or worth > best[0]) and self.nobody_waits(job, seat, spans):
+                best = worth, seat
+        if best is None:
+            return False
+        self.starts[job] = self.now
+        self.waiting.remove(job)
+        self.seats[best[1]].append(job)
+        self.left_s[job], self.expected_s[job] = self.run[job], self.estimate[job]
+        return True
+
+    def nobody_waits(self, job: int, seat: int, held: list[tuple[float, float, int]]) -> bool:
+        left = self.left_now()
+        others = [each for each in self.needs[job].items() if each[0] != self.processors(job)]
+        if any(left[resource] < amount for resource, amount in others):
+            return False
+        self.starts[job] = self.now
+        self.seats[seat].append(job)
+        self.left_s[job], self.expected_s[job] = self.run[job], self.estimate[job]
+        until = max(self.due(each) for each in self.seats[seat])
+        spans = [*self.spans(), *held]
+        times = [time for time in self.borders(spans) if time < until]
+        found = all(min(self.left(time, spans)) >= 0 for time in times)
+        self.seats[seat].remove(job)
+        del self.starts[job]
+        return found
+
+    def plan_all(self, early: bool) -> None:
+        self.blocked = True
+        super().plan_all(early)
+        for job in self.in_order(self.waiting, self.key):
+            before = self.planned.pop(job)
+            if not self.sit_down(job, []):
+                self.planned[job] = before
+
+    def try_to_start(self, job: int, spans: list[tuple[float, float, int]]) -> bool:
+        if super().try_to_start(job, spans):
+            return True
+        own = self.spans()
+        return self.sit_down(job, [each for each in spans if each not in own])

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from crosscast.arrays import Integers, Reals
 from crosscast.cluster.jobs import Jobs, Machine, Placement, Policy, Schedule, group_means
 from crosscast.cluster.power import PowerMetrics, PowerPolicy, power_metrics
+from crosscast.cluster.sharing import Sharing
 from crosscast.cluster.simulate import timed
 from crosscast.cluster.site import NO_SITE, Site
 from crosscast.cluster.swf import CleanedJobs, Trace
@@ -337,6 +338,7 @@ class Run:
     jobs: Jobs  # As the scheduler plans them
     configured: PowerPolicy | None = None  # How they were configured
     power_w: Reals | None = None  # What they truly draw, where that is not what is planned
+    sharing: Sharing | None = None  # Which of them may share processors
 
     @property
     def label(self) -> str:
@@ -355,7 +357,7 @@ def compare_policies(
 ) -> list[PolicyResult]:
     """Simulate each policy on its jobs."""
     results = []
-    asked = ((each.jobs, machines, each.policy, placement, site, progress) for each in runs)
+    asked = ((each.jobs, machines, each.policy, placement, site, each.sharing, progress) for each in runs)
     for run, (schedule, spent_s) in zip(runs, mapped(timed, asked), strict=True):
         if run.power_w is not None:
             schedule = replace(schedule, jobs=replace(schedule.jobs, power_w=run.power_w))

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from crosscast.cluster.jobs import ORDERS, Bound, Jobs, Machine, Placement, Policy, Schedule, check_machines
+from crosscast.cluster.sharing import Sharing
 from crosscast.cluster.site import NO_SITE, Site, resources_of
 from crosscast.errors import InputError, importing
 
@@ -21,6 +22,7 @@ def simulate(
     policy: Policy = _EASY,
     placement: Placement | None = None,
     site: Site = NO_SITE,
+    sharing: Sharing | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Schedule:
     """Simulate how a scheduler works off one queue of jobs on one or many machines.
@@ -73,6 +75,11 @@ def simulate(
         Which machine each job goes to; needs not be given if there is only one.
     site
         Reservations of processors, and a budget of power; by default there are none.
+    sharing
+        Which jobs may share processors, and how much they slow each other down; by default none may. A job
+        that has no room sits down where a job of the same machine and number of processors runs, if the
+        slowdowns are accepted, and if nobody else should have to wait longer for it. Who comes or leaves
+        changes the speed of the others from then on.
     progress
         Told in a sentence that the simulator is being compiled, and from time to time how far it is.
 
@@ -133,7 +140,7 @@ def simulate(
         import numba  # noqa: F401
     from crosscast.cluster.simulator.engine import choices_of, run
 
-    if not needs_plan(policy, site):
+    if not needs_plan(policy, site, sharing):
         return run(jobs, machines, policy, placement, progress)
     if not isinstance(placement, Bound):
         raise InputError(
@@ -143,13 +150,15 @@ def simulate(
     choices_of(jobs, machines, placement)
     from crosscast.cluster.simulator.planning import run_plan
 
+    if sharing is not None and sharing.kind.shape != (len(jobs),):
+        raise InputError(f"sharing: kind: expected {len(jobs)} kinds, found {sharing.kind.shape}")
     resources = resources_of(jobs, machines, placement.machine, site)
-    return run_plan(jobs, machines, placement.machine, resources, policy, progress)
+    return run_plan(jobs, machines, placement.machine, resources, policy, sharing, progress)
 
 
-def needs_plan(policy: Policy, site: Site) -> bool:
+def needs_plan(policy: Policy, site: Site, sharing: Sharing | None = None) -> bool:
     """Whether the general simulator is needed, which is slower."""
-    return policy.conservative or site != NO_SITE
+    return policy.conservative or site != NO_SITE or sharing is not None
 
 
 def load_simulator(
@@ -171,9 +180,12 @@ def timed(
     policy: Policy,
     placement: Placement | None,
     site: Site = NO_SITE,
+    sharing: Sharing | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> tuple[Schedule, float]:
     """Simulate; return the schedule, and how long the simulation took, in seconds."""
     start_s = time.perf_counter()
-    schedule = simulate(jobs, machines, policy=policy, placement=placement, site=site, progress=progress)
+    schedule = simulate(
+        jobs, machines, policy=policy, placement=placement, site=site, sharing=sharing, progress=progress
+    )
     return schedule, time.perf_counter() - start_s

@@ -13,8 +13,19 @@ import numpy as np
 
 from crosscast.arrays import Integers, Reals
 from crosscast.cluster.jobs import Jobs, Machine, Policy, Schedule
+from crosscast.cluster.sharing import Sharing
 from crosscast.cluster.simulator.engine import keys_of
 from crosscast.cluster.simulator.queues import Heap, compiled, is_kept, kept, pop, push, start_heap
+from crosscast.cluster.simulator.seats import (
+    Seats,
+    due_beside,
+    gain_of,
+    leave,
+    rate_beside,
+    set_rates,
+    sit,
+    start_seats,
+)
 from crosscast.cluster.site import Resources
 
 
@@ -58,6 +69,7 @@ class Plan(NamedTuple):
     ends: Heap  # Running jobs by when they end, and by when they are expected to
     dues: Heap
     availability: Availability
+    seats: Seats
 
 
 @compiled
@@ -85,19 +97,121 @@ def _piece(availability: Availability, time: float) -> int:
 
 
 @compiled
-def _take(plan: Plan, job: int, start: float, end: float, times: int) -> None:
-    """Take what a job needs out of a span of time; with −1 times, give it back."""
-    if not start < end:
+def _take_need(plan: Plan, job: int, need: int, start: float, end: float, times: int) -> None:
+    """Take one thing that a job needs out of a span of time; with −1 times, give it back."""
+    resource = plan.resource[job, need]
+    if resource < 0 or not start < end:
         return
     availability = plan.availability
     first = _piece(availability, start)
     last = availability.size[0] if end == np.inf else _piece(availability, end)
+    amount = times * plan.needs[job, need]
+    for place in range(first, last):
+        availability.left[place, resource] -= amount
+
+
+@compiled
+def _take(plan: Plan, job: int, start: float, end: float, times: int) -> None:
+    """Take all that a job needs out of a span of time; with −1 times, give it back."""
     for need in range(plan.resource.shape[1]):
+        _take_need(plan, job, need, start, end, times)
+
+
+@compiled
+def _take_seat(plan: Plan, seat: int, more: int, now: float, times: int) -> None:
+    """Take what those on a seat, and one more (−1 for none), need until they should end.
+
+    Processors are the same for all; power is everybody's own.
+    """
+    seats = plan.seats
+    last = now
+    for place in range(seats.size[seat]):
+        job = seats.members[seat, place]
+        due = due_beside(seats, job, more, now)
+        last = max(last, due)
+        for need in range(1, plan.resource.shape[1]):
+            _take_need(plan, job, need, now, due, times)
+    if more >= 0:
+        due = _due_on(plan, more, seat, now)
+        last = max(last, due)
+        for need in range(1, plan.resource.shape[1]):
+            _take_need(plan, more, need, now, due, times)
+    _take_need(plan, seat, 0, now, last, times)
+
+
+@compiled
+def _due_on(plan: Plan, job: int, seat: int, now: float) -> float:
+    """When a job should end that sits down on a seat now."""
+    due: float = now + plan.estimate[job] * rate_beside(plan.seats, plan.seats.believed, job, seat, -1)
+    return due
+
+
+@compiled
+def _can_sit(plan: Plan, job: int, seat: int, now: float) -> bool:
+    """Whether nothing else has to wait for it if a job sits down on a seat now, if all is as expected."""
+    for need in range(1, plan.resource.shape[1]):
         resource = plan.resource[job, need]
-        if resource >= 0:
-            amount = times * plan.needs[job, need]
-            for place in range(first, last):
-                availability.left[place, resource] -= amount
+        if resource >= 0 and plan.free[resource] < plan.needs[job, need]:
+            return False
+    seats, availability = plan.seats, plan.availability
+    until = _due_on(plan, job, seat, now)
+    for place in range(seats.size[seat]):
+        until = max(until, due_beside(seats, seats.members[seat, place], job, now))
+    _take_seat(plan, seat, -1, now, -1)
+    _take_seat(plan, seat, job, now, 1)
+    enough = True
+    place = 0
+    while place < availability.size[0] and availability.time[place] < until:
+        for row in range(availability.left.shape[1]):
+            enough = enough and availability.left[place, row] >= 0
+        place += 1
+    _take_seat(plan, seat, job, now, -1)
+    _take_seat(plan, seat, -1, now, 1)
+    _tidy(plan, now)
+    return enough
+
+
+@compiled
+def _seat_for(plan: Plan, job: int, now: float) -> int:
+    """Seat on which a job may sit down now: that with the highest gain, or the first; −1 if there is none."""
+    seats = plan.seats
+    best = -1
+    best_gain = -np.inf
+    for place in range(seats.seats[0]):
+        seat = seats.taken[place]
+        if (
+            seats.size[seat] == seats.most
+            or plan.resource[seat, 0] != plan.resource[job, 0]
+            or plan.needs[seat, 0] != plan.needs[job, 0]
+        ):
+            continue
+        gain = gain_of(seats, job, seat)
+        if gain == -np.inf:
+            continue
+        if not seats.by_gain:
+            gain = 0.0
+        is_better = gain > best_gain or (gain == best_gain and seat < best)
+        if is_better and _can_sit(plan, job, seat, now):
+            best = seat
+            best_gain = gain
+    return best
+
+
+@compiled
+def _sit_down(plan: Plan, job: int, now: float) -> bool:
+    """Let a job sit down where somebody runs, if there is such a seat; return whether there was."""
+    seat = _seat_for(plan, job, now)
+    if seat < 0:
+        return False
+    _take_seat(plan, seat, -1, now, -1)
+    for need in range(1, plan.resource.shape[1]):
+        if plan.resource[job, need] >= 0:
+            plan.free[plan.resource[job, need]] -= plan.needs[job, need]
+    plan.start[job] = now
+    sit(plan.seats, job, seat, plan.run[job], plan.estimate[job], now)
+    set_rates(plan.seats, seat, plan.end, plan.due, plan.ends, now)
+    _take_seat(plan, seat, -1, now, 1)
+    return True
 
 
 @compiled
@@ -233,6 +347,7 @@ def _next_time(plan: Plan) -> float:
     now = np.inf
     if plan.at[NEXT] < len(plan.submit):
         now = plan.submit[plan.at[NEXT]]
+    _drop_stale_ends(plan)
     if plan.ends.size[0] > 0:
         now = min(now, plan.ends.keys[0])
     if plan.at[WAITING] > 0:
@@ -248,17 +363,39 @@ def _next_time(plan: Plan) -> float:
 
 
 @compiled
+def _drop_stale_ends(plan: Plan) -> None:
+    """Forget when jobs would have ended, had nobody come to their seats or left them."""
+    if plan.seats.most == 1:
+        return
+    while plan.ends.size[0] > 0:
+        job = plan.ends.items[0]
+        if plan.seats.over[job] == 0 and plan.end[job] == plan.ends.keys[0]:
+            return
+        pop(plan.ends)
+
+
+@compiled
 def _end(plan: Plan, now: float) -> bool:
     """Free what jobs took that end now; return whether one ended before it was expected to."""
     early = False
     while plan.ends.size[0] > 0 and plan.ends.keys[0] == now:
         job = pop(plan.ends)
-        for need in range(plan.resource.shape[1]):
+        first = 0
+        if plan.seats.most > 1:
+            seat = plan.seats.seat[job]
+            leave(plan.seats, job)
+            if plan.seats.size[seat] > 0:
+                # The others keep the processors.
+                first = 1
+                set_rates(plan.seats, seat, plan.end, plan.due, plan.ends, now)
+            _drop_stale_ends(plan)
+        for need in range(first, plan.resource.shape[1]):
             if plan.resource[job, need] >= 0:
                 plan.free[plan.resource[job, need]] += plan.needs[job, need]
         if plan.due[job] > now:
             early = True
-            _take(plan, job, now, plan.due[job], -1)
+            if plan.seats.most == 1:
+                _take(plan, job, now, plan.due[job], -1)
     return early
 
 
@@ -280,9 +417,13 @@ def _forget_reservations(plan: Plan, now: float) -> None:
         availability.time[step - first] = plan.step_s[step]
         for row in range(len(plan.free)):
             availability.left[step - first, row] = plan.capacity[step, row]
-    for place in range(plan.ends.size[0]):
-        job = plan.ends.items[place]
-        _take(plan, job, now, plan.due[job], 1)
+    if plan.seats.most == 1:
+        for place in range(plan.ends.size[0]):
+            job = plan.ends.items[place]
+            _take(plan, job, now, plan.due[job], 1)
+    else:
+        for place in range(plan.seats.seats[0]):
+            _take_seat(plan, plan.seats.taken[place], -1, now, 1)
     for place in range(plan.at[WAITING]):
         plan.planned[plan.waiting[place]] = np.nan
     _tidy(plan, now)
@@ -292,7 +433,7 @@ def _forget_reservations(plan: Plan, now: float) -> None:
 def _start_planned(plan: Plan, now: float, early: bool) -> None:
     """Conservative backfilling: reserve for all in their order, and start who was to start now."""
     count = plan.at[WAITING]
-    if plan.at[BLOCKED] or _is_overdue(plan, now):
+    if plan.seats.most > 1 or plan.at[BLOCKED] or _is_overdue(plan, now):
         # Nothing that was promised holds.
         _forget_reservations(plan, now)
     elif early:
@@ -323,6 +464,16 @@ def _start_planned(plan: Plan, now: float, early: bool) -> None:
                 started = True
             else:
                 plan.at[BLOCKED] = 1
+    if plan.seats.most > 1:
+        for place in range(count):
+            job = plan.waiting[place]
+            if np.isnan(plan.start[job]):
+                planned, end = plan.planned[job], plan.planned[job] + plan.estimate[job]
+                _take(plan, job, planned, end, -1)
+                if _sit_down(plan, job, now):
+                    started = True
+                else:
+                    _take(plan, job, planned, end, 1)
     if started:
         plan.at[WAITING] = _sift(plan, plan.waiting, count)
 
@@ -331,14 +482,14 @@ def _start_planned(plan: Plan, now: float, early: bool) -> None:
 def _start_before_head(plan: Plan, now: float) -> None:
     """EASY: start jobs until one does not fit, and reserve for it; then start who does not delay it."""
     count = plan.at[WAITING]
+    if plan.seats.most > 1:
+        _forget_reservations(plan, now)
     head = -1
     for place in range(count):
         job = plan.waiting[place]
-        if not _fits_now(plan, job, now):
+        if not _starts_now(plan, job, now):
             head = job
             break
-        _start(plan, job, now)
-        _take(plan, job, now, plan.due[job], 1)
     if head >= 0:
         shadow = _earliest(plan, head, np.inf)
         if np.isnan(plan.reserved[head]):
@@ -349,13 +500,22 @@ def _start_before_head(plan: Plan, now: float) -> None:
             _take(plan, head, shadow, end, 1)
             for place in range(count):
                 job = plan.passing[place]
-                if job != head and np.isnan(plan.start[job]) and _fits_now(plan, job, now):
-                    _start(plan, job, now)
-                    _take(plan, job, now, plan.due[job], 1)
+                if job != head and np.isnan(plan.start[job]):
+                    _starts_now(plan, job, now)
             _take(plan, head, shadow, end, -1)
     plan.at[WAITING] = _sift(plan, plan.waiting, count)
     if plan.backfills:
         _sift(plan, plan.passing, count)
+
+
+@compiled
+def _starts_now(plan: Plan, job: int, now: float) -> bool:
+    """Start a job if it fits now, or may sit down where another one runs; return whether it did."""
+    if _fits_now(plan, job, now):
+        _start(plan, job, now)
+        _take(plan, job, now, plan.due[job], 1)
+        return True
+    return plan.seats.most > 1 and _sit_down(plan, job, now)
 
 
 @compiled
@@ -367,7 +527,10 @@ def _start(plan: Plan, job: int, now: float) -> None:
     plan.end[job] = now + plan.run[job]
     plan.due[job] = now + plan.estimate[job]
     push(plan.ends, plan.end[job], job)
-    push(plan.dues, plan.due[job], job)
+    if plan.seats.most > 1:
+        sit(plan.seats, job, job, plan.run[job], plan.estimate[job], now)
+    else:
+        push(plan.dues, plan.due[job], job)
 
 
 _POINTS = 100_000
@@ -380,10 +543,11 @@ def run_plan(
     machine: Integers,
     resources: Resources,
     policy: Policy,
+    sharing: Sharing | None,
     progress: Callable[[str], None] | None,
 ) -> Schedule:
     """Simulate jobs that are each bound to a machine; what was given is checked."""
-    plan = _start_plan(jobs, machine, resources, policy)
+    plan = _start_plan(jobs, machine, resources, policy, sharing)
     if progress is not None and not is_kept(advance_plan):
         progress("compiling the simulator: this is done once, and takes some seconds")
     while not advance_plan(plan, _POINTS):
@@ -392,7 +556,11 @@ def run_plan(
     return Schedule(jobs, machines, machine, plan.start, plan.end, plan.reserved)
 
 
-def _start_plan(jobs: Jobs, machine: Integers, resources: Resources, policy: Policy) -> Plan:
+def _start_plan(
+    jobs: Jobs, machine: Integers, resources: Resources, policy: Policy, sharing: Sharing | None
+) -> Plan:
+    # An end for each time that somebody comes to a seat or leaves it.
+    changes = 1 if sharing is None else 2 * sharing.most
     count = len(jobs)
     rows = np.arange(count)
 
@@ -407,7 +575,7 @@ def _start_plan(jobs: Jobs, machine: Integers, resources: Resources, policy: Pol
     capacity = np.ascontiguousarray(resources.capacity, dtype=np.int64)
     steps = len(resources.step_s)
     backfills = policy.backfill is not None and not policy.conservative
-    most = 2 * count + steps + 4
+    most = 2 * changes * count + steps + 4
     availability = Availability(
         np.empty(most), np.empty((most, capacity.shape[1]), np.int64), np.array([steps])
     )
@@ -435,7 +603,8 @@ def _start_plan(jobs: Jobs, machine: Integers, resources: Resources, policy: Pol
         waiting=np.empty(count, np.int64),
         passing=np.empty(count if backfills else 0, np.int64),
         free=capacity[0].copy(),
-        ends=start_heap(count),
+        ends=start_heap(changes * count),
         dues=start_heap(count),
         availability=availability,
+        seats=start_seats(sharing, count),
     )

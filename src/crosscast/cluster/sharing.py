@@ -1,0 +1,147 @@
+"""Jobs that may share processors: how much they slow each other down, and which company is accepted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+
+from crosscast.arrays import Integers, Reals
+from crosscast.cluster.jobs import Schedule
+from crosscast.cluster.site import rows_of_csv
+from crosscast.errors import InputError
+
+SharingPolicy = Literal["never", "always", "threshold", "gain", "oracle"]
+"""Nobody shares; whoever comes first; with whom all are expected to slow down by no more than a limit; with
+whom most is gained, under the same limit; the same by what is true."""
+
+SHARING_POLICIES: tuple[SharingPolicy, ...] = get_args(SharingPolicy)
+
+
+@dataclass(frozen=True)
+class Slowdowns:
+    """How many times longer each of ``c`` kinds of jobs (row) takes beside each other one (column).
+
+    Of shape ``(c, c)``; infinite where they do not fit on the same processors.
+    """
+
+    kinds: tuple[str, ...]
+    true: Reals
+    predicted: Reals | None = None
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """Which of ``n`` jobs may share, and how they are slowed down.
+
+    Beside several others, a job is slowed down by the product of what each does to it.
+    """
+
+    kind: Integers  # Kind of each job, of shape `(n,)`
+    true: Reals  # As in `Slowdowns`
+    believed: Reals  # The same, as the scheduler expects it
+    most: int = 2  # How many jobs may share the same processors
+    limit: float = 2.0  # Most that a job may be expected to slow down: what it is promised
+    # Least that a job must add to the speeds of all on its processors, each as a share of its speed alone
+    least_gain: float = 0.0
+    by_gain: bool = True  # Whether a job goes where it adds most, or where the first job is
+
+    def __post_init__(self) -> None:
+        """Check the numbers."""
+        if self.most < 2:
+            raise InputError(f"sharing: most: expected at least 2 jobs, found {self.most}")
+        for name in ("limit", "least_gain"):
+            if not getattr(self, name) >= (1 if name == "limit" else 0):
+                raise InputError(f"sharing: {name}: expected a number, found {getattr(self, name)}")
+        for name in ("true", "believed"):
+            values = getattr(self, name)
+            if values.ndim != 2 or values.shape[0] != values.shape[1] or not (values > 0).all():
+                raise InputError(f"sharing: {name}: expected a slowdown above 0 for each two kinds")
+
+
+def sharing_for(
+    policy: SharingPolicy, slowdowns: Slowdowns, kind: Integers, limit: float, least_gain: float, most: int
+) -> Sharing | None:
+    """What a policy does with jobs of these kinds; ``None`` if nobody shares."""
+    if policy not in SHARING_POLICIES:
+        raise InputError(f"sharing: expected one of {', '.join(SHARING_POLICIES)}, found {policy!r}")
+    if policy == "never":
+        return None
+    if policy in ("threshold", "gain") and slowdowns.predicted is None:
+        raise InputError(f"sharing: {policy}: expected a table with predicted slowdowns, found none")
+    believed = slowdowns.predicted if policy in ("threshold", "gain") else slowdowns.true
+    assert believed is not None
+    # Whether they fit is known of their memory.
+    believed = np.where(np.isfinite(slowdowns.true), believed, np.inf)
+    if policy == "always":
+        return Sharing(kind, slowdowns.true, believed, most, np.finfo(np.float64).max, 0.0, by_gain=False)
+    least = 0.0 if policy == "threshold" else least_gain
+    return Sharing(kind, slowdowns.true, believed, most, limit, least, by_gain=policy != "threshold")
+
+
+_COLUMNS = ("kind", "beside", "slowdown")
+_PREDICTED = "predicted_slowdown"
+
+
+def read_slowdowns(path: str | Path) -> Slowdowns:
+    """Read slowdowns of pairs: a CSV file with a row for each kind beside each other, itself included.
+
+    Columns are `kind`, `beside`, `slowdown` (empty where they do not fit), and maybe `predicted_slowdown`.
+    """
+    header, rows = rows_of_csv(path, "slowdowns", _COLUMNS, (_PREDICTED,))
+    names = ["slowdown", *([_PREDICTED] if _PREDICTED in header else [])]
+    kinds = list(dict.fromkeys(cells["kind"] for _, cells in rows))
+    places = {kind: place for place, kind in enumerate(kinds)}
+    tables = np.full((len(names), len(kinds), len(kinds)), np.nan)
+    for line, cells in rows:
+        where = f"{path}:{line}"
+        if cells["beside"] not in places:
+            expected = "a kind that has rows of its own"
+            raise InputError.of(where=where, field="beside", expected=expected, found=repr(cells["beside"]))
+        at = places[cells["kind"]], places[cells["beside"]]
+        if not np.isnan(tables[0][at]):
+            expected, pair = "each pair once", f"{cells['kind']} beside {cells['beside']} again"
+            raise InputError.of(where=where, expected=expected, found=pair)
+        for table, name in zip(tables, names, strict=True):
+            try:
+                number = float(cells[name]) if cells[name].strip() else np.inf
+            except ValueError:
+                number = np.nan
+            if not number > 0:
+                expected = "a number above 0, or nothing if they do not fit"
+                raise InputError.of(where=where, field=name, expected=expected, found=repr(cells[name]))
+            table[at] = number
+    missing = np.argwhere(np.isnan(tables[0]))
+    if len(missing):
+        one, other = (kinds[place] for place in missing[0])
+        raise InputError.of(where=path, expected=f"a row for {one} beside {other}", found="none")
+    return Slowdowns(tuple(kinds), tables[0], tables[1] if len(tables) > 1 else None)
+
+
+@dataclass(frozen=True)
+class SharingMetrics:
+    """What sharing came to."""
+
+    shared: float  # Share of the jobs that ran longer than alone, or beside somebody
+    mean_slowdown: float  # Mean time that jobs ran over that alone, of those with any
+    broken_promises: float  # Share of the jobs that ran longer than they were promised at worst
+
+
+_SAME = 1e-9
+
+
+def sharing_metrics(schedule: Schedule, alone_s: Sequence[float] | Reals, limit: float) -> SharingMetrics:
+    """How much longer jobs ran than alone, and how many were promised less."""
+    alone = np.asarray(alone_s, np.float64)
+    ran = alone > 0
+    slowdown = schedule.ran_s[ran] / alone[ran]
+    if not len(slowdown):
+        return SharingMetrics(0.0, 1.0, 0.0)
+    return SharingMetrics(
+        shared=float((slowdown > 1 + _SAME).mean()),
+        mean_slowdown=float(slowdown.mean()),
+        broken_promises=float((slowdown > limit * (1 + _SAME)).mean()),
+    )
