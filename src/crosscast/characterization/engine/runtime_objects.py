@@ -32,7 +32,8 @@ _LEVELS = {
 _OF_FEW_KERNELS = {"warps": ("cc_by_turns", "cc_collective")}
 """Units that only kernels need which call one of these functions."""
 
-_X86_64_V3 = {"avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe"}
+_X86_64_V3 = frozenset({"avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe"})
+_X86_64_V4 = _X86_64_V3 | {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
 
 
 @functools.cache
@@ -69,12 +70,14 @@ def _options(level: str) -> list[str]:
 
 @functools.cache
 def _instructions() -> tuple[str, ...]:
-    """Option that allows the instructions that all newer processors for x86-64 have, if this one has them."""
+    """Option that allows the instructions of the highest level of x86-64 that this processor has."""
     try:
         found = re.search(r"^flags\s*:(.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     except OSError:
         return ()
-    return ("-march=x86-64-v3",) if found and set(found[1].split()) >= _X86_64_V3 else ()
+    flags = set(found[1].split()) if found else set()
+    levels = (("x86-64-v4", _X86_64_V4), ("x86-64-v3", _X86_64_V3))
+    return next(((f"-march={level}",) for level, needed in levels if flags >= needed), ())
 
 
 def _object(unit: str) -> Path:

@@ -144,11 +144,32 @@ static u64 hash_of(u64 past, const u8 *row, u64 n) {
   return hash[0] ^ hash[1] * 3 ^ hash[2] * 5 ^ hash[3] * 7;
 }
 
+static void forget_alike(struct history *h, u64 bit) {
+  if (h->alike_times[bit] > 1) run(h->table, h->alike_past[bit], bit, h->alike_n[bit], h->alike_times[bit] - 1);
+  h->alike_times[bit] = 0;
+}
+
+/* A row of the same outcome, as most are: so many behind the same history are counted once for all of them. */
+static void fold_alike(struct history *h, u64 bit, u64 n) {
+  if (bit > 1) return; /* the branch was not executed */
+  if (h->alike_times[bit] && h->alike_past[bit] == h->past && h->alike_n[bit] == n) {
+    h->alike_times[bit]++, h->past = h->alike_after[bit];
+    return;
+  }
+  forget_alike(h, bit);
+  h->alike_past[bit] = h->past, h->alike_n[bit] = n, h->alike_times[bit] = 1;
+  h->alike_after[bit] = h->past = run(h->table, h->past, bit, n, 1);
+}
+
 void cc_fold_row(struct history *h, const u8 *row, u64 n) {
   cc_settle(h);
+  if (!memcmp(row, row + 1, n - 1)) {
+    fold_alike(h, *row, n);
+    return;
+  }
   struct memos *known = h->memos;
   int seldom = known && known->tried > TRIALS && known->found < known->tried / 4;
-  if (n < SHORTEST_MEMO || seldom || (known && n > known->longest) || !memcmp(row, row + 1, n - 1)) {
+  if (n < SHORTEST_MEMO || seldom || (known && n > known->longest)) {
     h->past = fold(h->table, h->past, row, n, 1);
     return;
   }
@@ -168,6 +189,7 @@ void cc_fold_row(struct history *h, const u8 *row, u64 n) {
 
 void cc_end_history(struct history *h) {
   cc_settle(h);
+  forget_alike(h, 0), forget_alike(h, 1);
   for (u64 i = 0; h->memos && i < MEMOS; i++) forget(h, &h->memos->at[i]);
 }
 

@@ -52,6 +52,7 @@ struct history {
   u64 stay;             /* outcome while the loop goes on */
   u64 *lead, led, room; /* outcomes of a segment that ran once for all work-items, in runs */
   struct memos *memos;  /* rows that came before: kernels repeat them in each work-group */
+  u64 alike_times[2], alike_past[2], alike_n[2], alike_after[2]; /* rows of one outcome, by it: all but the first are not yet in the table */
 };
 
 enum { LEVELS = 11, SMALL = 1 << 11 };
@@ -110,7 +111,7 @@ struct changes {
   u64 first; /* of the list, plus 1; or of the numbers */
   u64 count; /* of the list; above `MOST_LISTED` there are numbers */
 };
-enum { MOST_LISTED = 32, FEWEST_NUMBERS = 128 }; /* of a chunk whose granules have 8 bytes */
+enum { MOST_LISTED = 64, FEWEST_NUMBERS = 128 }; /* of a chunk whose granules have 8 bytes */
 struct pool {
   void *items;
   u64 used, room;

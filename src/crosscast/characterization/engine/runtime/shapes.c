@@ -5,28 +5,38 @@
 
 enum { SHAPES = 32, PATIENCE = 64 };
 
-/* Comparators of networks that sort 8, 16 and 32 keys, and that merge two times as many (Batcher 1968). */
-struct network {
-  u32 n;
-  u8 pairs[192][2];
-};
-static struct network sorters[3], mergers[3];
+#define INLINE static inline __attribute__((always_inline))
 
-static void build_network(struct network *w, u32 from, u32 n) {
-  for (u32 p = from; p < n; p *= 2)
-    for (u32 k = p; k; k /= 2)
-      for (u32 j = k % p; j + k < n; j += 2 * k)
-        for (u32 i = j; i < j + k && i + k < n; i++)
-          if (i / (2 * p) == (i + k) / (2 * p)) w->pairs[w->n][0] = i, w->pairs[w->n++][1] = i + k;
+INLINE void compare(row8 *v, u32 i, u32 k) {
+  row8 a = v[i], b = v[k];
+  v[i] = __builtin_elementwise_min(a, b), v[k] = __builtin_elementwise_max(a, b);
 }
 
-static void sort(row8 *v, const struct network *w) {
-  for (u32 i = 0; i < w->n; i++) {
-    row8 a = v[w->pairs[i][0]], b = v[w->pairs[i][1]];
-    v[w->pairs[i][0]] = __builtin_elementwise_min(a, b);
-    v[w->pairs[i][1]] = __builtin_elementwise_max(a, b);
+/* Networks that merge two sorted halves of keys `r` apart, and that sort (Batcher 1968), unrolled. */
+INLINE void merge_2(row8 *v, u32 r) { compare(v, 0, r); }
+
+#define MERGE(n, half)                                                                      \
+  INLINE void merge_##n(row8 *v, u32 r) {                                                   \
+    half(v, 2 * r), half(v + r, 2 * r);                                                     \
+    _Pragma("unroll") for (u32 i = 1; i + 1 < n; i += 2) compare(v, i * r, (i + 1) * r);    \
   }
-}
+MERGE(4, merge_2)
+MERGE(8, merge_4)
+MERGE(16, merge_8)
+MERGE(32, merge_16)
+MERGE(64, merge_32)
+
+INLINE void sort_4(row8 *v) { merge_2(v, 1), merge_2(v + 2, 1), merge_4(v, 1); }
+static void sort_8(row8 *v) { sort_4(v), sort_4(v + 4), merge_8(v, 1); }
+static void join_8(row8 *v) { merge_16(v, 1); }
+static void join_16(row8 *v) { merge_32(v, 1); }
+static void join_32(row8 *v) { merge_64(v, 1); }
+static void sort_16(row8 *v) { sort_8(v), sort_8(v + 8), join_8(v); }
+static void sort_32(row8 *v) { sort_16(v), sort_16(v + 16), join_16(v); }
+
+/* Of 8, 16 and 32 keys, and two times as many. */
+static void (*const sorters[])(row8 *) = {sort_8, sort_16, sort_32};
+static void (*const mergers[])(row8 *) = {join_8, join_16, join_32};
 
 static int is_true(row8 x) {
   u32 any = 0;
@@ -135,7 +145,7 @@ void cc_count_rows(const struct sub_site *s, row8 *v, u32 room, const u8 *lanes,
         row8 absent = (row8)(keys[i] == NONE);
         keys[i] = (absent & keys[i + 1]) | (~absent & keys[i]);
       }
-    if (!is_sorted(keys, room)) sort(keys, &sorters[size]);
+    if (!is_sorted(keys, room)) sorters[size](keys);
     count_sorted(s, keys, room, own);
   }
   for (u32 i = 0; i < OF_WIDTH; i++) costs[i] += own[i];
@@ -143,7 +153,7 @@ void cc_count_rows(const struct sub_site *s, row8 *v, u32 room, const u8 *lanes,
     for (u32 i = 0; i < OF_WIDTH; i++) costs[OF_WIDTH + i] += own[i];
     return;
   }
-  if (!is_sorted(v, 2 * room)) sort(v, &mergers[size]);
+  if (!is_sorted(v, 2 * room)) mergers[size](v);
   count_sorted(s, v, 2 * room, costs + OF_WIDTH);
 }
 
@@ -321,7 +331,6 @@ void cc_add_grid(struct context *c, struct sub_site *s, struct shape *f, const u
 
 
 void cc_prepare_shapes(void) {
-  for (u32 size = 0; size < 3; size++) build_network(&sorters[size], 1, 8u << size), build_network(&mergers[size], 8u << size, 16u << size);
   for (u32 k = 0; k < LANES; k++) all_lanes[k] = k;
 }
 

@@ -38,6 +38,26 @@ static u64 who(const u32 *keys) {
   return found;
 }
 
+/* Put keys into one row, if all that take part have as many before it; 0 if they have not. */
+static int defer_together(struct waiting *w, const u32 *keys, u32 k) {
+  row8 differ = {0};
+  for (u32 i = 0; i < LANES; i += AT_ONCE) {
+    row8 eight, filled;
+    memcpy(&eight, keys + i, sizeof eight), memcpy(&filled, w->filled + i, sizeof filled);
+    differ |= (row8)(eight != NONE) & (row8)(filled != k);
+  }
+  if (sum_of(differ & 1)) return 0;
+  for (u32 i = 0; i < LANES; i += AT_ONCE) {
+    row8 eight, filled, row;
+    u32 *to = w->rows + LANES * k + i;
+    memcpy(&eight, keys + i, sizeof eight), memcpy(&filled, w->filled + i, sizeof filled), memcpy(&row, to, sizeof row);
+    row8 there = (row8)(eight != NONE);
+    row = (eight & there) | (row & ~there), filled -= there;
+    memcpy(to, &row, sizeof row), memcpy(w->filled + i, &filled, sizeof filled);
+  }
+  return 1;
+}
+
 /* Put keys behind those that each work-item has; the row behind the last one is always empty. */
 static void defer(struct context *c, struct sub_site *s, u32 block, const u32 *keys) {
   if (!s->waiting) s->waiting = cc_map(c, BLOCKS * sizeof *s->waiting);
@@ -49,8 +69,10 @@ static void defer(struct context *c, struct sub_site *s, u32 block, const u32 *k
     if (!w->room) memset(w->rows, -1, 4 * LANES);
     w->room = room;
   }
-  u32 full = 0;
-  for (u64 left = who(keys); left; left &= left - 1) {
+  u64 left = who(keys);
+  u32 first = w->filled[__builtin_ctzll(left)], full = 0;
+  if (defer_together(w, keys, first)) full = first >= w->used, left = 0;
+  for (; left; left &= left - 1) {
     u32 lane = __builtin_ctzll(left), k = w->filled[lane]++;
     w->rows[LANES * k + lane] = keys[lane], full |= k >= w->used;
   }

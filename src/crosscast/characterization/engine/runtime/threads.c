@@ -298,10 +298,11 @@ void *cc_map(struct context *c, u64 bytes) {
 
 void *cc_remap(struct context *c, void *p, u64 bytes, u64 more) {
   if (!p) return cc_map(c, more);
-  if (is_taken(cc_self, p)) return memcpy(cc_map(c, more), p, bytes);
-  void *q = mremap(p, bytes, more, MREMAP_MAYMOVE);
+  int taken = is_taken(cc_self, p);
+  void *q = taken ? cc_map(c, more) : mremap(p, bytes, more, MREMAP_MAYMOVE);
   if (q == MAP_FAILED) cc_fail(c, NO_MEMORY, 0, more, 0, 0, 0, 0);
-  return q;
+  if (more >= 2 * HUGE_PAGE) madvise(q, more, MADV_HUGEPAGE); /* what grows is filled */
+  return taken ? memcpy(q, p, bytes) : q;
 }
 
 void cc_unmap(void *p, u64 bytes) {
