@@ -81,10 +81,11 @@ def test_times_are_those_of_the_configuration_and_estimates_the_believed_ones() 
 
 
 def test_kinds_are_those_that_jobs_name_and_else_drawn_alike() -> None:
-    kind, drawn = kinds_of_jobs(OPTIONS, ["flat", "other", "steep"], 3, 0)
+    kind, drawn = kinds_of_jobs(OPTIONS.kinds, ["flat", "other", "steep"], 3, 0)
     assert (kind[0], kind[2], drawn) == (1, 0, 1)
     assert (
-        kinds_of_jobs(OPTIONS, None, 100, 3)[0].tolist() == kinds_of_jobs(OPTIONS, None, 100, 3)[0].tolist()
+        kinds_of_jobs(OPTIONS.kinds, None, 100, 3)[0].tolist()
+        == kinds_of_jobs(OPTIONS.kinds, None, 100, 3)[0].tolist()
     )
 
 

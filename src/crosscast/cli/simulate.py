@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -96,6 +96,7 @@ def policies(
     machines: str | None = None,
     placement: Literal["round-robin", "random", "completion"] | None = None,
     power: Names | None = None,
+    sharing: Names | None = None,
     seed: Annotated[Whole, Parameter(validator=Number(gte=0))] = 0,
     enforce_walltime: Flag = False,
     users: Flag = False,
@@ -123,6 +124,9 @@ def policies(
     power
         How jobs are configured under the budget of the TOML file, of its options: full, uniform, model or
         oracle; by default full.
+    sharing
+        Whether jobs share processors, by the slowdowns of the TOML file: never, always, threshold, gain or
+        oracle; by default gain if there are any.
     seed
         Random seed of the placement `random`, and of the kinds of jobs that the trace does not name.
     enforce_walltime
@@ -134,7 +138,7 @@ def policies(
     """
     chosen = _policies(policy, priority, backfill)
     files = _Files(out or [], output, window, users=users)
-    files.check(len(chosen) * len(power or [None]))
+    files.check(len(chosen) * len(power or [None]) * len(sharing or [None]))
     output.check()
     from crosscast.cluster.metrics import compare_policies, trace_facts
     from crosscast.cluster.simulate import load_simulator
@@ -149,7 +153,7 @@ def policies(
         raise InputError(f"--users: expected a trace with users, found none in {trace}")
     placed = _placed(found.jobs, clusters, placement, seed)
     facts, label = trace_facts(read, found, clusters, estimates), read.label
-    runs, note = _runs(chosen, power, read, found, clusters, placed, site, seed)
+    runs, note = _runs(chosen, power, sharing, read, found, clusters, placed, site, seed)
     facts["notes"] += note
     # Of ten million jobs, the columns that are not simulated are most of the memory.
     del read
@@ -322,6 +326,7 @@ def _policies(
 def _runs(
     chosen: Sequence[Policy],
     power: Sequence[str] | None,
+    sharing: Sequence[str] | None,
     trace: Trace,
     found: CleanedJobs,
     machines: Sequence[Machine],
@@ -329,36 +334,53 @@ def _runs(
     site: Site,
     seed: int,
 ) -> tuple[list[Run], list[str]]:
-    """All policies with all ways to configure jobs, where there are any, and what is to be said of them."""
-    from crosscast.cluster.jobs import Bound
-    from crosscast.cluster.metrics import Run
-
-    if site.options is None or site.budget is None:
-        if power is not None:
-            raise InputError("--power: expected a TOML file with options under [power], found none")
-        return [Run(each, found.jobs) for each in chosen], []
+    """All policies with all ways to configure jobs and to share, where there are any, and notes on them."""
     import numpy as np
 
+    from crosscast.cluster.jobs import Bound
+    from crosscast.cluster.metrics import Run
     from crosscast.cluster.power import POWER_POLICIES, configure, kinds_of_jobs, read_power_options
+    from crosscast.cluster.sharing import SHARING_POLICIES, read_slowdowns, sharing_for
 
-    for name in power or ():
-        if name not in POWER_POLICIES:
-            raise InputError(f"--power: expected one of {', '.join(POWER_POLICIES)}, found {name!r}")
-    options = read_power_options(site.options)
-    if placed is not None and not isinstance(placed, Bound):
-        raise InputError("--placement: expected round-robin or random under a budget, found completion")
-    machine = np.zeros(len(found.jobs), np.int64) if placed is None else placed.machine
-    names = None
+    for option, names, known, table in (
+        ("--power", power, POWER_POLICIES, None if site.options is None else site.budget),
+        ("--sharing", sharing, SHARING_POLICIES, site.slowdowns),
+    ):
+        for name in names or ():
+            if name not in known:
+                raise InputError(f"{option}: expected one of {', '.join(known)}, found {name!r}")
+        if names is not None and table is None:
+            what = "options under [power]" if option == "--power" else "slowdowns under [sharing]"
+            raise InputError(f"{option}: expected a TOML file with {what}, found none")
+    count, notes = len(found.jobs), []
     numbers = trace.columns["executable"][found.rows]
+    named = None
     if not np.isnan(numbers).all():
-        names = ["" if np.isnan(each) else str(int(each)) for each in numbers.tolist()]
-    kind, drawn = kinds_of_jobs(options, names, len(found.jobs), seed)
-    runs = []
-    for name in power or ("full",):
-        configured = configure(options, kind, found.jobs, machines, machine, site.budget, name)  # type: ignore[arg-type]
-        runs += [Run(each, configured.planned, name, configured.power_w) for each in chosen]  # type: ignore[arg-type]
-    note = f"{drawn:,} of a kind without options: the kind of each is drawn"
-    return runs, [note] if drawn else []
+        named = ["" if np.isnan(each) else str(int(each)) for each in numbers.tolist()]
+    runs = [Run(each, found.jobs) for each in chosen]
+    if site.options is not None and site.budget is not None:
+        if placed is not None and not isinstance(placed, Bound):
+            raise InputError("--placement: expected round-robin or random under a budget, found completion")
+        machine = np.zeros(count, np.int64) if placed is None else placed.machine
+        options = read_power_options(site.options)
+        kind, drawn = kinds_of_jobs(options.kinds, named, count, seed)
+        notes += [f"{drawn:,} of a kind without configurations: that of each is drawn"] if drawn else []
+        runs = []
+        for way in [each for each in POWER_POLICIES if each in (power or ("full",))]:
+            own = configure(options, kind, found.jobs, machines, machine, site.budget, way)
+            runs += [Run(each, own.planned, way, own.power_w) for each in chosen]
+    if site.slowdowns is not None:
+        slowdowns = read_slowdowns(site.slowdowns)
+        kind, drawn = kinds_of_jobs(slowdowns.kinds, named, count, seed)
+        notes += [f"{drawn:,} of a kind without slowdowns: that of each is drawn"] if drawn else []
+        ways = [each for each in SHARING_POLICIES if each in (sharing or ("gain",))]
+        shares = [sharing_for(each, slowdowns, kind, site.limit, site.least_gain, site.most) for each in ways]
+        runs = [
+            replace(run, sharing=share, shared=way)
+            for run in runs
+            for way, share in zip(ways, shares, strict=True)
+        ]
+    return runs, notes
 
 
 def _seeds(text: str) -> range:

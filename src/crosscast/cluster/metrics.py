@@ -13,7 +13,7 @@ import numpy.typing as npt
 from crosscast.arrays import Integers, Reals
 from crosscast.cluster.jobs import Jobs, Machine, Placement, Policy, Schedule, group_means
 from crosscast.cluster.power import PowerMetrics, PowerPolicy, power_metrics
-from crosscast.cluster.sharing import Sharing
+from crosscast.cluster.sharing import Sharing, SharingMetrics, SharingPolicy, sharing_metrics
 from crosscast.cluster.simulate import timed
 from crosscast.cluster.site import NO_SITE, Site
 from crosscast.cluster.swf import CleanedJobs, Trace
@@ -286,11 +286,13 @@ class PolicyResult:
     simulation_s: float  # How long the simulation took, in seconds
     power: PowerMetrics | None = None  # Power and energy, where there is a budget
     configured: str | None = None  # How jobs were configured, where there is a choice
+    sharing: SharingMetrics | None = None  # What sharing came to, and by which policy, where there is any
+    shared: str | None = None
 
     @property
     def label(self) -> str:
         """Name of the policy for people."""
-        return policy_label(self.policy, self.configured)
+        return policy_label(self.policy, self.configured, self.shared)
 
     def to_dict(self, *, users: bool = False) -> dict[str, Any]:
         """Everything, for JSON; users only if they are asked for."""
@@ -305,10 +307,12 @@ class PolicyResult:
         }
         if self.power is not None:
             found |= {"power": self.configured, **asdict(self.power)}
+        if self.sharing is not None:
+            found |= {"sharing": self.shared, **asdict(self.sharing)}
         return found | {"users": [asdict(user) for user in self.users]} if users else found
 
 
-def policy_label(policy: Policy, configured: str | None = None) -> str:
+def policy_label(policy: Policy, configured: str | None = None, shared: str | None = None) -> str:
     """Name of a policy for people: what is not first come, first served is said.
 
     >>> policy_label(Policy()), policy_label(Policy("widest", "shortest"))
@@ -321,6 +325,8 @@ def policy_label(policy: Policy, configured: str | None = None) -> str:
         parts.append(f"backfill {policy.backfill}")
     if configured is not None:
         parts.append(f"power {configured}")
+    if shared is not None:
+        parts.append(f"sharing {shared}")
     return ", ".join(parts)
 
 
@@ -339,11 +345,12 @@ class Run:
     configured: PowerPolicy | None = None  # How they were configured
     power_w: Reals | None = None  # What they truly draw, where that is not what is planned
     sharing: Sharing | None = None  # Which of them may share processors
+    shared: SharingPolicy | None = None  # By which policy, which may be that none may
 
     @property
     def label(self) -> str:
         """Name of the policy for people."""
-        return policy_label(self.policy, self.configured)
+        return policy_label(self.policy, self.configured, self.shared)
 
 
 def compare_policies(
@@ -363,7 +370,8 @@ def compare_policies(
             schedule = replace(schedule, jobs=replace(schedule.jobs, power_w=run.power_w))
         power = None if site.budget is None else power_metrics(schedule, site.budget)
         found = metrics_of(schedule), per_machine(schedule), per_user(schedule), spent_s
-        results.append(PolicyResult(run.policy, *found, power, run.configured))
+        sharing = None if run.shared is None else sharing_metrics(schedule, site.limit)
+        results.append(PolicyResult(run.policy, *found, power, run.configured, sharing, run.shared))
         if keep is not None:
             keep(run.label, schedule)
     return results

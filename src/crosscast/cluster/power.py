@@ -90,10 +90,10 @@ _SAME = 1e-6
 
 
 def kinds_of_jobs(
-    options: PowerOptions, names: Sequence[str] | None, count: int, seed: int
+    kinds: Sequence[str], names: Sequence[str] | None, count: int, seed: int
 ) -> tuple[Integers, int]:
-    """Kind of each of so many jobs, by name where it is among the options; else drawn, and how many are."""
-    places = {name: place for place, name in enumerate(options.kinds)}
+    """Kind of each of so many jobs, by name where there is such a kind; else drawn, and how many are."""
+    places = {name: place for place, name in enumerate(kinds)}
     known = np.full(count, -1) if names is None else np.array([places.get(name, -1) for name in names])
     drawn = np.random.default_rng(seed).integers(len(places), size=count)
     return np.where(known < 0, drawn, known).astype(np.int64), int(np.count_nonzero(known < 0))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
@@ -11,7 +10,7 @@ import numpy as np
 
 from crosscast.arrays import Integers, Reals
 from crosscast.cluster.jobs import Schedule
-from crosscast.cluster.site import rows_of_csv
+from crosscast.cluster.site import LIMIT, rows_of_csv
 from crosscast.errors import InputError
 
 SharingPolicy = Literal["never", "always", "threshold", "gain", "oracle"]
@@ -44,8 +43,9 @@ class Sharing:
     true: Reals  # As in `Slowdowns`
     believed: Reals  # The same, as the scheduler expects it
     most: int = 2  # How many jobs may share the same processors
-    limit: float = 2.0  # Most that a job may be expected to slow down: what it is promised
-    # Least that a job must add to the speeds of all on its processors, each as a share of its speed alone
+    limit: float = LIMIT  # Most that a job may be expected to slow down: what it is promised
+    # Least that a job must add to the sum of the speeds there, each as a share of that alone; minus infinity
+    # for any
     least_gain: float = 0.0
     by_gain: bool = True  # Whether a job goes where it adds most, or where the first job is
 
@@ -53,9 +53,10 @@ class Sharing:
         """Check the numbers."""
         if self.most < 2:
             raise InputError(f"sharing: most: expected at least 2 jobs, found {self.most}")
-        for name in ("limit", "least_gain"):
-            if not getattr(self, name) >= (1 if name == "limit" else 0):
-                raise InputError(f"sharing: {name}: expected a number, found {getattr(self, name)}")
+        if not self.limit >= 1:
+            raise InputError(f"sharing: limit: expected a number of at least 1, found {self.limit:g}")
+        if np.isnan(self.least_gain):
+            raise InputError("sharing: least_gain: expected a number, found none")
         for name in ("true", "believed"):
             values = getattr(self, name)
             if values.ndim != 2 or values.shape[0] != values.shape[1] or not (values > 0).all():
@@ -77,7 +78,9 @@ def sharing_for(
     # Whether they fit is known of their memory.
     believed = np.where(np.isfinite(slowdowns.true), believed, np.inf)
     if policy == "always":
-        return Sharing(kind, slowdowns.true, believed, most, np.finfo(np.float64).max, 0.0, by_gain=False)
+        # Whoever fits.
+        any_rate = float(np.finfo(np.float64).max)
+        return Sharing(kind, slowdowns.true, believed, most, any_rate, -np.inf, by_gain=False)
     least = 0.0 if policy == "threshold" else least_gain
     return Sharing(kind, slowdowns.true, believed, most, limit, least, by_gain=policy != "threshold")
 
@@ -125,7 +128,7 @@ def read_slowdowns(path: str | Path) -> Slowdowns:
 class SharingMetrics:
     """What sharing came to."""
 
-    shared: float  # Share of the jobs that ran longer than alone, or beside somebody
+    slowed: float  # Share of the jobs that ran longer than alone
     mean_slowdown: float  # Mean time that jobs ran over that alone, of those with any
     broken_promises: float  # Share of the jobs that ran longer than they were promised at worst
 
@@ -133,15 +136,16 @@ class SharingMetrics:
 _SAME = 1e-9
 
 
-def sharing_metrics(schedule: Schedule, alone_s: Sequence[float] | Reals, limit: float) -> SharingMetrics:
+def sharing_metrics(schedule: Schedule, limit: float) -> SharingMetrics:
     """How much longer jobs ran than alone, and how many were promised less."""
-    alone = np.asarray(alone_s, np.float64)
-    ran = alone > 0
-    slowdown = schedule.ran_s[ran] / alone[ran]
+    run_s = schedule.jobs.run_s
+    alone_s = run_s[np.arange(len(run_s)), schedule.machine if run_s.shape[1] > 1 else 0]
+    ran = alone_s > 0
+    slowdown = schedule.ran_s[ran] / alone_s[ran]
     if not len(slowdown):
         return SharingMetrics(0.0, 1.0, 0.0)
     return SharingMetrics(
-        shared=float((slowdown > 1 + _SAME).mean()),
+        slowed=float((slowdown > 1 + _SAME).mean()),
         mean_slowdown=float(slowdown.mean()),
         broken_promises=float((slowdown > limit * (1 + _SAME)).mean()),
     )

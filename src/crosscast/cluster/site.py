@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -127,6 +128,13 @@ def rows_of_csv(
     return header, [(line, dict(zip(header, row, strict=True))) for line, row in enumerate(rows, start=2)]
 
 
+LIMIT = 2.0
+"""Most that jobs that share are expected to slow down, where nothing else is said."""
+
+LEAST_GAIN = 0.3
+"""Least that a job must add to the speeds of those beside it, where nothing else is said."""
+
+
 @dataclass(frozen=True)
 class Site:
     """What surrounds machines."""
@@ -134,6 +142,10 @@ class Site:
     reservations: tuple[Reservation, ...] = ()
     budget: Budget | None = None
     options: Path | None = None  # File with configurations of jobs, see `crosscast.cluster.power`
+    slowdowns: Path | None = None  # File with slowdowns of jobs that share, see `crosscast.cluster.sharing`
+    most: int = 2  # As in `crosscast.cluster.sharing.Sharing`
+    limit: float = LIMIT
+    least_gain: float = LEAST_GAIN
 
 
 NO_SITE = Site()
@@ -153,6 +165,8 @@ def read_site(path: str | Path) -> tuple[list[Machine], Site]:
     reservations = tuple(_reservation(table) for table in fields.tables("reservation"))
     power = fields.table("power")
     budget, options = (None, None) if power is None else _power(power, Path(path).parent)
+    sharing = fields.table("sharing")
+    shared = {} if sharing is None else _sharing(sharing, Path(path).parent)
     fields.finish()
     names = [machine.name for machine in machines]
     for each in reservations:
@@ -164,7 +178,7 @@ def read_site(path: str | Path) -> tuple[list[Machine], Site]:
                 expected=expected,
                 found=each.machine,
             )
-    return machines, Site(reservations, budget, options)
+    return machines, Site(reservations, budget, options, **shared)
 
 
 def _reservation(table: Fields) -> Reservation:
@@ -184,6 +198,18 @@ def _time(table: Fields, name: str) -> float:
         return parse_elapsed(str(table.take(name)))
     except InputError as error:
         raise InputError(f"{table.where}: {name}: {error}") from error
+
+
+def _sharing(table: Fields, folder: Path) -> dict[str, Any]:
+    table.require("slowdowns", "a text")
+    found: dict[str, Any] = {
+        "most": table.integer("most", 2),
+        "limit": table.number("limit", ge=1),
+        "least_gain": table.number("least_gain", ge=0),
+    }
+    found["slowdowns"] = folder / str(table.text("slowdowns"))
+    table.finish()
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _power(table: Fields, folder: Path) -> tuple[Budget, Path | None]:

@@ -36,6 +36,8 @@ def policies_report(
     ]
     if any(each.power is not None for each in results):
         parts.append(_power(results))
+    if any(each.sharing is not None for each in results):
+        parts.append(_sharing(results))
     if len(facts["machines"]) > 1:
         parts += [_machines(result) for result in results]
     if users:
@@ -108,6 +110,20 @@ def _power(results: Sequence[PolicyResult]) -> Table:
         "power of all machines: in budget, share of the time; over it, at most, as a share of the budget"
     )
     return Table.of(measured, columns, caption=caption)
+
+
+def _sharing(results: Sequence[PolicyResult]) -> Table:
+    measured = [(each.label, each.sharing) for each in results if each.sharing is not None]
+    return Table.of(
+        measured,
+        {
+            "policy": lambda each: each[0],
+            "slowed down": lambda each: share(each[1].slowed),
+            "mean": lambda each: factor(each[1].mean_slowdown),
+            "more than promised": lambda each: share(each[1].broken_promises),
+        },
+        caption="jobs that share: slowed down, of all jobs; mean, time over that alone",
+    )
 
 
 def _watts(value: float | None) -> str:

@@ -1,0 +1,173 @@
+"""Jobs that share processors: small cases that can be drawn, tables, the command, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from crosscast.cli import main
+from crosscast.cluster.jobs import Jobs, Machine, Policy
+from crosscast.cluster.power import kinds_of_jobs
+from crosscast.cluster.sharing import (
+    Sharing,
+    SharingPolicy,
+    Slowdowns,
+    read_slowdowns,
+    sharing_for,
+    sharing_metrics,
+)
+from crosscast.cluster.simulate import simulate
+from crosscast.errors import InputError
+from support.commands import Output
+
+ONE = [Machine("gpu", 1)]
+TWO = np.array([[2.0, 2.0], [2.0, 2.0]])
+
+
+def exact(*jobs: tuple[float, float]) -> Jobs:
+    """Jobs of (submission, time) on one processor."""
+    submit_s, run_s = (np.array(column, np.float64) for column in zip(*jobs, strict=True))
+    times = run_s[:, None]
+    return Jobs(np.arange(len(jobs)) + 1, submit_s, np.ones(len(jobs), np.int64), times, times)
+
+
+def ends(jobs: Jobs, sharing: Sharing, policy: Policy | None = None) -> list[float]:
+    schedule = simulate(jobs, ONE, policy=policy or Policy(), sharing=sharing)
+    found: list[float] = schedule.end_s.tolist()
+    return found
+
+
+def test_who_comes_slows_the_other_down_and_who_leaves_lets_it_go_on_as_before() -> None:
+    # For 2 s alone, 8 s beside the second one, which does its 4 s in them, and 2 s alone again.
+    sharing = Sharing(np.zeros(2, np.int64), TWO, TWO)
+    assert ends(exact((0, 8), (2, 4)), sharing) == [12, 10]
+
+
+def test_beside_two_others_slowdowns_multiply() -> None:
+    table = np.full((1, 1), 1.25)
+    sharing = Sharing(np.zeros(3, np.int64), table, table, most=3)
+    assert ends(exact((0, 2), (0, 2), (0, 2)), sharing) == [3.125, 3.125, 3.125]
+    # Nobody is promised more than 1.5 times as long: the third waits for the first two.
+    sharing = Sharing(np.zeros(3, np.int64), table, table, most=3, limit=1.5)
+    assert ends(exact((0, 2), (0, 2), (0, 2)), sharing) == [2.5, 2.5, 4.5]
+
+
+def test_a_job_goes_where_it_adds_most() -> None:
+    kinds = np.array([0, 1, 2])
+    table = np.array([[1, 1, 2], [1, 1, 1], [2, 1, 1]], np.float64)
+    machines = [Machine("gpus", 2)]
+    for by_gain, expected in ((True, [9, 9, 4]), (False, [13, 9, 8])):
+        sharing = Sharing(kinds, table, table, by_gain=by_gain)
+        schedule = simulate(exact((0, 9), (0, 9), (0, 4)), machines, sharing=sharing)
+        assert schedule.end_s.tolist() == expected
+
+
+def test_nobody_sits_down_if_the_head_would_wait_longer() -> None:
+    # The second needs both processors at 4 s; beside the first, the third would keep them until 8 s.
+    jobs = exact((0, 4), (0, 1), (0, 4))
+    jobs = Jobs(jobs.number, jobs.submit_s, np.array([1, 2, 1]), jobs.run_s, jobs.estimate_s)
+    table = np.full((1, 1), 2.0)
+    sharing = Sharing(np.zeros(3, np.int64), table, table)
+    schedule = simulate(jobs, [Machine("gpus", 2)], sharing=sharing)
+    assert schedule.start_s.tolist() == [0, 4, 0]
+
+
+@pytest.mark.parametrize("policy", ["never", "always", "threshold", "gain", "oracle"])
+def test_policies_go_by_what_they_know(policy: SharingPolicy) -> None:
+    true, predicted = np.array([[1.0, 4.0], [4.0, 1.0]]), np.array([[1.0, 1.5], [1.5, 1.0]])
+    found = sharing_for(policy, Slowdowns(("a", "b"), true, predicted), np.array([0, 1]), 2.0, 0.0, 2)
+    jobs = exact((0, 4), (0, 4))
+    schedule = simulate(jobs, ONE, sharing=found)
+    together = policy in ("always", "threshold", "gain")
+    assert schedule.end_s.tolist() == ([16, 16] if together else [4, 8])
+    assert sharing_metrics(schedule, 2.0).broken_promises == (1.0 if together else 0.0)
+
+
+def test_who_does_not_fit_does_not_share_whatever_is_predicted() -> None:
+    true, predicted = np.full((1, 1), np.inf), np.ones((1, 1))
+    for policy in ("always", "threshold", "gain", "oracle"):
+        found = sharing_for(policy, Slowdowns(("a",), true, predicted), np.zeros(2, np.int64), 2.0, 0.0, 2)
+        assert simulate(exact((0, 4), (0, 4)), ONE, sharing=found).end_s.tolist() == [4, 8]
+
+
+HEAD = "kind,beside,slowdown,predicted_slowdown\n"
+
+
+def test_a_table_has_all_pairs(tmp_path: Path) -> None:
+    path = tmp_path / "slowdowns.csv"
+    path.write_text(HEAD + "a,a,1.5,1.6\na,b,2,2\nb,a,3,3\nb,b,,1\n")
+    found = read_slowdowns(path)
+    assert found.kinds == ("a", "b")
+    assert found.true.tolist() == [[1.5, 2], [3, np.inf]]
+    assert found.predicted is not None
+    assert found.predicted.tolist() == [[1.6, 2], [3, 1]]
+    assert kinds_of_jobs(found.kinds, ["b", "a"], 2, 0)[0].tolist() == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("kind,beside\na,a\n", "expected columns kind, beside, slowdown, and maybe predicted_slowdown"),
+        (HEAD + "a,a,1,1\nb,b,1,1\nb,a,1,1\n", "expected a row for a beside b, found none"),
+        (HEAD + "a,b,1,1\n", ":2: beside: expected a kind that has rows of its own, found 'b'"),
+        (HEAD + "a,a,1,1\na,a,1,1\n", ":3: expected each pair once, found a beside a again"),
+        (HEAD + "a,a,0,1\n", ":2: slowdown: expected a number above 0, or nothing if they do not fit"),
+        (HEAD + "a,a,1,x\n", ":2: predicted_slowdown: expected a number above 0"),
+    ],
+)
+def test_a_wrong_table_is_one_sentence(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "slowdowns.csv"
+    path.write_text(text)
+    with pytest.raises(InputError, match=message):
+        read_slowdowns(path)
+
+
+def test_what_cannot_be_shared_is_refused() -> None:
+    kind, one = np.zeros(1, np.int64), np.ones((1, 1))
+    for changed, message in (
+        ({"most": 1}, "sharing: most: expected at least 2 jobs, found 1"),
+        ({"limit": 0.5}, "sharing: limit: expected a number of at least 1, found 0.5"),
+        ({"least_gain": np.nan}, "sharing: least_gain: expected a number, found none"),
+        ({"true": -one}, "sharing: true: expected a slowdown above 0 for each two kinds"),
+    ):
+        with pytest.raises(InputError, match=message):
+            Sharing(**({"kind": kind, "true": one, "believed": one} | changed))
+    with pytest.raises(InputError, match="gain: expected a table with predicted slowdowns, found none"):
+        sharing_for("gain", Slowdowns(("a",), one), kind, 2.0, 0.0, 2)
+    with pytest.raises(InputError, match="sharing: kind: expected 2 kinds"):
+        simulate(exact((0, 1), (0, 1)), ONE, sharing=Sharing(kind, one, one))
+
+
+def test_the_command_compares_sharing_with_and_without_power(capsys: Output, tmp_path: Path) -> None:
+    lines = [f"{job} {job} -1 600 2 -1 -1 2 900 -1 1 1 -1 {1 + job % 2} -1 -1 -1 -1" for job in range(1, 21)]
+    trace = tmp_path / "jobs.swf"
+    trace.write_text("\n".join(lines) + "\n")
+    (tmp_path / "pairs.csv").write_text(HEAD + "1,1,1.9,1.9\n1,2,1.1,1.2\n2,1,1.1,1.2\n2,2,1.9,1.9\n")
+    (tmp_path / "options.csv").write_text("kind,power_w,slowdown\n1,100,1\n2,90,1\n")
+    site = tmp_path / "site.toml"
+    machine = "[[machine]]\nname = 'm'\nprocs = 4\nidle_w = 10\n"
+    shares = "[sharing]\nslowdowns = 'pairs.csv'\nlimit = 1.5\n"
+    site.write_text(machine + shares)
+    words = ["simulate", "policies", str(trace), "--machines", str(site)]
+    assert main([*words, "--sharing", "never,gain", "--policy", "easy,conservative", "--json"]) == 0
+    results = json.loads(capsys.readouterr().out)["results"]
+    assert [(each["policy"], each["sharing"]) for each in results] == [
+        ("easy", "never"),
+        ("easy", "gain"),
+        ("conservative", "never"),
+        ("conservative", "gain"),
+    ]
+    assert results[1]["makespan_s"] < 0.7 * results[0]["makespan_s"]
+    assert [each["broken_promises"] for each in results] == [0, 0, 0, 0]
+    site.write_text(machine + "[power]\nbudget_w = 450\noptions = 'options.csv'\n" + shares)
+    assert main([*words, "--sharing", "never,oracle", "--power", "full"]) == 0
+    out = capsys.readouterr().out
+    assert "easy, power full, sharing oracle" in out
+    assert "more than promised" in out
+    assert main([*words, "--sharing", "some"]) == 2
+    assert "--sharing: expected one of never, always, threshold, gain, oracle" in capsys.readouterr().err
+    assert main([*words[:3], "--machines", "4", "--sharing", "never"]) == 2
+    assert "--sharing: expected a TOML file with slowdowns under [sharing]" in capsys.readouterr().err
