@@ -76,3 +76,8 @@ def test_a_device_that_nobody_knows_is_a_short_sentence(name: str) -> None:
     with pytest.raises(InputError, match=r"^devices: expected some of") as caught:
         crosscast.predict("bundled", devices=[name])
     assert len(str(caught.value)) < 400
+
+
+def test_a_name_of_two_devices_lists_them() -> None:
+    with pytest.raises(InputError, match=r"expected the key of one device, found 'titan x', as 2 are called"):
+        crosscast.predict("bundled", devices=["titan x"])

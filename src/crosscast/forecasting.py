@@ -261,7 +261,7 @@ def verdicts_beside(
 ) -> list[Verdict | None]:
     """For each kernel of a forecast, what bounds its longest launch on the recommended device.
 
-    ``None`` where a metric or a number of the data sheet is missing.
+    ``None`` where a metric is missing.
     """
     # Imported here: models of times bring NumPy.
     from crosscast.decide.verdict import amounts_of, verdict_of
@@ -275,10 +275,7 @@ def verdicts_beside(
     found: list[Verdict | None] = []
     for profile, choice in zip(longest.values(), forecast.recommended, strict=True):
         amounts = amounts_of(profile)
-        try:
-            found.append(None if amounts is None else verdict_of(amounts, devices[choice.device]))
-        except InputError:
-            found.append(None)
+        found.append(None if amounts is None else verdict_of(amounts, devices[choice.device]))
     return found
 
 
@@ -344,12 +341,14 @@ def named_devices(
 def _named_device(name: str, known: Sequence[str], field: str) -> str | Device:
     """A device that the model knows, or else one of the catalogue."""
     # Imported here: most devices are the model's own.
-    from crosscast.devices.catalogue import catalogue, device_named
+    from crosscast.devices.catalogue import NameOfSeveral, catalogue, device_named
 
     if name in known:
         return name
     try:
         device = device_named(name)
+    except NameOfSeveral:
+        raise
     except InputError as error:
         near = difflib.get_close_matches(name, [*known, *catalogue()], n=_MOST_NEAR)
         like = f", near to which are {', '.join(dict.fromkeys(near))}" if near else ""

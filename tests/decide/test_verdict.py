@@ -150,10 +150,28 @@ def test_every_device_of_the_catalogue_with_the_numbers_gets_a_verdict(large_add
 
 
 @pytest.mark.parametrize("name", ["peak_flop_per_s", "bandwidth_bytes_per_s", "clock_hz"])
-def test_a_data_sheet_without_a_number_is_refused(large_add: Profile, name: str) -> None:
+def test_siblings_stand_for_a_number_that_a_data_sheet_lacks(large_add: Profile, name: str) -> None:
     numbers = {key: value for key, value in GPU.numbers.items() if key != name}
-    with pytest.raises(InputError, match=rf"gtx1080: {name}: expected a number, to say what bounds"):
-        verdicts_of([large_add], [replace(GPU, numbers=numbers)])
+    found, known = verdict(large_add, replace(GPU, numbers=numbers)), verdict(large_add)
+    assert found.bound == known.bound
+    assert found.limits_s["memory"] == pytest.approx(known.limits_s["memory"], rel=0.3)
+    assert any(f"The data sheet lacks {name}: " in each for each in found.notes)
+    assert not any("lacks" in each for each in known.notes)
+
+
+@pytest.mark.parametrize(
+    ("key", "share"), [("gtx1080", 32), ("h100-sxm", 2), ("k40c", 3), ("mi210", 2), ("rx7900xtx", 32)]
+)
+def test_doubles_are_compared_with_the_rate_of_doubles(large_matmul: Profile, key: str, share: float) -> None:
+    device = device_named(key)
+    amounts = replace(verdict(large_matmul, device).amounts, flops=1e14)
+    single, double = (verdict_of(replace(amounts, double_share=each), device) for each in (0.0, 1.0))
+    assert double.limits_s["compute"] / single.limits_s["compute"] == pytest.approx(share, rel=0.1)
+    assert single.balance / double.balance == pytest.approx(share, rel=0.1)
+    # Without the number on the sheet, its architecture's share of the single rate stands for it.
+    numbers = {name: value for name, value in device.numbers.items() if name != "peak_fp64_flop_per_s"}
+    without = verdict_of(replace(amounts, double_share=1.0), replace(device, numbers=numbers))
+    assert without.limits_s["compute"] == pytest.approx(double.limits_s["compute"], rel=0.1)
 
 
 def test_a_profile_without_a_metric_is_refused(large_add: Profile) -> None:

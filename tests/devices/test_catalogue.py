@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +18,7 @@ from crosscast.devices.architectures import missing, sheets_of
 from crosscast.devices.catalogue import catalogue, device_named, device_of, sheet_named
 from crosscast.devices.device_files import LEAST_NUMBERS, check_sheet
 from crosscast.devices.measured import QUANTITIES, measured_devices
-from crosscast.devices.siblings import FACTS, expected, reached
+from crosscast.devices.siblings import FACTS, expected, filled, reached
 from crosscast.errors import InputError
 from support.commands import Command, Output
 
@@ -218,3 +219,39 @@ def test_what_was_read_stands_for_a_bandwidth_that_no_sheet_says() -> None:
     (bandwidth,) = sheets_of([device]).bandwidth
     assert device.measured["read_bytes_per_s"] <= bandwidth <= 2 * device.measured["read_bytes_per_s"]
     assert "bandwidth_bytes_per_s" in missing(replace(device, measured={}))
+
+
+NUMBERS = ("clock_hz", "compute_units", "cores", "peak_flop_per_s", "bandwidth_bytes_per_s", "l2_bytes")
+
+
+@pytest.mark.parametrize(
+    ("name", "error"),
+    list(zip(NUMBERS, (0.15, 0.01, 0.01, 0.01, 0.25, 0.4), strict=True)),
+)
+def test_siblings_have_about_the_number_that_a_sheet_lacks(name: str, error: float) -> None:
+    errors, inside = [], []
+    for device in map(device_named, catalogue()):
+        if not device.numbers.get(name):
+            continue
+        numbers = {each: value for each, value in device.numbers.items() if each != name}
+        sheet = filled(replace(device, numbers=numbers, measured={}))
+        if name in sheet.taken:
+            off = abs(math.log(sheet.device.numbers[name] / device.numbers[name]))
+            errors.append(off)
+            inside.append(off <= 1.645 * sheet.taken[name].deviation)
+    assert len(errors) > 100
+    assert sorted(errors)[len(errors) // 2] <= error
+    assert sum(inside) / len(inside) >= 0.72
+
+
+def test_what_was_measured_says_more_than_siblings_of_their_sheets() -> None:
+    device = device_named("rtx2080")
+    numbers = {
+        name: value
+        for name, value in device.numbers.items()
+        if name not in ("bandwidth_bytes_per_s", "peak_flop_per_s")
+    }
+    sheet = filled(replace(device, key="next", numbers=numbers))
+    for name in ("bandwidth_bytes_per_s", "peak_flop_per_s"):
+        assert sheet.device.numbers[name] == pytest.approx(device.numbers[name], rel=0.1)
+    assert filled(device).taken.keys() <= {"l1_bytes", "l2_bytes"}

@@ -127,7 +127,8 @@ def time(
                 "applications": [
                     {"application": name} | launches_answer(kernels)
                     for name, kernels in found.applications().items()
-                ]
+                ],
+                "assumed": [each.to_dict() for each in found.assumed],
             }
             | told
         ),

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from crosscast.device import Device
+from crosscast.devices.siblings import Expected, filled
 from crosscast.errors import InputError
 from crosscast.profile import Profile
 from crosscast.results import Tabular
@@ -54,6 +55,7 @@ _USUAL_GROUP = 64.0  # Work-items of a work-group, where a profile does not say
 _ELEMENT_BITS = 4
 _NEEDED = ("total_instruction_count", "work_items", "total_memory_footprint")
 _PRECISIONS = ("half", "single", "double")
+_OF_SHEET = ("peak_flop_per_s", "bandwidth_bytes_per_s", "clock_hz")
 
 
 @dataclass(frozen=True)
@@ -164,6 +166,7 @@ class Verdict:
     amounts: Amounts
     device: Device
     limits_s: Mapping[Bound, float]  # About how long each would take alone, in seconds, the longest first
+    assumed: Mapping[str, Expected] = field(default_factory=dict)  # Numbers of siblings, by column
 
     @property
     def bound(self) -> Bound:
@@ -185,7 +188,12 @@ class Verdict:
     @property
     def balance(self) -> float:
         """Floating-point operations for each byte from which on the device is not bound by its memory."""
-        return self.device.numbers["peak_flop_per_s"] / self.device.numbers["bandwidth_bytes_per_s"]
+        return self.peak / self.device.numbers["bandwidth_bytes_per_s"]
+
+    @property
+    def peak(self) -> float:
+        """Floating-point operations a second that the device does at most, of the kernel's precisions."""
+        return peak_of(self.amounts, self.device)
 
     @property
     def idle(self) -> float:
@@ -268,7 +276,16 @@ class Verdict:
                 f"It uses a byte {a.reuse:.3g} times: where caches do not keep it, memory bounds it."
             )
         if a.double_share > 0.5 and self.bound in ("compute", "latency"):
-            found.append("It computes in double precision, whose lower rate the data sheet does not say.")
+            share = double_peak(self.device) / self.device.numbers["peak_flop_per_s"]
+            found.append(
+                f"It computes in double precision, of which {self.device.key} does "
+                f"{format_quantity(double_peak(self.device), 'flop/s')}, {share:.2g} times what it does in "
+                "single precision."
+            )
+        if needed := [name for name in _OF_SHEET if name in self.assumed]:
+            found.append(
+                f"The data sheet lacks {', '.join(needed)}: what siblings have on average stands for that."
+            )
         if self.bound == "launch" and "launch_overhead_s" not in self.device.numbers:
             found.append("The cost of a launch is what is typical, and was not measured there.")
         return tuple(found)
@@ -366,23 +383,37 @@ def _line_use(amounts: Amounts, device: Device) -> float:
     return amounts.line_use.get(_LINE_BITS[_kind(device)], 1.0)
 
 
+def double_peak(device: Device) -> float:
+    """Operations of double precision that a device does a second at most, by its sheet or architecture."""
+    # Imported here: what judges single precision needs no NumPy.
+    from crosscast.devices.architectures import double_share
+
+    numbers = device.numbers
+    if said := numbers.get("peak_fp64_flop_per_s"):
+        return said
+    single = numbers["peak_flop_per_s"]
+    if device.type == "gpu" and "cores" in numbers:
+        # Packed operations and those that are issued in pairs are of single precision alone.
+        single = min(single, 2 * numbers["cores"] * numbers["clock_hz"])
+    return single * double_share(device)
+
+
+def peak_of(amounts: Amounts, device: Device) -> float:
+    """Floating-point operations that a device does a second at most, of a kernel's precisions."""
+    single, double = device.numbers["peak_flop_per_s"], amounts.double_share
+    return 1 / ((1 - double) / single + double / double_peak(device)) if double else single
+
+
 def verdict_of(amounts: Amounts, device: Device) -> Verdict:
     """Say what bounds a kernel on a device.
 
-    Raises
-    ------
-    InputError
-        If the data sheet has no peak rate, bandwidth or clock.
+    What its data sheet lacks is taken from its siblings.
     """
-    numbers = device.numbers
-    for name in ("peak_flop_per_s", "bandwidth_bytes_per_s", "clock_hz"):
-        if not numbers.get(name):
-            raise InputError.of(
-                where=device.key, field=name, expected="a number, to say what bounds", found="none"
-            )
+    sheet = filled(device)
+    device, numbers = sheet.device, sheet.device.numbers
     a, peak = amounts, numbers["peak_flop_per_s"]
     # A peak counts multiply-adds as two operations: a lane does half as many instructions.
-    compute = max(2 * a.operations / peak, (a.flops or 0.0) / peak)
+    compute = max(2 * a.operations / peak, (a.flops or 0.0) / peak_of(a, device))
     idle = idle_factor(a, device)
     chain = a.longest * _CYCLES[_kind(device)] / numbers["clock_hz"]
     limits: dict[Bound, float] = {
@@ -392,7 +423,7 @@ def verdict_of(amounts: Amounts, device: Device) -> Verdict:
         "latency": max(chain, compute * idle if idle > 1 else 0.0),
     }
     order = sorted(limits, key=lambda name: -limits[name])
-    return Verdict(amounts, device, {name: limits[name] for name in order})
+    return Verdict(amounts, device, {name: limits[name] for name in order}, sheet.taken)
 
 
 def verdicts_of(profiles: Sequence[Profile], devices: Sequence[Device]) -> Verdicts:
@@ -401,7 +432,7 @@ def verdicts_of(profiles: Sequence[Profile], devices: Sequence[Device]) -> Verdi
     Raises
     ------
     InputError
-        If a profile lacks a metric that is needed, or a data sheet a number.
+        If a profile lacks a metric that is needed.
     """
     found = []
     for profile in profiles:

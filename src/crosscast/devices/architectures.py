@@ -46,7 +46,7 @@ _UNITS = {
     "Vega": Unit(64, 40, 40, 65536, 65536, 1 / 16, 4194304, 64.0),
     "Vega 20": Unit(64, 40, 40, 65536, 65536, 1 / 2, 4194304, 64.0),
     "RDNA": Unit(32, 40, 32, 65536, 65536, 1 / 16, 4194304, 64.0),
-    "RDNA 3.5": Unit(32, 32, 32, 65536, 65536, 1 / 32, 2097152, 64.0),
+    "RDNA 3.5": Unit(32, 32, 32, 65536, 65536, 1 / 16, 2097152, 64.0),
     "Tahiti": Unit(64, 40, 40, 65536, 65536, 1 / 4, 786432, 64.0),
     "Hawaii": Unit(64, 40, 40, 65536, 65536, 1 / 8, 1048576, 64.0),
     "Kaveri": Unit(64, 40, 40, 65536, 65536, 1 / 16, 524288, 64.0),
@@ -56,8 +56,8 @@ _UNITS = {
     "CDNA 2": Unit(64, 32, 32, 131072, 65536, 1.0, 8388608, 64.0),
     "CDNA 3": Unit(64, 32, 32, 131072, 65536, 1.0, 33554432, 64.0),
     "RDNA 2": Unit(32, 32, 32, 65536, 65536, 1 / 16, 4194304, 64.0),
-    "RDNA 3": Unit(32, 32, 32, 98304, 65536, 1 / 32, 6291456, 64.0),
-    "RDNA 4": Unit(32, 32, 32, 98304, 65536, 1 / 32, 8388608, 64.0),
+    "RDNA 3": Unit(32, 32, 32, 98304, 65536, 1 / 16, 6291456, 64.0),
+    "RDNA 4": Unit(32, 32, 32, 98304, 65536, 1 / 16, 8388608, 64.0),
 }
 _BY_VENDOR = {
     "Nvidia": _UNITS["Ampere"],
@@ -139,13 +139,25 @@ def missing(device: Device) -> tuple[str, ...]:
     return tuple(name for name in needed if not device.numbers.get(name) and name not in known)
 
 
+def _unit_of(device: Device) -> Unit:
+    """What a compute unit of its architecture holds, or of its vendor's usual one."""
+    if device.type != "gpu":
+        return _CPU
+    return _UNITS.get(device.series) or _BY_VENDOR.get(device.vendor, _OTHER_GPU)
+
+
+def double_share(device: Device) -> float:
+    """Rate of double precision over that of single precision, as devices of its architecture have it."""
+    return _unit_of(device).fp64
+
+
 def _of(device: Device) -> tuple[float | bool, ...]:
     """The numbers of a sheet, in the order of the fields of `Sheets`."""
     gpu = device.type == "gpu"
     numbers = {**DEFAULTS["gpu" if gpu else "cpu"], **{k: v for k, v in device.numbers.items() if v}}
     if not device.numbers.get("bandwidth_bytes_per_s"):
         numbers["bandwidth_bytes_per_s"] = _bandwidth_measured(device) or numbers["bandwidth_bytes_per_s"]
-    unit = _UNITS.get(device.series) or _BY_VENDOR.get(device.vendor, _OTHER_GPU) if gpu else _CPU
+    unit = _unit_of(device)
     units, clock = numbers["compute_units"], numbers["clock_hz"]
     cores = numbers.get("cores", units * 64 if gpu else units)
     lanes = numbers.get("peak_flop_per_s", 2 * cores * clock * (1 if gpu else 8)) / (2 * units * clock)

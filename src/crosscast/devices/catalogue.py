@@ -15,6 +15,11 @@ from crosscast.devices.device_files import NUMBERS, own_device, own_devices
 from crosscast.devices.measured import measured_devices
 from crosscast.errors import InputError
 
+
+class NameOfSeveral(InputError):
+    """What several devices are called."""
+
+
 _FILES = ("published.json", "sheets.json")
 
 
@@ -73,7 +78,7 @@ def sheet_named(name: str) -> dict[str, Any]:
         return catalogue()[keys[0]]
     if keys:
         of = ", ".join(f"{key} ({catalogue()[key]['name']}, {catalogue()[key]['series']})" for key in keys)
-        raise InputError.of(
+        raise NameOfSeveral.of(
             where="device",
             expected="the key of one device",
             found=f"{name!r}, as {len(keys)} are called: {of}",

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from crosscast.decide.verdict import Verdict, Verdicts
+from crosscast.decide.verdict import Verdict, Verdicts, double_peak
 from crosscast.prediction.time.forecast import TimeForecast
 from crosscast.report.document import Heading, Part, Report, Table, Text
 from crosscast.report.figures import (
@@ -173,16 +173,19 @@ def roofline(verdicts: Sequence[Verdict]) -> Any:
     figure, axes = one_figure(8.0, 5.4)
     look = looks(drawn)
     for place, (key, device) in enumerate(drawn.items()):
-        roof = np.minimum(device.numbers["peak_flop_per_s"], x * device.numbers["bandwidth_bytes_per_s"])
-        axes.plot(
-            x,
-            roof,
-            color=look[key].colour,
-            linestyle=DASHES[place % len(DASHES)],
-            linewidth=1.6,
-            label=plain_text(key),
-            zorder=2,
-        )
+        double = any(each.device.key == key and each.amounts.double_share > 0.5 for each in shown)
+        peaks = {key: device.numbers["peak_flop_per_s"]}
+        peaks |= {f"{key}, double precision": double_peak(device)} if double else {}
+        for label, peak in peaks.items():
+            axes.plot(
+                x,
+                np.minimum(peak, x * device.numbers["bandwidth_bytes_per_s"]),
+                color=look[key].colour,
+                linestyle=DASHES[place % len(DASHES)],
+                linewidth=1.6 if label == key else 0.8,
+                label=plain_text(label),
+                zorder=2,
+            )
     highest: dict[str, tuple[float, float]] = {}
     for each in shown:
         at = (each.intensity or 0.0, (each.amounts.flops or 0.0) / each.limits_s[each.bound])

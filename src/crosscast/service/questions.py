@@ -119,6 +119,7 @@ def predict(state: State, asked: Predict) -> dict[str, Any]:
     served, (found, verdicts) = _first(state, "time", asked.model, predicted)
     answer = forecasts_answer("kernels", with_verdicts(found, verdicts), served.trained.card)
     answer["model"] = served.facts()
+    answer["assumed"] = [each.to_dict() for each in found.assumed]
     if asked.repeat is not None:
         answer["job"] = {"repeat": asked.repeat} | launches_answer(found, asked.repeat)
     return answer

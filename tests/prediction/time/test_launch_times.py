@@ -63,9 +63,37 @@ def test_a_profile_of_metrics_alone_is_refused(model: TrainedLaunchTimes) -> Non
 
 def test_a_device_without_numbers_is_said_and_less_sure(model: TrainedLaunchTimes) -> None:
     found = model.predict(stream(1 << 20), [Device("bare", type="cpu"), "i7-6700k"])
-    assert "the data sheet of bare lacks compute_units" in found.warnings[0][0]
+    assert "the data sheet of bare lacks clock_hz (2.6 GHz, as " in found.warnings[0][0]
     width = found.high / found.low
     assert width[0, 0] > width[0, 1]
+
+
+FIVE = {"compute_units": 46.0, "cores": 5888.0, "clock_hz": 2.4e9, "tdp_w": 200.0, "l2_bytes": 37748736.0}
+
+
+def test_the_number_that_a_forecast_would_gain_most_from_is_said(model: TrainedLaunchTimes) -> None:
+    few = Device("few", vendor="Nvidia", type="gpu", series="Ada Lovelace", numbers=FIVE)
+    more = replace(few, key="more", numbers={**FIVE, "bandwidth_bytes_per_s": 4.4e11})
+    found = model.predict(stream(1 << 26), [few, more])
+    (said, known) = found.assumed
+    assert (said.device, said.most) == ("few", "bandwidth_bytes_per_s")
+    assert said.numbers["bandwidth_bytes_per_s"].of == "architecture"
+    assert "the forecast would gain most from bandwidth_bytes_per_s" in found.warnings[0][0]
+    assert "bandwidth_bytes_per_s" not in known.numbers
+    # To know it gains about the share that is said; times are alike, as siblings have about that bandwidth.
+    widths = np.log(found.high / found.centre)[0]
+    assert widths[1] < widths[0]
+    assert 1 - (widths[1] / widths[0]) ** 2 == pytest.approx(sum(said.shares.values()), abs=0.1)
+    assert found.centre[0, 0] == pytest.approx(found.centre[0, 1], rel=0.1)
+    assert found.to_dict()["assumed"][0]["gains_most_from"] == "bandwidth_bytes_per_s"
+
+
+def test_numbers_that_do_not_matter_are_no_warning(model: TrainedLaunchTimes) -> None:
+    whole = device_named("rtx4090")
+    numbers = {name: value for name, value in whole.numbers.items() if name != "l1_bytes"}
+    found = model.predict(stream(1 << 26), [replace(whole, key="next", numbers=numbers)])
+    assert found.warnings == ((),)
+    assert found.assumed[0].numbers.keys() == {"l1_bytes"}
 
 
 def test_a_probe_is_its_own_forecast_and_narrows_the_others(model: TrainedLaunchTimes) -> None:

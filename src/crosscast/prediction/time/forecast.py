@@ -11,6 +11,7 @@ import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.device import Device
+from crosscast.devices.siblings import Expected
 from crosscast.prediction.intervals import summed
 from crosscast.prediction.time.data import Grid, ProfileBatch
 from crosscast.results import Tabular
@@ -83,6 +84,29 @@ class Nearest:
     similarity: float  # From 1, where both do the same work, to 0
 
 
+@dataclass(frozen=True)
+class Assumed:
+    """What stands for numbers of a device that nobody gave, and how much of the doubt is theirs."""
+
+    device: str
+    numbers: Mapping[str, Expected]  # By column of the table of devices
+    # Of the variance of the logarithm of its times, by column, the largest first
+    shares: Mapping[str, float]
+
+    @property
+    def most(self) -> str:
+        """The number from which the forecast would gain most."""
+        return next(iter(self.shares))
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it, for JSON."""
+        numbers = {
+            name: {**asdict(self.numbers[name]), "share_of_variance": share}
+            for name, share in self.shares.items()
+        }
+        return {"device": self.device, "numbers": numbers, "gains_most_from": self.most}
+
+
 @dataclass(frozen=True, eq=False)
 class TimeForecast(Tabular):
     """Predicted times of ``n`` kernels on ``d`` devices, in seconds, of one launch."""
@@ -103,6 +127,7 @@ class TimeForecast(Tabular):
     # `(n, d, t)` Shares of the time by `crosscast.prediction.time.terms.TERMS`, if the model says
     terms: Reals | None = None
     nearest: tuple[Nearest, ...] = ()  # For each kernel, if the model says
+    assumed: tuple[Assumed, ...] = ()  # For each device whose data sheet lacks numbers, if the model says
 
     @cached_property
     def ranks(self) -> Integers:
@@ -242,4 +267,4 @@ class TimeForecast(Tabular):
                     "warnings": list(self.warnings[row]) if self.warnings else [],
                 }
             )
-        return {"kernels": kernels}
+        return {"kernels": kernels, "assumed": [each.to_dict() for each in self.assumed]}

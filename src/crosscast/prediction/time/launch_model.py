@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -12,16 +12,25 @@ import numpy as np
 from crosscast.arrays import Reals
 from crosscast.device import Device
 from crosscast.devices.architectures import missing, sheets_of
+from crosscast.devices.device_files import NUMBERS
+from crosscast.devices.siblings import Filled, filled
 from crosscast.errors import InputError
 from crosscast.prediction.store import StoredModel, write
 from crosscast.prediction.time.card import QUESTION, TimeCard, probe_times
 from crosscast.prediction.time.data import ProfileBatch
-from crosscast.prediction.time.forecast import Nearest, TimeForecast
+from crosscast.prediction.time.forecast import Assumed, Nearest, TimeForecast
 from crosscast.prediction.time.launch_times import LaunchTimes, bounds, conditioned, limits
 from crosscast.prediction.time.suggestion import Suggestion
 from crosscast.prediction.time.work import traits_of, work_of
 from crosscast.prediction.warnings import of_counts
 from crosscast.profile import Profile
+from crosscast.units import format_quantity
+
+_WORTH = 0.005
+"""Share of a variance from which on a number is worth finding out."""
+
+_NEEDED = {"compute_units", "clock_hz", "bandwidth_bytes_per_s", "peak_flop_per_s"}
+"""Numbers without which a forecast is said to be doubtful."""
 
 MODEL = "terms"
 """Name of the model on its card."""
@@ -79,8 +88,17 @@ class TrainedLaunchTimes:
         # Probes may be of devices that are not asked about.
         probed = [] if measured is None else np.flatnonzero(np.isfinite(measured).any(axis=0)).tolist()
         asked = {each.key: each for each in (*chosen, *(self.devices[place] for place in probed))}
-        every = list(asked.values())
+        lacking = {key: filled(each) for key, each in asked.items() if not self.predictor.measured(each)}
+        every = [lacking[key].device if key in lacking else each for key, each in asked.items()]
         centre, shares, deviation, least, most = self._of_launches(batch, every)
+        assumed = []
+        for column, each in enumerate(asked):
+            if each in lacking and lacking[each].taken:
+                moved = self._moved(batch, lacking[each], centre[:, column])
+                # What physics allows at least, if these numbers are all better than is thought.
+                least[:, column] = self._of_launches(batch, [_better(lacking[each])])[3][:, 0]
+                assumed.append(_assumed(lacking[each], moved, deviation[:, column]))
+                deviation[:, column] = np.sqrt(deviation[:, column] ** 2 + (moved**2).sum(axis=0))
         log_time = np.log(centre)
         is_measured = np.zeros(centre.shape, dtype=np.bool_)
         if measured is not None and probed:
@@ -94,8 +112,9 @@ class TrainedLaunchTimes:
         factor = self.predictor.doubt.factor(level)
         middle, low, high = limits(np.exp(log_time), deviation, factor, least, most)
         columns = [list(asked).index(each.key) for each in chosen]
-        said = tuple(self._lacking(device) for device in chosen)
-        warnings = tuple(text for text in said if text)
+        keys = [each.key for each in chosen]
+        said = tuple(each for each in assumed if each.device in keys)
+        warnings = (*filter(None, map(self._lacking, chosen)), *filter(None, map(_sentence, said)))
         return TimeForecast(
             batch,
             tuple(each.key for each in chosen),
@@ -107,7 +126,20 @@ class TrainedLaunchTimes:
             warnings=tuple((*warnings, *of_counts(launches)) for launches in batch.launches),
             terms=shares[:, columns],
             nearest=self._nearest(batch),
+            assumed=said,
         )
+
+    def _moved(self, batch: ProfileBatch, sheet: Filled, centre: Reals) -> Reals:
+        """How far logarithms of times move with a deviation of each number of siblings, ``(numbers, n)``."""
+        variants = [
+            replace(
+                sheet.device,
+                numbers={**sheet.device.numbers, name: each.value * float(np.exp(each.deviation))},
+            )
+            for name, each in sheet.taken.items()
+        ]
+        moved: Reals = np.log(self._of_launches(batch, variants)[0] / centre[:, None]).T
+        return moved
 
     def _nearest(self, batch: ProfileBatch) -> tuple[Nearest, ...]:
         """Of each row's launches the one in the middle stands for them."""
@@ -166,10 +198,43 @@ class TrainedLaunchTimes:
         return centre, parts, mean(deviation * seconds) / centre, mean(least), mean(most)
 
     def _lacking(self, device: Device) -> str:
-        """Which numbers a device's sheet lacks, so that others stand for them."""
-        names = () if self.predictor.measured(device) else missing(device)
+        """Which numbers the sheet of a device that it knows lacks, so that usual ones stand for them."""
+        names = missing(device) if self.predictor.measured(device) else ()
         return (
             f"the data sheet of {device.key} lacks {', '.join(names)}: usual numbers are taken"
             if names
             else ""
         )
+
+
+def _assumed(sheet: Filled, moved: Reals, deviation: Reals) -> Assumed:
+    """The numbers of siblings with their shares of the doubt, given how far each moves the times."""
+    variance = (moved**2).mean(axis=1)
+    shares = variance / float(variance.sum() + (deviation**2).mean())
+    order = np.argsort(-shares, kind="stable").tolist()
+    names = list(sheet.taken)
+    return Assumed(sheet.device.key, sheet.taken, {names[k]: round(float(shares[k]), 4) for k in order})
+
+
+def _better(sheet: Filled) -> Device:
+    """The device with more of each number that was taken from siblings."""
+    more = {name: each.value * float(np.exp(2 * each.deviation)) for name, each in sheet.taken.items()}
+    return replace(sheet.device, numbers={**sheet.device.numbers, **more})
+
+
+def _sentence(assumed: Assumed) -> str:
+    """Which numbers a data sheet lacks, and which of them to find out; empty if none of them matters."""
+    share = assumed.shares[assumed.most]
+    if share < _WORTH and not assumed.numbers.keys() & _NEEDED:
+        return ""
+    taken = ", ".join(
+        f"{name} ({format_quantity(each.value, NUMBERS[name].unit.replace('count', '')).strip()}, as "
+        f"{each.count} of its {each.of} have)"
+        for name, each in assumed.numbers.items()
+    )
+    gains = (
+        f"the forecast would gain most from {assumed.most}, {100 * share:.0f} % of its doubt"
+        if share >= _WORTH
+        else "none of them matters to the forecast, which would gain from times measured on it"
+    )
+    return f"the data sheet of {assumed.device} lacks {taken}, for which siblings stand; {gains}"
