@@ -201,3 +201,12 @@ def test_results_are_written_as_t4(source: Path) -> None:
     assert (second["invalidity"], second["correctness"]) == ("runtime", 0)
     assert third["times"]["runtimes"] == [] and third["measurements"][0]["value"] == 1.0
     assert json.dumps(content)
+
+
+def test_variants_that_are_forecast_alike_are_near_to_each_other(source: Path) -> None:
+    found, _ = ranked(source, profiles=32)
+    points = found.candidates("gtx1080").coordinates
+    # NAMED changes nothing, and GROUP the most: two variants that differ in one of them alone.
+    named = points[1] - points[0]
+    group = points[found.variants.rows[:, 0] == 1][0] - points[0]
+    assert 0 < np.abs(named).max() <= 0.5 < np.abs(group).max()

@@ -38,6 +38,7 @@ _ROUNDS = 2
 _ONE_DEVIATION = math.erf(1 / math.sqrt(2))
 _LEAST_ERROR = 0.02
 _ROOM = 1.25
+_LEAST_MATTER = 0.2
 
 
 class TimeModel(Protocol):
@@ -114,11 +115,14 @@ class Ranking(Tabular):
     def candidates(self, device: str | None = None) -> Candidates:
         """What a search on a device begins with."""
         place = self.place(device)
+        log_time = self.log_time[:, place]
+        points = self.space.rule.coordinates(self.variants)
+        points[:, : self.variants.coordinates.shape[1]] *= _matters(self.variants, log_time)
         return Candidates(
-            self.log_time[:, place],
+            log_time,
             self.deviation[:, place],
             self.shares[:, place],
-            np.concatenate([self.space.rule.coordinates(self.variants), self.geometry], axis=1),
+            np.concatenate([points, self.geometry], axis=1),
         )
 
     def limits(self) -> tuple[Reals, Reals]:
@@ -276,6 +280,30 @@ def rank(
         dict(profiler.failed),
         tuple(notes),
     )
+
+
+def _matters(variants: Variants, log_time: Reals) -> Reals:
+    """How much the parameters that vary matter by the forecast, from `_LEAST_MATTER` to 1 for the most.
+
+    Coordinates are scaled by it: variants that are forecast alike, whatever a parameter is, are near to each
+    other, so that what is measured of one is known of the other.
+    """
+    known = np.isfinite(log_time)
+    found = []
+    for number, places in enumerate(variants.rows.T):
+        if len(np.unique(places)) < 2:
+            continue
+        others = np.delete(variants.rows, number, axis=1)[known]
+        _, group = np.unique(others, axis=0, return_inverse=True)
+        count = np.bincount(group)
+        mean = np.bincount(group, log_time[known]) / count
+        squares = np.bincount(group, (log_time[known] - mean[group]) ** 2)[count > 1]
+        found.append(squares.sum() / max(count[count > 1].sum(), 1))
+    # Roots of deviations, as a forecast is not sure of what matters.
+    roots = np.array(found) ** 0.25
+    most = roots.max(initial=0.0)
+    scales: Reals = np.clip(roots / most if most > 0 else np.ones(len(roots)), _LEAST_MATTER, 1.0)
+    return scales
 
 
 def _fastest(log_time: Reals, count: int, without: set[int]) -> list[int]:
