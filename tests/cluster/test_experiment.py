@@ -27,7 +27,7 @@ from crosscast.cluster.experiment import (
 )
 from crosscast.cluster.job_types import JobShape, JobTypes, held_out_jobs
 from crosscast.cluster.jobs import Jobs, Machine, Policy, Schedule, read_machines
-from crosscast.cluster.metrics import Run, compare_policies, policy_label
+from crosscast.cluster.metrics import Run, compare_policies, jain_index, policy_label
 from crosscast.cluster.placements import PLACEMENTS, Workload, type_workload
 from crosscast.data.sources import import_source
 from crosscast.errors import InputError, MissingExtraError
@@ -326,6 +326,16 @@ def test_json_has_what_a_check_reads() -> None:
     assert listed["jobs_per_s"] == pytest.approx(4 / listed["simulation_s"])
     assert "users" not in listed
     assert [user["user"] for user in found.to_dict(users=True)["users"]] == ["ann", "bob"]
+
+
+def test_sizes_are_by_powers_of_two_and_fairness_over_users() -> None:
+    (found,) = compare_policies([Run(Policy(), jobs())], [Machine("one", 5)])
+    assert [(each.least_procs, each.most_procs, each.jobs) for each in found.sizes] == [(1, 1, 2), (3, 4, 2)]
+    assert [each.mean_wait_s for each in found.sizes] == [0, 2]
+    assert found.fairness == pytest.approx(
+        jain_index([each.average_bounded_slowdown for each in found.users])
+    )
+    assert jain_index([3.0, 1.0]) == pytest.approx(16 / 20)
 
 
 def test_labels_tell_policies_apart() -> None:

@@ -196,6 +196,10 @@ def test_the_command_compares_configurations_under_a_budget(capsys: Output, tmp_
     assert all(each["within_budget"] == 1 and each["cost"] > 0 and each["peak_w"] <= 260 for each in results)
     assert main([*words, "full"]) == 0
     assert "easy, power full" in capsys.readouterr().out
+    figures = tmp_path / "figures"
+    assert main([*words, "full", "--figures", str(figures)]) == 0
+    assert {each.name for each in figures.iterdir()} == {"power.png", "queue-length.png", "timeline.png"}
+    capsys.readouterr()
     assert main([*words, "model"]) == 2
     assert "expected options with predicted power and slowdown, found none" in capsys.readouterr().err
     assert main([*words[:3], "--machines", "4", "--power", "full"]) == 2

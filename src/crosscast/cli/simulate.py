@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from crosscast.cluster.jobs import Jobs, Machine, Placement, Policy, Schedule
     from crosscast.cluster.metrics import Run, Steps
-    from crosscast.cluster.site import Site
+    from crosscast.cluster.site import Budget, Site
     from crosscast.cluster.swf import CleanedJobs, Trace
     from crosscast.report.document import Report
 
@@ -134,7 +134,8 @@ def policies(
     users
         Also list each user's jobs and waits; the timeline's colours are users instead of waits.
     output.figures
-        Folder for figures: jobs that wait over time, and the timeline of the schedule, if it is one.
+        Folder for figures: jobs that wait over time, power against the budget where there is one, and the
+        timeline of the schedule, if it is one.
     """
     chosen = _policies(policy, priority, backfill)
     files = _Files(out or [], output, window, users=users)
@@ -146,6 +147,7 @@ def policies(
 
     read = read_swf(trace)
     clusters, site = _machines(read, machines)
+    files.budget = site.budget
     load_simulator(chosen, site, tell)
     found = read.jobs(estimates, "kill" if enforce_walltime else "header")
     _check_width(found.jobs, clusters)
@@ -458,10 +460,12 @@ class _Files:
     output: FigureOutput
     window: str | None = None
     users: bool = False
+    budget: Budget | None = None
     _from_s: float = field(default=0.0, init=False)
     _to_s: float = field(default=float("inf"), init=False)
     _last: tuple[str, Schedule] | None = field(default=None, init=False)
     _queues: dict[str, Steps] = field(default_factory=dict, init=False)
+    _powers: dict[str, Steps] = field(default_factory=dict, init=False)
     _schedules: int = field(default=0, init=False)
     _origin_s: float = field(default=0.0, init=False)
     _end_s: float = field(default=0.0, init=False)
@@ -491,10 +495,28 @@ class _Files:
             from crosscast.cluster.metrics import queue_length
 
             self._queues[label] = queue_length(schedule)
+            if self.budget is not None:
+                self._keep_power(label, schedule, self.budget)
         if self._schedules == 1 and (self.out or self.draws):
             self._last = label, schedule
         self._origin_s = float(schedule.jobs.submit_s[0])
         self._end_s = max(self._end_s, float(schedule.end_s.max()) - self._origin_s)
+
+    def _keep_power(self, label: str, schedule: Schedule, budget: Budget) -> None:
+        import numpy as np
+
+        from crosscast.cluster.metrics import Steps
+        from crosscast.cluster.power import power_over_time
+        from crosscast.cluster.site import idle_power_w
+
+        found = power_over_time(schedule, budget)
+        limit_w = budget.power_w[found.budget]
+        # When all is over, machines are idle.
+        time_s = np.append(found.time_s, found.end_s)
+        watts = np.append(found.power_w, idle_power_w(schedule.machines))
+        self._powers[label] = Steps(time_s, np.rint(watts).astype(np.int64))
+        if np.isfinite(limit_w).all():
+            self._powers["budget"] = Steps(found.time_s, np.rint(limit_w).astype(np.int64))
 
     def write(self) -> None:
         """Write the schedule."""
@@ -517,7 +539,7 @@ class _Files:
             raise InputError(
                 f"--window: expected a start before the last end, {to_s:g} s, found {self._from_s:g} s"
             )
-        part = {"from_s": self._from_s, "to_s": to_s}
+        part: dict[str, Any] = {"from_s": self._from_s, "to_s": to_s}
         figures = {}
         if self._last is not None:
             label, schedule = self._last
@@ -531,6 +553,13 @@ class _Files:
                 warn(str(error))
         about = f"{title}: jobs that wait"
         figures["queue-length"] = queue_figure(self._queues, about, origin_s=self._origin_s, **part)
+        if self._powers:
+            powers = {"budget": self._powers.pop("budget")} if "budget" in self._powers else {}
+            powers |= self._powers
+            about = f"{title}: power of all machines"
+            figures["power"] = queue_figure(
+                powers, about, origin_s=self._origin_s, what="power in watts", **part
+            )
         return figures
 
 

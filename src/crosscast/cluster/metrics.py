@@ -275,6 +275,40 @@ def per_user(schedule: Schedule) -> list[UserMetrics]:
     ]
 
 
+def jain_index(values: Sequence[float]) -> float | None:
+    """Jain's index of fairness (Jain, Chiu and Hawe 1984): 1 if all are equal, 1/n if one has all.
+
+    >>> jain_index([2.0, 2.0]), jain_index([1.0, 0.0, 0.0, 0.0]), jain_index([])
+    (1.0, 0.25, None)
+    """
+    each = np.asarray(values, np.float64)
+    squares = float((each**2).sum())
+    return float(each.sum()) ** 2 / (len(each) * squares) if squares > 0 else None
+
+
+@dataclass(frozen=True)
+class SizeMetrics:
+    """Metrics of the jobs of some sizes."""
+
+    least_procs: int  # From how many processors to how many
+    most_procs: int
+    jobs: int  # How many jobs ran
+    mean_wait_s: float  # As in `crosscast.cluster.metrics.Metrics`, of these jobs
+    average_bounded_slowdown: float
+
+
+def per_size(schedule: Schedule) -> list[SizeMetrics]:
+    """Metrics by size: 1 processor, 2, 3 to 4, 5 to 8, and so on; sizes without jobs are left out."""
+    size = np.ceil(np.log2(schedule.jobs.procs)).astype(np.int64)
+    groups = int(size.max(initial=0)) + 1
+    jobs, waits, slowdowns = _by_group(schedule, size, groups)
+    return [
+        SizeMetrics((1 << place) // 2 + 1, 1 << place, jobs[place], wait_s, slowdown)
+        for place, (wait_s, slowdown) in enumerate(zip(waits, slowdowns, strict=True))
+        if wait_s is not None and slowdown is not None
+    ]
+
+
 @dataclass(frozen=True)
 class PolicyResult:
     """What a policy makes of jobs."""
@@ -283,6 +317,7 @@ class PolicyResult:
     metrics: Metrics  # Metrics of the schedule, as a whole, by machine and by user
     machines: Sequence[MachineMetrics]
     users: Sequence[UserMetrics]
+    sizes: Sequence[SizeMetrics]  # Metrics by size
     simulation_s: float  # How long the simulation took, in seconds
     power: PowerMetrics | None = None  # Power and energy, where there is a budget
     configured: str | None = None  # How jobs were configured, where there is a choice
@@ -294,6 +329,11 @@ class PolicyResult:
         """Name of the policy for people."""
         return policy_label(self.policy, self.configured, self.shared)
 
+    @property
+    def fairness(self) -> float | None:
+        """Jain's index of the average bounded slowdowns of users; ``None`` if nothing is known of users."""
+        return jain_index([each.average_bounded_slowdown for each in self.users])
+
     def to_dict(self, *, users: bool = False) -> dict[str, Any]:
         """Everything, for JSON; users only if they are asked for."""
         found = {
@@ -303,7 +343,9 @@ class PolicyResult:
             **asdict(self.metrics),
             "simulation_s": self.simulation_s,
             "jobs_per_s": self.metrics.jobs / self.simulation_s,
+            "fairness": self.fairness,
             "machines": [asdict(machine) for machine in self.machines],
+            "sizes": [asdict(size) for size in self.sizes],
         }
         if self.power is not None:
             found |= {"power": self.configured, **asdict(self.power)}
@@ -369,9 +411,9 @@ def compare_policies(
         if run.power_w is not None:
             schedule = replace(schedule, jobs=replace(schedule.jobs, power_w=run.power_w))
         power = None if site.budget is None else power_metrics(schedule, site.budget)
-        found = metrics_of(schedule), per_machine(schedule), per_user(schedule), spent_s
+        found = metrics_of(schedule), per_machine(schedule), per_user(schedule), per_size(schedule)
         sharing = None if run.shared is None else sharing_metrics(schedule, site.limit)
-        results.append(PolicyResult(run.policy, *found, power, run.configured, sharing, run.shared))
+        results.append(PolicyResult(run.policy, *found, spent_s, power, run.configured, sharing, run.shared))
         if keep is not None:
             keep(run.label, schedule)
     return results

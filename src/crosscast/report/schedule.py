@@ -40,6 +40,8 @@ def policies_report(
         parts.append(_sharing(results))
     if len(facts["machines"]) > 1:
         parts += [_machines(result) for result in results]
+    if len(results) > 1 and any(len(each.sizes) > 1 for each in results):
+        parts.append(_sizes(results))
     if users:
         parts += [_users(result) for result in results]
     return Report([*parts, "", _LEGEND])
@@ -146,6 +148,15 @@ def _machines(result: PolicyResult) -> Table:
     )
 
 
+def _sizes(results: Sequence[PolicyResult]) -> Table:
+    sizes = [(each.least_procs, each.most_procs) for each in results[0].sizes]
+    headings = ["policy", *(f"{most:,}" if least == most else f"{least:,}-{most:,}" for least, most in sizes)]
+    rows = [[each.label, *(size.mean_wait_s for size in each.sizes)] for each in results]
+    return Table(
+        headings, rows, "mean wait by processors", formats=dict.fromkeys(headings[1:], format_elapsed)
+    )
+
+
 def _users(result: PolicyResult) -> Table:
     listed = sorted(result.users, key=lambda each: -each.jobs)[:_USERS]
     return Table.of(
@@ -156,7 +167,8 @@ def _users(result: PolicyResult) -> Table:
             "mean wait": lambda each: each.mean_wait_s,
             "slowdown": lambda each: each.average_bounded_slowdown,
         },
-        caption=f"{len(listed)} of {plural(len(result.users), 'user')}, {result.label}: most jobs first",
+        caption=f"{len(listed)} of {plural(len(result.users), 'user')}, {result.label}: most jobs first"
+        + ("" if result.fairness is None else f"; Jain's fairness of slowdowns {result.fairness:.2f}"),
         formats=_FORMATS,
     )
 

@@ -167,9 +167,15 @@ _DENSE = 4000
 
 
 def queue_figure(
-    lengths: Mapping[str, Steps], title: str, *, origin_s: float, from_s: float, to_s: float
+    lengths: Mapping[str, Steps],
+    title: str,
+    *,
+    origin_s: float,
+    from_s: float,
+    to_s: float,
+    what: str = "waiting jobs",
 ) -> Any:
-    """A line of steps for each policy or placement."""
+    """A line of steps for each policy or placement: jobs that wait, or what else is counted."""
     figure, axes = one_figure(11, 4.4)
     unit_s = label_elapsed(axes, from_s, to_s)
     longest = []
@@ -191,7 +197,7 @@ def queue_figure(
     else:
         axes.locator_params(axis="y", integer=True)
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    axes.set_ylabel("waiting jobs")
+    axes.set_ylabel(what)
     # Without a queue, the axis still has two whole numbers.
     axes.set_ylim(0, max(1.05 * max(longest), 1.0))
     style_axes(axes)
