@@ -14,7 +14,7 @@ from crosscast.devices.siblings import FACTS, expected, reached
 
 
 class Unit(NamedTuple):
-    """A compute unit of an architecture, by the makers' tuning guides."""
+    """A compute unit of an architecture; `unit_sources` says where its numbers are from."""
 
     width: int  # Work-items of a sub-group
     sub_groups: int  # That a unit holds at most
@@ -59,6 +59,61 @@ _UNITS = {
     "RDNA 3": Unit(32, 32, 32, 98304, 65536, 1 / 16, 6291456, 64.0),
     "RDNA 4": Unit(32, 32, 32, 98304, 65536, 1 / 16, 8388608, 64.0),
 }
+_GUIDES = {
+    "capabilities": "NVIDIA, CUDA C++ Programming Guide, technical specifications by compute capability "
+    "(https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#features-and-technical-specifications)",
+    "fermi": "NVIDIA, CUDA Warps and Occupancy, 2011 "
+    "(https://developer.download.nvidia.com/CUDA/training/cuda_webinars_WarpsAndOccupancy.pdf)",
+    "kepler": "NVIDIA, Kepler Tuning Guide: L1 is for local memory alone "
+    "(https://docs.nvidia.com/cuda/archive/11.4.1/kepler-tuning-guide/index.html)",
+    "maxwell": "NVIDIA, Maxwell Tuning Guide: global loads go to L2 unless that is opted out of "
+    "(https://docs.nvidia.com/cuda/pdf/Maxwell_Tuning_Guide.pdf)",
+    "pascal": "NVIDIA, Pascal Tuning Guide: the same of GP104, and not of GP100 "
+    "(https://docs.nvidia.com/cuda/pascal-tuning-guide/index.html)",
+    "app": "AMD APP SDK, OpenCL Optimization Guide, 2015: GCN, Evergreen and Northern Islands "
+    "(https://usermanual.wiki/Pdf/AMDOpenCLProgrammingOptimizationGuide.1224332988/help)",
+    "gcc": "GCC, libgomp manual, AMD Radeon: 40 wavefronts and work-groups of a compute unit "
+    "(https://gcc.gnu.org/onlinedocs/gcc-13.3.0/libgomp/AMD-Radeon.html)",
+    "rocm": "AMD ROCm documentation, GPU specifications: wavefront size, LDS, VGPR file "
+    "(https://rocm.docs.amd.com/en/latest/reference/gpu-specs.html)",
+    "llvm": "LLVM, AMDGPU backend: wavefronts of a SIMD, SIMDs of a compute unit "
+    "(https://llvm.org/docs/CommandGuide/llvm-calc-occupancy.html)",
+    "sheets": "data sheets of the catalogue's devices of that architecture",
+    "carrizo": "the catalogue's chip of GCN 3 with as many compute units",
+    "chosen": "chosen: with it times of BabelStream come out, and no maker says it",
+    "cuda": "NVIDIA, Nsight Visual Studio Edition, memory statistics: global loads are cached in L1 by default "
+    "(https://docs.nvidia.com/nsight-visual-studio-edition/5.3/Content/Analysis/Report/CudaExperiments/"
+    "KernelLevel/MemoryStatisticsGlobal.htm)",
+}
+_LIMITS = ("width", "sub_groups", "groups", "registers", "local_bytes")
+_GCN = (
+    *("GCN 1", "GCN 2", "GCN 3", "Vega", "Vega 20", "Tahiti", "Hawaii", "Kaveri", "Fiji", "Polaris", "CDNA"),
+)
+_NVIDIA = (
+    *("Fermi", "Kepler", "Maxwell", "Pascal", "Volta", "Turing", "Ampere", "Ada Lovelace", "Hopper"),
+    "Blackwell",
+)
+
+
+def unit_sources(series: str) -> dict[str, str]:
+    """Where each number of an architecture's compute unit is from, by field of `Unit`."""
+    if series in _NVIDIA:
+        limits = "fermi" if series == "Fermi" else "capabilities"
+        of = dict.fromkeys(_LIMITS, limits)
+        of["caches_global"] = series.lower() if series in ("Kepler", "Maxwell", "Pascal") else "cuda"
+    elif series.startswith("TeraScale"):
+        of = dict.fromkeys((*_LIMITS, "caches_global"), "app")
+    elif series in _GCN:
+        of = dict.fromkeys((*_LIMITS, "caches_global"), "app")
+        of |= dict.fromkeys(("sub_groups", "groups"), "gcc")
+        of |= {"registers": "rocm", "local_bytes": "rocm"} if series == "CDNA" else {}
+    else:
+        of = dict.fromkeys((*_LIMITS, "caches_global"), "rocm")
+        of |= dict.fromkeys(("sub_groups", "groups"), "llvm")
+    of |= {"fp64": "sheets", "l2_bytes": "carrizo" if series == "Kaveri" else "sheets", "l2_clock": "chosen"}
+    return {name: _GUIDES[of[name]] for name in Unit._fields}
+
+
 _BY_VENDOR = {
     "Nvidia": _UNITS["Ampere"],
     "AMD": _UNITS["RDNA 2"],
@@ -137,6 +192,11 @@ def missing(device: Device) -> tuple[str, ...]:
     needed = (*DEFAULTS[kind], "peak_flop_per_s")
     known = {"bandwidth_bytes_per_s"} if _bandwidth_measured(device) else set()
     return tuple(name for name in needed if not device.numbers.get(name) and name not in known)
+
+
+def known_unit(series: str) -> Unit | None:
+    """The compute unit of an architecture, if it is known."""
+    return _UNITS.get(series)
 
 
 def _unit_of(device: Device) -> Unit:

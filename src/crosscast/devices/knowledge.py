@@ -41,8 +41,21 @@ class Known:
             "measured": {
                 name: {**each.to_dict(), "of_sheet": self.ratio(name)} for name, each in self.measured.items()
             },
+            "unit": unit_facts(device.series),
             "expected": {name: vars(each) for name, each in self.expected.items()},
         }
+
+
+def unit_facts(series: str) -> dict[str, Any]:
+    """What is known of a compute unit of an architecture, each number with its source; empty if nothing."""
+    # Imported here: a list of devices needs no NumPy.
+    from crosscast.devices.architectures import known_unit, unit_sources
+
+    unit = known_unit(series)
+    if unit is None:
+        return {}
+    sources = unit_sources(series)
+    return {name: {"value": getattr(unit, name), "source": sources[name]} for name in unit._fields}
 
 
 def known_of(name: str) -> Known:
