@@ -66,7 +66,7 @@ _GUIDES = {
     "(https://developer.download.nvidia.com/CUDA/training/cuda_webinars_WarpsAndOccupancy.pdf)",
     "kepler": "NVIDIA, Kepler Tuning Guide: L1 is for local memory alone "
     "(https://docs.nvidia.com/cuda/archive/11.4.1/kepler-tuning-guide/index.html)",
-    "maxwell": "NVIDIA, Maxwell Tuning Guide: global loads go to L2 unless that is opted out of "
+    "maxwell": "NVIDIA, Maxwell Tuning Guide: global loads go to L2 unless a program opts out of that "
     "(https://docs.nvidia.com/cuda/pdf/Maxwell_Tuning_Guide.pdf)",
     "pascal": "NVIDIA, Pascal Tuning Guide: the same of GP104, and not of GP100 "
     "(https://docs.nvidia.com/cuda/pascal-tuning-guide/index.html)",
@@ -81,7 +81,7 @@ _GUIDES = {
     "sheets": "data sheets of the catalogue's devices of that architecture",
     "carrizo": "the catalogue's chip of GCN 3 with as many compute units",
     "chosen": "chosen: with it times of BabelStream come out, and no maker says it",
-    "cuda": "NVIDIA, Nsight Visual Studio Edition, memory statistics: global loads are cached in L1 by default "
+    "cuda": "NVIDIA, Nsight Visual Studio Edition: global loads are cached in L1 by default "
     "(https://docs.nvidia.com/nsight-visual-studio-edition/5.3/Content/Analysis/Report/CudaExperiments/"
     "KernelLevel/MemoryStatisticsGlobal.htm)",
 }
