@@ -14,6 +14,7 @@ import crosscast
 from crosscast import calibration
 from crosscast.cli import main
 from crosscast.errors import EnvironmentFault, InputError
+from crosscast.forecasting import models_for
 from crosscast.measure import campaign
 from crosscast.prediction.named_models import named_models
 from crosscast.prediction.time.data import Grid, grid_of
@@ -104,6 +105,18 @@ def test_a_model_that_was_not_calibrated_is_not_replaced(home: Path, measured: G
     calibration.fit(measured, TRIVIAL)[0].save(home / "models" / "mine")
     with pytest.raises(InputError, match="not taken"):
         calibration.check_name("mine")
+
+
+def test_a_calibration_answers_only_where_it_or_its_device_is_named(home: Path, measured: Grid) -> None:
+    calibration.fit(measured, TRIVIAL)[0].save(home / "models" / "mine")
+
+    def names(*devices: str) -> list[str]:
+        return [named.name for named, _ in models_for(None, "time", devices) if named]
+
+    assert names()[0] == names("gtx1080")[0] == "launch-times"
+    assert "mine" not in names("gtx1080")
+    assert names("gtx1080", "mine")[:2] == ["mine", "launch-times"]
+    assert [named for named, _ in models_for("mine", "time")] == [None]
 
 
 def test_a_device_that_is_gone_ends_the_calibration(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

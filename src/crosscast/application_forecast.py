@@ -133,7 +133,7 @@ def forecast_application(
         launches = {key: summary.launches * launch_cost(by_key[key]) for key in forecast.devices}
         return ApplicationForecast(forecast, covered, transfers, launches, repeat)
 
-    return first_fit(models_for(model, "time"), predicted)[1]
+    return first_fit(models_for(model, "time", devices), predicted)[1]
 
 
 def _link(device: Device) -> float:

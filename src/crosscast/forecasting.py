@@ -57,7 +57,8 @@ def predict(
         in one run, and the times are those of one of them.
     model
         Name or folder of a model of times; by default the first that has a name and fits, of those that the
-        user keeps and those that come with Crosscast.
+        user keeps and those that come with Crosscast. One that was calibrated is asked where `devices` name
+        its device.
     devices
         Names of devices that the model knows or the catalogue has, or descriptions; by default all that the
         model knows.
@@ -105,7 +106,7 @@ def predict(
         forecast: TimeForecast = trained.predict(batch, chosen, probes=probes, level=level)
         return forecast.with_recorded(recorded)
 
-    return first_fit(models_for(model, "time"), predicted)[1]
+    return first_fit(models_for(model, "time", devices), predicted)[1]
 
 
 def _profiles(asked: Asked) -> tuple[list[Profile], Recorded]:
@@ -286,11 +287,20 @@ def _instructions(profile: Profile) -> float:
 Loaded = Iterable[tuple["NamedModel | None", Any]]
 
 
-def models_for(model: str | Path | None, question: Question) -> Loaded:
-    """Load the model that is named; or else those that have a name in turn, when they are asked for."""
+def models_for(
+    model: str | Path | None, question: Question, devices: Sequence[str | Device] | str | Device | None = None
+) -> Loaded:
+    """Load the model that is named; or else those that have a name in turn, when they are asked for.
+
+    What was calibrated comes first where its device is asked about, and is none of these otherwise.
+    """
     if model is not None:
         return [(None, load_model(model, question))]
-    return ((each, load_model(each.folder, question)) for each in named_models(question))
+    given: Sequence[str | Device] = () if devices is None else listed(devices)
+    asked = {each if isinstance(each, str) else each.key for each in given}
+    named = [each for each in named_models(question) if each.calibrated is None or each.calibrated in asked]
+    named.sort(key=lambda each: each.calibrated is None)
+    return ((each, load_model(each.folder, question)) for each in named)
 
 
 def first_fit(

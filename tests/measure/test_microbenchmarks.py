@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from crosscast.cli import main
 from crosscast.devices.catalogue import device_named
 from crosscast.devices.device_files import read_device
 from crosscast.errors import DeviceFault
@@ -149,6 +150,24 @@ def test_the_command_writes_a_device_that_is_known_by_its_name(
     assert verdict["verdicts"][0]["device"] == "bench"
     assert page.read_text(encoding="utf-8").count("<img") == 2
     assert "multiply-adds of single precision" in Command.of("devices").text(capsys, "bench")
+
+
+def test_a_device_that_vanishes_meanwhile_is_said_and_leaves_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
+) -> None:
+    class Lost(Paper):
+        def memory(self, kernel: str, words: int, passes: int) -> float:
+            if kernel == "copy_words":
+                raise DeviceFault("measuring it on paper:0: the device failed or was lost")
+            return super().memory(kernel, words, passes)
+
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    monkeypatch.setattr("crosscast.measure.microbenchmarks.backends.HostBackend", Lost)
+    assert main(["calibrate", "--device", "host", "--name", "bench"]) == 1
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.splitlines()[-1] == "crosscast: measuring it on paper:0: the device failed or was lost"
+    assert not list(tmp_path.rglob("*.toml"))
 
 
 @pytest.mark.parametrize(

@@ -386,3 +386,30 @@ def test_a_home_that_is_not_writable_leaves_pocl_working_and_nothing_behind(
             f"{home / cache}, which is not writable\n"
         )
     assert list(temporary.iterdir()) == []
+
+
+def _pocl(number: int, version: str) -> OpenCLDevice:
+    platform = SimpleNamespace(
+        name="Portable Computing Language", version=f"OpenCL 3.0 PoCL {version}  Linux, Release"
+    )
+    handle = SimpleNamespace(platform=platform, name="cpu-haswell-AMD EPYC", max_compute_units=2)
+    return OpenCLDevice(f"pocl:{number}", f"amd-epyc-2cu-{number}", "cpu", handle)
+
+
+def test_devices_are_found_by_platform_and_name_whatever_else_is_installed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one, other = _pocl(0, "3.0-rc2"), _pocl(1, "6.0")
+    name = "haswell-amd-epyc-2cu"
+    monkeypatch.setattr(module, "devices", lambda: [one, other])
+    assert find("pocl:1") is other
+    assert find(f"pocl-3.0-rc2:{name}") is one
+    assert selected([f"pocl-6.0:{name}", "pocl:1"]) == [other]
+    with pytest.raises(InputError, match=r"one device, found that of pocl:0 \(.* PoCL 3.0-rc2 .*pocl:1 \("):
+        find(f"pocl:{name}")
+    monkeypatch.setattr(module, "devices", lambda: [other])
+    assert find(f"pocl:{name}") is other
+    with pytest.raises(
+        InputError, match=rf"expected one of pocl:1, or a platform and a name such as pocl:{name}"
+    ):
+        find("pocl:7")

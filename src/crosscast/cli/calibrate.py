@@ -37,7 +37,8 @@ def calibrate(
     Parameters
     ----------
     device
-        Device id, as `crosscast devices` shows it, such as `pocl:0`; or `host`, the CPU without OpenCL.
+        Device id, as `crosscast devices` shows it, such as `pocl:0`, or platform and name, such as
+        `pocl:amd-epyc-2cu`; or `host`, the CPU without OpenCL.
     minutes
         How long to measure kernels; with less than about a quarter, few can be measured.
     name

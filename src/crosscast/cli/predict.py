@@ -98,7 +98,7 @@ def time(
         How often a kernel is launched in a run; by default as often as in FILE.
     """
     output.check()
-    models = models_for(model, "time")
+    models = models_for(model, "time", devices or ())
     profiles, batch, recorded = _batch((file, *more), launch, application, invocations)
 
     def predicted(trained: TrainedTimeModel) -> TimeForecast:
@@ -301,12 +301,12 @@ def with_probes(trained: TrainedCoRunModel, words: Sequence[str], runs: Sequence
     return trained.with_probes(probes) if probes else trained
 
 
-def models_for(model: str | None, question: Question) -> Loaded:
+def models_for(model: str | None, question: Question, devices: Sequence[str] = ()) -> Loaded:
     """Load the model that is named; or else those that have a name in turn, when they are asked for."""
     # Imported here: `--help` needs no NumPy.
     from crosscast import forecasting
 
-    return forecasting.models_for(model, question)
+    return forecasting.models_for(model, question, devices)
 
 
 def first_fit(models: Loaded, use: Callable[[Any], Thing]) -> tuple[Any, Thing]:

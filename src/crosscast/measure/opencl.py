@@ -134,22 +134,43 @@ def devices() -> list[OpenCLDevice]:
 
 
 def find(name: str | None = None) -> OpenCLDevice:
-    """The device of an id, or the first one."""
-    there = {device.id: device for device in devices()}
-    if name is not None and name not in there:
-        raise InputError(f"device {name!r}: expected one of {', '.join(there)}")
-    return there[name or next(iter(there))]
+    """The device of an id or of a platform and a name, such as ``pocl:amd-epyc-2cu``, or the first one."""
+    found = devices()
+    return found[0] if name is None else _named(name, found)
 
 
 def selected(names: list[str]) -> list[OpenCLDevice]:
-    """Devices of ids; ``all`` stands for every device."""
-    there = {device.id: device for device in devices()}
+    """Devices as `find` knows them; ``all`` stands for every device."""
+    found = devices()
     chosen: dict[str, OpenCLDevice] = {}
     for name in names:
-        if name != "all" and name not in there:
-            raise InputError(f"device {name!r}: expected one of {', '.join(there)}, or all")
-        chosen.update(there if name == "all" else {name: there[name]})
+        those = found if name == "all" else [_named(name, found, ", or all")]
+        chosen.update((each.id, each) for each in those)
     return list(chosen.values())
+
+
+def _named(name: str, found: Sequence[OpenCLDevice], more: str = "") -> OpenCLDevice:
+    for device in found:
+        if device.id == name:
+            return device
+    matching = [device for device in found if name in _full_names(device)]
+    if len(matching) > 1:
+        of = ", ".join(f"{each.id} ({each.platform})" for each in matching)
+        raise InputError(f"device {name!r}: expected the name of one device, found that of {of}")
+    if not matching:
+        raise InputError(
+            f"device {name!r}: expected one of {', '.join(each.id for each in found)}{more}, or a platform "
+            f"and a name such as {next(iter(_full_names(found[0])))}"
+        )
+    return matching[0]
+
+
+def _full_names(device: OpenCLDevice) -> tuple[str, ...]:
+    """Names that stay when other drivers come or go; the second tells two of PoCL apart."""
+    short, model = _short_name(device.handle.platform.name), _slug(device.name)
+    model += f"-{device.compute_units}cu" if device.type == "cpu" else ""
+    version = re.search(r"PoCL (\d[\w.-]*)", device.platform)
+    return (f"{short}:{model}", *([f"{short}-{version[1]}:{model}"] if version else []))
 
 
 _POCL_CACHE = "POCL_CACHE_DIR"

@@ -35,6 +35,7 @@ class NamedModel(_Described, frozen=True, kw_only=True):
     name: str
     folder: Path
     own: bool = False  # Whether the user made it here
+    calibrated: str | None = None  # The device of this machine that joined it by calibration
 
     @property
     def command(self) -> str:
@@ -93,6 +94,7 @@ def _own() -> Iterator[NamedModel]:
             about=said.get("about", "made on this machine"),
             **{name: said.get(name) or "" for name in ("licence", "origin", "citation")},
             own=True,
+            calibrated=(said.get("calibrated") or {}).get("device"),
         )
 
 
