@@ -167,6 +167,39 @@ def test_options_reach_the_engine(command: Command, engine: Engine) -> None:
     assert (options.memory_limit, options.published) == (1 << 30, False)
 
 
+@pytest.mark.parametrize(
+    ("text", "asked"), [(None, "all"), ("all", "all"), ("0", "all"), ("auto", "auto"), ("4096", 4096)]
+)
+def test_some_work_groups_are_asked_for(
+    command: Command, engine: Engine, text: str | None, asked: int | str
+) -> None:
+    assert command("k.toml", *([] if text is None else ["--sample-groups", text])) == 0
+    assert [options.sample_groups for options in engine.options] == [asked]
+
+
+def test_a_sample_and_reads_beyond_a_buffer_are_said(
+    command: Command, engine: Engine, capsys: Output, make_profile: ProfileMaker
+) -> None:
+    profile = make_profile("k", 0)
+    error = {"instructions": 0.0, "distinct_bytes": 0.012}
+    doubtful = {
+        "sampled": {"groups": 512, "of": 16384, "error": error, "because": "asked"},
+        "read_beyond": {"a": {"before": 0, "behind": 8}},
+    }
+    engine.make_profile = lambda *_: replace(profile, launch={**profile.launch, **doubtful})
+    assert command("k.toml", "--sample-groups", 512) == 0
+    output = capsys.readouterr()
+    assert (
+        "\n  sample       512 of 16,384 work-groups ran; counts are extended: instructions exact, "
+        in output.out
+    )
+    assert "Those of a sample are as exact as it says" in output.out
+    assert output.err == (
+        "crosscast: warning: k reads up to 8 bytes behind the end of a, where a device may have anything: "
+        "zeros were read; --check-bounds tells the work-item and the line\n"
+    )
+
+
 def test_compat_writes_the_published_files(command: Command, tmp_path: Path, capsys: Output) -> None:
     for _ in range(2):
         assert command("k.toml", "--compat", "aiwc") == 0
@@ -275,6 +308,15 @@ def test_no_memory_for_the_arguments_is_a_sentence(command: Command, engine: Eng
         ("k.toml --plot no/k.png", "no does not exist"),
         ("k.toml --parquet no/k.parquet", "no does not exist"),
         ("k.toml --check-bound", "--check-bound"),
+        (
+            "k.toml --sample-groups few",
+            "--sample-groups: expected a number of work-groups, `all` or `auto`, found 'few'",
+        ),
+        ("k.toml --sample-groups=-4", "--sample-groups: expected a number of work-groups"),
+        (
+            "k.toml --sample-groups 8 --compat aiwc",
+            "metrics are of all work-groups; leave --sample-groups out",
+        ),
     ],
 )
 def test_each_mistake_is_one_sentence_and_exit_2(

@@ -239,6 +239,11 @@ def characterize(
         raise InputError("--json and --csv both want standard output: choose one")
     if out is not None and compat is None:
         raise InputError("--out is the folder of --compat aiwc: give both or none")
+    sample_groups = launch.sampled("all")
+    if compat is not None and sample_groups != "all":
+        raise InputError(
+            "--compat aiwc: the published tool's metrics are of all work-groups; leave --sample-groups out"
+        )
     if threads is not None and threads < 1:
         raise InputError(f"--threads: expected at least 1, found {threads}")
     if not timeout > 0:
@@ -258,7 +263,7 @@ def characterize(
         memory_limit=None if memory_limit is None else parse_bytes(memory_limit),
         published=compat is not None,
         host_time=True,
-        sample_groups=launch.sampled("all"),
+        sample_groups=sample_groups,
     )
     outputs.prepare()
     _run((file, *more), launch, outputs, options)
