@@ -113,7 +113,8 @@ def policies(
     Parameters
     ----------
     trace
-        Jobs in the Standard Workload Format, plain or compressed with gzip.
+        Jobs in the Standard Workload Format, or what `sacct --parsable2` printed, plain or compressed with
+        gzip.
     estimates
         Run times that the scheduler assumes: those that users requested, or exact ones.
     machines
@@ -142,10 +143,10 @@ def policies(
     files.check(len(chosen) * len(power or [None]) * len(sharing or [None]))
     output.check()
     from crosscast.cluster.metrics import compare_policies, trace_facts
+    from crosscast.cluster.sacct import read_trace
     from crosscast.cluster.simulate import load_simulator
-    from crosscast.cluster.swf import read_swf
 
-    read = read_swf(trace)
+    read = read_trace(trace)
     clusters, site = _machines(read, machines)
     files.budget = site.budget
     load_simulator(chosen, site, tell)
@@ -358,7 +359,11 @@ def _runs(
     numbers = trace.columns["executable"][found.rows]
     named = None
     if not np.isnan(numbers).all():
-        named = ["" if np.isnan(each) else str(int(each)) for each in numbers.tolist()]
+        texts = trace.names.get("executable")
+        named = [
+            "" if np.isnan(each) else texts[int(each) - 1] if texts else str(int(each))
+            for each in numbers.tolist()
+        ]
     runs = [Run(each, found.jobs) for each in chosen]
     if site.options is not None and site.budget is not None:
         if placed is not None and not isinstance(placed, Bound):

@@ -219,6 +219,8 @@ class Trace:
     # The fields of `crosscast.cluster.swf.NAMES`, each of shape `(n,)`, in SI units; not a
     # number where nothing is known
     columns: Mapping[str, Reals]
+    # What the numbers from 1 of some columns stand for, where the trace has names
+    names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check the columns."""
@@ -266,6 +268,8 @@ class Trace:
             run = np.fmin(run, requested)
         estimate = run if estimates == "exact" else np.where(np.isnan(requested), run, requested)
         user, users = _users(taken(columns["user"]))
+        if "user" in self.names:
+            users = tuple(self.names["user"][int(number) - 1] or UNKNOWN_USER for number in users)
         jobs = Jobs(
             number=np.where(np.isnan(number), rows + 1.0, number).astype(np.int64),
             submit_s=taken(columns["submit_s"]),

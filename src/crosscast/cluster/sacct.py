@@ -1,0 +1,185 @@
+"""Accounting logs of Slurm, as ``sacct --parsable2`` prints them, read as traces."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import re
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+
+import numpy as np
+
+from crosscast.cluster.swf import CANCELLED, NAMES, SwfHeader, Trace, read_swf
+from crosscast.errors import InputError
+
+_GZIP = b"\x1f\x8b"
+_MOST_BYTES = 4 << 30
+_MARK = b"JobID"
+"""How the first line of such a log begins, and no other trace."""
+
+_ELAPSED = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)(?:\.\d+)?")
+_NONE = ("", "Unknown", "None", "N/A")
+_NO_LIMIT = ("UNLIMITED", "Partition_Limit")
+
+
+def read_trace(path: str | Path) -> Trace:
+    """Read a trace: an accounting log of Slurm if its first line says so, else one in the standard format."""
+    path = Path(path)
+    try:
+        with path.open("rb") as file:
+            start = file.read(len(_GZIP))
+        with gzip.open(path) if start == _GZIP else path.open("rb") as file:
+            is_sacct = file.read(len(_MARK)) == _MARK
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"{path}: cannot read the trace ({getattr(error, 'strerror', error)})") from error
+    return read_sacct(path) if is_sacct else read_swf(path)
+
+
+def read_sacct(path: str | Path) -> Trace:
+    """Read what ``sacct --parsable2`` printed, plain or compressed with gzip.
+
+    Needs the fields JobID, Submit, ElapsedRaw or Elapsed, State, and AllocCPUS, NCPUS, ReqCPUS, AllocNodes or
+    NNodes, the first of which is what jobs are counted in. TimelimitRaw or Timelimit is the requested time;
+    User, JobName, Partition, QOS and Account are kept, and all other fields passed over. So are steps of jobs
+    (JobID with a dot). Jobs are sorted by when they were submitted.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, a field is missing, or a value is not as Slurm writes it. Names the line
+        and the field.
+    """
+    path = Path(path)
+    header, rows = _rows(path)
+    lines = [line for line, _ in rows]
+    table = {name: [row[place] for _, row in rows] for place, name in enumerate(header)}
+
+    def cells(*names: str) -> tuple[str, list[str]]:
+        for name in names:
+            if name in table:
+                return name, table[name]
+        raise InputError.of(where=path, expected=f"a field {' or '.join(names)}", found=", ".join(header))
+
+    def numbers(read: Callable[[str], float], expected: str, *names: str) -> np.ndarray:
+        name, texts = cells(*names)
+        found = np.empty(len(texts))
+        for row, text in enumerate(texts):
+            try:
+                found[row] = read(text)
+            except ValueError:
+                where = f"{path}:{lines[row]}"
+                raise InputError.of(where=where, field=name, expected=expected, found=repr(text)) from None
+        return found
+
+    raw_elapsed = "ElapsedRaw" in table
+    raw_limit = "TimelimitRaw" in table
+    elapsed = ("whole seconds", "ElapsedRaw") if raw_elapsed else ("a time such as 1-02:03:04", "Elapsed")
+    submit_s = numbers(_moment, "a time such as 2024-05-31T13:45:00", "Submit")
+    columns = {name: np.full(len(rows), np.nan) for name in NAMES}
+    columns["submit_s"] = submit_s - np.nanmin(submit_s)
+    columns["run_s"] = numbers(_count if raw_elapsed else _span, *elapsed)
+    columns["procs"] = numbers(
+        _count, "a whole number", "AllocCPUS", "NCPUS", "ReqCPUS", "AllocNodes", "NNodes"
+    )
+    columns["status"] = np.array([_status(text) for text in cells("State")[1]])
+    # What has not ended has no run time yet.
+    columns["run_s"][np.isin([_word(text) for text in table["State"]], ("RUNNING", "PENDING"))] = np.nan
+    columns["job"] = numbers(_job, "a job's number", "JobID")
+    if raw_limit or "Timelimit" in table:
+        limit = ("whole minutes", "TimelimitRaw") if raw_limit else ("a time such as 02:00:00", "Timelimit")
+        columns["requested_s"] = numbers(_minutes if raw_limit else _span, *limit)
+    names: dict[str, tuple[str, ...]] = {}
+    for column, name in _NAMED.items():
+        if name in table:
+            distinct = {text: place for place, text in enumerate(dict.fromkeys(table[name]), start=1)}
+            columns[column] = np.array([float(distinct[text]) for text in table[name]])
+            names[column] = tuple(distinct)
+    order = np.argsort(columns["submit_s"], kind="stable")
+    label = path.name.removesuffix(".gz").removesuffix(".txt")
+    return Trace(label, SwfHeader({}), {name: each[order] for name, each in columns.items()}, names)
+
+
+_NAMED: Mapping[str, str] = {
+    "user": "User",
+    "group": "Account",
+    "executable": "JobName",
+    "queue": "QOS",
+    "partition": "Partition",
+}
+
+
+def _rows(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
+    """Fields, and a row for each job, with the number of its line."""
+    rows = []
+    header: list[str] | None = None
+    for line, row in enumerate(csv.reader(_lines(path), delimiter="|", quoting=csv.QUOTE_NONE), start=1):
+        if header is None:
+            header = row
+        elif len(row) != len(header):
+            raise InputError.of(where=f"{path}:{line}", expected=f"{len(header)} fields", found=len(row))
+        elif "JobID" not in header:
+            raise InputError.of(where=path, expected="a field JobID", found=", ".join(header))
+        elif "." not in row[header.index("JobID")]:
+            rows.append((line, row))
+    if header is None or not rows:
+        raise InputError(f"{path}: expected a line for each job, found none")
+    return header, rows
+
+
+def _lines(path: Path) -> Iterator[str]:
+    total = 0
+    try:
+        with path.open("rb") as plain:
+            is_gzip = plain.read(len(_GZIP)) == _GZIP
+        with gzip.open(path) if is_gzip else path.open("rb") as file:
+            for line in file:
+                total += len(line)
+                if total > _MOST_BYTES:
+                    raise InputError(f"{path}: expected a log of at most {_MOST_BYTES >> 30} GiB, found more")
+                yield line.decode("utf-8", errors="replace")
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"{path}: cannot read the log ({getattr(error, 'strerror', error)})") from error
+
+
+def _moment(text: str) -> float:
+    # Without a zone, as Slurm writes them: a log is in one.
+    return np.nan if text in _NONE else (datetime.fromisoformat(text) - datetime(1970, 1, 1)).total_seconds()
+
+
+def _count(text: str) -> float:
+    if text in _NONE:
+        return np.nan
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError(text)
+    return float(text)
+
+
+def _minutes(text: str) -> float:
+    return np.nan if text in _NO_LIMIT else 60 * _count(text)
+
+
+def _span(text: str) -> float:
+    if text in (*_NONE, *_NO_LIMIT):
+        return np.nan
+    found = _ELAPSED.fullmatch(text)
+    if found is None:
+        raise ValueError(text)
+    days, hours, minutes, seconds = (float(each or 0) for each in found.groups())
+    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+
+
+def _job(text: str) -> float:
+    """Of an array's task, such as 12_3, or a part of a job, such as 12+1, the number of the job."""
+    return _count(re.split(r"[_+]", text)[0])
+
+
+def _word(state: str) -> str:
+    return state.split(" ")[0]
+
+
+def _status(state: str) -> float:
+    word = _word(state)
+    return 1.0 if word == "COMPLETED" else float(CANCELLED) if word == "CANCELLED" else 0.0

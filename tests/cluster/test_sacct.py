@@ -1,0 +1,79 @@
+"""Accounting logs of Slurm: what is read of them, and what is refused."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from crosscast.cli import main
+from crosscast.cluster.sacct import read_sacct, read_trace
+from crosscast.errors import InputError
+from support.cluster import sound_line, written
+from support.commands import Output
+
+HEAD = "JobID|User|JobName|Partition|Submit|ElapsedRaw|TimelimitRaw|AllocCPUS|State\n"
+LOG = HEAD + (
+    "13|bob|solve|gpu|2024-05-31T12:00:30|600|20|4|COMPLETED\n"
+    "12|ann|mesh|cpu|2024-05-31T12:00:00|60|UNLIMITED|2|TIMEOUT\n"
+    "12.batch||batch||2024-05-31T12:00:00|60||2|COMPLETED\n"
+    "14_2|ann|solve|gpu|2024-05-31T12:00:40|0|20|4|CANCELLED by 100\n"
+    "15|ann|solve|gpu|2024-05-31T12:00:50|7|20|4|RUNNING\n"
+)
+
+
+def log(folder: Path, text: str) -> Path:
+    path = folder / "jobs.txt"
+    path.write_text(text)
+    return path
+
+
+def test_jobs_are_in_the_order_of_submission_and_steps_are_none(tmp_path: Path) -> None:
+    trace = read_sacct(log(tmp_path, LOG))
+    assert trace.columns["job"].tolist() == [12, 13, 14, 15]
+    assert trace.columns["submit_s"].tolist() == [0, 30, 40, 50]
+    np.testing.assert_array_equal(trace.columns["requested_s"], [np.nan, 1200, 1200, 1200])
+    found = trace.jobs()
+    assert found.jobs.number.tolist() == [12, 13]
+    assert found.jobs.run_s[:, 0].tolist() == [60, 600]
+    assert found.jobs.procs.tolist() == [2, 4]
+    assert found.left_out == {"cancelled before the start": 1, "no run time": 1}
+    assert found.jobs.user is not None
+    assert [found.jobs.users[place] for place in found.jobs.user] == ["ann", "bob"]
+    assert trace.names["executable"] == ("solve", "mesh")
+
+
+def test_times_may_be_as_people_read_them(tmp_path: Path) -> None:
+    text = "JobID|Submit|Elapsed|Timelimit|NNodes|State\n1|2024-05-31T12:00:00|1-02:03:04|10:00|3|FAILED\n"
+    (tmp_path / "jobs.gz").write_bytes(gzip.compress(text.encode()))
+    columns = read_trace(tmp_path / "jobs.gz").columns
+    assert (columns["run_s"][0], columns["requested_s"][0], columns["procs"][0]) == (93784, 600, 3)
+    assert read_trace(written(tmp_path, sound_line())).columns["run_s"].tolist() == [100]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("JobID|Submit\n", "expected a line for each job, found none"),
+        ("JobID|Submit\n1|2024-05-31T12:00:00\n", "expected a field Elapsed, found JobID, Submit"),
+        (LOG.replace("|600|", "|x|"), ":2: ElapsedRaw: expected whole seconds, found 'x'"),
+        (LOG.replace("|600|", "|-600|"), ":2: ElapsedRaw: expected whole seconds, found '-600'"),
+        (LOG.replace("2024-05-31T12:00:30", "noon"), ":2: Submit: expected a time such as"),
+        (LOG.replace("|4|COMPLETED", "|COMPLETED"), ":2: expected 9 fields, found 8"),
+        (LOG.replace("13|", "job|"), ":2: JobID: expected a job's number, found 'job'"),
+    ],
+)
+def test_what_slurm_does_not_write_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        read_sacct(log(tmp_path, text))
+
+
+def test_policies_are_compared_on_a_log_of_slurm(capsys: Output, tmp_path: Path) -> None:
+    words = ["simulate", "policies", str(log(tmp_path, LOG)), "--machines", "4", "--users", "--json"]
+    assert main(words) == 0
+    (result,) = json.loads(capsys.readouterr().out)["results"]
+    assert [user["user"] for user in result["users"]] == ["bob", "ann"]
+    assert result["mean_wait_s"] == 15
