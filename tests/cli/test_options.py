@@ -50,6 +50,7 @@ WITHOUT_TABLES = {
     "measure stressor",
     "serve",
     "hooks install",
+    "hooks remove",
 }
 
 

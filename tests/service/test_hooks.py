@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from crosscast.service import hooks
 from support.commands import Command, Output
 
 INSTALL = Command.of("hooks install")
+REMOVE = Command.of("hooks remove")
 
 
 def test_what_is_there_is_not_replaced(tmp_path: Path, capsys: Output) -> None:
@@ -58,3 +60,76 @@ def test_the_dashboard_asks_for_metrics_that_there_are(tmp_path: Path, capsys: O
     told = metrics.text().decode()
     assert len(asked) == 7
     assert not [name for name in asked if f"# TYPE {name.removesuffix('_bucket')} " not in told]
+
+
+def test_a_prefix_stages_what_the_folder_itself_would_have(tmp_path: Path, capsys: Output) -> None:
+    INSTALL.text(capsys, "slurm", "--dir", "/etc/crosscast-nowhere", "--prefix", tmp_path)
+    script = tmp_path / "etc/crosscast-nowhere/crosscast/prolog.sh"
+    assert "/etc/crosscast-nowhere" in script.read_text()
+    assert str(tmp_path) not in "".join(path.read_text() for path in tmp_path.rglob("*") if path.is_file())
+    assert script.stat().st_mode & 0o777 == 0o755
+
+
+@pytest.mark.parametrize("kind", ["slurm", "systemd", "grafana"])
+def test_a_dry_run_writes_nothing_and_prints_all_that_would_be(
+    kind: str, tmp_path: Path, capsys: Output
+) -> None:
+    folder = tmp_path / "new"
+    shown = INSTALL.text(capsys, kind, "--dir", folder, "--dry-run")
+    assert not folder.exists()
+    INSTALL.text(capsys, kind, "--dir", folder)
+    for path in folder.rglob("*"):
+        if path.is_file():
+            assert f"{path}: would be written\n{path.read_text()}" in shown
+
+
+@pytest.mark.parametrize("kind", ["slurm", "systemd", "grafana"])
+def test_what_was_installed_is_removed_and_nothing_else(kind: str, tmp_path: Path, capsys: Output) -> None:
+    (tmp_path / "theirs").write_text("x")
+    INSTALL.text(capsys, kind, "--dir", tmp_path)
+    before = {path for path in tmp_path.rglob("*") if path.is_file()}
+    REMOVE.text(capsys, kind, "--dir", tmp_path, "--dry-run")
+    assert {path for path in tmp_path.rglob("*") if path.is_file()} == before
+    REMOVE.text(capsys, kind, "--dir", tmp_path)
+    assert [path.name for path in tmp_path.rglob("*")] == ["theirs"]
+    assert "not there" in REMOVE.text(capsys, kind, "--dir", tmp_path)
+
+
+def test_what_an_operator_changed_stays(tmp_path: Path, capsys: Output) -> None:
+    INSTALL.text(capsys, "slurm", "--dir", tmp_path)
+    changed = tmp_path / "crosscast" / "config.lua"
+    changed.write_text("mine")
+    assert f"{changed}: yours differs, and stays" in REMOVE.text(capsys, "slurm", "--dir", tmp_path)
+    assert changed.read_text() == "mine"
+
+
+def test_the_unit_starts_the_program_of_this_installation(
+    tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, quoted, home in (
+        ("/opt/venv", "/opt/venv/bin/crosscast", "yes"),
+        ("/home/ann/venv", "/home/ann/venv/bin/crosscast", "read-only"),
+        ("/opt/a b%", '"/opt/a b%%/bin/crosscast"', "yes"),
+    ):
+        monkeypatch.setattr(hooks, "_program", lambda name=name: f"{name}/bin/crosscast")
+        shown = INSTALL.text(capsys, "systemd", "--dir", tmp_path, "--dry-run")
+        assert f"ExecStart={quoted} serve " in shown
+        assert f"ProtectHome={home}\n" in shown
+
+
+def test_the_program_is_beside_the_interpreter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "crosscast").write_text("")
+    monkeypatch.setattr(hooks.sys, "executable", str(tmp_path / "python"))  # type: ignore[attr-defined]
+    assert hooks._program() == str(tmp_path / "crosscast")
+
+
+def test_the_unit_is_hardened(tmp_path: Path, capsys: Output) -> None:
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("systemd-analyze is not installed")
+    INSTALL.text(capsys, "systemd", "--dir", tmp_path)
+    command = ["systemd-analyze", "security", "--offline=true", str(tmp_path / "crosscast.service")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    level = re.search(r"exposure level for crosscast.service: ([\d.]+)", done.stdout)
+    if level is None:
+        pytest.skip("this systemd-analyze cannot look at a file")
+    assert float(level[1]) <= 3

@@ -8,17 +8,26 @@ from typing import Annotated, Literal
 import cyclopts
 from cyclopts import Parameter
 
+from crosscast.cli.options import Flag
+
 __all__ = ["app"]
 
 app = cyclopts.App(name="hooks", help="Write hooks for Slurm, units for systemd, or a dashboard for Grafana.")
 
+_LEFT = {"new": "not there", "same": "already there", "yours": "yours differs, and stays"}
+
+Kind = Literal["slurm", "systemd", "grafana"]
+Folder = Annotated[Path, Parameter(name="--dir")]
+
 
 @app.command
 def install(
-    kind: Literal["slurm", "systemd", "grafana"],
+    kind: Kind,
     /,
     *,
-    folder: Annotated[Path, Parameter(name="--dir")],
+    folder: Folder,
+    prefix: Path | None = None,
+    dry_run: Flag = False,
 ) -> None:
     """Write files for an operator to review (docs/service.md, docs/slurm.md).
 
@@ -31,8 +40,50 @@ def install(
         service. `grafana`: a dashboard.
     folder
         Where to write them, such as `/etc/slurm`, `/etc/systemd/system`.
+    prefix
+        Folder that stands for `/`, to stage them for a review or a package: they are written below it.
+    dry_run
+        Write nothing; print what would be done, and the files.
     """
     from crosscast.service import hooks
 
-    for each in hooks.install(kind, folder):
-        print(f"{each.path}: {each.state}")
+    for each in hooks.files(kind, folder, prefix):
+        writes = each.state in ("new", "newer")
+        if writes and not dry_run:
+            each.write()
+        done = "would be written" if dry_run else "written"
+        print(f"{each.path}: {done if writes else _LEFT[each.state]}")
+        if dry_run:
+            print(each.content.decode())
+
+
+@app.command
+def remove(
+    kind: Kind,
+    /,
+    *,
+    folder: Folder,
+    prefix: Path | None = None,
+    dry_run: Flag = False,
+) -> None:
+    """Remove the files that `crosscast hooks install` wrote; what you have changed stays.
+
+    Parameters
+    ----------
+    kind
+        `slurm`, `systemd` or `grafana`.
+    folder
+        Where they are.
+    prefix
+        Folder that stands for `/`, if they are staged.
+    dry_run
+        Remove nothing; print what would be done.
+    """
+    from crosscast.service import hooks
+
+    for each in hooks.files(kind, folder, prefix):
+        removes = each.state in ("same", "newer")
+        if removes and not dry_run:
+            each.remove()
+        done = "would be removed" if dry_run else "removed"
+        print(f"{each.path}: {done if removes else _LEFT[each.state]}")
