@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from crosscast.arrays import Reals
 from crosscast.cluster.jobs import ORDERS, Bound, Completion, Jobs, Machine, Policy, Preferred, Schedule
-from crosscast.cluster.simulate import simulate
-from crosscast.cluster.simulator import engine
+from crosscast.cluster.simulate import load_simulator, simulate
+from crosscast.cluster.simulator import engine, planning
 from crosscast.cluster.simulator import queues as compiled
 from crosscast.cluster.simulator import queues as trees
 from crosscast.cluster.simulator.engine import advance, choices_of
@@ -479,13 +479,42 @@ def test_a_simulation_that_pauses_is_the_same_and_leaves_jobs_as_they_were(
 
 
 def test_a_person_is_told_that_it_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    simulate(JOBS_ENGINE, MACHINES)
+    load_simulator(10**6)
     told: list[str] = []
     simulate(JOBS_ENGINE, MACHINES, progress=told.append)
     assert not told
-    monkeypatch.setattr(engine, "is_kept", lambda _: False)
+    monkeypatch.setattr(compiled, "is_kept", lambda _: False)
+    monkeypatch.setattr(engine, "_FEW", 0)
     simulate(JOBS_ENGINE, MACHINES, progress=told.append)
     assert told == ["compiling the simulator: this is done once, and takes some seconds"]
+
+
+@pytest.mark.parametrize("conservative", [False, True])
+def test_few_jobs_are_simulated_the_same_without_compiling(
+    monkeypatch: pytest.MonkeyPatch, conservative: bool
+) -> None:
+    policies = [Policy(conservative=True)] if conservative else [Policy("shortest"), FCFS]
+    cases = [
+        case for case in map(made_case, range(60)) if isinstance(case.placement, Bound) or not conservative
+    ]
+    load_simulator(10**6, policies)
+    schedules = [
+        simulate(case.jobs, case.machines, policy=policy, placement=case.placement)
+        for case in cases
+        for policy in policies
+    ]
+    monkeypatch.setattr(compiled, "is_kept", lambda _: False)
+    for module, name in ((engine, "advance"), (planning, "advance_plan")):
+        function = getattr(module, name)
+        assert compiled.suited(function, 10, 10, None) is not function
+        assert compiled.suited(function, 11, 10, None) is function
+    again = [
+        simulate(case.jobs, case.machines, policy=policy, placement=case.placement)
+        for case in cases
+        for policy in policies
+    ]
+    for first, second in zip(schedules, again, strict=True):
+        assert_same(first, second)
 
 
 def test_it_is_compiled_once_for_all_kinds_of_arrays() -> None:

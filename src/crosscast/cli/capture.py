@@ -57,7 +57,7 @@ def capture(
     """
     # Imported here: `--help` needs no NumPy.
     from crosscast.report.capture import headline
-    from crosscast.tracing.program import Recording, run, runnable
+    from crosscast.tracing.program import Recording, layer_library, run, runnable
     from crosscast.tracing.summary import Trace, summary_of, write_timeline
     from crosscast.tracing.trace import is_trace
     from crosscast.units import parse_bytes
@@ -73,6 +73,7 @@ def capture(
     chosen = "none" if trace_only else select
     recording = Recording(out, chosen, parse_bytes(max_bytes), max_seconds, check)
     runnable(command)
+    layer_library(tell)
     was_there = out.exists()
     recording.prepare()
     code = 0

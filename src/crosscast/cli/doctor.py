@@ -10,7 +10,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Literal
 
 import crosscast
-from crosscast.cli.options import OUTPUT, Output
+from crosscast.cli.options import OUTPUT, Flag, Output, tell
 from crosscast.data.files import is_writable
 from crosscast.environment import facts, version_of
 from crosscast.errors import CrosscastError, EnvironmentFault
@@ -33,17 +33,37 @@ class Finding:
     detail: str
 
 
-def doctor(*, output: Output = OUTPUT) -> None:
+def doctor(*, warm: Flag = False, output: Output = OUTPUT) -> None:
     """Check this installation and machine: compiler, extras, OpenCL, caches, models, sensors, load.
 
     Exit code 1 if kernels cannot be characterized; what else is missing limits only what it says.
+
+    Parameters
+    ----------
+    warm
+        First compile all that is otherwise compiled when it is first used: about 20 seconds, once.
     """
     output.check()
+    if warm:
+        _warm()
     found = [finding for check in _CHECKS for finding in _checked(check)]
     output.show(lambda: {"findings": [asdict(each) for each in found]}, lambda: _report(found))
     failed = [each.part for each in found if each.state == "failed"]
     if failed:
         raise EnvironmentFault(f"{', '.join(failed)}: kernels cannot be characterized here")
+
+
+def _warm() -> None:
+    """Compile what captures, characterizations and simulations of large clusters need."""
+    from crosscast.characterization.engine import runtime_objects
+    from crosscast.cluster.jobs import Policy
+    from crosscast.cluster.simulate import load_simulator
+    from crosscast.tracing.program import layer_library
+
+    layer_library(tell)
+    runtime_objects.objects()
+    if version_of("numba") is not None:
+        load_simulator(None, [Policy(), Policy(conservative=True)], progress=tell)
 
 
 def _report(found: list[Finding]) -> Report:

@@ -149,7 +149,6 @@ def policies(
     read = read_trace(trace)
     clusters, site = _machines(read, machines)
     files.budget = site.budget
-    load_simulator(chosen, site, tell)
     found = read.jobs(estimates, "kill" if enforce_walltime else "header")
     _check_width(found.jobs, clusters)
     if users and found.jobs.user is None:
@@ -160,6 +159,7 @@ def policies(
     facts["notes"] += note
     # Of ten million jobs, the columns that are not simulated are most of the memory.
     del read
+    load_simulator(len(found.jobs), chosen, site, tell)
     with spreading(executor), LabelStatus() as status:
         results = compare_policies(
             runs,
@@ -261,7 +261,6 @@ def placements(
     from crosscast.cluster.jobs import read_machines
     from crosscast.cluster.simulate import load_simulator
 
-    load_simulator([chosen], progress=tell)
     table = read_job_table(
         jobs_file, read_machines(machines), speeds, placement, predicted=estimates == "predicted"
     )
@@ -280,6 +279,7 @@ def placements(
     interarrival_s = interarrival or 0.0
     if load is not None:
         interarrival_s = interarrival_of_load(table.types, load)
+    load_simulator(len(table.types) if jobs is None else jobs, [chosen], progress=tell)
     setup = Setup(placement, jobs, several, table.submit_s, interarrival_s, chosen, estimates)
     with spreading(executor), LabelStatus() as status:
         found = run_experiment(

@@ -81,7 +81,7 @@ def simulate(
         slowdowns are accepted, and if nobody else should have to wait longer for it. Who comes or leaves
         changes the speed of the others from then on.
     progress
-        Told in a sentence that the simulator is being compiled, and from time to time how far it is.
+        Told in a sentence if the simulator is being compiled, and from time to time how far it is.
 
     Returns
     -------
@@ -162,16 +162,21 @@ def needs_plan(policy: Policy, site: Site, sharing: Sharing | None = None) -> bo
 
 
 def load_simulator(
+    jobs: int | None,
     policies: Sequence[Policy] = (_EASY,),
     site: Site = NO_SITE,
     progress: Callable[[str], None] | None = None,
 ) -> None:
-    """Load the compiled simulators that policies need, or compile them: no simulation's time has it in it."""
-    none = np.zeros((0, 1))
-    nobody = np.zeros(0, np.int64)
-    jobs = Jobs(nobody, np.zeros(0), nobody, none, none)
+    """Load or compile the simulators that policies need for so many jobs: no simulation's time has it in it.
+
+    Few jobs are simulated without compiling, unless somebody has compiled before; `None` is for any number.
+    """
+    with importing("cluster", "simulating a cluster"):
+        import numba  # noqa: F401
+    from crosscast.cluster.simulator import engine, planning
+
     for general in sorted({needs_plan(each, site) for each in policies}):
-        simulate(jobs, [Machine("any", 1)], policy=Policy(conservative=general), progress=progress)
+        (planning if general else engine).load(jobs, progress)
 
 
 def timed(

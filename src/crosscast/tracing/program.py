@@ -9,7 +9,7 @@ import re
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -97,10 +97,11 @@ def _before(layer: str, others: str | None, mark: str) -> str:
     return f"{layer}{mark}{others}" if others else layer
 
 
-def layer_library() -> Path:
-    """The layer as a shared library, compiled on first use."""
+def layer_library(progress: Callable[[str], None] | None = None) -> Path:
+    """The layer as a shared library, compiled on first use, which is told."""
     parts = sorted(_LAYER.glob("*.h"))
-    return toolchain.c_library([_LAYER / "layer.c", *parts], "-Wl,-z,nodelete", "-lpthread", "-ldl")
+    needs = ("libc.so.6", "libpthread.so.0", "libdl.so.2")
+    return toolchain.c_library([_LAYER / "layer.c", *parts], needs=needs, progress=progress)
 
 
 def run(command: Sequence[str], recording: Recording) -> int:

@@ -56,15 +56,11 @@ def objects(called: Container[str] = ()) -> list[Path]:
 
 def arguments(level: str) -> list[str]:
     """Options that compile C which may include ``runtime.h`` and headers of the C library."""
-    machine, headers = toolchain.host_machine(), toolchain.compiler_headers()
-    arch = machine.replace("x86_64", "x86")
-    system = (f"{arch}-linux-gnu", "generic-glibc", f"{arch}-linux-any", "any-linux-any")
-    folders = (headers, *(headers.parent / "libc" / "include" / name for name in system))
-    return [*_options(level), "-I", str(_FOLDER), *(f"-isystem{folder}" for folder in folders), "-c"]
+    return [*_options(level), "-I", str(_FOLDER), *toolchain.system_headers(), "-c"]
 
 
 def _options(level: str) -> list[str]:
-    target = ("-x", "c", "-target", f"{toolchain.host_machine()}-linux-gnu", "-D__GLIBC_MINOR__=17")
+    target = ("-x", "c", "-target", f"{toolchain.host_machine()}-linux-gnu")
     return [*target, level, "-fPIC", *_instructions()]
 
 

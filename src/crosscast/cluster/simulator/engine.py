@@ -21,7 +21,6 @@ from crosscast.cluster.simulator.queues import (
     first_of,
     first_until,
     insert,
-    is_kept,
     kept,
     pop,
     push,
@@ -30,6 +29,7 @@ from crosscast.cluster.simulator.queues import (
     start_heap,
     start_running,
     start_trees,
+    suited,
 )
 from crosscast.errors import InputError
 
@@ -431,6 +431,18 @@ def _start(state: State, job: int, machine: int, now: float, due: float) -> None
 
 _POINTS = 1_000_000
 """Points in time between two words about progress, or two chances to interrupt: about a second."""
+_FEW = 10_000
+"""Jobs that are simulated without compiling within about two seconds."""
+
+
+def load(jobs: int | None, progress: Callable[[str], None] | None) -> None:
+    """Load or compile what so many jobs, or any number, are simulated with."""
+    if suited(advance, jobs, _FEW, progress) is advance:
+        nobody = np.zeros(0, np.int64)
+        none = np.zeros((0, 1))
+        empty = Jobs(nobody, np.zeros(0), nobody, none, none)
+        machines = [Machine("any", 1)]
+        advance(_start_state(empty, machines, Policy(), choices_of(empty, machines, Bound(nobody))), 1)
 
 
 def run(
@@ -442,9 +454,8 @@ def run(
 ) -> Schedule:
     """Simulate; see `crosscast.cluster.simulate.simulate`, which has checked all but the placement."""
     state = _start_state(jobs, machines, policy, choices_of(jobs, machines, placement))
-    if progress is not None and not is_kept(advance):
-        progress("compiling the simulator: this is done once, and takes some seconds")
-    while not advance(state, _POINTS):
+    step = suited(advance, len(jobs), _FEW, progress)
+    while not step(state, _POINTS):
         if progress is not None:
             progress(f"{state.at[NEXT]:,} of {len(jobs):,} jobs have been submitted")
     return Schedule(jobs, machines, state.machine, state.start, state.end, state.reserved)

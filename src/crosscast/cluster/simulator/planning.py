@@ -15,7 +15,7 @@ from crosscast.arrays import Integers, Reals
 from crosscast.cluster.jobs import Jobs, Machine, Policy, Schedule
 from crosscast.cluster.sharing import Sharing
 from crosscast.cluster.simulator.engine import keys_of
-from crosscast.cluster.simulator.queues import Heap, compiled, is_kept, kept, pop, push, start_heap
+from crosscast.cluster.simulator.queues import Heap, compiled, kept, pop, push, start_heap, suited
 from crosscast.cluster.simulator.seats import (
     Seats,
     due_beside,
@@ -26,7 +26,7 @@ from crosscast.cluster.simulator.seats import (
     sit,
     start_seats,
 )
-from crosscast.cluster.site import Resources
+from crosscast.cluster.site import NO_SITE, Resources, resources_of
 
 
 class Availability(NamedTuple):
@@ -535,6 +535,18 @@ def _start(plan: Plan, job: int, now: float) -> None:
 
 _POINTS = 100_000
 """Points in time between two words about progress, or two chances to interrupt."""
+_FEW = 1_000
+"""Jobs that are simulated without compiling within about two seconds."""
+
+
+def load(jobs: int | None, progress: Callable[[str], None] | None) -> None:
+    """Load or compile what so many jobs, or any number, are simulated with."""
+    if suited(advance_plan, jobs, _FEW, progress) is advance_plan:
+        nobody = np.zeros(0, np.int64)
+        none = np.zeros((0, 1))
+        empty = Jobs(nobody, np.zeros(0), nobody, none, none)
+        resources = resources_of(empty, [Machine("any", 1)], nobody, NO_SITE)
+        advance_plan(_start_plan(empty, nobody, resources, Policy(conservative=True), None), 1)
 
 
 def run_plan(
@@ -548,9 +560,8 @@ def run_plan(
 ) -> Schedule:
     """Simulate jobs that are each bound to a machine; what was given is checked."""
     plan = _start_plan(jobs, machine, resources, policy, sharing)
-    if progress is not None and not is_kept(advance_plan):
-        progress("compiling the simulator: this is done once, and takes some seconds")
-    while not advance_plan(plan, _POINTS):
+    step = suited(advance_plan, len(jobs), _FEW, progress)
+    while not step(plan, _POINTS):
         if progress is not None:
             progress(f"{plan.at[NEXT]:,} of {len(jobs):,} jobs have been submitted")
     return Schedule(jobs, machines, machine, plan.start, plan.end, plan.reserved)

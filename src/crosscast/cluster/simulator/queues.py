@@ -6,9 +6,11 @@ import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FunctionType
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import numba
+import numba.extending
 import numpy as np
 
 from crosscast.arrays import Integers, Reals
@@ -57,6 +59,39 @@ def is_kept(function: Callable[..., object]) -> bool:
     if getattr(function, "signatures", ()):
         return True
     return folder is not None and any(Path(folder).glob(f"*.{function.__name__}-*.nbi"))
+
+
+def suited(
+    function: Callable[Parameters, Result],
+    jobs: int | None,
+    most: int,
+    progress: Callable[[str], None] | None,
+) -> Callable[Parameters, Result]:
+    """The function, made by `kept`, to simulate so many jobs with, or any number.
+
+    For `most` jobs at most it stays Python while nobody has compiled it: compiling takes longer than those.
+    """
+    if is_kept(function):
+        return function
+    if jobs is not None and jobs <= most:
+        return interpreted(function, {})
+    if progress is not None:
+        progress("compiling the simulator: this is done once, and takes some seconds")
+    return function
+
+
+def interpreted(
+    function: Callable[Parameters, Result], made: dict[object, Callable[..., Any]]
+) -> Callable[Parameters, Result]:
+    """A function made by `kept` or `compiled` as Python, with all that it calls; `made` has those so far."""
+    plain: FunctionType = function.py_func  # type: ignore[attr-defined]
+    if plain not in made:
+        scope = dict(plain.__globals__)
+        made[plain] = FunctionType(plain.__code__, scope, plain.__name__)
+        for name in plain.__code__.co_names:
+            if _NUMBA.extending.is_jitted(scope.get(name)):
+                scope[name] = interpreted(scope[name], made)
+    return made[plain]
 
 
 @contextmanager

@@ -199,9 +199,8 @@ class HostBackend:
         # Imported here: it brings the compiler.
         from crosscast.characterization.toolchain import c_library
 
-        library = ctypes.CDLL(
-            str(c_library([_FOLDER / "host.c"], "-O3", "-march=native", "-lm", "-lpthread"))
-        )
+        needs = ("libc.so.6", "libm.so.6", "libpthread.so.0")
+        library = ctypes.CDLL(str(c_library([_FOLDER / "host.c"], "-O3", "-march=native", needs=needs)))
         self._measure = library.measure
         self._measure.restype = ctypes.c_double
         self._measure.argtypes = [
