@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.metadata import entry_points
+
 from crosscast.cli.options import OUTPUT, Output
 from crosscast.errors import InputError
 
@@ -19,15 +21,16 @@ def models(name: str | None = None, /, *, output: Output = OUTPUT) -> None:
         Say what this one was trained on, how good it is on unseen applications, its licence and citation.
     """
     # Imported here: `--help` needs no NumPy.
-    from crosscast.prediction.named_models import load_model, named_models
+    from crosscast.prediction.named_models import PLUGINS, load_model, named_models
     from crosscast.report.models import model_report, models_report
 
     output.check()
     found = {each.name: each for each in named_models()}
     if name is None:
+        plugged = {each.name: each.dist.name if each.dist else "" for each in entry_points(group=PLUGINS)}
         output.show(
-            lambda: {"models": [each.to_dict() for each in found.values()]},
-            lambda: models_report(list(found.values())),
+            lambda: {"models": [each.to_dict() for each in found.values()], "of_packages": plugged},
+            lambda: models_report(list(found.values()), plugged),
         )
         return
     if name not in found:

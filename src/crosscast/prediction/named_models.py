@@ -6,6 +6,7 @@ import importlib
 import tomllib
 from collections.abc import Iterator
 from functools import cache
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -17,6 +18,9 @@ from crosscast.prediction import store
 
 BUNDLED = Path(__file__).parent / "bundled"
 """Folder of the models that come with Crosscast."""
+
+PLUGINS = "crosscast.time_models"
+"""Group of the entry points of models of times of other packages."""
 
 Question = Literal["time", "relative", "configuration", "corun"]
 
@@ -111,14 +115,26 @@ def folder_of(model: str | Path, question: str | None = None) -> Path:
     known = {each.name: each for each in named_models()}
     if str(model) in known:
         return known[str(model)].folder
-    names = ", ".join(name for name, each in known.items() if question in (None, each.question))
+    names = ", ".join(
+        [name for name, each in known.items() if question in (None, each.question)]
+        + [each.name for each in entry_points(group=PLUGINS) if question in (None, "time")]
+    )
     raise InputError.of(field="model", expected=f"a folder, or one of {names}", found=repr(str(model)))
+
+
+def _is_plugged(model: str) -> bool:
+    """Whether another package has a model of this name, which no folder and no named model has."""
+    if Path(model).exists() or model in {each.name for each in named_models()}:
+        return False
+    return any(each.name == model for each in entry_points(group=PLUGINS))
 
 
 def load_model(model: str | Path, question: str | None = None) -> Any:
     """Read a model that ``crosscast train`` or `crosscast.train` wrote, or one that has a name.
 
-    The card is read and checked now, most arrays when the first prediction is made; nothing is run.
+    The card is read and checked now, most arrays when the first prediction is made; nothing is run. A
+    name that neither a folder nor one of these has may be that of a model of times of another installed
+    package, whose code runs (entry points of the group ``crosscast.time_models``).
 
     Parameters
     ----------
@@ -148,6 +164,8 @@ def load_model(model: str | Path, question: str | None = None) -> Any:
     >>> len(crosscast.load_model("opencl-15-devices").devices)
     15
     """
+    if question in (None, "time") and _is_plugged(str(model)):
+        return importlib.import_module("crosscast.prediction.time.plugins").plugged_model(str(model))
     stored = store.read(folder_of(model, question), get_args(Question) if question is None else question)
     # Each needs a part of the package that the others do not.
     return importlib.import_module(f"crosscast.prediction.{stored.question}.artefact").open_model(stored)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from crosscast.prediction.named_models import NamedModel
@@ -22,7 +22,7 @@ _TEXTS = {
 """Functions of a card, by question: what the model was trained on, and its errors on unseen applications."""
 
 
-def models_report(found: Sequence[NamedModel]) -> Report:
+def models_report(found: Sequence[NamedModel], plugged: Mapping[str, str]) -> Report:
     """All models that have a name, and where they are used."""
     columns = {
         "model": lambda each: each.name,
@@ -33,6 +33,10 @@ def models_report(found: Sequence[NamedModel]) -> Report:
     return Report(
         [
             Table.of(found, columns, words=range(4)),
+            *(
+                f"{name}: a model of times of the package {package} (predict time --model {name})"
+                for name, package in plugged.items()
+            ),
             "",
             "How good each is on unseen applications, its data and what to cite: crosscast models NAME.",
         ]

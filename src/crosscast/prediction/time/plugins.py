@@ -1,0 +1,136 @@
+"""Models of times of other packages: entry points of the group ``crosscast.time_models``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib import metadata
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from crosscast.arrays import Reals
+from crosscast.device import Device
+from crosscast.errors import InputError
+from crosscast.prediction.named_models import PLUGINS
+from crosscast.prediction.store import Carded
+from crosscast.prediction.time.card import Range, TimeCard
+from crosscast.prediction.time.data import ProfileBatch
+from crosscast.prediction.time.forecast import TimeForecast
+from crosscast.prediction.time.suggestion import Suggestion
+from crosscast.profile import Profile
+
+
+@runtime_checkable
+class TimeModel(Protocol):
+    """What a package gives: an entry point is a function without arguments that returns one."""
+
+    @property
+    def about(self) -> str:
+        """What it predicts, in one line."""
+
+    @property
+    def devices(self) -> Sequence[Device]:
+        """The devices that are predicted if nobody names any."""
+
+    def predict(
+        self, profiles: Sequence[Profile], devices: Sequence[Device], level: float
+    ) -> tuple[Reals, Reals, Reals]:
+        """Seconds of each of ``n`` launches on ``d`` devices, of shape ``(n, d)``: medians, and the lower and
+        upper limits of intervals that hold the time with a probability of `level`.
+        """
+
+
+class PluggedTimeModel(Carded):
+    """A model of another package, asked as those of Crosscast are."""
+
+    def __init__(self, name: str, package: str, model: TimeModel) -> None:
+        self._name, self._model = name, model
+        self.devices = tuple(model.devices)
+        self.card = TimeCard(
+            model=name,
+            seed=0,
+            training={"about": model.about, "package": package},
+            toolchains=(),
+            devices=self.devices,
+            metrics=(),
+            time_s=Range(0.0, float("inf")),
+            errors={},
+        )
+
+    def predict(
+        self,
+        profiles: Profile | Sequence[Profile] | ProfileBatch,
+        devices: Sequence[str | Device] | None = None,
+        *,
+        probes: Mapping[str, float] | Reals | None = None,
+        level: float = 0.9,
+    ) -> TimeForecast:
+        """Predict times of kernels, means over their launches.
+
+        Raises
+        ------
+        InputError
+            If probes are given, profiles are metrics alone, or the model's answer is not what it should be.
+        """
+        if isinstance(profiles, Profile):
+            profiles = [profiles]
+        batch = profiles if isinstance(profiles, ProfileBatch) else ProfileBatch.of(profiles)
+        if probes is not None and len(probes):
+            raise InputError(f"probe: the model {self._name} takes no measured times")
+        if not batch.launches:
+            raise InputError.of(where="profiles", expected="whole profiles", found="metrics alone")
+        known = {device.key: device for device in self.devices}
+        chosen = [known[each] if isinstance(each, str) else each for each in devices or self.devices]
+        launches = [launch for group in batch.launches for launch in group]
+        answers = self._model.predict(launches, chosen, level)
+        centre, low, high = self._checked(answers, (len(launches), len(chosen)))
+        counts = np.array([len(group) for group in batch.launches])
+        first = np.cumsum(counts) - counts
+        means = [np.add.reduceat(each, first) / counts[:, None] for each in (centre, low, high)]
+        keys = tuple(each.key for each in chosen)
+        return TimeForecast(batch, keys, *means, level, warnings=((),) * len(batch))
+
+    def suggest_probes(
+        self, count: int, *, among: Sequence[str] | None = None, measured: Sequence[str] = ()
+    ) -> Suggestion:
+        """Refuse: such a model takes no measured times."""
+        raise InputError(f"suggest-probes: the model {self._name} takes no measured times")
+
+    def _checked(self, answers: Sequence[Reals], shape: tuple[int, int]) -> list[Reals]:
+        found = [np.asarray(each, dtype=np.float64) for each in answers]
+        if [each.shape for each in found] != [shape] * 3:
+            shapes = ", ".join(str(each.shape) for each in found)
+            raise InputError(f"model {self._name}: expected three arrays of shape {shape}, found {shapes}")
+        centre, low, high = found
+        ordered = (low > 0) & (low <= centre) & (centre <= high) & np.isfinite(high)
+        if not ordered.all():
+            raise InputError(
+                f"model {self._name}: expected finite seconds above 0, each median between its limits"
+            )
+        return found
+
+
+def plugged_model(name: str) -> PluggedTimeModel:
+    """Load a model of another package: its code runs.
+
+    Raises
+    ------
+    InputError
+        If it cannot be imported, or is no model of times.
+    """
+    entry = _entries()[name]
+    package = entry.dist.name if entry.dist else ""
+    try:
+        model = entry.load()()
+    except (ImportError, AttributeError, TypeError) as error:
+        raise InputError(f"model {name}: {entry.value} of {package} cannot be loaded ({error})") from error
+    if not isinstance(model, TimeModel):
+        raise InputError(
+            f"model {name}: expected {entry.value} to return a model with about, devices and predict, "
+            f"found {type(model).__name__}"
+        )
+    return PluggedTimeModel(name, package, model)
+
+
+def _entries() -> dict[str, metadata.EntryPoint]:
+    return {each.name: each for each in metadata.entry_points(group=PLUGINS)}
