@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from crosscast import errors
+    from crosscast.calibration import calibrate
     from crosscast.characterization import characterize
     from crosscast.characterization.launchfiles.launchfile import read_launches
     from crosscast.cluster.jobs import Machine
     from crosscast.cluster.metrics import metrics_of as schedule_metrics
     from crosscast.cluster.simulate import simulate
     from crosscast.cluster.swf import read_swf
+    from crosscast.comparison import compare
     from crosscast.configuration import Configuration
     from crosscast.data.dataset import Dataset, bundled_dataset, read_dataset
     from crosscast.data.isolated_runs import read_profile as read_corun_profile
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from crosscast.devices.catalogue import device_named
     from crosscast.forecasting import explain, predict
     from crosscast.kernel import Image, Kernel, Launch, Local, Parameter, Program, Sampler
+    from crosscast.measure.measurement import measure_times
     from crosscast.measure.regions.file import read_history
     from crosscast.measure.regions.recorder import ProfiledQueue, profiled
     from crosscast.prediction.named_models import load_model
@@ -70,9 +73,11 @@ __all__ = [
     "__version__",
     "application",
     "bundled_dataset",
+    "calibrate",
     "capture",
     "characterize",
     "colocate",
+    "compare",
     "device_named",
     "errors",
     "evaluate",
@@ -80,6 +85,7 @@ __all__ = [
     "explain",
     "join",
     "load_model",
+    "measure_times",
     "predict",
     "profiled",
     "profiles_of",
@@ -120,15 +126,18 @@ _HOMES = {
     "Selector": "crosscast.decide.selector:Selector",
     "application": "crosscast.suite.registry:application",
     "bundled_dataset": "crosscast.data.dataset:bundled_dataset",
+    "calibrate": "crosscast.calibration:calibrate",
     "capture": "crosscast.tracing.program:capture",
     "characterize": "crosscast.characterization:characterize",
     "colocate": "crosscast.decide.colocation:choose_colocation",
+    "compare": "crosscast.comparison:compare",
     "device_named": "crosscast.devices.catalogue:device_named",
     "evaluate": "crosscast.questions:evaluate",
     "expect_close": "crosscast.suite.application:expect_close",
     "explain": "crosscast.forecasting:explain",
     "join": "crosscast.data.views:join",
     "load_model": "crosscast.prediction.named_models:load_model",
+    "measure_times": "crosscast.measure.measurement:measure_times",
     "predict": "crosscast.forecasting:predict",
     "profiled": "crosscast.measure.regions.recorder:profiled",
     "profiles_of": "crosscast.suite.registry:profiles_of",

@@ -23,7 +23,7 @@ from crosscast.data.library import pa, pc
 from crosscast.device import Device
 from crosscast.errors import EnvironmentFault, InputError
 from crosscast.measure import campaign
-from crosscast.measure.opencl import OpenCLDevice
+from crosscast.measure.opencl import OpenCLDevice, find
 from crosscast.measure.subjects import Settings
 from crosscast.prediction.named_models import BUNDLED, load_model, models_home, recipes
 from crosscast.prediction.time.artefact import TrainedTimeModel, metric_ranges
@@ -152,8 +152,8 @@ def _suite_profiles() -> ProfileBatch:
 
 
 def calibrate(
-    device: OpenCLDevice,
-    name: str,
+    device: OpenCLDevice | str,
+    name: str = "mine",
     *,
     seconds: float = 120.0,
     model: Gaussian | None = None,
@@ -161,13 +161,15 @@ def calibrate(
 ) -> Calibration:
     """Measure kernels of the suite on a device, fit the bundled model with it, and keep that for the user.
 
+    This is what ``crosscast calibrate`` does after its microbenchmarks.
+
     What was measured stays in ``calibrations/NAME`` of the user's data folder: a calibration that was
     interrupted goes on, and one with more time adds to it.
 
     Parameters
     ----------
     device
-        Where to measure.
+        Where to measure, or its id, as ``crosscast devices`` shows it, such as ``pocl:0``.
     name
         What the device is called from now on, and the model's name.
     seconds
@@ -190,6 +192,8 @@ def calibrate(
         If measurements fail one after the other, as when the device is gone.
     """
     check_name(name)
+    if isinstance(device, str):
+        device = find(device)
     start = time.monotonic()
     folder = data_home() / "calibrations" / name
     notes = _measure(device, folder, seconds, report)

@@ -73,6 +73,14 @@ def contents_of(path: str | Path, profiles: Sequence[Profile] | None = None) -> 
     return Contents(kind, str(path), _of_profiles(read_profiles(place)[0]))
 
 
+def _contents(each: str | Path | Profile | Contents) -> Contents:
+    if isinstance(each, Contents):
+        return each
+    if isinstance(each, Profile):
+        return Contents("profiles", each.kernel, _of_profiles([each]))
+    return contents_of(each)
+
+
 def kind_of(path: str | Path) -> Kind:
     """What a path is, by its content."""
     place, name = Path(path), str(path)
@@ -316,16 +324,34 @@ class Comparison(Tabular):
         }
 
 
-def compare(first: Contents, second: Contents, fail_on: Sequence[str] = ()) -> Comparison:
+def compare(
+    first: str | Path | Profile | Contents,
+    second: str | Path | Profile | Contents,
+    fail_on: Sequence[str] = (),
+) -> Comparison:
     """Find all numbers that differ, what only one of the two has, and which conditions hold.
 
-    A single kernel on each side is compared whatever its name is.
+    This is what ``crosscast compare`` does. A single kernel on each side is compared whatever its name is.
+
+    Parameters
+    ----------
+    first, second
+        Two of a kind: profiles, or files of them; launch files, which are characterized now; folders or names
+        of datasets or models; or schedules. Changes are relative to the first.
+    fail_on
+        Conditions such as ``total_instruction_count>+5%`` or ``missing``.
+
+    Returns
+    -------
+    Comparison
+        ``to_pandas()`` has what differs; ``passes`` says whether no condition holds.
 
     Raises
     ------
     InputError
         If the two are of different kinds, or a condition is not understood or of an unknown metric.
     """
+    first, second = map(_contents, (first, second))
     if first.kind != second.kind:
         raise InputError(
             f"{second.label}: expected {_NOUNS[first.kind]} as {first.label} is, found {_NOUNS[second.kind]}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,6 +18,7 @@ from crosscast.kernel import Launch
 from crosscast.prediction.named_models import load_model, named_models
 from crosscast.prediction.warnings import format_names
 from crosscast.profile import Profile
+from crosscast.results import Tabular
 
 if TYPE_CHECKING:
     from crosscast.decide.verdict import Verdict, Verdicts
@@ -107,6 +109,43 @@ def predict(
         return forecast.with_recorded(recorded)
 
     return first_fit(models_for(model, "time", devices), predicted)[1]
+
+
+@dataclass(frozen=True)
+class BesideMeasured(Tabular):
+    """Forecast times on one device beside measured ones, of each kernel, in seconds."""
+
+    kernels: tuple[str, ...]
+    measured_s: tuple[float, ...]
+    forecast_s: tuple[float, ...]
+    low_s: tuple[float, ...]
+    high_s: tuple[float, ...]
+    level: float  # Of the intervals
+
+    def columns(self) -> Mapping[str, Sequence[object]]:
+        """A row for each kernel."""
+        both = list(zip(self.measured_s, self.forecast_s, self.low_s, self.high_s, strict=True))
+        return {
+            "kernel": self.kernels,
+            "measured_s": self.measured_s,
+            "forecast_s": self.forecast_s,
+            "low_s": self.low_s,
+            "high_s": self.high_s,
+            "forecast_over_measured": [forecast / measured for measured, forecast, _, _ in both],
+            "inside": [low <= measured <= high for measured, _, low, high in both],
+        }
+
+
+def beside_measured(forecast: TimeForecast, measured_s: Mapping[str, float]) -> BesideMeasured:
+    """Kernels that were forecast on one device and measured."""
+    places = [place for place, name in enumerate(forecast.profiles.kernel) if name in measured_s]
+    names = tuple(forecast.profiles.kernel[place] for place in places)
+    return BesideMeasured(
+        names,
+        tuple(measured_s[name] for name in names),
+        *(tuple(each[places, 0].tolist()) for each in (forecast.centre, forecast.low, forecast.high)),
+        level=forecast.level,
+    )
 
 
 def _profiles(asked: Asked) -> tuple[list[Profile], Recorded]:

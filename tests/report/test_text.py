@@ -13,8 +13,9 @@ import pytest
 
 from crosscast.errors import InputError, MissingExtraError
 from crosscast.measure.inventory import Entry
+from crosscast.measure.measurement import Measurement
 from crosscast.measure.sensors import Availability
-from crosscast.report.dataset import Measurement, devices_report, measurement_report
+from crosscast.report.dataset import devices_report, measurement_report
 from crosscast.report.document import Drawing, Figure, Heading, Report, Table, Text
 
 

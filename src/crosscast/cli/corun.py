@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import cyclopts
 from cyclopts import Parameter
 
-from crosscast.cli.measure import subject_of
 from crosscast.cli.options import (
     OUTPUT,
     Flag,
@@ -175,6 +174,9 @@ def profile(
         Seconds without an answer after which an application is recorded as failed.
     """
     output.check()
+    # Imported here: `--help` needs no NumPy.
+    from crosscast.measure.measurement import subject_of
+
     subject = subject_of(what, size)
     # Imported here: `--help` needs no OpenCL.
     from crosscast.data.isolated_runs import write_profile

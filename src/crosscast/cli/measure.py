@@ -2,44 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import cyclopts
 
 from crosscast.cli.launch import LAUNCH, OfLaunch, launch_file
-from crosscast.cli.options import OUTPUT, JsonFlag, Output, Whole, print_json, tell
+from crosscast.cli.options import OUTPUT, JsonFlag, Model, Output, Whole, print_json, tell, warn_about
 from crosscast.cli.running import StatusLine
-from crosscast.errors import InputError
 from crosscast.units import format_bytes, format_bytes_per_second, format_seconds, parse_bytes
 
 if TYPE_CHECKING:
-    from crosscast.measure.subjects import LaunchFile, Settings, SuiteProblem
-
-
-def subject_of(what: str, size: str | None) -> LaunchFile | SuiteProblem:
-    """Find what a person names: a launch file, or an application at a size."""
-    from crosscast.characterization.launchfiles.launchfile import LAUNCH_FILES
-    from crosscast.measure.subjects import LaunchFile, SuiteProblem, expect_installed, fitted
-    from crosscast.suite.application import working_set
-    from crosscast.suite.registry import application, names
-
-    path = Path(what)
-    if path.suffix in LAUNCH_FILES and not path.is_dir():
-        if size is not None:
-            raise InputError(f"--size: {what} is a launch file, whose sizes are what they are")
-        return LaunchFile(str(path))
-    if path.is_file() and what not in names():
-        raise InputError(
-            f"{what}: expected an application or a launch file ({', '.join(LAUNCH_FILES)}), which names a "
-            "source and says what to launch, or a launch (--global 1024 --arg ...), found neither"
-        )
-    kind = application(what)
-    if size is None:
-        raise InputError(f"{what}: an application needs --size (tiny, small, medium or large)")
-    expect_installed([what])
-    nbytes = working_set(size)
-    return SuiteProblem(what, size, fitted(kind, nbytes), seed=0, most_bytes=nbytes)
+    from crosscast.prediction.time.forecast import TimeForecast
 
 
 def measure(
@@ -54,6 +27,8 @@ def measure(
     repeats: Whole = 1,
     sensor: str = "auto",
     timeout: float = 600.0,
+    against_forecast: str | None = None,
+    model: Model = None,
     launch: OfLaunch = LAUNCH,
     output: Output = OUTPUT,
 ) -> None:
@@ -85,36 +60,61 @@ def measure(
         Energy sensor: `auto`, `none`, `rapl`, `nvml` or `replay:PATH`.
     timeout
         Time limit of a process, in seconds.
+    against_forecast
+        Name of this device in a model or the catalogue (`crosscast devices --catalogue`), or of one that was
+        calibrated: its times are forecast first, and shown beside the measured ones.
     """
     output.check()
-    with launch_file(what, launch) as path:
-        # First, as it names the extra that applications of the suite need.
-        subject = subject_of(path, size)
-        # Imported here: `--help` needs no OpenCL.
-        from crosscast.measure.opencl import find
-        from crosscast.measure.processes import SessionJob, run_job
-        from crosscast.measure.subjects import Settings
-        from crosscast.report.dataset import Measurement, measurement_report
+    # Imported here: `--help` needs no OpenCL.
+    from crosscast.measure.measurement import measure_times
+    from crosscast.report.dataset import measurement_report
 
-        if repeats < 1:
-            raise InputError(f"--repeats: expected at least 1, found {repeats}")
-        settings = Settings(min_runs, min_time, warmups, timeout, sensor)
-        target = find(device)
-        answers = []
-        for repeat in range(repeats):
-            with _Status(what, settings) as status:
-                answers.append(run_job(SessionJob(subject, target.id, settings, repeat), timeout, status))
-    measurement = Measurement.of(target.id, target.name, answers, sensor)
-    output.show(measurement.to_dict, lambda: measurement_report(measurement))
+    beside = None
+    with launch_file(what, launch) as path:
+        if against_forecast is not None:
+            # First, as a name that nobody knows is said before the work.
+            forecast = _forecast(path, size, against_forecast, model, timeout)
+        with _Status(what, min_runs, min_time) as status:
+            measurement = measure_times(
+                path,
+                device,
+                size=size,
+                min_runs=min_runs,
+                min_time=min_time,
+                warmups=warmups,
+                repeats=repeats,
+                sensor=sensor,
+                timeout=timeout,
+                progress=status,
+            )
+    if against_forecast is not None:
+        from crosscast.forecasting import beside_measured
+
+        beside = beside_measured(forecast, {each.kernel: each.median_s for each in measurement.kernels})
+    told = {} if beside is None else {"against_forecast": {"device": against_forecast, **beside.to_dict()}}
+    output.show(lambda: measurement.to_dict() | told, lambda: measurement_report(measurement, beside))
+
+
+def _forecast(path: str, size: str | None, device: str, model: str | None, timeout_s: float) -> TimeForecast:
+    """Times of what will be measured, forecast for a device."""
+    from crosscast.characterization.engine.child import Options
+    from crosscast.forecasting import predict
+    from crosscast.measure.measurement import subject_of
+    from crosscast.measure.subjects import characterized
+
+    profiles = characterized(subject_of(path, size), Options(timeout_s=timeout_s, sample_groups="auto"))
+    forecast = predict(profiles, model, devices=[device])
+    warn_about(zip(forecast.labels, forecast.warnings, strict=True))
+    return forecast
 
 
 class _Status(StatusLine):
     """Shows how many runs there are."""
 
-    def __init__(self, what: str, settings: Settings) -> None:
+    def __init__(self, what: str, min_runs: int, min_time_s: float) -> None:
         super().__init__()
         self._what = what
-        self._wanted = f"at least {settings.min_runs} in {format_seconds(settings.min_time_s)}"
+        self._wanted = f"at least {min_runs} in {format_seconds(min_time_s)}"
 
     def __call__(self, runs: int, elapsed_s: float) -> None:
         """Show the state if it is time to."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -307,6 +307,17 @@ def warn(text: str) -> None:
     """Print a warning on standard error; a page that is written later has it, too."""
     TYPED.get(Typed()).warnings.append(text)
     print(f"crosscast: warning: {text}", file=sys.stderr)
+
+
+def warn_about(predictions: Iterable[tuple[str, Sequence[str]]]) -> None:
+    """Print each warning once, with the first that it is about and how many more there are."""
+    about: dict[str, list[str]] = {}
+    for label, warnings in predictions:
+        for warning in warnings:
+            about.setdefault(warning, []).append(label)
+    for warning, labels in about.items():
+        more = f" and {len(labels) - 1} more" if len(labels) > 1 else ""
+        warn(f"{labels[0]}{more}: {warning}")
 
 
 def page_of(report: Report, figures: Mapping[str, Any]) -> Report:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar
 
@@ -20,7 +20,7 @@ from crosscast.cli.options import (
     Repeated,
     Whole,
     tell,
-    warn,
+    warn_about,
 )
 from crosscast.errors import InputError
 
@@ -108,7 +108,7 @@ def time(
 
     trained, found = first_fit(models, predicted)
     found = found.with_recorded(recorded)
-    _warn_about(zip(found.labels, found.warnings, strict=True))
+    warn_about(zip(found.labels, found.warnings, strict=True))
     # Imported here: `--help` needs no NumPy.
     from crosscast.forecasting import verdicts_beside
     from crosscast.report.prediction import predictions_report
@@ -327,17 +327,7 @@ class _Warned(Protocol):
 
 def warn_of(predictions: Sequence[_Warned]) -> None:
     """Print each warning once, with what it is about."""
-    _warn_about((prediction.label, prediction.warnings) for prediction in predictions)
-
-
-def _warn_about(predictions: Iterable[tuple[str, Sequence[str]]]) -> None:
-    about: dict[str, list[str]] = {}
-    for label, warnings in predictions:
-        for warning in warnings:
-            about.setdefault(warning, []).append(label)
-    for warning, labels in about.items():
-        more = f" and {len(labels) - 1} more" if len(labels) > 1 else ""
-        warn(f"{labels[0]}{more}: {warning}")
+    warn_about((prediction.label, prediction.warnings) for prediction in predictions)
 
 
 def isolated_runs(files: Sequence[Path]) -> list[Solo]:

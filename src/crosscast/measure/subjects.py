@@ -10,7 +10,7 @@ import operator
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -21,6 +21,9 @@ from crosscast.measure.stressors import LEVELS
 from crosscast.profile import Profile
 from crosscast.suite.application import Application, Array, Queue
 from crosscast.suite.registry import application, names, place_in_driver, profiles_of
+
+if TYPE_CHECKING:
+    from crosscast.characterization.engine.child import Options
 
 _EXTRA = "suite"
 _MEASURING = ("pyopencl", "pyarrow")
@@ -239,19 +242,25 @@ TIMEOUT_S = 600.0
 """Seconds after which characterizing an application is given up: it takes much longer than a run."""
 
 
-def mix_here(subject: SuiteProblem | LaunchFile, timeout_s: float) -> dict[str, float]:
-    """Share of each class of instructions in a run, characterized in this process."""
+def characterized(subject: SuiteProblem | LaunchFile, options: Options) -> list[Profile]:
+    """Profiles of all launches of a run, made in this process."""
     from crosscast.characterization import run
     from crosscast.characterization.launchfiles.launchfile import read_launches
-    from crosscast.characterization.metrics import instruction_mix
 
-    options = run.Options(timeout_s=timeout_s)
     if isinstance(subject, LaunchFile):
         launches = read_launches(Path(subject.path))
-        return instruction_mix(run.characterize_launch(launch, options=options) for launch in launches)
+        return [run.characterize_launch(launch, options=options) for launch in launches]
     application = load(subject).application
     assert isinstance(application, Application)
-    return instruction_mix(profiles_of(application, subject.size, options=options))
+    return profiles_of(application, subject.size, options=options)
+
+
+def mix_here(subject: SuiteProblem | LaunchFile, timeout_s: float) -> dict[str, float]:
+    """Share of each class of instructions in a run, characterized in this process."""
+    from crosscast.characterization.engine.child import Options
+    from crosscast.characterization.metrics import instruction_mix
+
+    return instruction_mix(characterized(subject, Options(timeout_s=timeout_s)))
 
 
 def profile_rows(problem: SuiteProblem, timeout_s: float) -> list[dict[str, Any]]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -17,17 +15,15 @@ from crosscast.data.description import (
     DeviceConfigurations,
     Failure,
     RecordWarning,
-    warnings_of,
 )
-from crosscast.data.schema import ENERGY, RECORDS, SESSIONS, Schema
-from crosscast.data.table import table_of
-from crosscast.measure.inventory import KernelSummary, summaries
 from crosscast.report.document import Heading, Part, Report, Table
 from crosscast.report.numbers import NONE, percent, plural, setting_range
 from crosscast.units import format_bytes, format_count, format_hertz, format_seconds
 
 if TYPE_CHECKING:
+    from crosscast.forecasting import BesideMeasured
     from crosscast.measure.inventory import Entry
+    from crosscast.measure.measurement import Measurement
 
 
 def devices_report(entries: Sequence[Entry]) -> Report:
@@ -300,81 +296,8 @@ def _notes(description: Description) -> Iterable[tuple[str, str, str]]:
     return [(name, text, ", ".join(found)) for (name, text), found in tables.items()]
 
 
-@dataclass(frozen=True)
-class Measurement:
-    """Sessions that measured the same, with what they say."""
-
-    device: str  # Id of the device
-    device_name: str  # Its name
-    sessions: Sequence[Mapping[str, Any]]  # Rows of the table of sessions, one for each process
-    records: Sequence[Mapping[str, Any]]  # Rows of the table of records, of all of them
-    energy: Sequence[Mapping[str, Any]]  # Rows of the table of energy, of all of them
-    kernels: Sequence[KernelSummary]  # Summary of each kernel over all of them
-    warnings: Sequence[str]  # What makes the times doubtful, and what went wrong, as sentences
-    sensor: str = "auto"  # Sensor of energy that was asked for
-
-    @classmethod
-    def of(
-        cls, device: str, device_name: str, answers: Sequence[Mapping[str, Any]], sensor: str = "auto"
-    ) -> Measurement:
-        """Put the answers of processes together."""
-        sessions = [answer["session"] for answer in answers]
-        records = [record for answer in answers for record in answer["records"]]
-        table = table_of(RECORDS, records)
-        warnings = warnings_of(table, table_of(SESSIONS, sessions))
-        return cls(
-            device,
-            device_name,
-            sessions,
-            records,
-            energy=[row for answer in answers for row in answer["energy"]],
-            kernels=summaries(table),
-            warnings=[
-                *map(_sentence, warnings),
-                *(note for answer in answers for note in answer["notes"]),
-            ],
-            sensor=sensor,
-        )
-
-    @property
-    def transfer_median_s(self) -> float:
-        """Median over the runs of the time of all copies, in seconds."""
-        return float(median(record["transfer_s"] for record in self._runs()))
-
-    @property
-    def host_median_s(self) -> float:
-        """Median over the runs of the time of a whole run on the host, in seconds."""
-        return float(median(record["host_s"] for record in self._runs()))
-
-    def _runs(self) -> list[Mapping[str, Any]]:
-        """A record of each run: what is of the whole run, the records of all its kernels repeat."""
-        return [record for record in self.records if record["kernel"] == self.kernels[0].kernel]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The object that ``--json`` prints."""
-        return {
-            "device": {"id": self.device, "key": self.sessions[0]["device"], "name": self.device_name},
-            "kernels": [kernel.to_dict() for kernel in self.kernels],
-            "transfer_median_s": self.transfer_median_s,
-            "host_median_s": self.host_median_s,
-            "sessions": _decoded(SESSIONS, self.sessions),
-            "records": _decoded(RECORDS, self.records),
-            "energy": _decoded(ENERGY, self.energy),
-            "warnings": list(self.warnings),
-        }
-
-
-def _decoded(schema: Schema, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Rows whose columns of JSON are what it stands for, not text."""
-    texts = {column.name for column in schema.columns if column.type == "json"}
-    return [
-        {name: json.loads(value) if name in texts and value else value for name, value in row.items()}
-        for row in rows
-    ]
-
-
-def measurement_report(measurement: Measurement) -> Report:
-    """The summary of each kernel, then transfers, energy and warnings."""
+def measurement_report(measurement: Measurement, beside: BesideMeasured | None = None) -> Report:
+    """The summary of each kernel, then what was forecast, transfers, energy and warnings."""
     processes = len(measurement.sessions)
     application = measurement.sessions[0]["application"]
     table = Table.of(
@@ -398,10 +321,34 @@ def measurement_report(measurement: Measurement) -> Report:
         [
             Heading(f"{application} on {measurement.device} ({measurement.device_name})", 1),
             table,
+            *([] if beside is None else [_beside(beside)]),
             *_lines(measurement),
             "Times are per invocation, by the device's timer, over the runs of "
             f"{f'{processes} processes' if processes > 1 else 'one process'}; spread is sd/mean.",
         ]
+    )
+
+
+def _beside(beside: BesideMeasured) -> Table:
+    columns = beside.columns()
+    limits = f"{100 * beside.level:.3g} % interval"
+    return Table.of(
+        range(len(beside.kernels)),
+        {
+            "kernel": lambda row: beside.kernels[row],
+            "measured": lambda row: beside.measured_s[row],
+            "forecast": lambda row: beside.forecast_s[row],
+            limits: lambda row: " to ".join(
+                format_seconds(each[row]) for each in (beside.low_s, beside.high_s)
+            ),
+            "forecast/measured": lambda row: columns["forecast_over_measured"][row],
+            "inside": lambda row: "yes" if columns["inside"][row] else "no",
+        },
+        caption="forecast beside measurement",
+        formats={
+            **dict.fromkeys(("measured", "forecast"), format_seconds),
+            "forecast/measured": "{:.2f}".format,
+        },
     )
 
 
@@ -418,7 +365,3 @@ def _lines(measurement: Measurement) -> list[str]:
         *(["energy: no sensor (crosscast devices says why)"] if expected else []),
         *(f"warning: {warning}" for warning in measurement.warnings),
     ]
-
-
-def _sentence(warning: RecordWarning) -> str:
-    return warning.warning if warning.kernel is None else f"{warning.kernel}: {warning.warning}"

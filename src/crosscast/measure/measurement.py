@@ -1,0 +1,192 @@
+"""Measuring what a person names, here and now: in processes of its own, with a summary of each kernel."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from crosscast.characterization.launchfiles.launchfile import LAUNCH_FILES
+from crosscast.data.description import RecordWarning, warnings_of
+from crosscast.data.schema import ENERGY, RECORDS, SESSIONS, Schema
+from crosscast.data.table import table_of
+from crosscast.errors import InputError
+from crosscast.measure.inventory import KernelSummary, summaries
+from crosscast.measure.subjects import LaunchFile, Settings, SuiteProblem, expect_installed, fitted
+from crosscast.results import Tabular
+from crosscast.suite.application import working_set
+from crosscast.suite.registry import application, names
+
+
+@dataclass(frozen=True)
+class Measurement(Tabular):
+    """Sessions that measured the same, with what they say."""
+
+    device: str  # Id of the device
+    device_name: str  # Its name
+    sessions: Sequence[Mapping[str, Any]]  # Rows of the table of sessions, one for each process
+    records: Sequence[Mapping[str, Any]]  # Rows of the table of records, of all of them
+    energy: Sequence[Mapping[str, Any]]  # Rows of the table of energy, of all of them
+    kernels: Sequence[KernelSummary]  # Summary of each kernel over all of them
+    warnings: Sequence[str]  # What makes the times doubtful, and what went wrong, as sentences
+    sensor: str = "auto"  # Sensor of energy that was asked for
+
+    @classmethod
+    def of(
+        cls, device: str, device_name: str, answers: Sequence[Mapping[str, Any]], sensor: str = "auto"
+    ) -> Measurement:
+        """Put the answers of processes together."""
+        sessions = [answer["session"] for answer in answers]
+        records = [record for answer in answers for record in answer["records"]]
+        table = table_of(RECORDS, records)
+        warnings = warnings_of(table, table_of(SESSIONS, sessions))
+        return cls(
+            device,
+            device_name,
+            sessions,
+            records,
+            energy=[row for answer in answers for row in answer["energy"]],
+            kernels=summaries(table),
+            warnings=[
+                *map(_sentence, warnings),
+                *(note for answer in answers for note in answer["notes"]),
+            ],
+            sensor=sensor,
+        )
+
+    def columns(self) -> Mapping[str, Any]:
+        """A row for each kernel, times in seconds."""
+        rows = [kernel.to_dict() for kernel in self.kernels]
+        return {name: [row[name] for row in rows] for name in rows[0]} if rows else {}
+
+    @property
+    def transfer_median_s(self) -> float:
+        """Median over the runs of the time of all copies, in seconds."""
+        return float(median(record["transfer_s"] for record in self._runs()))
+
+    @property
+    def host_median_s(self) -> float:
+        """Median over the runs of the time of a whole run on the host, in seconds."""
+        return float(median(record["host_s"] for record in self._runs()))
+
+    def _runs(self) -> list[Mapping[str, Any]]:
+        """A record of each run: what is of the whole run, the records of all its kernels repeat."""
+        return [record for record in self.records if record["kernel"] == self.kernels[0].kernel]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The object that ``--json`` prints."""
+        return {
+            "device": {"id": self.device, "key": self.sessions[0]["device"], "name": self.device_name},
+            "kernels": [kernel.to_dict() for kernel in self.kernels],
+            "transfer_median_s": self.transfer_median_s,
+            "host_median_s": self.host_median_s,
+            "sessions": _decoded(SESSIONS, self.sessions),
+            "records": _decoded(RECORDS, self.records),
+            "energy": _decoded(ENERGY, self.energy),
+            "warnings": list(self.warnings),
+        }
+
+
+def _decoded(schema: Schema, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Rows whose columns of JSON are what it stands for, not text."""
+    texts = {column.name for column in schema.columns if column.type == "json"}
+    return [
+        {name: json.loads(value) if name in texts and value else value for name, value in row.items()}
+        for row in rows
+    ]
+
+
+def _sentence(warning: RecordWarning) -> str:
+    return warning.warning if warning.kernel is None else f"{warning.kernel}: {warning.warning}"
+
+
+def subject_of(what: str, size: str | None) -> LaunchFile | SuiteProblem:
+    """Find what a person names: a launch file, or an application at a size."""
+    path = Path(what)
+    if path.suffix in LAUNCH_FILES and not path.is_dir():
+        if size is not None:
+            raise InputError(f"size: {what} is a launch file, whose sizes are what they are")
+        return LaunchFile(str(path))
+    if path.is_file() and what not in names():
+        raise InputError(
+            f"{what}: expected an application or a launch file ({', '.join(LAUNCH_FILES)}), which names a "
+            "source and says what to launch, or a launch (--global 1024 --arg ...), found neither"
+        )
+    kind = application(what)
+    if size is None:
+        raise InputError(f"{what}: an application needs a size (tiny, small, medium or large)")
+    expect_installed([what])
+    nbytes = working_set(size)
+    return SuiteProblem(what, size, fitted(kind, nbytes), seed=0, most_bytes=nbytes)
+
+
+def measure_times(
+    what: str | Path,
+    device: str | None = None,
+    *,
+    size: str | None = None,
+    min_runs: int = 50,
+    min_time: float = 2.0,
+    warmups: int = 2,
+    repeats: int = 1,
+    sensor: str = "auto",
+    timeout: float = 600.0,
+    progress: Callable[[int, float], None] = lambda runs, elapsed_s: None,
+) -> Measurement:
+    """Measure kernels on an OpenCL device, in repeated runs.
+
+    This is what ``crosscast measure`` does. A notebook shows what it returns as a table.
+
+    Parameters
+    ----------
+    what
+        A launch file, or the name or folder of an application.
+    device
+        Id of the device, as ``crosscast devices`` shows it; by default the first one.
+    size
+        Size of the application's problem: tiny, small, medium or large.
+    min_runs, min_time
+        Runs that are recorded at least, and how long they take together at least, in seconds.
+    warmups
+        Runs before these.
+    repeats
+        Processes that repeat the measurement, one after another.
+    sensor
+        Energy sensor: ``auto``, ``none``, ``rapl``, ``nvml`` or ``replay:PATH``.
+    timeout
+        Time limit of a process, in seconds.
+    progress
+        Told of the runs so far, and the seconds that they took.
+
+    Returns
+    -------
+    Measurement
+        ``to_pandas()`` has a row for each kernel, times in seconds; ``to_dict()`` has each run.
+
+    Raises
+    ------
+    InputError
+        If there is no such file, application or device, or a number is out of range.
+    MissingExtraError
+        If what OpenCL needs is not installed.
+    EnvironmentFault, KernelFault
+        If the device or a kernel fails.
+    """
+    # First, as it names the extra that applications of the suite need.
+    subject = subject_of(str(what), size)
+    # Imported here: it needs OpenCL.
+    from crosscast.measure.opencl import find
+    from crosscast.measure.processes import SessionJob, run_job
+
+    if repeats < 1:
+        raise InputError(f"repeats: expected at least 1, found {repeats}")
+    settings = Settings(min_runs, min_time, warmups, timeout, sensor)
+    target = find(device)
+    answers = [
+        run_job(SessionJob(subject, target.id, settings, repeat), timeout, progress)
+        for repeat in range(repeats)
+    ]
+    return Measurement.of(target.id, target.name, answers, sensor)
