@@ -16,15 +16,61 @@ if TYPE_CHECKING:
 
     Column = Sequence[object] | npt.NDArray[Any]
 
-__all__ = ["Tabular", "html_table", "spelled", "to_json"]
+__all__ = ["Brief", "Tabular", "html_table", "shorten", "spelled", "to_json"]
 
+_MOST_LINES = 10
+_MOST_WIDTH = 110
 _MOST_ROWS = 50
 _DIGITS = 4
 _PLAIN = frozenset({str, int, bool, type(None)})
 
 
-class Tabular:
+class Brief:
+    """What shows itself in a few lines, also where its class is a dataclass of much more."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """A dataclass keeps a `__repr__` that its class has already."""
+        super().__init_subclass__(**options)
+        if "__repr__" not in vars(cls):
+            cls.__repr__ = Brief.__repr__  # type: ignore[method-assign]
+
+    def lines(self) -> list[str]:
+        """What there is to say, the most important first."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        """Ten lines at most, none of them long."""
+        shown = [f"<{type(self).__name__}>", *self.lines()][:_MOST_LINES]
+        return "\n".join(shorten(line, _MOST_WIDTH) for line in shown)
+
+
+def shorten(text: str, most: int) -> str:
+    """A line of so many characters at most.
+
+    >>> shorten("abcdefgh", 5)
+    'abcd…'
+    """
+    line = " ".join(text.splitlines())
+    return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+class Tabular(Brief):
     """A result that can be shown as a table; its class says what the columns are."""
+
+    def lines(self) -> list[str]:
+        """The caption, the first rows, and how many more there are."""
+        columns = {name: _whole(column) for name, column in self.columns().items()}
+        count = max((len(column) for column in columns.values()), default=0)
+        caption = self.caption()
+        most = _MOST_LINES - (4 if caption else 3)
+        cells = [
+            list(columns),
+            *([_text(each[row]) for each in columns.values()] for row in range(min(count, most))),
+        ]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        table = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in cells]
+        more = [f"... {count - most} more rows (to_pandas() has all)"] if count > most else []
+        return [*([caption] if caption else []), *table, *more]
 
     def columns(self) -> Mapping[str, Column]:
         """Columns of one length by name."""
@@ -103,6 +149,13 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(name): _plain(each) for name, each in value.items()}
     return value
+
+
+def _text(value: object) -> str:
+    value = _plain(value)
+    if isinstance(value, float):
+        return f"{value:.{_DIGITS}g}"
+    return shorten("" if value is None else str(value), 24)
 
 
 def _cell(value: object) -> str:

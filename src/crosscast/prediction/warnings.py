@@ -27,14 +27,21 @@ def of_counts(launches: Iterable[Profile]) -> list[str]:
 def outside_training(features: Iterable[tuple[str, float, float, float]]) -> list[str]:
     """A warning of features (name, value, least and greatest value of the training) that are out of range.
 
-    >>> outside_training([("opcode", 99, 6, 15), ("work_items", 64, 1, 1024)])
-    ['outside of what the model was trained on: opcode 99 (trained on 6 to 15)']
+    The farthest out comes first.
+
+    >>> outside_training([("opcodes", 99, 6, 15), ("work-items", 64, 1, 1024), ("barriers", 9e6, 0, 1e3)])
+    ['outside of what the model was trained on in: barriers 9e+06 (0 to 1000), opcodes 99 (6 to 15)']
     """
     beyond = [
-        f"{name} {value:.4g} (trained on {low:.4g} to {high:.4g})"
+        (_beyond(value, low, high), f"{name} {value:.4g} ({low:.4g} to {high:.4g})")
         for name, value, low, high in features
         if value < low or value > high
     ]
-    return (
-        [f"outside of what the model was trained on: {format_names(beyond, _MOST_NAMED)}"] if beyond else []
-    )
+    beyond.sort(key=lambda each: -each[0])
+    said = format_names([text for _, text in beyond], _MOST_NAMED)
+    return [f"outside of what the model was trained on in: {said}"] if beyond else []
+
+
+def _beyond(value: float, low: float, high: float) -> float:
+    """How far out a value is, in widths of the range; what is trained at one value alone is far."""
+    return max(low - value, value - high) / ((high - low) or abs(high) or 1.0)

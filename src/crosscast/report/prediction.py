@@ -172,11 +172,16 @@ def _spent(forecast: TimeForecast, row: int) -> list[str]:
 def trained_on(card: TimeCard) -> str:
     """What a model was trained on, as a sentence without its subject."""
     facts = card.training
+    if "package" in facts:
+        return f"of the package {facts['package']}: {facts['about']}."
     made = " and ".join(map(str, card.toolchains))
     return (
         f"trained on {facts.get('dataset')}: {facts.get('cells')} times of {facts.get('kernels_at_a_size')} "
         f"kernels at a size ({facts.get('kernels')} kernels, {facts.get('applications')} applications) on "
         f"{facts.get('devices', len(card.devices))} devices, profiled with {made}."
+        + "".join(
+            f" Of profiles made with {each.compiler}: {each.sentence}." for each in card.other_toolchains
+        )
     )
 
 

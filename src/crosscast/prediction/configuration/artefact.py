@@ -26,7 +26,7 @@ from crosscast.prediction.configuration.data import (
 )
 from crosscast.prediction.configuration.process import FittedProcess, ProcessPredictor
 from crosscast.prediction.serialization import Stored
-from crosscast.prediction.store import StoredModel, write
+from crosscast.prediction.store import Carded, StoredModel, write
 
 QUESTION = "configuration"
 
@@ -99,7 +99,7 @@ def entries(configurations: Sequence[Configuration]) -> tuple[_Entry, ...]:
 
 
 @dataclass(frozen=True)
-class TrainedConfigurationModel:
+class TrainedConfigurationModel(Carded):
     """A model by which configurations are chosen, as it was trained or read."""
 
     card: ConfigurationCard  # What it was trained on, and how good it was

@@ -36,7 +36,7 @@ from crosscast.prediction.corun.probes import SuggestedMixes, suggest_mixes, wit
 from crosscast.prediction.corun.process import ProcessPredictor
 from crosscast.prediction.intervals import Residuals, group_weights
 from crosscast.prediction.serialization import Nested, Stored, register_homes
-from crosscast.prediction.store import StoredModel
+from crosscast.prediction.store import Carded, StoredModel
 from crosscast.prediction.warnings import format_names, outside_training
 
 QUESTION = "corun"
@@ -125,7 +125,7 @@ class _Fitted(Stored):
 
 
 @dataclass(frozen=True, eq=False)
-class TrainedCoRunModel:
+class TrainedCoRunModel(Carded):
     """A trained model of applications that share a device; `crosscast.load_model` opens one.
 
     Parameters

@@ -24,7 +24,7 @@ from crosscast.prediction.relative.data import (
     unknown_counters_error,
 )
 from crosscast.prediction.serialization import Array, Nested, Stored, register_homes
-from crosscast.prediction.store import StoredModel, write
+from crosscast.prediction.store import Carded, StoredModel, write
 from crosscast.prediction.time.data import ProfileBatch
 from crosscast.prediction.warnings import format_names
 from crosscast.profile import Profile
@@ -331,7 +331,7 @@ class _Parts(Stored):
 
 
 @dataclass(frozen=True, eq=False)
-class TrainedRelativeModel:
+class TrainedRelativeModel(Carded):
     """A fitted model with its out-of-fold residuals and its card."""
 
     predictor: RelativePredictor

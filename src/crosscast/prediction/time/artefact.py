@@ -15,14 +15,14 @@ from crosscast.device import Device
 from crosscast.errors import InputError
 from crosscast.fields import decode
 from crosscast.prediction.serialization import register_homes
-from crosscast.prediction.store import StoredModel, write
+from crosscast.prediction.store import Carded, StoredModel, write
 from crosscast.prediction.time.card import QUESTION, MetricRange, TimeCard, probe_times
 from crosscast.prediction.time.data import ProfileBatch, Toolchain
 from crosscast.prediction.time.forecast import PointPredictor, TimeForecast
 from crosscast.prediction.time.gaussian import GaussianPredictor, Posterior
 from crosscast.prediction.time.launch_model import MODEL, TrainedLaunchTimes
 from crosscast.prediction.time.suggestion import Suggestion, suggest_probes
-from crosscast.prediction.warnings import of_counts, outside_training
+from crosscast.prediction.warnings import format_names, of_counts, outside_training
 from crosscast.profile import METRICS, Profile
 from crosscast.units import format_seconds
 
@@ -72,8 +72,21 @@ _COUNTS = [
 ]
 
 
+_MOST_DEVICES = 4
+_WORDS = {
+    "peak_flop_per_s": "peak rate",
+    "clock_hz": "clock",
+    "bandwidth_bytes_per_s": "bandwidth",
+    "compute_units": "compute units",
+    "l1_bytes": "first cache",
+    "l2_bytes": "second cache",
+    "tdp_w": "power",
+}
+"""Numbers of a device as people call them."""
+
+
 @dataclass(frozen=True, eq=False)
-class TrainedTimeModel:
+class TrainedTimeModel(Carded):
     """A model of the times of kernels on devices."""
 
     card: TimeCard  # What it was trained on, and how good it was
@@ -147,20 +160,25 @@ class TrainedTimeModel:
     def _far_devices(self, rows: int, devices: Sequence[str | Device]) -> Iterator[tuple[int, str]]:
         """Devices that are far outside of those of the training, whose intervals are wider for that."""
         unseen, known = self.predictor.unseen, self.predictor.keys
+        far: dict[str, Mapping[str, tuple[float, float, float]]] = {}
         for device in devices:
-            if unseen is None or isinstance(device, str) or device.key in known:
-                continue
-            far = sorted(unseen.far(device).items(), key=lambda item: -item[1][2])
-            numbers = ", ".join(
-                f"{name} {device.numbers[name]:.3g} against {low:.3g} to {high:.3g}"
-                for name, (low, high, _) in far
+            if unseen is not None and not isinstance(device, str) and device.key not in known:
+                far[device.key] = unseen.far(device)
+        names = [key for key, numbers in far.items() if numbers]
+        if not names:
+            return
+        ways = {
+            name: max(far[key].get(name, (0, 0, 0))[2] for key in names) for key in names for name in far[key]
+        }
+        most = [_WORDS.get(name, name) for name in sorted(ways, key=lambda name: -ways[name])]
+        are, their = ("is", "its interval is") if len(names) == 1 else ("are", "their intervals are")
+        for row in range(rows):
+            yield (
+                row,
+                f"{format_names(names, _MOST_DEVICES)} {are} far outside of the {len(known)} devices that "
+                f"the model was trained on in: {', '.join(most)}; {their} wider for that, and may still be "
+                "too narrow",
             )
-            for row in range(rows if far else 0):
-                yield (
-                    row,
-                    f"{device.key} is far outside of the {len(known)} devices that the model was trained on "
-                    f"({numbers}): its interval is wider for that, and may still be too narrow",
-                )
 
     def _other_toolchains(self, batch: ProfileBatch, made_of: Posterior) -> Iterator[tuple[int, str]]:
         """How profiles of other toolchains change predictions: as was measured, or as counts matter.
@@ -168,35 +186,37 @@ class TrainedTimeModel:
         Counts of instructions are what compilers change most.
         """
         trained = " and ".join(map(str, self.card.toolchains))
-        effects = {Toolchain(each.compiler, each.options): each for each in self.card.other_toolchains}
+        known = {Toolchain(each.compiler, each.options) for each in self.card.other_toolchains}
         for row, toolchains in enumerate(batch.toolchains):
             for each in toolchains:
                 if each in self.card.toolchains:
                     continue
-                if each in effects:
-                    said = effects[each].sentence
-                else:
-                    one = batch.take(np.array([row]))
-                    metrics = one.metrics.copy()
-                    metrics[:, _COUNTS] *= _MORE_INSTRUCTIONS
-                    moved = self.predictor.point.log_time(replace(one, metrics=metrics)) - made_of.centre[row]
-                    more, change = 100 * (_MORE_INSTRUCTIONS - 1), 100 * np.expm1(np.median(moved))
-                    said = (
-                        f"the effect of that was not measured; {more:.0f} % more instructions would change "
-                        f"the predicted times by {change:+.0f} %"
-                    )
+                if each in known:
+                    # Of every profile that Crosscast makes; the card says what that changes.
+                    continue
+                one = batch.take(np.array([row]))
+                metrics = one.metrics.copy()
+                metrics[:, _COUNTS] *= _MORE_INSTRUCTIONS
+                moved = self.predictor.point.log_time(replace(one, metrics=metrics)) - made_of.centre[row]
+                more, change = 100 * (_MORE_INSTRUCTIONS - 1), 100 * np.expm1(np.median(moved))
+                said = (
+                    f"the effect of that was not measured; {more:.0f} % more instructions would change "
+                    f"the predicted times by {change:+.0f} %"
+                )
                 made = f"its profile was made with {each}, and those of the model's training with {trained}"
                 yield row, f"{made}: {said}"
 
     def _outside(self, batch: ProfileBatch, forecast: TimeForecast) -> Iterator[tuple[int, str]]:
         """Metrics and predicted times that are outside of those of the training."""
-        known = {metric.name for metric in METRICS}
-        ranges = [(each, batch.metric(each.name)) for each in self.card.metrics if each.name in known]
+        titles = {metric.name: metric.title for metric in METRICS}
+        ranges = [(each, batch.metric(each.name)) for each in self.card.metrics if each.name in titles]
         outside = np.zeros(len(batch), dtype=np.bool_)
         for each, values in ranges:
             outside |= (values < each.low) | (values > each.high)
         for row in np.flatnonzero(outside).tolist():
-            features = [(each.name, float(values[row]), each.low, each.high) for each, values in ranges]
+            features = [
+                (titles[each.name], float(values[row]), each.low, each.high) for each, values in ranges
+            ]
             yield from ((row, sentence) for sentence in outside_training(features))
         low, high = self.card.time_s.low, self.card.time_s.high
         least, most = forecast.centre.min(axis=1), forecast.centre.max(axis=1)

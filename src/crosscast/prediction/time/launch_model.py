@@ -15,14 +15,14 @@ from crosscast.devices.architectures import missing, sheets_of
 from crosscast.devices.device_files import NUMBERS
 from crosscast.devices.siblings import Filled, filled
 from crosscast.errors import InputError
-from crosscast.prediction.store import StoredModel, write
+from crosscast.prediction.store import Carded, StoredModel, write
 from crosscast.prediction.time.card import QUESTION, TimeCard, probe_times
 from crosscast.prediction.time.data import ProfileBatch
 from crosscast.prediction.time.forecast import Assumed, Nearest, TimeForecast
 from crosscast.prediction.time.launch_times import LaunchTimes, bounds, conditioned, limits
 from crosscast.prediction.time.suggestion import Suggestion
 from crosscast.prediction.time.work import traits_of, work_of
-from crosscast.prediction.warnings import of_counts
+from crosscast.prediction.warnings import format_names, of_counts
 from crosscast.profile import Profile
 from crosscast.units import format_quantity
 
@@ -36,8 +36,11 @@ MODEL = "terms"
 """Name of the model on its card."""
 
 
+_MOST_DEVICES = 4
+
+
 @dataclass(frozen=True, eq=False)
-class TrainedLaunchTimes:
+class TrainedLaunchTimes(Carded):
     """A model of the times of kernels on devices, from terms with units."""
 
     card: TimeCard  # What it was trained on, and how good it was
@@ -114,7 +117,7 @@ class TrainedLaunchTimes:
         columns = [list(asked).index(each.key) for each in chosen]
         keys = [each.key for each in chosen]
         said = tuple(each for each in assumed if each.device in keys)
-        warnings = (*filter(None, map(self._lacking, chosen)), *filter(None, map(_sentence, said)))
+        warnings = (*self._lacking(chosen), *_sentences(said))
         return TimeForecast(
             batch,
             tuple(each.key for each in chosen),
@@ -197,14 +200,16 @@ class TrainedLaunchTimes:
         parts = np.add.reduceat(shares * seconds[..., None], first) / counts[..., None] / centre[..., None]
         return centre, parts, mean(deviation * seconds) / centre, mean(least), mean(most)
 
-    def _lacking(self, device: Device) -> str:
-        """Which numbers the sheet of a device that it knows lacks, so that usual ones stand for them."""
-        names = missing(device) if self.predictor.measured(device) else ()
-        return (
-            f"the data sheet of {device.key} lacks {', '.join(names)}: usual numbers are taken"
-            if names
-            else ""
-        )
+    def _lacking(self, devices: Sequence[Device]) -> tuple[str, ...]:
+        """Which numbers the sheets of devices that it knows lack, so that usual ones stand for them."""
+        lacks = {each.key: missing(each) for each in devices if self.predictor.measured(each)}
+        lacking = {key: names for key, names in lacks.items() if names}
+        if not lacking:
+            return ()
+        numbers = ", ".join(dict.fromkeys(name for names in lacking.values() for name in names))
+        which = format_names(list(lacking), _MOST_DEVICES)
+        sheets = f"the data sheet of {which} lacks" if len(lacking) == 1 else f"data sheets of {which} lack"
+        return (f"{sheets} {numbers}: usual numbers are taken",)
 
 
 def _assumed(sheet: Filled, moved: Reals, deviation: Reals) -> Assumed:
@@ -220,6 +225,17 @@ def _better(sheet: Filled) -> Device:
     """The device with more of each number that was taken from siblings."""
     more = {name: each.value * float(np.exp(2 * each.deviation)) for name, each in sheet.taken.items()}
     return replace(sheet.device, numbers={**sheet.device.numbers, **more})
+
+
+def _sentences(said: Sequence[Assumed]) -> tuple[str, ...]:
+    """One sentence for all devices that lack numbers which matter."""
+    found = [(each, text) for each in said if (text := _sentence(each))]
+    if len(found) < 2:
+        return tuple(text for _, text in found)
+    gains = [f"{each.most} of {each.device}" for each, _ in found if each.shares[each.most] >= _WORTH]
+    most = f"; forecasts would gain most from {format_names(gains, _MOST_DEVICES)}" if gains else ""
+    which = format_names([each.device for each, _ in found], _MOST_DEVICES)
+    return (f"data sheets of {which} lack numbers, for which siblings stand{most}",)
 
 
 def _sentence(assumed: Assumed) -> str:
