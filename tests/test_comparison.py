@@ -9,10 +9,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import crosscast
 from crosscast.cli.compare import DIFFERS
 from crosscast.comparison import Comparison, Condition, Contents, Difference, compare, contents_of
 from crosscast.data.profiles import write_csv, write_parquet
@@ -295,3 +297,17 @@ def test_a_count_that_an_older_profile_lacks_is_not_taken_for_0(make_profile: Ma
     write_parquet([make_profile()], tmp_path / "old.parquet")
     (numbers,) = contents_of(tmp_path / "old.parquet").items.values()
     assert "geometry_registers" not in numbers
+
+
+def test_files_and_profiles_are_compared_in_python_as_on_the_command_line() -> None:
+    source = "kernel void f(global float *x) { x[get_global_id(0)] *= 2; }"
+    more = source.replace("*= 2", "*= x[0]")
+    first, second = (
+        crosscast.characterize(
+            crosscast.Kernel.from_source(each, "f"), global_size=64, args=[np.ones(64, "f4")]
+        )
+        for each in (source, more)
+    )
+    found = crosscast.compare(first, second, ["total_reads>+1%"])
+    assert not found.passes
+    assert crosscast.compare(first, first, ["total_reads>+1%"]).passes

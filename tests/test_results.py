@@ -78,3 +78,28 @@ def test_any_result_is_json(value: object) -> None:
         raise AssertionError(word)
 
     json.loads(to_json(value), parse_constant=refuse)
+
+
+@dataclass(frozen=True)
+class Rows(Tabular):
+    values: list[object]
+    many: int
+    said: str = ""
+
+    def columns(self) -> dict[str, list[object]]:
+        return {f"c{place}": self.values for place in range(self.many)}
+
+    def caption(self) -> str:
+        return self.said
+
+
+@given(
+    st.lists(st.one_of(st.none(), st.floats(), st.text(), st.integers()), max_size=40),
+    st.integers(1, 30),
+    st.text(),
+)
+def test_a_table_shows_itself_in_ten_lines(values: list[object], many: int, said: str) -> None:
+    text = repr(Rows(values, many, said))
+    assert len(text.split("\n")) <= 10
+    assert max(map(len, text.split("\n"))) <= 110
+    assert ("more rows" in text) == (len(values) > (6 if said else 7))

@@ -140,12 +140,10 @@ def beside_measured(forecast: TimeForecast, measured_s: Mapping[str, float]) -> 
     """Kernels that were forecast on one device and measured."""
     places = [place for place, name in enumerate(forecast.profiles.kernel) if name in measured_s]
     names = tuple(forecast.profiles.kernel[place] for place in places)
-    return BesideMeasured(
-        names,
-        tuple(measured_s[name] for name in names),
-        *(tuple(each[places, 0].tolist()) for each in (forecast.centre, forecast.low, forecast.high)),
-        level=forecast.level,
+    centre, low, high = (
+        tuple(each[places, 0].tolist()) for each in (forecast.centre, forecast.low, forecast.high)
     )
+    return BesideMeasured(names, tuple(measured_s[name] for name in names), centre, low, high, forecast.level)
 
 
 def _profiles(asked: Asked) -> tuple[list[Profile], Recorded]:

@@ -87,7 +87,7 @@ def test_json_of_a_prediction_has_what_a_check_reads(capsys: Output, model: str,
         assert 0 < each["low"] <= each["value"] <= each["high"]
     assert found["level"] == 0.9
     outside, larger = found["warnings"]
-    assert outside.startswith("outside of what the model was trained on: utilisation of new small")
+    assert outside.startswith("outside of what the model was trained on in: utilisation of new small")
     assert larger.startswith("3 applications at once")
     assert found["model"]["name"] == "process-alone"
     assert found["serial_s"] == pytest.approx(sum(each["time_s"] for each in found["bag"]))

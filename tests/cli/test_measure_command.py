@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 
+import crosscast
 from crosscast.cli import main
 from crosscast.data.schema import ENERGY, RECORDS, SESSIONS, Schema
 from crosscast.data.table import Table, check, table_of
+from crosscast.errors import InputError
 from crosscast.measure.opencl import devices
 from crosscast.suite.registry import names
 from support.commands import Output
@@ -146,7 +148,7 @@ def test_people_get_a_summary(capsys: Output) -> None:
         ("{fill} --device abacus:0", 2, "device 'abacus:0': expected one of"),
         ("{fill} --device all", 2, "device 'all': expected one of"),
         ("{fill} --size tiny", 2, "is a launch file, whose sizes are what they are"),
-        ("crc", 2, "crc: an application needs --size (tiny, small, medium or large)"),
+        ("crc", 2, "crc: an application needs a size (tiny, small, medium or large)"),
         ("crc --size huge", 2, "huge"),
         ("ludd", 2, "application 'ludd': expected one of bfs, cfd, "),
         ("{source}", 2, "k.cl: expected an application or a launch file (.toml, .sim), which names a source"),
@@ -231,3 +233,28 @@ def test_help_needs_no_opencl(words: str) -> None:
     ran = without_pyopencl(*words.split())
     assert (ran.stderr, ran.returncode) == ("", 0)
     assert "--json" in ran.stdout
+
+
+def test_a_forecast_stands_beside_what_was_measured(launch: Callable[[str], str], capsys: Output) -> None:
+    shown, _ = measured(capsys, launch("fill"), "--against-forecast", "titanx")
+    beside = shown["against_forecast"]
+    assert (beside["device"], beside["kernel"]) == ("titanx", ["fill"])
+    assert beside["measured_s"] == [shown["kernels"][0]["median_s"]]
+    (ratio,) = beside["forecast_over_measured"]
+    assert ratio == pytest.approx(beside["forecast_s"][0] / beside["measured_s"][0])
+    assert beside["inside"] == [beside["low_s"][0] <= beside["measured_s"][0] <= beside["high_s"][0]]
+
+
+def test_a_device_that_nobody_knows_is_refused_before_anything_is_measured(
+    launch: Callable[[str], str], capsys: Output
+) -> None:
+    assert main(["measure", launch("fill"), "--against-forecast", "nonesuch"]) == 2
+    assert "nonesuch" in capsys.readouterr().err
+
+
+def test_measuring_in_python_is_what_the_command_does(launch: Callable[[str], str]) -> None:
+    found = crosscast.measure_times(launch("fill"), devices()[-1].id, min_runs=3, min_time=0.02)
+    assert found.to_pandas()["kernel"].tolist() == ["fill"]
+    assert len(found.records) == found.kernels[0].runs >= 3
+    with pytest.raises(InputError, match="expected at least 1, found 0"):
+        crosscast.measure_times(launch("fill"), repeats=0)

@@ -223,7 +223,7 @@ def test_a_device_of_the_catalogue_is_predicted_by_its_key_or_name_once(
 def test_a_device_far_outside_of_the_known_ones_is_warned_of(capsys: Output, file: str) -> None:
     found = answer(capsys, file, "--model", "opencl-15-devices", "--devices", "gtx1080,rtx4090")
     (warning,) = (each for each in found["warnings"] if "rtx4090" in each)
-    assert "is far outside of the 15 devices that the model was trained on (l2_bytes 7.55e+07 " in warning
+    assert "is far outside of the 15 devices that the model was trained on in: second cache, " in warning
     known, new = (each["high_s"] / each["low_s"] for each in found["devices"])
     assert new > known
     (none,) = answer(capsys, file, "--model", "opencl-15-devices", "--devices", "gtx1080")["kernels"]

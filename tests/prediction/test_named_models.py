@@ -66,3 +66,11 @@ def test_a_damaged_model_of_the_user_is_named(home: Path) -> None:
     (home / "mine" / CARD).write_text("{")
     with pytest.raises(InputError, match=r"mine/card.json: the card is damaged"):
         named_models()
+
+
+@pytest.mark.parametrize("name", [each.name for each in named_models()])
+def test_a_model_shows_itself_in_ten_lines(name: str) -> None:
+    text = repr(load_model(name))
+    assert text.count("\n") < 10
+    assert max(map(len, text.splitlines())) <= 110
+    assert "trained on" in text

@@ -23,6 +23,7 @@ from crosscast.cli.options import (
     tell,
 )
 from crosscast.cli.running import LabelStatus, TaskStatus, confirm, print_outcome
+from crosscast.units import format_seconds
 
 if TYPE_CHECKING:
     from crosscast.measure.opencl import OpenCLDevice
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 _FAILED = 1
 _MANY_MIXES, _FEWER_MIXES = 500, 100
+_SHORT_MIXES = 60
+"""Mixes that are enough for a first model of a device."""
 
 
 def campaign(
@@ -194,6 +197,7 @@ def profile(
     doubts = host_state.doubts()
     settings = CoRunSettings(round_time, jobs, timeout_s=timeout, sensor=sensor)
     row = known_row(target)
+    _tell_other_device(target)
     with LabelStatus() as status, ExitStack() as crews:
         crew = crews.enter_context(Crew(target, settings))
         host = _host(cpu, target)
@@ -212,6 +216,25 @@ def profile(
     done = CoRunProfile(found.solo, target.id, target.name, calibration, [*doubts, *found.notes], path)
     output.show(done.to_dict, lambda: corun_profile_report(done))
     tell(f"wrote {path}")
+
+
+def _tell_other_device(target: OpenCLDevice) -> None:
+    """Say before the work that no model knows this device, and how to make one that does."""
+    from crosscast.measure.corun.campaign import duration_s
+    from crosscast.prediction import store
+    from crosscast.prediction.named_models import named_models
+    from crosscast.suite.registry import names
+
+    known = {store.read(each.folder).card["device"]: each.name for each in named_models("corun")}
+    if target.key in known:
+        return
+    models = ", ".join(f"{name} is of {device}" for device, name in known.items())
+    lasting = format_seconds(round(duration_s(len(names()), _SHORT_MIXES)))
+    tell(
+        f"crosscast: note: no named model forecasts what shares {target.key} ({models}). One of "
+        f"your own takes about {lasting}: crosscast corun campaign --device {target.id} --sizes tiny "
+        f"--most-mixes {_SHORT_MIXES} --out corun/, crosscast train corun corun/ --out co/, and --model co/"
+    )
 
 
 def _name(subject: SuiteProblem | LaunchFile) -> tuple[str, str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 import cyclopts
 
 from crosscast.cli.launch import LAUNCH, OfLaunch, launch_file
-from crosscast.cli.options import OUTPUT, JsonFlag, Model, Output, Whole, print_json, tell, warn_about
+from crosscast.cli.options import OUTPUT, JsonFlag, Output, Whole, print_json, tell, warn_about
 from crosscast.cli.running import StatusLine
 from crosscast.units import format_bytes, format_bytes_per_second, format_seconds, parse_bytes
 
@@ -28,7 +28,6 @@ def measure(
     sensor: str = "auto",
     timeout: float = 600.0,
     against_forecast: str | None = None,
-    model: Model = None,
     launch: OfLaunch = LAUNCH,
     output: Output = OUTPUT,
 ) -> None:
@@ -73,7 +72,7 @@ def measure(
     with launch_file(what, launch) as path:
         if against_forecast is not None:
             # First, as a name that nobody knows is said before the work.
-            forecast = _forecast(path, size, against_forecast, model, timeout)
+            forecast = _forecast(path, size, against_forecast, timeout)
         with _Status(what, min_runs, min_time) as status:
             measurement = measure_times(
                 path,
@@ -95,7 +94,7 @@ def measure(
     output.show(lambda: measurement.to_dict() | told, lambda: measurement_report(measurement, beside))
 
 
-def _forecast(path: str, size: str | None, device: str, model: str | None, timeout_s: float) -> TimeForecast:
+def _forecast(path: str, size: str | None, device: str, timeout_s: float) -> TimeForecast:
     """Times of what will be measured, forecast for a device."""
     from crosscast.characterization.engine.child import Options
     from crosscast.forecasting import predict
@@ -103,7 +102,7 @@ def _forecast(path: str, size: str | None, device: str, model: str | None, timeo
     from crosscast.measure.subjects import characterized
 
     profiles = characterized(subject_of(path, size), Options(timeout_s=timeout_s, sample_groups="auto"))
-    forecast = predict(profiles, model, devices=[device])
+    forecast = predict(profiles, devices=[device])
     warn_about(zip(forecast.labels, forecast.warnings, strict=True))
     return forecast
 

@@ -23,12 +23,18 @@ if TYPE_CHECKING:
 
 
 _QUIET_S = 2.0
+_LINE_S = 30.0
+"""Seconds between lines in a log."""
+_EARLY_S = 10.0
+_EARLY_SHARE = 0.05
+"""Before so long, and with less than this share of the tasks done, nobody knows what is left."""
 
 
 class StatusLine:
-    """A line that says what is going on, from two seconds on: rewritten on a terminal, and nowhere else.
+    """A line that says what is going on: on a terminal rewritten, from two seconds on.
 
-    As a context manager, it is gone from the terminal when the work is done or has failed.
+    In a pipe or a log it is a line each 30 seconds, when something has been done. As a context manager, it is
+    gone from the terminal when the work is done or has failed.
 
     Parameters
     ----------
@@ -40,6 +46,7 @@ class StatusLine:
         self._stream = sys.stderr if stream is None else stream
         self._terminal = self._stream.isatty()
         self._shown = 0
+        self._told_s = 0.0
         self._start = time.monotonic()
 
     def __enter__(self) -> Self:
@@ -57,7 +64,13 @@ class StatusLine:
 
     def show(self, elapsed_s: float, text: Callable[[], str]) -> None:
         """Show the state if it is time to, this long after the start."""
-        if elapsed_s < _QUIET_S or not self._terminal:
+        if not self._terminal:
+            if elapsed_s >= self._told_s + _LINE_S:
+                self._told_s = elapsed_s
+                self._stream.write(f"crosscast: {text()}\n")
+                self._stream.flush()
+            return
+        if elapsed_s < _QUIET_S:
             return
         line = text()
         self._stream.write("\r" + line.ljust(self._shown))
@@ -99,9 +112,10 @@ class TaskStatus(StatusLine):
 
     def __call__(self, state: State | CampaignState) -> None:
         """Show the state if it is time to."""
+        early = self.elapsed_s < _EARLY_S and state.done < max(1.0, _EARLY_SHARE * state.total)
+        left = "time left not known yet" if early else time_left(state.left_s)
         self.show(
-            self.elapsed_s,
-            lambda: f"{state.done} of {state.total} {self._noun}, {time_left(state.left_s)}: {state.label}",
+            self.elapsed_s, lambda: f"{state.done} of {state.total} {self._noun}, {left}: {state.label}"
         )
 
 

@@ -269,7 +269,8 @@ def relative_errors_text(card: RelativeCard) -> list[str]:
         parts.append(f"devices in the right order for {percent(scores['same_order'])}")
     if scores.get("regret") is not None:
         parts.append(f"the recommended device took {percent(scores['regret'])} more time than the fastest")
-    return [f"On held-out {_left_out(card)}s: {', '.join(parts)}.", *_coverage(card)]
+    weighing = f", {card.errors['weights']} weighing the same" if "weights" in card.errors else ""
+    return [f"On held-out {_left_out(card)}s{weighing}: {', '.join(parts)}.", *_coverage(card)]
 
 
 def _coverage(card: RelativeCard) -> list[str]:

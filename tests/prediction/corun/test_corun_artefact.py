@@ -145,8 +145,8 @@ def test_what_is_outside_of_the_training_is_warned_of(model: TrainedCoRunModel) 
     assert inside.warnings == ()
     (found,) = known.predict([(A, replace(X, features={**B.features, name: high + 0.1}))])
     assert found.warnings == (
-        f"outside of what the model was trained on: {name} of {X.name} {high + 0.1:.4g} "
-        f"(trained on {low:.4g} to {high:.4g})",
+        f"outside of what the model was trained on in: {name} of {X.name} {high + 0.1:.4g} "
+        f"({low:.4g} to {high:.4g})",
     )
 
 

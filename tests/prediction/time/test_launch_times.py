@@ -78,7 +78,9 @@ def test_the_number_that_a_forecast_would_gain_most_from_is_said(model: TrainedL
     (said, known) = found.assumed
     assert (said.device, said.most) == ("few", "bandwidth_bytes_per_s")
     assert said.numbers["bandwidth_bytes_per_s"].of == "architecture"
-    assert "the forecast would gain most from bandwidth_bytes_per_s" in found.warnings[0][0]
+    assert "would gain most from bandwidth_bytes_per_s of few" in found.warnings[0][0]
+    (alone,) = model.predict(stream(1 << 26), [few]).warnings[0]
+    assert "the forecast would gain most from bandwidth_bytes_per_s" in alone
     assert "bandwidth_bytes_per_s" not in known.numbers
     # To know it gains about the share that is said; times are alike, as siblings have about that bandwidth.
     widths = np.log(found.high / found.centre)[0]

@@ -87,6 +87,13 @@ def drawn(things: int, size: int, most: int | None, seed: int) -> list[tuple[int
 _SMALLEST, _LARGEST = 2, 8
 """Applications of a mix."""
 _ISOLATED_S, _MIX_S = 12.0, 3.0
+
+
+def duration_s(alone: int, mixes: int) -> float:
+    """About how long so many isolated runs and mixes take, in seconds."""
+    return alone * _ISOLATED_S + mixes * _MIX_S
+
+
 """Seconds of a task before one was done."""
 _STALE_S = 300.0
 """A time alone that is older is measured again before a mix: machines become slower and faster."""
@@ -172,8 +179,7 @@ class CoRunPlan:
             chosen = f"{total:,}" if wanted == total else f"{wanted:,} of {total:,} (seed {self.seed})"
             parts.append(f"mixes of {number}: {chosen}")
         alone, mixes = len(self.sized), sum(wanted for wanted, _ in self.mix_counts.values())
-        seconds = alone * _ISOLATED_S + mixes * _MIX_S
-        about = f"{1 + alone + mixes:,} tasks, roughly {format_seconds(round(seconds))}"
+        about = f"{1 + alone + mixes:,} tasks, roughly {format_seconds(round(duration_s(alone, mixes)))}"
         return "; ".join([f"applications at sizes: {alone}", *parts, about])
 
 

@@ -86,9 +86,9 @@ class PluggedTimeModel(Carded):
         centre, low, high = self._checked(answers, (len(launches), len(chosen)))
         counts = np.array([len(group) for group in batch.launches])
         first = np.cumsum(counts) - counts
-        means = [np.add.reduceat(each, first) / counts[:, None] for each in (centre, low, high)]
+        middle, least, most = (np.add.reduceat(each, first) / counts[:, None] for each in (centre, low, high))
         keys = tuple(each.key for each in chosen)
-        return TimeForecast(batch, keys, *means, level, warnings=((),) * len(batch))
+        return TimeForecast(batch, keys, middle, least, most, level, warnings=((),) * len(batch))
 
     def suggest_probes(
         self, count: int, *, among: Sequence[str] | None = None, measured: Sequence[str] = ()
