@@ -373,8 +373,19 @@ def test_a_home_that_is_not_writable_leaves_pocl_working_and_nothing_behind(
     variables = {name: text for name, text in os.environ.items() if not name.startswith(("XDG_", "POCL_"))}
     variables |= {"HOME": str(home), "TMPDIR": str(temporary)}
     variables |= {} if cache is None else {"POCL_CACHE_DIR": str(home / cache)}
-    code = "import sys; from crosscast.cli import main; sys.exit(main(sys.argv[1:]))"
-    command = [sys.executable, "-c", code, "devices", "--json"]
+    # A kernel is built and run, too: PyOpenCL keeps something of each.
+    code = """
+import sys
+from crosscast.cli import main
+from crosscast.measure.microbenchmarks.backends import OpenCLBackend
+from crosscast.measure.opencl import find
+
+code = main(["devices", "--json"])
+if code == 0:
+    OpenCLBackend(find()).chains("fp32", 10)
+sys.exit(code)
+"""
+    command = [sys.executable, "-c", code]
     done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
     if cache is None:
         assert done.returncode == 0, done.stderr

@@ -176,20 +176,18 @@ def _full_names(device: OpenCLDevice) -> tuple[str, ...]:
 _POCL_CACHE = "POCL_CACHE_DIR"
 
 
-def _give_pocl_a_cache() -> None:
-    """Say where PoCL may keep what it compiles if the home folder is not writable: it has no device else."""
-    if _POCL_CACHE in os.environ:
-        return
+def _give_caches() -> None:
+    """Give PoCL and PyOpenCL a folder for their caches if the user's is not writable: neither works else."""
     try:
         if is_writable(cache_home().parent / "pocl" / "kcache"):
             return
     except RuntimeError:
         pass  # This user has no home folder.
-    os.environ[_POCL_CACHE] = str(temporary_cache() / "pocl")
+    os.environ["XDG_CACHE_HOME"] = str(temporary_cache())
 
 
 def _platforms() -> list[Any]:
-    _give_pocl_a_cache()
+    _give_caches()
     try:
         return list(cl.get_platforms())
     except cl.LogicError as error:
