@@ -28,7 +28,7 @@ KINDS = ("launch", "rates", "memory", "latency")
 
 _KIND_OF = {
     "launch": 0,
-    **dict.fromkeys(("arithmetic", "issue", "local", "l1", "l2"), 1),
+    **dict.fromkeys(("arithmetic", "issue", "local", "l1", "l2", "spills"), 1),
     "memory": 2,
     **dict.fromkeys(("latency", "waiting", "groups", "atomics"), 3),
 }
@@ -41,6 +41,12 @@ _FASTER, _FASTER_MEMORY = 1.25, 1.03
 _KEPT = 0.75
 
 
+def deviation_of(shares: Reals, deviations: Reals) -> Reals:
+    """Deviations of times with such shares ``(..., len(TERMS))``, from those of times of one kind each."""
+    found: Reals = np.sqrt(((shares @ _INTO_KINDS) * deviations**2).sum(axis=-1))
+    return found
+
+
 @dataclass(frozen=True, eq=False)
 class Doubt(Stored, kind="doubt"):
     """How far the logarithms of times are from those predicted."""
@@ -50,8 +56,7 @@ class Doubt(Stored, kind="doubt"):
 
     def deviation(self, shares: Reals) -> Reals:
         """Standard deviations of logarithms of times with such shares of the terms ``(..., len(TERMS))``."""
-        found: Reals = np.sqrt((shares @ _INTO_KINDS) @ self.deviations**2)
-        return found
+        return deviation_of(shares, self.deviations)
 
     def factor(self, level: float) -> float:
         """How many deviations hold so large a share of the errors."""
@@ -108,7 +113,8 @@ class LaunchTimes(Stored, kind="terms"):
     keys: Annotated[tuple[str, ...], Array("k")]
     factors: Annotated[Reals, Array(f"k {len(TERMS)}")]
     doubt: Doubt
-    unseen: Annotated[Reals, Array("2", low=1)]  # How much wider on GPUs and CPUs that were not measured
+    # Deviations of times on GPUs and on CPUs that were not measured, all of one kind
+    unseen: Annotated[Reals, Array(f"2 {len(KINDS)}", above=0)]
     together: Annotated[float, Array(low=0, below=1)]  # Correlation of a kernel's errors on two devices
     correction: Correction  # What is known of like launches
     near: Annotated[float, Array(above=0, high=1)]  # Deviation beside a known launch over that far away
@@ -120,6 +126,15 @@ class LaunchTimes(Stored, kind="terms"):
     def measured(self, device: Device) -> bool:
         """Whether times of the device are among those that it was fitted to."""
         return f"device:{device.key}" in self.keys
+
+    def deviations(self, devices: Sequence[Device]) -> Reals:
+        """Deviations of times on devices that are all of one kind, ``(d, len(KINDS))``."""
+        return np.stack(
+            [
+                self.doubt.deviations if self.measured(device) else self.unseen[int(device.type != "gpu")]
+                for device in devices
+            ]
+        )
 
     def predict(self, work: Work, devices: Sequence[Device]) -> tuple[Reals, Reals, Reals]:
         """Seconds ``(n, d)`` of one launch by the host's clock, shares of the terms, and deviations."""
@@ -135,10 +150,7 @@ class LaunchTimes(Stored, kind="terms"):
         seconds, parts = joined(terms(work, sheets_of(devices)) * factors)
         kinds = np.array([kind_number(device) for device in devices])
         shift, explained = self.correction.of(traits_of(work), kinds)
-        wider = np.array(
-            [1.0 if self.measured(device) else self.unseen[int(device.type != "gpu")] for device in devices]
-        )
-        deviation = self.doubt.deviation(parts) * wider * narrowed(explained, self.near)
+        deviation = deviation_of(parts, self.deviations(devices)) * narrowed(explained, self.near)
         return seconds * np.exp(shift), parts, deviation
 
 

@@ -24,6 +24,7 @@ TERMS = (
     "l1",
     "l2",
     "memory",
+    "spills",
     "latency",
     "waiting",
     "groups",
@@ -37,8 +38,8 @@ TERMS = (
 - local: wavefronts of local memory, one a clock and unit, but for loads whose values registers keep.
 - l1: lines that accesses touch, one a clock and unit; two clocks where sub-groups have 64 work-items.
 - l2: bytes behind the units' own caches.
-- memory: bytes behind the last cache, as many groups sharing it as are resident, and values that do not
-  fit the registers.
+- memory: bytes behind the last cache, as many groups sharing it as are resident.
+- spills: values that registers have no room for, to memory and back.
 - latency: the longest chain of dependent instructions, once for each wave of groups.
 - waiting: accesses of memory of a work-item, as few at once as a loop has, once for each wave.
 - groups: beginning and ending work-groups.
@@ -156,7 +157,6 @@ def terms(work: Work, sheets: Sheets, *, by_host: bool = True) -> Reals:
     spilled_bytes, repeats = _kept(work, sheets)
     # A CPU reads a line before it writes to it.
     moved = np.maximum(behind, floor) + np.where(gpu, 0.0, column(work.written))
-    moved = moved + np.where(gpu, spilled_bytes, 0.0)
     # Shares of accesses that wait for the second cache and for memory.
     touched = np.maximum(_SECTOR_BYTES * of_width(work.accesses), 1.0)
     past_l1, past_l2 = (np.clip(each / touched, 0.0, 1.0) for each in (l2_bytes, behind))
@@ -179,6 +179,7 @@ def terms(work: Work, sheets: Sheets, *, by_host: bool = True) -> Reals:
             np.where(gpu, of_width(work.lines) * (width / 32) / busy_rate, 0.0),
             np.where(gpu, l2_bytes / (sheets.l2_clock * rate), l2_bytes / (8.0 * busy_rate)),
             moved / sheets.bandwidth,
+            np.where(gpu, spilled_bytes / sheets.bandwidth, 0.0),
             latency,
             waiting,
             groups * np.where(gpu, _GROUP_CLOCKS[True], _GROUP_CLOCKS[False]) / (busy * sheets.clock),

@@ -23,7 +23,15 @@ from crosscast.prediction.time.correction import Correction, fit_correction, kin
 from crosscast.prediction.time.data import Toolchain
 from crosscast.prediction.time.efficiencies import Efficiencies, Times, fit, log_times, weights_of
 from crosscast.prediction.time.launch_model import MODEL, TrainedLaunchTimes
-from crosscast.prediction.time.launch_times import Doubt, LaunchTimes, bounds, doubt_of, limits, narrowed
+from crosscast.prediction.time.launch_times import (
+    Doubt,
+    LaunchTimes,
+    bounds,
+    deviation_of,
+    doubt_of,
+    limits,
+    narrowed,
+)
 from crosscast.prediction.time.terms import terms
 from crosscast.prediction.time.work import traits_of, work_of
 
@@ -244,7 +252,7 @@ def fit_launch_times(training: TrainingTimes, *, of_devices: bool = True) -> Lau
     # Far from all others they tell how sure a forecast is; near to a known launch it is surer.
     doubt = doubt_of(errors[sound], shares[sound], weights[sound])
     near = _near(training, correction, doubt)
-    unseen = _unseen(training, correction, doubt, near) if of_devices else np.ones(2)
+    unseen = _unseen(training, correction, doubt, near) if of_devices else np.stack([doubt.deviations] * 2)
     together = _together(errors, doubt.deviation(shares), times, applications, sound)
     names = tuple(known.factors)
     factors = np.stack([known.factors[name] for name in names])
@@ -281,13 +289,20 @@ def _near(training: TrainingTimes, correction: Correction, doubt: Doubt) -> floa
 
 
 def _unseen(training: TrainingTimes, correction: Correction, doubt: Doubt, near: float) -> Reals:
-    """By how much forecasts are less sure on CPUs and GPUs that were not measured."""
+    """Deviations on GPUs and CPUs that were not measured, by what their times are mostly spent on."""
     errors, shares, explained = held_out(training, device_folds(training.labels("device")), correction)
-    deviation = doubt.deviation(shares) * narrowed(explained, near)
-    gpu = training.kinds > 0
-    return np.array(
-        [max(1.0, _widening(training, errors, deviation, doubt, of_kind)) for of_kind in (gpu, ~gpu)]
-    )
+    narrower = narrowed(explained, near)
+    sound = np.isfinite(errors) & ~training.noted
+    gpu, weights = training.kinds > 0, _weights(training.labels("application"))
+    found = []
+    for of_kind in (gpu, ~gpu):
+        rows, deviations = sound & of_kind, doubt.deviations
+        if rows.any():
+            deviations = doubt_of(errors[rows] / narrower[rows], shares[rows], weights[rows]).deviations
+        usual = deviation_of(shares, deviations) * narrower
+        wider = _widening(training, errors, usual, doubt, of_kind)
+        found.append(np.maximum(deviations * wider, doubt.deviations))
+    return np.stack(found)
 
 
 def _together(
@@ -324,9 +339,8 @@ def forecast_held_out(training: TrainingTimes, away: Flags, level: float) -> Arr
     fitted = fit_launch_times(seen, of_devices=bool(set(part.key) - set(seen.key)))
     centre, shares = predicted(part.times, fitted.efficiencies(), part.devices)
     shift, explained = corrected(part, fitted.correction)
-    known = np.array([f"device:{key}" in fitted.keys for key in part.key])
-    wider = np.where(known, 1.0, fitted.unseen[(part.kinds == 0).astype(int)])
-    deviation = fitted.doubt.deviation(shares) * wider * narrowed(explained, fitted.near)
+    deviations = fitted.deviations(part.devices)[part.times.device]
+    deviation = deviation_of(shares, deviations) * narrowed(explained, fitted.near)
     cut = limits(np.exp(centre + shift), deviation, fitted.doubt.factor(level), part.least, part.most)
     middle, least, most = map(np.log, cut)
     measured = part.times.log_time
