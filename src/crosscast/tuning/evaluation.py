@@ -20,6 +20,7 @@ from crosscast.errors import InputError
 from crosscast.prediction.time.data import ProfileBatch
 from crosscast.prediction.time.forecast import TimeForecast
 from crosscast.prediction.time.launch_model import TrainedLaunchTimes
+from crosscast.prediction.time.launch_times import LaunchModels
 from crosscast.prediction.time.training_times import TrainingTimes, fit_launch_times
 from crosscast.results import Tabular
 from crosscast.tuning.profiling import Profiler, Progress
@@ -127,7 +128,7 @@ def held_out_model(training: TrainingTimes, application: str, device: str, base:
     seen: Flags = (applications != application) & (keys != device)
     if not seen.any():
         raise InputError.of(where="training", expected=f"times without {application}", found="none")
-    return TrainedLaunchTimes(base.card, fit_launch_times(training.take(seen)))
+    return TrainedLaunchTimes(base.card, LaunchModels(fit_launch_times(training.take(seen)), None))
 
 
 @dataclass(frozen=True)

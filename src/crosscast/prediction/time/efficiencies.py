@@ -38,8 +38,14 @@ What is learned of an architecture, with the compilers and drivers of its time, 
 little: of one that was not measured, rates are those that are usual.
 """
 
-# What a launch costs is of the system and its time: little of it goes over to devices of other architectures.
-_WITHIN_LAUNCH = {"kind": 0.4, "vendor": 0.2, "architecture": 1.0, "device": 0.6}
+# What a launch costs is of the system and its time: little of it goes over to devices of other architectures,
+# but the drivers of a maker's GPUs are more alike than those of two makers.
+_WITHIN_LAUNCH = {
+    "kind": (0.4, 0.4),
+    "vendor": (0.7, 0.2),
+    "architecture": (1.0, 1.0),
+    "device": (0.6, 0.6),
+}  # On GPUs and on CPUs
 
 _NOISE = 0.35
 _ROBUSTNESS = 0.6
@@ -151,7 +157,7 @@ def fit(times: Times, devices: Sequence[Device]) -> Efficiencies:
             if key in place:
                 level = key.partition(":")[0]
                 precision[place[key]] = (spreads * _WITHIN[level]) ** -2.0
-                precision[place[key], 0] = (spreads[0] * _WITHIN_LAUNCH[level]) ** -2.0
+                precision[place[key], 0] = (spreads[0] * _WITHIN_LAUNCH[level][side]) ** -2.0
     prior = precision.ravel()
     values = np.zeros((len(used), t))
     damping, best = 1e-3, np.inf

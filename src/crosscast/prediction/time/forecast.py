@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
@@ -128,6 +129,10 @@ class TimeForecast(Tabular):
     terms: Reals | None = None
     nearest: tuple[Nearest, ...] = ()  # For each kernel, if the model says
     assumed: tuple[Assumed, ...] = ()  # For each device whose data sheet lacks numbers, if the model says
+    # `(n, d)` Standard deviations of the logarithms of times, if the model says, and the correlation of a
+    # kernel's errors on two devices
+    deviation: Reals | None = None
+    together: float = 0.0
 
     @cached_property
     def ranks(self) -> Integers:
@@ -165,7 +170,17 @@ class TimeForecast(Tabular):
         factor, faster = float(second / first), None
         if self.posterior is not None:
             faster = self.posterior.probability_faster(row, best, others[0], float(np.log(factor)))
+        elif self.deviation is not None:
+            faster = self._faster(row, *order.tolist())
         return Recommendation(best, others[0], factor, faster)
+
+    def _faster(self, row: int, first: int, second: int) -> float | None:
+        """Probability that a kernel takes less on the second of two devices, of normal errors."""
+        assert self.deviation is not None
+        own, other = (float(self.deviation[row, place]) for place in (first, second))
+        variance = own**2 + other**2 - 2 * self.together * own * other
+        apart = float(np.log(self.centre[row, second] / self.centre[row, first]))
+        return float(NormalDist(0.0, variance**0.5).cdf(-apart)) if variance > 0 else None
 
     def term_shares(self, row: int, place: int) -> dict[str, float]:
         """Share of each term in the time of a kernel on a device, by name, the largest first."""

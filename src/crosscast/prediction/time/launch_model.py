@@ -19,8 +19,9 @@ from crosscast.prediction.store import Carded, StoredModel, write
 from crosscast.prediction.time.card import QUESTION, TimeCard, probe_times
 from crosscast.prediction.time.data import ProfileBatch
 from crosscast.prediction.time.forecast import Assumed, Nearest, TimeForecast
-from crosscast.prediction.time.launch_times import LaunchTimes, bounds, conditioned, limits
+from crosscast.prediction.time.launch_times import LaunchModels, bounds, conditioned, limits
 from crosscast.prediction.time.suggestion import Suggestion
+from crosscast.prediction.time.terms import TERMS
 from crosscast.prediction.time.work import traits_of, work_of
 from crosscast.prediction.warnings import format_names, of_counts
 from crosscast.profile import Profile
@@ -37,6 +38,12 @@ MODEL = "terms"
 
 
 _MOST_DEVICES = 4
+_METRICS_ALONE = "its profile has no counts by sub-groups, so that times are less sure: characterize it again"
+
+
+def _is_counted(launches: Sequence[Profile]) -> bool:
+    """Whether profiles counted by sub-groups, all of them."""
+    return all(launch.launch.get("sub_groups") is not None for launch in launches)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +51,7 @@ class TrainedLaunchTimes(Carded):
     """A model of the times of kernels on devices, from terms with units."""
 
     card: TimeCard  # What it was trained on, and how good it was
-    source: LaunchTimes | StoredModel  # What predicts, or the folder that it is read from
+    source: LaunchModels | StoredModel  # What predicts, or the folder that it is read from
 
     @property
     def folder(self) -> Path | None:
@@ -57,11 +64,11 @@ class TrainedLaunchTimes(Carded):
         return self.card.devices
 
     @cached_property
-    def predictor(self) -> LaunchTimes:
+    def predictor(self) -> LaunchModels:
         """What predicts."""
-        if isinstance(self.source, LaunchTimes):
+        if isinstance(self.source, LaunchModels):
             return self.source
-        return LaunchTimes.from_state(self.source.arrays, str(self.source.path))
+        return LaunchModels.from_state(self.source.arrays, str(self.source.path))
 
     def save(self, folder: str | Path) -> None:
         """Write the model to a folder for `crosscast.load_model`; a model that is there is replaced."""
@@ -77,8 +84,8 @@ class TrainedLaunchTimes(Carded):
     ) -> TimeForecast:
         """Predict times of kernels on devices, with intervals, the device to take, and warnings.
 
-        As of `crosscast.prediction.time.artefact.TrainedTimeModel`; profiles are of launches with counts by
-        sub-groups.
+        As of `crosscast.prediction.time.artefact.TrainedTimeModel`. A profile without counts by sub-groups,
+        as of the published tool, is asked a model that was fitted to metrics alone, and less sure.
         """
         if isinstance(profiles, Profile):
             profiles = [profiles]
@@ -91,7 +98,7 @@ class TrainedLaunchTimes(Carded):
         # Probes may be of devices that are not asked about.
         probed = [] if measured is None else np.flatnonzero(np.isfinite(measured).any(axis=0)).tolist()
         asked = {each.key: each for each in (*chosen, *(self.devices[place] for place in probed))}
-        lacking = {key: filled(each) for key, each in asked.items() if not self.predictor.measured(each)}
+        lacking = {key: filled(each) for key, each in asked.items() if not self.predictor.counted.measured(each)}
         every = [lacking[key].device if key in lacking else each for key, each in asked.items()]
         centre, shares, deviation, least, most = self._of_launches(batch, every)
         assumed = []
@@ -109,15 +116,16 @@ class TrainedLaunchTimes(Carded):
             for place in probed:
                 times[:, list(asked).index(self.devices[place].key)] = measured[:, place]
             log_time, deviation, is_measured = conditioned(
-                log_time, deviation, times, self.predictor.together
+                log_time, deviation, times, self.predictor.counted.together
             )
             least, most = np.where(is_measured, 0.0, least), np.where(is_measured, np.inf, most)
-        factor = self.predictor.doubt.factor(level)
+        counted = [_is_counted(launches) for launches in batch.launches]
+        factor = np.array([[self.predictor.of(each).doubt.factor(level)] for each in counted])
         middle, low, high = limits(np.exp(log_time), deviation, factor, least, most)
         columns = [list(asked).index(each.key) for each in chosen]
         keys = [each.key for each in chosen]
         said = tuple(each for each in assumed if each.device in keys)
-        warnings = (*self._lacking(chosen), *_sentences(said))
+        of_devices = (*self._lacking(chosen), *_sentences(said))
         return TimeForecast(
             batch,
             tuple(each.key for each in chosen),
@@ -126,9 +134,14 @@ class TrainedLaunchTimes(Carded):
             high[:, columns],
             level,
             is_measured[:, columns],
-            warnings=tuple((*warnings, *of_counts(launches)) for launches in batch.launches),
+            warnings=tuple(
+                (*(() if each else (_METRICS_ALONE,)), *of_devices, *of_counts(launches))
+                for each, launches in zip(counted, batch.launches, strict=True)
+            ),
             terms=shares[:, columns],
-            nearest=self._nearest(batch),
+            nearest=tuple(map(self._nearest, batch.launches)),
+            deviation=deviation[:, columns],
+            together=self.predictor.counted.together,
             assumed=said,
         )
 
@@ -144,11 +157,11 @@ class TrainedLaunchTimes(Carded):
         moved: Reals = np.log(self._of_launches(batch, variants)[0] / centre[:, None]).T
         return moved
 
-    def _nearest(self, batch: ProfileBatch) -> tuple[Nearest, ...]:
-        """Of each row's launches the one in the middle stands for them."""
-        traits = traits_of(work_of([launches[len(launches) // 2] for launches in batch.launches]))
-        names, apart = self.predictor.correction.nearest(traits)
-        return tuple(map(Nearest, names, np.exp(-apart).round(4).tolist()))
+    def _nearest(self, launches: Sequence[Profile]) -> Nearest:
+        """The launch most like that in the middle, which stands for all."""
+        correction = self.predictor.of(_is_counted(launches)).correction
+        (name,), (apart,) = correction.nearest(traits_of(work_of([launches[len(launches) // 2]])))
+        return Nearest(name, round(float(np.exp(-apart)), 4))
 
     def suggest_probes(
         self, count: int, *, among: Sequence[str] | None = None, measured: Sequence[str] = ()
@@ -161,11 +174,11 @@ class TrainedLaunchTimes(Carded):
         left = [key for key in keys if key not in measured]
         if count > len(left):
             raise InputError.of(where="count", expected=f"at most {len(left)} devices", found=count)
-        together = self.predictor.together
+        together = self.predictor.counted.together
 
         def error(n: int) -> float:
             explained = n * together**2 / (1 + (n - 1) * together) if n else 0.0
-            deviation = float(np.median(self.predictor.doubt.deviations)) * np.sqrt(1 - explained)
+            deviation = float(np.median(self.predictor.counted.doubt.deviations)) * np.sqrt(1 - explained)
             return float(np.expm1(deviation * np.sqrt(2 / np.pi)))
 
         return Suggestion(tuple(left[:count]), error(len(measured) + count), error(len(measured)))
@@ -183,11 +196,18 @@ class TrainedLaunchTimes(Carded):
     ) -> tuple[Reals, Reals, Reals, Reals, Reals]:
         """Mean times over each row's launches, shares, deviations, and physical limits, ``(n, d)`` each."""
         if not batch.launches:
-            raise InputError.of(
-                where="profiles", expected="launches with counts by sub-groups", found="metrics alone"
-            )
+            raise InputError.of(where="profiles", expected="profiles of launches", found="metrics alone")
         work = work_of([launch for launches in batch.launches for launch in launches])
-        seconds, shares, deviation = self.predictor.predict(work, devices)
+        # A kernel is asked as one whose launches were all counted, or as one of metrics alone.
+        counted = np.repeat(
+            [_is_counted(each) for each in batch.launches], [len(each) for each in batch.launches]
+        )
+        seconds, deviation = np.zeros((2, len(work), len(devices)))
+        shares = np.zeros((len(work), len(devices), len(TERMS)))
+        for kind in np.unique(counted).tolist():
+            rows = counted == kind
+            found = self.predictor.of(kind).predict(work.take(rows), devices)
+            seconds[rows], shares[rows], deviation[rows] = found
         least, most = bounds(work, sheets_of(devices))
         first = np.cumsum([0, *(len(launches) for launches in batch.launches)])[:-1]
         counts = np.array([len(launches) for launches in batch.launches])[:, None]
@@ -202,7 +222,7 @@ class TrainedLaunchTimes(Carded):
 
     def _lacking(self, devices: Sequence[Device]) -> tuple[str, ...]:
         """Which numbers the sheets of devices that it knows lack, so that usual ones stand for them."""
-        lacks = {each.key: missing(each) for each in devices if self.predictor.measured(each)}
+        lacks = {each.key: missing(each) for each in devices if self.predictor.counted.measured(each)}
         lacking = {key: names for key, names in lacks.items() if names}
         if not lacking:
             return ()

@@ -38,7 +38,7 @@ _EXPECTED = np.log([0.7, 0.5, 0.2, 0.5])  # Deviations where no held-out time sa
 _FREEDOM = 4.0
 _LEVELS = np.linspace(0.02, 0.98, 49)
 _FASTER, _FASTER_MEMORY = 1.25, 1.03
-_KEPT = 0.75
+_KEPT, _SURELY = 0.75, 0.25
 
 
 def deviation_of(shares: Reals, deviations: Reals) -> Reals:
@@ -98,7 +98,8 @@ def bounds(work: Work, sheets: Sheets) -> tuple[Reals, Reals]:
     over the peak, of devices whose clocks go a quarter higher than their sheets say. At most: one work-item
     after another, each waiting for all it does.
     """
-    distinct = work.distinct[:, None]
+    # Metrics alone do not tell how wide accesses are.
+    distinct = np.where(work.exact, work.distinct, _SURELY * work.distinct)[:, None]
     moved = np.where(distinct > _KEPT * sheets.last_cache, distinct, 0.0)
     operations = work.floating[:, None] / (sheets.units * sheets.clock * sheets.lanes * _FASTER)
     least = np.maximum(moved / sheets.bandwidth / _FASTER_MEMORY, operations)
@@ -138,13 +139,6 @@ class LaunchTimes(Stored, kind="terms"):
 
     def predict(self, work: Work, devices: Sequence[Device]) -> tuple[Reals, Reals, Reals]:
         """Seconds ``(n, d)`` of one launch by the host's clock, shares of the terms, and deviations."""
-        if not work.exact.all():
-            raise InputError.of(
-                where="profile",
-                field="launch.sub_groups",
-                expected="counts by sub-groups, as crosscast characterize makes them",
-                found="none",
-            )
         known = self.efficiencies()
         factors = np.exp([known.of(device) for device in devices])
         seconds, parts = joined(terms(work, sheets_of(devices)) * factors)
@@ -154,6 +148,33 @@ class LaunchTimes(Stored, kind="terms"):
         return seconds * np.exp(shift), parts, deviation
 
 
+@dataclass(frozen=True, eq=False)
+class LaunchModels(Stored, kind="launch-models"):
+    """The model of launches whose profiles counted by sub-groups, and that of profiles with metrics alone."""
+
+    counted: LaunchTimes
+    estimated: LaunchTimes | None  # `None` if it was not fitted
+
+    def of(self, counted: bool) -> LaunchTimes:
+        """The model of one kind of profiles.
+
+        Raises
+        ------
+        InputError
+            If it is asked for metrics alone, and was not fitted to such.
+        """
+        if counted:
+            return self.counted
+        if self.estimated is None:
+            raise InputError.of(
+                where="profile",
+                field="launch.sub_groups",
+                expected="counts by sub-groups, as crosscast characterize makes them",
+                found="none",
+            )
+        return self.estimated
+
+
 def narrowed(explained: Reals, near: float) -> Reals:
     """Deviations over those far from all that was measured, by how much of the errors is explained."""
     narrower: Reals = 1.0 - explained * (1.0 - near)
@@ -161,7 +182,7 @@ def narrowed(explained: Reals, near: float) -> Reals:
 
 
 def limits(
-    centre: Reals, deviation: Reals, factor: float, least: Reals, most: Reals
+    centre: Reals, deviation: Reals, factor: float | Reals, least: Reals, most: Reals
 ) -> tuple[Reals, Reals, Reals]:
     """Times and their limits, cut at what physics allows, of shape ``(n, d)`` each."""
     low, high = centre * np.exp(-factor * deviation), centre * np.exp(factor * deviation)

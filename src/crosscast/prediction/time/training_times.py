@@ -25,6 +25,7 @@ from crosscast.prediction.time.efficiencies import Efficiencies, Times, fit, log
 from crosscast.prediction.time.launch_model import MODEL, TrainedLaunchTimes
 from crosscast.prediction.time.launch_times import (
     Doubt,
+    LaunchModels,
     LaunchTimes,
     bounds,
     deviation_of,
@@ -96,8 +97,10 @@ class TrainingTimes:
         )
 
 
-def read_training(tables: str | Path | LaunchTables) -> TrainingTimes:
+def read_training(tables: str | Path | LaunchTables, *, counted: bool = True) -> TrainingTimes:
     """What a model learns from tables, or from those of a folder.
+
+    Without `counted` it learns from the metrics of their profiles alone.
 
     Raises
     ------
@@ -108,6 +111,8 @@ def read_training(tables: str | Path | LaunchTables) -> TrainingTimes:
     if not isinstance(tables, LaunchTables):
         tables = read_launch_tables(tables)
     profiles, parts, cells = tables.profiles, tables.parts, tables.times
+    if not counted:
+        profiles = tuple(replace(profile, launch={}) for profile in profiles)
     work = work_of(profiles)
     keys = sorted({row["device"] for row in cells})
     devices = tuple(device_named(key) for key in keys)
@@ -293,9 +298,11 @@ def _unseen(training: TrainingTimes, correction: Correction, doubt: Doubt, near:
     errors, shares, explained = held_out(training, device_folds(training.labels("device")), correction)
     narrower = narrowed(explained, near)
     sound = np.isfinite(errors) & ~training.noted
-    gpu, weights = training.kinds > 0, _weights(training.labels("application"))
+    weights = _weights(training.labels("application"))
+    types = np.array([device.type for device in training.devices])[training.times.device]
     found = []
-    for of_kind in (gpu, ~gpu):
+    # Accelerators of many small cores are neither, and say nothing of either.
+    for of_kind in (types == "gpu", types == "cpu"):
         rows, deviations = sound & of_kind, doubt.deviations
         if rows.any():
             deviations = doubt_of(errors[rows] / narrower[rows], shares[rows], weights[rows]).deviations
@@ -426,12 +433,15 @@ def train_launch_times(
     tables: str | Path | LaunchTables, level: float = 0.9, run: Runner = one_after_another
 ) -> TrainedLaunchTimes:
     """Fit the model to tables, or a folder of them, and measure it with applications and sources held out."""
-    training = read_training(tables)
+    if not isinstance(tables, LaunchTables):
+        tables = read_launch_tables(tables)
+    training, plain = (read_training(tables, counted=counted) for counted in (True, False))
     keys = training.key
-    fitted = fit_launch_times(training)
+    fitted = LaunchModels(fit_launch_times(training), fit_launch_times(plain))
     sound = ~training.noted
     of_applications = evaluate(training, "application", level, run)
     of_sources = evaluate(training, "source", level, run)
+    of_metrics = evaluate(plain, "application", level, run)
     sources = {
         name: scores(training, of_sources, training.labels("source") == name, level)
         for name in sorted(set(training.source))
@@ -469,6 +479,7 @@ def train_launch_times(
             "level": level,
             "results": [result],
             "sources_held_out": sources,
+            "metrics_alone": scores(plain, of_metrics, sound, level),
         },
     )
     return TrainedLaunchTimes(card, fitted)

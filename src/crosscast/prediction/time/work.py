@@ -294,8 +294,11 @@ def _estimated(
     accesses = float(metrics.get("global_accesses") or 0) or float(
         (metrics.get("total_reads") or 0) + (metrics.get("total_writes") or 0)
     )
-    footprint = 4.0 * float(metrics.get("total_memory_footprint") or 0)
-    touched = max(4.0 * accesses, footprint)
+    size = _access_bytes(metrics, accesses / max(total, 1.0))
+    read, written = (size * float(metrics.get(f"unique_{name}") or 0) for name in ("reads", "writes"))
+    footprint = read + written or size * float(metrics.get("total_memory_footprint") or 0)
+    footprint = min(footprint, size * accesses) if accesses else footprint  # Local memory is in it
+    touched = max(size * accesses, footprint)
     shares = [min(1.0, items / (n * width)) for n, width in zip(sub_groups, WIDTHS, strict=True)]
     local = float(metrics.get("local_accesses") or 0)
     return {
@@ -311,7 +314,7 @@ def _estimated(
         "lines": [touched / 128, touched / 128],
         "local_wavefronts": [local / width for width in WIDTHS],
         "atomics": [0.0, 0.0],
-        "written": footprint / 3,
+        "written": min(written or footprint / 3, footprint),
         "distinct": footprint,
         "behind": [[footprint] * (len(CACHE_BITS) + 1)] * len(GROUPS_TOGETHER),
         "path": 0.3 * longest,
@@ -320,3 +323,13 @@ def _estimated(
         "longest": longest,
         "vectorizable": 1.0,
     }
+
+
+def _access_bytes(metrics: Mapping[str, Any], share: float) -> float:
+    """Bytes of an access, of 4 an element: if instructions are of vectors, accesses are so first.
+
+    `share` is that of accesses in the instructions.
+    """
+    widest, mean = (float(metrics.get(f"{name}_simd_width") or 1) for name in ("max", "mean"))
+    vectors = (mean - 1.0) / (widest - 1.0) if widest > 1.0 else 0.0
+    return 4.0 * (1.0 + min(1.0, vectors / share) * (widest - 1.0)) if share else 4.0
