@@ -150,6 +150,10 @@ class Sheets:
     l2_clock: Reals  # Bytes that a unit gets from its second cache in a clock
     caches_global: Flags  # Whether a unit's own cache holds what is loaded from global memory
     spills: Flags  # Whether its compiler keeps the order of unrolled code, however many values live in it
+    chain: (
+        Reals  # Steps of chains of multiply-adds, one a work-item, that a unit takes in a clock, if measured
+    )
+    group_s: Reals  # That a unit takes for a group with nothing to do, if measured
     # Facts, `(d, len(FACTS))`, as `crosscast.devices.siblings` explains them
     measured: Reals  # On the device itself; not a number where it was not
     expected: Reals  # As measured, else the median of its architecture's, vendor's or type's devices
@@ -244,4 +248,6 @@ def _of(device: Device) -> tuple[float | bool, ...]:
         unit.l2_clock,
         unit.caches_global or "p100" in device.key,
         gpu and device.vendor == "AMD",
+        device.measured.get("chain_flop_per_s", np.nan) / (2 * units * clock),
+        device.measured.get("group_s", np.nan),
     )

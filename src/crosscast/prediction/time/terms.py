@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from crosscast.arrays import Reals
+from crosscast.arrays import Flags, Reals
 from crosscast.devices.architectures import Sheets
 from crosscast.devices.siblings import FACTS
 from crosscast.prediction.time.work import CACHE_BITS, GROUPS_TOGETHER, Work
@@ -71,6 +71,8 @@ _MOST_AT_ONCE = 4.0
 # LLVM unrolls to 16,384 instructions at most, as it counts them before it simplifies the code: for AMD's
 # targets with their addresses and the two halves of multiply-adds, twice what is left.
 _MOST_UNROLLED = 16384.0 / 2
+_CHAIN_CLOCKS, _INTEGER_STEP = 4.0, 0.4  # From a product to its sum's next; of integers over that
+_LOOPS, _SCALAR_ISSUE = 2.0, 2.0
 _TINY = 1e-15
 
 
@@ -165,8 +167,11 @@ def terms(work: Work, sheets: Sheets, *, by_host: bool = True) -> Reals:
     clocks = _L1_CLOCKS + _L2_CLOCKS * past_l1 + _MEMORY_CLOCKS * past_l2
     wait = np.where(gpu, column(work.path_loads) * clocks, 0.0) + column(work.barriers) * _BARRIER_CLOCKS
     latency = waves * (steps + wait) / sheets.clock
+    chains = np.where(gpu, 0.0, _cpu_chains(work, sheets) / busy_rate)
     waiting = np.where(gpu, waves * column(work.item_accesses) * clocks / _AT_ONCE / sheets.clock, 0.0)
 
+    usual = np.where(gpu, _GROUP_CLOCKS[True], _GROUP_CLOCKS[False]) / sheets.clock
+    of_group = np.where(np.isfinite(sheets.group_s), sheets.group_s, usual)
     launch = np.where(gpu, _LAUNCH_S[True] * _launch_ratio(sheets), _LAUNCH_S[False])
     if not by_host:
         launch = np.where(gpu, _DEVICE_LAUNCH_S, launch)
@@ -174,15 +179,16 @@ def terms(work: Work, sheets: Sheets, *, by_host: bool = True) -> Reals:
         np.broadcast_arrays(
             launch + np.zeros((n, 1)),
             real / slots,
-            (column(work.operations) + column(work.products) / product_rate) / slots,
+            (column(work.operations) + column(work.products) / product_rate)
+            / (slots * _beside(sheets, lanes)),
             np.where(gpu, of_width(work.local_wavefronts) * (1.0 - repeats) / busy_rate, 0.0),
             np.where(gpu, of_width(work.lines) * (width / 32) / busy_rate, 0.0),
             np.where(gpu, l2_bytes / (sheets.l2_clock * rate), l2_bytes / (8.0 * busy_rate)),
             moved / sheets.bandwidth,
             np.where(gpu, spilled_bytes / sheets.bandwidth, 0.0),
-            latency,
+            latency + chains,
             waiting,
-            groups * np.where(gpu, _GROUP_CLOCKS[True], _GROUP_CLOCKS[False]) / (busy * sheets.clock),
+            groups * of_group / busy,
             of_width(work.atomics) * _ATOMIC_CLOCKS / busy_rate,
         ),
         -1,
@@ -214,10 +220,41 @@ def _launch_ratio(sheets: Sheets) -> Reals:
 
 
 def _cpu_lanes(work: Work, sheets: Sheets) -> Reals:
-    """Operations that a thread of a CPU does in a clock: as many work-items at once as accesses let it."""
+    """Operations that a thread of a CPU does in a clock: as many work-items at once as accesses let it.
+
+    A compiler that makes vectors of neighbours that loop does several steps of their chains at once.
+    """
     share = np.where(work.group_items >= 8, work.vectorizable, 0.0)[:, None]
-    lanes: Reals = 1.0 / (share / np.maximum(sheets.lanes, 1.0) + (1 - share))
-    return lanes
+    lanes = np.maximum(sheets.lanes, 1.0)
+    at_once = np.clip(_CHAIN_CLOCKS * sheets.chain, 1.0, lanes)
+    lanes = np.where(_loops(work) & np.isfinite(at_once), at_once, lanes)
+    found: Reals = 1.0 / (share / lanes + (1 - share))
+    return found
+
+
+def _beside(sheets: Sheets, lanes: Reals) -> Reals:
+    """How many times as many other instructions as real operations a unit issues in a clock.
+
+    Scalar code of a CPU leaves its units for integers and for memory free.
+    """
+    return np.where(sheets.gpu, 1.0, np.clip(_SCALAR_ISSUE / lanes, 1.0, _SCALAR_ISSUE))
+
+
+def _cpu_chains(work: Work, sheets: Sheets) -> Reals:
+    """Clocks that work-items of a CPU wait in their loops, one item after another, of all in all.
+
+    Chains of real operations take as long as measured; those of integers, which are done sooner, less.
+    """
+    real = work.operations_real + work.operations_fp64
+    of_reals = np.minimum(1.0, 4.0 * real / np.maximum(real + work.operations + work.products, 1.0))
+    step = (of_reals + (1 - of_reals) * _INTEGER_STEP)[:, None] / sheets.chain
+    clocks = np.where(_loops(work), (work.items * work.path)[:, None] * step, 0.0)
+    return np.nan_to_num(clocks)
+
+
+def _loops(work: Work) -> Flags:
+    """Whether work-items loop, ``(n, 1)``: they run more instructions than the kernel has."""
+    return (work.longest > _LOOPS * work.code)[:, None] & (work.code > 0)[:, None]
 
 
 def joined(seconds: Reals) -> tuple[Reals, Reals]:
