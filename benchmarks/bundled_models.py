@@ -14,9 +14,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from crosscast.calibration import BASE, write_training
 from crosscast.cli import main as crosscast
-from crosscast.data.dataset import read_dataset
 from crosscast.prediction import store
 from crosscast.prediction.named_models import BUNDLED, Recipe, recipes
 from crosscast.prediction.time.training_times import train_launch_times
@@ -36,8 +34,6 @@ def make(name: str, recipe: Recipe, data: Path) -> None:
         named += ["--held-out", ",".join(recipe.held_out.split())] if recipe.held_out else []
         _run("train", recipe.question, dataset, *named, "--out", str(BUNDLED / name), "--cache", "none")
         slim(BUNDLED / name)
-        if name == BASE:
-            write_training(read_dataset(dataset), BUNDLED / name)
     size = sum(file.stat().st_size for file in (BUNDLED / name).iterdir())
     print(f"{name}: {size / 1e3:.0f} KB\n")
 

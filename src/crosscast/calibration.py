@@ -1,7 +1,7 @@
 """Calibration: a device of this machine joins the bundled model of times, by kernels measured on it.
 
-The kernels are some of the suite's. The model is fitted again, to its own training data and to what was
-measured here. Profiles of the suite come with Crosscast, so that only times have to be measured.
+The kernels are some of the suite's, which are profiled here too. What the model knows of other devices stays
+as it is; what the new one reaches of its rates is fitted, and held out by application.
 """
 
 from __future__ import annotations
@@ -9,36 +9,29 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 
-from crosscast.arrays import Reals, npz_bytes
 from crosscast.data.dataset import Dataset, bundled_dataset, read_dataset
-from crosscast.data.files import data_home, whole_file
-from crosscast.data.library import pa, pc
+from crosscast.data.files import data_home
 from crosscast.device import Device
 from crosscast.errors import EnvironmentFault, InputError
 from crosscast.measure import campaign
 from crosscast.measure.opencl import OpenCLDevice, find
 from crosscast.measure.subjects import Settings
 from crosscast.prediction.named_models import BUNDLED, load_model, models_home, recipes
-from crosscast.prediction.time.artefact import TrainedTimeModel, metric_ranges
-from crosscast.prediction.time.card import Range
-from crosscast.prediction.time.data import Grid, ProfileBatch, grid_of
-from crosscast.prediction.time.gaussian import Gaussian, HeldOut, held_out_on
-from crosscast.prediction.time.models import model_named
+from crosscast.prediction.time.data import ProfileBatch, devices_of, grid_of
+from crosscast.prediction.time.gaussian import HeldOut
+from crosscast.prediction.time.joining import joined, launch_tables_of
+from crosscast.prediction.time.launch_model import TrainedLaunchTimes
 from crosscast.suite.application import TYPICAL
 from crosscast.suite.registry import selected
 
-BASE = "opencl-15-devices"
+BASE = "launch-times"
 """Name of the bundled model that devices join."""
-
-TRAINING = "training.npz"
-"""File beside that model with what it was fitted to."""
 
 SIZES = ("small", "medium", "tiny")
 """The sizes that are measured, in this order."""
@@ -47,7 +40,6 @@ _LEAST_SD = 1e-9
 LEAST_APPLICATIONS = 6
 """Applications that must be measured, for errors on held-out ones to mean something."""
 
-LEVEL = 0.9
 _MIN_RUNS, _WARMUPS = 10, 1
 _TIME_SHARE = 0.3
 """Share of the time of a measurement in which the kernels run; the rest is starting and compiling."""
@@ -60,7 +52,7 @@ class Calibration:
     """A device that was measured, and the model that it joined."""
 
     name: str  # The device's, and the model's
-    model: TrainedTimeModel
+    model: TrainedLaunchTimes
     folder: Path  # Where the model was written
     kernels: int  # Kernels at a size that were measured
     applications: int  # Applications that they are of
@@ -79,38 +71,6 @@ class Calibration:
             "held_out": self.held_out.to_dict(),
             "notes": list(self.notes),
         }
-
-
-def write_training(dataset: Dataset, folder: Path) -> None:
-    """Write what a model of times was fitted to beside it: medians of times, and means of metrics."""
-    grid = grid_of(dataset)
-    profiles = grid.profiles
-    texts = {name: np.array(getattr(profiles, name)) for name in ("application", "kernel", "size")}
-    numbers = {"metrics": profiles.metrics, "invocations": profiles.invocations, "log_time": grid.log_time}
-    devices = np.array([device.key for device in grid.devices])
-    with whole_file(folder / TRAINING) as temporary:
-        temporary.write_bytes(npz_bytes({**texts, **numbers, "devices": devices}))
-
-
-@cache
-def _training() -> Grid:
-    with np.load(BUNDLED / BASE / TRAINING, allow_pickle=False) as file:
-        arrays = dict(file)
-    model: TrainedTimeModel = load_model(BUNDLED / BASE)
-    application, kernel, size, keys = (
-        tuple(arrays[name].tolist()) for name in ("application", "kernel", "size", "devices")
-    )
-    described = {device.key: device for device in model.devices}
-    profiles = ProfileBatch(application, kernel, size, arrays["metrics"], arrays["invocations"])
-    times = arrays["log_time"]
-    known = np.isfinite(times)
-    return Grid(
-        profiles,
-        tuple(described[key] for key in keys),
-        times,
-        np.where(known, 0.0, np.nan),
-        known.astype(np.int64),
-    )
 
 
 def order() -> tuple[tuple[str, str], ...]:
@@ -142,21 +102,16 @@ def order() -> tuple[tuple[str, str], ...]:
 
 
 @cache
-def _suite() -> Dataset:
-    return bundled_dataset()
-
-
-@cache
 def _suite_profiles() -> ProfileBatch:
-    return grid_of(_suite()).profiles
+    return grid_of(bundled_dataset()).profiles
 
 
 def calibrate(
     device: OpenCLDevice | str,
     name: str = "mine",
     *,
+    described: Device | None = None,
     seconds: float = 120.0,
-    model: Gaussian | None = None,
     report: Callable[[str], None] = lambda text: None,
 ) -> Calibration:
     """Measure kernels of the suite on a device, fit the bundled model with it, and keep that for the user.
@@ -172,10 +127,10 @@ def calibrate(
         Where to measure, or its id, as ``crosscast devices`` shows it, such as ``pocl:0``.
     name
         What the device is called from now on, and the model's name.
+    described
+        The device with what microbenchmarks measured on it; by default as OpenCL describes it.
     seconds
         How long to measure; fitting takes some seconds more.
-    model
-        What is fitted; by default the kind of the bundled model.
     report
         Told what is done.
 
@@ -198,11 +153,22 @@ def calibrate(
     folder = data_home() / "calibrations" / name
     notes = _measure(device, folder, seconds, report)
     report("fitting the model")
-    measured = measured_grid(read_dataset(folder), name)
-    trained, held_out = fit(measured, model or model_named(recipes()[BASE].model or "combined"))
+    dataset = read_dataset(folder)
+    if described is None:
+        (described,) = devices_of(dataset).values()
+    base: TrainedLaunchTimes = load_model(BUNDLED / BASE)
+    recipe = recipes()[BASE]
+    about = {
+        "about": f"Time of a kernel on {name} ({described.name}) and the devices of {BASE}",
+        "licence": recipe.licence,
+        "origin": f"{recipe.origin} and this machine",
+        "citation": recipe.citation,
+    }
+    trained, held_out = joined(base, launch_tables_of(dataset, replace(described, key=name)), **about)
     home = models_home() / name
     trained.save(home)
-    counts = len(measured.profiles), len(measured.applications)
+    facts = trained.card.training["calibrated"]
+    counts = facts["kernels_at_a_size"], len(facts["applications"])
     return Calibration(name, trained, home, *counts, time.monotonic() - start, held_out, tuple(notes))
 
 
@@ -210,7 +176,7 @@ def check_name(name: str) -> None:
     """Refuse a name that cannot be a device's, or is another model's or device's."""
     if not name.replace("-", "").replace("_", "").isalnum() or not name.isascii():
         raise InputError(f"name: expected letters, digits, - and _, found {name!r}")
-    base: TrainedTimeModel = load_model(BUNDLED / BASE)
+    base: TrainedLaunchTimes = load_model(BUNDLED / BASE)
     if name in recipes() or name in [device.key for device in base.devices]:
         raise InputError(f"name: expected one that no bundled model or device has, found {name!r}")
     home = models_home() / name
@@ -260,77 +226,4 @@ def _tasks(
     device: OpenCLDevice, application: str, size: str, settings: Settings
 ) -> Callable[[Dataset, campaign.Outcome], Sequence[campaign.Task]]:
     plan = campaign.Plan(selected([application]), (size,), (device,), TYPICAL, settings)
-
-    def tasks(dataset: Dataset, outcome: campaign.Outcome) -> list[campaign.Task]:
-        # Profiles come with Crosscast.
-        return [task for task in campaign.tasks(plan, dataset, outcome) if task.kind != "characterize"]
-
-    return tasks
-
-
-def measured_grid(dataset: Dataset, name: str) -> Grid:
-    """What was measured on the one device, with the profiles of the suite."""
-    grid = grid_of(replace(dataset, profiles=_profiles_of(dataset)))
-    return replace(grid, devices=tuple(replace(each, key=name) for each in grid.devices))
-
-
-def _profiles_of(dataset: Dataset) -> Any:
-    profiles = _suite().profiles
-    measured = set(dataset.records.column("application").to_pylist())
-    names = pa.array(sorted(measured), pa.string())
-    return profiles.filter(pc.is_in(profiles.column("application"), value_set=names))
-
-
-def joined(first: Grid, second: Grid) -> Grid:
-    """Kernels and devices of two grids that share neither."""
-    batches = (first.profiles, second.profiles)
-    profiles = ProfileBatch(
-        first.profiles.application + second.profiles.application,
-        first.profiles.kernel + second.profiles.kernel,
-        first.profiles.size + second.profiles.size,
-        np.vstack([each.metrics for each in batches]),
-        np.concatenate([each.invocations for each in batches]),
-    )
-    devices: tuple[Device, ...] = (*first.devices, *second.devices)
-
-    def both(field: str, fill: float) -> Any:
-        one, other = getattr(first, field), getattr(second, field)
-        whole = np.full((len(profiles), len(devices)), fill, dtype=one.dtype)
-        whole[: len(one), : one.shape[1]] = one
-        whole[len(one) :, one.shape[1] :] = other
-        return whole
-
-    return Grid(profiles, devices, both("log_time", np.nan), both("spread", np.nan), both("runs", 0))
-
-
-def fit(measured: Grid, model: Gaussian) -> tuple[TrainedTimeModel, HeldOut]:
-    """Fit the bundled model together with what was measured; also its errors on the measured device."""
-    base: TrainedTimeModel = load_model(BUNDLED / BASE)
-    grid = joined(_training(), measured)
-    # Data sheets tell what they did before: no kernel of the training data ran on the new device.
-    predictor, errors = model.fit_with_errors(grid, base.card.seed, base.predictor.unseen)
-    held_out = held_out_on(errors, grid, len(grid.devices) - 1, LEVEL, adaptive=model.adaptive)
-    times: Reals = np.exp(grid.log_time[np.isfinite(grid.log_time)])
-    recipe = recipes()[BASE]
-    (device,) = measured.devices
-    card = base.card
-    calibrated = {
-        "device": device.key,
-        "kernels_at_a_size": len(measured.profiles),
-        "applications": list(measured.applications),
-        "held_out": held_out.to_dict(),
-    }
-    described = {
-        "about": f"Time of a kernel on {device.key} ({device.name}) and the devices of {BASE}",
-        "licence": recipe.licence,
-        "origin": f"{recipe.origin} and this machine",
-        "citation": recipe.citation,
-    }
-    new = msgspec.structs.replace(
-        card,
-        training={**card.training, "devices": len(card.devices), **described, "calibrated": calibrated},
-        devices=grid.devices,
-        metrics=metric_ranges(predictor.point, grid.profiles),
-        time_s=Range(float(times.min()), float(times.max())),
-    )
-    return TrainedTimeModel(new, predictor), held_out
+    return partial(campaign.tasks, plan)

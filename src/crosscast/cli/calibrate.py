@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 __all__ = ["calibrate"]
 
-_FIT_S = 20
 _HOST = "host"
 
 
@@ -79,9 +78,11 @@ def calibrate(
         from crosscast.measure.opencl import find
         from crosscast.report.models import calibration_report
 
-        tell(f"crosscast: measuring kernels for {60 * minutes:.0f} s, then fitting for about {_FIT_S} s")
+        tell(f"crosscast: measuring kernels for {60 * minutes:.0f} s, then fitting for some seconds")
         with LabelStatus() as status:
-            found = calibration.calibrate(find(device), name, seconds=60 * minutes, report=status)
+            found = calibration.calibrate(
+                find(device), name, described=facts.device(name), seconds=60 * minutes, report=status
+            )
         for note in found.notes:
             tell(f"crosscast: {note}")
         reports.append(calibration_report(found))

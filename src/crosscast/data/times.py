@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from crosscast.data.profiles import read_parquet
 from crosscast.data.schema import CONFIGURATION, DEVICE, Column, Schema
 from crosscast.data.table import read_table
+from crosscast.device import Device
 from crosscast.errors import InputError
 from crosscast.profile import Profile
 
@@ -65,6 +66,8 @@ class LaunchTables:
     profiles: tuple[Profile, ...]
     times: tuple[Mapping[str, Any], ...]  # Rows that are times of kernels
     parts: Mapping[tuple[str, str, str], Sequence[tuple[int, float]]]  # Numbers of profiles, and launches
+    # Devices that are not those of the catalogue, by their keys
+    devices: Mapping[str, Device] = field(default_factory=dict)
 
     def without(self, applications: Sequence[str]) -> LaunchTables:
         """The same without the times of some applications."""

@@ -94,6 +94,18 @@ class Correction(Stored, kind="correction"):
             explained[:, columns] = np.clip(share, 0.0, 1.0)[:, None]
         return shift, explained
 
+    def and_of(self, other: Correction) -> Correction:
+        """What both know; what goes over to others is as of this one."""
+        return replace(
+            self,
+            names=(*self.names, *other.names),
+            traits=np.concatenate([self.traits, other.traits]),
+            launch=np.concatenate([self.launch, other.launch + len(self.names)]),
+            side=np.concatenate([self.side, other.side]),
+            errors=np.concatenate([self.errors, other.errors]),
+            counts=np.concatenate([self.counts, other.counts]),
+        )
+
     def nearest(self, traits: Reals) -> tuple[list[str], Reals]:
         """Names of the nearest measured launches of ``m`` launches, and distances ``(m,)`` in ranges."""
         apart = _distances(traits, self.traits)

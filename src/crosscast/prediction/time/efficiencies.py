@@ -134,12 +134,18 @@ def log_times(times: Times, factors: Reals) -> tuple[Reals, Reals]:
     return np.log(sums), by_term / sums[:, None]
 
 
-def fit(times: Times, devices: Sequence[Device]) -> Efficiencies:
-    """Fit factors by a robust loss of the logarithms, drawn to 1, by reweighted least squares."""
+def fit(times: Times, devices: Sequence[Device], known: Efficiencies | None = None) -> Efficiencies:
+    """Fit factors by a robust loss of the logarithms, drawn to 1, by reweighted least squares.
+
+    With factors that are known those stay as they are, and the devices' own are fitted beside them.
+    """
     keys = [
         [f"{level}:{key}" for level, key in zip(LEVELS, level_keys(device), strict=True)]
         for device in devices
     ]
+    sides = [int(of_device[0] != "kind:gpu") for of_device in keys]
+    if known is not None:
+        keys = [of_device[-1:] for of_device in keys]
     used = sorted({key for number in set(times.device.tolist()) for key in keys[number]})
     place = {key: number for number, key in enumerate(used)}
     t = len(TERMS)
@@ -148,10 +154,9 @@ def fit(times: Times, devices: Sequence[Device]) -> Efficiencies:
         for key in found:
             if key in place:
                 member[number, place[key]] = 1.0
-    centre = np.stack([prior_of(device) for device in devices])
+    centre = np.stack([prior_of(device) if known is None else known.of(device) for device in devices])
     precision = np.empty((len(used), t))
-    for found in keys:
-        side = int(found[0] != "kind:gpu")
+    for side, found in zip(sides, keys, strict=True):
         spreads = np.array([_PRIORS[term][side][1] for term in TERMS])
         for key in found:
             if key in place:
@@ -200,4 +205,4 @@ def fit(times: Times, devices: Sequence[Device]) -> Efficiencies:
         damping = max(damping / 5, 1e-9)
         if gain < _ENOUGH * (1 + best):
             break
-    return Efficiencies(dict(zip(used, values, strict=True)))
+    return Efficiencies({**(known.factors if known else {}), **dict(zip(used, values, strict=True))})

@@ -119,6 +119,9 @@ class LaunchTimes(Stored, kind="terms"):
     together: Annotated[float, Array(low=0, below=1)]  # Correlation of a kernel's errors on two devices
     correction: Correction  # What is known of like launches
     near: Annotated[float, Array(above=0, high=1)]  # Deviation beside a known launch over that far away
+    # Devices that joined later, and how much wider times on them are than on others that were measured
+    joined: Annotated[tuple[str, ...], Array("j")]
+    wider: Annotated[Reals, Array("j", above=0)]
 
     def efficiencies(self) -> Efficiencies:
         """The factors."""
@@ -130,9 +133,12 @@ class LaunchTimes(Stored, kind="terms"):
 
     def deviations(self, devices: Sequence[Device]) -> Reals:
         """Deviations of times on devices that are all of one kind, ``(d, len(KINDS))``."""
+        wider = dict(zip(self.joined, self.wider.tolist(), strict=True))
         return np.stack(
             [
-                self.doubt.deviations if self.measured(device) else self.unseen[int(device.type != "gpu")]
+                self.doubt.deviations * wider.get(device.key, 1.0)
+                if self.measured(device)
+                else self.unseen[int(device.type != "gpu")]
                 for device in devices
             ]
         )

@@ -115,7 +115,7 @@ def read_training(tables: str | Path | LaunchTables, *, counted: bool = True) ->
         profiles = tuple(replace(profile, launch={}) for profile in profiles)
     work = work_of(profiles)
     keys = sorted({row["device"] for row in cells})
-    devices = tuple(device_named(key) for key in keys)
+    devices = tuple(tables.devices[key] if key in tables.devices else device_named(key) for key in keys)
     sheets = sheets_of(devices)
     seconds = {host: terms(work, sheets, by_host=host) for host in (True, False)}
     least, most = bounds(work, sheets)
@@ -261,7 +261,7 @@ def fit_launch_times(training: TrainingTimes, *, of_devices: bool = True) -> Lau
     together = _together(errors, doubt.deviation(shares), times, applications, sound)
     names = tuple(known.factors)
     factors = np.stack([known.factors[name] for name in names])
-    return LaunchTimes(names, factors, doubt, unseen, together, correction, near)
+    return LaunchTimes(names, factors, doubt, unseen, together, correction, near, (), np.zeros(0))
 
 
 def _weights(applications: np.ndarray[Any, Any]) -> Reals:
@@ -271,7 +271,7 @@ def _weights(applications: np.ndarray[Any, Any]) -> Reals:
     return found
 
 
-def _widening(training: TrainingTimes, errors: Reals, deviation: Reals, doubt: Doubt, rows: Flags) -> float:
+def widening(training: TrainingTimes, errors: Reals, deviation: Reals, doubt: Doubt, rows: Flags) -> float:
     """By how much deviations have to be multiplied to hold nine of ten errors."""
     chosen = np.flatnonzero(rows & np.isfinite(errors) & ~training.noted)
     if not len(chosen):
@@ -290,7 +290,7 @@ def _near(training: TrainingTimes, correction: Correction, doubt: Doubt) -> floa
     folds = np.array([number[name] for name in launches])
     errors, shares, explained = held_out(training, folds, correction)
     is_near = explained > _IS_NEAR
-    return float(np.clip(_widening(training, errors, doubt.deviation(shares), doubt, is_near), 0.3, 1.0))
+    return float(np.clip(widening(training, errors, doubt.deviation(shares), doubt, is_near), 0.3, 1.0))
 
 
 def _unseen(training: TrainingTimes, correction: Correction, doubt: Doubt, near: float) -> Reals:
@@ -307,7 +307,7 @@ def _unseen(training: TrainingTimes, correction: Correction, doubt: Doubt, near:
         if rows.any():
             deviations = doubt_of(errors[rows] / narrower[rows], shares[rows], weights[rows]).deviations
         usual = deviation_of(shares, deviations) * narrower
-        wider = _widening(training, errors, usual, doubt, of_kind)
+        wider = widening(training, errors, usual, doubt, of_kind)
         found.append(np.maximum(deviations * wider, doubt.deviations))
     return np.stack(found)
 
