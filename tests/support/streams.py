@@ -40,7 +40,9 @@ def stream(items: int, *, group: int = 256, accesses: int = 2, name: str = "copy
         "reuse": {"bytes": {line: {str(n): moved for n in (1, 16, 256)} for line in ("64", "128")}},
         "sub_groups": counts,
     }
-    metrics = {"work_items": items, "total_instruction_count": 8 * items, "max_ipt": 8}
+    metrics = {"work_items": items, "work_groups": groups, "total_instruction_count": 8 * items, "max_ipt": 8}
+    metrics |= {"total_reads": items, "total_writes": (accesses - 1) * items}
+    metrics |= {"unique_reads": items, "unique_writes": (accesses - 1) * items}
     return Profile(name, 0, metrics, {}, launch, {}, {}, application=name, size=str(items))
 
 

@@ -15,6 +15,7 @@ from crosscast.device import Device
 from crosscast.devices.catalogue import catalogue, device_named
 from crosscast.errors import InputError
 from crosscast.prediction.time.launch_model import TrainedLaunchTimes
+from crosscast.prediction.time.launch_times import LaunchModels
 from crosscast.prediction.time.training_times import evaluate, read_training, scores
 from support.streams import launch_tables, stream
 
@@ -56,9 +57,32 @@ def test_what_the_time_is_spent_on_is_said(model: TrainedLaunchTimes) -> None:
     assert found.to_dict()["kernels"][0]["devices"][0]["terms"] == shares
 
 
-def test_a_profile_of_metrics_alone_is_refused(model: TrainedLaunchTimes) -> None:
+def test_a_profile_of_metrics_alone_is_less_sure(model: TrainedLaunchTimes) -> None:
+    whole = stream(LARGE)
+    counted, alone = (model.predict(each, ["gtx1080"]) for each in (whole, replace(whole, launch={})))
+    assert "no counts by sub-groups" in alone.warnings[0][0]
+    assert not counted.warnings[0]
+    assert (alone.high / alone.low)[0, 0] > (counted.high / counted.low)[0, 0]
+    assert alone.low[0, 0] < counted.centre[0, 0] < alone.high[0, 0]
+
+
+def test_a_model_of_counts_refuses_metrics_alone(model: TrainedLaunchTimes) -> None:
+    counted = replace(model, source=LaunchModels(model.predictor.counted, None))
     with pytest.raises(InputError, match=r"launch.sub_groups: expected counts by sub-groups"):
-        model.predict(replace(stream(1 << 20), launch={}))
+        counted.predict(replace(stream(1 << 20), launch={}))
+
+
+def test_how_likely_the_next_device_is_the_faster(model: TrainedLaunchTimes) -> None:
+    found = model.predict(stream(LARGE), ["gtx1080", "gtx1080ti", "k20c"])
+    (best,) = found.recommended
+    assert best.device == "gtx1080ti"
+    assert best.probability_faster is not None
+    assert 0 < best.probability_faster < 0.5
+    # A measured time decides it.
+    (sure,) = model.predict(
+        stream(LARGE), ["gtx1080", "k20c"], probes={"gtx1080": float(found.centre[0, 1])}
+    ).recommended
+    assert (sure.device, sure.probability_faster) == ("gtx1080", pytest.approx(0, abs=0.05))
 
 
 def test_a_device_without_numbers_is_said_and_less_sure(model: TrainedLaunchTimes) -> None:
