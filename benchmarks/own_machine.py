@@ -35,6 +35,7 @@ _PEERS = Path(__file__).parent / "peers" / "stream_fma.c"
 _COUNT = 1 << 23  # Doubles of each of STREAM's arrays
 _REPEATS = 200_000  # Steps of 12 vectors of 8 multiply-adds
 _PEER_S = 1.5
+_NEEDS = ("libc.so.6", "libm.so.6", "libpthread.so.0")
 _LEAST_RUNS, _KERNEL_S = 10, 1.0
 
 
@@ -88,7 +89,7 @@ def measured_s(device: OpenCLDevice, launch: Launch) -> tuple[float, float]:
 
 def peers(threads: int) -> dict[str, float]:
     """Bytes or operations a second of the peers, the best of several runs, by the CPUs' clock as below."""
-    library = ctypes.CDLL(str(c_library([_PEERS], "-O3", "-march=native", "-lpthread")))
+    library = ctypes.CDLL(str(c_library([_PEERS], "-O3", "-march=native", needs=_NEEDS)))
     library.peer.restype = ctypes.c_double
     library.peer.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64]
     # NumPy asks for huge pages, which OpenCL's buffers are not; untouched pages would all be one of zeros.

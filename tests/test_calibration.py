@@ -11,10 +11,13 @@ import pytest
 import crosscast
 from crosscast import calibration
 from crosscast.cli import main
+from crosscast.device import Device
 from crosscast.errors import EnvironmentFault, InputError
 from crosscast.forecasting import models_for
 from crosscast.measure import campaign
 from crosscast.prediction.named_models import named_models
+from crosscast.prediction.time.joining import joined
+from support.streams import times_of_streams
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "vecadd.toml"
 DEVICE: Any = SimpleNamespace(id="fake:0", key="fake")
@@ -46,8 +49,10 @@ def test_a_model_that_was_not_calibrated_is_not_replaced(home: Path) -> None:
         calibration.check_name("mine")
 
 
-def test_a_calibration_answers_only_where_it_or_its_device_is_named(home: Path, measured: Grid) -> None:
-    calibration.fit(measured, TRIVIAL)[0].save(home / "models" / "mine")
+def test_a_calibration_answers_only_where_it_or_its_device_is_named(home: Path) -> None:
+    base = crosscast.load_model("launch-times")
+    device = Device("mine", "A CPU", type="cpu")
+    joined(base, times_of_streams(base, device, 1.0))[0].save(home / "models" / "mine")
 
     def names(*devices: str) -> list[str]:
         return [named.name for named, _ in models_for(None, "time", devices) if named]

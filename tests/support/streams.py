@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from crosscast.data.profiles import LOOSE_PROFILES, to_row
 from crosscast.data.table import save, table_of
-from crosscast.data.times import PARTS, TIMES
+from crosscast.data.times import PARTS, TIMES, LaunchTables
+from crosscast.device import Device
 from crosscast.devices.catalogue import device_named
+from crosscast.prediction.time.launch_model import TrainedLaunchTimes
 from crosscast.prediction.time.work import WIDTHS
 from crosscast.profile import Profile
 
@@ -70,3 +73,24 @@ def launch_tables(folder: Path) -> None:
     save(table_of(LOOSE_PROFILES, map(to_row, profiles)), folder / "profiles.parquet")
     save(table_of(PARTS, parts), folder / "parts.parquet")
     save(table_of(TIMES, times), folder / "times.parquet")
+
+
+def times_of_streams(
+    model: TrainedLaunchTimes, device: Device, slower: float, applications: int = 3
+) -> LaunchTables:
+    """Times of streams of some applications on a device, so many times those forecast."""
+    profiles: list[Profile] = []
+    rows, parts = [], {}
+    for place in range(applications):
+        for size in (1 << bits for bits in (14, 18, 20, 23, 25)):
+            profile = replace(stream(size, accesses=2 + place), application=f"app{place}", size=str(size))
+            cell = (f"app{place}", profile.kernel, str(size))
+            parts[cell] = [(len(profiles), 1.0)]
+            profiles.append(profile)
+            seconds = slower * float(model.predict(profile, [device]).centre[0, 0])
+            names = dict(zip(("application", "kernel", "launch"), cell, strict=True))
+            rows.append(
+                {"source": "measured", **names, "device": device.key, "time_s": seconds}
+                | {"timed": "host", "total": 0, "note": ""}
+            )
+    return LaunchTables("made", tuple(profiles), tuple(rows), parts, {device.key: device})

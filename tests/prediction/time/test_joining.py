@@ -8,16 +8,13 @@ import numpy as np
 import pytest
 
 import crosscast
-from crosscast.data.times import LaunchTables
-from crosscast.device import Device
 from crosscast.devices.catalogue import device_named
 from crosscast.errors import InputError
 from crosscast.prediction.time.joining import joined, launch_tables_of
 from crosscast.prediction.time.launch_model import TrainedLaunchTimes
-from support.streams import stream
+from support.streams import stream, times_of_streams
 
 NEW = replace(device_named("gtx1080ti"), key="here")
-SIZES = [1 << 14, 1 << 18, 1 << 20, 1 << 23, 1 << 25]
 
 
 @pytest.fixture(scope="module")
@@ -27,29 +24,9 @@ def model() -> TrainedLaunchTimes:
     return found
 
 
-def tables(
-    model: TrainedLaunchTimes, slower: float, device: Device = NEW, applications: int = 3
-) -> LaunchTables:
-    """Times of streams of some applications on a device, so many times those forecast."""
-    profiles, rows, parts = [], [], {}
-    for place in range(applications):
-        for size in SIZES:
-            profile = replace(stream(size, accesses=2 + place), application=f"app{place}", size=str(size))
-            cell = (f"app{place}", profile.kernel, str(size))
-            parts[cell] = [(len(profiles), 1.0)]
-            profiles.append(profile)
-            seconds = slower * float(model.predict(profile, [device]).centre[0, 0])
-            names = dict(zip(("application", "kernel", "launch"), cell, strict=True))
-            rows.append(
-                {"source": "measured", **names, "device": device.key, "time_s": seconds}
-                | {"timed": "host", "total": 0, "note": ""}
-            )
-    return LaunchTables("made", tuple(profiles), tuple(rows), parts, {device.key: device})
-
-
 @pytest.mark.parametrize("slower", [0.8, 1.0, 1.5])
 def test_what_a_device_reaches_is_learned(model: TrainedLaunchTimes, slower: float) -> None:
-    after, held_out = joined(model, tables(model, slower))
+    after, held_out = joined(model, times_of_streams(model, NEW, slower))
     asked = stream(1 << 24, accesses=3)
     ratio = after.predict(asked, ["here"]).centre[0, 0] / model.predict(asked, [NEW]).centre[0, 0]
     assert ratio == pytest.approx(slower, rel=0.15)
@@ -60,7 +37,7 @@ def test_what_a_device_reaches_is_learned(model: TrainedLaunchTimes, slower: flo
 
 
 def test_other_devices_stay_as_they_are(model: TrainedLaunchTimes) -> None:
-    after, _ = joined(model, tables(model, 1.5))
+    after, _ = joined(model, times_of_streams(model, NEW, 1.5))
     assert [each.key for each in after.devices] == [*(each.key for each in model.devices), "here"]
     # Like launches on devices of its kind alone take something of what was measured.
     asked = stream(1 << 24)
@@ -70,7 +47,7 @@ def test_other_devices_stay_as_they_are(model: TrainedLaunchTimes) -> None:
 
 
 def test_times_that_agree_make_it_surer_than_a_data_sheet(model: TrainedLaunchTimes) -> None:
-    after, _ = joined(model, tables(model, 1.0))
+    after, _ = joined(model, times_of_streams(model, NEW, 1.0))
     asked = stream(1 << 24)
     width = {
         name: float(np.log(found.high / found.low)[0, 0])
@@ -83,7 +60,7 @@ def test_times_that_agree_make_it_surer_than_a_data_sheet(model: TrainedLaunchTi
 
 
 def test_profiles_of_metrics_alone_are_of_the_device_too(model: TrainedLaunchTimes) -> None:
-    after, _ = joined(model, tables(model, 1.5))
+    after, _ = joined(model, times_of_streams(model, NEW, 1.5))
     asked = replace(stream(1 << 24), launch={})
     found = after.predict(asked, ["here"]).centre[0, 0]
     assert found == pytest.approx(1.5 * model.predict(stream(1 << 24), [NEW]).centre[0, 0], rel=0.2)
@@ -91,7 +68,7 @@ def test_profiles_of_metrics_alone_are_of_the_device_too(model: TrainedLaunchTim
 
 def test_one_application_is_too_few(model: TrainedLaunchTimes) -> None:
     with pytest.raises(InputError, match="expected times of two applications or more, found app0"):
-        joined(model, tables(model, 1.0, applications=1))
+        joined(model, times_of_streams(model, NEW, 1.0, applications=1))
 
 
 def test_a_dataset_whose_profiles_were_not_counted_is_refused() -> None:

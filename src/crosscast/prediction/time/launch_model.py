@@ -98,7 +98,9 @@ class TrainedLaunchTimes(Carded):
         # Probes may be of devices that are not asked about.
         probed = [] if measured is None else np.flatnonzero(np.isfinite(measured).any(axis=0)).tolist()
         asked = {each.key: each for each in (*chosen, *(self.devices[place] for place in probed))}
-        lacking = {key: filled(each) for key, each in asked.items() if not self.predictor.counted.measured(each)}
+        lacking = {
+            key: filled(each) for key, each in asked.items() if not self.predictor.counted.measured(each)
+        }
         every = [lacking[key].device if key in lacking else each for key, each in asked.items()]
         centre, shares, deviation, least, most = self._of_launches(batch, every)
         assumed = []
