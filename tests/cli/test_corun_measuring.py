@@ -105,7 +105,7 @@ def test_a_campaign_fills_a_dataset_and_goes_on_where_it_was(tmp_path: Path, cap
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["profile", "gem"], "gem: an application needs --size"),
+        (["profile", "gem"], "gem: an application needs a size"),
         (["profile", "nothing", "--size", "tiny"], "application 'nothing': expected one of"),
         (["profile", "gone.toml"], "gone.toml"),
         (["profile", "gem", "--size", "tiny", "--device", "moon:0"], "device 'moon:0': expected one of"),

@@ -112,7 +112,8 @@ def test_a_person_sees_times_the_order_and_how_sure_it_is(capsys: Output, model:
         "measured",
         "Fastest first: ",
         "(probability of this order: ",
-        "On held-out applications: mean absolute error 0.0",
+        "On held-out applications",
+        ": mean absolute error 0.0",
     ):
         assert words in captured.out
 

@@ -7,18 +7,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crosscast.characterization.launchfiles.launchfile import LAUNCH_FILES
 from crosscast.data.description import RecordWarning, warnings_of
 from crosscast.data.schema import ENERGY, RECORDS, SESSIONS, Schema
 from crosscast.data.table import table_of
 from crosscast.errors import InputError
-from crosscast.measure.inventory import KernelSummary, summaries
 from crosscast.measure.subjects import LaunchFile, Settings, SuiteProblem, expect_installed, fitted
 from crosscast.results import Tabular
 from crosscast.suite.application import working_set
 from crosscast.suite.registry import application, names
+
+if TYPE_CHECKING:
+    from crosscast.measure.inventory import KernelSummary
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,9 @@ class Measurement(Tabular):
         cls, device: str, device_name: str, answers: Sequence[Mapping[str, Any]], sensor: str = "auto"
     ) -> Measurement:
         """Put the answers of processes together."""
+        # Imported here: it needs OpenCL, and what lacks is named by what is measured.
+        from crosscast.measure.inventory import summaries
+
         sessions = [answer["session"] for answer in answers]
         records = [record for answer in answers for record in answer["records"]]
         table = table_of(RECORDS, records)
