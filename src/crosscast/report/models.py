@@ -67,7 +67,7 @@ def calibration_report(found: Calibration) -> Report:
         [
             Heading(found.name, 1),
             *calibrated_on(found.model.card),
-            f"The model is in {found.folder}, and is taken where none is named.",
+            f"The model is in {found.folder}, and answers where `--devices` names {found.name}.",
             "",
             f"Next: crosscast predict kernel.toml --devices {found.name},gtx1080",
         ]
