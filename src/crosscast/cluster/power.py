@@ -12,6 +12,7 @@ import numpy as np
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.cluster.jobs import Jobs, Machine, Schedule
 from crosscast.cluster.site import MILLIWATTS, Budget, extra_power_w, idle_power_w, rows_of_csv
+from crosscast.data.files import number_of_text
 from crosscast.errors import InputError
 
 PowerPolicy = Literal["full", "uniform", "model", "oracle"]
@@ -64,12 +65,8 @@ def read_power_options(path: str | Path) -> PowerOptions:
     for line, cells in rows:
         numbers = []
         for name in names:
-            try:
-                number = float(cells[name])
-            except ValueError:
-                number = np.nan
-            is_right = number > 0 and np.isfinite(number)
-            if not is_right and not (name == _CAP and not cells[name].strip()):
+            number = number_of_text(cells[name])
+            if not number > 0 and not (name == _CAP and not cells[name].strip()):
                 where, found = f"{path}:{line}", repr(cells[name])
                 raise InputError.of(where=where, field=name, expected="a number above 0", found=found)
             numbers.append(number)

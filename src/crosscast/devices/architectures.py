@@ -10,7 +10,7 @@ import numpy as np
 
 from crosscast.arrays import Flags, Reals
 from crosscast.device import Device
-from crosscast.devices.siblings import FACTS, expected, reached
+from crosscast.devices.siblings import FACTS, by_measurement, expected, reached
 
 
 class Unit(NamedTuple):
@@ -85,13 +85,24 @@ _GUIDES = {
     "(https://docs.nvidia.com/nsight-visual-studio-edition/5.3/Content/Analysis/Report/CudaExperiments/"
     "KernelLevel/MemoryStatisticsGlobal.htm)",
 }
+_BANDWIDTH = "bandwidth_bytes_per_s"
 _LIMITS = ("width", "sub_groups", "groups", "registers", "local_bytes")
-_GCN = (
-    *("GCN 1", "GCN 2", "GCN 3", "Vega", "Vega 20", "Tahiti", "Hawaii", "Kaveri", "Fiji", "Polaris", "CDNA"),
+_GCN = frozenset(
+    ("GCN 1", "GCN 2", "GCN 3", "Vega", "Vega 20", "Tahiti", "Hawaii", "Kaveri", "Fiji", "Polaris", "CDNA")
 )
-_NVIDIA = (
-    *("Fermi", "Kepler", "Maxwell", "Pascal", "Volta", "Turing", "Ampere", "Ada Lovelace", "Hopper"),
-    "Blackwell",
+_NVIDIA = frozenset(
+    (
+        "Fermi",
+        "Kepler",
+        "Maxwell",
+        "Pascal",
+        "Volta",
+        "Turing",
+        "Ampere",
+        "Ada Lovelace",
+        "Hopper",
+        "Blackwell",
+    )
 )
 
 
@@ -150,9 +161,8 @@ class Sheets:
     l2_clock: Reals  # Bytes that a unit gets from its second cache in a clock
     caches_global: Flags  # Whether a unit's own cache holds what is loaded from global memory
     spills: Flags  # Whether its compiler keeps the order of unrolled code, however many values live in it
-    chain: (
-        Reals  # Steps of chains of multiply-adds, one a work-item, that a unit takes in a clock, if measured
-    )
+    # Steps of chains of multiply-adds, one a work-item, that a unit takes in a clock, if measured
+    chain: Reals
     group_s: Reals  # That a unit takes for a group with nothing to do, if measured
     # Facts, `(d, len(FACTS))`, as `crosscast.devices.siblings` explains them
     measured: Reals  # On the device itself; not a number where it was not
@@ -184,17 +194,11 @@ def _facts(device: Device) -> tuple[list[float], list[float], list[float]]:
     )
 
 
-def _bandwidth_measured(device: Device) -> float | None:
-    """Bandwidth by what was read on a device, of which siblings reach a share of their data sheets."""
-    read, share = device.measured.get("read_bytes_per_s"), expected(device, "read")
-    return read / share.value if read and share else None
-
-
 def missing(device: Device) -> tuple[str, ...]:
     """Numbers that a sheet lacks, so that a default stands for them."""
     kind = "gpu" if device.type == "gpu" else "cpu"
     needed = (*DEFAULTS[kind], "peak_flop_per_s")
-    known = {"bandwidth_bytes_per_s"} if _bandwidth_measured(device) else set()
+    known = {_BANDWIDTH} if by_measurement(device, _BANDWIDTH) else set()
     return tuple(name for name in needed if not device.numbers.get(name) and name not in known)
 
 
@@ -219,8 +223,9 @@ def _of(device: Device) -> tuple[float | bool, ...]:
     """The numbers of a sheet, in the order of the fields of `Sheets`."""
     gpu = device.type == "gpu"
     numbers = {**DEFAULTS["gpu" if gpu else "cpu"], **{k: v for k, v in device.numbers.items() if v}}
-    if not device.numbers.get("bandwidth_bytes_per_s"):
-        numbers["bandwidth_bytes_per_s"] = _bandwidth_measured(device) or numbers["bandwidth_bytes_per_s"]
+    measured = by_measurement(device, _BANDWIDTH)
+    if measured and not device.numbers.get(_BANDWIDTH):
+        numbers[_BANDWIDTH] = measured.value
     unit = _unit_of(device)
     units, clock = numbers["compute_units"], numbers["clock_hz"]
     cores = numbers.get("cores", units * 64 if gpu else units)

@@ -117,13 +117,14 @@ def filled(device: Device) -> Filled:
     for name, scales in _SCALES.items():
         if name in numbers:
             continue
-        expectation = _by_measurement(device, name) or _by_scale(device, name, scales, numbers)
+        expectation = by_measurement(device, name) or _by_scale(device, name, scales, numbers)
         if expectation is not None:
             numbers[name], taken[name] = expectation.value, expectation
     return Filled(replace(device, numbers=numbers) if taken else device, taken)
 
 
-def _by_measurement(device: Device, name: str) -> Expected | None:
+def by_measurement(device: Device, name: str) -> Expected | None:
+    """A number of a data sheet by what was measured on a device, of which siblings reach a share of it."""
     fact = _MEASURED_FOR.get(name)
     value = device.measured.get(_SOURCES[fact][0]) if fact else None
     share = expected(device, fact) if fact else None

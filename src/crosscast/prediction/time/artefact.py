@@ -131,9 +131,7 @@ class TrainedTimeModel(Carded):
         shape ``(n, d)`` with the devices that the model knows, not a number where not measured. The level is
         the probability that the intervals are to hold.
         """
-        if isinstance(profiles, Profile):
-            profiles = [profiles]
-        batch = profiles if isinstance(profiles, ProfileBatch) else ProfileBatch.of(profiles)
+        batch = ProfileBatch.asked(profiles)
         measured = probe_times(self.devices, batch, probes) if isinstance(probes, Mapping) else probes
         forecast = self.predictor.predict(batch, devices, probes=measured, level=level)
         made_of = forecast.posterior

@@ -107,6 +107,20 @@ class ProfileBatch:
         return cls(applications, kernels, sizes, np.stack(means), counts, made, whole)
 
     @classmethod
+    def asked(cls, profiles: Profile | Iterable[Profile] | ProfileBatch) -> ProfileBatch:
+        """What a model is asked about, as a batch."""
+        if isinstance(profiles, ProfileBatch):
+            return profiles
+        return cls.of([profiles] if isinstance(profiles, Profile) else profiles)
+
+    def mean_of_launches(self, values: Reals) -> Reals:
+        """Means over the launches of each kernel, of values with a row for each launch in their order."""
+        counts = np.array([len(launches) for launches in self.launches])
+        sums: Reals = np.add.reduceat(values, np.cumsum(counts) - counts)
+        means: Reals = sums / counts.reshape(-1, *(1,) * (values.ndim - 1))
+        return means
+
+    @classmethod
     def joined(cls, batches: Sequence[ProfileBatch]) -> ProfileBatch:
         """All kernels of several batches, of which there is at least one, in their order."""
         names = ("application", "kernel", "size", "toolchains", "launches")

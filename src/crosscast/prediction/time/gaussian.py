@@ -8,7 +8,7 @@ made from the errors that a point model has on applications that were held out o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from statistics import NormalDist
@@ -463,50 +463,6 @@ def _quantiles(errors: Reals, grid: Grid, seed: int, *, adaptive: bool) -> tuple
 
 def _scatter_without(errors: Reals, grid: Grid, out: Flags) -> Scatter:
     return Scatter(covariance_of(errors[~out], grid.take(~out)), shared_shifts(grid.devices))
-
-
-@dataclass(frozen=True)
-class HeldOut:
-    """Errors on one device of applications that the model was not fitted to."""
-
-    median_error: float  # Of the predicted time over the measured one, less one, absolute
-    rmse_log: float  # Root mean square error of the logarithm
-    coverage: float  # Share of the times within their intervals, mean over applications
-    coverage_worst: float  # In the application with the least
-    level: float  # Probability with which the intervals are to hold
-
-    def to_dict(self) -> dict[str, float]:
-        """All of it, for JSON."""
-        return asdict(self)
-
-
-def held_out_on(errors: Reals, grid: Grid, device: int, level: float, *, adaptive: bool = False) -> HeldOut:
-    """Scores on one device of out-of-fold errors; intervals, too, are made of other applications' errors."""
-    groups, log_time = grid.profiles.groups("application"), grid.log_time - errors
-    nothing = np.zeros(errors.shape[1], dtype=np.bool_)
-    parts = [groups == group for group in np.unique(groups)]
-    ratios = np.full_like(errors, np.nan)
-    for out in parts:
-        ratios[out] = _standardized(errors[out], _scatter_without(errors, grid, out), nothing)
-    held = []
-    for out in parts:
-        there = ratios[out, device]
-        if not np.isfinite(there).any():
-            continue
-        spread = fit_spread(ratios[~out], log_time[~out], grid.take(~out)) if adaptive else None
-        by_time = np.ones_like(ratios) if spread is None else spread.at(log_time)
-        others = [ratios[other] / by_time[other] for other in parts if other is not out]
-        quantiles = _level_quantiles([each[np.isfinite(each)] for each in others], adaptive=adaptive)
-        reach = np.interp(level, np.linspace(0, 1, len(quantiles)), quantiles) * by_time[out, device]
-        held.append(float(np.mean((there <= reach)[np.isfinite(there)])))
-    known = errors[np.isfinite(errors[:, device]), device]
-    return HeldOut(
-        float(np.median(np.abs(np.expm1(-known)))),
-        float(np.sqrt(np.mean(known**2))),
-        float(np.mean(held)),
-        min(held),
-        level,
-    )
 
 
 def _standardized(errors: Reals, scatter: Scatter, known: Flags) -> Reals:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import msgspec
@@ -16,7 +16,6 @@ from crosscast.errors import InputError
 from crosscast.prediction.time.card import Range
 from crosscast.prediction.time.data import recorded_times
 from crosscast.prediction.time.efficiencies import Efficiencies, fit
-from crosscast.prediction.time.gaussian import HeldOut
 from crosscast.prediction.time.launch_model import TrainedLaunchTimes
 from crosscast.prediction.time.launch_times import LaunchModels, LaunchTimes, deviation_of, narrowed
 from crosscast.prediction.time.training_times import (
@@ -29,6 +28,21 @@ from crosscast.prediction.time.training_times import (
 )
 
 LEVEL = 0.9
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Errors on one device of applications that the model was not fitted to."""
+
+    median_error: float  # Of the predicted time over the measured one, less one, absolute
+    rmse_log: float  # Root mean square error of the logarithm
+    coverage: float  # Share of the times within their intervals, mean over applications
+    coverage_worst: float  # In the application with the least
+    level: float  # Probability with which the intervals are to hold
+
+    def to_dict(self) -> dict[str, float]:
+        """All of it, for JSON."""
+        return asdict(self)
 
 
 def launch_tables_of(dataset: Dataset, device: Device) -> LaunchTables:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,7 @@ from crosscast.prediction.time.forecast import Assumed, Nearest, TimeForecast
 from crosscast.prediction.time.launch_times import LaunchModels, bounds, conditioned, limits
 from crosscast.prediction.time.suggestion import Suggestion
 from crosscast.prediction.time.terms import TERMS
-from crosscast.prediction.time.work import traits_of, work_of
+from crosscast.prediction.time.work import Work, traits_of, work_of
 from crosscast.prediction.warnings import format_names, of_counts
 from crosscast.profile import Profile
 from crosscast.units import format_quantity
@@ -44,6 +45,21 @@ _METRICS_ALONE = "its profile has no counts by sub-groups, so that times are les
 def _is_counted(launches: Sequence[Profile]) -> bool:
     """Whether profiles counted by sub-groups, all of them."""
     return all(launch.launch.get("sub_groups") is not None for launch in launches)
+
+
+@dataclass(frozen=True, eq=False)
+class _Launches:
+    """The launches of ``n`` kernels that are asked about, with their work, which no device changes."""
+
+    batch: ProfileBatch
+    work: Work  # Of all launches, one kernel's after another's
+    counted: Sequence[bool]  # Of each kernel, whether its profiles counted by sub-groups
+
+    @property
+    def middle(self) -> list[int]:
+        """Number of the launch in the middle of each kernel's."""
+        counts = [len(launches) for launches in self.batch.launches]
+        return [end - count + count // 2 for end, count in zip(accumulate(counts), counts, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,9 +103,7 @@ class TrainedLaunchTimes(Carded):
         As of `crosscast.prediction.time.artefact.TrainedTimeModel`. A profile without counts by sub-groups,
         as of the published tool, is asked a model that was fitted to metrics alone, and less sure.
         """
-        if isinstance(profiles, Profile):
-            profiles = [profiles]
-        batch = profiles if isinstance(profiles, ProfileBatch) else ProfileBatch.of(profiles)
+        batch = ProfileBatch.asked(profiles)
         if not 0 < level < 1:
             raise InputError.of(where="level", expected="a number between 0 and 1", found=level)
         known = {device.key: device for device in self.devices}
@@ -102,13 +116,18 @@ class TrainedLaunchTimes(Carded):
             key: filled(each) for key, each in asked.items() if not self.predictor.counted.measured(each)
         }
         every = [lacking[key].device if key in lacking else each for key, each in asked.items()]
-        centre, shares, deviation, least, most = self._of_launches(batch, every)
+        if not batch.launches:
+            raise InputError.of(where="profiles", expected="profiles of launches", found="metrics alone")
+        counted = [_is_counted(launches) for launches in batch.launches]
+        work = work_of([launch for launches in batch.launches for launch in launches])
+        launches = _Launches(batch, work, counted)
+        centre, shares, deviation, least, most = self._of_launches(launches, every)
         assumed = []
         for column, each in enumerate(asked):
             if each in lacking and lacking[each].taken:
-                moved = self._moved(batch, lacking[each], centre[:, column])
+                moved = self._moved(launches, lacking[each], centre[:, column])
                 # What physics allows at least, if these numbers are all better than is thought.
-                least[:, column] = self._of_launches(batch, [_better(lacking[each])])[3][:, 0]
+                least[:, column] = self._of_launches(launches, [_better(lacking[each])])[3][:, 0]
                 assumed.append(_assumed(lacking[each], moved, deviation[:, column]))
                 deviation[:, column] = np.sqrt(deviation[:, column] ** 2 + (moved**2).sum(axis=0))
         log_time = np.log(centre)
@@ -121,7 +140,6 @@ class TrainedLaunchTimes(Carded):
                 log_time, deviation, times, self.predictor.counted.together
             )
             least, most = np.where(is_measured, 0.0, least), np.where(is_measured, np.inf, most)
-        counted = [_is_counted(launches) for launches in batch.launches]
         factor = np.array([[self.predictor.of(each).doubt.factor(level)] for each in counted])
         middle, low, high = limits(np.exp(log_time), deviation, factor, least, most)
         columns = [list(asked).index(each.key) for each in chosen]
@@ -137,17 +155,17 @@ class TrainedLaunchTimes(Carded):
             level,
             is_measured[:, columns],
             warnings=tuple(
-                (*(() if each else (_METRICS_ALONE,)), *of_devices, *of_counts(launches))
-                for each, launches in zip(counted, batch.launches, strict=True)
+                (*(() if each else (_METRICS_ALONE,)), *of_devices, *of_counts(of_kernel))
+                for each, of_kernel in zip(counted, batch.launches, strict=True)
             ),
             terms=shares[:, columns],
-            nearest=tuple(map(self._nearest, batch.launches)),
+            nearest=self._nearest(launches),
             deviation=deviation[:, columns],
             together=self.predictor.counted.together,
             assumed=said,
         )
 
-    def _moved(self, batch: ProfileBatch, sheet: Filled, centre: Reals) -> Reals:
+    def _moved(self, launches: _Launches, sheet: Filled, centre: Reals) -> Reals:
         """How far logarithms of times move with a deviation of each number of siblings, ``(numbers, n)``."""
         variants = [
             replace(
@@ -156,14 +174,17 @@ class TrainedLaunchTimes(Carded):
             )
             for name, each in sheet.taken.items()
         ]
-        moved: Reals = np.log(self._of_launches(batch, variants)[0] / centre[:, None]).T
+        moved: Reals = np.log(self._of_launches(launches, variants)[0] / centre[:, None]).T
         return moved
 
-    def _nearest(self, launches: Sequence[Profile]) -> Nearest:
-        """The launch most like that in the middle, which stands for all."""
-        correction = self.predictor.of(_is_counted(launches)).correction
-        (name,), (apart,) = correction.nearest(traits_of(work_of([launches[len(launches) // 2]])))
-        return Nearest(name, round(float(np.exp(-apart)), 4))
+    def _nearest(self, launches: _Launches) -> tuple[Nearest, ...]:
+        """Of each kernel the launch most like that in the middle, which stands for all."""
+        found = []
+        traits = traits_of(launches.work.take(launches.middle))
+        for row, counted in enumerate(launches.counted):
+            (name,), (apart,) = self.predictor.of(counted).correction.nearest(traits[row : row + 1])
+            found.append(Nearest(name, round(float(np.exp(-apart)), 4)))
+        return tuple(found)
 
     def suggest_probes(
         self, count: int, *, among: Sequence[str] | None = None, measured: Sequence[str] = ()
@@ -194,16 +215,12 @@ class TrainedLaunchTimes(Carded):
         return known[device]
 
     def _of_launches(
-        self, batch: ProfileBatch, devices: Sequence[Device]
+        self, launches: _Launches, devices: Sequence[Device]
     ) -> tuple[Reals, Reals, Reals, Reals, Reals]:
-        """Mean times over each row's launches, shares, deviations, and physical limits, ``(n, d)`` each."""
-        if not batch.launches:
-            raise InputError.of(where="profiles", expected="profiles of launches", found="metrics alone")
-        work = work_of([launch for launches in batch.launches for launch in launches])
+        """Mean times over each kernel's launches, shares, deviations, physical limits, ``(n, d)`` each."""
+        batch, work = launches.batch, launches.work
         # A kernel is asked as one whose launches were all counted, or as one of metrics alone.
-        counted = np.repeat(
-            [_is_counted(each) for each in batch.launches], [len(each) for each in batch.launches]
-        )
+        counted = np.repeat(launches.counted, [len(each) for each in batch.launches])
         seconds, deviation = np.zeros((2, len(work), len(devices)))
         shares = np.zeros((len(work), len(devices), len(TERMS)))
         for kind in np.unique(counted).tolist():
@@ -211,15 +228,9 @@ class TrainedLaunchTimes(Carded):
             found = self.predictor.of(kind).predict(work.take(rows), devices)
             seconds[rows], shares[rows], deviation[rows] = found
         least, most = bounds(work, sheets_of(devices))
-        first = np.cumsum([0, *(len(launches) for launches in batch.launches)])[:-1]
-        counts = np.array([len(launches) for launches in batch.launches])[:, None]
-
-        def mean(values: Reals) -> Reals:
-            found: Reals = np.add.reduceat(values, first) / counts
-            return found
-
+        mean = batch.mean_of_launches
         centre = mean(seconds)
-        parts = np.add.reduceat(shares * seconds[..., None], first) / counts[..., None] / centre[..., None]
+        parts = mean(shares * seconds[..., None]) / centre[..., None]
         return centre, parts, mean(deviation * seconds) / centre, mean(least), mean(most)
 
     def _lacking(self, devices: Sequence[Device]) -> tuple[str, ...]:

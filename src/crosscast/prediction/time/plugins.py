@@ -72,9 +72,7 @@ class PluggedTimeModel(Carded):
         InputError
             If probes are given, profiles are metrics alone, or the model's answer is not what it should be.
         """
-        if isinstance(profiles, Profile):
-            profiles = [profiles]
-        batch = profiles if isinstance(profiles, ProfileBatch) else ProfileBatch.of(profiles)
+        batch = ProfileBatch.asked(profiles)
         if probes is not None and len(probes):
             raise InputError(f"probe: the model {self._name} takes no measured times")
         if not batch.launches:
@@ -84,9 +82,7 @@ class PluggedTimeModel(Carded):
         launches = [launch for group in batch.launches for launch in group]
         answers = self._model.predict(launches, chosen, level)
         centre, low, high = self._checked(answers, (len(launches), len(chosen)))
-        counts = np.array([len(group) for group in batch.launches])
-        first = np.cumsum(counts) - counts
-        middle, least, most = (np.add.reduceat(each, first) / counts[:, None] for each in (centre, low, high))
+        middle, least, most = map(batch.mean_of_launches, (centre, low, high))
         keys = tuple(each.key for each in chosen)
         return TimeForecast(batch, keys, middle, least, most, level, warnings=((),) * len(batch))
 
