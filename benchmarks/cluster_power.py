@@ -20,9 +20,9 @@ import numpy as np
 from benchmarks.table import text_table
 from benchmarks.verdict import Verdict
 from crosscast.cluster.jobs import Jobs, Machine, policy_named
-from crosscast.cluster.power import POWER_POLICIES, PowerOptions, configure, power_metrics
+from crosscast.cluster.power import PowerOptions, configure, power_metrics
 from crosscast.cluster.simulate import simulate
-from crosscast.cluster.site import Site, constant_budget
+from crosscast.cluster.site import POWER_POLICIES, Site, constant_budget
 from crosscast.data.dataset import read_dataset
 from crosscast.decide.samples import two_samples
 from crosscast.decide.training import machine_of

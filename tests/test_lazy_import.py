@@ -113,7 +113,6 @@ def test_the_list_of_commands_says_what_each_says_and_none_has_many_options() ->
     many = {name: count for name, count in counts.items() if count > 14}
     # It explains how a launch is described, in a group of its own; others say where the work is done, too.
     launching = {"characterize"}
-    spread = {"dataset build", "evaluate configuration", "simulate placements", "simulate policies"}
-    # That of policies has what jobs draw and share, too.
-    most = {name: 16 + (name == "simulate policies") for name in spread}
+    spread = {"dataset build", "evaluate configuration", "simulate placements"}
+    most = dict.fromkeys(spread, 16)
     assert all(name in launching or count <= most.get(name, 14) for name, count in many.items())

@@ -239,14 +239,19 @@ def test_several_machines_need_a_placement_that_a_trace_can_have(
     capsys: Output, trace: str, machines: str
 ) -> None:
     for place in ("round-robin", "random", "completion"):
-        found = listed(capsys, trace, "--machines", machines, "--placement", place)
+        Path(machines).write_text(f"placement = '{place}'\nseed = 3\n{MACHINES}")
+        found = listed(capsys, trace, "--machines", machines)
         assert sum(machine["jobs"] for machine in found["results"][0]["machines"]) == 5
-    assert run(trace, "--machines", machines, "--placement", "completion") == 0
+    assert run(trace, "--machines", machines) == 0
     assert "by machine, easy" in capsys.readouterr().out
-    missing = refusal(capsys, trace, "--machines", machines)
-    assert missing == (
-        "--placement is missing: expected one of round-robin, random, completion for 2 machines"
+    Path(machines).write_text(MACHINES)
+    assert refusal(capsys, trace, "--machines", machines) == (
+        f"{machines}: placement is missing: expected one of round-robin, random, completion for 2 machines"
     )
+    Path(machines).write_text(f"placement = 'user'\n{MACHINES}")
+    assert "placement: expected one of round-robin" in refusal(capsys, trace, "--machines", machines)
+    Path(machines).write_text("placement = 'random'\n[[machine]]\nname = 'm'\nprocs = 5\n")
+    assert "placement: nothing to choose with one machine" in refusal(capsys, trace, "--machines", machines)
 
 
 def test_json_of_placements_has_what_a_check_reads(capsys: Output, table: str, machines: str) -> None:
@@ -366,8 +371,7 @@ def test_a_trace_of_gavel_is_placed_without_predictions(
         ),
         (["--machines", "0"], "--machines: expected at least 1 processor, found 0"),
         (["--machines", "2.5"], "2.5: cannot read the machines"),
-        (["--placement", "random"], "--placement: nothing to choose with one machine; leave the option out"),
-        (["--placement", "user"], 'Invalid value "user" for --placement. Choose from: '),
+        (["--placement", "random"], "Unknown option: --placement"),
         (["--jobs", "5"], "Unknown option: --jobs"),
         (["--load", "0.5"], "Unknown option: --load"),
         (["--kill"], "Unknown option: --kill: it is --enforce-walltime now, see crosscast simulate --help"),

@@ -15,7 +15,6 @@ from crosscast.cli import main
 from crosscast.cluster.jobs import Jobs, Machine, Policy
 from crosscast.cluster.power import (
     PowerOptions,
-    PowerPolicy,
     choose_options,
     configure,
     kinds_of_jobs,
@@ -23,7 +22,7 @@ from crosscast.cluster.power import (
     read_power_options,
 )
 from crosscast.cluster.simulate import simulate
-from crosscast.cluster.site import Budget, Site, constant_budget
+from crosscast.cluster.site import Budget, PowerPolicy, Site, constant_budget
 from crosscast.errors import InputError
 from support.commands import Output
 
@@ -184,23 +183,32 @@ def test_the_command_compares_configurations_under_a_budget(capsys: Output, tmp_
     (tmp_path / "options.csv").write_text(ROW + "1,100,1\n1,50,2\n2,100,1\n2,60,1.1\n")
     (tmp_path / "budget.csv").write_text("start_s,power_w,price_per_kwh\n0,260,0.3\n")
     site = tmp_path / "site.toml"
-    site.write_text(
-        "[[machine]]\nname = 'm'\nprocs = 4\nidle_w = 10\n"
-        "[power]\nbudget = 'budget.csv'\noptions = 'options.csv'\n"
-    )
-    words = ["simulate", "policies", str(trace), "--machines", str(site), "--power"]
-    assert main([*words, "full,uniform,oracle", "--json"]) == 0
+    machine = "[[machine]]\nname = 'm'\nprocs = 4\nidle_w = 10\n"
+    text = machine + "[power]\nbudget = 'budget.csv'\noptions = 'options.csv'\npolicies = "
+    words = ["simulate", "policies", str(trace), "--machines", str(site)]
+    site.write_text(text + "['oracle', 'uniform', 'full']\n")
+    assert main([*words, "--json"]) == 0
     results = json.loads(capsys.readouterr().out)["results"]
     assert [each["power"] for each in results] == ["full", "uniform", "oracle"]
     assert results[2]["makespan_s"] < results[0]["makespan_s"]
     assert all(each["within_budget"] == 1 and each["cost"] > 0 and each["peak_w"] <= 260 for each in results)
-    assert main([*words, "full"]) == 0
+    site.write_text(text + "'full'\n")
+    assert main(words) == 0
     assert "easy, power full" in capsys.readouterr().out
     figures = tmp_path / "figures"
-    assert main([*words, "full", "--figures", str(figures)]) == 0
+    assert main([*words, "--figures", str(figures)]) == 0
     assert {each.name for each in figures.iterdir()} == {"power.png", "queue-length.png", "timeline.png"}
-    capsys.readouterr()
-    assert main([*words, "model"]) == 2
-    assert "expected options with predicted power and slowdown, found none" in capsys.readouterr().err
-    assert main([*words[:3], "--machines", "4", "--power", "full"]) == 2
-    assert "--power: expected a TOML file with options under [power]" in capsys.readouterr().err
+    for policies, sentence in (
+        ("'model'", "expected options with predicted power and slowdown, found none"),
+        ("'most'", "power: policies: expected some of full, uniform, model, oracle, found 'most'"),
+        ("3", "power: policies: expected a list of texts, found 3"),
+    ):
+        site.write_text(text + policies)
+        capsys.readouterr()
+        assert main(words) == 2
+        assert sentence in capsys.readouterr().err
+    site.write_text(machine + "[power]\nbudget_w = 100\npolicies = 'full'\n")
+    assert main(words) == 2
+    assert "power: policies: expected options to choose from, found none" in capsys.readouterr().err
+    assert main([*words, "--power", "full"]) == 2
+    assert "it is policies under [power] of the TOML file of --machines now" in capsys.readouterr().err

@@ -13,13 +13,13 @@ from crosscast.cluster.jobs import Jobs, Machine, Policy
 from crosscast.cluster.power import kinds_of_jobs
 from crosscast.cluster.sharing import (
     Sharing,
-    SharingPolicy,
     Slowdowns,
     read_slowdowns,
     sharing_for,
     sharing_metrics,
 )
 from crosscast.cluster.simulate import simulate
+from crosscast.cluster.site import SharingPolicy
 from crosscast.errors import InputError
 from support.commands import Output
 
@@ -150,9 +150,9 @@ def test_the_command_compares_sharing_with_and_without_power(capsys: Output, tmp
     site = tmp_path / "site.toml"
     machine = "[[machine]]\nname = 'm'\nprocs = 4\nidle_w = 10\n"
     shares = "[sharing]\nslowdowns = 'pairs.csv'\nlimit = 1.5\n"
-    site.write_text(machine + shares)
+    site.write_text(machine + shares + "policies = ['never', 'gain']\n")
     words = ["simulate", "policies", str(trace), "--machines", str(site)]
-    assert main([*words, "--sharing", "never,gain", "--policy", "easy,conservative", "--json"]) == 0
+    assert main([*words, "--policy", "easy,conservative", "--json"]) == 0
     results = json.loads(capsys.readouterr().out)["results"]
     assert [(each["policy"], each["sharing"]) for each in results] == [
         ("easy", "never"),
@@ -162,12 +162,12 @@ def test_the_command_compares_sharing_with_and_without_power(capsys: Output, tmp
     ]
     assert results[1]["makespan_s"] < 0.7 * results[0]["makespan_s"]
     assert [each["broken_promises"] for each in results] == [0, 0, 0, 0]
-    site.write_text(machine + "[power]\nbudget_w = 450\noptions = 'options.csv'\n" + shares)
-    assert main([*words, "--sharing", "never,oracle", "--power", "full"]) == 0
+    power = "[power]\nbudget_w = 450\noptions = 'options.csv'\n"
+    site.write_text(machine + power + shares + "policies = ['never', 'oracle']\n")
+    assert main(words) == 0
     out = capsys.readouterr().out
     assert "easy, power full, sharing oracle" in out
     assert "more than promised" in out
-    assert main([*words, "--sharing", "some"]) == 2
-    assert "--sharing: expected one of never, always, threshold, gain, oracle" in capsys.readouterr().err
-    assert main([*words[:3], "--machines", "4", "--sharing", "never"]) == 2
-    assert "--sharing: expected a TOML file with slowdowns under [sharing]" in capsys.readouterr().err
+    site.write_text(machine + shares + "policies = 'some'\n")
+    assert main(words) == 2
+    assert "policies: expected some of never, always, threshold, gain, oracle" in capsys.readouterr().err

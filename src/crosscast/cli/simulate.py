@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import cyclopts
 from cyclopts import Group, Parameter
-from cyclopts.validators import Number, mutually_exclusive
+from cyclopts.validators import mutually_exclusive
 
 from crosscast.cli.options import (
     FIGURES,
@@ -42,8 +42,6 @@ app = cyclopts.App(
     help="Simulate a cluster: scheduling policies on a trace of jobs, or placements of jobs on machines.",
 )
 
-_PLACEMENTS = ("round-robin", "random", "completion")
-"""Those that need nothing but what a trace has."""
 _WRITERS = {".csv": "crosscast.cluster.jobs:write_schedule", ".swf": "crosscast.cluster.swf:write_swf"}
 _MOST_SEEDS = 10_000
 
@@ -94,10 +92,6 @@ def policies(
     backfill: Backfill = None,
     estimates: Literal["requested", "exact"] = "requested",
     machines: str | None = None,
-    placement: Literal["round-robin", "random", "completion"] | None = None,
-    power: Names | None = None,
-    sharing: Names | None = None,
-    seed: Annotated[Whole, Parameter(validator=Number(gte=0))] = 0,
     enforce_walltime: Flag = False,
     users: Flag = False,
     out: Out = None,
@@ -118,18 +112,9 @@ def policies(
     estimates
         Run times that the scheduler assumes: those that users requested, or exact ones.
     machines
-        TOML file with the machines, reservations and a budget of power, or the number of processors of a
-        single machine; by default the number in the trace's header.
-    placement
-        How jobs are assigned to machines, where there are several.
-    power
-        How jobs are configured under the budget of the TOML file, of its options: full, uniform, model or
-        oracle; by default full.
-    sharing
-        Whether jobs share processors, by the slowdowns of the TOML file: never, always, threshold, gain or
-        oracle; by default gain if there are any.
-    seed
-        Random seed of the placement `random`, and of the kinds of jobs that the trace does not name.
+        TOML file with the machines and what surrounds them: how jobs are placed where there are several,
+        reservations, a budget of power, and who may share processors (docs/traces.md); or the number of
+        processors of a single machine; by default the number in the trace's header.
     enforce_walltime
         End jobs when their requested time is over, whatever the header says.
     users
@@ -140,7 +125,7 @@ def policies(
     """
     chosen = _policies(policy, priority, backfill)
     files = _Files(out or [], output, window, users=users)
-    files.check(len(chosen) * len(power or [None]) * len(sharing or [None]))
+    files.check(len(chosen))
     output.check()
     from crosscast.cluster.metrics import compare_policies, trace_facts
     from crosscast.cluster.sacct import read_trace
@@ -153,9 +138,10 @@ def policies(
     _check_width(found.jobs, clusters)
     if users and found.jobs.user is None:
         raise InputError(f"--users: expected a trace with users, found none in {trace}")
-    placed = _placed(found.jobs, clusters, placement, seed)
+    placed = _placed(found.jobs, clusters, site, machines)
     facts, label = trace_facts(read, found, clusters, estimates), read.label
-    runs, note = _runs(chosen, power, sharing, read, found, clusters, placed, site, seed)
+    runs, note = _runs(chosen, read, found, clusters, placed, site)
+    files.check(len(runs))
     facts["notes"] += note
     # Of ten million jobs, the columns that are not simulated are most of the memory.
     del read
@@ -328,33 +314,20 @@ def _policies(
 
 def _runs(
     chosen: Sequence[Policy],
-    power: Sequence[str] | None,
-    sharing: Sequence[str] | None,
     trace: Trace,
     found: CleanedJobs,
     machines: Sequence[Machine],
     placed: Placement | None,
     site: Site,
-    seed: int,
 ) -> tuple[list[Run], list[str]]:
     """All policies with all ways to configure jobs and to share, where there are any, and notes on them."""
     import numpy as np
 
     from crosscast.cluster.jobs import Bound
     from crosscast.cluster.metrics import Run
-    from crosscast.cluster.power import POWER_POLICIES, configure, kinds_of_jobs, read_power_options
-    from crosscast.cluster.sharing import SHARING_POLICIES, read_slowdowns, sharing_for
+    from crosscast.cluster.power import configure, kinds_of_jobs, read_power_options
+    from crosscast.cluster.sharing import read_slowdowns, sharing_for
 
-    for option, names, known, table in (
-        ("--power", power, POWER_POLICIES, None if site.options is None else site.budget),
-        ("--sharing", sharing, SHARING_POLICIES, site.slowdowns),
-    ):
-        for name in names or ():
-            if name not in known:
-                raise InputError(f"{option}: expected one of {', '.join(known)}, found {name!r}")
-        if names is not None and table is None:
-            what = "options under [power]" if option == "--power" else "slowdowns under [sharing]"
-            raise InputError(f"{option}: expected a TOML file with {what}, found none")
     count, notes = len(found.jobs), []
     numbers = trace.columns["executable"][found.rows]
     named = None
@@ -367,20 +340,20 @@ def _runs(
     runs = [Run(each, found.jobs) for each in chosen]
     if site.options is not None and site.budget is not None:
         if placed is not None and not isinstance(placed, Bound):
-            raise InputError("--placement: expected round-robin or random under a budget, found completion")
+            raise InputError("placement: expected round-robin or random under a budget, found completion")
         machine = np.zeros(count, np.int64) if placed is None else placed.machine
         options = read_power_options(site.options)
-        kind, drawn = kinds_of_jobs(options.kinds, named, count, seed)
+        kind, drawn = kinds_of_jobs(options.kinds, named, count, site.seed)
         notes += [f"{drawn:,} of a kind without configurations: that of each is drawn"] if drawn else []
         runs = []
-        for way in [each for each in POWER_POLICIES if each in (power or ("full",))]:
+        for way in site.power_policies:
             own = configure(options, kind, found.jobs, machines, machine, site.budget, way)
             runs += [Run(each, own.planned, way, own.power_w) for each in chosen]
     if site.slowdowns is not None:
         slowdowns = read_slowdowns(site.slowdowns)
-        kind, drawn = kinds_of_jobs(slowdowns.kinds, named, count, seed)
+        kind, drawn = kinds_of_jobs(slowdowns.kinds, named, count, site.seed)
         notes += [f"{drawn:,} of a kind without slowdowns: that of each is drawn"] if drawn else []
-        ways = [each for each in SHARING_POLICIES if each in (sharing or ("gain",))]
+        ways = site.sharing_policies
         shares = [sharing_for(each, slowdowns, kind, site.limit, site.least_gain, site.most) for each in ways]
         runs = [
             replace(run, sharing=share, shared=way)
@@ -438,14 +411,17 @@ def _check_width(jobs: Jobs, machines: Sequence[Machine]) -> None:
         )
 
 
-def _placed(jobs: Jobs, machines: Sequence[Machine], name: str | None, seed: int) -> Placement | None:
+def _placed(jobs: Jobs, machines: Sequence[Machine], site: Site, file: str | None) -> Placement | None:
+    name = site.placement
     if len(machines) == 1:
         if name is not None:
-            raise InputError("--placement: nothing to choose with one machine; leave the option out")
+            raise InputError(f"{file}: placement: nothing to choose with one machine; leave it out")
         return None
     if name is None:
+        from crosscast.cluster.site import PLACEMENTS as KNOWN
+
         raise InputError(
-            f"--placement is missing: expected one of {', '.join(_PLACEMENTS)} for {len(machines)} machines"
+            f"{file}: placement is missing: expected one of {', '.join(KNOWN)} for {len(machines)} machines"
         )
     import numpy as np
 
@@ -454,7 +430,7 @@ def _placed(jobs: Jobs, machines: Sequence[Machine], name: str | None, seed: int
     predicted_s = np.broadcast_to(jobs.estimate_s, (len(jobs), len(machines)))
     no_gpu = np.zeros(len(jobs), dtype=np.bool_)
     workload = Workload(jobs, machines, uses_gpu=no_gpu, predicted_s=predicted_s)
-    return PLACEMENTS[name](workload, np.random.default_rng(seed))
+    return PLACEMENTS[name](workload, np.random.default_rng(site.seed))
 
 
 @dataclass

@@ -12,10 +12,10 @@ import numpy.typing as npt
 
 from crosscast.arrays import Integers, Reals
 from crosscast.cluster.jobs import Jobs, Machine, Placement, Policy, Schedule, group_means
-from crosscast.cluster.power import PowerMetrics, PowerPolicy, power_metrics
-from crosscast.cluster.sharing import Sharing, SharingMetrics, SharingPolicy, sharing_metrics
+from crosscast.cluster.power import PowerMetrics, power_metrics
+from crosscast.cluster.sharing import Sharing, SharingMetrics, sharing_metrics
 from crosscast.cluster.simulate import timed
-from crosscast.cluster.site import NO_SITE, Site
+from crosscast.cluster.site import NO_SITE, PowerPolicy, SharingPolicy, Site
 from crosscast.cluster.swf import CleanedJobs, Trace
 from crosscast.errors import InputError
 from crosscast.executor import mapped

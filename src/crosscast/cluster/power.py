@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, get_args
 
 import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.cluster.jobs import Jobs, Machine, Schedule
-from crosscast.cluster.site import MILLIWATTS, Budget, extra_power_w, idle_power_w, rows_of_csv
+from crosscast.cluster.site import (
+    MILLIWATTS,
+    POWER_POLICIES,
+    Budget,
+    PowerPolicy,
+    extra_power_w,
+    idle_power_w,
+    rows_of_csv,
+)
 from crosscast.data.files import number_of_text
 from crosscast.errors import InputError
-
-PowerPolicy = Literal["full", "uniform", "model", "oracle"]
-"""How jobs are configured: as fast as they can be; with the same power for each processor; by predictions of
-time and power for each kind of job; by what is true."""
-
-POWER_POLICIES: tuple[PowerPolicy, ...] = get_args(PowerPolicy)
 
 
 @dataclass(frozen=True)

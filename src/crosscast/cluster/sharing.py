@@ -4,20 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
 
 import numpy as np
 
 from crosscast.arrays import Integers, Reals
 from crosscast.cluster.jobs import Schedule
-from crosscast.cluster.site import LIMIT, rows_of_csv
+from crosscast.cluster.site import LIMIT, SHARING_POLICIES, SharingPolicy, rows_of_csv
 from crosscast.errors import InputError
-
-SharingPolicy = Literal["never", "always", "threshold", "gain", "oracle"]
-"""Nobody shares; whoever comes first; with whom all are expected to slow down by no more than a limit; with
-whom most is gained, under the same limit; the same by what is true."""
-
-SHARING_POLICIES: tuple[SharingPolicy, ...] = get_args(SharingPolicy)
 
 
 @dataclass(frozen=True)

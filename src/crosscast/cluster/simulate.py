@@ -158,7 +158,8 @@ def simulate(
 
 def needs_plan(policy: Policy, site: Site, sharing: Sharing | None = None) -> bool:
     """Whether the general simulator is needed, which is slower."""
-    return policy.conservative or site != NO_SITE or sharing is not None
+    surrounded = bool(site.reservations) or site.budget is not None
+    return policy.conservative or surrounded or sharing is not None
 
 
 def load_simulator(

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -128,6 +128,21 @@ def rows_of_csv(
     return header, [(line, dict(zip(header, row, strict=True))) for line, row in enumerate(rows, start=2)]
 
 
+PowerPolicy = Literal["full", "uniform", "model", "oracle"]
+"""How jobs are configured: as fast as they can be; with the same power for each processor; by predictions of
+time and power for each kind of job; by what is true."""
+
+POWER_POLICIES: tuple[PowerPolicy, ...] = get_args(PowerPolicy)
+
+SharingPolicy = Literal["never", "always", "threshold", "gain", "oracle"]
+"""Nobody shares; whoever comes first; with whom all are expected to slow down by no more than a limit; with
+whom most is gained, under the same limit; the same by what is true."""
+
+SHARING_POLICIES: tuple[SharingPolicy, ...] = get_args(SharingPolicy)
+
+PLACEMENTS = ("round-robin", "random", "completion")
+"""Placements of a trace's jobs, which need nothing but what a trace has."""
+
 LIMIT = 2.0
 """Most that jobs that share are expected to slow down, where nothing else is said."""
 
@@ -137,7 +152,7 @@ LEAST_GAIN = 0.3
 
 @dataclass(frozen=True)
 class Site:
-    """What surrounds machines."""
+    """What surrounds machines, and what a comparison of policies takes from there."""
 
     reservations: tuple[Reservation, ...] = ()
     budget: Budget | None = None
@@ -146,6 +161,10 @@ class Site:
     most: int = 2  # As in `crosscast.cluster.sharing.Sharing`
     limit: float = LIMIT
     least_gain: float = LEAST_GAIN
+    power_policies: tuple[PowerPolicy, ...] = ("full",)  # Which are compared, where there are options
+    sharing_policies: tuple[SharingPolicy, ...] = ("gain",)  # Which are compared, where there are slowdowns
+    placement: str | None = None  # One of `PLACEMENTS`, where there are several machines
+    seed: int = 0  # Of the placement `random`, and of the kinds of jobs of which nothing is known
 
 
 NO_SITE = Site()
@@ -164,9 +183,12 @@ def read_site(path: str | Path) -> tuple[list[Machine], Site]:
     machines = machines_of(fields)
     reservations = tuple(_reservation(table) for table in fields.tables("reservation"))
     power = fields.table("power")
-    budget, options = (None, None) if power is None else _power(power, Path(path).parent)
+    found = {} if power is None else _power(power, Path(path).parent)
     sharing = fields.table("sharing")
-    shared = {} if sharing is None else _sharing(sharing, Path(path).parent)
+    found |= {} if sharing is None else _sharing(sharing, Path(path).parent)
+    placement, seed = fields.text("placement"), fields.integer("seed", 0) or 0
+    if placement is not None and placement not in PLACEMENTS:
+        raise fields.fail("placement", f"one of {', '.join(PLACEMENTS)}")
     fields.finish()
     names = [machine.name for machine in machines]
     for each in reservations:
@@ -178,7 +200,7 @@ def read_site(path: str | Path) -> tuple[list[Machine], Site]:
                 expected=expected,
                 found=each.machine,
             )
-    return machines, Site(reservations, budget, options, **shared)
+    return machines, Site(reservations, placement=placement, seed=seed, **found)
 
 
 def _reservation(table: Fields) -> Reservation:
@@ -208,20 +230,38 @@ def _sharing(table: Fields, folder: Path) -> dict[str, Any]:
         "least_gain": table.number("least_gain", ge=0),
     }
     found["slowdowns"] = folder / str(table.text("slowdowns"))
+    found["sharing_policies"] = _policies(table, SHARING_POLICIES)
     table.finish()
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _power(table: Fields, folder: Path) -> tuple[Budget, Path | None]:
+def _policies(table: Fields, known: Sequence[str]) -> Any:
+    """Names under `policies`, in the order in which they are known; nothing if none are there."""
+    names = table.texts("policies")
+    for name in names:
+        if name not in known:
+            expected = f"some of {', '.join(known)}"
+            raise InputError.of(where=table.where, field="policies", expected=expected, found=repr(name))
+    return tuple(each for each in known if each in names) or None
+
+
+def _power(table: Fields, folder: Path) -> dict[str, Any]:
     given = [name for name in ("budget_w", "budget") if name in table]
     watts, file = table.number("budget_w", gt=0), table.text("budget")
-    options = table.text("options")
+    options, names = table.text("options"), _policies(table, POWER_POLICIES)
     table.finish()
     if len(given) != 1:
         found = "both" if given else "neither"
         raise InputError(f"{table.where}: expected budget_w or budget, found {found}")
+    if options is None and names is not None:
+        raise InputError(f"{table.where}: policies: expected options to choose from, found none")
     budget = constant_budget(watts) if watts is not None else read_budget(folder / str(file))
-    return budget, None if options is None else folder / options
+    said: dict[str, Any] = {
+        "budget": budget,
+        "options": None if options is None else folder / options,
+        "power_policies": names,
+    }
+    return {name: value for name, value in said.items() if value is not None}
 
 
 MILLIWATTS = 1000.0
