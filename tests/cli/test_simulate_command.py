@@ -60,6 +60,18 @@ def machines(tmp_path: Path) -> str:
     return str(path)
 
 
+@pytest.mark.parametrize("command", ["policies", "placements"])
+def test_files_are_read_before_the_simulator_is_compiled(
+    command: str, machines: str, monkeypatch: pytest.MonkeyPatch, capsys: Output
+) -> None:
+    def compiled(*_: object) -> None:
+        raise AssertionError("the simulator was loaded for a file that is not there")
+
+    monkeypatch.setattr("crosscast.cluster.simulate.load_simulator", compiled)
+    assert main(["simulate", command, "missing.swf", "--machines", machines]) == 2
+    assert "missing.swf" in capsys.readouterr().err
+
+
 def write_table(path: Path, **changed: object) -> str:
     rng = np.random.default_rng(2)
     gpu = np.arange(8) % 2 == 0

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import csv
+import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crosscast.data.files import cache_home, csv_rows, locked
+from crosscast.data.files import cache_home, csv_rows, locked, whole_file
 from crosscast.errors import InputError
 
 CELLS = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=10).map(str.strip)
@@ -111,3 +113,62 @@ def test_the_cache_is_where_the_standard_says(tmp_path: Path, monkeypatch: pytes
         else:
             monkeypatch.setenv("XDG_CACHE_HOME", unset)
         assert cache_home() == tmp_path / ".cache" / "crosscast"
+
+
+def test_threads_that_write_one_file_leave_a_whole_one_at_any_time(tmp_path: Path) -> None:
+    path = tmp_path / "results.txt"
+    contents = [letter * 20_000 for letter in "abcd"]
+
+    def write(content: str) -> None:
+        for _ in range(50):
+            with whole_file(path) as temporary, temporary.open("w") as file:
+                for start in range(0, len(content), 5_000):
+                    file.write(content[start : start + 5_000])
+                    file.flush()
+
+    def read(_: int) -> set[str]:
+        seen = set()
+        for _ in range(400):
+            if path.exists():
+                seen.add(path.read_text())
+        return seen
+
+    with ThreadPoolExecutor(6) as threads:
+        writing = [threads.submit(write, content) for content in contents]
+        seen = set().union(*threads.map(read, range(2)))
+        for each in writing:
+            each.result()
+    assert seen <= set(contents)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["results.txt"]
+    assert path.read_text() in contents
+
+
+def test_content_is_on_the_disk_before_its_name_and_the_name_before_writing_returns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, order = tmp_path / "results.txt", []
+    sync, replace = os.fsync, Path.replace
+
+    def fsync(opened: int) -> None:
+        is_folder = os.path.samestat(os.fstat(opened), tmp_path.stat())
+        order.append("sync folder" if is_folder else f"sync {os.fstat(opened).st_size} bytes")
+        sync(opened)
+
+    def rename(self: Path, target: Path) -> Path:
+        order.append("rename")
+        return replace(self, target)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(Path, "replace", rename)
+    with whole_file(path) as temporary:
+        temporary.write_text("four")
+    assert order == ["sync 4 bytes", "rename", "sync folder"]
+
+
+def test_a_file_that_could_not_be_written_leaves_the_old_one_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "results.txt"
+    path.write_text("old")
+    with pytest.raises(ZeroDivisionError), whole_file(path) as temporary:
+        temporary.write_text("half")
+        raise ZeroDivisionError
+    assert [(entry.name, entry.read_text()) for entry in tmp_path.iterdir()] == [("results.txt", "old")]

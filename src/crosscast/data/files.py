@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import atexit
 import csv
+import errno
 import fcntl
 import functools
 import io
 import math
 import os
+import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -64,14 +66,30 @@ def read_text(path: Path, what: str, most_bytes: int) -> str:
 def whole_file(path: Path) -> Iterator[Path]:
     """Give a temporary name to write to; rename it to `path` if that went well, else remove it.
 
-    The suffix stays, as some writers choose their format by it.
+    Readers and other writers, of other threads too, see the whole old file or a whole new one, also after a
+    power cut. The suffix stays, as some writers choose their format by it.
     """
-    temporary = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
+    temporary = path.with_name(f".{path.stem}.{secrets.token_hex(6)}{path.suffix}")
     try:
         yield temporary
+        _sync(temporary)
         temporary.replace(path)
+        _sync(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _sync(path: Path) -> None:
+    """Wait until a file's content, or a folder's names, are on the disk."""
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    except OSError as error:
+        # Some file systems cannot, as they keep nothing over a power cut or sync by themselves.
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(opened)
 
 
 def is_writable(folder: Path) -> bool:
