@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crosscast.cluster.jobs import Bound, Completion, Jobs, Machine, Policy, Schedule
+from crosscast.cluster.jobs import BY_TIME, Bound, Completion, Jobs, Machine, Order, Policy, Schedule
+from crosscast.cluster.rules import NO_RULES, Priority, Rules, heights
 from crosscast.cluster.sharing import Sharing
 from crosscast.cluster.simulate import simulate
 from crosscast.cluster.simulator.engine import keys_of
@@ -22,12 +23,13 @@ from crosscast.cluster.site import (
     Reservation,
     Site,
     constant_budget,
+    extra_power_w,
     read_budget,
     read_site,
     resources_of,
 )
 from crosscast.errors import InputError
-from support.brute_force import PlainPlan, PlainSharing
+from support.brute_force import PlainPlan, PlainRules, PlainSharing
 from support.cluster import Case, made_case
 
 CONSERVATIVE = Policy(backfill=None, conservative=True)
@@ -85,28 +87,127 @@ def made_sharing(seed: int, case: Case) -> Sharing:
     )
 
 
-def plain(case: Case, site: Site, sharing: Sharing | None = None) -> PlainPlan:
+def made_rules(seed: int, case: Case, *, alone: bool = True) -> tuple[Case, Rules]:
+    """Rules of a site for a case, with the parts that nobody can have who shares if it is alone."""
+    rng = np.random.default_rng((seed, 3))
+    jobs, count = case.jobs, len(case.jobs)
+    assert isinstance(case.placement, Bound)
+    found: dict[str, Any] = {}
+    users = int(rng.integers(1, 4))
+    jobs = replace(jobs, user=rng.integers(0, users, count), users=tuple(map(str, range(users))))
+    policy = case.policy
+    if rng.random() < 0.5:
+        policy = replace(policy, queue="multifactor")
+        if policy.backfill is not None and rng.random() < 0.6:
+            policy = replace(policy, backfill="multifactor")
+        accounts = int(rng.integers(1, 4))
+        share = rng.choice([0.0, 1.0, 2.0], accounts)
+        share = share / share.sum() if share.sum() else np.full(accounts, 1 / accounts)
+        found["priority"] = Priority(
+            fixed=np.array(rng.integers(0, 20, count) * rng.choice([0.0, 1.0, 10.0]), np.float64),
+            account=rng.integers(0, accounts, count),
+            share=share,
+            age=float(rng.choice([0.0, 10.0, 1000.0])),
+            max_age_s=float(rng.choice([3.0, 20.0])),
+            fair_share=float(rng.choice([0.0, 100.0, 1000.0])),
+            half_life_s=float(rng.choice([2.0, 10.0, np.inf])),
+        )
+    if rng.random() < 0.5:
+        partitions = int(rng.integers(1, 3))
+        found["partition"] = rng.integers(-1, partitions, count)
+        most = max(machine.procs for machine in case.machines)
+        procs = rng.integers(1, most + 1, partitions)
+        for place in range(partitions):
+            own = jobs.procs[found["partition"] == place]
+            procs[place] = max(procs[place], own.max(initial=1))
+        found["partition_procs"] = procs
+        found["rank"] = rng.integers(0, 3, count)
+    if rng.random() < 0.5:
+        groups = int(rng.integers(1, 4))
+        found["group"] = rng.integers(-1, groups, count)
+        found["most"] = rng.integers(1, 4, groups)
+    if alone and rng.random() < 0.5:
+        found["kind"] = rng.integers(0, 3, count)
+        found["preempts"] = np.triu(rng.random((3, 3)) < 0.7, 1)
+        found["rank"] = heights(found["preempts"])[found["kind"]]
+    if alone and rng.random() < 0.5:
+        forecast = rng.integers(0, 12, count).astype(float)
+        forecast[rng.random(count) < 0.8] = np.nan
+        found["forecast_s"] = forecast
+        # Minutes, so that corrections matter.
+        scale = float(rng.choice([1.0, 60.0]))
+        jobs = replace(
+            jobs,
+            submit_s=jobs.submit_s * scale,
+            run_s=jobs.run_s * scale,
+            estimate_s=(jobs.estimate_s + rng.integers(0, 30, jobs.estimate_s.shape)) * scale,
+        )
+    if rng.random() < 0.5 and jobs.power_w is not None:
+        watts = extra_power_w(jobs, case.machines, case.placement.machine)
+        idle = np.array([each.idle_w for each in case.machines])[case.placement.machine] * jobs.procs
+        found["measured_w"] = idle + np.rint(watts * rng.choice([0.5, 1.0, 1.25], count))
+    return replace(case, jobs=jobs, policy=policy), Rules(**found)
+
+
+def plain(case: Case, site: Site, sharing: Sharing | None = None, rules: Rules = NO_RULES) -> PlainPlan:
     assert isinstance(case.placement, Bound)
     jobs, machine = case.jobs, case.placement.machine
-    found = resources_of(jobs, case.machines, machine, site)
+    found = resources_of(jobs, case.machines, machine, site, rules)
     rows = np.arange(len(jobs))
     estimate_s = jobs.estimate_s[rows, machine if jobs.estimate_s.shape[1] > 1 else 0]
 
-    def keys(order: str) -> list[float]:
-        return keys_of(order, jobs, estimate_s[:, None]).reshape(-1).astype(float).tolist()  # type: ignore[arg-type]
+    def keys(order: Order, times: np.ndarray = estimate_s) -> list[float]:
+        known: Order = "fcfs" if order == "multifactor" else order
+        return keys_of(known, jobs, times[:, None]).reshape(-1).astype(float).tolist()
+
+    def amounts(table: np.ndarray) -> list[dict[int, int]]:
+        pairs = zip(found.resource.tolist(), table.tolist(), strict=True)
+        return [{which: amount for which, amount in zip(*row, strict=True) if which >= 0} for row in pairs]
+
+    def scale(order: Order | None) -> list[float] | None:
+        return keys(order, np.ones(len(jobs))) if order is not None and order in BY_TIME else None
+
+    def listed(values: np.ndarray | None) -> list[Any]:
+        return [] if values is None else values.tolist()
+
+    key = keys(case.policy.queue)
+    backfill = case.policy.backfill
+    priority = rules.priority
+    plainly = PlainRules(
+        rank=listed(rules.rank),
+        holds=[] if rules.measured_w is None else amounts(found.holds),
+        priority=None
+        if priority is None
+        else (
+            priority.fixed.tolist(),
+            priority.account.tolist(),
+            priority.share.tolist(),
+            priority.age,
+            priority.max_age_s,
+            priority.fair_share,
+            priority.half_life_s,
+        ),
+        group=listed(rules.group),
+        most=listed(rules.most),
+        kind=listed(rules.kind),
+        preempts=None if rules.preempts is None else rules.preempts.tolist(),
+        forecast=None if rules.forecast_s is None else rules.forecast_s.tolist(),
+        user=listed(jobs.user),
+        key_scale=scale(case.policy.queue),
+        pass_scale=scale(backfill),
+        has_partition=[] if rules.partition is None else (rules.partition >= 0).tolist(),
+    )
 
     given: dict[str, Any] = {
         "submit": jobs.submit_s.tolist(),
         "run": jobs.run_s[rows, machine if jobs.run_s.shape[1] > 1 else 0].tolist(),
         "estimate": estimate_s.tolist(),
-        "needs": [
-            dict(zip(*row, strict=True))
-            for row in zip(found.resource.tolist(), found.needs.tolist(), strict=True)
-        ],
+        "needs": amounts(found.needs),
         "capacity": list(zip(found.step_s.tolist(), found.capacity.tolist(), strict=True)),
-        "key": keys(case.policy.queue),
-        "pass_key": None if case.policy.backfill is None else keys(case.policy.backfill),
+        "key": key,
+        "pass_key": None if backfill is None else key if backfill == "multifactor" else keys(backfill),
         "every_job": case.policy.conservative,
+        "rules": plainly,
     }
     if sharing is None:
         return PlainPlan(**given).simulate()
@@ -122,16 +223,50 @@ def plain(case: Case, site: Site, sharing: Sharing | None = None) -> PlainPlan:
     ).simulate()
 
 
-def assert_as_plain(case: Case, site: Site, seed: int, sharing: Sharing | None = None) -> Schedule:
+def assert_as_plain(
+    case: Case, site: Site, seed: int, sharing: Sharing | None = None, rules: Rules = NO_RULES
+) -> Schedule:
     schedule = simulate(
-        case.jobs, case.machines, policy=case.policy, placement=case.placement, site=site, sharing=sharing
+        case.jobs,
+        case.machines,
+        policy=case.policy,
+        placement=case.placement,
+        site=site,
+        sharing=sharing,
+        rules=rules,
     )
-    found = plain(case, site, sharing)
+    found = plain(case, site, sharing, rules)
     starts = [found.starts.get(job, np.nan) for job in range(len(case.jobs))]
     np.testing.assert_array_equal(schedule.start_s, starts, str(seed))
     promised = [found.promised.get(job, np.nan) for job in range(len(case.jobs))]
     np.testing.assert_array_equal(schedule.reserved_s, promised, str(seed))
+    if schedule.cuts is not None:
+        cuts = schedule.cuts
+        runs = zip(cuts.job.tolist(), cuts.start_s.tolist(), cuts.end_s.tolist(), strict=True)
+        assert list(runs) == found.cuts, seed
     return schedule
+
+
+def made_with_rules(seed: int, most_jobs: int, *, alone: bool) -> tuple[Case, Site, Rules]:
+    case, site = made_site(seed, made_case(seed, most_jobs=most_jobs))
+    return made_rules(seed, case, alone=alone)[0], site, made_rules(seed, case, alone=alone)[1]
+
+
+@pytest.mark.parametrize("first", range(0, 2000, 250))
+def test_plans_by_rules_equal_those_of_a_plain_simulator(first: int) -> None:
+    stopped = 0
+    for seed in range(first, first + 250):
+        case, site, rules = made_with_rules(seed, 16, alone=True)
+        schedule = assert_as_plain(case, site, seed, rules=rules)
+        stopped += 0 if schedule.cuts is None else len(schedule.cuts.job)
+    assert stopped > 20, "too few jobs are stopped for this to be a test"
+
+
+@pytest.mark.parametrize("first", range(0, 1000, 250))
+def test_plans_by_rules_and_with_sharing_equal_those_of_a_plain_simulator(first: int) -> None:
+    for seed in range(first, first + 250):
+        case, site, rules = made_with_rules(seed, 14, alone=False)
+        assert_as_plain(case, site, seed, made_sharing(seed, case), rules)
 
 
 @pytest.mark.parametrize("first", range(0, 1000, 250))

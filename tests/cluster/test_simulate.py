@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crosscast.arrays import Reals
-from crosscast.cluster.jobs import ORDERS, Bound, Completion, Jobs, Machine, Policy, Preferred, Schedule
+from crosscast.cluster.jobs import Bound, Completion, Jobs, Machine, Policy, Preferred, Schedule
 from crosscast.cluster.simulate import load_simulator, simulate
 from crosscast.cluster.simulator import engine, planning
 from crosscast.cluster.simulator import queues as compiled
@@ -26,7 +26,7 @@ from crosscast.cluster.simulator.engine import advance, choices_of
 from crosscast.cluster.simulator.queues import is_kept, kept
 from crosscast.errors import InputError, MissingExtraError
 from support.brute_force import Plain
-from support.cluster import Case, made_case
+from support.cluster import STATIC_ORDERS, Case, made_case
 
 SEEDS = st.integers(0, 2**31)
 EASY = Policy()
@@ -175,8 +175,8 @@ def test_jobs_are_bound_to_where_they_should_end_first() -> None:
 @given(SEEDS)
 def test_with_exact_estimates_the_head_starts_by_its_reservation(seed: int) -> None:
     case = made_case(seed, most_jobs=60, exact=True)
-    for backfill in (*ORDERS, None):
-        schedule = simulated(replace(case, policy=Policy("fcfs", backfill)))  # type: ignore[arg-type]
+    for backfill in (*STATIC_ORDERS, None):
+        schedule = simulated(replace(case, policy=Policy("fcfs", backfill)))
         waited = ~np.isnan(schedule.reserved_s)
         assert (schedule.start_s[waited] <= schedule.reserved_s[waited]).all()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 from crosscast.cluster.jobs import Bound, Completion, Jobs, Machine, Placement, Policy
 
@@ -156,6 +157,28 @@ class Plain:
 
 
 @dataclass
+class PlainRules:
+    """Rules of a site, with a list entry for each job; empty or `None` where there are none."""
+
+    rank: list[int] = field(default_factory=list)
+    holds: list[dict[int, int]] = field(default_factory=list)
+    # Fixed part, account, shares, and age, max_age_s, fair_share, half_life_s
+    priority: tuple[Any, Any, Any, float, float, float, float] | None = None
+    group: list[int] = field(default_factory=list)
+    most: list[int] = field(default_factory=list)
+    kind: list[int] = field(default_factory=list)
+    preempts: list[list[bool]] | None = None
+    forecast: list[float] | None = None
+    user: list[int] = field(default_factory=list)
+    key_scale: list[float] | None = None
+    pass_scale: list[float] | None = None
+    has_partition: list[bool] = field(default_factory=list)
+
+
+LATER_MIN = [1, 5, 15, 30, 60, 120, 300, 600, 1200, 3000, 6000]
+
+
+@dataclass
 class PlainPlan:
     """Reservations again, plainly: what is left at a moment is added up from all jobs whenever it is asked.
 
@@ -170,6 +193,7 @@ class PlainPlan:
     key: list[float]
     pass_key: list[float] | None
     every_job: bool
+    rules: PlainRules = field(default_factory=lambda: PlainRules())
     now: float = -math.inf
     waiting: list[int] = field(default_factory=list)
     starts: dict[int, float] = field(default_factory=dict)
@@ -177,6 +201,27 @@ class PlainPlan:
     promised: dict[int, float] = field(default_factory=dict)
     ended: set[int] = field(default_factory=set)
     blocked: bool = False
+    request: list[float] = field(default_factory=list)
+    tried: int | None = None  # Who is put on a seat to see whether it may sit there
+    dues: dict[int, float] = field(default_factory=dict)
+    steps: dict[int, int] = field(default_factory=dict)
+    history: dict[int, list[float]] = field(default_factory=dict)
+    stopped: list[int] = field(default_factory=list)
+    cuts: list[tuple[int, float, float]] = field(default_factory=list)
+    used: dict[int, float] = field(default_factory=dict)
+    counted: float = 0.0
+
+    def amounts(self, job: int) -> dict[int, int]:
+        """What a job takes: what is measured, once it runs."""
+        runs = job in self.starts and job != self.tried
+        return self.rules.holds[job] if self.rules.holds and runs else self.needs[job]
+
+    def allowed(self, job: int) -> bool:
+        if not self.rules.group or self.rules.group[job] < 0:
+            return True
+        group = self.rules.group[job]
+        busy = [*self.running(), *(other for other in self.waiting if other in self.planned)]
+        return sum(self.rules.group[other] == group for other in busy) < self.rules.most[group]
 
     def running(self) -> list[int]:
         return [job for job in self.starts if job not in self.ended]
@@ -185,7 +230,7 @@ class PlainPlan:
         return self.starts[job] + self.run[job]
 
     def due(self, job: int) -> float:
-        return self.starts[job] + self.estimate[job]
+        return self.dues.get(job, self.starts[job] + self.estimate[job])
 
     def there_is(self, time: float) -> list[int]:
         return [amounts for start, amounts in self.capacity if start <= time][-1]
@@ -204,7 +249,7 @@ class PlainPlan:
         left = list(self.there_is(time))
         for start, end, job in spans:
             if start <= time < end:
-                for resource, amount in self.needs[job].items():
+                for resource, amount in self.amounts(job).items():
                     left[resource] -= amount
         return left
 
@@ -214,7 +259,7 @@ class PlainPlan:
     def has_room(self, job: int) -> bool:
         left = list(self.there_is(self.now))
         for other in self.running():
-            for resource, amount in self.needs[other].items():
+            for resource, amount in self.amounts(other).items():
                 left[resource] -= amount
         return self.enough(job, left)
 
@@ -232,7 +277,8 @@ class PlainPlan:
         return next((time for time in self.borders(spans) if self.fits(job, time, spans)), math.inf)
 
     def in_order(self, jobs: list[int], key: list[float]) -> list[int]:
-        return sorted(jobs, key=lambda job: (key[job], job))
+        rank = self.rules.rank or [0] * len(key)
+        return sorted(jobs, key=lambda job: (-rank[job], key[job], job))
 
     def start(self, job: int) -> None:
         self.starts[job] = self.now
@@ -240,34 +286,42 @@ class PlainPlan:
 
     def plan_all(self, early: bool) -> None:
         queue = self.in_order(self.waiting, self.key)
-        if self.blocked or any(self.due(job) <= self.now for job in self.running()):
+        stops = self.rules.preempts is not None
+        if stops or self.blocked or any(self.due(job) <= self.now for job in self.running()):
             self.planned.clear()
         elif early:
             for job in queue:
                 if job in self.planned and self.planned[job] > self.now:
                     before = self.planned[job]
                     again = self.earliest(job, self.spans(without=job))
-                    # A job that should take no time holds nothing.
-                    assert again <= before or self.estimate[job] == 0, "a promise is broken"
+                    # A job that should take no time holds nothing; others may draw more than they should.
+                    kept = again <= before or self.estimate[job] == 0 or self.rules.holds
+                    assert kept, "a promise is broken"
                     self.planned[job] = min(before, again)
         for job in queue:
-            if job not in self.planned:
-                self.planned[job] = self.earliest(job, self.spans())
-                self.promised.setdefault(job, self.planned[job])
+            if job not in self.planned and self.allowed(job):
+                start = self.earliest(job, self.spans())
+                if stops and (start > self.now or not self.has_room(job)) and self.stop_for(job, []):
+                    start = self.now
+                self.planned[job] = start
+                self.promised.setdefault(job, start)
+                if stops and start <= self.now and self.has_room(job):
+                    self.start(job)
         self.blocked = False
         for job in queue:
-            if self.planned[job] <= self.now:
+            if job in self.waiting and self.planned.get(job, math.inf) <= self.now:
                 if self.has_room(job):
                     self.start(job)
                 else:
                     self.blocked = True
 
     def plan_head(self) -> None:
-        while self.waiting:
-            head = self.in_order(self.waiting, self.key)[0]
-            if not self.try_to_start(head, self.spans()):
+        head = None
+        for job in self.in_order(self.waiting, self.key):
+            if self.allowed(job) and not self.try_to_start(job, []):
+                head = job
                 break
-        else:
+        if head is None:
             return
         shadow = self.earliest(head, self.spans())
         self.promised.setdefault(head, shadow)
@@ -275,39 +329,150 @@ class PlainPlan:
             return
         held = (shadow, max(shadow + self.estimate[head], math.nextafter(shadow, math.inf)), head)
         for job in self.in_order([job for job in self.waiting if job != head], self.pass_key):
-            self.try_to_start(job, [*self.spans(), held])
+            if self.allowed(job):
+                self.try_to_start(job, [held])
 
-    def try_to_start(self, job: int, spans: list[tuple[float, float, int]]) -> bool:
-        lasts = self.estimate[job] > 0
-        if self.has_room(job) and (not lasts or self.fits(job, self.now, spans)):
+    def fits_now(self, job: int, held: list[tuple[float, float, int]]) -> bool:
+        if not self.has_room(job):
+            return False
+        return self.estimate[job] == 0 or self.fits(job, self.now, [*self.spans(), *held])
+
+    def try_to_start(self, job: int, held: list[tuple[float, float, int]]) -> bool:
+        if self.fits_now(job, held) or self.stop_for(job, held):
             self.start(job)
             return True
         return False
 
+    def stop_for(self, job: int, held: list[tuple[float, float, int]]) -> bool:
+        """Stop jobs, the last that started first; let those go on without which it fits as well."""
+        if self.rules.preempts is None:
+            return False
+        may = self.rules.preempts[self.rules.kind[job]]
+        victims: dict[int, float] = {}
+        while not self.fits_now(job, held):
+            others = [other for other in self.running() if may[self.rules.kind[other]]]
+            if not others:
+                break
+            victim = max(others, key=lambda other: (self.starts[other], other))
+            victims[victim] = self.starts.pop(victim)
+        enough = self.fits_now(job, held)
+        for victim, start in victims.items():
+            self.starts[victim] = start
+            if enough and not self.fits_now(job, held):
+                del self.starts[victim]
+                self.stopped.append(victim)
+                self.dues.pop(victim, None)
+                if start < self.now:
+                    self.cuts.append((victim, start, self.now))
+        return enough
+
+    def set_keys(self) -> None:
+        """Priorities now, of all who wait."""
+        if self.rules.priority is None:
+            return
+        fixed, account, share, age, max_age_s, fair_share, _ = self.rules.priority
+        total = sum(self.used.get(each, 0.0) for each in range(len(share)))
+        for job in self.waiting:
+            own = account[job]
+            fair = 0.0
+            if share[own] > 0:
+                part = self.used.get(own, 0.0) / total if total > 0 else 0.0
+                fair = math.exp2(-part / share[own])
+            waited = min((self.now - self.submit[job]) / max_age_s, 1.0)
+            self.key[job] = -math.floor(age * waited + fair_share * fair + fixed[job])
+
+    def count_use(self, now: float) -> None:
+        """What accounts have used until then, by who runs."""
+        if self.rules.priority is None:
+            return
+        _, account, share, _, _, _, half_life_s = self.rules.priority
+        passed = now - self.counted
+        if not passed > 0:
+            return
+        keeps, seconds = 1.0, passed
+        if half_life_s < math.inf:
+            keeps = math.exp2(-passed / half_life_s)
+            seconds = (1.0 - keeps) * half_life_s / math.log(2.0)
+        for own in range(len(share)):
+            procs = sum(next(iter(self.needs[job].values())) for job in self.running() if account[job] == own)
+            self.used[own] = self.used.get(own, 0.0) * keeps + procs * seconds
+        self.counted = now
+
+    def correct(self) -> None:
+        """Who runs longer than predicted is expected to end later."""
+        if self.rules.forecast is None:
+            return
+        for job in self.running():
+            latest, due = self.starts[job] + self.request[job], self.due(job)
+            while due <= self.now and due < latest:
+                step = self.steps.get(job, 0)
+                due = min(due + 60.0 * LATER_MIN[min(step, len(LATER_MIN) - 1)], latest)
+                self.steps[job] = step + 1
+                self.dues[job] = due
+                self.blocked = True
+
+    def predict(self, job: int) -> None:
+        if self.rules.forecast is None:
+            return
+        past = self.history.get(self.rules.user[job], [])
+        if self.rules.forecast[job] >= 0:
+            self.estimate[job] = min(self.request[job], self.rules.forecast[job])
+        elif len(past) >= 2:
+            self.estimate[job] = min(self.request[job], (past[-2] + past[-1]) / 2)
+        if self.rules.key_scale is not None:
+            self.key[job] = self.rules.key_scale[job] * self.estimate[job]
+        if self.rules.pass_scale is not None and self.pass_key is not None:
+            self.pass_key[job] = self.rules.pass_scale[job] * self.estimate[job]
+
     def leave(self, over: list[int]) -> None:
         self.ended |= set(over)
+        if self.rules.forecast is not None:
+            for job in sorted(over):
+                self.history.setdefault(self.rules.user[job], []).append(self.run[job])
 
     def simulate(self) -> PlainPlan:
         submitted = 0
+        self.request = list(self.estimate)
         while True:
             times = [self.end(job) for job in self.running()] + self.submit[submitted : submitted + 1]
             if self.waiting:
                 times += [time for time, _ in self.capacity if time > self.now]
+                if self.rules.forecast is not None:
+                    running = self.running()
+                    latest = {job: self.starts[job] + self.request[job] for job in running}
+                    times += [self.due(job) for job in running if self.due(job) < latest[job]]
             if self.every_job:
-                times += [self.planned[job] for job in self.waiting if self.planned[job] > self.now]
-            self.now = min(times, default=math.inf)
-            if self.now == math.inf:
+                planned = [self.planned[job] for job in self.waiting if job in self.planned]
+                times += [time for time in planned if time > self.now]
+            now = min(times, default=math.inf)
+            if now == math.inf:
                 return self
+            self.count_use(now)
+            self.now = now
             over = [job for job in self.running() if self.end(job) == self.now]
             early = any(self.due(job) > self.now for job in over)
             self.leave(over)
+            self.correct()
             while submitted < len(self.submit) and self.submit[submitted] == self.now:
+                self.predict(submitted)
                 self.waiting.append(submitted)
                 submitted += 1
-            if self.every_job:
-                self.plan_all(early)
-            else:
-                self.plan_head()
+            if not self.waiting:
+                continue
+            self.schedule(early)
+            while self.stopped:
+                self.waiting += self.stopped
+                for job in self.stopped:
+                    self.planned.pop(job, None)
+                self.stopped = []
+                self.schedule(False)
+
+    def schedule(self, early: bool) -> None:
+        self.set_keys()
+        if self.every_job:
+            self.plan_all(early)
+        else:
+            self.plan_head()
 
 
 @dataclass
@@ -366,11 +531,13 @@ class PlainSharing(PlainPlan):
         inside = {job for start, end, job in spans if start <= time < end}
         for mates in self.seats.values():
             for job in [each for each in mates if each in inside][1:]:
-                left[self.processors(job)] += self.needs[job][self.processors(job)]
+                for resource in self.processors(job):
+                    left[resource] += self.needs[job][resource]
         return left
 
-    def processors(self, job: int) -> int:
-        return next(iter(self.needs[job]))
+    def processors(self, job: int) -> list[int]:
+        """Of the machine, and of the partition: one for all who share."""
+        return list(self.needs[job])[: 1 + self.rules.has_partition[job] if self.rules.has_partition else 1]
 
     def has_room(self, job: int) -> bool:
         return self.enough(job, self.left_now())
@@ -379,8 +546,8 @@ class PlainSharing(PlainPlan):
         left = list(self.there_is(self.now))
         for mates in self.seats.values():
             for place, other in enumerate(mates):
-                for resource, amount in self.needs[other].items():
-                    if place == 0 or resource != self.processors(other):
+                for resource, amount in self.amounts(other).items():
+                    if place == 0 or resource not in self.processors(other):
                         left[resource] -= amount
         return left
 
@@ -390,7 +557,7 @@ class PlainSharing(PlainPlan):
         for seat, mates in sorted(self.seats.items()):
             if len(mates) == self.most or self.processors(job) != self.processors(seat):
                 continue
-            if self.needs[job][self.processors(job)] != self.needs[seat][self.processors(seat)]:
+            if any(self.needs[job][each] != self.needs[seat][each] for each in self.processors(job)):
                 continue
             together = [*mates, job]
             rates = [self.rate(each, together, self.believed) for each in together]
@@ -411,7 +578,7 @@ class PlainSharing(PlainPlan):
 
     def nobody_waits(self, job: int, seat: int, held: list[tuple[float, float, int]]) -> bool:
         left = self.left_now()
-        others = [each for each in self.needs[job].items() if each[0] != self.processors(job)]
+        others = [each for each in self.needs[job].items() if each[0] not in self.processors(job)]
         if any(left[resource] < amount for resource, amount in others):
             return False
         self.starts[job] = self.now
@@ -420,7 +587,9 @@ class PlainSharing(PlainPlan):
         until = max(self.due(each) for each in self.seats[seat])
         spans = [*self.spans(), *held]
         times = [time for time in self.borders(spans) if time < until]
+        self.tried = job
         found = all(min(self.left(time, spans)) >= 0 for time in times)
+        self.tried = None
         self.seats[seat].remove(job)
         del self.starts[job]
         return found
@@ -429,12 +598,9 @@ class PlainSharing(PlainPlan):
         self.blocked = True
         super().plan_all(early)
         for job in self.in_order(self.waiting, self.key):
-            before = self.planned.pop(job)
-            if not self.sit_down(job, []):
+            before = self.planned.pop(job, None)
+            if before is not None and not self.sit_down(job, []):
                 self.planned[job] = before
 
-    def try_to_start(self, job: int, spans: list[tuple[float, float, int]]) -> bool:
-        if super().try_to_start(job, spans):
-            return True
-        own = self.spans()
-        return self.sit_down(job, [each for each in spans if each not in own])
+    def try_to_start(self, job: int, held: list[tuple[float, float, int]]) -> bool:
+        return super().try_to_start(job, held) or self.sit_down(job, held)

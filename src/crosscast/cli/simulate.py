@@ -145,7 +145,7 @@ def policies(
     facts["notes"] += note
     # Of ten million jobs, the columns that are not simulated are most of the memory.
     del read
-    load_simulator(len(found.jobs), chosen, site, tell)
+    load_simulator(len(found.jobs), chosen, site, progress=tell)
     with spreading(executor), LabelStatus() as status:
         results = compare_policies(
             runs,

@@ -205,10 +205,24 @@ def group_means(group: Integers, values: Reals, groups: int) -> tuple[list[int],
     return counts, [each / count if count else None for each, count in zip(sums, counts, strict=True)]
 
 
-Order = Literal["fcfs", "lcfs", "shortest", "longest", "narrowest", "widest", "smallest-area", "largest-area"]
-"""First or last come first; by estimated time; by processors; by their product. Ties: first come first."""
+Order = Literal[
+    "fcfs",
+    "lcfs",
+    "shortest",
+    "longest",
+    "narrowest",
+    "widest",
+    "smallest-area",
+    "largest-area",
+    "multifactor",
+]
+"""First or last come first; by estimated time; by processors; by their product; by the priorities of a site.
+Ties: first come first."""
 
 ORDERS: tuple[str, ...] = get_args(Order)
+
+BY_TIME = ("shortest", "longest", "smallest-area", "largest-area")
+"""Orders by estimated time."""
 
 
 @dataclass(frozen=True)
@@ -242,7 +256,9 @@ def policy_named(name: str, queue: str | None = None, backfill: str | None = Non
         )
         raise InputError(f"backfill: expected policy easy, as {why}, found {backfill!r}")
     first: Order = queue or "fcfs"  # type: ignore[assignment]
-    second: Order | None = (backfill or "fcfs") if name == "easy" else None  # type: ignore[assignment]
+    # Priorities hold for those who pass, too.
+    usual = "multifactor" if first == "multifactor" else "fcfs"
+    second: Order | None = (backfill or usual) if name == "easy" else None  # type: ignore[assignment]
     return Policy(first, second, conservative=name == "conservative")
 
 
@@ -282,6 +298,15 @@ Placement = Bound | Preferred | Completion
 
 
 @dataclass(frozen=True)
+class Cuts:
+    """``k`` runs that were stopped; these jobs ran again later, from their beginning."""
+
+    job: Integers  # Place of the job, of shape `(k,)`
+    start_s: Reals  # When it started and was stopped, in seconds, of shape `(k,)`
+    end_s: Reals
+
+
+@dataclass(frozen=True)
 class Schedule(Tabular):
     """A schedule of ``n`` jobs."""
 
@@ -293,6 +318,7 @@ class Schedule(Tabular):
     # When each was to start at the latest, as of the moment when it first waited at the head of the queue;
     # not a number for jobs that never did
     reserved_s: Reals
+    cuts: Cuts | None = None  # Runs that were stopped, where some may be
 
     @property
     def wait_s(self) -> Reals:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from crosscast.arrays import Integers, Reals
 from crosscast.cluster.jobs import Jobs, Machine, Placement, Policy, Schedule, group_means
 from crosscast.cluster.power import PowerMetrics, power_metrics
+from crosscast.cluster.rules import NO_RULES
 from crosscast.cluster.sharing import Sharing, SharingMetrics, sharing_metrics
 from crosscast.cluster.simulate import timed
 from crosscast.cluster.site import NO_SITE, PowerPolicy, SharingPolicy, Site
@@ -406,7 +407,9 @@ def compare_policies(
 ) -> list[PolicyResult]:
     """Simulate each policy on its jobs."""
     results = []
-    asked = ((each.jobs, machines, each.policy, placement, site, each.sharing, progress) for each in runs)
+    asked = (
+        (each.jobs, machines, each.policy, placement, site, each.sharing, NO_RULES, progress) for each in runs
+    )
     for run, (schedule, spent_s) in zip(runs, mapped(timed, asked), strict=True):
         if run.power_w is not None:
             schedule = replace(schedule, jobs=replace(schedule.jobs, power_w=run.power_w))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from crosscast.cluster.jobs import ORDERS, Bound, Jobs, Machine, Placement, Policy, Schedule, check_machines
+from crosscast.cluster.rules import NO_RULES, Rules, has_rules
 from crosscast.cluster.sharing import Sharing
 from crosscast.cluster.site import NO_SITE, Site, resources_of
 from crosscast.errors import InputError, importing
@@ -23,6 +25,7 @@ def simulate(
     placement: Placement | None = None,
     site: Site = NO_SITE,
     sharing: Sharing | None = None,
+    rules: Rules = NO_RULES,
     progress: Callable[[str], None] | None = None,
 ) -> Schedule:
     """Simulate how a scheduler works off one queue of jobs on one or many machines.
@@ -80,6 +83,9 @@ def simulate(
         that has no room sits down where a job of the same machine and number of processors runs, if the
         slowdowns are accepted, and if nobody else should have to wait longer for it. Who comes or leaves
         changes the speed of the others from then on.
+    rules
+        Priorities, limits of partitions and users, who may be stopped for whom, and which times are
+        predicted; by default nothing of that.
     progress
         Told in a sentence if the simulator is being compiled, and from time to time how far it is.
 
@@ -140,32 +146,44 @@ def simulate(
         import numba  # noqa: F401
     from crosscast.cluster.simulator.engine import choices_of, run
 
-    if not needs_plan(policy, site, sharing):
+    rules.check(len(jobs))
+    if policy.queue != "multifactor":
+        if policy.backfill == "multifactor":
+            raise InputError("policy: backfill: expected the queue in the order multifactor, too")
+        rules = replace(rules, priority=None)
+    elif rules.priority is None:
+        raise InputError("policy: queue: multifactor: expected a site with priorities, found none")
+    if not needs_plan(policy, site, sharing, rules):
         return run(jobs, machines, policy, placement, progress)
     if not isinstance(placement, Bound):
         raise InputError(
             "placement: expected jobs that are bound to machines before they are submitted, as conservative "
-            f"backfilling, reservations and a budget need, found {type(placement).__name__}"
+            "backfilling, reservations, a budget and rules of a site need, "
+            f"found {type(placement).__name__}"
         )
     choices_of(jobs, machines, placement)
     from crosscast.cluster.simulator.planning import run_plan
 
     if sharing is not None and sharing.kind.shape != (len(jobs),):
         raise InputError(f"sharing: kind: expected {len(jobs)} kinds, found {sharing.kind.shape}")
-    resources = resources_of(jobs, machines, placement.machine, site)
-    return run_plan(jobs, machines, placement.machine, resources, policy, sharing, progress)
+    for name, given in (("preemption", rules.preempts), ("predicted times", rules.forecast_s)):
+        if sharing is not None and given is not None:
+            raise InputError(f"sharing: expected jobs without {name}, found both")
+    resources = resources_of(jobs, machines, placement.machine, site, rules)
+    return run_plan(jobs, machines, placement.machine, resources, policy, sharing, rules, progress)
 
 
-def needs_plan(policy: Policy, site: Site, sharing: Sharing | None = None) -> bool:
+def needs_plan(policy: Policy, site: Site, sharing: Sharing | None = None, rules: Rules = NO_RULES) -> bool:
     """Whether the general simulator is needed, which is slower."""
     surrounded = bool(site.reservations) or site.budget is not None
-    return policy.conservative or surrounded or sharing is not None
+    return policy.conservative or surrounded or sharing is not None or has_rules(rules)
 
 
 def load_simulator(
     jobs: int | None,
     policies: Sequence[Policy] = (_EASY,),
     site: Site = NO_SITE,
+    rules: Rules = NO_RULES,
     progress: Callable[[str], None] | None = None,
 ) -> None:
     """Load or compile the simulators that policies need for so many jobs: no simulation's time has it in it.
@@ -176,7 +194,7 @@ def load_simulator(
         import numba  # noqa: F401
     from crosscast.cluster.simulator import engine, planning
 
-    for general in sorted({needs_plan(each, site) for each in policies}):
+    for general in sorted({needs_plan(each, site, None, rules) for each in policies}):
         (planning if general else engine).load(jobs, progress)
 
 
@@ -187,11 +205,19 @@ def timed(
     placement: Placement | None,
     site: Site = NO_SITE,
     sharing: Sharing | None = None,
+    rules: Rules = NO_RULES,
     progress: Callable[[str], None] | None = None,
 ) -> tuple[Schedule, float]:
     """Simulate; return the schedule, and how long the simulation took, in seconds."""
     start_s = time.perf_counter()
     schedule = simulate(
-        jobs, machines, policy=policy, placement=placement, site=site, sharing=sharing, progress=progress
+        jobs,
+        machines,
+        policy=policy,
+        placement=placement,
+        site=site,
+        sharing=sharing,
+        rules=rules,
+        progress=progress,
     )
     return schedule, time.perf_counter() - start_s

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from crosscast.arrays import Integers, Reals
 from crosscast.cluster.jobs import Jobs, Machine, machine_fields, machines_of
+from crosscast.cluster.rules import NO_RULES, Rules
 from crosscast.data.files import read_bytes
 from crosscast.errors import InputError
 from crosscast.fields import Fields
@@ -276,13 +277,16 @@ class Resources:
     that are left when nothing runs.
     """
 
-    needs: Integers  # What each job takes of each of its resources, of shape `(n, k)`
+    needs: Integers  # What each job should take of each of its resources, of shape `(n, k)`
+    holds: Integers  # What it takes while it runs: the same, unless its power is measured
     resource: Integers  # Which these are, of shape `(n, k)`; −1 where there are no more
     step_s: Reals  # When what there is changes, of shape `(s,)`; the first is minus infinity
     capacity: Integers  # What there is from then on, of shape `(s, r)`
 
 
-def resources_of(jobs: Jobs, machines: Sequence[Machine], machine: Integers, site: Site) -> Resources:
+def resources_of(
+    jobs: Jobs, machines: Sequence[Machine], machine: Integers, site: Site, rules: Rules = NO_RULES
+) -> Resources:
     """Check what jobs, each on its machine, need against what there is.
 
     Raises
@@ -293,21 +297,27 @@ def resources_of(jobs: Jobs, machines: Sequence[Machine], machine: Integers, sit
     """
     origin_s = float(jobs.submit_s[0]) if len(jobs) else 0.0
     step_s, procs = _procs_over_time(machines, site.reservations, origin_s)
-    needs, resource = jobs.procs[:, None], machine[:, None].astype(np.int64)
-    if site.budget is None:
-        found = Resources(needs, resource, step_s, procs)
-    else:
+    needs, resource = [jobs.procs], [machine.astype(np.int64)]
+    capacity = procs
+    if rules.partition is not None and rules.partition_procs is not None:
+        needs.append(jobs.procs)
+        resource.append(np.where(rules.partition < 0, -1, rules.partition + len(machines)))
+        capacity = np.column_stack((capacity, np.tile(rules.partition_procs, (len(step_s), 1))))
+    holds = list(needs)
+    if site.budget is not None:
         power_s = np.concatenate(([-np.inf], site.budget.start_s[1:] + origin_s))
         left = _left_by_idle(machines, site.budget)
         every_s = np.unique(np.concatenate((step_s, power_s)))
         rows = [np.searchsorted(times, every_s, side="right") - 1 for times in (step_s, power_s)]
-        active = np.rint(extra_power_w(jobs, machines, machine) * MILLIWATTS).astype(np.int64)
-        found = Resources(
-            np.column_stack((jobs.procs, active)),
-            np.column_stack((machine, np.full(len(jobs), len(machines)))),
-            every_s,
-            np.column_stack((procs[rows[0]], left[rows[1]])),
-        )
+        resource.append(np.full(len(jobs), capacity.shape[1]))
+        step_s, capacity = every_s, np.column_stack((capacity[rows[0]], left[rows[1]]))
+        needs.append(np.rint(extra_power_w(jobs, machines, machine) * MILLIWATTS).astype(np.int64))
+        holds.append(needs[-1])
+        if rules.measured_w is not None:
+            truly = extra_power_w(replace(jobs, power_w=rules.measured_w), machines, machine)
+            holds[-1] = np.rint(truly * MILLIWATTS).astype(np.int64)
+    columns = (np.column_stack(each) for each in (needs, holds, resource))
+    found = Resources(next(columns), next(columns), next(columns), step_s, capacity)
     _check_fits(jobs, machines, found)
     return found
 

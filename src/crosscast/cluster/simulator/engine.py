@@ -52,6 +52,8 @@ def keys_of(order: Order, jobs: Jobs, estimate_s: Reals) -> Reals:
         return estimate_s
     if order == "longest":
         return -estimate_s
+    if order == "multifactor":
+        raise InputError("policy: multifactor: expected the general simulator, as priorities change")
     area = procs * estimate_s
     return area if order == "smallest-area" else -area
 

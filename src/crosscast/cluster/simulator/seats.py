@@ -29,7 +29,6 @@ class Seats(NamedTuple):
     since: Reals
     rate: Reals  # How many times slower than alone each job is now
     believed_rate: Reals
-    over: Integers  # 1 for jobs that have ended
     seat: Integers  # Seat of each job
     members: Integers  # Jobs of each seat, of shape `(n, most)`
     size: Integers  # How many these are
@@ -58,7 +57,6 @@ def start_seats(sharing: Sharing | None, jobs: int) -> Seats:
         since=np.zeros(jobs),
         rate=np.zeros(jobs),
         believed_rate=np.zeros(jobs),
-        over=np.zeros(jobs, np.int64),
         seat=np.zeros(jobs, np.int64),
         members=np.zeros((jobs, most), np.int64),
         size=np.zeros(jobs, np.int64),
@@ -127,7 +125,6 @@ def sit(seats: Seats, job: int, seat: int, run: float, estimate: float, now: flo
 def leave(seats: Seats, job: int) -> None:
     """Take a job that has ended off its seat."""
     seat = seats.seat[job]
-    seats.over[job] = 1
     kept = 0
     for place in range(seats.size[seat]):
         other = seats.members[seat, place]

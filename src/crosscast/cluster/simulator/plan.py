@@ -1,0 +1,289 @@
+"""What is left of processors and power over time, and whether and when a job fits into that."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from crosscast.arrays import Flags, Integers, Reals
+from crosscast.cluster.jobs import BY_TIME, Jobs, Order, Policy
+from crosscast.cluster.rules import NO_RULES, Rules
+from crosscast.cluster.sharing import Sharing
+from crosscast.cluster.simulator.engine import keys_of
+from crosscast.cluster.simulator.queues import Heap, compiled, start_heap
+from crosscast.cluster.simulator.ranking import (
+    Ranking,
+    Walltimes,
+    start_ranking,
+    start_walltimes,
+)
+from crosscast.cluster.simulator.seats import Seats, start_seats
+from crosscast.cluster.site import Resources
+
+
+class Availability(NamedTuple):
+    """What is left of ``r`` resources over time, in pieces; the last one has no end."""
+
+    time: Reals  # When each piece begins, ascending
+    left: Integers  # What is left in each piece, of shape `(pieces, r)`
+    size: Integers  # How many pieces there are, of shape `(1,)`
+
+
+NEXT, STEP, WAITING, BLOCKED, RUNNING, STOPPED, CUT = range(7)
+"""Of `Plan.at`: the job to be submitted next; the capacities that hold; how many jobs wait; whether what was
+promised does not hold; how many run; how many were stopped just now, and how many runs were since
+`Plan.cut` was emptied."""
+
+
+class Plan(NamedTuple):
+    """A simulation of ``n`` jobs that take parts of ``r`` resources: processors of machines, and power."""
+
+    submit: Reals  # Of shape `(n,)`, as in `Jobs`
+    run: Reals
+    estimate: Reals
+    needs: Integers  # What each job should take of each of its resources, of shape `(n, k)`
+    holds: Integers  # What it takes while it runs, of shape `(n, k)`: what is measured, if that is used
+    measures: bool
+    shared: int  # How many of its resources, from the first, are one for all who share: processors
+    resource: Integers  # Which these are, of shape `(n, k)`; −1 where there are no more
+    key: Reals  # Key of each job in the order R1, and in the order R2
+    pass_key: Reals
+    step_s: Reals  # When capacities change, of shape `(s,)`; the first is minus infinity
+    capacity: Integers  # What there is of each resource from then on, of shape `(s, r)`
+    ranking: Ranking
+    walltimes: Walltimes
+    kind: Integers  # Which jobs each may stop, by their kinds; of no rows if none
+    preempts: Flags
+    every_job: bool  # Whether each job has a reservation, or only the head
+    backfills: bool  # Whether jobs may pass the head
+    at: Integers  # Positions, see `NEXT`
+    clock: Reals  # Now, of shape `(1,)`
+    start: Reals  # As in `Schedule`, not a number until known
+    end: Reals
+    due: Reals  # When each running job is expected to end
+    reserved: Reals  # As in `Schedule`
+    over: Integers  # 1 for jobs that have ended
+    planned: Reals  # When each waiting job is to start; infinite if nobody knows
+    waiting: Integers  # Waiting jobs in the order R1, and in the order R2
+    passing: Integers
+    running: Integers  # Jobs that run, in any order, of which there are `at[RUNNING]`
+    place: Integers  # Where each of these is
+    stopped: Integers  # Jobs that were stopped just now, of which there are `at[STOPPED]`
+    cut: Integers  # Runs that were stopped, of which there are `at[CUT]`, when each began and ended
+    cut_s: Reals
+    free: Integers  # What is left of each resource now, of shape `(r,)`
+    ends: Heap  # Running jobs by when they end, and by when they are expected to
+    dues: Heap
+    availability: Availability
+    seats: Seats
+
+
+def start_plan(
+    jobs: Jobs,
+    machine: Integers,
+    resources: Resources,
+    policy: Policy,
+    sharing: Sharing | None = None,
+    rules: Rules = NO_RULES,
+) -> Plan:
+    """A simulation before the first job is submitted."""
+    # An end for each time that somebody comes to a seat or leaves it.
+    changes = 1 if sharing is None else 2 * sharing.most
+    # Runs that are stopped leave ends behind, and so do corrections.
+    heaps = 1 if rules.preempts is None and rules.forecast_s is None else 2
+    count = len(jobs)
+    rows = np.arange(count)
+
+    def on(times: Reals) -> Reals:
+        return np.ascontiguousarray(times[rows, machine if times.shape[1] > 1 else 0], dtype=np.float64)
+
+    estimate = on(jobs.estimate_s)
+
+    def keys(order: Order, times: Reals) -> Reals:
+        # Priorities are found anew again and again.
+        known: Order = "fcfs" if order == "multifactor" else order
+        return np.array(keys_of(known, jobs, times[:, None]).reshape(-1), dtype=np.float64)
+
+    def scales(order: Order | None) -> Reals:
+        return keys(order, np.ones(count)) if order in BY_TIME else np.zeros(0)
+
+    passing: Order = policy.backfill or "fcfs"
+    key = keys(policy.queue, estimate)
+    pass_key = key if passing == "multifactor" else keys(passing, estimate)
+    scale = scales(policy.queue), scales(policy.backfill)
+    stops = 0 if rules.preempts is None else count
+
+    capacity = np.ascontiguousarray(resources.capacity, dtype=np.int64)
+    steps = len(resources.step_s)
+    backfills = policy.backfill is not None and not policy.conservative
+    most = 2 * changes * count + steps + 4
+    availability = Availability(
+        np.empty(most), np.empty((most, capacity.shape[1]), np.int64), np.array([steps])
+    )
+    availability.time[:steps] = resources.step_s
+    availability.left[:steps] = capacity
+    return Plan(
+        submit=np.array(jobs.submit_s, dtype=np.float64),
+        run=on(jobs.run_s),
+        estimate=estimate,
+        needs=np.ascontiguousarray(resources.needs, dtype=np.int64),
+        holds=np.ascontiguousarray(resources.holds, dtype=np.int64),
+        measures=rules.measured_w is not None,
+        shared=1 if rules.partition is None else 2,
+        resource=np.ascontiguousarray(resources.resource, dtype=np.int64),
+        key=key,
+        pass_key=pass_key,
+        ranking=start_ranking(rules, count),
+        walltimes=start_walltimes(rules, jobs, estimate, *scale),
+        kind=np.zeros(0, np.int64) if rules.kind is None else np.array(rules.kind, np.int64),
+        preempts=np.zeros((0, 0), np.bool_) if rules.preempts is None else np.array(rules.preempts),
+        step_s=np.array(resources.step_s, dtype=np.float64),
+        capacity=capacity,
+        every_job=policy.conservative,
+        backfills=backfills,
+        at=np.zeros(7, np.int64),
+        clock=np.full(1, -np.inf),
+        start=np.full(count, np.nan),
+        end=np.full(count, np.nan),
+        due=np.full(count, np.nan),
+        reserved=np.full(count, np.nan),
+        over=np.zeros(count, np.int64),
+        planned=np.full(count, np.nan),
+        waiting=np.empty(count, np.int64),
+        passing=np.empty(count if backfills else 0, np.int64),
+        running=np.empty(count, np.int64),
+        place=np.empty(count, np.int64),
+        stopped=np.empty(stops, np.int64),
+        cut=np.empty(stops, np.int64),
+        cut_s=np.empty((stops, 2)),
+        free=capacity[0].copy(),
+        ends=start_heap(heaps * changes * count),
+        dues=start_heap(heaps * count),
+        availability=availability,
+        seats=start_seats(sharing, count),
+    )
+
+
+@compiled
+def piece(availability: Availability, time: float) -> int:
+    """Place of the piece that begins at a time, which is cut off another one if there is none."""
+    times, left, size = availability
+    low, high = 0, size[0]
+    while low < high:
+        middle = (low + high) >> 1
+        if times[middle] < time:
+            low = middle + 1
+        else:
+            high = middle
+    if low < size[0] and times[low] == time:
+        return low
+    for place in range(size[0], low, -1):
+        times[place] = times[place - 1]
+        for row in range(left.shape[1]):
+            left[place, row] = left[place - 1, row]
+    times[low] = time
+    for row in range(left.shape[1]):
+        left[low, row] = left[low - 1, row]
+    size[0] += 1
+    return low
+
+
+@compiled
+def take_need(plan: Plan, job: int, need: int, start: float, end: float, times: int) -> None:
+    """Take one thing that a job needs out of a span of time; with −1 times, give it back."""
+    resource = plan.resource[job, need]
+    if resource < 0 or not start < end:
+        return
+    availability = plan.availability
+    first = piece(availability, start)
+    last = availability.size[0] if end == np.inf else piece(availability, end)
+    runs = plan.measures and not np.isnan(plan.start[job])
+    amount = times * (plan.holds[job, need] if runs else plan.needs[job, need])
+    for place in range(first, last):
+        availability.left[place, resource] -= amount
+
+
+@compiled
+def take(plan: Plan, job: int, start: float, end: float, times: int) -> None:
+    """Take all that a job needs out of a span of time; with −1 times, give it back."""
+    for need in range(plan.resource.shape[1]):
+        take_need(plan, job, need, start, end, times)
+
+
+@compiled
+def fits(plan: Plan, job: int, place: int) -> bool:
+    """Whether a job fits into a piece."""
+    for need in range(plan.resource.shape[1]):
+        resource = plan.resource[job, need]
+        if resource >= 0 and plan.availability.left[place, resource] < plan.needs[job, need]:
+            return False
+    return True
+
+
+@compiled
+def has_room(plan: Plan, job: int) -> bool:
+    """Whether a job fits into what is left now."""
+    for need in range(plan.resource.shape[1]):
+        resource = plan.resource[job, need]
+        if resource >= 0 and plan.free[resource] < plan.needs[job, need]:
+            return False
+    return True
+
+
+@compiled
+def fits_now(plan: Plan, job: int, now: float) -> bool:
+    """Whether a job fits from now until it should end."""
+    if not has_room(plan, job):
+        return False
+    times = plan.availability.time
+    end = now + plan.estimate[job]
+    place = 0
+    while place < plan.availability.size[0] and times[place] < end:
+        if not fits(plan, job, place):
+            return False
+        place += 1
+    return True
+
+
+@compiled
+def earliest(plan: Plan, job: int, latest: float) -> float:
+    """Earliest time from which on a job fits until it should end; at most `latest`, from when on it does."""
+    times, size = plan.availability.time, plan.availability.size[0]
+    place = 0
+    while place < size:
+        if not fits(plan, job, place):
+            place += 1
+            continue
+        start: float = times[place]
+        if start >= latest:
+            return latest
+        end = min(start + plan.estimate[job], latest)
+        place += 1
+        while place < size and times[place] < end and fits(plan, job, place):
+            place += 1
+        if place == size or times[place] >= end:
+            return start
+    return latest
+
+
+@compiled
+def tidy(plan: Plan, now: float) -> None:
+    """Forget pieces that are over, and join those with the same left."""
+    times, left, size = plan.availability
+    first = 0
+    while first + 1 < size[0] and times[first + 1] <= now:
+        first += 1
+    kept = 0
+    for place in range(first, size[0]):
+        same = kept > 0
+        for row in range(left.shape[1]):
+            same = same and left[kept - 1, row] == left[place, row]
+        if not same:
+            if kept < place:
+                times[kept] = times[place]
+                for row in range(left.shape[1]):
+                    left[kept, row] = left[place, row]
+            kept += 1
+    times[0] = now
+    size[0] = kept
