@@ -87,15 +87,10 @@ def test_times_are_predicted_by_a_trained_model(datasets: dict[str, Dataset]) ->
     assert np.isfinite(forecast.centre).all()
 
 
-def test_a_fold_may_have_its_new_name() -> None:
-    assert "leave-mix-out" in QUESTIONS["corun"].folds
-    assert "leave-bag-out" not in QUESTIONS["corun"].folds
-
-
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"question": "power"}, "question: expected one of time, relative, configuration, corun, partition"),
+        ({"question": "power"}, "question: expected one of time, relative, configuration, corun"),
         ({"models": ["magic"]}, "models: expected all or some of device-mean"),
         ({"folds": "leave-bag-out"}, "folds: expected one of leave-application-out"),
         ({"jobs": 0, "models": ["device-mean"]}, "jobs: expected at least 1, found 0"),
@@ -116,7 +111,7 @@ def test_an_option_of_another_question_is_an_error() -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"question": "partition"}, "question: expected one for which models are kept"),
+        ({"question": "power"}, "question: expected one of time, relative, configuration, corun"),
         ({"model": "magic"}, "model: expected one of device-mean"),
     ],
 )
@@ -137,12 +132,11 @@ def test_joblib_says_how_many_processes_unless_the_caller_does() -> None:
 def test_an_option_that_is_misspelt_is_refused_in_a_sentence(
     datasets: dict[str, Dataset], question: QuestionName
 ) -> None:
-    dataset = datasets["corun" if question == "partition" else question]
+    dataset = datasets[question]
     with pytest.raises(InputError, match=f"options: expected some of .* question {question}, found 'probez'"):
         crosscast.evaluate(dataset, question, probez=[0])
-    if QUESTIONS[question].train is not None:
-        with pytest.raises(InputError, match=f"for the question {question}, found 'levle'"):
-            crosscast.train(dataset, question, levle=0.9)
+    with pytest.raises(InputError, match=f"for the question {question}, found 'levle'"):
+        crosscast.train(dataset, question, levle=0.9)
 
 
 def test_a_name_may_stand_alone(datasets: dict[str, Dataset]) -> None:

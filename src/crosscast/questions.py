@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from crosscast.studies.nichols2024 import RelativeStudy
 
 
-QuestionName = Literal["time", "relative", "configuration", "corun", "partition"]
+QuestionName = Literal["time", "relative", "configuration", "corun"]
 
 TimeFolds = Literal[
     "leave-application-out",
@@ -48,13 +48,9 @@ RelativeFolds = Literal[
 ]
 ConfigurationFolds = Literal["leave-benchmark-out"]
 CoRunFolds = Literal["leave-benchmark-out", "leave-mix-out", "random-80-20"]
-PartitionFolds = Literal["leave-benchmark-out", "leave-mix-out"]
 
 TERMS = "terms"
 """The model that learns from times of launches."""
-
-_RECORDED_FOLDS = {"leave-mix-out": "leave-bag-out"}
-"""Folds that evaluations and their JSON know by an older name."""
 
 _NAMES = ("devices", "sources")
 """Options that are lists of names, one of which may stand alone."""
@@ -174,7 +170,7 @@ def evaluate(
     Parameters
     ----------
     dataset
-        As of `crosscast.train`; for ``partition``, mixes at levels of MPS with times on parts of the GPU.
+        As of `crosscast.train`.
     question
         What is predicted.
     models
@@ -196,7 +192,7 @@ def evaluate(
         predicted, and `level`, the coverage of intervals. For ``relative``: `devices`, `sources`, `weights`
         (``rows``, ``kernels`` or ``applications`` count the same). For ``configuration``: `devices`,
         `samples`, `power_domain`, `groups` of programs that are held out together, `max_retunes` and
-        `cap_probability`. For ``corun``: `device`, `probes`, `level`. For ``partition``: `device`, `level`.
+        `cap_probability`. For ``corun``: `device`, `probes`, `level`.
 
     Returns
     -------
@@ -226,7 +222,7 @@ def evaluate(
     return asked.evaluate(
         dataset,
         None if models is None else listed(models),
-        _RECORDED_FOLDS.get(split, split),
+        split,
         seed=seed,
         jobs=_jobs(jobs),
         cache=None if cache is None else Path(cache),
@@ -540,7 +536,6 @@ def _evaluate_corun(dataset: Dataset, models: Sequence[str] | None, folds: str, 
     from crosscast.prediction.corun.models import BASELINES, models_named
     from crosscast.studies.moolchandani2022 import study_corun
 
-    _refuse_mixes(dataset)
     names = [name for name in model_names("corun", models) if name not in BASELINES]
     baselines = models_named(BASELINES)
     return study_corun(co_runs(dataset), models_named(names), folds, baselines=baselines, **how)
@@ -559,7 +554,6 @@ def _train_corun(dataset: Dataset, model: str, *, device: str | None = None, **h
     from crosscast.evaluation.corun import of_one_device, train_corun
     from crosscast.prediction.corun.models import BASELINES, models_named
 
-    _refuse_mixes(dataset)
     chosen = of_one_device(co_runs(dataset), device)
     shared = chosen.bags[0].device
     memory = [row["memory_bytes"] for row in dataset.devices.to_pylist() if row["device"] == shared]
@@ -570,27 +564,6 @@ def _train_corun(dataset: Dataset, model: str, *, device: str | None = None, **h
         memory_bytes=None if not memory or memory[0] is None else int(memory[0]),
         **how,
     )
-
-
-def _refuse_mixes(dataset: Dataset) -> None:
-    from crosscast.data.corun import has_mixes
-
-    if has_mixes(dataset.bags):
-        raise InputError(
-            f"{dataset.label}: expected mixes with slowdowns, found mixes on parts of a GPU, whose times are "
-            "relative to others: crosscast evaluate partition is for these"
-        )
-
-
-def _evaluate_partition(
-    dataset: Dataset, models: Sequence[str] | None, folds: str, *, device: str | None = None, **how: Any
-) -> Any:
-    from crosscast.data.corun import mixes_of
-    from crosscast.evaluation.partition import evaluate_partition
-    from crosscast.prediction.corun.partition import PARTITION_MODELS
-
-    names = model_names("partition", list(PARTITION_MODELS) if models is None else models)
-    return evaluate_partition(mixes_of(dataset, device), names, folds, **how)
 
 
 _KEPT = (
@@ -620,16 +593,6 @@ _KEPT = (
         ("device", "level"),
     ),
 )
-_PARTITION = Question(
-    "partition",
-    get_args(PartitionFolds),
-    _evaluate_partition,
-    evaluate_options=("device", "level"),
-    registry="crosscast.prediction.corun.partition",
-    models="PARTITION_MODELS",
-    default="PARTITION_BASELINES",
-    baselines="PARTITION_BASELINES",
-)
 
-QUESTIONS: Mapping[str, Question] = MappingProxyType({each.name: each for each in (*_KEPT, _PARTITION)})
+QUESTIONS: Mapping[str, Question] = MappingProxyType({each.name: each for each in _KEPT})
 """The questions by name."""

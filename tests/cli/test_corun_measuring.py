@@ -141,10 +141,6 @@ def test_a_file_that_cannot_be_written_is_refused_before_anything_runs(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["campaign", "--out", "set", "--bags", "2"], "it is --mixes now"),
-        (["campaign", "--out", "set", "--no-mix"], "it is --no-instruction-mix now"),
-        (["campaign", "--out", "set", "--rounds", "2"], "it is --jobs now"),
-        (["neighbour", "low"], "crosscast corun neighbour is crosscast measure stressor now"),
         (["campaign", "--out", "set", "--jobs", "2.5"], "--jobs: expected a whole number, found '2.5'"),
         (["campaign", "--out", "set", "--mixes", "2.5"], "--mixes: expected numbers such as"),
     ],

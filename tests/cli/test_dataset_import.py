@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -115,16 +114,6 @@ def test_the_raja_suite_is_imported_with_stated_cores_and_a_block_size(
 
 
 OWN = "application,block,threads,time_s,power_w\nscan,8,1,4,30\nscan,16,1,5,30\nscan,8,2,2,\n"
-
-
-def test_mixes_are_imported_by_their_name(tmp_path: Path, capsys: Output) -> None:
-    np.savez(tmp_path / "miso_mps_mig.npz", mps=np.ones((2, 3, 7)), mig=np.ones((2, 3, 7)))
-    out = tmp_path / "out"
-    assert main(["dataset", "import", "miso", str(tmp_path), "--out", str(out)]) == 0
-    assert capsys.readouterr().err == f"wrote {out} (0 isolated runs, 42 runs in mixes)\n"
-    assert main(["dataset", "import", "miso", str(tmp_path / "none"), "--out", str(out)]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.endswith("none: cannot read the mixes (no such file)")
 
 
 def test_runs_of_ones_own_become_a_dataset_and_what_was_taken_as_what_is_told(

@@ -19,7 +19,6 @@ from crosscast.prediction.time import models as registry
 from support.choices import PROGRAMS, named_surfaces, other_machine
 from support.commands import Command, Output
 from support.datasets import made_dataset
-from support.mixes import dataset_with, made_mixes, rows_of
 from support.models import MeanModel
 from support.surfaces import configured_dataset
 from support.vectors import made_vectors
@@ -69,13 +68,6 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> str:
     kernels = tuple(each._replace(application=f"{each.application}.") for each in lonely.kernels)
     renamed = type(lonely)(lonely.label, kernels, lonely.space, lonely.time_s, lonely.power_w)
     write_dataset(configured_dataset(named_surfaces(), renamed), path)
-    return str(path)
-
-
-@pytest.fixture(scope="module")
-def mixes(tmp_path_factory: pytest.TempPathFactory) -> str:
-    path = tmp_path_factory.mktemp("dataset") / "mixes"
-    write_dataset(dataset_with(rows_of(made_mixes(jobs=4, mixes=25, members=3))), path)
     return str(path)
 
 
@@ -355,56 +347,6 @@ class TestConfiguration:
         write_dataset(replace(whole, energy=whole.energy.slice(0, 0)), tmp_path / "dark")
         sentence = refusal(capsys, "configuration", str(tmp_path / "dark"))
         assert "expected runs with time and power, found none" in sentence
-
-
-class TestPartition:
-    """Jobs on parts of a GPU."""
-
-    def test_applications_are_left_out_where_nobody_says_what_is(self, mixes: str, capsys: Output) -> None:
-        assert run("partition", mixes, "--models", "mean", "--json") == 0
-        found = json.loads(capsys.readouterr().out)
-        assert (found["target"], found["protocol"]) == ("corun", "leave-benchmark-out")
-        assert found["mig_gpcs"] == [7, 4, 3]
-        assert found["applications"] == ["job 1", "job 2", "job 3", "job 4"]
-        assert [(each["model"], each["quantity"], each["slices"]) for each in found["results"]] == [
-            ("mean", "partition", slices) for slices in (None, 7, 4, 3)
-        ]
-        assert {"model", "split", "bag_size", "quantity", "mape", "coverage", "auc"} <= set(
-            found["results"][0]
-        )
-
-    def test_the_table_says_how_each_model_does_on_each_size(self, mixes: str, capsys: Output) -> None:
-        assert run("partition", mixes, "--folds", "leave-mix-out") == 0
-        lines = capsys.readouterr().out.splitlines()
-        assert (
-            "16 mixes (9 copies left out) of 4 applications on gpu; from MPS at 100, 50, 14 % to" in lines[0]
-        )
-        rows = [
-            line for line in lines if line.startswith(("mean (baseline)", "published-forest", "partition"))
-        ]
-        assert len(rows) == 3 * 4
-        assert sum(" all " in row for row in rows) == 3
-        assert "nearly a lookup" in " ".join(lines)
-
-    @pytest.mark.parametrize(
-        ("options", "message"),
-        [
-            (["--folds", "random-80-20"], "random-80-20"),
-            (["--models", "sum"], "--models: expected all or some of mean, published-forest, partition"),
-            (["--device", "cpu"], "on cpu, found those on gpu"),
-            (["--level", "2"], "--level: expected a probability"),
-        ],
-    )
-    def test_options_that_say_nothing_are_refused(
-        self, mixes: str, options: list[str], message: str, capsys: Output
-    ) -> None:
-        assert run("partition", mixes, *options) == 2
-        assert message in capsys.readouterr().err
-
-    def test_no_model_of_bags_is_trained_on_mixes(self, mixes: str, tmp_path: Path, capsys: Output) -> None:
-        assert main(["train", "corun", mixes, "--out", str(tmp_path / "co"), "--cache", "none"]) == 2
-        assert "expected mixes with slowdowns, found mixes on parts" in capsys.readouterr().err
-        assert not (tmp_path / "co").exists()
 
 
 class TestRelative:

@@ -87,7 +87,7 @@ def test_the_list_of_commands_says_what_each_says_of_itself() -> None:
 
 
 def test_there_is_a_command_for_each_question() -> None:
-    assert len(COMMANDS) == 24
+    assert len(COMMANDS) == 23
 
 
 @pytest.mark.parametrize("name", dict.fromkeys((*COMMANDS, *TAKE_A_LAUNCH)))
@@ -131,18 +131,10 @@ def test_each_command_that_prints_tables_writes_them_as_a_page(name: str) -> Non
     [
         (["evaluate", "bundled"], "expected first what to evaluate (time, relative, configuration, corun,"),
         (["train", "bundled", "--target", "corun", "--out", "co"], "see crosscast train --help"),
-        (["evaluate", "time", "bundled", "--protocol", "published"], "it is --folds, or crosscast reproduce"),
-        (["evaluate", "corun", "x", "--studies"], "it is crosscast reproduce now"),
-        (
-            ["choose", "configuration", "r.csv", "--model=m", "--power-cap=9", "--confidence=1"],
-            "it is --cap-probability now",
-        ),
-        (["corun", "pair", "a.json", "--model", "m"], "crosscast corun pair is crosscast colocate now"),
-        (["corun", "predict", "a.json", "--model", "m"], "is crosscast predict corun now"),
         (["evaluate", "time", "bundled", "--modles", "all"], "Did you mean --models?"),
     ],
 )
-def test_an_old_spelling_is_answered_with_the_new_one(
+def test_words_that_are_no_command_or_option_are_answered_with_what_is(
     capsys: Output, words: list[str], sentence: str
 ) -> None:
     assert main(words) == 2

@@ -386,7 +386,6 @@ def test_a_trace_of_gavel_is_placed_without_predictions(
         (["--placement", "random"], "Unknown option: --placement"),
         (["--jobs", "5"], "Unknown option: --jobs"),
         (["--load", "0.5"], "Unknown option: --load"),
-        (["--kill"], "Unknown option: --kill: it is --enforce-walltime now, see crosscast simulate --help"),
         (["--window", "5:"], "--window: nothing to draw without --figures or --html; leave it out"),
         (
             ["--figures", "f", "--window", "5"],
@@ -429,7 +428,6 @@ def test_what_a_trace_cannot_have_is_refused(
         (["--seed", "-1"], "--seed: expected a seed or a range such as 1:10, found '-1'"),
         (["--seed", "1:0"], "--seed: expected the last from the first on, at most 10,000 seeds, found '1:0'"),
         (["--seed", "0:10000"], "--seed: expected the last from the first on, at most 10,000 seeds"),
-        (["--seeds", "2"], "Unknown option: --seeds: it is --seed 1:10 now"),
         (["--load", "0"], "--load: expected a number above 0, found 0"),
         (["--load", "nan"], "--load: expected a number above 0, found nan"),
         (["--interarrival", "-1"], "--interarrival: expected a time of at least 0 s, found -1"),
@@ -442,7 +440,6 @@ def test_what_a_trace_cannot_have_is_refused(
             ["--placement", "user", "--seed", "0:1", "--out", "s.csv"],
             "--out: expected one schedule to write, found 2",
         ),
-        (["--plot", "p.png"], "Unknown option: --plot: it is --figures now, see crosscast simulate --help"),
     ],
 )
 def test_what_an_experiment_cannot_have_is_refused(

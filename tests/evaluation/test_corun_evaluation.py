@@ -90,7 +90,7 @@ def test_no_bag_with_the_benchmark_that_is_left_out_is_learned_from() -> None:
         assert not any(fold.held_out in BAGS[place].applications for place in fold.train)
 
 
-@pytest.mark.parametrize("split", ["leave-bag-out", "random-80-20"])
+@pytest.mark.parametrize("split", ["leave-mix-out", "random-80-20"])
 def test_repeats_and_reorderings_of_a_bag_are_held_out_together(split: str) -> None:
     twice = [*BAGS, *(made_bag(bag.solos[::-1], repeat=1) for bag in BAGS)]
     for fold in folds_of(twice, split, 3):
@@ -99,7 +99,7 @@ def test_repeats_and_reorderings_of_a_bag_are_held_out_together(split: str) -> N
 
 
 def test_each_mix_is_tested_once_or_a_fifth_at_random() -> None:
-    tested = np.concatenate([fold.test for fold in folds_of(BAGS, "leave-bag-out", 0)])
+    tested = np.concatenate([fold.test for fold in folds_of(BAGS, "leave-mix-out", 0)])
     assert sorted(tested.tolist()) == list(range(len(BAGS)))
     (fold,) = folds_of(BAGS, "random-80-20", 0)
     assert len(fold.test) == len(BAGS) // 5
@@ -340,12 +340,12 @@ def test_a_card_says_what_was_learned_from_and_how_good_it_is() -> None:
 
 
 def test_a_study_tells_everything_as_json() -> None:
-    told = study_corun(PAIRS, [QUICK], "leave-bag-out", baselines=[Sum()]).to_dict()
+    told = study_corun(PAIRS, [QUICK], "leave-mix-out", baselines=[Sum()]).to_dict()
     assert told["bags"] == len(PAIRS.bags)
     assert told["device"] == "cpu"
     keys = {"model", "split", "bag_size", "quantity", "mape", "coverage", "auc"}
     assert all(keys <= set(each) for each in told["results"])
-    assert {each["split"] for each in told["results"]} == {"leave-bag-out"}
+    assert {each["split"] for each in told["results"]} == {"leave-mix-out"}
     # All bags fit: there is nothing to tell apart.
     assert {each["quantity"] for each in told["results"]} == {"slowdown", "speed", "time", "power"}
 
@@ -368,7 +368,7 @@ def test_mixes_are_left_out_whole_and_those_that_are_known_in_part_stay_together
     runs = made_co_runs()
     first, *rest = runs.bags
     half = replace(first, members=(replace(first.members[0], slowdown=None), first.members[1]))
-    mix = out_of_fold_errors(replace(runs, bags=(half, *rest)), Mean(), "leave-bag-out", 0)["slowdown"].mix
+    mix = out_of_fold_errors(replace(runs, bags=(half, *rest)), Mean(), "leave-mix-out", 0)["slowdown"].mix
     assert mix is not None
     _, counts = np.unique(mix, return_counts=True)
     assert sorted(counts.tolist()) == [1] + [2] * len(rest)

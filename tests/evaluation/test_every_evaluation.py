@@ -18,7 +18,6 @@ from crosscast.decide.policies import FeedbackCapping, Fixed, Oracle
 from crosscast.errors import InputError
 from crosscast.evaluation.corun import evaluate_corun
 from crosscast.evaluation.loop import State
-from crosscast.evaluation.partition import evaluate_partition
 from crosscast.evaluation.relative import evaluate_relative
 from crosscast.evaluation.time import evaluate_time
 from crosscast.prediction.configuration.data import Surfaces
@@ -31,7 +30,7 @@ from crosscast.prediction.relative.nichols2024 import (
     PublishedXGBoost,
 )
 from support.choices import Wanderer, limited
-from support.mixes import NAMES, made_co_runs, made_mixes
+from support.mixes import NAMES, made_co_runs
 from support.models import MeanModel, random_grid
 from support.surfaces import made_surfaces
 from support.vectors import made_vectors
@@ -109,7 +108,7 @@ CASES = {
         MIXES,
         [Mean()],
         4,
-        [{"seed": 1}, {"level": 0.5}, {"split": "leave-bag-out"}],
+        [{"seed": 1}, {"level": 0.5}, {"split": "leave-mix-out"}],
         [slower],
         [
             ({"probes": (-1,)}, "^probes: expected 0 but where benchmarks are left out"),
@@ -132,15 +131,6 @@ CASES = {
             ),
         ],
         {"negative": lambda array: -array},
-    ),
-    "partition": Case(
-        partial(evaluate_partition, split="leave-bag-out"),
-        made_mixes(jobs=5, mixes=40, members=3),
-        ["mean"],
-        5,
-        [{"seed": 1}, {"level": 0.5}],
-        [lambda mixes: replace(mixes, alone=mixes.alone**2)],
-        [({"models": ["magic"]}, "models: expected one of"), *OF_LEVEL],
     ),
     "configuration": Case(
         on_machines,
@@ -235,7 +225,7 @@ def test_wrong_arguments_are_refused(name: str, words: dict[str, Any], sentence:
         evaluated(case, **words)
 
 
-@pytest.mark.parametrize("name", sorted(CASES.keys() - {"partition"}))
+@pytest.mark.parametrize("name", sorted(CASES))
 def test_models_are_at_least_one_and_each_once(name: str) -> None:
     case = CASES[name]
     for models in ([], [case.models[0]] * 2):

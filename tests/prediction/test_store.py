@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from crosscast.data.schema import json_text
 from crosscast.errors import InputError
 from crosscast.fields import decode
-from crosscast.prediction import format1
 from crosscast.prediction.store import CARD, check_folder, read, write
 
 CARD_FIELDS = {"model": "combined", "seed": 1, "errors": {"rmse": 0.5, "none": None}}
@@ -256,29 +255,6 @@ def test_any_arrays_come_back(arrays: dict[str, list[float]]) -> None:
         found = read(folder).arrays
     assert set(found) == set(given_arrays)
     assert all(np.array_equal(found[name], each, equal_nan=True) for name, each in given_arrays.items())
-
-
-@pytest.mark.parametrize(("target", "question"), [(None, "time"), ("corun", "corun")])
-def test_a_model_of_format_1_is_read_and_translated(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, target: str | None, question: str
-) -> None:
-    def older(card: dict[str, Any]) -> None:
-        del card["question"]
-        card.update({"protocol": 1} | ({} if target is None else {"target": target}))
-
-    signed(folder, older)
-    monkeypatch.delitem(format1.FORMAT_1, question, raising=False)
-    found = read(folder, question)
-    assert (found.protocol, found.question, found.card) == (1, question, CARD_FIELDS)
-    assert found.arrays["file"].item() == 3
-    monkeypatch.setitem(
-        format1.FORMAT_1,
-        question,
-        lambda card, arrays: ({"model": card["model"].upper()}, {"mean": arrays["point.mean"]}),
-    )
-    found = read(folder)
-    assert found.card == {"model": "COMBINED"}
-    assert list(found.arrays) == ["mean"]
 
 
 class Range(msgspec.Struct):

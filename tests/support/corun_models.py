@@ -39,7 +39,7 @@ def trained(folder: Path, bags: tuple[int, ...] = (2,)) -> TrainedCoRunModel:
     runs = made_co_runs(bags=bags)
     model = Published("linear", others=True)
     errors = {
-        KNOWN: out_of_fold_errors(runs, model, "leave-bag-out", 0),
+        KNOWN: out_of_fold_errors(runs, model, "leave-mix-out", 0),
         NEW: out_of_fold_errors(runs, model, "leave-benchmark-out", 0),
     }
     return kept(model.fit(runs, 0), errors, folder, bags)

@@ -10,7 +10,6 @@ from cyclopts import Parameter
 
 from crosscast.cli.options import (
     FIGURES,
-    OUTPUT,
     RUN,
     DatasetFolder,
     Device,
@@ -33,7 +32,7 @@ from crosscast.cli.options import (
     warn,
 )
 from crosscast.errors import InputError
-from crosscast.questions import CoRunFolds, PartitionFolds, QuestionName, RelativeFolds, TimeFolds
+from crosscast.questions import CoRunFolds, QuestionName, RelativeFolds, TimeFolds
 
 __all__ = ["app"]
 
@@ -201,25 +200,6 @@ def corun(
         dataset, "corun", models, folds, run, output, device=device, probes=probes or [0], level=level
     )
     show_corun(found, output)
-
-
-@app.command
-def partition(
-    dataset: DatasetFolder,
-    /,
-    *,
-    folds: Annotated[PartitionFolds, HeldOut] = "leave-benchmark-out",
-    models: Annotated[Names | None, Parameter(help="Models, separated by commas; by default all.")] = None,
-    device: Device = None,
-    level: Level = 0.9,
-    run: RunOptions = RUN,
-    output: Output = OUTPUT,
-) -> None:
-    """Evaluate models of jobs on parts of a GPU, from mixes at levels of MPS (docs/corun-evaluation.md)."""
-    found = _evaluate(dataset, "partition", models, folds, run, output, device=device, level=level)
-    from crosscast.report.corun_evaluation import partition_evaluation_report
-
-    output.show(found.to_dict, lambda: partition_evaluation_report(found))
 
 
 @app.command

@@ -36,47 +36,9 @@ _UNIT = re.compile(r"_(s|w|bytes)$")
 _QUESTIONS = {
     "train": "time, relative, configuration or corun",
     "choose": "sample or configuration",
-    "evaluate": "time, relative, configuration, corun, partition, tune or jobs",
+    "evaluate": "time, relative, configuration, corun, tune or jobs",
     "simulate": "policies or placements",
     "reproduce": "johnston2018, bailey2014, cummins2017, nichols2024 or moolchandani2022",
-}
-_MOVED = {
-    "corun pair": "crosscast colocate",
-    "corun predict": "crosscast predict corun",
-    "schedule": "crosscast simulate",
-    "corun neighbour": "crosscast measure stressor",
-    "corun stressor": "crosscast measure stressor",
-}
-_RENAMED = {
-    "--bags": "--mixes",
-    "--budget": "--max-retunes",
-    "--confidence": "--cap-probability",
-    "--colour": "--users of crosscast simulate policies, beside --figures",
-    "--most-bags": "--most-mixes",
-    "--no-cache": "--cache none",
-    "--no-mix": "--no-instruction-mix",
-    "--effort": "--preset of crosscast reproduce johnston2018",
-    "--from": "--window",
-    "--kill": "--enforce-walltime",
-    "--place": "--placement",
-    "--plot": "--figures",
-    "--power": "policies under [power] of the TOML file of --machines",
-    "--procs": "--machines",
-    "--protocol": "--folds, or crosscast reproduce for published studies",
-    "--queue": "--priority",
-    "--queue-length": "--figures",
-    "--rounds": "--jobs",
-    "--seeds": "--seed 1:10",
-    "--sharing": "policies under [sharing] of the TOML file of --machines",
-    "--studies": "crosscast reproduce",
-    "--sure": "--conservative",
-    "--swf-out": "--out",
-    "--target": "a word after the command, such as crosscast train corun",
-    "--timeline": "--figures",
-    "--to": "--window",
-    "--together": "--group",
-    "--window": "--jobs, each of --round-time",
-    "--write-jobs": "crosscast evaluate jobs --out",
 }
 
 
@@ -114,11 +76,7 @@ def _options(app: cyclopts.App, words: Sequence[str]) -> set[str]:
 
 def misuse(error: cyclopts.CycloptsError, words: Sequence[str]) -> str:
     """One sentence about words that are no command or option, with what to type instead."""
-    typed = [word for word in words if not word.startswith("-")]
     command = words[0] if words else ""
-    for old in (" ".join(typed[:2]), command):
-        if old in _MOVED:
-            return f"crosscast {old} is {_MOVED[old]} now: see {_MOVED[old]} --help"
     kind = type(error).__name__
     if kind == "UnknownCommandError" and command in _QUESTIONS:
         found = words[1] if len(words) > 1 else "nothing"
@@ -126,9 +84,4 @@ def misuse(error: cyclopts.CycloptsError, words: Sequence[str]) -> str:
             f"crosscast {command}: expected first what to {command} ({_QUESTIONS[command]}), "
             f"found {found!r}: see crosscast {command} --help"
         )
-    text = " ".join(str(error).split())
-    renamed = next((old for old in _RENAMED if any(word.partition("=")[0] == old for word in words)), None)
-    if kind == "UnknownOptionError" and renamed and renamed in text:
-        text = text.partition(" Did you mean")[0]
-        return f"{text.rstrip('.')}: it is {_RENAMED[renamed]} now, see crosscast {command} --help"
-    return text
+    return " ".join(str(error).split())

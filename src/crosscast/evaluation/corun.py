@@ -63,7 +63,7 @@ def predicted(prediction: CoRunPrediction, quantity: str) -> Reals:
     return {"time": prediction.time_s, "power": prediction.power_w, FITS: prediction.fits}[quantity]
 
 
-SPLITS = ("leave-benchmark-out", "leave-bag-out", "random-80-20")
+SPLITS = ("leave-benchmark-out", "leave-mix-out", "random-80-20")
 """Names of the splits: each application in turn; mixes in folds; and a fifth of the mixes at random."""
 
 _BAG_FOLDS = 10
@@ -247,7 +247,7 @@ def out_of_fold_errors(
     parts: dict[str, list[tuple[Reals, Integers, Integers, Reals]]] = {name: [] for name in _WITH_ERRORS}
     held_out: list[str] = []
     before = 0
-    for fold in folds_of(co_runs.bags, "leave-bag-out" if split == "random-80-20" else split, seed):
+    for fold in folds_of(co_runs.bags, "leave-mix-out" if split == "random-80-20" else split, seed):
         tested = with_mixes(co_runs, fold.test).bags
         training, probed = _with_probes(
             with_mixes(co_runs, fold.train), tested, fold.held_out, probes, probing
@@ -394,7 +394,7 @@ def of_one_device(co_runs: CoRuns, device: str | None = None, configuration: str
     return replace(co_runs, solos=solos, bags=kept)
 
 
-_SPLITS = {NEW: "leave-benchmark-out", KNOWN: "leave-bag-out"}
+_SPLITS = {NEW: "leave-benchmark-out", KNOWN: "leave-mix-out"}
 
 
 def train_corun(

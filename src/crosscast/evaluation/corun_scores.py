@@ -1,4 +1,4 @@
-"""Scores of predictions of co-running: of slowdowns, times and powers of mixes, and of parts of a GPU."""
+"""Scores of predictions of co-running: of slowdowns, times and powers of mixes."""
 
 from __future__ import annotations
 

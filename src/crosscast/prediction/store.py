@@ -12,7 +12,7 @@ import json
 import re
 import zipfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from math import isfinite, prod
 from pathlib import Path
@@ -233,8 +233,6 @@ def read(folder: str | Path, question: str | tuple[str, ...] | None = None) -> S
     folder = Path(folder)
     path = folder / CARD
     card = _whole_card(path, folder)
-    if card["protocol"] == 1:
-        card["question"] = card.pop("target", "time")
     header = decode(_Header, card, str(path))
     wanted = (question,) if isinstance(question, str) else question
     if wanted is not None and header.question not in wanted:
@@ -248,15 +246,7 @@ def read(folder: str | Path, question: str | tuple[str, ...] | None = None) -> S
     _check_sizes(path, folder / listed.file, listed.contents)
     own = {name: value for name, value in card.items() if name not in _RESERVED}
     protocol, arrays = card["protocol"], folder / listed.file
-    model = StoredModel(folder, str(path), header.question, protocol, own, arrays, listed.contents)
-    if protocol < PROTOCOL:
-        from crosscast.prediction.format1 import FORMAT_1
-
-        if header.question in FORMAT_1:
-            own, translated = FORMAT_1[header.question](own, model.arrays)
-            model = replace(model, card=own)
-            vars(model)["arrays"] = translated
-    return model
+    return StoredModel(folder, str(path), header.question, protocol, own, arrays, listed.contents)
 
 
 def _check_sizes(path: Path, file: Path, listed: Mapping[str, _Listed]) -> None:

@@ -1,4 +1,4 @@
-"""Evaluations of models of co-running and of partitions, and the studies of Moolchandani et al. 2022."""
+"""Evaluations of models of co-running, and the studies of Moolchandani et al. 2022."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from crosscast.evaluation.corun_scores import CoRunResult
-from crosscast.evaluation.partition import PartitionEvaluation
 from crosscast.report.corun import error_table, lines_table
 from crosscast.report.document import Heading, Part, Report, Table
-from crosscast.report.numbers import error_percent, named, percent, plural, three_digits
+from crosscast.report.numbers import error_percent, percent, plural, three_digits
 from crosscast.studies.moolchandani2022 import (
     ClusterStudy,
     CoRunStudies,
@@ -173,16 +172,10 @@ _ORDER = ("slowdown", "speed", "time", "power", "fits")
 _HELD_OUT = {
     "leave-benchmark-out": "Each application was left out in turn, with all mixes that it is in; all "
     "co-runners of these were predicted by models fitted to the other mixes.",
-    "leave-bag-out": "Mixes were left out in folds, those of the same applications at the same sizes "
+    "leave-mix-out": "Mixes were left out in folds, those of the same applications at the same sizes "
     "together: the applications are known from other mixes.",
     "random-80-20": "As published, a fifth of the mixes was left out at random: the applications are known "
     "from other mixes. See leave-benchmark-out for applications that are new.",
-}
-_PARTITIONS_HELD_OUT = {
-    "leave-benchmark-out": "Each application was left out in turn, with all mixes that it is in; it was "
-    "predicted by models fitted to the other mixes.",
-    "leave-bag-out": "Mixes were left out in folds, those of the same applications together: applications "
-    "are known from other mixes, which makes this nearly a lookup.",
 }
 
 
@@ -256,42 +249,3 @@ def _by_group(study: CoRunStudy) -> list[Part]:
             formats = {"MAPE": error_percent, "coverage": percent}
             parts.append(Table(["left out", "MAPE", "coverage"], rows, caption, formats))
     return parts
-
-
-def partition_evaluation_report(evaluation: PartitionEvaluation) -> Report:
-    """The table of an evaluation of partitions, and what it is of."""
-    mixes = evaluation.mixes
-    places = [None, *mixes.slices]
-    copies = f" ({evaluation.copies:,} copies left out)" if evaluation.copies else ""
-    levels, slices = (", ".join(f"{each:g}" for each in found) for found in (mixes.levels, mixes.slices))
-    applications = plural(len(set(mixes.job[mixes.judged].tolist())), "application")
-    table = Table.of(
-        sorted(evaluation.results, key=lambda each: (places.index(each.slices), each.mae or 0.0)),
-        {
-            "model": lambda each: named(each.model, each.baseline),
-            "slices": lambda each: "all" if each.slices is None else f"{each.slices:g}",
-            "MAE": lambda each: each.mae,
-            "coverage": lambda each: percent(each.coverage),
-            "worst": lambda each: f"{each.worst} {percent(each.worst_coverage)}",
-            "width": lambda each: each.width,
-            "predicted": lambda each: each.rows,
-        },
-        formats={"MAE": "{:.4f}".format, "width": "{:.3f}".format, "predicted": format_count},
-    )
-    return Report(
-        [
-            Heading(
-                f"{mixes.label}: {len(mixes):,} mixes{copies} of {applications} on {mixes.device}; from MPS "
-                f"at {levels} % to parts of {slices} slices; {evaluation.split}; seed {evaluation.seed}",
-                1,
-            ),
-            "",
-            table,
-            "",
-            _PARTITIONS_HELD_OUT[evaluation.split],
-            "MAE: mean absolute error of the relative time alone on a part of so many slices, which is the "
-            "time over that on the part on which the application is slowest.",
-            _COVERAGE.format(percent(evaluation.level)),
-            "Exact definitions: docs/corun-evaluation.md, Partitions.",
-        ]
-    )

@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 import re
-import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from crosscast.arrays import Integers, Reals
-from crosscast.data.array_file import DAMAGE, array_header
-from crosscast.data.corun import DUMMY
 from crosscast.data.dataset import Dataset
-from crosscast.data.library import pa
 from crosscast.data.schema import BAGS, DEVICES, SOLOS, json_text
 from crosscast.data.sources.runs import device_row
 from crosscast.data.sources.source import File, Found, FoundFile, Source, required
-from crosscast.data.table import Table, arrow_schema, table_of
+from crosscast.data.table import table_of
 from crosscast.errors import InputError
 
 
@@ -265,150 +256,3 @@ def _word(name: str) -> str:
 
 
 LUCID = Source("lucid", (_SINGLE, _PACKED), _lucid)
-
-_A100 = "a100"
-_ROWS = {
-    "mps": [json_text({"mps_percent": percent}) for percent in (100, 50, 14)],
-    "mig": [json_text({"mig_gpcs": slices}) for slices in (7, 4, 3)],
-}
-_DUMMY_MIG = (0.8889, 1.0, 0.8889)
-_DIGITS = 4
-_MOST_MIXES = 100_000
-_MOST_JOBS = 16
-
-
-def _miso(found: Found) -> Dataset:
-    """Mixes, each at three levels of MPS and on three sizes of parts of the GPU.
-
-    Mixes that differ in the order of their jobs alone are one, and mixes of the same jobs with other numbers
-    are repeats of a mix.
-    """
-    file = found.only().path
-    arrays = _read(file)
-    if len({array.shape for array in arrays.values()}) > 1:
-        shapes = " and ".join(str(array.shape) for array in arrays.values())
-        raise InputError(f"{file}: expected arrays mps and mig of one shape, found {shapes}")
-    return Dataset(
-        found.label,
-        devices=table_of(DEVICES, found.devices.values(), found.notes["devices"]),
-        bags=_miso_bags(arrays["mps"], arrays["mig"], found.notes["bags"]),
-    )
-
-
-MISO = Source("miso", (File(("miso_mps_mig.npz",), ()),), _miso)
-
-
-def _read(file: Path) -> dict[str, Reals]:
-    try:
-        with zipfile.ZipFile(file) as archive:
-            return {name: _array(archive, name, f"{file}: array {name!r}") for name in _ROWS}
-    except FileNotFoundError:
-        raise InputError(f"{file}: cannot read the mixes (no such file)") from None
-    except DAMAGE as error:
-        raise InputError(f"{file}: expected an archive with the arrays mps and mig ({error})") from error
-
-
-def _array(archive: zipfile.ZipFile, name: str, place: str) -> Reals:
-    # First the header alone: memory is taken for what it says.
-    with archive.open(f"{name}.npy") as member:
-        shape, dtype = array_header(member)
-    if dtype.kind != "f":
-        raise InputError(f"{place}: expected real numbers, found {dtype}")
-    if (
-        len(shape) != 3
-        or shape[1] != 3
-        or not 1 <= shape[0] <= _MOST_MIXES
-        or not 2 <= shape[2] <= _MOST_JOBS
-    ):
-        raise InputError(
-            f"{place}: expected the shape (n, 3, k), n up to {_MOST_MIXES:,} and k from 2 to {_MOST_JOBS}, "
-            f"found {shape}"
-        )
-    with archive.open(f"{name}.npy") as member:
-        found: npt.NDArray[Any] = np.lib.format.read_array(member, allow_pickle=False)
-    # The source has four digits, in single precision.
-    values: Reals = found.astype(np.float64).round(_DIGITS + 2)
-    wrong = np.argwhere(~((values >= 0) & (values <= 1)))
-    if len(wrong):
-        mix, level, job = (int(index) for index in wrong[0])
-        raise InputError(
-            f"{place}: mix {mix + 1}, row {level + 1}, job {job + 1}: expected a number of 0 to 1, found "
-            f"{values[mix, level, job]}"
-        )
-    return values
-
-
-def _miso_bags(mps: Reals, mig: Reals, notes: Mapping[str, str]) -> Table:
-    """Rows of all mixes, in arrays: as objects, they would take a minute and gigabytes."""
-    names, applications = _applications(mig)
-    # (mix, level, job), in the order of the rows.
-    values = np.concatenate([mps, mig], axis=1)
-    kept = _without_orders(values)
-    values, applications = values[kept], applications[kept]
-    mixes, repeats = _mixes(applications)
-    shape = values.shape
-    levels = [*_ROWS["mps"], *_ROWS["mig"]]
-    is_mps = np.arange(len(levels)) < len(_ROWS["mps"])
-    digits = len(str(mixes.max() + 1))
-    columns = {
-        "bag": _texts([f"mix {mix:0{digits}}" for mix in range(1, mixes.max() + 2)], _along(mixes, 0, shape)),
-        "device": _texts([_A100], _along(np.zeros(1, dtype=np.int64), 0, shape)),
-        "configuration": _texts(levels, _along(np.arange(len(levels)), 1, shape)),
-        "repeat": pa.array(_along(repeats, 0, shape)),
-        "position": pa.array(_along(np.arange(shape[2]), 2, shape)),
-        "application": _texts(names, np.broadcast_to(applications[:, None, :], shape).ravel()),
-        "size": _texts(["-"], _along(np.zeros(1, dtype=np.int64), 0, shape)),
-        "fits": pa.array(np.ones(values.size, dtype=np.int64), mask=~_along(is_mps, 1, shape)),
-        "slowdown": pa.array(values.ravel(), mask=(values == 0).ravel()),
-    }
-    schema = arrow_schema(BAGS, notes)
-    arrays = [columns.get(field.name, pa.nulls(values.size, field.type)) for field in schema]
-    return pa.Table.from_arrays(arrays, schema=schema)
-
-
-def _applications(mig: Reals) -> tuple[list[str], Integers]:
-    """Names of the jobs, and the number of each job of each mix among them, of shape ``(n, k)``."""
-    columns = mig.round(_DIGITS).transpose(0, 2, 1)
-    known, numbers = np.unique(columns.reshape(-1, 3), axis=0, return_inverse=True)
-    is_dummy = (known == _DUMMY_MIG).all(axis=1)
-    digits = max(2, len(str(len(known))))
-    names = [
-        DUMMY if dummy else f"job {n:0{digits}}"
-        for dummy, n in zip(is_dummy, np.cumsum(~is_dummy), strict=True)
-    ]
-    return names, numbers.reshape(columns.shape[:2])
-
-
-def _without_orders(values: Reals) -> Integers:
-    """The first of all mixes that differ in the order of their jobs alone, in the order of the source."""
-    columns = values.transpose(0, 2, 1)
-    numbers = np.unique(columns.reshape(-1, columns.shape[2]), axis=0, return_inverse=True)[1]
-    return np.sort(_first_of_same(np.sort(numbers.reshape(columns.shape[:2]), axis=1))[0])
-
-
-def _mixes(applications: Integers) -> tuple[Integers, Integers]:
-    """For each measured mix, the number of its jobs' mix, by first appearance, and that of its repeat."""
-    first, same = _first_of_same(np.sort(applications, axis=1))
-    mixes = np.argsort(np.argsort(first))[same]
-    order = np.argsort(mixes, kind="stable")
-    starts = np.searchsorted(mixes[order], mixes[order])
-    repeats = np.empty_like(mixes)
-    repeats[order] = np.arange(len(mixes)) - starts
-    return mixes, repeats
-
-
-def _first_of_same(rows: Integers) -> tuple[Integers, Integers]:
-    """Where each distinct row is first, and for each row the number of its like."""
-    _, first, same = np.unique(rows, axis=0, return_index=True, return_inverse=True)
-    return first, same.ravel()
-
-
-def _along(numbers: npt.NDArray[Any], axis: int, shape: tuple[int, ...]) -> npt.NDArray[Any]:
-    """For each row of the table, what an axis of the values has there."""
-    return np.broadcast_to(
-        numbers.reshape([-1 if place == axis else 1 for place in range(len(shape))]), shape
-    ).ravel()
-
-
-def _texts(values: list[str], numbers: Integers) -> pa.Array:
-    return pa.DictionaryArray.from_arrays(pa.array(numbers), pa.array(values)).cast(pa.string())
