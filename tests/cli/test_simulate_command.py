@@ -376,7 +376,7 @@ def test_a_trace_of_gavel_is_placed_without_predictions(
             ["--policy", "fcfs", "--backfill", "widest"],
             "--backfill: expected policy easy, as with fcfs",
         ),
-        (["--estimates", "predicted"], 'Invalid value "predicted" for --estimates. Choose from: "requested"'),
+        (["--estimates", "best"], "--estimates: expected some of requested, exact, predicted, found 'best'"),
         (
             ["--machines", "4"],
             "job 5: expected at most 4 processors, as small has, found 5 (too wide: 1 of 5 jobs)",

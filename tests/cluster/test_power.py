@@ -211,4 +211,4 @@ def test_the_command_compares_configurations_under_a_budget(capsys: Output, tmp_
     assert main(words) == 2
     assert "power: policies: expected options to choose from, found none" in capsys.readouterr().err
     assert main([*words, "--power", "full"]) == 2
-    assert "it is policies under [power] of the TOML file of --machines now" in capsys.readouterr().err
+    assert "Unknown option: --power" in capsys.readouterr().err

@@ -287,16 +287,16 @@ class PlainPlan:
     def plan_all(self, early: bool) -> None:
         queue = self.in_order(self.waiting, self.key)
         stops = self.rules.preempts is not None
-        if stops or self.blocked or any(self.due(job) <= self.now for job in self.running()):
+        overdue = any(self.due(job) <= self.now for job in self.running())
+        if stops or self.rules.holds or self.blocked or overdue:
             self.planned.clear()
         elif early:
             for job in queue:
                 if job in self.planned and self.planned[job] > self.now:
                     before = self.planned[job]
                     again = self.earliest(job, self.spans(without=job))
-                    # A job that should take no time holds nothing; others may draw more than they should.
-                    kept = again <= before or self.estimate[job] == 0 or self.rules.holds
-                    assert kept, "a promise is broken"
+                    # A job that should take no time holds nothing.
+                    assert again <= before or self.estimate[job] == 0, "a promise is broken"
                     self.planned[job] = min(before, again)
         for job in queue:
             if job not in self.planned and self.allowed(job):

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from crosscast.cluster.jobs import Jobs, Machine, Placement, Policy, Schedule
     from crosscast.cluster.metrics import Run, Steps
+    from crosscast.cluster.rules import Rules
     from crosscast.cluster.site import Budget, Site
     from crosscast.cluster.swf import CleanedJobs, Trace
     from crosscast.report.document import Report
@@ -42,6 +43,7 @@ app = cyclopts.App(
     help="Simulate a cluster: scheduling policies on a trace of jobs, or placements of jobs on machines.",
 )
 
+_ESTIMATES = ("requested", "exact", "predicted")
 _WRITERS = {".csv": "crosscast.cluster.jobs:write_schedule", ".swf": "crosscast.cluster.swf:write_swf"}
 _MOST_SEEDS = 10_000
 
@@ -57,7 +59,8 @@ Priority = Annotated[
     Names | None,
     Parameter(
         help="Order of the queue: fcfs, lcfs, shortest, longest, narrowest, widest, smallest-area or "
-        "largest-area, by estimated time and processors; by default fcfs."
+        "largest-area, by estimated time and processors, or multifactor, by the TOML file's [priority]; by "
+        "default fcfs."
     ),
 ]
 Backfill = Annotated[
@@ -90,7 +93,7 @@ def policies(
     policy: Policies = ("easy",),  # type: ignore[assignment]
     priority: Priority = None,
     backfill: Backfill = None,
-    estimates: Literal["requested", "exact"] = "requested",
+    estimates: Names = ("requested",),  # type: ignore[assignment]
     machines: str | None = None,
     enforce_walltime: Flag = False,
     users: Flag = False,
@@ -110,7 +113,8 @@ def policies(
         Jobs in the Standard Workload Format, or what `sacct --parsable2` printed, plain or compressed with
         gzip.
     estimates
-        Run times that the scheduler assumes: those that users requested, or exact ones.
+        Run times that the scheduler assumes: `requested` by users (the default), `exact`, or `predicted` by
+        forecasts of the TOML file and the last two jobs of the same user.
     machines
         TOML file with the machines and what surrounds them: how jobs are placed where there are several,
         reservations, a budget of power, and who may share processors (docs/traces.md); or the number of
@@ -134,18 +138,28 @@ def policies(
     read = read_trace(trace)
     clusters, site = _machines(read, machines)
     files.budget = site.budget
-    found = read.jobs(estimates, "kill" if enforce_walltime else "header")
+    for name in estimates:
+        if name not in _ESTIMATES:
+            raise InputError(f"--estimates: expected some of {', '.join(_ESTIMATES)}, found {name!r}")
+    overruns: Literal["kill", "header"] = "kill" if enforce_walltime else "header"
+    cleaned = {name: read.jobs("exact" if name == "exact" else "requested", overruns) for name in estimates}
+    found = cleaned[estimates[0]]
     _check_width(found.jobs, clusters)
     if users and found.jobs.user is None:
         raise InputError(f"--users: expected a trace with users, found none in {trace}")
-    placed = _placed(found.jobs, clusters, site, machines)
-    facts, label = trace_facts(read, found, clusters, estimates), read.label
-    runs, note = _runs(chosen, read, found, clusters, placed, site)
+    placed = _placed(read, found, clusters, site, machines)
+    facts, label = trace_facts(read, found, clusters, " and ".join(estimates)), read.label
+    runs = []
+    for name in estimates:
+        some, notes = _runs(
+            chosen, read, cleaned[name], clusters, placed, site, predicted=name == "predicted"
+        )
+        runs += [replace(run, exact=name == "exact" and len(estimates) > 1) for run in some]
     files.check(len(runs))
-    facts["notes"] += note
+    facts["notes"] += notes
     # Of ten million jobs, the columns that are not simulated are most of the memory.
     del read
-    load_simulator(len(found.jobs), chosen, site, progress=tell)
+    load_simulator(len(found.jobs), chosen, site, runs[0].rules, tell)
     with spreading(executor), LabelStatus() as status:
         results = compare_policies(
             runs,
@@ -319,6 +333,8 @@ def _runs(
     machines: Sequence[Machine],
     placed: Placement | None,
     site: Site,
+    *,
+    predicted: bool,
 ) -> tuple[list[Run], list[str]]:
     """All policies with all ways to configure jobs and to share, where there are any, and notes on them."""
     import numpy as np
@@ -337,7 +353,13 @@ def _runs(
             "" if np.isnan(each) else texts[int(each) - 1] if texts else str(int(each))
             for each in numbers.tolist()
         ]
-    runs = [Run(each, found.jobs) for each in chosen]
+    rules = _rules(trace, found, machines, site, predicted=predicted)
+    for each in chosen:
+        if each.queue == "multifactor" and rules.priority is None:
+            raise InputError("--priority: multifactor: expected a TOML file with [priority], found none")
+    # Weights that no policy asks for are left out.
+    ruled = {each: rules if each.queue == "multifactor" else replace(rules, priority=None) for each in chosen}
+    runs = [Run(each, found.jobs, rules=ruled[each], predicted=predicted) for each in chosen]
     if site.options is not None and site.budget is not None:
         if placed is not None and not isinstance(placed, Bound):
             raise InputError("placement: expected round-robin or random under a budget, found completion")
@@ -348,7 +370,10 @@ def _runs(
         runs = []
         for way in site.power_policies:
             own = configure(options, kind, found.jobs, machines, machine, site.budget, way)
-            runs += [Run(each, own.planned, way, own.power_w) for each in chosen]
+            runs += [
+                Run(each, own.planned, way, own.power_w, rules=ruled[each], predicted=predicted)
+                for each in chosen
+            ]
     if site.slowdowns is not None:
         slowdowns = read_slowdowns(site.slowdowns)
         kind, drawn = kinds_of_jobs(slowdowns.kinds, named, count, site.seed)
@@ -361,6 +386,30 @@ def _runs(
             for way, share in zip(ways, shares, strict=True)
         ]
     return runs, notes
+
+
+def _rules(
+    trace: Trace, found: CleanedJobs, machines: Sequence[Machine], site: Site, *, predicted: bool
+) -> Rules:
+    """What the site decides of the jobs of a trace."""
+    import numpy as np
+
+    from crosscast.cluster.power import read_forecasts
+    from crosscast.cluster.rules import rules_of
+
+    names = (trace.names_of(column, found.rows) for column in ("group", "queue", "partition"))
+    rules = rules_of(site.rules, found.jobs, machines, *names)
+    if not predicted:
+        return rules
+    forecasts = site.rules.forecasts
+    if forecasts is not None:
+        return replace(rules, forecast_s=read_forecasts(forecasts, found.jobs.number))
+    if found.jobs.user is None:
+        raise InputError(
+            "--estimates: predicted: expected a trace with users, or forecasts under [walltime] of the TOML "
+            "file, found neither"
+        )
+    return replace(rules, forecast_s=np.full(len(found.jobs), np.nan))
 
 
 def _seeds(text: str) -> range:
@@ -411,12 +460,23 @@ def _check_width(jobs: Jobs, machines: Sequence[Machine]) -> None:
         )
 
 
-def _placed(jobs: Jobs, machines: Sequence[Machine], site: Site, file: str | None) -> Placement | None:
-    name = site.placement
+def _placed(
+    trace: Trace, found: CleanedJobs, machines: Sequence[Machine], site: Site, file: str | None
+) -> Placement | None:
+    name, jobs = site.placement, found.jobs
     if len(machines) == 1:
         if name is not None:
             raise InputError(f"{file}: placement: nothing to choose with one machine; leave it out")
         return None
+    partitions = site.rules.partitions
+    if partitions:
+        from crosscast.cluster.jobs import Bound
+        from crosscast.cluster.rules import machines_of_partitions
+
+        if name is not None:
+            raise InputError(f"{file}: placement: jobs go to the machines of partitions; leave it out")
+        names = trace.names_of("partition", found.rows)
+        return Bound(machines_of_partitions(partitions, machines, jobs.number, names))
     if name is None:
         from crosscast.cluster.site import PLACEMENTS as KNOWN
 

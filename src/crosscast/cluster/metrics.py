@@ -13,7 +13,7 @@ import numpy.typing as npt
 from crosscast.arrays import Integers, Reals
 from crosscast.cluster.jobs import Jobs, Machine, Placement, Policy, Schedule, group_means
 from crosscast.cluster.power import PowerMetrics, power_metrics
-from crosscast.cluster.rules import NO_RULES
+from crosscast.cluster.rules import NO_RULES, Rules
 from crosscast.cluster.sharing import Sharing, SharingMetrics, sharing_metrics
 from crosscast.cluster.simulate import timed
 from crosscast.cluster.site import NO_SITE, PowerPolicy, SharingPolicy, Site
@@ -58,10 +58,13 @@ def steps_of(time_s: Reals, change: Integers) -> Steps:
 
 
 def processor_seconds(schedule: Schedule) -> Reals:
-    """Processor-seconds that jobs occupied on each machine, of shape ``(m,)``."""
-    used: Reals = np.bincount(
-        schedule.machine, weights=schedule.jobs.procs * schedule.ran_s, minlength=len(schedule.machines)
-    ).astype(np.float64)
+    """Processor-seconds that jobs occupied on each machine, of shape ``(m,)``; stopped runs count."""
+    work, machines = schedule.jobs.procs * schedule.ran_s, len(schedule.machines)
+    used: Reals = np.bincount(schedule.machine, weights=work, minlength=machines).astype(np.float64)
+    if schedule.cuts is not None:
+        job = schedule.cuts.job
+        lost = schedule.jobs.procs[job] * (schedule.cuts.end_s - schedule.cuts.start_s)
+        used += np.bincount(schedule.machine[job], weights=lost, minlength=machines)
     return used
 
 
@@ -311,6 +314,26 @@ def per_size(schedule: Schedule) -> list[SizeMetrics]:
 
 
 @dataclass(frozen=True)
+class StoppedMetrics:
+    """What stopping jobs for others came to."""
+
+    stopped_runs: int  # How many runs were stopped
+    stopped_jobs: int  # Of how many jobs
+    lost: float  # Share of the processor-seconds that jobs occupied that were for nothing
+
+
+def stopped_metrics(schedule: Schedule) -> StoppedMetrics | None:
+    """How many jobs were stopped, and what they lost; ``None`` if none may be."""
+    cuts = schedule.cuts
+    if cuts is None:
+        return None
+    lost = float((schedule.jobs.procs[cuts.job] * (cuts.end_s - cuts.start_s)).sum())
+    occupied = float(processor_seconds(schedule).sum())
+    share = lost / occupied if occupied > 0 else 0.0
+    return StoppedMetrics(len(cuts.job), len(np.unique(cuts.job)), share)
+
+
+@dataclass(frozen=True)
 class PolicyResult:
     """What a policy makes of jobs."""
 
@@ -324,11 +347,16 @@ class PolicyResult:
     configured: str | None = None  # How jobs were configured, where there is a choice
     sharing: SharingMetrics | None = None  # What sharing came to, and by which policy, where there is any
     shared: str | None = None
+    predicted: bool = False  # Whether times were predicted
+    exact: bool = False
+    stopped: StoppedMetrics | None = None  # What stopping jobs came to, where some may be
 
     @property
     def label(self) -> str:
         """Name of the policy for people."""
-        return policy_label(self.policy, self.configured, self.shared)
+        return policy_label(
+            self.policy, self.configured, self.shared, predicted=self.predicted, exact=self.exact
+        )
 
     @property
     def fairness(self) -> float | None:
@@ -341,6 +369,7 @@ class PolicyResult:
             "policy": _name(self.policy),
             "queue": self.policy.queue,
             "backfill": self.policy.backfill,
+            "predicted": self.predicted,
             **asdict(self.metrics),
             "simulation_s": self.simulation_s,
             "jobs_per_s": self.metrics.jobs / self.simulation_s,
@@ -352,10 +381,19 @@ class PolicyResult:
             found |= {"power": self.configured, **asdict(self.power)}
         if self.sharing is not None:
             found |= {"sharing": self.shared, **asdict(self.sharing)}
+        if self.stopped is not None:
+            found |= asdict(self.stopped)
         return found | {"users": [asdict(user) for user in self.users]} if users else found
 
 
-def policy_label(policy: Policy, configured: str | None = None, shared: str | None = None) -> str:
+def policy_label(
+    policy: Policy,
+    configured: str | None = None,
+    shared: str | None = None,
+    *,
+    predicted: bool = False,
+    exact: bool = False,
+) -> str:
     """Name of a policy for people: what is not first come, first served is said.
 
     >>> policy_label(Policy()), policy_label(Policy("widest", "shortest"))
@@ -364,8 +402,10 @@ def policy_label(policy: Policy, configured: str | None = None, shared: str | No
     parts = [_name(policy)]
     if policy.queue != "fcfs":
         parts.append(f"queue {policy.queue}")
-    if policy.backfill not in (None, "fcfs"):
+    if policy.backfill not in (None, "multifactor" if policy.queue == "multifactor" else "fcfs"):
         parts.append(f"backfill {policy.backfill}")
+    if predicted or exact:
+        parts.append("predicted times" if predicted else "exact times")
     if configured is not None:
         parts.append(f"power {configured}")
     if shared is not None:
@@ -389,11 +429,16 @@ class Run:
     power_w: Reals | None = None  # What they truly draw, where that is not what is planned
     sharing: Sharing | None = None  # Which of them may share processors
     shared: SharingPolicy | None = None  # By which policy, which may be that none may
+    rules: Rules = NO_RULES  # What the site decides of them
+    predicted: bool = False  # Whether times are predicted
+    exact: bool = False  # Whether they are exact, where that is worth saying
 
     @property
     def label(self) -> str:
         """Name of the policy for people."""
-        return policy_label(self.policy, self.configured, self.shared)
+        return policy_label(
+            self.policy, self.configured, self.shared, predicted=self.predicted, exact=self.exact
+        )
 
 
 def compare_policies(
@@ -408,7 +453,8 @@ def compare_policies(
     """Simulate each policy on its jobs."""
     results = []
     asked = (
-        (each.jobs, machines, each.policy, placement, site, each.sharing, NO_RULES, progress) for each in runs
+        (each.jobs, machines, each.policy, placement, site, each.sharing, each.rules, progress)
+        for each in runs
     )
     for run, (schedule, spent_s) in zip(runs, mapped(timed, asked), strict=True):
         if run.power_w is not None:
@@ -416,7 +462,20 @@ def compare_policies(
         power = None if site.budget is None else power_metrics(schedule, site.budget)
         found = metrics_of(schedule), per_machine(schedule), per_user(schedule), per_size(schedule)
         sharing = None if run.shared is None else sharing_metrics(schedule, site.limit)
-        results.append(PolicyResult(run.policy, *found, spent_s, power, run.configured, sharing, run.shared))
+        results.append(
+            PolicyResult(
+                run.policy,
+                *found,
+                spent_s,
+                power,
+                run.configured,
+                sharing,
+                run.shared,
+                run.predicted,
+                run.exact,
+                stopped_metrics(schedule),
+            )
+        )
         if keep is not None:
             keep(run.label, schedule)
     return results

@@ -87,6 +87,28 @@ def read_power_options(path: str | Path) -> PowerOptions:
 _SAME = 1e-6
 
 
+def read_forecasts(path: str | Path, number: Integers) -> Reals:
+    """Forecast times of jobs in seconds, not a number where there is none.
+
+    A CSV file with columns `job`, its number in the trace, and `predicted_s`; it need not have all jobs, and
+    may have others.
+    """
+    _, rows = rows_of_csv(path, "forecasts", ("job", "predicted_s"))
+    found: dict[int, float] = {}
+    for line, cells in rows:
+        where = f"{path}:{line}"
+        seconds = number_of_text(cells["predicted_s"])
+        if not (seconds >= 0 and np.isfinite(seconds)):
+            expected, got = "seconds of at least 0", repr(cells["predicted_s"])
+            raise InputError.of(where=where, field="predicted_s", expected=expected, found=got)
+        if not cells["job"].isdecimal():
+            raise InputError.of(where=where, field="job", expected="a number", found=repr(cells["job"]))
+        if int(cells["job"]) in found:
+            raise InputError.of(where=where, field="job", expected="each once", found=f"{cells['job']} again")
+        found[int(cells["job"])] = seconds
+    return np.array([found.get(each, np.nan) for each in number.tolist()], np.float64)
+
+
 def kinds_of_jobs(
     kinds: Sequence[str], names: Sequence[str] | None, count: int, seed: int
 ) -> tuple[Integers, int]:
@@ -257,7 +279,13 @@ def power_over_time(schedule: Schedule, budget: Budget) -> PowerOverTime:
     jobs, machines = schedule.jobs, schedule.machines
     extra = np.rint(extra_power_w(jobs, machines, schedule.machine) * MILLIWATTS).astype(np.int64)
     start_s, end_s = float(jobs.submit_s[0]), float(schedule.end_s.max())
-    changes = np.concatenate((schedule.start_s, schedule.end_s))
+    began, ended = schedule.start_s, schedule.end_s
+    if schedule.cuts is not None:
+        # What was stopped has drawn power, too.
+        began = np.concatenate((began, schedule.cuts.start_s))
+        ended = np.concatenate((ended, schedule.cuts.end_s))
+        extra = np.concatenate((extra, extra[schedule.cuts.job]))
+    changes = np.concatenate((began, ended))
     order = np.argsort(changes, kind="stable")
     level = np.cumsum(np.concatenate((extra, -extra))[order])
     cuts = start_s + budget.start_s

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
+from crosscast.cluster.jobs import Jobs, Machine
 from crosscast.errors import InputError
 
 
@@ -86,3 +90,194 @@ def heights(preempts: Flags) -> Integers:
             return found
         found = again
     raise InputError("preemption: expected nobody to be stopped by who it may stop, found a circle")
+
+
+@dataclass(frozen=True)
+class Weights:
+    """What priorities are made of, as `[priority]` of a site's file says; see `Priority`."""
+
+    age: float = 0.0
+    size: float = 0.0
+    fair_share: float = 0.0
+    qos: float = 0.0
+    partition: float = 0.0
+    max_age_s: float = 7 * 86_400.0
+    half_life_s: float = 7 * 86_400.0  # Infinite if nothing is forgotten
+    favor_small: bool = False  # Whether the smallest jobs have the highest factor of size
+    shares: Mapping[str, float] = field(default_factory=dict)  # Of each account
+
+
+@dataclass(frozen=True)
+class Quality:
+    """A quality of service, such as `[[qos]]` of a site's file."""
+
+    name: str
+    priority: float = 0.0
+    preempts: tuple[str, ...] = ()  # Names of those whose jobs its jobs may stop
+
+
+@dataclass(frozen=True)
+class Partition:
+    """A partition, as `[[partition]]` of a site's file says."""
+
+    name: str
+    machine: str | None = None  # Name of its machine; may be absent if there is one
+    procs: int | None = None  # Processors that its jobs have together; by default all of the machine
+    time_limit_s: float = np.inf
+    most_jobs: int | None = None  # How many jobs of a user may run
+    tier: int = 1  # Jobs of a higher one are considered first
+    priority: float = 0.0
+
+
+PREEMPTIONS = ("partition", "qos")
+"""Who may stop whom: jobs of a higher tier those of a lower one; by the lists of qualities of service."""
+
+
+@dataclass(frozen=True)
+class SiteRules:
+    """Rules by names, as a site's file has them."""
+
+    weights: Weights | None = None
+    qualities: tuple[Quality, ...] = ()
+    partitions: tuple[Partition, ...] = ()
+    preemption: str | None = None  # One of `PREEMPTIONS`
+    forecasts: Path | None = None  # File with forecast times of jobs
+
+
+@dataclass(frozen=True)
+class Names:
+    """A name for each of ``n`` jobs: an account, say."""
+
+    place: Integers  # Place of each job's in `names`, of shape `(n,)`; −1 where nothing is known
+    names: tuple[str, ...]
+
+    def among(self, known: Sequence[str], number: Integers, what: str, where: str) -> Integers:
+        """Place of each job's name among known ones; one that is not there is refused."""
+        places = np.array([known.index(name) if name in known else -1 for name in self.names] + [-1])
+        found: Integers = places[self.place]
+        if (found < 0).any():
+            row = int(np.argmax(found < 0))
+            name = "none" if self.place[row] < 0 else repr(self.names[self.place[row]])
+            raise InputError(
+                f"job {number[row]}: {what}: expected one {where} ({', '.join(known)}), found {name}"
+            )
+        return found
+
+
+def rules_of(
+    site: SiteRules,
+    jobs: Jobs,
+    machines: Sequence[Machine],
+    accounts: Names,
+    qualities: Names,
+    partitions: Names,
+) -> Rules:
+    """What a site decides of jobs with these names; predicted times are not among it.
+
+    Raises
+    ------
+    InputError
+        If a job's account has no shares, its quality of service or partition is not among those of the site,
+        or it is wider or longer than its partition allows.
+    """
+    number, fixed = jobs.number, np.zeros(len(jobs))
+    found: dict[str, Any] = {}
+    tier = np.zeros(len(jobs), np.int64)
+    if site.partitions:
+        known = [each.name for each in site.partitions]
+        place = partitions.among(known, number, "partition", "under [[partition]]")
+        _check_partitions(site.partitions, jobs, place)
+        found |= _partitioned(site.partitions, jobs, machines, place)
+        tier = np.array([each.tier for each in site.partitions])[place]
+        if site.weights is not None:
+            fixed += site.weights.partition * _relative([each.priority for each in site.partitions])[place]
+    by_quality = site.preemption == "qos" or (site.weights is not None and site.weights.qos > 0)
+    quality = np.zeros(len(jobs), np.int64)
+    if by_quality:
+        known = [each.name for each in site.qualities]
+        quality = qualities.among(known, number, "quality of service", "under [[qos]]")
+    if site.weights is not None:
+        weights = site.weights
+        if by_quality:
+            fixed += weights.qos * _relative([each.priority for each in site.qualities])[quality]
+        size = jobs.procs / sum(machine.procs for machine in machines)
+        fixed += weights.size * (1 - size if weights.favor_small else size)
+        account, share = np.zeros(len(jobs), np.int64), np.ones(1)
+        if weights.fair_share > 0:
+            account = accounts.among(list(weights.shares), number, "account", "with [priority.shares]")
+            share = np.array(list(weights.shares.values()))
+            share = share / share.sum()
+        found["priority"] = Priority(
+            fixed, account, share, weights.age, weights.max_age_s, weights.fair_share, weights.half_life_s
+        )
+    rank = np.unique(tier, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    if site.preemption is not None:
+        kinds = [each.name for each in site.qualities]
+        found["kind"] = quality if site.preemption == "qos" else rank
+        if site.preemption == "qos":
+            lists = [each.preempts for each in site.qualities]
+            preempts = np.array([[kind in own for kind in kinds] for own in lists])
+        else:
+            tiers = np.arange(int(rank.max(initial=0)) + 1)
+            preempts = tiers[:, None] > tiers
+        found["preempts"] = preempts
+        # Who may stop others is considered before, and then by tier.
+        rank = heights(preempts)[found["kind"]] * (int(rank.max(initial=0)) + 1) + rank
+    if rank.any():
+        found["rank"] = rank
+    return Rules(**found)
+
+
+def _relative(priorities: Sequence[float]) -> Reals:
+    """Each over the highest one, as Slurm has it."""
+    most = max(priorities)
+    return np.array(priorities, np.float64) / (most if most > 0 else 1.0)
+
+
+def _check_partitions(partitions: Sequence[Partition], jobs: Jobs, place: Integers) -> None:
+    """Refuse jobs that are wider or longer than theirs allow."""
+    wide = np.array([np.inf if each.procs is None else each.procs for each in partitions])[place]
+    long_s = np.array([each.time_limit_s for each in partitions])[place]
+    asked_s = jobs.estimate_s.min(axis=1)
+    for wrong, most, values, what, unit in (
+        (jobs.procs > wide, wide, jobs.procs, "processors", ""),
+        (asked_s > long_s, long_s, asked_s, "time", " s"),
+    ):
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise InputError(
+                f"job {jobs.number[row]}: {what}: expected at most the {most[row]:g}{unit} of partition "
+                f"{partitions[place[row]].name}, found {values[row]:g}{unit} "
+                f"(so {np.count_nonzero(wrong):,} of {len(jobs):,} jobs)"
+            )
+
+
+def _partitioned(
+    partitions: Sequence[Partition], jobs: Jobs, machines: Sequence[Machine], place: Integers
+) -> dict[str, Any]:
+    """Processors of partitions, and how many jobs of a user may run in each."""
+    found: dict[str, Any] = {}
+    if any(each.procs is not None for each in partitions):
+        limited = np.array([each.procs is not None for each in partitions])
+        found["partition"] = np.where(limited[place], place, -1)
+        widest = max(machine.procs for machine in machines)
+        found["partition_procs"] = np.array([each.procs or widest for each in partitions])
+    if any(each.most_jobs is not None for each in partitions):
+        if jobs.user is None:
+            raise InputError("partition: most_jobs: expected a trace with users, found none")
+        users = len(jobs.users)
+        limited = np.array([each.most_jobs is not None for each in partitions])
+        found["group"] = np.where(limited[place], place * users + jobs.user, -1)
+        found["most"] = np.repeat([each.most_jobs or 1 for each in partitions], users)
+    return found
+
+
+def machines_of_partitions(
+    partitions: Sequence[Partition], machines: Sequence[Machine], number: Integers, names: Names
+) -> Integers:
+    """Machine of each job: that of its partition."""
+    known = [each.name for each in partitions]
+    place = names.among(known, number, "partition", "under [[partition]]")
+    places = {machine.name: at for at, machine in enumerate(machines)}
+    of_each = [0 if each.machine is None else places[each.machine] for each in partitions]
+    return np.array(of_each, np.int64)[place]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -13,7 +13,15 @@ import numpy as np
 
 from crosscast.arrays import Integers, Reals
 from crosscast.cluster.jobs import Jobs, Machine, machine_fields, machines_of
-from crosscast.cluster.rules import NO_RULES, Rules
+from crosscast.cluster.rules import (
+    NO_RULES,
+    PREEMPTIONS,
+    Partition,
+    Quality,
+    Rules,
+    SiteRules,
+    Weights,
+)
 from crosscast.data.files import read_bytes
 from crosscast.errors import InputError
 from crosscast.fields import Fields
@@ -165,6 +173,7 @@ class Site:
     power_policies: tuple[PowerPolicy, ...] = ("full",)  # Which are compared, where there are options
     sharing_policies: tuple[SharingPolicy, ...] = ("gain",)  # Which are compared, where there are slowdowns
     placement: str | None = None  # One of `PLACEMENTS`, where there are several machines
+    rules: SiteRules = field(default_factory=SiteRules)
     seed: int = 0  # Of the placement `random`, and of the kinds of jobs of which nothing is known
 
 
@@ -190,18 +199,114 @@ def read_site(path: str | Path) -> tuple[list[Machine], Site]:
     placement, seed = fields.text("placement"), fields.integer("seed", 0) or 0
     if placement is not None and placement not in PLACEMENTS:
         raise fields.fail("placement", f"one of {', '.join(PLACEMENTS)}")
+    rules = _rules(fields, Path(path).parent)
     fields.finish()
     names = [machine.name for machine in machines]
-    for each in reservations:
-        if each.machine not in names:
-            expected = f"one of {', '.join(names)}"
+    named: list[tuple[str, str, str | None]] = [
+        *(("reservation", each.name, each.machine) for each in reservations),
+        *(("partition", each.name, each.machine) for each in rules.partitions),
+    ]
+    for what, name, machine in named:
+        if machine not in names and not (what == "partition" and machine is None and len(names) == 1):
             raise InputError.of(
-                where=f"{path}: reservation {each.name}",
+                where=f"{path}: {what} {name}",
                 field="machine",
-                expected=expected,
-                found=each.machine,
+                expected=f"one of {', '.join(names)}",
+                found=machine or "none",
             )
-    return machines, Site(reservations, placement=placement, seed=seed, **found)
+    for each in rules.partitions:
+        most = next(one.procs for one in machines if each.machine in (None, one.name))
+        if each.procs is not None and each.procs > most:
+            raise InputError.of(
+                where=f"{path}: partition {each.name}",
+                field="procs",
+                expected=f"at most the {most} of its machine",
+                found=str(each.procs),
+            )
+    return machines, Site(reservations, placement=placement, seed=seed, rules=rules, **found)
+
+
+def _rules(fields: Fields, folder: Path) -> SiteRules:
+    priority, walltime = fields.table("priority"), fields.table("walltime")
+    qualities = tuple(_quality(table) for table in fields.tables("qos"))
+    partitions = tuple(_partition(table) for table in fields.tables("partition"))
+    preemption = fields.text("preemption")
+    if preemption is not None and preemption not in PREEMPTIONS:
+        raise fields.fail("preemption", f"one of {', '.join(PREEMPTIONS)}")
+    for what, named in (("qos", qualities), ("partition", partitions)):
+        names = [each.name for each in named]
+        for name in names:
+            if names.count(name) > 1:
+                raise InputError(
+                    f"{fields.where}: {what}: expected each name once, found {name!r} more than once"
+                )
+    for each in qualities:
+        for other in each.preempts:
+            if other not in [one.name for one in qualities]:
+                raise InputError(
+                    f"{fields.where}: qos {each.name}: preempts: expected names under [[qos]], "
+                    f"found {other!r}"
+                )
+    needed = {"qos": "[[qos]]", "partition": "[[partition]]"}.get(str(preemption))
+    if needed and not (qualities if preemption == "qos" else partitions):
+        raise fields.fail("preemption", f"tables under {needed}")
+    weights = None if priority is None else _weights(priority)
+    if weights is not None and weights.qos > 0 and not qualities:
+        raise InputError(f"{fields.where}: priority: qos: expected tables under [[qos]], found none")
+    forecasts = None
+    if walltime is not None:
+        walltime.require("forecasts", "a text")
+        forecasts = folder / str(walltime.text("forecasts"))
+        walltime.finish()
+    return SiteRules(weights, qualities, partitions, preemption, forecasts)
+
+
+def _weights(table: Fields) -> Weights:
+    found: dict[str, Any] = {
+        name: table.number(name, ge=0) for name in ("age", "size", "fair_share", "qos", "partition")
+    }
+    for name in ("max_age", "half_life"):
+        if name in table:
+            found[f"{name}_s"] = _time(table, name)
+            if found[f"{name}_s"] == 0:
+                raise table.fail(name, "a time above 0 s")
+    found["favor_small"] = table.flag("favor_small")
+    shares = table.table("shares")
+    if shares is not None:
+        found["shares"] = {name: shares.number(name, ge=0) for name, _ in shares.items()}
+        if not sum(found["shares"].values()) > 0:
+            raise InputError(f"{shares.where}: expected a share above 0, found none")
+    elif (found["fair_share"] or 0) > 0:
+        raise InputError(f"{table.where}: fair_share: expected shares of accounts under shares, found none")
+    table.finish()
+    return Weights(**{name: value for name, value in found.items() if value is not None})
+
+
+def _quality(table: Fields) -> Quality:
+    table.require("name", "a text")
+    found = Quality(str(table.text("name")), table.number("priority", ge=0) or 0.0, table.texts("preempts"))
+    table.finish()
+    return found
+
+
+def _partition(table: Fields) -> Partition:
+    table.require("name", "a text")
+    counts = [table.integer(name, 1) for name in ("procs", "nodes")]
+    if None not in counts:
+        raise InputError(f"{table.where}: expected procs or nodes, found both")
+    limit_s = _time(table, "time_limit") if "time_limit" in table else math.inf
+    tier = table.integer("tier", 0)
+    found = Partition(
+        str(table.text("name")),
+        table.text("machine"),
+        counts[0] or counts[1],
+        limit_s,
+        table.integer("most_jobs", 1),
+        1 if tier is None else tier,
+        table.number("priority", ge=0) or 0.0,
+    )
+    table.finish()
+    return found
 
 
 def _reservation(table: Fields) -> Reservation:
@@ -217,6 +322,7 @@ def _reservation(table: Fields) -> Reservation:
 
 
 def _time(table: Fields, name: str) -> float:
+    """A time in seconds, of a text such as ``10d``, or a number of seconds."""
     try:
         return parse_elapsed(str(table.take(name)))
     except InputError as error:
@@ -318,7 +424,7 @@ def resources_of(
             holds[-1] = np.rint(truly * MILLIWATTS).astype(np.int64)
     columns = (np.column_stack(each) for each in (needs, holds, resource))
     found = Resources(next(columns), next(columns), next(columns), step_s, capacity)
-    _check_fits(jobs, machines, found)
+    _check_fits(jobs, machines, found, site.budget is not None)
     return found
 
 
@@ -403,7 +509,7 @@ def extra_power_w(jobs: Jobs, machines: Sequence[Machine], machine: Integers) ->
     return extra_w
 
 
-def _check_fits(jobs: Jobs, machines: Sequence[Machine], resources: Resources) -> None:
+def _check_fits(jobs: Jobs, machines: Sequence[Machine], resources: Resources, has_budget: bool) -> None:
     """Refuse a job for which there is never enough, from the last step on."""
     last = resources.capacity[-1]
     for need in range(resources.needs.shape[1]):
@@ -417,6 +523,11 @@ def _check_fits(jobs: Jobs, machines: Sequence[Machine], resources: Resources) -
             raise InputError(
                 f"jobs: job {jobs.number[row]}: procs: expected at most the {left} that reservations leave "
                 f"of {machines[which].name}, found {needed}"
+            )
+        if not has_budget or which < resources.capacity.shape[1] - 1:
+            raise InputError(
+                f"jobs: job {jobs.number[row]}: procs: expected at most the {left} of its partition, "
+                f"found {needed}"
             )
         raise InputError(
             f"jobs: job {jobs.number[row]}: power_w: expected at most the {left / MILLIWATTS:g} W that the "

@@ -15,6 +15,7 @@ import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.cluster.jobs import Jobs, Schedule, texts_of
+from crosscast.cluster.rules import Names
 from crosscast.data.files import whole_file
 from crosscast.errors import InputError
 
@@ -289,6 +290,16 @@ class Trace:
             killed=killed,
             too_wide=None if most is None else int(np.count_nonzero(jobs.procs > most)),
         )
+
+    def names_of(self, column: str, rows: Integers) -> Names:
+        """What each of these rows has in a column: a name, or where the trace has none, the number."""
+        numbers = self.columns[column][rows]
+        known = ~np.isnan(numbers)
+        distinct = np.unique(numbers[known])
+        texts = self.names.get(column)
+        names = tuple(texts[each - 1] if texts else str(each) for each in distinct.astype(np.int64).tolist())
+        place = np.where(known, np.searchsorted(distinct, np.where(known, numbers, 0)), -1)
+        return Names(place.astype(np.int64), names)
 
     def _kept(self, procs: Reals) -> tuple[Integers, dict[str, int]]:
         """Rows of the lines that are jobs, and how many of the others there are by the reason."""

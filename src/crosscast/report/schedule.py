@@ -38,6 +38,8 @@ def policies_report(
         parts.append(_power(results))
     if any(each.sharing is not None for each in results):
         parts.append(_sharing(results))
+    if any(each.stopped is not None for each in results):
+        parts.append(_stopped(results))
     if len(facts["machines"]) > 1:
         parts += [_machines(result) for result in results]
     if len(results) > 1 and any(len(each.sizes) > 1 for each in results):
@@ -125,6 +127,20 @@ def _sharing(results: Sequence[PolicyResult]) -> Table:
             "more than promised": lambda each: share(each[1].broken_promises),
         },
         caption="jobs that share: slowed down, of all jobs; mean, time over that alone",
+    )
+
+
+def _stopped(results: Sequence[PolicyResult]) -> Table:
+    measured = [(each.label, each.stopped) for each in results if each.stopped is not None]
+    return Table.of(
+        measured,
+        {
+            "policy": lambda each: each[0],
+            "stopped runs": lambda each: each[1].stopped_runs,
+            "of jobs": lambda each: each[1].stopped_jobs,
+            "lost": lambda each: share(each[1].lost),
+        },
+        caption="jobs that were stopped for others: lost, of the processor-seconds that all occupied",
     )
 
 

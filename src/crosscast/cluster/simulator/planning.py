@@ -269,8 +269,8 @@ def _start_planned(plan: Plan, now: float, early: bool) -> None:
     """Conservative backfilling: reserve for all in their order, and start who was to start now."""
     count = plan.at[WAITING]
     stops = len(plan.preempts) > 0
-    if plan.seats.most > 1 or stops or plan.at[BLOCKED] or _is_overdue(plan, now):
-        # Nothing that was promised holds.
+    # Nothing that was promised holds where jobs share, are stopped, or may draw more than they should.
+    if plan.seats.most > 1 or stops or plan.measures or plan.at[BLOCKED] or _is_overdue(plan, now):
         _forget_reservations(plan, now)
     elif early:
         for place in range(count):
