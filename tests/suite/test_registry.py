@@ -13,6 +13,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks.suite_tables import (
+    DWARFS,
+    Extent,
+    description_table,
+    extent_of,
+    extent_table,
+    parameter_table,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,15 +29,6 @@ from crosscast.data.schema import SIZES
 from crosscast.errors import CheckFailed, InputError, KernelTimeout, LaunchError, MissingExtraError
 from crosscast.profile import Profile
 from crosscast.suite.application import TYPICAL, Application, Caches, check_result, working_set
-from crosscast.suite.catalogue import (
-    DWARFS,
-    Extent,
-    description_table,
-    extent_of,
-    extent_table,
-    main,
-    parameter_table,
-)
 from crosscast.suite.registry import application, names, profiles_of, selected
 
 HEAT = Path(__file__).parents[2] / "examples" / "heat"
@@ -353,18 +352,6 @@ def test_the_page_has_working_sets_and_launches() -> None:
 
 def test_an_extent_counts_bytes_and_launches() -> None:
     assert extent_of(application("csr"), "tiny") == Extent(8 * 2941 + 12 * 767 + 4, 4)
-
-
-@pytest.mark.parametrize("lacking", ["pyopencl", "scipy"])
-def test_what_is_not_installed_is_one_sentence(
-    lacking: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setitem(sys.modules, lacking, None)
-    assert main() == 2
-    output = capsys.readouterr()
-    assert (output.out, output.err.count("\n")) == ("", 1)
-    assert "crosscast: " in output.err
-    assert "pip install 'crosscast[suite]'" in output.err
 
 
 def without_space(code: str) -> str:

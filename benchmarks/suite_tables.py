@@ -1,20 +1,17 @@
-"""The tables of docs/suite.md: ``python -m crosscast.suite.catalogue`` prints them as Markdown."""
+"""The tables of docs/suite.md: ``python -m benchmarks.suite_tables`` prints them as Markdown."""
 
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from crosscast.data.schema import SIZES
-from crosscast.errors import CrosscastError
 from crosscast.kernel import Program
+from crosscast.measure.opencl import OpenCLQueue, devices
 from crosscast.suite.application import Application, check_result, working_set
 from crosscast.suite.registry import application, names
 from crosscast.units import format_bytes, format_count
-
-__all__ = ["DWARFS", "Extent", "description_table", "extent_of", "extent_table", "main", "parameter_table"]
 
 DWARFS = {
     "bfs": "graph traversal",
@@ -38,15 +35,7 @@ _SEED = 0
 
 
 class Extent(NamedTuple):
-    """How large a run of an application is.
-
-    Parameters
-    ----------
-    nbytes
-        Working set, in bytes.
-    launches
-        Launches of kernels.
-    """
+    """How large a run of an application is: bytes of its working set, and launches of kernels."""
 
     nbytes: int
     launches: int
@@ -84,15 +73,7 @@ def extent_of(kind: type[Application], size: str) -> Extent:
     """Run an application once on the first OpenCL device, and count its launches.
 
     Data may decide how many there are, as in bfs, so that only a run tells.
-
-    Raises
-    ------
-    CheckFailed
-        If the result is wrong.
     """
-    # Imported here: the other tables need no device.
-    from crosscast.measure.opencl import OpenCLQueue, devices
-
     problem = kind(kind.fit(working_set(size)), _SEED)
     program = Program.from_file(kind.source_path(), options=kind.options)
     queue = OpenCLQueue(devices()[0], program, problem.arrays)
@@ -101,19 +82,9 @@ def extent_of(kind: type[Application], size: str) -> Extent:
     return Extent(problem.nbytes, sum(map(len, times.kernels_s.values())))
 
 
-def main() -> int:
-    """Print the three tables; return the exit code."""
-    # Imported here: the tables alone need nothing that is not installed.
-    from crosscast.measure.subjects import expect_installed
-
-    try:
-        expect_installed(names())
-        tables = description_table(), parameter_table(), extent_table(SIZES)
-    except CrosscastError as error:
-        print(f"crosscast: {error}", file=sys.stderr)
-        return error.exit_code
-    print(*tables, sep="\n")
-    return 0
+def main() -> None:
+    """Print the three tables."""
+    print(description_table(), parameter_table(), extent_table(SIZES), sep="\n")
 
 
 def _suite() -> Iterator[type[Application]]:
@@ -131,4 +102,4 @@ def _table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
