@@ -147,6 +147,21 @@ def test_policies_and_orders_are_compared_in_all_combinations(capsys: Output, tr
     assert waits[0] > waits[2]
 
 
+def test_the_best_of_a_grid_is_found_and_listed_first(capsys: Output, trace: str) -> None:
+    found = listed(capsys, trace, "--search", "mean-wait")
+    waits = [each["mean_wait_s"] for each in found["results"]]
+    assert len(waits) == 15
+    assert waits == sorted(waits)
+    assert found["trace"]["best"]["objective"] == "mean-wait"
+    assert found["results"][0]["against"] is None
+    assert [
+        each["policy"]
+        for each in listed(capsys, trace, "--search", "makespan", "--policy", "fcfs")["results"]
+    ] == ["fcfs"] * 3
+    assert run(trace, "--search", "slowdown", "--policy", "easy", "--backfill", "fcfs") == 0
+    assert "Best by slowdown: easy, queue" in capsys.readouterr().out
+
+
 def test_conservative_backfilling_is_compared_and_needs_no_order_of_backfilling(
     capsys: Output, trace: str, tmp_path: Path
 ) -> None:
@@ -370,6 +385,8 @@ def test_a_trace_of_gavel_is_placed_without_predictions(
     [
         (["--policy", "best"], "--policy: expected one of fcfs, easy, conservative, found 'best'"),
         (["--policy", "fcfs,"], "--policy: expected names separated by commas, found 'fcfs,'"),
+        (["--search", "best"], "--search: expected one of makespan, slowdown, mean-wait, wait-p95, fairness"),
+        (["--search", "cost"], "--search: cost: expected a budget of power that says so, found none"),
         (["--priority", "tallest"], "--priority: expected one of fcfs, lcfs, "),
         (["--backfill", "x"], "--backfill: expected one of fcfs, lcfs, "),
         (

@@ -10,17 +10,22 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from crosscast.cluster.jobs import Schedule
+from crosscast.cluster.jobs import Jobs, Machine, Policy, Schedule
 from crosscast.cluster.metrics import (
+    PolicyResult,
     Rectangles,
     bounded_slowdown,
+    differences,
     metrics_of,
     occupied,
     per_machine,
+    per_size,
     per_user,
     processor_seconds,
     queue_length,
+    ranked,
     rectangles,
+    weeks_of,
 )
 from crosscast.errors import InputError
 from support.schedules import NAMES, schedule_of, schedules
@@ -205,3 +210,51 @@ def test_moving_all_times_changes_nothing(schedule: Schedule) -> None:
     )
     assert metrics_of(moved) == metrics_of(schedule)
     assert per_machine(moved) == per_machine(schedule)
+
+
+def result_of(schedule: Schedule, policy: Policy | None = None) -> PolicyResult:
+    found = metrics_of(schedule), per_machine(schedule), per_user(schedule), per_size(schedule)
+    return PolicyResult(policy or Policy(), *found, 1.0, weeks=weeks_of(schedule))
+
+
+def weekly(waits: list[list[float]]) -> Schedule:
+    """Jobs that wait so long, in one week after the other."""
+    submit_s = np.repeat(np.arange(len(waits)) * 604_800.0, [len(each) for each in waits])
+    wait_s = np.concatenate([np.array(each) for each in waits])
+    count = len(submit_s)
+    times = np.full((count, 1), 100.0)
+    jobs = Jobs(np.arange(count), submit_s, np.ones(count, np.int64), times, times)
+    start_s = submit_s + wait_s
+    machine, none = np.zeros(count, np.int64), np.full(count, np.nan)
+    return Schedule(jobs, [Machine("m", 99)], machine, start_s, start_s + 100, none)
+
+
+def test_an_interval_over_weeks_is_that_of_their_differences() -> None:
+    one = result_of(weekly([[5.0, 7.0], [1.0], [3.0, 3.0, 3.0]]))
+    other = result_of(weekly([[4.0, 6.0], [0.0], [2.0, 2.0, 2.0]]))
+    found = differences(one, other)
+    assert found is not None
+    # All wait a second longer in each week, whichever are drawn.
+    assert (found[0].value, found[0].low, found[0].high) == (1, 1, 1)
+    assert differences(one, other, 3) == differences(one, other, 3)
+    assert differences(result_of(weekly([[5.0]])), result_of(weekly([[4.0]]))) is None
+    wide = differences(result_of(weekly([[100.0], [0.0], [0.0], [50.0]])), result_of(weekly([[0.0]] * 4)))
+    assert wide is not None
+    assert wide[0].value == 37.5
+    assert 0 <= wide[0].low < 37.5 < wide[0].high <= 100
+    same = differences(one, one)
+    assert same is not None
+    assert (same[1].low, same[1].high) == (0, 0)
+
+
+def test_the_best_by_an_objective_is_first() -> None:
+    slow, fast = result_of(weekly([[5.0], [5.0]])), result_of(weekly([[1.0], [1.0]]))
+    assert ranked([slow, fast], "mean-wait") == [fast, slow]
+    assert ranked([fast, fast], "makespan") == [fast, fast]
+    for objective, sentence in (
+        ("best", "search: expected one of makespan, slowdown, mean-wait"),
+        ("fairness", "search: fairness: expected a trace with users, found none"),
+        ("cost", "search: cost: expected a budget of power that says so, found none"),
+    ):
+        with pytest.raises(InputError, match=sentence):
+            ranked([slow, fast], objective)

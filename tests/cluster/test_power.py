@@ -15,14 +15,16 @@ from crosscast.cli import main
 from crosscast.cluster.jobs import Jobs, Machine, Policy
 from crosscast.cluster.power import (
     PowerOptions,
+    cheapest_release_s,
     choose_options,
     configure,
     kinds_of_jobs,
     power_metrics,
     read_power_options,
 )
+from crosscast.cluster.rules import Rules
 from crosscast.cluster.simulate import simulate
-from crosscast.cluster.site import Budget, PowerPolicy, Site, constant_budget
+from crosscast.cluster.site import Budget, PowerPolicy, Site, constant_budget, read_site
 from crosscast.errors import InputError
 from support.commands import Output
 
@@ -212,3 +214,117 @@ def test_the_command_compares_configurations_under_a_budget(capsys: Output, tmp_
     assert "power: policies: expected options to choose from, found none" in capsys.readouterr().err
     assert main([*words, "--power", "full"]) == 2
     assert "Unknown option: --power" in capsys.readouterr().err
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**31))
+def test_jobs_are_held_back_until_they_cost_least_and_no_longer_than_may_be(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    count, steps, limit_s = int(rng.integers(1, 8)), int(rng.integers(1, 6)), int(rng.integers(0, 30))
+    submit_s = np.cumsum(rng.integers(0, 9, count)).astype(float) + 5
+    run_s = rng.integers(0, 20, (count, 1)).astype(float)
+    jobs = Jobs(np.arange(count), submit_s, np.ones(count, np.int64), run_s, run_s)
+    start_s = np.cumsum(rng.integers(1, 12, steps)).astype(float) - 3
+    prices = rng.integers(-1, 4, steps).astype(float)
+    budget = Budget(start_s, np.full(steps, np.inf), price_per_kwh=prices)
+    machine = np.zeros(count, np.int64)
+    found = cheapest_release_s(jobs, machine, budget, "price", limit_s)
+
+    def price(second: float) -> float:
+        since = second - submit_s[0]
+        return float(prices[max(np.flatnonzero(start_s <= since).max(initial=0), 0)])
+
+    for job in range(count):
+        # All times are whole, so that it is enough to try whole ones.
+        starts = submit_s[job] + np.arange(limit_s + 1)
+        costs = [sum(price(start + step) for step in range(int(run_s[job, 0]))) for start in starts]
+        assert found[job] == starts[int(np.argmin(costs))]
+
+
+def test_a_shifted_job_starts_when_it_is_cheap_and_costs_less() -> None:
+    jobs = replace(batch([1, 1], 3600), submit_s=np.array([0.0, 10.0]), power_w=np.full(2, 1010.0))
+    budget = Budget(np.array([0.0, 7200.0]), np.full(2, np.inf), price_per_kwh=np.array([0.4, 0.1]))
+    machine = np.zeros(2, np.int64)
+    costs = []
+    for limit_s, expected in ((0.0, [0, 10]), (3600.0, [3600, 3610]), (7200.0, [7200, 7200])):
+        rules = Rules(release_s=cheapest_release_s(jobs, machine, budget, "price", limit_s))
+        schedule = simulate(jobs, MACHINES, site=Site(budget=budget), rules=rules)
+        assert schedule.start_s.tolist() == expected
+        assert schedule.wait_s.tolist() == [start - submit for start, submit in zip(expected, (0, 10))]
+        costs.append(power_metrics(schedule, budget).cost)
+    assert costs[2] is not None
+    assert costs[2] < costs[1] < costs[0]  # type: ignore[operator]
+    early = Rules(release_s=np.zeros(2))
+    with pytest.raises(InputError, match="release_s: job 2: expected a time from its submission on, 10 s"):
+        simulate(jobs, MACHINES, rules=early)
+
+
+def test_no_processor_draws_more_than_its_cap() -> None:
+    machine = np.zeros(2, np.int64)
+    capped = [replace(MACHINES[0], cap_w=70.0)]
+    asked = (OPTIONS, np.array([0, 1]), batch([1, 1]), capped, machine, constant_budget(400))
+    assert choose_options(*asked, "full").tolist() == [1, 1]
+    capped = [replace(MACHINES[0], cap_w=40.0)]
+    with pytest.raises(
+        InputError, match="job 1: power: expected a configuration of at most the 40 W to which a processor of"
+    ):
+        choose_options(
+            OPTIONS, np.array([0, 1]), batch([1, 1]), capped, machine, constant_budget(400), "full"
+        )
+    jobs = replace(batch([2]), power_w=np.array([90.0]))
+    with pytest.raises(InputError, match="job 1: power_w: expected at most the 80 W to which its processors"):
+        simulate(jobs, capped, site=Site(budget=constant_budget(400)))
+
+
+@pytest.mark.parametrize(
+    ("machine", "power", "sentence"),
+    [
+        ("cap_w = 5\n", "budget_w = 9", "machine[0]: cap_w: expected at least the 10 W of idle_w, found 5"),
+        ("cap_w = 0\n", "budget_w = 9", "machine[0]: cap_w: expected a number above 0, found 0"),
+        ("", "budget_w = 9\nmeasured = true", "measured: expected options, whose power is predicted"),
+        ("", "budget_w = 9\nshift = 'price'", "shift_limit is missing, expected how long jobs may be"),
+        (
+            "",
+            "budget_w = 9\nshift = 'price'\nshift_limit = '1h'",
+            "price: expected a budget with price_per_kwh",
+        ),
+        (
+            "",
+            "budget_w = 9\nshift = 'carbon'\nshift_limit = 9",
+            "carbon: expected a budget with carbon_g_per",
+        ),
+        ("", "budget_w = 9\nshift = 'often'", "shift: expected some of never, price, carbon, found 'often'"),
+        ("", "budget_w = 9\nshift_limit = '-1h'", "shift_limit: a time must look like"),
+    ],
+)
+def test_wrong_settings_of_power_are_one_sentence(
+    tmp_path: Path, machine: str, power: str, sentence: str
+) -> None:
+    path = tmp_path / "site.toml"
+    path.write_text(f"[[machine]]\nname = 'm'\nprocs = 4\nidle_w = 10\n{machine}[power]\n{power}\n")
+    with pytest.raises(InputError) as error:
+        read_site(path)
+    assert sentence in str(error.value)
+
+
+def test_the_command_shifts_and_feeds_measured_power_back(capsys: Output, tmp_path: Path) -> None:
+    lines = [f"{job} {job} -1 600 2 -1 -1 2 600 -1 1 1 -1 1 -1 -1 -1 -1" for job in range(1, 9)]
+    trace, site = tmp_path / "jobs.swf", tmp_path / "site.toml"
+    trace.write_text("\n".join(lines) + "\n")
+    head = "kind,power_w,slowdown,predicted_power_w,predicted_slowdown\n"
+    (tmp_path / "options.csv").write_text(head + "1,60,1,100,1\n")
+    (tmp_path / "budget.csv").write_text("start_s,power_w,price_per_kwh\n0,250,0.3\n9000,250,0.1\n")
+    text = "[[machine]]\nname = 'm'\nprocs = 4\nidle_w = 10\n[power]\nbudget = 'budget.csv'\n"
+    text += "options = 'options.csv'\npolicies = 'model'\n"
+    words = ["simulate", "policies", str(trace), "--machines", str(site), "--json"]
+    found = []
+    for measured in ("false", "true"):
+        site.write_text(f"{text}measured = {measured}\nshift = ['never', 'price']\nshift_limit = '3h'\n")
+        assert main(words) == 0
+        found.append(json.loads(capsys.readouterr().out)["results"])
+    for never, price in found:
+        assert (never["shift"], price["shift"]) == ("never", "price")
+        assert price["cost"] < never["cost"]
+    # Two jobs of 100 W a processor do not fit beside each other; of 60 W, as is measured, neither does a new
+    # one beside one that runs, unless it is believed to draw less: 40 + 100 + 180 W.
+    assert found[1][0]["makespan_s"] <= found[0][0]["makespan_s"]

@@ -29,10 +29,11 @@ from crosscast.executor import spreading
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from crosscast.arrays import Integers
     from crosscast.cluster.jobs import Jobs, Machine, Placement, Policy, Schedule
-    from crosscast.cluster.metrics import Run, Steps
+    from crosscast.cluster.metrics import Difference, Run, Steps
     from crosscast.cluster.rules import Rules
-    from crosscast.cluster.site import Budget, Site
+    from crosscast.cluster.site import Budget, Shift, Site
     from crosscast.cluster.swf import CleanedJobs, Trace
     from crosscast.report.document import Report
 
@@ -44,11 +45,13 @@ app = cyclopts.App(
 )
 
 _ESTIMATES = ("requested", "exact", "predicted")
+_SEARCHED = ("fcfs", "shortest", "smallest-area")
+"""Orders that are searched, where none are named."""
 _WRITERS = {".csv": "crosscast.cluster.jobs:write_schedule", ".swf": "crosscast.cluster.swf:write_swf"}
 _MOST_SEEDS = 10_000
 
 Policies = Annotated[
-    Names,
+    Names | None,
     Parameter(
         show_default=lambda _: "easy",
         help="`easy`: jobs may start before the head of the queue if that does not delay it (EASY "
@@ -90,9 +93,10 @@ def policies(
     trace: Path,
     /,
     *,
-    policy: Policies = ("easy",),  # type: ignore[assignment]
+    policy: Policies = None,
     priority: Priority = None,
     backfill: Backfill = None,
+    search: str | None = None,
     estimates: Names = ("requested",),  # type: ignore[assignment]
     machines: str | None = None,
     enforce_walltime: Flag = False,
@@ -112,6 +116,9 @@ def policies(
     trace
         Jobs in the Standard Workload Format, or what `sacct --parsable2` printed, plain or compressed with
         gzip.
+    search
+        Find the best of all policies, and of some orders where none are given, by makespan, slowdown,
+        mean-wait, wait-p95, fairness, energy, cost or carbon, and list it first.
     estimates
         Run times that the scheduler assumes: `requested` by users (the default), `exact`, or `predicted` by
         forecasts of the TOML file and the last two jobs of the same user.
@@ -127,11 +134,13 @@ def policies(
         Folder for figures: jobs that wait over time, power against the budget where there is one, and the
         timeline of the schedule, if it is one.
     """
-    chosen = _policies(policy, priority, backfill)
+    if search is not None:
+        policy, priority, backfill = _grid(search, policy, priority, backfill)
+    chosen = _policies(policy or ["easy"], priority, backfill)
     files = _Files(out or [], output, window, users=users)
     files.check(len(chosen))
     output.check()
-    from crosscast.cluster.metrics import compare_policies, trace_facts
+    from crosscast.cluster.metrics import compare_policies, differences, ranked, trace_facts
     from crosscast.cluster.sacct import read_trace
     from crosscast.cluster.simulate import load_simulator
 
@@ -169,16 +178,27 @@ def policies(
             progress=status if executor in (None, "local") else None,
             keep=files.keep,
         )
+    if search is not None:
+        results = ranked(results, search)
+        facts["best"] = {"objective": search, "policy": results[0].label}
     drawn = files.drawn(label)
+    against = [differences(each, results[0], site.seed) for each in results]
 
     def report() -> Report:
         from crosscast.report.schedule import policies_report
 
-        return policies_report(results, facts, users=users)
+        return policies_report(results, facts, against, users=users)
+
+    def listed() -> dict[str, Any]:
+        found = [
+            result.to_dict(users=users) | _against(results[0].label, each)
+            for result, each in zip(results, against, strict=True)
+        ]
+        return {"results": found, "trace": facts}
 
     files.write()
     output.show(
-        lambda: {"results": [result.to_dict(users=users) for result in results], "trace": facts},
+        listed,
         report,
         lambda: drawn,
     )
@@ -310,6 +330,35 @@ def placements(
     )
 
 
+def _grid(
+    search: str,
+    policies: Sequence[str] | None,
+    priorities: Sequence[str] | None,
+    backfills: Sequence[str] | None,
+) -> tuple[Any, Any, Any]:
+    """Policies and orders that are searched, where none are named."""
+    from crosscast.cluster.jobs import POLICIES
+    from crosscast.cluster.metrics import OBJECTIVES
+
+    if search not in OBJECTIVES:
+        raise InputError(f"--search: expected one of {', '.join(OBJECTIVES)}, found {search!r}")
+    policies = policies or POLICIES
+    passes = None if "easy" not in policies else backfills or _SEARCHED
+    return policies, priorities or _SEARCHED, passes
+
+
+def _against(label: str, found: tuple[Difference, Difference] | None) -> dict[str, Any]:
+    """Differences to the first policy, for JSON."""
+    if found is None:
+        return {"against": None}
+    names = ("mean_wait_s", "average_bounded_slowdown")
+    values = {
+        name: {"value": each.value, "interval": [each.low, each.high]}
+        for name, each in zip(names, found, strict=True)
+    }
+    return {"against": {"policy": label, **values}}
+
+
 def _policies(
     names: Sequence[str], priorities: Sequence[str] | None, backfills: Sequence[str] | None
 ) -> list[Policy]:
@@ -385,7 +434,24 @@ def _runs(
             for run in runs
             for way, share in zip(ways, shares, strict=True)
         ]
+    if site.measured:
+        runs = [replace(run, rules=replace(run.rules, measured_w=run.power_w)) for run in runs]
+    if site.budget is not None and site.shifts != ("never",):
+        machine = np.zeros(count, np.int64) if not isinstance(placed, Bound) else placed.machine
+        runs = [
+            _shifted(run, machine, site.budget, by, site.shift_limit_s) for by in site.shifts for run in runs
+        ]
     return runs, notes
+
+
+def _shifted(run: Run, machine: Integers, budget: Budget, by: Shift, limit_s: float) -> Run:
+    """Jobs that are held back until when power is cheap."""
+    from crosscast.cluster.power import cheapest_release_s
+
+    if by == "never":
+        return replace(run, shift=by)
+    release_s = cheapest_release_s(run.jobs, machine, budget, by, limit_s)
+    return replace(run, rules=replace(run.rules, release_s=release_s), shift=by)
 
 
 def _rules(

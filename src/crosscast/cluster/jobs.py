@@ -72,6 +72,19 @@ class Jobs:
                 f"jobs: job {self.number[row]}: {name}: expected {expected}, found {getattr(self, name)[row]}"
             )
 
+    def taken(self, order: Integers, submit_s: Reals) -> Jobs:
+        """The jobs in another order, in which they are submitted at these times."""
+        return replace(
+            self,
+            number=self.number[order],
+            submit_s=submit_s,
+            procs=self.procs[order],
+            run_s=self.run_s[order],
+            estimate_s=self.estimate_s[order],
+            user=None if self.user is None else self.user[order],
+            power_w=None if self.power_w is None else self.power_w[order],
+        )
+
     def killed_at_estimate(self) -> Jobs:
         """The jobs, none of which runs longer than it was expected to: they are killed then."""
         return replace(self, run_s=np.minimum(self.run_s, self.estimate_s))
@@ -99,6 +112,8 @@ class Machine:
         Power of a processor that runs no job, in watts.
     active_w
         Power of a processor that runs a job of which nothing else is known, in watts.
+    cap_w
+        Most power that a processor may draw, in watts; infinite if there is no cap.
     """
 
     name: str
@@ -107,6 +122,7 @@ class Machine:
     device: str | None = None
     idle_w: float = 0.0
     active_w: float | None = None
+    cap_w: float = np.inf
 
 
 def check_machines(machines: Sequence[Machine]) -> None:
@@ -163,11 +179,23 @@ def _machine(table: Fields) -> Machine:
     idle_w, active_w = table.number("idle_w", ge=0) or 0.0, table.number("active_w", ge=0)
     if active_w is not None and active_w < idle_w:
         raise table.fail("active_w", f"at least the {idle_w:g} W of idle_w")
+    cap_w = table.number("cap_w", gt=0)
+    if cap_w is not None and cap_w < max(idle_w, active_w or 0.0):
+        what = "idle_w" if cap_w < idle_w else "active_w"
+        raise table.fail("cap_w", f"at least the {idle_w if what == 'idle_w' else active_w:g} W of {what}")
     table.finish()
     if len(given) != 1:
         found = "both" if given else "neither"
         raise InputError(f"{table.where}: expected procs or nodes, found {found}")
-    return Machine(str(name), given[0], has_gpu=has_gpu, device=device, idle_w=idle_w, active_w=active_w)
+    return Machine(
+        str(name),
+        given[0],
+        has_gpu=has_gpu,
+        device=device,
+        idle_w=idle_w,
+        active_w=active_w,
+        cap_w=np.inf if cap_w is None else cap_w,
+    )
 
 
 _EXACT = 2.0**53

@@ -16,7 +16,7 @@ from crosscast.cluster.power import PowerMetrics, power_metrics
 from crosscast.cluster.rules import NO_RULES, Rules
 from crosscast.cluster.sharing import Sharing, SharingMetrics, sharing_metrics
 from crosscast.cluster.simulate import timed
-from crosscast.cluster.site import NO_SITE, PowerPolicy, SharingPolicy, Site
+from crosscast.cluster.site import NO_SITE, PowerPolicy, SharingPolicy, Shift, Site
 from crosscast.cluster.swf import CleanedJobs, Trace
 from crosscast.errors import InputError
 from crosscast.executor import mapped
@@ -349,7 +349,9 @@ class PolicyResult:
     shared: str | None = None
     predicted: bool = False  # Whether times were predicted
     exact: bool = False
+    shift: Shift | None = None
     stopped: StoppedMetrics | None = None  # What stopping jobs came to, where some may be
+    weeks: Weeks | None = None  # Sums of each week
 
     @property
     def label(self) -> str:
@@ -377,6 +379,8 @@ class PolicyResult:
             "machines": [asdict(machine) for machine in self.machines],
             "sizes": [asdict(size) for size in self.sizes],
         }
+        if self.shift is not None:
+            found |= {"shift": self.shift}
         if self.power is not None:
             found |= {"power": self.configured, **asdict(self.power)}
         if self.sharing is not None:
@@ -393,6 +397,7 @@ def policy_label(
     *,
     predicted: bool = False,
     exact: bool = False,
+    shift: str | None = None,
 ) -> str:
     """Name of a policy for people: what is not first come, first served is said.
 
@@ -410,6 +415,8 @@ def policy_label(
         parts.append(f"power {configured}")
     if shared is not None:
         parts.append(f"sharing {shared}")
+    if shift is not None:
+        parts.append(f"shift {shift}")
     return ", ".join(parts)
 
 
@@ -417,6 +424,94 @@ def _name(policy: Policy) -> str:
     if policy.conservative:
         return "conservative"
     return "fcfs" if policy.backfill is None else "easy"
+
+
+_WEEK_S = 604_800.0
+_RESAMPLES = 2_000
+SURE = 0.95
+"""Probability with which an interval over weeks should hold a difference, if weeks are alike."""
+
+
+@dataclass(frozen=True)
+class Weeks:
+    """Sums over the jobs that were submitted in each of ``w`` weeks, each of shape ``(w,)``."""
+
+    jobs: Integers
+    wait_s: Reals
+    slowdown: Reals
+
+
+def weeks_of(schedule: Schedule) -> Weeks:
+    """Sums of each week in which a job was submitted, since the first one was."""
+    since = schedule.jobs.submit_s - schedule.jobs.submit_s[0]
+    week = np.unique((since // _WEEK_S).astype(np.int64), return_inverse=True)[1].reshape(-1)
+    slowdown = bounded_slowdown(schedule.wait_s, schedule.ran_s)
+    sums = [np.bincount(week, weights=each).astype(np.float64) for each in (schedule.wait_s, slowdown)]
+    return Weeks(np.bincount(week), sums[0], sums[1])
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What a policy has more than another one on the same jobs, with both ends of an interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+def differences(
+    result: PolicyResult, reference: PolicyResult, seed: int = 0
+) -> tuple[Difference, Difference] | None:
+    """Differences of the mean wait in seconds, and of the average bounded slowdown.
+
+    Weeks are drawn with replacement, the same ones for both, many times; the interval is where the middle
+    95 % of the differences of means are (Efron and Tibshirani 1993, the percentile interval). ``None`` where
+    jobs were submitted in one week only.
+    """
+    own, other = result.weeks, reference.weeks
+    if own is None or other is None or len(own.jobs) < 2:
+        return None
+    count = len(own.jobs)
+    drawn = np.random.default_rng(seed).integers(count, size=(_RESAMPLES, count))
+    jobs = own.jobs[drawn].sum(axis=1)
+    found = []
+    for one, two in ((own.wait_s, other.wait_s), (own.slowdown, other.slowdown)):
+        more = one - two
+        low, high = np.quantile(more[drawn].sum(axis=1) / jobs, ((1 - SURE) / 2, (1 + SURE) / 2)).tolist()
+        found.append(Difference(float(more.sum() / own.jobs.sum()), low, high))
+    return found[0], found[1]
+
+
+_OBJECTIVES: dict[str, Callable[[PolicyResult], float | None]] = {
+    "makespan": lambda each: each.metrics.makespan_s,
+    "slowdown": lambda each: each.metrics.average_bounded_slowdown,
+    "mean-wait": lambda each: each.metrics.mean_wait_s,
+    "wait-p95": lambda each: each.metrics.wait_p95_s,
+    "fairness": lambda each: None if each.fairness is None else -each.fairness,
+    "energy": lambda each: None if each.power is None else each.power.energy_kwh,
+    "cost": lambda each: None if each.power is None else each.power.cost,
+    "carbon": lambda each: None if each.power is None else each.power.carbon_kg,
+}
+OBJECTIVES = tuple(_OBJECTIVES)
+"""By what the best of several policies is found; all but the fairness are better if less."""
+
+
+def ranked(results: Sequence[PolicyResult], objective: str) -> list[PolicyResult]:
+    """Results, the best first by an objective; equally good ones stay in their order.
+
+    Raises
+    ------
+    InputError
+        If there is no such objective, or nothing is known of it.
+    """
+    if objective not in _OBJECTIVES:
+        raise InputError(f"search: expected one of {', '.join(OBJECTIVES)}, found {objective!r}")
+    values = [_OBJECTIVES[objective](each) for each in results]
+    if None in values:
+        needs = "a trace with users" if objective == "fairness" else "a budget of power that says so"
+        raise InputError(f"search: {objective}: expected {needs}, found none")
+    order = sorted(range(len(results)), key=lambda place: (values[place], place))
+    return [results[place] for place in order]
 
 
 @dataclass(frozen=True)
@@ -432,6 +527,7 @@ class Run:
     rules: Rules = NO_RULES  # What the site decides of them
     predicted: bool = False  # Whether times are predicted
     exact: bool = False  # Whether they are exact, where that is worth saying
+    shift: Shift | None = None  # By what they are delayed, where some may be
 
     @property
     def label(self) -> str:
@@ -473,7 +569,9 @@ def compare_policies(
                 run.shared,
                 run.predicted,
                 run.exact,
+                run.shift,
                 stopped_metrics(schedule),
+                weeks_of(schedule),
             )
         )
         if keep is not None:

@@ -15,6 +15,7 @@ from crosscast.cluster.site import (
     POWER_POLICIES,
     Budget,
     PowerPolicy,
+    Shift,
     extra_power_w,
     idle_power_w,
     rows_of_csv,
@@ -149,7 +150,16 @@ def choose_options(
     extra_w = np.maximum(power_w - np.repeat(idle_w, len(options.kinds))[:, None], 0.0)
     pair = machine * len(options.kinds) + kind
     last_w = float(budget.power_w[-1]) - idle_power_w(machines)
-    allowed: Flags = jobs.procs[:, None] * extra_w[pair] <= last_w
+    cap_w = np.array([each.cap_w for each in machines])[machine]
+    capped: Flags = power_w[pair] <= cap_w[:, None]
+    if not capped.any(axis=1).all():
+        row = int(np.argmin(capped.any(axis=1)))
+        raise InputError(
+            f"jobs: job {jobs.number[row]}: power: expected a configuration of at most the {cap_w[row]:g} W "
+            f"to which a processor of {machines[machine[row]].name} is capped, found "
+            f"{np.nanmin(power_w[pair[row]]):g} W at least"
+        )
+    allowed: Flags = capped & (jobs.procs[:, None] * extra_w[pair] <= last_w)
     nothing = ~allowed.any(axis=1)
     if nothing.any():
         row = int(np.argmax(nothing))
@@ -211,6 +221,58 @@ def _weighed(
         merit = max(*loads, FULL_LOAD * span_s), loads[0]
         if merit < best:
             best, found = merit, cost
+    return found
+
+
+def cheapest_release_s(jobs: Jobs, machine: Integers, budget: Budget, by: Shift, limit_s: float) -> Reals:
+    """When each job would best start, by what its energy costs for as long as it should run.
+
+    At most so long after its submission; of equally good times the first one. The cost of a job that starts
+    at a time is linear between those at which it starts or ends with a step of the budget, so that only these
+    need be tried.
+    """
+    level = budget.carbon_g_per_kwh if by == "carbon" else budget.price_per_kwh
+    if by == "never" or level is None or not len(jobs):
+        return jobs.submit_s
+    origin_s = jobs.submit_s[0]
+    since, estimate_s = jobs.submit_s - origin_s, jobs.estimate_s
+    run_s = estimate_s[np.arange(len(jobs)), machine if estimate_s.shape[1] > 1 else 0]
+    lasts = np.isfinite(run_s) & (run_s > 0)
+    run_s = np.where(lasts, run_s, 0.0)
+    step_s = budget.start_s
+    total = np.concatenate(([0.0], np.cumsum(np.diff(step_s) * level[:-1])))
+
+    def cost(start_s: Reals) -> Reals:
+        return _sum_until(start_s + run_s, step_s, level, total) - _sum_until(start_s, step_s, level, total)
+
+    best_s, least = since.copy(), cost(since)
+    # Of steps that a job may start with, and of those that it may end with, one after the other.
+    for shift in (np.zeros(len(jobs)), run_s):
+        first = np.searchsorted(step_s, since + shift, side="right")
+        last = np.searchsorted(step_s, since + shift + limit_s, side="right")
+        for place in range(int((last - first).max(initial=0))):
+            at = np.minimum(first + place, len(step_s) - 1)
+            start_s = np.clip(step_s[at] - shift, since, since + limit_s)
+            best_s, least = _better(best_s, least, start_s, cost(start_s), (first + place < last) & lasts)
+    start_s = since + limit_s
+    best_s, least = _better(best_s, least, start_s, cost(start_s), lasts)
+    return best_s + origin_s
+
+
+_GAIN = 1e-9
+"""Share of the cost by which a later start must be cheaper, so that nobody waits for a rounding error."""
+
+
+def _better(best_s: Reals, least: Reals, start_s: Reals, cost: Reals, allowed: Flags) -> tuple[Reals, Reals]:
+    margin = _GAIN * np.abs(least)
+    is_less = allowed & ((cost < least - margin) | ((cost <= least) & (start_s < best_s)))
+    return np.where(is_less, start_s, best_s), np.where(is_less, cost, least)
+
+
+def _sum_until(time_s: Reals, step_s: Reals, level: Reals, total: Reals) -> Reals:
+    """Integral of a step function up to these times, from its first step on."""
+    place = np.maximum(np.searchsorted(step_s, time_s, side="right") - 1, 0)
+    found: Reals = total[place] + (time_s - step_s[place]) * level[place]
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +48,7 @@ class Rules:
     # Forecast times in seconds, not a number where there is none: scheduling goes by predicted times
     forecast_s: Reals | None = None
     measured_w: Reals | None = None  # What jobs are measured to draw from their start on, in watts
+    release_s: Reals | None = None  # When each joins the queue, in seconds: not before it is submitted
 
     def __post_init__(self) -> None:
         """Check that nobody may be stopped by who it may stop, and that nothing is missing."""
@@ -60,12 +61,25 @@ class Rules:
 
     def check(self, jobs: int) -> None:
         """Refuse what is not of so many jobs."""
-        for name in ("rank", "group", "partition", "kind", "forecast_s", "measured_w"):
+        for name in _OF_JOBS:
             values = getattr(self, name)
             if values is not None and values.shape != (jobs,):
                 raise InputError(f"rules: {name}: expected {jobs} numbers, found {values.shape}")
         if self.priority is not None and not len(self.priority.fixed) == len(self.priority.account) == jobs:
             raise InputError(f"rules: priority: expected {jobs} jobs, found {len(self.priority.fixed)}")
+
+    def taken(self, order: Integers) -> Rules:
+        """The rules of the same jobs in another order, who join the queue when they are submitted."""
+        found: dict[str, Any] = {
+            name: getattr(self, name)[order] for name in _OF_JOBS if getattr(self, name) is not None
+        }
+        if self.priority is not None:
+            fixed, account = self.priority.fixed[order], self.priority.account[order]
+            found["priority"] = replace(self.priority, fixed=fixed, account=account)
+        return replace(self, **(found | {"release_s": None}))
+
+
+_OF_JOBS = ("rank", "group", "partition", "kind", "forecast_s", "measured_w", "release_s")
 
 
 NO_RULES = Rules()

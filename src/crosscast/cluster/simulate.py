@@ -84,8 +84,8 @@ def simulate(
         slowdowns are accepted, and if nobody else should have to wait longer for it. Who comes or leaves
         changes the speed of the others from then on.
     rules
-        Priorities, limits of partitions and users, who may be stopped for whom, and which times are
-        predicted; by default nothing of that.
+        Priorities, limits of partitions and users, who may be stopped for whom, which times are predicted,
+        and until when jobs are held back; by default nothing of that.
     progress
         Told in a sentence if the simulator is being compiled, and from time to time how far it is.
 
@@ -169,8 +169,28 @@ def simulate(
     for name, given in (("preemption", rules.preempts), ("predicted times", rules.forecast_s)):
         if sharing is not None and given is not None:
             raise InputError(f"sharing: expected jobs without {name}, found both")
-    resources = resources_of(jobs, machines, placement.machine, site, rules)
-    return run_plan(jobs, machines, placement.machine, resources, policy, sharing, rules, progress)
+    machine, release_s = placement.machine, rules.release_s
+    if release_s is None:
+        resources = resources_of(jobs, machines, machine, site, rules)
+        return run_plan(jobs, machines, machine, resources, policy, sharing, rules, progress)
+    wrong = ~((release_s >= jobs.submit_s) & np.isfinite(release_s))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise InputError(
+            f"rules: release_s: job {jobs.number[row]}: expected a time from its submission on, "
+            f"{jobs.submit_s[row]:g} s, found {release_s[row]:g}"
+        )
+    # As if they were submitted then; times of the site stay where they are.
+    place = np.argsort(release_s, kind="stable")
+    later, rules, machine = jobs.taken(place, release_s[place]), rules.taken(place), machine[place]
+    if sharing is not None:
+        sharing = replace(sharing, kind=sharing.kind[place])
+    resources = resources_of(later, machines, machine, site, rules, float(jobs.submit_s[0]))
+    found = run_plan(later, machines, machine, resources, policy, sharing, rules, progress)
+    back = np.argsort(place)
+    cuts = None if found.cuts is None else replace(found.cuts, job=place[found.cuts.job])
+    start_s, end_s, reserved_s = (each[back] for each in (found.start_s, found.end_s, found.reserved_s))
+    return Schedule(jobs, machines, machine[back], start_s, end_s, reserved_s, cuts)
 
 
 def needs_plan(policy: Policy, site: Site, sharing: Sharing | None = None, rules: Rules = NO_RULES) -> bool:

@@ -152,6 +152,11 @@ SHARING_POLICIES: tuple[SharingPolicy, ...] = get_args(SharingPolicy)
 PLACEMENTS = ("round-robin", "random", "completion")
 """Placements of a trace's jobs, which need nothing but what a trace has."""
 
+Shift = Literal["never", "price", "carbon"]
+"""By what jobs are delayed: not at all; to when power costs least; to when it has the least carbon."""
+
+SHIFTS: tuple[Shift, ...] = get_args(Shift)
+
 LIMIT = 2.0
 """Most that jobs that share are expected to slow down, where nothing else is said."""
 
@@ -172,6 +177,9 @@ class Site:
     least_gain: float = LEAST_GAIN
     power_policies: tuple[PowerPolicy, ...] = ("full",)  # Which are compared, where there are options
     sharing_policies: tuple[SharingPolicy, ...] = ("gain",)  # Which are compared, where there are slowdowns
+    measured: bool = False  # Whether the measured power of running jobs counts, where there are options
+    shifts: tuple[Shift, ...] = ("never",)  # Which are compared
+    shift_limit_s: float = 0.0  # By how much jobs are delayed at most
     placement: str | None = None  # One of `PLACEMENTS`, where there are several machines
     rules: SiteRules = field(default_factory=SiteRules)
     seed: int = 0  # Of the placement `random`, and of the kinds of jobs of which nothing is known
@@ -342,13 +350,13 @@ def _sharing(table: Fields, folder: Path) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _policies(table: Fields, known: Sequence[str]) -> Any:
-    """Names under `policies`, in the order in which they are known; nothing if none are there."""
-    names = table.texts("policies")
+def _policies(table: Fields, known: Sequence[str], field: str = "policies") -> Any:
+    """Names under a field, in the order in which they are known; nothing if none are there."""
+    names = table.texts(field)
     for name in names:
         if name not in known:
             expected = f"some of {', '.join(known)}"
-            raise InputError.of(where=table.where, field="policies", expected=expected, found=repr(name))
+            raise InputError.of(where=table.where, field=field, expected=expected, found=repr(name))
     return tuple(each for each in known if each in names) or None
 
 
@@ -356,7 +364,13 @@ def _power(table: Fields, folder: Path) -> dict[str, Any]:
     given = [name for name in ("budget_w", "budget") if name in table]
     watts, file = table.number("budget_w", gt=0), table.text("budget")
     options, names = table.text("options"), _policies(table, POWER_POLICIES)
+    measured, shifts = table.flag("measured"), _policies(table, SHIFTS, "shift")
+    limit_s = _time(table, "shift_limit") if "shift_limit" in table else None
     table.finish()
+    if measured and options is None:
+        raise InputError(f"{table.where}: measured: expected options, whose power is predicted, found none")
+    if (set(shifts or ()) - {"never"}) and limit_s is None:
+        raise InputError(f"{table.where}: shift_limit is missing, expected how long jobs may be delayed")
     if len(given) != 1:
         found = "both" if given else "neither"
         raise InputError(f"{table.where}: expected budget_w or budget, found {found}")
@@ -367,7 +381,14 @@ def _power(table: Fields, folder: Path) -> dict[str, Any]:
         "budget": budget,
         "options": None if options is None else folder / options,
         "power_policies": names,
+        "measured": measured,
+        "shifts": shifts,
+        "shift_limit_s": limit_s,
     }
+    for name, column in (("price", budget.price_per_kwh), ("carbon", budget.carbon_g_per_kwh)):
+        if name in (shifts or ()) and column is None:
+            unit = {"price": "price_per_kwh", "carbon": "carbon_g_per_kwh"}[name]
+            raise InputError(f"{table.where}: shift: {name}: expected a budget with {unit}, found none")
     return {name: value for name, value in said.items() if value is not None}
 
 
@@ -391,9 +412,16 @@ class Resources:
 
 
 def resources_of(
-    jobs: Jobs, machines: Sequence[Machine], machine: Integers, site: Site, rules: Rules = NO_RULES
+    jobs: Jobs,
+    machines: Sequence[Machine],
+    machine: Integers,
+    site: Site,
+    rules: Rules = NO_RULES,
+    origin_s: float | None = None,
 ) -> Resources:
     """Check what jobs, each on its machine, need against what there is.
+
+    Times of the site are since the first submission, or since another time if one is given.
 
     Raises
     ------
@@ -401,7 +429,9 @@ def resources_of(
         If reservations take more than there is, the budget is below what idle machines draw, or a job needs
         more than is left at last.
     """
-    origin_s = float(jobs.submit_s[0]) if len(jobs) else 0.0
+    if origin_s is None:
+        origin_s = float(jobs.submit_s[0]) if len(jobs) else 0.0
+    _check_caps(jobs, machines, machine)
     step_s, procs = _procs_over_time(machines, site.reservations, origin_s)
     needs, resource = [jobs.procs], [machine.astype(np.int64)]
     capacity = procs
@@ -507,6 +537,20 @@ def extra_power_w(jobs: Jobs, machines: Sequence[Machine], machine: Integers) ->
             f"when they are idle, found {total_w[row]:g} W"
         )
     return extra_w
+
+
+def _check_caps(jobs: Jobs, machines: Sequence[Machine], machine: Integers) -> None:
+    """Refuse jobs that draw more than their processors may."""
+    if jobs.power_w is None:
+        return
+    most_w = np.array([each.cap_w for each in machines])[machine] * jobs.procs
+    wrong = jobs.power_w > most_w
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise InputError(
+            f"job {jobs.number[row]}: power_w: expected at most the {most_w[row]:g} W to which its "
+            f"processors of {machines[machine[row]].name} are capped, found {jobs.power_w[row]:g} W"
+        )
 
 
 def _check_fits(jobs: Jobs, machines: Sequence[Machine], resources: Resources, has_budget: bool) -> None:

@@ -11,7 +11,7 @@ from crosscast.units import format_count, format_elapsed, format_seconds
 
 if TYPE_CHECKING:
     from crosscast.cluster.experiment import Experiment, Mean
-    from crosscast.cluster.metrics import PolicyResult
+    from crosscast.cluster.metrics import Difference, PolicyResult
     from crosscast.cluster.power import PowerMetrics
 
 _USERS = 15
@@ -25,7 +25,11 @@ _LEGEND = (
 
 
 def policies_report(
-    results: Sequence[PolicyResult], facts: Mapping[str, Any], *, users: bool = False
+    results: Sequence[PolicyResult],
+    facts: Mapping[str, Any],
+    against: Sequence[tuple[Difference, Difference] | None] = (),
+    *,
+    users: bool = False,
 ) -> Report:
     """What was scheduled, a row a policy, and machines and users where that says more."""
     parts: list[Part] = [
@@ -34,6 +38,10 @@ def policies_report(
         "",
         _policies(results),
     ]
+    if "best" in facts:
+        parts += ["", f"Best by {facts['best']['objective']}: {facts['best']['policy']}."]
+    if len(results) > 1 and any(each is not None for each in against):
+        parts.append(_against(results, against))
     if any(each.power is not None for each in results):
         parts.append(_power(results))
     if any(each.sharing is not None for each in results):
@@ -94,6 +102,26 @@ def _policies(results: Sequence[PolicyResult]) -> Table:
         },
         formats={**_FORMATS, "median": format_elapsed, "95 %": format_elapsed},
     )
+
+
+def _against(
+    results: Sequence[PolicyResult], against: Sequence[tuple[Difference, Difference] | None]
+) -> Table:
+    rows = [
+        [result.label, *(_between(one, unit) for one, unit in zip(each, _UNITS, strict=True))]
+        for result, each in zip(results[1:], against[1:], strict=True)
+        if each is not None
+    ]
+    caption = f"more than {results[0].label}, with what 95 % of draws of weeks have"
+    return Table(["policy", "mean wait", "slowdown"], rows, caption)
+
+
+_UNITS = ((3600.0, " h"), (1.0, ""))
+
+
+def _between(found: Difference, unit: tuple[float, str]) -> str:
+    value, low, high = (each / unit[0] for each in (found.value, found.low, found.high))
+    return f"{value:+.3g}{unit[1]} ({low:+.3g} to {high:+.3g})"
 
 
 def _power(results: Sequence[PolicyResult]) -> Table:
