@@ -246,11 +246,13 @@ def test_a_shifted_job_starts_when_it_is_cheap_and_costs_less() -> None:
     budget = Budget(np.array([0.0, 7200.0]), np.full(2, np.inf), price_per_kwh=np.array([0.4, 0.1]))
     machine = np.zeros(2, np.int64)
     costs = []
-    for limit_s, expected in ((0.0, [0, 10]), (3600.0, [3600, 3610]), (7200.0, [7200, 7200])):
+    for limit_s, expected in ((0.0, [0, 10]), (3600.0, [0, 3610]), (7200.0, [7200, 7200])):
         rules = Rules(release_s=cheapest_release_s(jobs, machine, budget, "price", limit_s))
-        schedule = simulate(jobs, MACHINES, site=Site(budget=budget), rules=rules)
+        schedule = simulate(jobs, [Machine("one", 4)], site=Site(budget=budget), rules=rules)
         assert schedule.start_s.tolist() == expected
-        assert schedule.wait_s.tolist() == [start - submit for start, submit in zip(expected, (0, 10))]
+        assert schedule.wait_s.tolist() == [
+            start - submit for start, submit in zip(expected, (0, 10), strict=True)
+        ]
         costs.append(power_metrics(schedule, budget).cost)
     assert costs[2] is not None
     assert costs[2] < costs[1] < costs[0]  # type: ignore[operator]
@@ -325,6 +327,9 @@ def test_the_command_shifts_and_feeds_measured_power_back(capsys: Output, tmp_pa
     for never, price in found:
         assert (never["shift"], price["shift"]) == ("never", "price")
         assert price["cost"] < never["cost"]
-    # Two jobs of 100 W a processor do not fit beside each other; of 60 W, as is measured, neither does a new
-    # one beside one that runs, unless it is believed to draw less: 40 + 100 + 180 W.
-    assert found[1][0]["makespan_s"] <= found[0][0]["makespan_s"]
+    # 40 W idle and 180 W for a job leave no room for another one in 250 W, and 80 W, as is measured, for none
+    # that may draw 180.
+    assert found[1][0]["makespan_s"] == found[0][0]["makespan_s"]
+    (tmp_path / "budget.csv").write_text("start_s,power_w,price_per_kwh\n0,320,0.3\n9000,320,0.1\n")
+    assert main(words) == 0
+    assert json.loads(capsys.readouterr().out)["results"][0]["makespan_s"] < found[0][0]["makespan_s"] / 1.9

@@ -256,7 +256,8 @@ def cheapest_release_s(jobs: Jobs, machine: Integers, budget: Budget, by: Shift,
             best_s, least = _better(best_s, least, start_s, cost(start_s), (first + place < last) & lasts)
     start_s = since + limit_s
     best_s, least = _better(best_s, least, start_s, cost(start_s), lasts)
-    return best_s + origin_s
+    release_s: Reals = best_s + origin_s
+    return release_s
 
 
 _GAIN = 1e-9
