@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 EXAMPLES := $(patsubst %,examples/%.toml,vecadd matmul histogram reduce saxpy)
 
-.PHONY: demo test lint types docs unit test-slurm format clean data data-corun
+.PHONY: demo test test-full lint types docs unit unit-touched test-slurm format clean data data-corun
 
 demo: $(STAMP)
 	mkdir -p out
@@ -43,9 +43,19 @@ docs: $(STAMP)
 unit: $(STAMP)
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --maxprocesses 4 --dist worksteal
 
+# All of the above with more examples a law, and with the tests that are marked `system`: those in a browser, on a
+# real Slurm, of the built wheel, of notebooks, and of long laws.
+test-full: lint types docs
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --maxprocesses 4 --dist worksteal \
+	    --hypothesis-profile=full -m ''
+
+# The tests marked `system` of the folders that the last change touched; without any there is nothing to do.
+unit-touched: $(STAMP)
+	@paths="$$($(BIN)/python .ci/touched.py)"; test -z "$$paths" || { OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -m system $$paths || test $$? = 5; }
+
 # Tests of the hooks on a real Slurm; it installs nothing, and says what to install. CROSSCAST_JOBS=1000 for a long one.
 test-slurm: $(STAMP)
-	$(BIN)/pytest tests/service/test_slurm_submission.py tests/service/test_slurm_caps.py tests/service/test_slurm_executor.py
+	$(BIN)/pytest -m system tests/service/test_slurm_submission.py tests/service/test_slurm_caps.py tests/service/test_slurm_executor.py
 
 # The datasets that come with the package; run these on a machine with nothing else to do.
 data: $(STAMP)

@@ -10,11 +10,14 @@ from hypothesis import HealthCheck, settings
 import crosscast
 from crosscast.prediction.time.data import Grid, grid_of
 from crosscast.profile import METRICS, Profile
+from support.examples import FAST_EXAMPLES
 from support.grids import lawful_grid, noisy_grid
 
-# A law holds however busy the machine is.
-settings.register_profile("laws", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("laws")
+# A law holds however busy the machine is. `make test-full` takes the second profile.
+_LAW = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("fast", _LAW, max_examples=FAST_EXAMPLES, derandomize=True)
+settings.register_profile("full", _LAW, max_examples=100)
+settings.load_profile("fast")
 
 ProfileMaker = Callable[..., Profile]
 ApplicationMaker = Callable[..., Path]

@@ -75,3 +75,13 @@ def test_documents_import_crosscast_alone(path: Path) -> None:
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_examples_import_crosscast_alone(path: Path) -> None:
     assert not submodules_in(path.read_text(encoding="utf-8"))
+
+
+def test_every_place_says_the_same_version() -> None:
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"\nversion: {crosscast.__version__}\n" in citation
+    first = re.search(r"^## (\S+) \((\S+)\)$", changes, re.MULTILINE)
+    assert first is not None
+    assert first[1] == crosscast.__version__
+    assert f"\ndate-released: {first[2]}\n" in citation

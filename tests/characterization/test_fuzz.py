@@ -25,6 +25,7 @@ def watched() -> Iterator[fuzz.Watched]:
     process.close()
 
 
+@pytest.mark.system
 def test_mutated_inputs_give_a_profile_or_a_sentence(tmp_path: Path, watched: fuzz.Watched) -> None:
     fuzzer = fuzz.Fuzzer(tmp_path, fuzz.FORMATS)
     found = [fuzzer.attempt(seed, watched) for seed in range(_INPUTS)]

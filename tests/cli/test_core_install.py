@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from support.forked import Ran, run_each
 
 ROOT = Path(__file__).parents[2]
 
@@ -23,47 +23,42 @@ class Missing:
             raise ImportError(name)
 
 sys.meta_path.insert(0, Missing())
-from crosscast.cli import main
-sys.exit(main(sys.argv[1:]))
 """
 
 
-def run(*words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", WITHOUT, *words]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        "characterize examples/saxpy.toml",
-        "predict examples/saxpy.toml",
-        "predict examples/saxpy.toml --devices rtx4090 --json",
-        "explain examples/saxpy.toml",
-        "compare examples/saxpy.toml examples/saxpy.toml --fail-on missing",
-        "compare seven-gpus xeon-to-v100",
-        "models",
-        "models gpu-clocks",
-        "devices --catalogue",
-        "choose sample",
-    ],
+WORKING = (
+    "characterize examples/saxpy.toml",
+    "predict examples/saxpy.toml",
+    "predict examples/saxpy.toml --devices rtx4090 --json",
+    "explain examples/saxpy.toml",
+    "compare examples/saxpy.toml examples/saxpy.toml --fail-on missing",
+    "compare seven-gpus xeon-to-v100",
+    "models",
+    "models gpu-clocks",
+    "devices --catalogue",
+    "choose sample",
 )
-def test_these_need_no_extra(words: str) -> None:
-    done = run(*words.split())
-    assert done.returncode == 0, done.stderr
-    assert done.stdout
+LACKING = {
+    "predict bundled": "parquet",
+    "compare bundled bundled": "parquet",
+    "predict examples/saxpy.toml --html page.html": "report",
+    "simulate policies examples/made-cluster.swf": "cluster",
+}
 
 
-@pytest.mark.parametrize(
-    ("words", "extra"),
-    [
-        ("predict bundled", "parquet"),
-        ("compare bundled bundled", "parquet"),
-        ("predict examples/saxpy.toml --html page.html", "report"),
-        ("simulate policies examples/made-cluster.swf", "cluster"),
-    ],
-)
-def test_others_say_which_extra(words: str, extra: str) -> None:
-    done = run(*words.split())
-    assert done.returncode == 2
-    assert f"pip install 'crosscast[{extra}]'" in done.stderr.splitlines()[-1]
+@pytest.fixture(scope="module")
+def ran() -> dict[str, Ran]:
+    lines = [*WORKING, *LACKING]
+    return dict(zip(lines, run_each([line.split() for line in lines], WITHOUT, ROOT), strict=True))
+
+
+@pytest.mark.parametrize("line", WORKING)
+def test_these_need_no_extra(ran: dict[str, Ran], line: str) -> None:
+    assert ran[line].status == 0, ran[line].err
+    assert ran[line].out
+
+
+@pytest.mark.parametrize("line", LACKING)
+def test_others_say_which_extra(ran: dict[str, Ran], line: str) -> None:
+    assert ran[line].status == 2
+    assert f"pip install 'crosscast[{LACKING[line]}]'" in ran[line].err.splitlines()[-1]

@@ -8,7 +8,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from crosscast.cluster.jobs import Jobs, Machine, Policy, Schedule
 from crosscast.cluster.metrics import (
@@ -28,6 +28,7 @@ from crosscast.cluster.metrics import (
     weeks_of,
 )
 from crosscast.errors import InputError
+from support.examples import examples
 from support.schedules import NAMES, schedule_of, schedules
 
 
@@ -36,7 +37,7 @@ def boxes(found: Rectangles) -> list[tuple[int, float, float, int, int]]:
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(schedules())
 def test_rectangles_are_all_of_the_work_and_never_overlap(schedule: Schedule) -> None:
     for place, machine in enumerate(schedule.machines):
@@ -57,7 +58,7 @@ def test_rectangles_are_all_of_the_work_and_never_overlap(schedule: Schedule) ->
         assert used.tolist() == np.where(there, schedule.jobs.procs, 0).tolist()
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(schedules())
 def test_a_window_has_the_jobs_that_run_in_it(schedule: Schedule) -> None:
     found = set(rectangles(schedule, 0, 3.0, 8.0).job.tolist())
@@ -118,7 +119,7 @@ def test_times_that_cannot_be_added_up_are_refused() -> None:
         metrics_of(schedule_of([(0.0, 0.0, 1e308, 4)]))
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(schedules())
 def test_metrics_are_those_of_a_loop(schedule: Schedule) -> None:
     slowdowns, waits, work = [], [], 0.0
@@ -140,7 +141,7 @@ def test_metrics_are_those_of_a_loop(schedule: Schedule) -> None:
         assert 0 <= found.utilisation <= 1 + 1e-12
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(schedules())
 def test_machines_and_users_add_up_to_the_whole(schedule: Schedule) -> None:
     whole = metrics_of(schedule)
@@ -170,7 +171,7 @@ def test_users_without_jobs_are_not_listed_and_a_machine_without_jobs_is_idle() 
     assert idle.mean_wait_s is idle.average_bounded_slowdown is None
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(schedules())
 def test_queues_and_use_are_those_counted_second_by_second(schedule: Schedule) -> None:
     jobs = schedule.jobs
@@ -186,7 +187,7 @@ def test_queues_and_use_are_those_counted_second_by_second(schedule: Schedule) -
         assert max(busy) <= schedule.machines[place].procs
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(schedules())
 def test_areas_below_the_steps_are_waits_and_work(schedule: Schedule) -> None:
     first_s, last_s = float(schedule.jobs.submit_s[0]), float(schedule.end_s.max())
@@ -199,7 +200,7 @@ def test_areas_below_the_steps_are_waits_and_work(schedule: Schedule) -> None:
     )
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(schedules())
 def test_moving_all_times_changes_nothing(schedule: Schedule) -> None:
     moved = replace(

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crosscast.cluster.jobs import BY_TIME, Bound, Completion, Jobs, Machine, Order, Policy, Schedule
@@ -31,6 +31,7 @@ from crosscast.cluster.site import (
 from crosscast.errors import InputError
 from support.brute_force import PlainPlan, PlainRules, PlainSharing
 from support.cluster import Case, made_case
+from support.examples import chunks, examples
 
 CONSERVATIVE = Policy(backfill=None, conservative=True)
 
@@ -252,7 +253,7 @@ def made_with_rules(seed: int, most_jobs: int, *, alone: bool) -> tuple[Case, Si
     return made_rules(seed, case, alone=alone)[0], site, made_rules(seed, case, alone=alone)[1]
 
 
-@pytest.mark.parametrize("first", range(0, 2000, 250))
+@pytest.mark.parametrize("first", chunks(2000, 250, 500))
 def test_plans_by_rules_equal_those_of_a_plain_simulator(first: int) -> None:
     stopped = 0
     for seed in range(first, first + 250):
@@ -288,14 +289,14 @@ ENOUGH = Site(budget=constant_budget(1.0))
 """A budget for jobs that take no power: the general simulator is asked, and nothing changes."""
 
 
-@pytest.mark.parametrize("first", range(0, 2000, 250))
+@pytest.mark.parametrize("first", chunks(2000, 250, 500))
 def test_plans_equal_those_of_a_plain_simulator(first: int) -> None:
     for seed in range(first, first + 250):
         case, site = made_site(seed, made_case(seed, most_jobs=20))
         assert_as_plain(case, site, seed)
 
 
-@pytest.mark.parametrize("first", range(0, 2000, 500))
+@pytest.mark.parametrize("first", chunks(2000, 500, 500))
 def test_with_one_reservation_both_simulators_agree(first: int) -> None:
     for seed in range(first, first + 500):
         made = made_case(seed)
@@ -362,7 +363,7 @@ def test_jobs_wait_for_power_and_start_when_the_budget_rises() -> None:
     assert starts(jobs, night) == [0, 5]
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.integers(0, 2**31))
 def test_with_exact_estimates_no_budget_is_exceeded_and_no_promise_broken(seed: int) -> None:
     case, site = made_site(seed, made_case(seed, exact=True))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crosscast.cli import main
@@ -27,6 +27,7 @@ from crosscast.cluster.simulate import simulate
 from crosscast.cluster.site import Budget, PowerPolicy, Site, constant_budget, read_site
 from crosscast.errors import InputError
 from support.commands import Output
+from support.examples import examples
 
 NONE = float("nan")
 MACHINES = [Machine("one", 4, idle_w=10)]
@@ -90,7 +91,7 @@ def test_kinds_are_those_that_jobs_name_and_else_drawn_alike() -> None:
     )
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.integers(0, 2**31))
 def test_the_oracle_fills_the_fuller_of_both_least(seed: int) -> None:
     """No other configurations of the two kinds, each the same for all its jobs, are better for both."""
@@ -115,7 +116,7 @@ def test_the_oracle_fills_the_fuller_of_both_least(seed: int) -> None:
             assert not (other[0] < own[0] - 1e-9 and other[1] < own[1] - 1e-9)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.integers(0, 2**31))
 def test_energy_is_power_times_time_second_by_second(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crosscast.cli import main
@@ -21,6 +21,7 @@ from crosscast.cluster.simulator.ranking import count_use, start_ranking
 from crosscast.cluster.site import Site, constant_budget
 from crosscast.errors import InputError
 from support.commands import Output
+from support.examples import examples
 
 ONE = [Machine("one", 4, idle_w=0, active_w=10)]
 MULTIFACTOR = Policy("multifactor", "multifactor")
@@ -86,7 +87,7 @@ def test_age_passes_what_a_job_is_worth_otherwise_until_it_is_as_old_as_counts()
     assert starts(jobs, Rules(priority=priority), MULTIFACTOR) == [0, 20, 10]
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(
     st.lists(st.floats(0.01, 100), min_size=1, max_size=8),
     st.sampled_from([3.0, 50.0, float("inf")]),
@@ -112,7 +113,7 @@ def test_no_more_of_a_user_run_than_may_and_nobody_waits_for_those_beyond() -> N
         assert starts(jobs, rules, policy) == [0, 9, 18, 0]
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.integers(0, 2**31))
 def test_limits_hold_at_each_moment(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -27,6 +27,7 @@ from crosscast.cluster.simulator.queues import is_kept, kept
 from crosscast.errors import InputError, MissingExtraError
 from support.brute_force import Plain
 from support.cluster import STATIC_ORDERS, Case, made_case
+from support.examples import chunks
 
 SEEDS = st.integers(0, 2**31)
 EASY = Policy()
@@ -60,7 +61,7 @@ def assert_same(schedule: Schedule, other: Schedule) -> None:
         np.testing.assert_array_equal(getattr(schedule, name), getattr(other, name))
 
 
-@pytest.mark.parametrize("first", range(0, 2000, 250))
+@pytest.mark.parametrize("first", chunks(2000, 250, 500))
 def test_schedules_equal_those_of_a_plain_simulator(first: int) -> None:
     for seed in range(first, first + 250):
         case = made_case(seed)

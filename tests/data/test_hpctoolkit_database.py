@@ -11,12 +11,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crosscast.data.counters.hpctoolkit import is_hpctoolkit, read_hpctoolkit
 from crosscast.errors import InputError
 from support.counter_profiles import new_database, old_database
+from support.examples import examples
 
 MAKERS = (old_database, new_database)
 
@@ -152,7 +153,7 @@ def test_any_file_that_is_cut_off_is_refused_or_read_whole(tmp_path: Path, make:
         path.write_bytes(content)
 
 
-@settings(deadline=None, max_examples=150)
+@examples(150)
 @given(data=st.data())
 def test_damaged_bytes_give_numbers_or_one_sentence(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory

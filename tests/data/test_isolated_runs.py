@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crosscast.data.corun import Solo
 from crosscast.data.isolated_runs import read_profile, write_profile
 from crosscast.errors import InputError
+from support.examples import examples
 
 SOLO = Solo(
     "sums",
@@ -68,7 +69,7 @@ numbers = st.floats(allow_nan=False, allow_infinity=False)
 texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(
     name=texts,
     time_s=st.none() | st.floats(1e-300, 1e300),

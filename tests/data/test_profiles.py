@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crosscast.data.launch_counts import COUNTS
@@ -28,6 +28,7 @@ from crosscast.data.profiles import (
 )
 from crosscast.errors import InputError, MissingExtraError
 from crosscast.profile import METRICS, Profile
+from support.examples import examples
 
 ProfileMaker = Callable[..., Profile]
 DATA = Path(__file__).parent / "old_profiles"
@@ -68,7 +69,7 @@ facts = st.dictionaries(
 )
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(metrics=metric_values, fact=facts, seconds=st.dictionaries(st.sampled_from(["run"]), st.floats(0, 9)))
 def test_a_row_gives_back_its_profile(
     metrics: dict[str, int | float | None], fact: dict[str, object], seconds: dict[str, float]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crosscast.configuration import Configuration
@@ -37,6 +37,7 @@ from crosscast.data.table import identity_of, notes_of, table_of, write_table
 from crosscast.data.views import configured
 from crosscast.errors import InputError
 from crosscast.profile import Profile
+from support.examples import examples
 from support.tables import runtime, write_rows, write_source
 
 BEGIN = ("application", "time_s", "power_w")
@@ -217,7 +218,7 @@ DRAWN = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=30)
+@examples(30)
 @given(st.lists(DRAWN, min_size=1, max_size=12))
 def test_cells_have_the_times_powers_and_counters_of_their_own_runs(runs: list[OwnRun]) -> None:
     own = defaultdict(list)

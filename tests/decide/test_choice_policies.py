@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crosscast.arrays import Flags, Reals
@@ -44,6 +44,7 @@ from crosscast.prediction.configuration.data import (
 )
 from crosscast.prediction.configuration.process import ProcessModel, ProcessPredictor
 from support.choices import Wanderer, limited, outcome, random_surfaces
+from support.examples import examples
 from support.surfaces import made_space, made_surfaces
 
 SURFACES = made_surfaces(noise=0.01)
@@ -213,7 +214,7 @@ def test_at_the_bottom_it_looks_for_less_power_where_that_is_noise() -> None:
 
 
 @given(seed=st.integers(0, 10_000), ups=st.booleans(), budget=st.integers(0, 12), start=st.integers(0, 8))
-@settings(max_examples=80, deadline=None)
+@examples(80)
 def test_with_changes_left_it_ends_at_the_fastest_that_it_measured_within_the_cap(
     seed: int, ups: bool, budget: int, start: int
 ) -> None:
@@ -396,7 +397,7 @@ BUDGETS = st.integers(0, 8)
 CAPS = st.floats(130, 380)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.sampled_from(ROWS), CAPS, BUDGETS, st.sets(st.integers(1, 10), max_size=9))
 def test_it_keeps_to_its_budget_and_to_what_may_be_taken(
     policy: Policy, row: int, cap: float, budget: int, without: set[int]
@@ -408,7 +409,7 @@ def test_it_keeps_to_its_budget_and_to_what_may_be_taken(
     assert available[[settled.number, *taken]].all()
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.sampled_from(ROWS), CAPS, BUDGETS)
 def test_it_ends_at_the_best_that_it_measured_within_the_cap(
     policy: Policy, row: int, cap: float, budget: int
@@ -529,7 +530,7 @@ def test_each_objective_is_searched_for(objective: Objective, place: int) -> Non
 
 
 @given(seed=st.integers(0, 10_000))
-@settings(max_examples=30, deadline=None)
+@examples(30)
 def test_no_other_configuration_scores_better_on_the_training_kernels(seed: int) -> None:
     surfaces = random_surfaces(seed, missing=0)
     samples = (8, 0)

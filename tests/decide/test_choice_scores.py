@@ -31,6 +31,7 @@ from crosscast.errors import InputError
 from crosscast.evaluation.resampling import Scored, confidences
 from crosscast.prediction.configuration.data import KernelAt, Space, Surfaces
 from support.choices import Wanderer, limited, outcome, random_surfaces
+from support.examples import examples
 from support.surfaces import made_surfaces
 
 
@@ -60,7 +61,7 @@ def test_kernels_weigh_by_their_time_and_sizes_equally_unless_all_kernels_do() -
 
 
 @given(seed=st.integers(0, 10_000), weighting=st.sampled_from(["time", "equal"]))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_weights_within_a_program_sum_to_1(seed: int, weighting: str) -> None:
     cases = cases_of(random_surfaces(seed), (8, 0), weighting=weighting)  # type: ignore[arg-type]
     assert cases.within_programs.sum(axis=1) == pytest.approx(np.ones(len(cases.programs)))
@@ -100,7 +101,7 @@ def test_another_weighting_is_refused() -> None:
     number=st.integers(0, 2),
     budgets=st.sampled_from([(0, 1, 2, 5, 20), (0, 1, 3), (2,)]),
 )
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_one_long_rollout_ends_as_short_ones_do(seed: int, number: int, budgets: tuple[int, ...]) -> None:
     methods: tuple[Method, ...] = (FeedbackCapping(), Wanderer(1, 2), limited(Fixed()))
     surfaces = random_surfaces(seed)
@@ -168,7 +169,7 @@ def same(one: Metrics, other: Metrics) -> bool:
 
 
 @given(seed=SEEDS)
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_metrics_are_what_a_loop_counts(seed: int) -> None:
     surfaces = random_surfaces(seed)
     cases = cases_of(surfaces, (0, len(surfaces.space) - 1))

@@ -7,7 +7,7 @@ import sys
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -15,6 +15,7 @@ from crosscast.decide.colocation_gains import JointErrors, best_matching, expect
 from crosscast.errors import InputError, MissingExtraError
 from crosscast.prediction.corun.mix_times import mix_times
 from crosscast.prediction.intervals import Residuals
+from support.examples import examples
 
 LENGTHS = arrays(np.float64, (7, 2), elements=st.floats(0.01, 100))
 SLOWDOWNS = arrays(np.float64, (7, 2), elements=st.floats(1, 10))
@@ -90,7 +91,7 @@ def best_of_all(weights: np.ndarray, left: tuple[int, ...]) -> float:
     )
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(arrays(np.float64, (7, 7), elements=st.floats(-1, 10)))
 def test_no_other_matching_is_worth_more(weights: np.ndarray) -> None:
     pairs = best_matching(weights)

@@ -15,6 +15,7 @@ from threadpoolctl import threadpool_limits
 from crosscast.arrays import Reals
 from crosscast.errors import InputError
 from crosscast.prediction.trees import Trees, constant, joined, trees_of_boosting, trees_of_forest
+from support.examples import examples
 
 
 def sample(seed: int, n: int = 60, f: int = 4, o: int = 3) -> tuple[Reals, Reals]:
@@ -102,7 +103,7 @@ def test_trees_can_be_moved_to_other_columns() -> None:
 
 
 @given(st.data())
-@settings(max_examples=80, deadline=None)
+@examples(80)
 def test_a_state_with_any_one_node_changed_is_refused_or_still_trees(data: st.DataObject) -> None:
     state = grown(trees=2).state()
     name = data.draw(st.sampled_from(["split_left", "split_right", "root", "split_feature"]))

@@ -29,7 +29,10 @@ from support.models import MeanModel
 driver = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is missing")
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium here (apt-get install chromium)")
+pytestmark = [
+    pytest.mark.system,
+    pytest.mark.skipif(BROWSER is None, reason="no Chromium here (apt-get install chromium)"),
+]
 
 OPTIONS = (
     "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "

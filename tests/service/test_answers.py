@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 pytest.importorskip("fastapi")
@@ -18,6 +18,7 @@ from crosscast.data.isolated_runs import write_profile
 from crosscast.service.app import application
 from crosscast.service.models import Served
 from support.corun_models import constant, made_jobs
+from support.examples import examples
 from support.models import fitted_chooser, kept_chooser
 from support.service import InProcess
 from support.surfaces import made_surfaces
@@ -216,7 +217,7 @@ FIELDS = (
 
 
 @given(st.dictionaries(st.sampled_from(FIELDS), values), st.sampled_from(["predict", "choose", "colocate"]))
-@settings(max_examples=150)
+@examples(150)
 def test_no_request_is_an_error_of_the_service_or_tells_of_the_host(
     service: InProcess, folder: Path, asked: dict[str, Any], name: str
 ) -> None:

@@ -9,6 +9,8 @@ import pytest
 from crosscast.cli import main
 from support.slurm import Partition, SlurmCluster, missing, starting
 
+pytestmark = pytest.mark.system
+
 if lacks := missing():
     pytest.skip(lacks, allow_module_level=True)
 

@@ -13,6 +13,8 @@ import pytest
 
 from support.slurm import Partition, SlurmCluster, missing, starting
 
+pytestmark = pytest.mark.system
+
 if importlib.util.find_spec("dask_jobqueue") is None:  # its import would take Ctrl-C for itself
     pytest.skip("dask-jobqueue is not installed", allow_module_level=True)
 pytest.importorskip("pyopencl")

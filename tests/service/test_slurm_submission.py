@@ -20,6 +20,8 @@ from crosscast.cli import main
 from support.service import running
 from support.slurm import Partition, SlurmCluster, missing, starting
 
+pytestmark = pytest.mark.system
+
 if lacks := missing():
     pytest.skip(lacks, allow_module_level=True)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crosscast.cli import main
@@ -17,6 +17,7 @@ from crosscast.kernel import Local, Sampler
 from crosscast.tracing.replay import replay_of
 from crosscast.tracing.summary import Trace, summary_of
 from crosscast.tracing.trace import Process, read_processes
+from support.examples import examples
 
 SOURCE = (
     "kernel void twice(global float *x, local int *l, float by, sampler_t s) { x[get_global_id(0)] *= by; }"
@@ -186,7 +187,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=1500)
+@examples(1500)
 @given(place=st.integers(0, len(RECORDS) - 1), field=st.integers(0, 14), value=JSON)
 def test_any_value_anywhere_is_read_or_refused(
     place: int, field: int, value: object, tmp_path_factory: pytest.TempPathFactory

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from crosscast.characterization.embedding import files as reading
@@ -20,6 +20,7 @@ from crosscast.characterization.embedding.source import embed, holds, take_out
 from crosscast.errors import InputError
 from crosscast.profile import METRICS, Profile
 from support.embedding_examples import NASTY, module, profile, profiles, sources
+from support.examples import examples
 from support.launching import ints, zeros
 from support.launching import launch as characterize
 
@@ -299,7 +300,7 @@ def test_any_changed_byte_is_refused_or_changes_nothing(
 ) -> None:
     path = tmp_path_factory.mktemp("changed") / name
 
-    @settings(max_examples=300)
+    @examples(300)
     @given(st.integers(0, len(content) - 1), st.integers(1, 255))
     def check(place: int, change: int) -> None:
         path.write_bytes(content[:place] + bytes([content[place] ^ change]) + content[place + 1 :])

@@ -35,6 +35,7 @@ from crosscast.prediction.configuration.bailey2014 import (
 )
 from crosscast.prediction.configuration.data import KernelAt, Space, Surfaces, reference_samples
 from crosscast.prediction.configuration.features import TrainingRuns, design_of
+from support.examples import examples
 from support.grids import linear_samples, linear_space, linear_surfaces
 from support.surfaces import made_surfaces
 
@@ -193,7 +194,7 @@ def test_one_cluster_or_no_feature_asks_nothing(names: tuple[str, ...]) -> None:
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_a_state_with_any_one_node_changed_is_refused_or_still_a_tree(data: st.DataObject) -> None:
     tree = grown()
     state = tree.state()

@@ -7,7 +7,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
@@ -15,6 +15,7 @@ from crosscast.arrays import Integers, Reals
 from crosscast.errors import InputError
 from crosscast.prediction.corun.mix_times import even_slowdown, mix_times, with_fewer
 from crosscast.prediction.intervals import Residuals
+from support.examples import examples
 from support.mix_times import mix_time
 
 GROUPS = tuple("abcdefgh")
@@ -35,7 +36,7 @@ def made(seed: int = 0, *, slope: float = 0.0, values: bool = True) -> Residuals
 
 
 @given(st.integers(0, 200), st.floats(0.05, 0.9), st.floats(0.0, 0.5))
-@settings(max_examples=30, deadline=None)
+@examples(30)
 def test_the_more_often_an_interval_is_to_hold_the_further_it_reaches(
     seed: int, level: float, slope: float
 ) -> None:

@@ -8,7 +8,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.ensemble import ExtraTreesRegressor
 
@@ -26,6 +26,7 @@ from crosscast.prediction.relative.models import (
 )
 from crosscast.prediction.relative.nichols2024 import LogMean
 from crosscast.prediction.relative.observed import vectors_of
+from support.examples import examples
 from support.shared import published
 from support.vectors import made_vectors, runs_with
 from support.work import NAMES, changed, made_work, reordered
@@ -150,7 +151,7 @@ def with_mix(share: float, anchored: bool) -> BlendPredictor:
     return replace(fitted_blend(), share=share, anchored=anchored)
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(st.data())
 def test_vectors_are_above_0_and_their_largest_entry_is_1_whatever_is_missing(data: st.DataObject) -> None:
     values = st.one_of(st.just(np.nan), st.just(0.0), st.floats(1e-3, 1e15))

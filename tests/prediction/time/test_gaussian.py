@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crosscast.arrays import Reals
@@ -18,6 +18,7 @@ from crosscast.prediction.time.gaussian import (
     shared_shifts,
 )
 from crosscast.prediction.time.physical import Physical
+from support.examples import examples
 from support.grids import DEVICES
 
 
@@ -51,7 +52,7 @@ def test_two_at_once_are_as_one_after_the_other() -> None:
     assert together[0] == pytest.approx(second[0])
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(st.integers(0, 10_000), st.lists(st.integers(0, 4), unique=True, max_size=4))
 def test_knowing_more_never_widens(seed: int, known: list[int]) -> None:
     rng = np.random.default_rng(seed)

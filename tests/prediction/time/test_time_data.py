@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import crosscast
@@ -18,6 +18,7 @@ from crosscast.data.table import table_of
 from crosscast.errors import InputError
 from crosscast.prediction.time.data import Grid, ProfileBatch, Toolchain, device_effects, grid_of, impute
 from crosscast.profile import METRICS, Profile
+from support.examples import examples
 from support.grids import grid_of_times, small_grid, small_profiles
 
 
@@ -73,7 +74,7 @@ def test_measured_cells_stay_as_they_are() -> None:
 
 
 @given(st.integers(0, 2**32), st.floats(0, 0.8))
-@settings(max_examples=50, deadline=None)
+@examples(50)
 def test_sums_of_a_kernels_and_a_devices_effect_are_filled_exactly(seed: int, gaps: float) -> None:
     rng = np.random.default_rng(seed)
     whole = rng.normal(size=(12, 1)) + rng.normal(size=5)

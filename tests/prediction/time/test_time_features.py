@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -19,6 +19,7 @@ from crosscast.prediction.time.data import ProfileBatch
 from crosscast.prediction.time.models import FEATURES, choose_features, feature_matrix
 from crosscast.prediction.time.unseen import Descriptors, fit_similarity, similarity_weights
 from crosscast.profile import METRICS
+from support.examples import examples
 from support.grids import kin_devices, kin_grid, kin_times, small_profiles
 
 PLACES = {each.name: place for place, each in enumerate(METRICS)}
@@ -84,14 +85,14 @@ def test_bits_within_lines_are_those_that_dropping_six_bits_takes_away() -> None
 
 
 @given(arrays(np.float64, (4, len(METRICS)), elements=st.floats(0, 1e30)))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_features_of_any_sound_profile_are_finite_in_single_precision(metrics: Reals) -> None:
     profiles = replace(small_profiles(4, {}), metrics=metrics)
     assert np.isfinite(feature_matrix(choose_features(profiles), profiles).astype(np.float32)).all()
 
 
 @given(st.sampled_from(["total_instruction_count", "total_memory_footprint"]), st.floats(1.01, 1e3))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_more_of_an_amount_never_lowers_the_features_of_amounts(name: str, factor: float) -> None:
     profiles = small_profiles(4, {})
     metrics = profiles.metrics.copy()
