@@ -217,7 +217,7 @@ def test_the_command_compares_configurations_under_a_budget(capsys: Output, tmp_
     assert "Unknown option: --power" in capsys.readouterr().err
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.integers(0, 2**31))
 def test_jobs_are_held_back_until_they_cost_least_and_no_longer_than_may_be(seed: int) -> None:
     rng = np.random.default_rng(seed)
