@@ -164,6 +164,11 @@ class Sheets:
     # Steps of chains of multiply-adds, one a work-item, that a unit takes in a clock, if measured
     chain: Reals
     group_s: Reals  # That a unit takes for a group with nothing to do, if measured
+    empty_s: Reals  # From the call of an empty launch to the host's knowing of its end, if measured
+    # Bytes/s of main memory read and written, if both were measured; the lines that a CPU reads before it
+    # writes to them are in the time
+    reading: Reals
+    writing: Reals
     # Facts, `(d, len(FACTS))`, as `crosscast.devices.siblings` explains them
     measured: Reals  # On the device itself; not a number where it was not
     expected: Reals  # As measured, else the median of its architecture's, vendor's or type's devices
@@ -255,4 +260,13 @@ def _of(device: Device) -> tuple[float | bool, ...]:
         gpu and device.vendor == "AMD",
         device.measured.get("chain_flop_per_s", np.nan) / (2 * units * clock),
         device.measured.get("group_s", np.nan),
+        device.measured.get("round_trip_s", np.nan),
+        *_streams(device),
     )
+
+
+def _streams(device: Device) -> tuple[float, float]:
+    """Rates of reading and writing main memory, by those of reading and copying; not numbers if unknown."""
+    read, copy = (device.measured.get(f"{kind}_bytes_per_s", np.nan) for kind in ("read", "copy"))
+    # A copy reads and writes a byte in the time of two of its bytes. Rates of short runs scatter.
+    return read, 1.0 / max(2.0 / copy - 1.0 / read, 0.5 / copy) if read > 0 and copy > 0 else np.nan

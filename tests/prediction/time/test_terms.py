@@ -39,6 +39,44 @@ def test_a_large_copy_takes_what_its_bytes_take_at_the_bandwidth() -> None:
     assert joined(found)[0] == pytest.approx(8 * 2**26 / 320e9, rel=0.15)
 
 
+RATES = st.floats(1e9, 2e12)
+
+
+@given(read=RATES, share=st.floats(0.6, 1.2), kind=st.sampled_from(["cpu", "gpu"]))
+def test_a_copy_takes_what_it_was_measured_to_take(read: float, share: float, kind: str) -> None:
+    """On CPUs too, which read lines before they write to them: a measured copy has that in it."""
+    measured = {"read_bytes_per_s": read, "copy_bytes_per_s": share * read, "round_trip_s": 7e-5}
+    mine = Device("mine", "mine", type=kind, measured=measured, numbers={"bandwidth_bytes_per_s": 1e9})
+    memory = TERMS.index("memory")
+    found = terms(work_of([stream(1 << 26)]), sheets_of([mine]))[0, 0]
+    assert found[memory] == pytest.approx(8 * 2**26 / (share * read), rel=1e-6)
+    assert found[TERMS.index("launch")] == 7e-5
+    # What others reach of their data sheets says nothing of it.
+    others = Efficiencies({f"kind:{kind}": np.ones(len(TERMS)), "device:mine": np.full(len(TERMS), 0.1)})
+    assert others.of(mine)[memory] == 0.1
+    assert others.of(mine)[TERMS.index("latency")] == pytest.approx(1.1)
+
+
+def test_launches_timed_on_the_device_wait_for_no_host(work: Work) -> None:
+    on_device, by_host = (terms(work, sheets_of(EVERY), by_host=each) for each in (False, True))
+    assert (on_device[..., 0] < by_host[..., 0]).all()
+    np.testing.assert_array_equal(on_device[..., 1:], by_host[..., 1:])
+
+
+@pytest.mark.parametrize("registers", [200, 300, 400])
+def test_values_that_a_loop_carries_spill_beyond_256_registers(work: Work, registers: int) -> None:
+    spills = TERMS.index("spills")
+    many = replace(work, registers=np.full(len(work), float(registers)), code=np.full(len(work), 1000.0))
+    straight, looping = (
+        terms(replace(many, longest=times * many.code), sheets_of([GPU]))[:, 0, spills] for times in (1, 8)
+    )
+    assert straight == pytest.approx(0.0, abs=1e-12)
+    units, clock = GPU.numbers["compute_units"], GPU.numbers["clock_hz"]
+    share = max(1 - 256 / registers, 0.0)
+    expected = 8 * share * many.items * 8000 / (units * clock * 32)
+    np.testing.assert_allclose(looping, np.maximum(expected, 1e-15))
+
+
 def test_every_device_of_the_catalogue_has_a_time_for_every_launch(work: Work) -> None:
     found = terms(work, sheets_of(EVERY))
     assert np.isfinite(found).all()

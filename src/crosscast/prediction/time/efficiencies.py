@@ -59,10 +59,28 @@ def level_keys(device: Device) -> tuple[str, str, str, str]:
     return kind, f"{kind} {device.vendor}", f"{kind} {device.series}", device.key
 
 
+def measured_terms(device: Device) -> Flags:
+    """Of which terms the rates were measured on a device itself by microbenchmarks, ``(len(TERMS),)``."""
+    known = {
+        "launch": "round_trip_s" in device.measured,
+        "memory": {"read_bytes_per_s", "copy_bytes_per_s"} <= device.measured.keys(),
+    }
+    return np.array([known.get(term, False) for term in TERMS])
+
+
 def prior_of(device: Device) -> Reals:
     """Logarithms of the factors that are expected of a device of its kind, ``(len(TERMS),)``."""
     side = int(device.type != "gpu")
-    return np.log([_PRIORS[term][side][0] for term in TERMS])
+    return np.where(measured_terms(device), 0.0, np.log([_PRIORS[term][side][0] for term in TERMS]))
+
+
+def _levels(device: Device) -> Flags:
+    """Which levels have a factor of each term, ``(len(LEVELS), len(TERMS))``.
+
+    Of a rate that was measured on the device, others of its kind say nothing.
+    """
+    found: Flags = ~measured_terms(device) | (np.array(LEVELS) == "device")[:, None]
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,13 +129,11 @@ class Efficiencies:
     def of(self, device: Device) -> Reals:
         """Logarithms of the factors of a device; of one that is not known, those of its kind."""
         nothing = np.zeros(len(TERMS))
-        found: Reals = prior_of(device) + np.sum(
-            [
-                self.factors.get(f"{level}:{key}", nothing)
-                for level, key in zip(LEVELS, level_keys(device), strict=True)
-            ],
-            axis=0,
-        )
+        factors = [
+            self.factors.get(f"{level}:{key}", nothing)
+            for level, key in zip(LEVELS, level_keys(device), strict=True)
+        ]
+        found: Reals = prior_of(device) + np.where(_levels(device), factors, 0.0).sum(axis=0)
         return found
 
 
@@ -149,11 +165,11 @@ def fit(times: Times, devices: Sequence[Device], known: Efficiencies | None = No
     used = sorted({key for number in set(times.device.tolist()) for key in keys[number]})
     place = {key: number for number, key in enumerate(used)}
     t = len(TERMS)
-    member = np.zeros((len(devices), len(used)))
-    for number, found in enumerate(keys):
-        for key in found:
+    member = np.zeros((len(devices), len(used), t))
+    for number, (device, found) in enumerate(zip(devices, keys, strict=True)):
+        for key, terms in zip(found, _levels(device)[-len(found) :], strict=True):
             if key in place:
-                member[number, place[key]] = 1.0
+                member[number, place[key]] = terms
     centre = np.stack([prior_of(device) if known is None else known.of(device) for device in devices])
     precision = np.empty((len(used), t))
     for side, found in zip(sides, keys, strict=True):
@@ -168,7 +184,7 @@ def fit(times: Times, devices: Sequence[Device], known: Efficiencies | None = No
     damping, best = 1e-3, np.inf
 
     def loss(trial: Reals) -> tuple[float, Reals, Reals]:
-        found, slopes = log_times(times, (centre + member @ trial)[times.device])
+        found, slopes = log_times(times, (centre + np.einsum("dkt,kt->dt", member, trial))[times.device])
         error = found - times.log_time
         root = np.sqrt(1 + (error / _ROBUSTNESS) ** 2)
         total = (times.weights * 2 * _ROBUSTNESS**2 * (root - 1)).sum() / _NOISE**2 + (
@@ -185,11 +201,11 @@ def fit(times: Times, devices: Sequence[Device], known: Efficiencies | None = No
             rows = times.device == number
             scaled = slopes[rows] * weights[rows, None]
             own, slope = scaled.T @ slopes[rows], scaled.T @ error[rows]
-            of = np.flatnonzero(member[number])
+            of = np.flatnonzero(member[number].any(axis=1))
             for i in of:
-                right[i] += slope
+                right[i] += slope * member[number, i]
                 for j in of:
-                    square[i, :, j, :] += own
+                    square[i, :, j, :] += own * np.outer(member[number, i], member[number, j])
         matrix = square.reshape(prior.size, prior.size)
         gradient = right.ravel() + prior * values.ravel()
         while damping < 1e8:

@@ -70,7 +70,7 @@ def launch_tables_of(dataset: Dataset, device: Device) -> LaunchTables:
             **dict(zip(("application", "kernel", "launch"), cell, strict=True)),
             "device": device.key,
             "time_s": seconds,
-            "timed": "host",
+            "timed": "the kernel on the device",
             "total": 0,
             "note": "",
         }

@@ -19,7 +19,7 @@ from crosscast.devices.architectures import Sheets, sheets_of
 from crosscast.errors import InputError
 from crosscast.prediction.serialization import Array, Stored
 from crosscast.prediction.time.correction import Correction, kind_number
-from crosscast.prediction.time.efficiencies import Efficiencies
+from crosscast.prediction.time.efficiencies import Efficiencies, measured_terms
 from crosscast.prediction.time.terms import TERMS, joined, terms
 from crosscast.prediction.time.work import Work, traits_of
 
@@ -132,16 +132,22 @@ class LaunchTimes(Stored, kind="terms"):
         return f"device:{device.key}" in self.keys
 
     def deviations(self, devices: Sequence[Device]) -> Reals:
-        """Deviations of times on devices that are all of one kind, ``(d, len(KINDS))``."""
+        """Deviations of times on devices that are all of one kind, ``(d, len(KINDS))``.
+
+        Kinds whose rates were measured on a device are as sure as those of devices with measured times.
+        """
         wider = dict(zip(self.joined, self.wider.tolist(), strict=True))
-        return np.stack(
-            [
-                self.doubt.deviations * wider.get(device.key, 1.0)
-                if self.measured(device)
-                else self.unseen[int(device.type != "gpu")]
-                for device in devices
-            ]
-        )
+
+        def of(device: Device) -> Reals:
+            if self.measured(device):
+                times: Reals = self.doubt.deviations * wider.get(device.key, 1.0)
+                return times
+            known = _INTO_KINDS[~measured_terms(device)].sum(axis=0) == 0
+            found: Reals = np.where(known, self.doubt.deviations, self.unseen[int(device.type != "gpu")])
+            return found
+
+        deviations: Reals = np.stack([of(device) for device in devices])
+        return deviations
 
     def predict(self, work: Work, devices: Sequence[Device]) -> tuple[Reals, Reals, Reals]:
         """Seconds ``(n, d)`` of one launch by the host's clock, shares of the terms, and deviations."""

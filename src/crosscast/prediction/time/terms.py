@@ -39,7 +39,7 @@ TERMS = (
 - l1: lines that accesses touch, one a clock and unit; two clocks where sub-groups have 64 work-items.
 - l2: bytes behind the units' own caches.
 - memory: bytes behind the last cache, as many groups sharing it as are resident.
-- spills: values that registers have no room for, to memory and back.
+- spills: values that registers have no room for, to memory and back; of loops, to the second cache.
 - latency: the longest chain of dependent instructions, once for each wave of groups.
 - waiting: accesses of memory of a work-item, as few at once as a loop has, once for each wave.
 - groups: beginning and ending work-groups.
@@ -50,7 +50,7 @@ SHARPNESS = 2.5
 """Of the smooth maximum: the exponent of the norm by which the terms are joined."""
 
 _LAUNCH_S = {True: 8e-6, False: 20e-6}  # by whether it is a GPU
-_DEVICE_LAUNCH_S = 2.5e-6
+_DEVICE_LAUNCH_S = {True: 2.5e-6, False: 0.5e-6}
 _USUAL_LAUNCH_S = 6e-6  # From the call to the start, as collections of measured devices have it
 _STEP_CLOCKS = {True: 6.0, False: 1.0}
 _BARRIER_CLOCKS = 30.0
@@ -157,8 +157,7 @@ def terms(work: Work, sheets: Sheets, *, by_host: bool = True) -> Reals:
     floor = column(work.distinct)
     behind = np.minimum(bytes_behind(work, sheets.last_cache, together), sectors)
     spilled_bytes, repeats = _kept(work, sheets)
-    # A CPU reads a line before it writes to it.
-    moved = np.maximum(behind, floor) + np.where(gpu, 0.0, column(work.written))
+    moved = np.maximum(behind, floor)
     # Shares of accesses that wait for the second cache and for memory.
     touched = np.maximum(_SECTOR_BYTES * of_width(work.accesses), 1.0)
     past_l1, past_l2 = (np.clip(each / touched, 0.0, 1.0) for each in (l2_bytes, behind))
@@ -173,8 +172,9 @@ def terms(work: Work, sheets: Sheets, *, by_host: bool = True) -> Reals:
     usual = np.where(gpu, _GROUP_CLOCKS[True], _GROUP_CLOCKS[False]) / sheets.clock
     of_group = np.where(np.isfinite(sheets.group_s), sheets.group_s, usual)
     launch = np.where(gpu, _LAUNCH_S[True] * _launch_ratio(sheets), _LAUNCH_S[False])
+    launch = np.where(np.isfinite(sheets.empty_s), sheets.empty_s, launch)
     if not by_host:
-        launch = np.where(gpu, _DEVICE_LAUNCH_S, launch)
+        launch = np.where(gpu, _DEVICE_LAUNCH_S[True], _DEVICE_LAUNCH_S[False])
     found = np.stack(
         np.broadcast_arrays(
             launch + np.zeros((n, 1)),
@@ -184,8 +184,8 @@ def terms(work: Work, sheets: Sheets, *, by_host: bool = True) -> Reals:
             np.where(gpu, of_width(work.local_wavefronts) * (1.0 - repeats) / busy_rate, 0.0),
             np.where(gpu, of_width(work.lines) * (width / 32) / busy_rate, 0.0),
             np.where(gpu, l2_bytes / (sheets.l2_clock * rate), l2_bytes / (8.0 * busy_rate)),
-            moved / sheets.bandwidth,
-            np.where(gpu, spilled_bytes / sheets.bandwidth, 0.0),
+            _streamed(moved, column(work.written), sheets),
+            np.where(gpu, spilled_bytes / sheets.bandwidth + _carried(work) / (sheets.l2_clock * rate), 0.0),
             latency + chains,
             waiting,
             groups * of_group / busy,
@@ -195,6 +195,17 @@ def terms(work: Work, sheets: Sheets, *, by_host: bool = True) -> Reals:
     )
     seconds: Reals = np.maximum(found, _TINY)
     return seconds
+
+
+def _streamed(moved: Reals, written: Reals, sheets: Sheets) -> Reals:
+    """Seconds of bytes to and from memory, ``(n, d)``: at the rates of reading and writing, if measured.
+
+    A CPU reads a line before it writes to it, which is in the time of a measured copy.
+    """
+    on_paper = (moved + np.where(sheets.gpu, 0.0, written)) / sheets.bandwidth
+    stored = np.minimum(written, moved)
+    by_streams = (moved - stored) / sheets.reading + stored / sheets.writing
+    return np.where(np.isfinite(by_streams), by_streams, on_paper)
 
 
 def _kept(work: Work, sheets: Sheets) -> tuple[Reals, Reals]:
@@ -208,6 +219,16 @@ def _kept(work: Work, sheets: Sheets) -> tuple[Reals, Reals]:
     most = np.where(sheets.spills, most, _MOST_AT_ONCE * _MOST_REGISTERS)
     spilled = np.where(unrolled, np.maximum(work.kept[:, None] - most, 0.0), 0.0)
     return 2 * _REGISTER_BYTES * spilled * work.items[:, None], np.where(unrolled, work.reloads[:, None], 0.0)
+
+
+def _carried(work: Work) -> Reals:
+    """Bytes of values that loops carry and registers have no room for, ``(n, 1)``, at each use of them.
+
+    Compilers reorder straight code until fewer values live at once, but not what lives around a loop.
+    """
+    share = np.maximum(1.0 - _MOST_REGISTERS / np.maximum(work.registers, 1.0), 0.0)[:, None]
+    uses = np.where(_loops(work), (work.items * work.longest)[:, None], 0.0)
+    return 2 * _REGISTER_BYTES * share * uses
 
 
 def _launch_ratio(sheets: Sheets) -> Reals:
