@@ -6,7 +6,8 @@ and powers are forecast from two sample runs, as in ``crosscast evaluate configu
 like that machine works off jobs of all kernels, all submitted at once, under 60, 70 and 80 % of the power of
 a cluster whose nodes all run jobs as fast as they can; the mean over seeds is printed. A node without a job
 draws ``--idle`` watts. What is reserved for a job is the power that it keeps with a probability of
-``--sure``, by the forecast.
+``--sure``, by the forecast. With ``--measured``, what a running job truly draws counts instead, as if it were
+measured from its start on.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from benchmarks.table import text_table
 from benchmarks.verdict import Verdict
 from crosscast.cluster.jobs import Jobs, Machine, policy_named
 from crosscast.cluster.power import PowerOptions, configure, power_metrics
+from crosscast.cluster.rules import NO_RULES, Rules
 from crosscast.cluster.simulate import simulate
 from crosscast.cluster.site import POWER_POLICIES, Site, constant_budget
 from crosscast.data.dataset import read_dataset
@@ -43,6 +45,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=5, help="how many seeds (5)")
     parser.add_argument("--idle", type=float, default=40.0, help="watts of a node without a job (40)")
     parser.add_argument("--sure", type=float, default=0.75, help="probability (0.75)")
+    parser.add_argument("--measured", action="store_true", help="measured power of running jobs counts")
     options = parser.parse_args()
     found, times_s = forecast_options(
         machine_of(read_dataset(options.dataset), devices=options.device and [options.device]), options.sure
@@ -52,7 +55,7 @@ def main() -> int:
     full_w = _NODES * float(found.power_w[:, 0].mean())
     for share in (0.6, 0.7, 0.8):
         runs = [
-            _throughputs(found, times_s, share * full_w, options.idle, options.jobs, seed)
+            _throughputs(found, times_s, share * full_w, options.idle, options.jobs, seed, options.measured)
             for seed in range(options.seeds)
         ]
         per_h, kept = (
@@ -125,7 +128,13 @@ def caps(surfaces: Surfaces) -> np.ndarray:
 
 
 def _throughputs(
-    options: PowerOptions, times_s: np.ndarray, budget_w: float, idle_w: float, count: int, seed: int
+    options: PowerOptions,
+    times_s: np.ndarray,
+    budget_w: float,
+    idle_w: float,
+    count: int,
+    seed: int,
+    measured: bool,
 ) -> dict[str, tuple[float, float]]:
     """Jobs an hour, and the share of the time within the budget, by policy."""
     rng = np.random.default_rng(seed)
@@ -141,7 +150,11 @@ def _throughputs(
     for name in POWER_POLICIES:
         configured = configure(options, kind, jobs, machines, machine, budget, name)
         schedule = simulate(
-            configured.planned, machines, policy=policy_named("easy"), site=Site(budget=budget)
+            configured.planned,
+            machines,
+            policy=policy_named("easy"),
+            site=Site(budget=budget),
+            rules=Rules(measured_w=configured.power_w) if measured else NO_RULES,
         )
         true = replace(schedule, jobs=replace(schedule.jobs, power_w=configured.power_w))
         kept = power_metrics(true, budget).within_budget
