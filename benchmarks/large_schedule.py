@@ -67,7 +67,7 @@ def made_site(jobs: Jobs) -> Site:
     hours = max(1, int((jobs.submit_s[-1] - jobs.submit_s[0]) // 3600))
     share = np.random.default_rng(3).uniform(0.7, 0.9, hours)
     share[-1] = 1.0
-    return Site(budget=Budget(np.arange(hours) * 3600.0, share * LARGE.procs * 140.0))
+    return Site(budget=Budget(np.arange(hours) * 3600.0, np.array(share * LARGE.procs * 140.0, np.float64)))
 
 
 def made_sharing(jobs: Jobs) -> Sharing:
