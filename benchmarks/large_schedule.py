@@ -67,7 +67,9 @@ def made_site(jobs: Jobs) -> Site:
     hours = max(1, int((jobs.submit_s[-1] - jobs.submit_s[0]) // 3600))
     share = np.random.default_rng(3).uniform(0.7, 0.9, hours)
     share[-1] = 1.0
-    return Site(budget=Budget(np.arange(hours) * 3600.0, np.array(share * LARGE.procs * 140.0, np.float64)))
+    start_s = np.array(np.arange(hours) * 3600.0, np.float64)
+    power_w = np.array(share * LARGE.procs * 140.0, np.float64)
+    return Site(budget=Budget(start_s, power_w))
 
 
 def made_sharing(jobs: Jobs) -> Sharing:
