@@ -1,6 +1,7 @@
-"""Pages of the reference, made from the package itself: each command's help, each public name's docstring."""
+"""Parts of pages that are made from the package itself: help of commands, docstrings, columns of tables."""
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,6 +11,9 @@ from mkdocs.structure.files import File, Files
 
 import crosscast
 from crosscast.cli.app import COMMANDS, command_line
+from crosscast.data.dataset import TABLES
+from crosscast.data.schema import Schema
+from crosscast.profile import METRICS
 
 _ABOUT_COMMANDS = """\
 # Commands
@@ -24,6 +28,25 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for name, content in (("commands", "\n".join(_commands())), ("python", "\n".join(_python()))):
         files.append(File.generated(config, f"reference/{name}.md", content=content))
     return files
+
+
+def on_page_markdown(markdown: str, **_: object) -> str:
+    """Put the columns of a table where a page says ``<!-- columns of TABLE -->``."""
+    schemas = {schema.table: schema for schema in TABLES}
+    return re.sub(r"<!-- columns of (\w+) -->", lambda found: columns_of(schemas[found[1]]), markdown)
+
+
+def columns_of(schema: Schema) -> str:
+    """The key and the columns of a table but those of metrics and of reuse, which pages define in words."""
+    metrics = {metric.name for metric in METRICS}
+    key = ", ".join(f"`{name}`" for name in schema.key)
+    lines = [f"Key: {key}.", "", "| column | type | unit | what it says |", "|---|---|---|---|"]
+    lines += [
+        f"| `{each.name}` | {each.type} | {each.unit} | {each.title} |"
+        for each in schema.columns
+        if each.name not in metrics and not each.name.startswith("reuse_bytes_")
+    ]
+    return "\n".join(lines)
 
 
 def _commands() -> Iterator[str]:

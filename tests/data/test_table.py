@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import runpy
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -435,12 +436,16 @@ def _line(column: Column) -> str:
 
 
 @pytest.mark.parametrize("schema", TABLES, ids=lambda schema: schema.table)
-def test_every_column_and_key_is_in_its_section(schema: Schema) -> None:
-    text = section(schema.table.capitalize())
-    assert f"Key: {', '.join(f'`{name}`' for name in schema.key)}." in text
-    rows = [line for line in text.splitlines() if line.startswith("| `")]
+def test_the_site_has_every_column_and_key_in_its_section(schema: Schema) -> None:
+    marker = f"<!-- columns of {schema.table} -->"
+    assert marker in section(schema.table.capitalize())
+    hooks = runpy.run_path(str(Path(__file__).parents[2] / "docs" / "hooks.py"))
+    lines = hooks["on_page_markdown"](f"before\n{marker}\nafter").splitlines()
+    assert (lines[0], lines[1], lines[-1]) == (
+        "before", f"Key: {', '.join(f'`{name}`' for name in schema.key)}.", "after"
+    )  # fmt: skip
     columns = [c for c in schema.columns if c.name not in _METRICS and not c.name.startswith(_REUSE)]
-    assert rows == [_line(column) for column in columns]
+    assert lines[5:-1] == [_line(column) for column in columns]
 
 
 def test_the_columns_of_reuse_are_told_by_their_parts() -> None:
