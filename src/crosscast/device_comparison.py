@@ -11,7 +11,7 @@ from crosscast.errors import InputError
 from crosscast.forecasting import predict
 
 MODEL = "opencl-15-devices"
-"""The profiles that come along are of the metrics that it takes."""
+"""The bundled profiles are of the metrics that it takes."""
 
 
 @dataclass(frozen=True)

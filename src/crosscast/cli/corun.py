@@ -246,7 +246,7 @@ def _name(subject: SuiteProblem | LaunchFile) -> tuple[str, str]:
 
 
 def _host(cpu: str, target: OpenCLDevice) -> OpenCLDevice | None:
-    """CPU that tells the features of one, for a device that is none."""
+    """CPU that tells the features, for a device that is not a CPU."""
     from crosscast.measure.opencl import devices, find
 
     if target.type == "cpu" or cpu == "none":

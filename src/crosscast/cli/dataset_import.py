@@ -1,4 +1,4 @@
-"""``crosscast dataset import``: a command for each source, each counter tool, and runs of one's own."""
+"""``crosscast dataset import``: a command for each source, each counter tool, and your own runs."""
 
 from __future__ import annotations
 

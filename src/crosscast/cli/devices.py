@@ -78,7 +78,7 @@ def _show(name: str, output: Output) -> None:
 def compare(first: str, second: str, /, *, output: Output = OUTPUT) -> None:
     """Show two devices side by side, with ratios, and which kernels of the suite each is faster at.
 
-    Times of the kernels are forecasts by the model `opencl-15-devices`, of the profiles that come along.
+    Times of the kernels are forecasts by the model `opencl-15-devices`, of the bundled profiles.
 
     Parameters
     ----------

@@ -51,7 +51,7 @@ class Cases:
 
 
 def check_weighting(weighting: str) -> None:
-    """Refuse a weighting that there is not."""
+    """Raise an `InputError` unless the weighting is known."""
     if weighting not in get_args(Weighting):
         expected = f"one of {', '.join(get_args(Weighting))}"
         raise InputError.of(field="weighting", expected=expected, found=repr(weighting))

@@ -1,4 +1,4 @@
-"""Devices by name: those of the catalogue that comes along, and those that the user calibrated."""
+"""Devices by name: those of the bundled catalogue, and those that the user calibrated."""
 
 from __future__ import annotations
 

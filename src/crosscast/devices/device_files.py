@@ -1,4 +1,4 @@
-"""Files of devices: data sheets of one's own, and what was measured on them; written, read and checked."""
+"""Files of devices: your own data sheets, and what was measured on them; written, read and checked."""
 
 from __future__ import annotations
 

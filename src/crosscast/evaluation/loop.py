@@ -321,7 +321,7 @@ def _watch(parent: int) -> None:
 
 
 def counted_together(progress: Progress, sizes: Sequence[int]) -> tuple[Progress, ...]:
-    """Whom each round of work is to tell, so that the tasks of all rounds are counted together."""
+    """One progress callback a round of work, which counts the tasks of all rounds."""
     latest: dict[int, State] = {}
 
     def tell(number: int, state: State) -> None:
@@ -342,7 +342,7 @@ def counted_together(progress: Progress, sizes: Sequence[int]) -> tuple[Progress
 
 
 def check_jobs(jobs: int | None) -> None:
-    """Refuse a number of processes that is none; the checks raise an `InputError`."""
+    """Raise an `InputError` unless the number of processes is at least 1."""
     if jobs is not None and jobs < 1:
         raise InputError.of(where="jobs", expected="at least 1", found=jobs)
 
@@ -354,7 +354,7 @@ def check_seed(seed: int) -> None:
 
 
 def check_level(level: float) -> None:
-    """Refuse a probability of intervals that is none."""
+    """Raise an `InputError` unless the level is a probability between 0 and 1."""
     if not 0 < level < 1:
         raise InputError.of(where="level", expected="a probability between 0 and 1", found=f"{level:g}")
 

@@ -1,7 +1,7 @@
 """How far intervals reach, by errors on groups that were left out.
 
 The groups, applications as a rule, are what is taken as exchangeable: a new application is to these as they
-are to each other. Within a group the errors hang together, so that each group weighs the same, however many
+are to each other. Within a group the errors are correlated, so that each group weighs the same, however many
 errors it has.
 """
 
@@ -75,7 +75,7 @@ def summed(
 ) -> tuple[Reals, Reals, Reals]:
     """Add quantities that are predicted as logarithms, and their limits.
 
-    Errors are propagated to first order: each counts by its share of the sum, and any two hang together by a
+    Errors are propagated to first order: each counts by its share of the sum, and any two are correlated by a
     correlation (Joint Committee for Guides in Metrology 2008, "Guide to the expression of uncertainty in
     measurement", equation 16, for errors of logarithms).
 
@@ -108,7 +108,7 @@ def summed(
 
 
 def correlation_within(errors: Reals, groups: Integers) -> float:
-    """How far errors of one group hang together: mean product of two over the mean square, from 0 to 1.
+    """Correlation of the errors within a group: mean product of two over the mean square, from 0 to 1.
 
     The intraclass correlation (Fisher 1925, "Statistical Methods for Research Workers", section 38) about
     zero; each group with several weighs the same, by its number of shape ``(n,)``. Errors ``(n, d)`` of a

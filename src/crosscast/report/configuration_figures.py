@@ -323,7 +323,7 @@ _JUDGES = ("model+fl", "published+fl")
 
 
 def hardest_kernel(machine: MachineChoices) -> tuple[int, ChoiceResult]:
-    """Row of the kernel whose caps are kept least, of the program whose caps are kept least, and by whom.
+    """Row of the kernel whose caps are kept least, of the program that keeps them least, and by which method.
 
     Of those whose caps are kept as often, the one with the least score. By ``model+fl``, or ``published+fl``
     where that was not evaluated, or else the first method.

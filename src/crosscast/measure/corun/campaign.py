@@ -72,7 +72,7 @@ def combination(things: int, size: int, number: int) -> tuple[int, ...]:
 
 
 def drawn(things: int, size: int, most: int | None, seed: int) -> list[tuple[int, ...]]:
-    """All mixes of a size, or so many by lot; a larger number begins with what a smaller one gives."""
+    """All mixes of a size, or so many at random; a larger number begins with what a smaller one gives."""
     total = combinations(things, size)
     if most is None or most >= total:
         return [combination(things, size, number) for number in range(total)]

@@ -50,7 +50,7 @@ def probability_under(
 def check_asked(
     power_cap: float = 1.0, confidence: float | None = None, objective: str = "performance"
 ) -> None:
-    """Refuse a cap that is no power, a confidence that is no probability, and an objective there is not."""
+    """Refuse a cap that is not above 0 W, a confidence outside of 0 to 1, and an unknown objective."""
     if not (isinstance(power_cap, Real) and power_cap > 0):
         raise InputError.of(field="power cap", expected="watts above 0", found=repr(power_cap))
     if confidence is not None and not (isinstance(confidence, Real) and 0 < confidence < 1):

@@ -1,1 +1,1 @@
-"""Predictions of applications that share a device, from solo runs."""
+"""Predictions of applications that share a device, from isolated runs."""

@@ -65,7 +65,7 @@ class _Columns:
             self.values[SETTING, key] = self.values.pop((OWN_SETTING, key), np.full(len(rows), np.nan))
 
     def of(self, origin: int, key: str) -> Reals:
-        """Values ``(r,)`` of a feature; 0 of a device that is none of theirs, NaN of others."""
+        """Values ``(r,)`` of a feature; where it is unknown, 0 of a counting device and NaN of others."""
         absent = 0.0 if origin == SOURCE else np.nan
         return np.asarray(self.values.get((origin, key), np.full(len(self.rows), absent)))
 

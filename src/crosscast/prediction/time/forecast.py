@@ -203,7 +203,7 @@ class TimeForecast(Tabular):
     def of_all_launches(self, repeat: float | Reals = 1.0) -> tuple[Reals, Reals, Reals]:
         """Times ``(d,)`` of all kernels, as often as they are launched, one after another, and limits.
 
-        Errors of the kernels of an application hang together, as far as they did on held-out ones.
+        Errors of the kernels of an application are correlated, as far as they did on held-out ones.
         """
         with np.errstate(divide="ignore"):
             centre, low, high = (np.log(each) for each in (self.centre, self.low, self.high))

@@ -246,7 +246,7 @@ class GaussianPredictor(Stored):
     correlation: Annotated[float, Array("", low=0, high=1)] | None = None
 
     def check(self) -> None:
-        """Refuse a covariance that is none, and parts of other devices."""
+        """Refuse a matrix that is no covariance, and parts of other devices."""
         matrix, d = self.covariance, len(self.devices)
         counts = {len(matrix), self.point.log_time(ProfileBatch((), (), (), _NO_METRICS)).shape[1]}
         if self.unseen is not None:

@@ -1,0 +1,57 @@
+"""The words of the field in documents, help and docstrings: those that once stood there instead stay out."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+MODULES = sorted((ROOT / "src").rglob("*.py"))
+
+INSTEAD = {
+    r"hangs? together": "are correlated",
+    r"by lot\b": "at random",
+    r"comes? along": "is bundled",
+    r"of one's own": "your own",
+    r"What came of it": "Results",
+    r"a \w+ that is none": "raise InputError unless ...",
+    r"(an objective|a \w+) (that )?there is not": "raise InputError unless ...",
+    r"Whom each": "say what it is",
+    r"leave-bag-out": "leave-mix-out",
+    r"[Ss]olo runs?": "isolated run",
+    r"\*\*Bags?\*\*": "mix",
+}
+"""Expressions, and what is written instead."""
+
+
+def lines_of_documents() -> Iterator[tuple[str, str]]:
+    for path in DOCUMENTS:
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+            yield f"{path.relative_to(ROOT)}, line {number}", line
+
+
+def docstrings() -> Iterator[tuple[str, str]]:
+    """Docstrings, those of commands with their help, too, and texts that stand alone below a constant."""
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+                yield f"{path.relative_to(ROOT)}, line {node.lineno}", " ".join(str(node.value.value).split())
+
+
+TEXTS = (lines_of_documents, docstrings)
+
+
+@pytest.mark.parametrize("texts", TEXTS, ids=lambda texts: texts.__name__)
+def test_words_that_were_given_up_stay_out(texts: Callable[[], Iterator[tuple[str, str]]]) -> None:
+    found = [
+        f"{where}: {match[0]!r}: write {instead!r}"
+        for where, text in texts()
+        for words, instead in INSTEAD.items()
+        if (match := re.search(words, text))
+    ]
+    assert not found, "\n".join(found)
