@@ -162,6 +162,8 @@ def _by_user(figure: Any, panels: Any, schedule: Schedule, shows: Any) -> Any:
     return palette[user]
 
 
+_LETTERS = 120
+"""Letters for which a legend has room in a row."""
 _DENSE = 4000
 """Parts into which long lines are cut; each keeps its least and its greatest value."""
 
@@ -201,7 +203,8 @@ def queue_figure(
     # Without a queue, the axis still has two whole numbers.
     axes.set_ylim(0, max(1.05 * max(longest), 1.0))
     style_axes(axes)
-    legend_below(figure, 4)
+    widest = max(len(line.get_label()) for line in axes.get_lines())
+    legend_below(figure, min(4, max(1, _LETTERS // widest)))
     return titled(figure, plain_text(title))
 
 
