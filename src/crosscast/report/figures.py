@@ -235,12 +235,14 @@ def plain_text(text: str, longest: int | None = None) -> str:
 
     >>> plain_text("cost in $ and $")
     'cost in \\\\$ and \\\\$'
-    >>> plain_text("kernel", 4)
-    'ker…'
+    >>> plain_text("kernel_one", 8), plain_text("kernel_two", 8)
+    ('kern…one', 'kern…two')
     """
     shown = visible(text)
     if longest is not None and len(shown) > longest:
-        shown = shown[: longest - 1] + "…"
+        # What tells names apart is as often at their end.
+        end = (longest - 1) // 2
+        shown = f"{shown[: longest - 1 - end]}…{shown[len(shown) - end :]}"
     return shown.replace("$", r"\$")
 
 
@@ -284,6 +286,22 @@ def legend_below(figure: Any, columns: int, lines: Mapping[str, Any] | None = No
         fontsize=9,
         handlelength=3,
     )
+
+
+def label_beside(axes: Any, marks: Iterable[tuple[str, tuple[float, float]]]) -> None:
+    """Names right of the axes at equal distances, the highest mark's first, each with a line to its mark."""
+    ordered = sorted(marks, key=lambda each: (-each[1][1], each[1][0]))
+    for place, (name, at) in enumerate(ordered):
+        axes.annotate(
+            name,
+            at,
+            xytext=(1.02, 1 - (place + 0.5) / len(ordered)),
+            textcoords="axes fraction",
+            va="center",
+            fontsize=8,
+            arrowprops={"arrowstyle": "-", "color": GREY, "linewidth": 0.6, "shrinkB": 4, "relpos": (0, 0.5)},
+            zorder=4,
+        )
 
 
 def panels(count: int, columns: int, width: float, height: float, **how: Any) -> tuple[Any, list[Any]]:

@@ -11,7 +11,7 @@ from crosscast.decide.verdict import Verdict
 from crosscast.prediction.time.card import TimeCard
 from crosscast.prediction.time.forecast import Recommendation, TimeForecast
 from crosscast.prediction.time.suggestion import Suggestion
-from crosscast.report.document import Part, Ranges, Report, Table, Text
+from crosscast.report.document import Heading, Part, Ranges, Report, Table, Text
 from crosscast.report.numbers import level_percent, percent, probability, times
 from crosscast.report.verdict import spent_on, verdict_lines
 from crosscast.units import format_count, format_seconds
@@ -28,14 +28,16 @@ def predictions_report(
 
     Verdicts are on the recommended devices.
     """
-    parts: list[Part] = []
+    several = len(forecast.labels) > 1
+    parts: list[Part] = [_in_short(forecast, verdicts), ""] if several else []
     for row, label in enumerate(forecast.labels):
         verdict = verdicts[row] if verdicts else None
+        parts += [Heading(label)] if several else []
         if verdict is not None:
             unexplained = None if forecast.terms is not None else float(forecast.centre[row].min())
             parts += [Text(verdict_lines(verdict, unexplained)), ""]
         parts += [
-            _table(forecast, row, label),
+            _table(forecast, row, f"Times of {label}" if several else label),
             _advice(forecast.recommended[row]),
             *_spent(forecast, row),
             "",
@@ -47,6 +49,32 @@ def predictions_report(
         [*parts, f"{card.model}, {trained_on(card)}", *held_out_errors(card, probes)],
         "Predicted times",
     )
+
+
+def _in_short(forecast: TimeForecast, verdicts: Sequence[Verdict | None]) -> Table:
+    """Each kernel with its recommended device; with verdicts, what bounds it there."""
+    devices = {device: column for column, device in enumerate(forecast.devices)}
+    at = [(row, devices[choice.device]) for row, choice in enumerate(forecast.recommended)]
+    bounds = {} if not verdicts else {"bound by": lambda cell: _bound(verdicts[cell[0]])}
+    return Table.of(
+        at,
+        {
+            "kernel": lambda cell: forecast.labels[cell[0]],
+            "recommended": lambda cell: forecast.devices[cell[1]],
+            "time": lambda cell: float(forecast.centre[cell]),
+            f"{level_percent(forecast.level)} interval": lambda cell: times(
+                float(forecast.low[cell]), float(forecast.high[cell])
+            ),
+            **bounds,
+        },
+        caption="In short",
+        formats={"time": format_seconds},
+        words=(0, 1, 3, 4),
+    )
+
+
+def _bound(verdict: Verdict | None) -> str | None:
+    return None if verdict is None else " or ".join([verdict.bound, *verdict.close])
 
 
 def _suggested(suggestion: Suggestion | None) -> list[str]:

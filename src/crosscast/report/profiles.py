@@ -48,8 +48,13 @@ _TIME_NAMES = {"run_cpu": "CPU of the run", "metrics_cpu": "CPU of the metrics"}
 
 def profiles_report(profiles: Sequence[Profile], *, everything: bool = False) -> Report:
     """The summary of each profile; or all facts, metrics and counts too, side by side, five at most."""
-    parts: list[Part] = []
     named: set[str] = set()
+    parts: list[Part] = []
+    metrics: list[Part] = []
+    for first in range(0, len(profiles) if everything else 0, _SIDE_BY_SIDE):
+        metrics += ["", _table(profiles[first : first + _SIDE_BY_SIDE])]
+    # What has all kernels side by side stands under none of them.
+    above, below = (metrics, []) if len(profiles) > 1 else ([], metrics)
     for profile in profiles:
         parts.append(Heading(f"{profile.kernel}, launch {profile.invocation}", 3))
         facts = profile_facts(profile)
@@ -57,17 +62,13 @@ def profiles_report(profiles: Sequence[Profile], *, everything: bool = False) ->
         summary = summary_of(profile)
         named |= {name for name, _ in summary}
         parts += [f"  {name:<13}{text}" for name, text in (*shown, *summary)]
-    if everything:
-        for first in range(0, len(profiles), _SIDE_BY_SIDE):
-            parts += ["", _table(profiles[first : first + _SIDE_BY_SIDE])]
-        for profile in profiles:
-            parts += _reuse_table(profile)
+        parts += [*below, *(_reuse_table(profile) if everything else [])]
     exact = "Counts are exact for this program, compiler and launch, whatever the device."
     if "sample" in named:
         exact += " Those of a sample are as exact as it says; bytes behind caches are estimated."
     more = [] if everything else ["--all shows the metrics and every count, --json writes them."]
     legend = [text for name, text in LEGEND.items() if name in named]
-    return Report([*parts, "", *legend, exact, *more], "Profiles of kernels")
+    return Report([*above, *parts, "", *legend, exact, *more], "Profiles of kernels")
 
 
 def profile_facts(profile: Profile) -> list[tuple[str, str]]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from crosscast.report.document import Heading, Part, Report, Table, Text
 from crosscast.report.figures import (
     COLOURS,
     DASHES,
+    label_beside,
     legend_below,
     looks,
     one_figure,
@@ -28,7 +28,9 @@ from crosscast.units import format_quantity, format_seconds
 _FAR = 10.0
 """A forecast that is so many times the longest limit is not explained by it."""
 _MOST_NAMED = 3
-_LONGEST_LABEL = 40
+_LONGEST_LABEL = 36
+_LABEL_HEIGHT = 0.2
+"""Of a name beside the roofline, in inches."""
 _MOST_DEVICES = len(COLOURS)
 
 
@@ -46,9 +48,6 @@ def verdict_lines(verdict: Verdict, forecast_s: float | None = None) -> list[str
 
 def verdicts_report(found: Verdicts, forecast: TimeForecast | None = None) -> Report:
     """Each verdict in sentences, how long each limit takes, what is forecast, and what each kernel does."""
-    parts: list[Part] = []
-    for verdict in found.verdicts:
-        parts += [Text(verdict_lines(verdict)), ""]
     limits = Table.of(
         found.verdicts,
         {
@@ -61,18 +60,32 @@ def verdicts_report(found: Verdicts, forecast: TimeForecast | None = None) -> Re
         formats=dict.fromkeys(("memory", "compute", "launch", "latency"), format_seconds),
         words=(0, 1, 2),
     )
-    return Report(
-        [
-            Heading("What bounds these kernels", 1),
-            "",
-            *parts,
-            limits,
-            *([] if forecast is None else [_forecast(forecast)]),
-            _amounts(found.verdicts),
-            "",
-            "Limits are what a device cannot be faster than; they are no forecast (docs/verdicts.md).",
-        ]
-    )
+    tables: list[Part] = [
+        limits,
+        *([] if forecast is None else [_forecast(forecast)]),
+        _amounts(found.verdicts),
+        "",
+    ]
+    meaning = "Limits are what a device cannot be faster than; they are no forecast (docs/verdicts.md)."
+    # Many sentences would stand between the reader and what all of them compare.
+    one = len(found.verdicts) == 1
+    sentences = _sentences(found.verdicts) if one else _by_kernel(found.verdicts)
+    parts = [*sentences, *tables, meaning] if one else [*tables, meaning, "", *sentences]
+    return Report([Heading("What bounds these kernels", 1), "", *parts])
+
+
+def _sentences(verdicts: Iterable[Verdict]) -> list[Part]:
+    return [part for each in verdicts for part in (Text(verdict_lines(each)), "")]
+
+
+def _by_kernel(verdicts: Sequence[Verdict]) -> list[Part]:
+    """Verdicts on all devices, each kernel under a heading of its own."""
+    kernels: dict[int, list[Verdict]] = {}
+    for each in verdicts:
+        kernels.setdefault(id(each.amounts), []).append(each)
+    return [
+        part for found in kernels.values() for part in (Heading(found[0].amounts.kernel), *_sentences(found))
+    ]
 
 
 def _forecast(forecast: TimeForecast) -> Table:
@@ -151,17 +164,6 @@ def roofline_figures(verdicts: Sequence[Verdict]) -> Mapping[str, Any]:
     return {"roofline": roofline(verdicts)} if any(each.amounts.flops for each in verdicts) else {}
 
 
-def _labels(places: Mapping[str, tuple[float, float]]) -> dict[tuple[float, float], str]:
-    """Names of kernels by where they are drawn; those too near each other share a label."""
-    near: dict[tuple[int, int], list[str]] = {}
-    for name, (x, y) in places.items():
-        near.setdefault((round(3 * math.log10(x)), round(4 * math.log10(y))), []).append(name)
-    return {
-        places[names[0]]: plain_text(", ".join(names[:_MOST_NAMED]), _LONGEST_LABEL)
-        for names in near.values()
-    }
-
-
 def roofline(verdicts: Sequence[Verdict]) -> Any:
     """Roofs of devices, and below them what their limits leave of each kernel's floating-point rate."""
     shown = [each for each in verdicts if each.amounts.flops and each.intensity]
@@ -170,7 +172,8 @@ def roofline(verdicts: Sequence[Verdict]) -> Any:
     shown = [each for each in shown if each.device.key in drawn]
     intensities = np.array([each.intensity for each in shown] + [each.balance for each in shown])
     x = np.geomspace(intensities.min() / 8, intensities.max() * 8, 200)
-    figure, axes = one_figure(8.0, 5.4)
+    names = list(dict.fromkeys(each.amounts.kernel for each in shown))
+    figure, axes = one_figure(8.0, max(5.4, _LABEL_HEIGHT * len(names) + 1.4))
     look = looks(drawn)
     for place, (key, device) in enumerate(drawn.items()):
         double = any(each.device.key == key and each.amounts.double_share > 0.5 for each in shown)
@@ -191,15 +194,22 @@ def roofline(verdicts: Sequence[Verdict]) -> Any:
         at = (each.intensity or 0.0, (each.amounts.flops or 0.0) / each.limits_s[each.bound])
         points(axes, [at[0]], [at[1]], look[each.device.key], "_", size=7)
         highest[each.amounts.kernel] = max(at, highest.get(each.amounts.kernel, at), key=lambda one: one[1])
-    for at, name in _labels(highest).items():
-        axes.annotate(name, at, xytext=(6, -10), textcoords="offset points", fontsize=8, zorder=4)
     axes.set(xscale="log", yscale="log", xlim=(x[0], x[-1]))
     style_axes(axes, x="flop for each byte that has to be moved", y="flop/s")
+    label_beside(axes, [(plain_text(name, _LONGEST_LABEL), at) for name, at in highest.items()])
     legend_below(figure, 4)
-    left_out = len(devices) - len(drawn)
-    more = f" The first {len(drawn)} of {len(devices)} devices." if left_out else ""
+    without = list(dict.fromkeys(each.amounts.kernel for each in verdicts if not each.amounts.flops))
     return titled(
         figure,
         "Roofline: what each device can at most do (lines), and what the limits leave of each kernel "
-        f"(marks).{more}",
+        "(marks).",
+        *([f"The first {len(drawn)} of {len(devices)} devices."] if len(devices) > len(drawn) else []),
+        *([f"Not drawn, as without floating-point operations: {_named(without)}."] if without else []),
     )
+
+
+def _named(kernels: Sequence[str]) -> str:
+    """The first few names, and how many more."""
+    shown = [plain_text(each, _LONGEST_LABEL) for each in kernels[:_MOST_NAMED]]
+    more = len(kernels) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")
