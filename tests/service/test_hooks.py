@@ -95,6 +95,21 @@ def test_what_was_installed_is_removed_and_nothing_else(kind: str, tmp_path: Pat
     assert "not there" in REMOVE.text(capsys, kind, "--dir", tmp_path)
 
 
+@pytest.mark.parametrize("kind", ["slurm", "systemd", "grafana"])
+def test_json_has_each_file_and_what_became_of_it(kind: str, tmp_path: Path, capsys: Output) -> None:
+    planned = INSTALL.answer(capsys, kind, "--dir", tmp_path, "--dry-run")["files"]
+    done = INSTALL.answer(capsys, kind, "--dir", tmp_path)["files"]
+    assert {each["path"]: each["content"] for each in planned} == {
+        str(path): path.read_text() for path in tmp_path.rglob("*") if path.is_file()
+    }
+    assert [each["result"] for each in planned] == ["would be written"] * len(planned)
+    assert [each["result"] for each in done] == ["written"] * len(planned)
+    removed = REMOVE.answer(capsys, kind, "--dir", tmp_path)["files"]
+    assert [(each["path"], each["result"]) for each in removed] == [
+        (each["path"], "removed") for each in planned
+    ]
+
+
 def test_what_an_operator_changed_stays(tmp_path: Path, capsys: Output) -> None:
     INSTALL.text(capsys, "slurm", "--dir", tmp_path)
     changed = tmp_path / "crosscast" / "config.lua"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
 import cyclopts
 from cyclopts import Parameter
 
-from crosscast.cli.options import Flag
+from crosscast.cli.options import Flag, JsonFlag, print_json
 
 __all__ = ["app"]
 
@@ -28,6 +29,7 @@ def install(
     folder: Folder,
     prefix: Path | None = None,
     dry_run: Flag = False,
+    json: JsonFlag = False,
 ) -> None:
     """Write files for an operator to review (docs/service.md, docs/slurm.md).
 
@@ -47,14 +49,14 @@ def install(
     """
     from crosscast.service import hooks
 
+    told = []
     for each in hooks.files(kind, folder, prefix):
         writes = each.state in ("new", "newer")
         if writes and not dry_run:
             each.write()
-        done = "would be written" if dry_run else "written"
-        print(f"{each.path}: {done if writes else _LEFT[each.state]}")
-        if dry_run:
-            print(each.content.decode())
+        said = _said(each.state, writes, "written", dry_run)
+        told.append({"path": str(each.path), "result": said, "content": each.content.decode()})
+    _show(told, json, contents=dry_run)
 
 
 @app.command
@@ -65,6 +67,7 @@ def remove(
     folder: Folder,
     prefix: Path | None = None,
     dry_run: Flag = False,
+    json: JsonFlag = False,
 ) -> None:
     """Remove the files that `crosscast hooks install` wrote; what you have changed stays.
 
@@ -81,9 +84,27 @@ def remove(
     """
     from crosscast.service import hooks
 
+    told = []
     for each in hooks.files(kind, folder, prefix):
         removes = each.state in ("same", "newer")
         if removes and not dry_run:
             each.remove()
-        done = "would be removed" if dry_run else "removed"
-        print(f"{each.path}: {done if removes else _LEFT[each.state]}")
+        told.append({"path": str(each.path), "result": _said(each.state, removes, "removed", dry_run)})
+    _show(told, json)
+
+
+def _said(state: str, acts: bool, done: str, dry_run: bool) -> str:
+    """What became of a file, or would."""
+    if not acts:
+        return _LEFT[state]
+    return f"would be {done}" if dry_run else done
+
+
+def _show(told: Sequence[Mapping[str, str]], json: bool, *, contents: bool = False) -> None:
+    if json:
+        print_json({"files": told})
+        return
+    for each in told:
+        print(f"{each['path']}: {each['result']}")
+        if contents:
+            print(each["content"])
