@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from crosscast.characterization import toolchain
 from crosscast.cli import main
 from crosscast.devices.catalogue import device_named
 from crosscast.devices.device_files import read_device
@@ -150,6 +151,21 @@ def test_the_command_writes_a_device_that_is_known_by_its_name(
     assert verdict["verdicts"][0]["device"] == "bench"
     assert page.read_text(encoding="utf-8").count("<img") == 2
     assert "multiply-adds of single precision" in Command.of("devices").text(capsys, "bench")
+
+
+def test_native_code_is_kept_for_the_cpu_that_it_is_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = tmp_path / "some.c"
+    source.write_text('__attribute__((visibility("default"))) int some(void) { return 1; }\n')
+
+    def made(*options: str) -> Path:
+        return toolchain.c_library([source], *options, needs=("libc.so.6",))
+
+    native, portable = made("-march=native"), made()
+    monkeypatch.setattr(toolchain, "_host_cpu", lambda: "another CPU")
+    assert made("-march=native") != native
+    assert made() == portable
 
 
 def test_a_device_that_vanishes_meanwhile_is_said_and_leaves_no_file(

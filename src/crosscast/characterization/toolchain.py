@@ -238,7 +238,19 @@ def c_library(
 
     key: list[str | bytes] = [compiler_version(), host_machine(), *language, *needs, _STATIC_PARTS]
     key += [source.read_bytes() for source in sources]
+    if "-march=native" in options:
+        # A home folder may be shared by machines, one of which lacks instructions of the other.
+        key.append(_host_cpu())
     return cached(key, ".so", make)
+
+
+@functools.cache
+def _host_cpu() -> str:
+    """This machine's CPU, and the instructions that it has."""
+    # Imported here: most commands need no LLVM.
+    from llvmlite import binding
+
+    return f"{binding.get_host_cpu_name()} {binding.get_host_cpu_features().flatten()}"
 
 
 def _link(inputs: Sequence[Path], output: Path, *options: str) -> None:
