@@ -282,7 +282,7 @@ def test_several_machines_need_a_placement_that_a_trace_can_have(
 
 
 def test_json_of_placements_has_what_a_check_reads(capsys: Output, table: str, machines: str) -> None:
-    words = ("--placement", "round-robin,random,user,model,oracle", "--jobs", "300", "--seed", "1")
+    words = ("--placement", "round-robin,random,user,model,exact", "--jobs", "300", "--seed", "1")
     found = listed(capsys, table, "--machines", machines, *words)
     assert [each["placement"] for each in found["results"]] == words[1].split(",")
     for result in found["results"]:
@@ -291,7 +291,7 @@ def test_json_of_placements_has_what_a_check_reads(capsys: Output, table: str, m
         assert result["makespan_interval"] is None
         assert sum(machine["jobs"] for machine in result["machines"]) == 300
     by_name = {each["placement"]: each for each in found["results"]}
-    assert by_name["model"]["makespan_s"] == by_name["oracle"]["makespan_s"]
+    assert by_name["model"]["makespan_s"] == by_name["exact"]["makespan_s"]
     against = by_name["model"]["makespan_against"]["user"]["value"]
     assert against == pytest.approx(by_name["model"]["makespan_s"] / by_name["user"]["makespan_s"] - 1)
     assert found["workload"]["submitted"] == "at once"
@@ -330,7 +330,7 @@ def test_the_table_of_placements_says_why_one_is_better(capsys: Output, table: s
     assert "on cpu (6), gpu (3, GPU); easy with exact estimates" in out
     for name in PLACEMENTS:
         assert out.count(f"\n{name} ") == 2
-    for heading in ("vs user, %", "vs oracle, %", "fastest", "work", "cpu", "gpu"):
+    for heading in ("vs user, %", "vs exact, %", "fastest", "work", "cpu", "gpu"):
         assert heading in out
 
 

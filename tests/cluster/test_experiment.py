@@ -138,12 +138,12 @@ def test_all_placements_have_the_workload_of_the_seed() -> None:
     schedules: dict[tuple[str, int], Schedule] = {}
     run_experiment(
         types_of_experiment(),
-        Setup(("random", "oracle"), 100, [1, 2], interarrival_s=3.0),
+        Setup(("random", "exact"), 100, [1, 2], interarrival_s=3.0),
         keep=lambda name, seed, schedule: schedules.update({(name, seed): schedule}),
     )
-    assert set(schedules) == {(name, seed) for name in ("random", "oracle") for seed in (1, 2)}
+    assert set(schedules) == {(name, seed) for name in ("random", "exact") for seed in (1, 2)}
     for seed in (1, 2):
-        one, other = schedules["random", seed].jobs, schedules["oracle", seed].jobs
+        one, other = schedules["random", seed].jobs, schedules["exact", seed].jobs
         np.testing.assert_array_equal(one.submit_s, other.submit_s)
         np.testing.assert_array_equal(one.run_s, other.run_s)
     first, second = schedules["random", 1], schedules["random", 2]
@@ -157,11 +157,11 @@ def test_a_placement_does_not_depend_on_which_others_are_compared() -> None:
     assert alone.outcomes[0].metrics == last.outcomes[0].metrics
 
 
-def test_a_model_that_is_never_wrong_is_the_oracle() -> None:
-    names = ("model", "oracle", "completion", "oracle-completion")
+def test_a_model_that_is_never_wrong_places_as_exact_times_do() -> None:
+    names = ("model", "exact", "completion", "exact-completion")
     found = run_experiment(types_of_experiment(noise=0.0), Setup(names, 150, [0])).results
-    model, oracle, completion, bound = (each.outcomes[0].metrics for each in found)
-    assert model == oracle
+    model, exact, completion, bound = (each.outcomes[0].metrics for each in found)
+    assert model == exact
     assert completion.makespan_s == pytest.approx(bound.makespan_s)
 
 
@@ -191,7 +191,7 @@ def test_means_have_students_intervals_and_differences_are_in_pairs() -> None:
     found = {
         each.placement: each
         for each in run_experiment(
-            types_of_experiment(), Setup(("user", "oracle", "model"), 60, [1, 2, 3])
+            types_of_experiment(), Setup(("user", "exact", "model"), 60, [1, 2, 3])
         ).results
     }
     spans = {name: [run.metrics.makespan_s for run in each.outcomes] for name, each in found.items()}
@@ -200,8 +200,8 @@ def test_means_have_students_intervals_and_differences_are_in_pairs() -> None:
         assert each.makespan_s.interval == pytest.approx((low, high))
     ratios = [one / other - 1 for one, other in zip(spans["model"], spans["user"], strict=True)]
     assert found["model"].against["user"].value == pytest.approx(np.mean(ratios))
-    assert set(found["model"].against) == {"user", "oracle"}
-    assert set(found["oracle"].against) == {"user"}
+    assert set(found["model"].against) == {"user", "exact"}
+    assert set(found["exact"].against) == {"user"}
 
 
 def test_one_seed_says_nothing_of_others() -> None:
@@ -238,7 +238,7 @@ def test_a_load_below_one_keeps_queues_short_and_above_one_does_not() -> None:
     waits = []
     for load in (0.3, 3.0):
         between_s = interarrival_of_load(types_of_experiment(), load)
-        setup = Setup(("oracle-completion",), 2000, [0], interarrival_s=between_s)
+        setup = Setup(("exact-completion",), 2000, [0], interarrival_s=between_s)
         waits.append(run_experiment(types_of_experiment(), setup).results[0].mean_wait_s)
     assert waits[0] < 1
     assert waits[1] > 100
@@ -344,7 +344,7 @@ def test_labels_tell_policies_apart() -> None:
 
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "four-clusters.toml"
-PLACEMENTS_EXPERIMENT_REAL = ("user", "model", "oracle", "oracle-near", "oracle-completion")
+PLACEMENTS_EXPERIMENT_REAL = ("user", "model", "exact", "exact-near", "exact-completion")
 
 
 @pytest.fixture(scope="module")
@@ -372,18 +372,18 @@ def test_all_kernels_at_all_sizes_are_types_of_jobs(types: JobTypes) -> None:
 
 
 @pytest.mark.parametrize("nodes", [None, 1354])
-def test_in_a_batch_a_model_beats_users_and_is_near_the_oracle_though_it_sees_no_counter(
+def test_in_a_batch_a_model_beats_users_and_is_near_exact_times_though_it_sees_no_counter(
     types: JobTypes, machines: list[Machine], nodes: int | None
 ) -> None:
     if nodes is not None:
         machines = [replace(machine, procs=nodes) for machine in machines]
     model = placed(types, machines)["model"]
     assert model.against["user"].value < -0.15
-    assert abs(model.against["oracle"].value) < 0.05
+    assert abs(model.against["exact"].value) < 0.05
     assert model.on_fastest < 0.5
 
 
-def test_with_slow_cpus_and_fast_gpus_the_oracle_itself_loses_to_users_unless_it_waits(
+def test_with_slow_cpus_and_fast_gpus_exact_times_themselves_lose_to_users_unless_it_waits(
     types: JobTypes, machines: list[Machine]
 ) -> None:
     devices = ("knl", "xeon_es-2697v2", "gtx1080ti", "titanx")
@@ -391,6 +391,6 @@ def test_with_slow_cpus_and_fast_gpus_the_oracle_itself_loses_to_users_unless_it
         replace(machine, procs=1354, device=device) for machine, device in zip(machines, devices, strict=True)
     ]
     found = placed(types, unlike)
-    assert found["oracle"].against["user"].value > 0.8
-    assert found["oracle-near"].against["user"].value < -0.3
-    assert found["oracle-completion"].against["user"].value < -0.3
+    assert found["exact"].against["user"].value > 0.8
+    assert found["exact-near"].against["user"].value < -0.3
+    assert found["exact-completion"].against["user"].value < -0.3

@@ -104,11 +104,11 @@ def test_what_there_is_enough_for_is_known(tmp_path: Path) -> None:
     path = tmp_path / "jobs.parquet"
     write_job_types(types_of(source=(None, None)), path)
     found = read_job_table(path, MACHINES, None, None).placements
-    assert {"model", "model-near", "oracle-near", "oracle-completion"} <= set(found)
+    assert {"model", "model-near", "exact-near", "exact-completion"} <= set(found)
     assert "completion" not in found
     write_job_types(types_of(predicted=np.full((2, 3), np.nan)), path)
     found = read_job_table(path, MACHINES, None, None).placements
-    assert found == ["round-robin", "random", "user", "oracle", "oracle-near", "oracle-completion"]
+    assert found == ["round-robin", "random", "user", "exact", "exact-near", "exact-completion"]
     with pytest.raises(InputError, match="predicted: expected a prediction for each machine"):
         read_job_table(path, MACHINES, None, ["model-near"])
 

@@ -78,7 +78,7 @@ def test_a_job_is_bound_to_a_machine_on_which_it_runs(name: str, of: Workload) -
 
 
 @given(workloads())
-@pytest.mark.parametrize("name", ["model", "oracle"])
+@pytest.mark.parametrize("name", ["model", "exact"])
 def test_a_list_has_each_machine_on_which_a_job_runs_once(name: str, of: Workload) -> None:
     for listed, runs in zip(order(name, of), of.runs_on, strict=True):
         known = [place for place in listed if place >= 0]
@@ -89,14 +89,14 @@ def test_a_list_has_each_machine_on_which_a_job_runs_once(name: str, of: Workloa
 @given(workloads())
 def test_a_list_is_sorted_by_the_predicted_or_the_true_times(of: Workload) -> None:
     assert of.vector is not None
-    for name, time in (("model", of.vector), ("oracle", of.jobs.run_s)):
+    for name, time in (("model", of.vector), ("exact", of.jobs.run_s)):
         for listed, row in zip(order(name, of), time, strict=True):
             times = [row[place] for place in listed if place >= 0]
             assert times == sorted(times)
 
 
 @given(workloads())
-@pytest.mark.parametrize("name", ["completion", "oracle-completion"])
+@pytest.mark.parametrize("name", ["completion", "exact-completion"])
 def test_a_completion_has_times_where_a_job_runs_only(name: str, of: Workload) -> None:
     placement = PLACEMENTS[name](of, np.random.default_rng(0))
     assert isinstance(placement, Completion)
@@ -142,8 +142,8 @@ def test_users_take_turns_among_all_machines_where_their_kind_is_missing_and_it_
 def test_a_list_begins_with_the_machine_of_the_least_time_of_equal_ones_the_first() -> None:
     of = workload([[4.0, 3.0, 2.0, 1.0]], vector=[[0.5, 0.25, 1.0, 0.75]])
     assert order("model", of) == [[1, 0, 3, 2]]
-    assert order("oracle", of) == [[3, 2, 1, 0]]
-    assert order("oracle", workload([[2.0, 1.0, 1.0, 2.0]])) == [[1, 2, 0, 3]]
+    assert order("exact", of) == [[3, 2, 1, 0]]
+    assert order("exact", workload([[2.0, 1.0, 1.0, 2.0]])) == [[1, 2, 0, 3]]
 
 
 def test_near_lists_have_no_machine_that_takes_more_than_twice_the_least_time() -> None:
@@ -151,12 +151,12 @@ def test_near_lists_have_no_machine_that_takes_more_than_twice_the_least_time() 
         [[4.0, 2.0, 1.0, 1.5]] * 2, procs=[1, 3], vector=[[0.2, 0.4, 1.0, 0.41], [0.5, 0.1, 0.9, 1.0]]
     )
     assert order("model-near", of) == [[0, 1, -1, -1], [0, 2, 3, -1]]
-    assert order("oracle-near", of) == [[2, 3, 1, -1], [2, 3, -1, -1]]
+    assert order("exact-near", of) == [[2, 3, 1, -1], [2, 3, -1, -1]]
 
 
 @given(workloads())
 def test_a_near_list_is_the_beginning_of_the_whole_one(of: Workload) -> None:
-    for name in ("model", "oracle"):
+    for name in ("model", "exact"):
         for near, whole in zip(order(f"{name}-near", of), order(name, of), strict=True):
             known = [place for place in near if place >= 0]
             assert known

@@ -171,7 +171,7 @@ def test_placements_have_bars_with_intervals_and_the_least_makespan() -> None:
     types = Workload(
         jobs, (Machine("a", 3), Machine("b", 2, has_gpu=True)), np.array([True, False]), run_s, run_s
     )
-    found = run_experiment(types, Setup(("user", "oracle"), 50, [1, 2]))
+    found = run_experiment(types, Setup(("user", "exact"), 50, [1, 2]))
     figure = placement_figure(found, "made up")
     left, right = figure.axes
     assert [bar.get_width() for bar in left.patches] == [each.makespan_s.value for each in found.results]

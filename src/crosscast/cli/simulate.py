@@ -237,8 +237,8 @@ def placements(
     machines
         TOML file with the machines.
     placement
-        How jobs are assigned to machines, separated by commas: round-robin, random, user, model, oracle,
-        model-near, oracle-near, completion, oracle-completion; by default all for which the file has data.
+        How jobs are assigned to machines, separated by commas: round-robin, random, user, model, exact,
+        model-near, exact-near, completion, exact-completion; by default all for which the file has data.
     jobs
         Number of jobs drawn, with replacement; by default 50,000, or the rows themselves where the file says
         when they are submitted.

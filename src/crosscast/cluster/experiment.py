@@ -180,7 +180,7 @@ def outcome_of(
     )
 
 
-REFERENCES = ("user", "oracle")
+REFERENCES = ("user", "exact")
 """Placements that others are compared with, where they are there."""
 
 

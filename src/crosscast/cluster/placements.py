@@ -175,18 +175,19 @@ PLACEMENTS: Mapping[str, Place] = MappingProxyType(
         # Algorithm 2 of Nichols et al. 2024. There a vector's entry is a speed, and the greatest comes first;
         # here it is a time.
         "model": lambda jobs, _: by_time(jobs, _predicted(jobs, "model")),
-        "oracle": lambda jobs, _: by_time(jobs, jobs.jobs.run_s),
+        "exact": lambda jobs, _: by_time(jobs, jobs.jobs.run_s),
         # That algorithm fills whichever machine is free, however slow it is for the job at the queue's head.
         "model-near": lambda jobs, _: by_time(jobs, _predicted(jobs, "model-near"), within=NEAR),
-        "oracle-near": lambda jobs, _: by_time(jobs, jobs.jobs.run_s, within=NEAR),
+        "exact-near": lambda jobs, _: by_time(jobs, jobs.jobs.run_s, within=NEAR),
         # Weighs the predicted wait on each machine against the predicted time there.
         "completion": lambda jobs, _: _completion(jobs, _predicted(jobs, "completion")),
-        "oracle-completion": lambda jobs, _: _completion(jobs, jobs.jobs.run_s),
+        "exact-completion": lambda jobs, _: _completion(jobs, jobs.jobs.run_s),
     }
 )
 """Each places a workload, with a generator for what is left to chance.
 
-Oracles know the times that jobs really run: what a model that is never wrong would do.
+The exact ones know the times that jobs really run, as a model that is never wrong would. They are no bound: a
+rule that errs may be luckier.
 """
 
 NEEDS: Mapping[str, str] = MappingProxyType(

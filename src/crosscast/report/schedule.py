@@ -230,8 +230,8 @@ _FORMATS = {
 
 
 _EXPERIMENT_LEGEND = (
-    "Makespan: from the first submission to the last end. oracle: the rule of model with the true times, "
-    "which is no bound; the least makespan is. vs: over that of user (User+RR) or oracle on the "
+    "Makespan: from the first submission to the last end. exact: the rule of model with the true times, "
+    "which is no bound; the least makespan is. vs: over that of user (User+RR) or exact on the "
     "same jobs, less 1. Slowdown: mean of max(1, (wait + run) / max(run, 10 s)). Used: share of the "
     "processor-seconds of the makespan. Fastest: jobs that ran on a machine where they run fastest. Work: "
     "processor-seconds of all jobs over those that they would take there."
