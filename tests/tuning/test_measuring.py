@@ -111,6 +111,20 @@ def test_strategies_of_kernel_tuner_run_on_known_times(ranking: Ranking) -> None
     assert least.tolist() == simulated(ranking.variants, times, "random_sample", 6, 0).tolist()
 
 
+@pytest.mark.parametrize(
+    "strategy", ["genetic_algorithm", "simulated_annealing", "basinhopping", "random_sample"]
+)
+def test_what_a_strategy_asks_for_again_is_no_run(ranking: Ranking, strategy: str) -> None:
+    pytest.importorskip("kernel_tuner")
+    times = np.linspace(2.0, 1.0, len(ranking))
+    for runs in (3, 8, len(ranking)):
+        least = simulated(ranking.variants, times, strategy, runs, 0)
+        assert len(least) <= runs
+        # After so many different variants, the best is at least as good as the one of that rank.
+        worst_first = np.sort(times)[::-1][: len(least)]
+        assert (least <= worst_first * (1 + 1e-9)).all()
+
+
 def test_crosscast_is_a_strategy_of_kernel_tuner(ranking: Ranking) -> None:
     pytest.importorskip("kernel_tuner")
     times = times_of(ranking)

@@ -31,9 +31,6 @@ from crosscast.tuning.spaces import Setting, Space, Variants
 BUDGETS = (0, 1, 5, 10, 20, 50, 200)
 """Variants that are measured; of none, the variant that is forecast to be fastest is taken."""
 
-STRATEGIES = ("genetic_algorithm", "simulated_annealing", "bayes_opt")
-"""Optimizers of Kernel Tuner that are run beside, where it is installed."""
-
 _FIRST_STEPS, _AT_ONCE = 25, 5
 _MOST_SEARCHED = 5000
 

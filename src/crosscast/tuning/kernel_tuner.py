@@ -75,6 +75,8 @@ class Strategy:
 def simulated(variants: Variants, time_s: Reals, strategy: str | Strategy, runs: int, seed: int) -> Reals:
     """The least time after each run of a strategy of Kernel Tuner, in its simulation mode.
 
+    A variant that a strategy asks for again is not run again, as Kernel Tuner counts runs, too.
+
     Raises
     ------
     MissingExtraError
@@ -106,8 +108,9 @@ def simulated(variants: Variants, time_s: Reals, strategy: str | Strategy, runs:
             quiet=True,
             lang="C",
         )
-    times = [1e-3 * each["time"] for each in results if isinstance(each["time"], int | float)]
-    return np.minimum.accumulate(np.array(times, dtype=np.float64))
+    once = {label_of({name: each[name] for name in names}): each["time"] for each in results}
+    times = [1e-3 * each for each in once.values() if isinstance(each, int | float)]
+    return np.minimum.accumulate(np.array(times[:runs], dtype=np.float64))
 
 
 @contextlib.contextmanager
