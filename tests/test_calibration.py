@@ -17,6 +17,7 @@ from crosscast.forecasting import models_for
 from crosscast.measure import campaign
 from crosscast.prediction.named_models import named_models
 from crosscast.prediction.time.joining import joined
+from crosscast.tuning.ranking import model_for
 from support.streams import times_of_streams
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "vecadd.toml"
@@ -61,6 +62,20 @@ def test_a_calibration_answers_only_where_it_or_its_device_is_named(home: Path) 
     assert "mine" not in names("gtx1080")
     assert names("gtx1080", "mine")[:2] == ["mine", "launch-times"]
     assert [named for named, _ in models_for("mine", "time")] == [None]
+
+
+def test_variants_are_ranked_by_the_model_of_a_calibrated_device_where_it_is_named(home: Path) -> None:
+    base = crosscast.load_model("launch-times")
+    device = Device("mine", "A CPU", type="cpu")
+    joined(base, times_of_streams(base, device, 1.0))[0].save(home / "models" / "mine")
+
+    def known(*devices: str) -> set[str]:
+        model: Any = model_for(None, devices)[0]
+        return {each.key for each in model.devices}
+
+    assert {"mine", "gtx1080"} <= known("gtx1080", "mine")
+    assert "mine" not in known("gtx1080")
+    assert [each.name for each in model_for(None, ["mine"])[1]] == ["A CPU"]
 
 
 def test_a_device_that_is_gone_ends_the_calibration(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -354,12 +354,19 @@ def settings_of(variant: Variant) -> str:
 
 
 def model_for(model: str | Path | None, devices: Sequence[str | Device]) -> tuple[TimeModel, list[Device]]:
-    """The model to ask, and the devices as it describes them, or the catalogue."""
+    """The model to ask, and the devices as it describes them, or the catalogue.
+
+    Where no model is named, one that was calibrated on a device that is named is asked.
+    """
     # Imported here: a model is loaded when it is asked.
     from crosscast.devices.catalogue import device_named
-    from crosscast.prediction.named_models import load_model
+    from crosscast.prediction.named_models import load_model, named_models
 
-    chosen = load_model("launch-times" if model is None else model, "time")
+    if model is None:
+        keys = {each if isinstance(each, str) else each.key for each in devices}
+        calibrated = [each.name for each in named_models("time") if each.calibrated in keys]
+        model = calibrated[0] if calibrated else "launch-times"
+    chosen = load_model(model, "time")
     known = {each.key: each for each in chosen.devices}
     described = [
         each if isinstance(each, Device) else known.get(each) or device_named(each) for each in devices
