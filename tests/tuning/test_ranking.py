@@ -12,6 +12,7 @@ import pytest
 import crosscast
 from crosscast.errors import InputError
 from crosscast.profile import Profile
+from crosscast.report.tuning import ranking_report
 from crosscast.tuning.counts import Counts, spread
 from crosscast.tuning.exchange import t4_of
 from crosscast.tuning.profiling import Profiler
@@ -81,6 +82,15 @@ def test_all_variants_are_ranked_and_some_profiled(source: Path) -> None:
     columns = found.columns()
     assert columns["rank"][:3] == [1, 2, 3] and len(columns["time_s"]) == 64
     assert not profiler.failed
+
+
+def test_variants_that_were_drawn_are_not_called_all_that_are_valid(
+    source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("crosscast.tuning.ranking.MOST_RANKED", 8)
+    text = ranking_report(ranked(source, profiles=4)[0]).to_text()
+    assert "8 variants are ranked; 4 of them were profiled." in text
+    assert "There are more valid variants: these 8 were drawn of them at random." in text
 
 
 def test_variants_that_compile_to_the_same_code_share_a_profile(source: Path) -> None:

@@ -51,7 +51,8 @@ def ranking_report(found: Ranking, best: int = BEST) -> Report:
 
 def _how(found: Ranking) -> list[str]:
     ran, total = int(found.ran.sum()), len(found)
-    lines = [f"{total:,} variants are valid; {ran:,} of them were profiled."]
+    state = "ranked" if found.variants.drawn else "valid"
+    lines = [f"{total:,} variants are {state}; {ran:,} of them were profiled."]
     if ran < total:
         errors = ", ".join(
             f"{percent(math.expm1(error))} on {key}"
