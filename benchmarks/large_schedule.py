@@ -63,9 +63,9 @@ def main() -> None:
 
 
 def made_site(jobs: Jobs) -> Site:
-    """A budget for four fifths of a full machine on average, another one each hour."""
+    """A budget for nine tenths of a full machine and more, another one each hour."""
     hours = max(1, int((jobs.submit_s[-1] - jobs.submit_s[0]) // 3600))
-    share = np.random.default_rng(3).uniform(0.7, 0.9, hours)
+    share = np.random.default_rng(3).uniform(0.9, 1.0, hours)
     share[-1] = 1.0
     start_s = np.array(np.arange(hours) * 3600.0, np.float64)
     power_w = np.array(share * LARGE.procs * 140.0, np.float64)
