@@ -76,7 +76,7 @@ def suited(
     if jobs is not None and jobs <= most:
         return interpreted(function, {})
     if progress is not None:
-        progress("compiling the simulator: this is done once, and takes some seconds")
+        progress("compiling the simulator: this is done once, and takes up to a minute")
     return function
 
 
