@@ -487,7 +487,7 @@ def test_a_person_is_told_that_it_is_compiled(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(compiled, "is_kept", lambda _: False)
     monkeypatch.setattr(engine, "_FEW", 0)
     simulate(JOBS_ENGINE, MACHINES, progress=told.append)
-    assert told == ["compiling the simulator: this is done once, and takes some seconds"]
+    assert told == ["compiling the simulator: this is done once, and takes up to a minute"]
 
 
 @pytest.mark.parametrize("conservative", [False, True])
