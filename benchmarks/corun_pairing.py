@@ -127,7 +127,7 @@ def _pairing_time(runs: CoRuns, model: CoRunModel, solos: Sequence[Solo], seed: 
     """Pair jobs of which none is like another, with a model that was kept and is read again."""
     with one_thread("pairing jobs"), tempfile.TemporaryDirectory() as folder:
         predictor = model.fit(runs, seed)
-        errors = {KNOWN: out_of_fold_errors(runs, refit_of(model, predictor), "leave-bag-out", seed)}
+        errors = {KNOWN: out_of_fold_errors(runs, refit_of(model, predictor), "leave-mix-out", seed)}
         card = CoRunCard(model.name, seed, runs.bags[0].device, "{}", (2,), runs.applications, None, {}, {})
         TrainedCoRunModel(card, lambda: (predictor, errors)).save(folder)
         random = np.random.default_rng(seed)

@@ -159,7 +159,7 @@ def _pair_gains(kinds: Integers, lengths: Reals, slowdown: Reals) -> Reals:
     return pair_gain(np.stack([times, times.T], axis=-1), np.stack([both, both.T], axis=-1))
 
 
-_BAGS, _BENCHMARKS = "leave-bag-out", "leave-benchmark-out"
+_BAGS, _BENCHMARKS = "leave-mix-out", "leave-benchmark-out"
 
 
 def known_pairs(
