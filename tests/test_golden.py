@@ -13,7 +13,7 @@ from crosscast import bundled_dataset
 from crosscast.data.corun import co_runs
 from crosscast.data.dataset import Dataset, bundled_named
 from crosscast.data.views import configured
-from crosscast.decide.evaluation import evaluate_configuration
+from crosscast.evaluation.configuration import evaluate_configuration
 from crosscast.evaluation.corun import evaluate_corun, of_one_device
 from crosscast.evaluation.relative import evaluate_relative
 from crosscast.evaluation.time import evaluate_time

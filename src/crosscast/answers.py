@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from crosscast.decide.samples import SampledKernel
-    from crosscast.decide.verdict import Verdict
     from crosscast.prediction.configuration.artefact import TrainedConfigurationModel
     from crosscast.prediction.configuration.choice import Choice
     from crosscast.prediction.configuration.data import SurfaceForecast
     from crosscast.prediction.time.forecast import TimeForecast
+    from crosscast.roofline import Verdict
 
 Objective = Literal["performance", "energy", "edp", "power"]
 

@@ -21,10 +21,10 @@ from crosscast.profile import Profile
 from crosscast.results import Tabular
 
 if TYPE_CHECKING:
-    from crosscast.decide.verdict import Verdict, Verdicts
     from crosscast.device import Device
     from crosscast.prediction.named_models import NamedModel, Question
     from crosscast.prediction.time.forecast import TimeForecast
+    from crosscast.roofline import Verdict, Verdicts
 
 __all__ = ["Recorded", "explain", "first_fit", "models_for", "named_devices", "predict", "read_profiles"]
 
@@ -274,8 +274,8 @@ def explain(
     'launch'
     """
     # Imported here: what predicts needs neither.
-    from crosscast.decide.verdict import DEVICES, verdicts_of
     from crosscast.devices.catalogue import device_named
+    from crosscast.roofline import DEVICES, verdicts_of
 
     asked = [kernels] if isinstance(kernels, Asked) else kernels
     profiles = [profile for each in asked for profile in _profiles(each)[0]]
@@ -302,8 +302,8 @@ def verdicts_beside(
     ``None`` where a metric is missing.
     """
     # Imported here: models of times bring NumPy.
-    from crosscast.decide.verdict import amounts_of, verdict_of
     from crosscast.prediction.time.data import kernel_key
+    from crosscast.roofline import amounts_of, verdict_of
 
     longest: dict[object, Profile] = {}
     for each in profiles:

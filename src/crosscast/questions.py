@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from crosscast.configuration import Configuration
     from crosscast.data.dataset import Dataset
     from crosscast.data.times import LaunchTables
-    from crosscast.decide.evaluation import ConfigurationEvaluation
+    from crosscast.evaluation.configuration import ConfigurationEvaluation
     from crosscast.evaluation.loop import Progress
     from crosscast.evaluation.relative import HeldOutPredictions
     from crosscast.prediction.configuration.data import Surfaces
@@ -456,9 +456,9 @@ def _evaluate_configuration(
     **how: Any,
 ) -> ConfigurationEvaluation:
     from crosscast.data.views import configured
-    from crosscast.decide.evaluation import evaluate_configuration
     from crosscast.decide.policies import CONFIDENCE, check_method_names, method_names
     from crosscast.decide.samples import two_samples
+    from crosscast.evaluation.configuration import evaluate_configuration
     from crosscast.prediction.configuration.data import machines_of
 
     del folds  # There is one way.
@@ -524,7 +524,7 @@ def _train_configuration(
     samples: Sequence[Configuration] | str | None = None,
     **how: Any,
 ) -> Any:
-    from crosscast.decide.training import machine_of, train_configuration
+    from crosscast.evaluation.configuration_training import machine_of, train_configuration
 
     surfaces = machine_of(dataset, devices=devices, power_domain=power_domain)
     chosen = None if samples is None else _samples(samples, [surfaces])

@@ -31,8 +31,8 @@ from crosscast.decide.policies import (
     next_number,
 )
 from crosscast.decide.power_cap import Method, Outcome, Policy, rollout
-from crosscast.decide.scores import Metrics, program_sums
 from crosscast.errors import InputError
+from crosscast.evaluation.configuration_scores import Metrics, program_sums
 from crosscast.prediction.configuration.choice import OBJECTIVES, Objective, within_cap
 from crosscast.prediction.configuration.data import (
     Observed,

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from crosscast.configuration import Configuration
-from crosscast.decide.evaluation import evaluate_configuration
 from crosscast.decide.policies import FeedbackCapping, Fixed, Oracle
 from crosscast.errors import InputError
+from crosscast.evaluation.configuration import evaluate_configuration
 from crosscast.evaluation.corun import evaluate_corun
 from crosscast.evaluation.loop import State
 from crosscast.evaluation.relative import evaluate_relative

@@ -19,12 +19,12 @@ from crosscast.errors import EnvironmentFault, InputError, LaunchError, MissingE
 from crosscast.evaluation.loop import (
     MOST_SEED,
     State,
-    check_level,
     check_names,
     check_seed,
     counted_together,
     run_tasks,
 )
+from crosscast.prediction.intervals import check_level
 from support.processes import is_gone, wait_until
 
 DATA = {"x": np.arange(12.0).reshape(4, 3)}

@@ -10,9 +10,9 @@ import numpy as np
 
 from crosscast.arrays import Flags
 from crosscast.configuration import Configuration
-from crosscast.decide.evaluation import ConfigurationEvaluation, evaluate_configuration
 from crosscast.decide.policies import SelectedModel, WithFeedback, methods_of
 from crosscast.decide.power_cap import Decisions, Method, Outcome, Policy, rollout
+from crosscast.evaluation.configuration import ConfigurationEvaluation, evaluate_configuration
 from crosscast.prediction.configuration.data import KernelAt, Observed, Space, Surfaces
 from crosscast.prediction.configuration.models import NearestKernels
 from support.surfaces import made_surfaces

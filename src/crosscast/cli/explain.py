@@ -45,10 +45,10 @@ def explain(
     output.check()
     # Imported here: `--help` needs no NumPy.
     from crosscast.cli.files import read_profiles
-    from crosscast.decide.verdict import DEVICES, verdicts_of
     from crosscast.devices.catalogue import device_named
     from crosscast.devices.device_files import read_device
     from crosscast.forecasting import forecast_beside
+    from crosscast.roofline import DEVICES, verdicts_of
 
     named = devices if devices is not None else () if device_file else DEVICES
     chosen = [*map(device_named, named), *map(read_device, device_file)]

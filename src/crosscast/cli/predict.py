@@ -26,7 +26,6 @@ from crosscast.errors import InputError
 
 if TYPE_CHECKING:
     from crosscast.data.corun import Solo
-    from crosscast.decide.verdict import Verdict
     from crosscast.device import Device
     from crosscast.forecasting import Loaded, Recorded
     from crosscast.prediction.corun.artefact import TrainedCoRunModel
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     from crosscast.prediction.time.data import ProfileBatch
     from crosscast.prediction.time.forecast import TimeForecast
     from crosscast.profile import Profile
+    from crosscast.roofline import Verdict
 
 __all__ = ["app", "first_fit", "isolated_runs", "models_for", "warn_of"]
 

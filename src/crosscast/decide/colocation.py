@@ -24,10 +24,10 @@ from crosscast.decide.colocation_gains import (
     expected_gain,
 )
 from crosscast.errors import InputError
-from crosscast.evaluation.loop import check_level
 from crosscast.prediction.corun.artefact import TrainedCoRunModel, corun_warnings
 from crosscast.prediction.corun.forecast import Estimate
 from crosscast.prediction.corun.mix_times import mix_times
+from crosscast.prediction.intervals import check_level
 
 LARGEST_GROUP = 5  # Most jobs of a mix, which is what Moolchandani et al. 2022 measured (section 8).
 _LEAST = 1e-9  # What a step of the search adds at least, as a share of what all jobs take one after another

@@ -14,14 +14,14 @@ from crosscast.data.corun import Bag, CoRuns
 from crosscast.errors import InputError
 from crosscast.evaluation.corun_scores import CoRunResult, Scored, ScoreTable, scores_of
 from crosscast.evaluation.keep import digest, fingerprint, library_versions
-from crosscast.evaluation.loop import Fold, check_level, check_names, check_seed, one_thread, run_tasks
+from crosscast.evaluation.loop import Fold, check_names, check_seed, one_thread, run_tasks
 from crosscast.prediction.corun.artefact import KNOWN, NEW, CoRunCard, CoRunErrors, TrainedCoRunModel
 from crosscast.prediction.corun.features import CoRunnerRows, Traits, applications_of
 from crosscast.prediction.corun.forecast import CoRunModel, CoRunPrediction, CoRunPredictor
 from crosscast.prediction.corun.probes import OpenMixes
 from crosscast.prediction.corun.process import Process, ProcessPredictor
 from crosscast.prediction.corun.slowdowns import Covariance, KernelSizes
-from crosscast.prediction.intervals import Residuals
+from crosscast.prediction.intervals import Residuals, check_level
 
 QUANTITIES = ("slowdown", "speed", "time", "power")
 """Quantities: slowdown and speed (its inverse) of each co-runner, time and power of the mix."""

@@ -12,7 +12,8 @@ import numpy as np
 from crosscast.arrays import Arrays, Flags
 from crosscast.data.times import LaunchTables
 from crosscast.errors import InputError
-from crosscast.evaluation.loop import Fold, check_level, folds_by_group, run_tasks
+from crosscast.evaluation.loop import Fold, folds_by_group, run_tasks
+from crosscast.prediction.intervals import check_level
 from crosscast.prediction.time.launch_model import MODEL, TrainedLaunchTimes
 from crosscast.prediction.time.training_times import (
     HeldOut,

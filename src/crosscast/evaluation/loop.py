@@ -353,12 +353,6 @@ def check_seed(seed: int) -> None:
         raise InputError.of(where="seed", expected=f"a number from 0 to {MOST_SEED}", found=seed)
 
 
-def check_level(level: float) -> None:
-    """Raise an `InputError` unless the level is a probability between 0 and 1."""
-    if not 0 < level < 1:
-        raise InputError.of(where="level", expected="a probability between 0 and 1", found=f"{level:g}")
-
-
 def check_names(names: Sequence[str], what: str = "models") -> None:
     """Refuse names of which there are none, or one is there twice."""
     if not names or len(set(names)) < len(names):

@@ -16,7 +16,6 @@ from crosscast.evaluation.keep import digest, fingerprint, library_versions
 from crosscast.evaluation.loop import (
     Fold,
     check_jobs,
-    check_level,
     check_names,
     check_seed,
     folds_by_group,
@@ -25,6 +24,7 @@ from crosscast.evaluation.loop import (
 )
 from crosscast.evaluation.relative_scores import BETTER, RelativeMetrics, RowScores, metrics_of, row_scores
 from crosscast.evaluation.resampling import DRAWS, SHARE, Confidence, Scored, confidences
+from crosscast.prediction.intervals import check_level
 from crosscast.prediction.relative.artefact import RelativeCard, RelativeResiduals, TrainedRelativeModel
 from crosscast.prediction.relative.data import (
     Observations,

@@ -25,7 +25,6 @@ from crosscast.errors import CrosscastError, InputError
 from crosscast.evaluation.keep import digest, fingerprint
 from crosscast.evaluation.loop import (
     Fold,
-    check_level,
     check_names,
     check_seed,
     counted_together,
@@ -43,6 +42,7 @@ from crosscast.evaluation.time_scores import (
     tally_of,
     weighted_scores,
 )
+from crosscast.prediction.intervals import check_level
 from crosscast.prediction.time.artefact import TrainedTimeModel, metric_ranges
 from crosscast.prediction.time.card import Effect, Range, TimeCard
 from crosscast.prediction.time.data import Grid, Toolchain, grid_of

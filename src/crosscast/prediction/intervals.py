@@ -22,6 +22,12 @@ from crosscast.prediction.serialization import Array, Stored
 _TINY = 1e-9
 
 
+def check_level(level: float) -> None:
+    """Raise an `InputError` unless the level is a probability between 0 and 1."""
+    if not 0 < level < 1:
+        raise InputError.of(where="level", expected="a probability between 0 and 1", found=f"{level:g}")
+
+
 def most_level(groups: int) -> float:
     """The highest probability that an interval can be given: ``g / (g + 1)`` with ``g`` groups."""
     return groups / (groups + 1)

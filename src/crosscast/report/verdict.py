@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from crosscast.decide.verdict import Verdict, Verdicts, double_peak
 from crosscast.prediction.time.forecast import TimeForecast
 from crosscast.report.document import Heading, Part, Report, Table, Text
 from crosscast.report.figures import (
@@ -23,6 +22,7 @@ from crosscast.report.figures import (
     titled,
 )
 from crosscast.report.numbers import level_percent, percent, times
+from crosscast.roofline import Verdict, Verdicts, double_peak
 from crosscast.units import format_quantity, format_seconds
 
 _FAR = 10.0

@@ -15,11 +15,11 @@ from crosscast.characterization.embedding.payload import profile_of
 from crosscast.data.isolated_runs import profile_from
 from crosscast.decide.colocation import choose_colocation
 from crosscast.decide.samples import SampledKernel, kernels_of_rows
-from crosscast.decide.verdict import Verdict
 from crosscast.errors import InputError
 from crosscast.fields import decode
 from crosscast.forecasting import named_devices, verdicts_beside
 from crosscast.prediction.time.forecast import TimeForecast
+from crosscast.roofline import Verdict
 from crosscast.service.catalogue import Profiled, UnknownName, named_runs
 from crosscast.service.models import ServedModel, State
 

@@ -69,7 +69,7 @@ class ConfigurationCard(msgspec.Struct, frozen=True, dict=True):
     power: PowerCard
     domains: tuple[str, ...]  # Names of the domains and of the counters that the training data has
     counters: tuple[str, ...]
-    errors: dict[str, Any]  # Honest errors; see `crosscast.decide.evaluation.train_configuration`
+    errors: dict[str, Any]  # Honest errors; see `crosscast.evaluation.configuration.train_configuration`
     configurations: Annotated[tuple[_Entry, ...], msgspec.Meta(min_length=1, max_length=_MOST_CONFIGURATIONS)]
 
     @cached_property

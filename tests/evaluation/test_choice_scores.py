@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from crosscast.configuration import Configuration
 from crosscast.decide.cases import Cases, cases_of, joined
-from crosscast.decide.evaluation import MachineChoices, evaluate_machine
 from crosscast.decide.policies import FeedbackCapping, Fixed, Oracle
 from crosscast.decide.power_cap import Method, outcomes
-from crosscast.decide.scores import (
+from crosscast.errors import InputError
+from crosscast.evaluation.configuration import MachineChoices, evaluate_machine
+from crosscast.evaluation.configuration_scores import (
     BETTER,
     METRICS,
     Metrics,
@@ -27,7 +28,6 @@ from crosscast.decide.scores import (
     simulated_repeats,
     split_half_oracle,
 )
-from crosscast.errors import InputError
 from crosscast.evaluation.resampling import Scored, confidences
 from crosscast.prediction.configuration.data import KernelAt, Space, Surfaces
 from support.choices import Wanderer, limited, outcome, random_surfaces

@@ -16,7 +16,8 @@ from crosscast.decide.cases import Cases, Weighting, cases_of, check_weighting, 
 from crosscast.decide.policies import CONFIDENCE, methods_of, model_of
 from crosscast.decide.power_cap import GUARD, Method, Outcome, Policy, outcomes
 from crosscast.decide.samples import Sampler, two_samples
-from crosscast.decide.scores import (
+from crosscast.errors import InputError
+from crosscast.evaluation.configuration_scores import (
     REPEATS,
     ChoiceResult,
     Choices,
@@ -27,7 +28,6 @@ from crosscast.decide.scores import (
     simulated_repeats,
     split_half_oracle,
 )
-from crosscast.errors import InputError
 from crosscast.evaluation.keep import fingerprint
 from crosscast.evaluation.loop import check_names, check_seed, run_tasks
 from crosscast.evaluation.resampling import DRAWS, SHARE

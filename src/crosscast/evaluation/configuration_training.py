@@ -13,11 +13,11 @@ from crosscast.arrays import Arrays
 from crosscast.configuration import Configuration
 from crosscast.data.dataset import Dataset
 from crosscast.data.views import configured
-from crosscast.decide.evaluation import SOURCES, evaluate_machine, sampler_of
 from crosscast.decide.policies import method_names, methods_of
 from crosscast.decide.samples import Sampler, two_samples
-from crosscast.decide.scores import METRICS
 from crosscast.errors import InputError
+from crosscast.evaluation.configuration import SOURCES, evaluate_machine, sampler_of
+from crosscast.evaluation.configuration_scores import METRICS
 from crosscast.evaluation.keep import digest, fingerprint, library_versions
 from crosscast.evaluation.loop import Progress, check_seed, counted_together, run_tasks
 from crosscast.prediction.configuration.artefact import (

@@ -11,7 +11,10 @@ import pytest
 
 from crosscast.arrays import Flags
 from crosscast.configuration import Configuration
-from crosscast.decide.evaluation import (
+from crosscast.decide.policies import FeedbackCapping, Fixed, Oracle, knob_methods
+from crosscast.decide.power_cap import Decisions, Method, Policy
+from crosscast.errors import InputError
+from crosscast.evaluation.configuration import (
     ALONE,
     TOGETHER,
     duplicates,
@@ -19,9 +22,6 @@ from crosscast.decide.evaluation import (
     evaluate_machine,
     folds_together,
 )
-from crosscast.decide.policies import FeedbackCapping, Fixed, Oracle, knob_methods
-from crosscast.decide.power_cap import Decisions, Method, Policy
-from crosscast.errors import InputError
 from crosscast.prediction.configuration.data import Observed, Space, Surfaces
 from support.choices import Wanderer, limited, random_surfaces
 from support.surfaces import made_surfaces
