@@ -370,9 +370,9 @@ def test_a_trace_of_gavel_is_placed_without_predictions(
         "round-robin",
         "random",
         "user",
-        "oracle",
-        "oracle-near",
-        "oracle-completion",
+        "exact",
+        "exact-near",
+        "exact-completion",
     ]
     assert found["workload"]["notes"] == [
         "user: all jobs are for GPUs: users take no machine of the other kind"
@@ -433,7 +433,7 @@ def test_what_a_trace_cannot_have_is_refused(
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--placement", "best"], "--placement: expected one of round-robin, random, user, model, oracle, "),
+        (["--placement", "best"], "--placement: expected one of round-robin, random, user, model, exact, "),
         (["--jobs", "0"], "--jobs: expected 1 to 100,000,000 jobs, found 0"),
         (["--jobs", "2.5"], "--jobs: expected a whole number, found '2.5'"),
         (["--estimates", "requested"], 'Invalid value "requested" for --estimates. Choose from: "exact"'),

@@ -331,8 +331,8 @@ def test_any_name_can_be_as_svg(name: str) -> None:
     ElementTree.fromstring(as_svg(lambda: figure(name)))
 
 
-def test_long_names_are_cut() -> None:
-    assert plain_text("k" * 33, 32) == "k" * 31 + "…"
+def test_long_names_are_cut_in_the_middle() -> None:
+    assert plain_text("k" * 33, 32) == "k" * 16 + "…" + "k" * 15
     assert plain_text("kernel", 32) == "kernel"
 
 

@@ -102,7 +102,9 @@ def bounds(work: Work, sheets: Sheets) -> tuple[Reals, Reals]:
     distinct = np.where(work.exact, work.distinct, _SURELY * work.distinct)[:, None]
     moved = np.where(distinct > _KEPT * sheets.last_cache, distinct, 0.0)
     operations = work.floating[:, None] / (sheets.units * sheets.clock * sheets.lanes * _FASTER)
-    least = np.maximum(moved / sheets.bandwidth / _FASTER_MEMORY, operations)
+    # Data sheets know memory to a few percent; the best of short runs does not.
+    faster = np.where(np.isfinite(sheets.writing), _FASTER, _FASTER_MEMORY)
+    least = np.maximum(moved / sheets.bandwidth / faster, operations)
     most = 1e-2 + work.items[:, None] * work.longest[:, None] * 1000.0 / sheets.clock
     return least, most
 
