@@ -15,7 +15,7 @@ from crosscast.data.profiles import from_row, read_csv, read_parquet
 from crosscast.errors import InputError
 from crosscast.fields import listed
 from crosscast.kernel import Launch
-from crosscast.prediction.named_models import load_model, named_models
+from crosscast.prediction.named_models import load_model, models_for_devices
 from crosscast.prediction.warnings import format_names
 from crosscast.profile import Profile
 from crosscast.results import Tabular
@@ -334,9 +334,7 @@ def models_for(
     if model is not None:
         return [(None, load_model(model, question))]
     given: Sequence[str | Device] = () if devices is None else listed(devices)
-    asked = {each if isinstance(each, str) else each.key for each in given}
-    named = [each for each in named_models(question) if each.calibrated is None or each.calibrated in asked]
-    named.sort(key=lambda each: each.calibrated is None)
+    named = models_for_devices(question, {each if isinstance(each, str) else each.key for each in given})
     return ((each, load_model(each.folder, question)) for each in named)
 
 

@@ -14,6 +14,7 @@ from crosscast.cluster.jobs import Jobs, Machine, Policy, Schedule
 from crosscast.cluster.metrics import (
     PolicyResult,
     Rectangles,
+    Run,
     bounded_slowdown,
     differences,
     metrics_of,
@@ -215,7 +216,7 @@ def test_moving_all_times_changes_nothing(schedule: Schedule) -> None:
 
 def result_of(schedule: Schedule, policy: Policy | None = None) -> PolicyResult:
     found = metrics_of(schedule), per_machine(schedule), per_user(schedule), per_size(schedule)
-    return PolicyResult(policy or Policy(), *found, 1.0, weeks=weeks_of(schedule))
+    return PolicyResult(Run(policy or Policy(), schedule.jobs), *found, 1.0, weeks=weeks_of(schedule))
 
 
 def weekly(waits: list[list[float]]) -> Schedule:
@@ -236,16 +237,16 @@ def test_an_interval_over_weeks_is_that_of_their_differences() -> None:
     found = differences(one, other)
     assert found is not None
     # All wait a second longer in each week, whichever are drawn.
-    assert (found[0].value, found[0].low, found[0].high) == (1, 1, 1)
+    assert (found[0].value, found[0].interval.low, found[0].interval.high) == (1, 1, 1)
     assert differences(one, other, 3) == differences(one, other, 3)
     assert differences(result_of(weekly([[5.0]])), result_of(weekly([[4.0]]))) is None
     wide = differences(result_of(weekly([[100.0], [0.0], [0.0], [50.0]])), result_of(weekly([[0.0]] * 4)))
     assert wide is not None
     assert wide[0].value == 37.5
-    assert 0 <= wide[0].low < 37.5 < wide[0].high <= 100
+    assert 0 <= wide[0].interval.low < 37.5 < wide[0].interval.high <= 100
     same = differences(one, one)
     assert same is not None
-    assert (same[1].low, same[1].high) == (0, 0)
+    assert (same[1].interval.low, same[1].interval.high) == (0, 0)
 
 
 def test_the_best_by_an_objective_is_first() -> None:
@@ -259,3 +260,17 @@ def test_the_best_by_an_objective_is_first() -> None:
     ):
         with pytest.raises(InputError, match=sentence):
             ranked([slow, fast], objective)
+
+
+def test_runs_that_differ_in_one_choice_have_labels_of_their_own() -> None:
+    jobs = weekly([[1.0]]).jobs
+    runs = [
+        Run(Policy(), jobs),
+        Run(Policy(), jobs, shift="never"),
+        Run(Policy(), jobs, shift="price"),
+        Run(Policy(), jobs, configured="model"),
+        Run(Policy(), jobs, shared="gain"),
+        Run(Policy(), jobs, predicted=True),
+        Run(Policy(), jobs, exact=True),
+    ]
+    assert len({each.label for each in runs}) == len(runs)

@@ -213,8 +213,9 @@ def test_tables_are_sorted_and_filtered_by_keyboard(
         tab_to(page, "Choose devices")
         tab_to(page, f"Show rows of {forecast['kernel']} with")
         page.keyboard.type("gtx, knl")
-        assert names_in(page) == [name for name in by_time if "gtx" in name or name == "knl"]
-        assert page.locator("p[role=status]").inner_text() == "3 of 15 rows"
+        few = [name for name in by_time if "gtx" in name or "knl" in name]
+        assert names_in(page) == few
+        assert page.locator("p[role=status]").inner_text() == f"{len(few)} of {len(by_time)} rows"
         for _ in range(8):
             page.keyboard.press("Backspace")
         assert names_in(page) == by_time
@@ -226,7 +227,7 @@ def test_tables_are_sorted_and_filtered_by_keyboard(
             assert names_in(page) == wanted
         page.get_by_role("button", name="device").press("Enter")
         assert heading.get_attribute("aria-sort") is None
-        assert names_in(page)[0] == "fiji-furyx"
+        assert names_in(page)[0] == min(by_time)
 
 
 def test_devices_are_chosen_and_scales_switched_by_keyboard(
@@ -238,7 +239,7 @@ def test_devices_are_chosen_and_scales_switched_by_keyboard(
         page.get_by_role("button", name="None").press("Enter")
         page.get_by_label(slowest["device"], exact=True).press("Space")
         assert names_in(page) == [slowest["device"]]
-        assert page.locator("summary").inner_text() == "Choose devices (1 of 15)"
+        assert page.locator("summary").inner_text() == f"Choose devices (1 of {len(forecast['devices'])})"
         dot = page.locator(".track b:visible")
         low = min(each["low_s"] for each in forecast["devices"])
         high = max(each["high_s"] for each in forecast["devices"])

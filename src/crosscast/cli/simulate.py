@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from crosscast.arrays import Integers
     from crosscast.cluster.jobs import Jobs, Machine, Placement, Policy, Schedule
-    from crosscast.cluster.metrics import Difference, Run, Steps
+    from crosscast.cluster.metrics import PolicyDifference, Run, Steps
     from crosscast.cluster.rules import Rules
     from crosscast.cluster.site import Budget, Shift, Site
     from crosscast.cluster.swf import CleanedJobs, Trace
@@ -347,13 +347,13 @@ def _grid(
     return policies, priorities or _SEARCHED, passes
 
 
-def _against(label: str, found: tuple[Difference, Difference] | None) -> dict[str, Any]:
+def _against(label: str, found: tuple[PolicyDifference, PolicyDifference] | None) -> dict[str, Any]:
     """Differences to the first policy, for JSON."""
     if found is None:
         return {"against": None}
     names = ("mean_wait_s", "average_bounded_slowdown")
     values = {
-        name: {"value": each.value, "interval": [each.low, each.high]}
+        name: {"value": each.value, "interval": [each.interval.low, each.interval.high]}
         for name, each in zip(names, found, strict=True)
     }
     return {"against": {"policy": label, **values}}

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crosscast.arrays import Integers, Reals
-from crosscast.cluster.jobs import Jobs, Machine, Placement, Policy, Schedule, group_means
+from crosscast.cluster.jobs import Cuts, Jobs, Machine, Placement, Policy, Schedule, group_means
 from crosscast.cluster.power import PowerMetrics, power_metrics
 from crosscast.cluster.rules import NO_RULES, Rules
 from crosscast.cluster.sharing import Sharing, SharingMetrics, sharing_metrics
@@ -19,6 +19,7 @@ from crosscast.cluster.simulate import timed
 from crosscast.cluster.site import NO_SITE, PowerPolicy, SharingPolicy, Shift, Site
 from crosscast.cluster.swf import CleanedJobs, Trace
 from crosscast.errors import InputError
+from crosscast.evaluation.resampling import Interval, middle
 from crosscast.executor import mapped
 
 
@@ -62,9 +63,8 @@ def processor_seconds(schedule: Schedule) -> Reals:
     work, machines = schedule.jobs.procs * schedule.ran_s, len(schedule.machines)
     used: Reals = np.bincount(schedule.machine, weights=work, minlength=machines).astype(np.float64)
     if schedule.cuts is not None:
-        job = schedule.cuts.job
-        lost = schedule.jobs.procs[job] * (schedule.cuts.end_s - schedule.cuts.start_s)
-        used += np.bincount(schedule.machine[job], weights=lost, minlength=machines)
+        on = schedule.machine[schedule.cuts.job]
+        used += np.bincount(on, weights=_lost(schedule, schedule.cuts), minlength=machines)
     return used
 
 
@@ -313,6 +313,12 @@ def per_size(schedule: Schedule) -> list[SizeMetrics]:
     ]
 
 
+def _lost(schedule: Schedule, cuts: Cuts) -> Reals:
+    """Processor-seconds of each run that was stopped."""
+    lost: Reals = schedule.jobs.procs[cuts.job] * (cuts.end_s - cuts.start_s)
+    return lost
+
+
 @dataclass(frozen=True)
 class StoppedMetrics:
     """What stopping jobs for others came to."""
@@ -327,38 +333,61 @@ def stopped_metrics(schedule: Schedule) -> StoppedMetrics | None:
     cuts = schedule.cuts
     if cuts is None:
         return None
-    lost = float((schedule.jobs.procs[cuts.job] * (cuts.end_s - cuts.start_s)).sum())
+    lost = float(_lost(schedule, cuts).sum())
     occupied = float(processor_seconds(schedule).sum())
     share = lost / occupied if occupied > 0 else 0.0
     return StoppedMetrics(len(cuts.job), len(np.unique(cuts.job)), share)
 
 
 @dataclass(frozen=True)
+class Run:
+    """Jobs that a policy is to work off."""
+
+    policy: Policy
+    jobs: Jobs  # As the scheduler plans them
+    configured: PowerPolicy | None = None  # How they were configured
+    power_w: Reals | None = None  # What they truly draw, where that is not what is planned
+    sharing: Sharing | None = None  # Which of them may share processors
+    shared: SharingPolicy | None = None  # By which policy, which may be that none may
+    rules: Rules = NO_RULES  # What the site decides of them
+    predicted: bool = False  # Whether times are predicted
+    exact: bool = False  # Whether they are exact, where that is worth saying
+    shift: Shift | None = None  # By what they are delayed, where some may be
+
+    @property
+    def label(self) -> str:
+        """Name of the policy for people."""
+        parts = [policy_label(self.policy)]
+        if self.predicted or self.exact:
+            parts.append("predicted times" if self.predicted else "exact times")
+        if self.configured is not None:
+            parts.append(f"power {self.configured}")
+        if self.shared is not None:
+            parts.append(f"sharing {self.shared}")
+        if self.shift is not None:
+            parts.append(f"shift {self.shift}")
+        return ", ".join(parts)
+
+
+@dataclass(frozen=True)
 class PolicyResult:
     """What a policy makes of jobs."""
 
-    policy: Policy  # The policy
+    run: Run  # What was simulated
     metrics: Metrics  # Metrics of the schedule, as a whole, by machine and by user
     machines: Sequence[MachineMetrics]
     users: Sequence[UserMetrics]
     sizes: Sequence[SizeMetrics]  # Metrics by size
     simulation_s: float  # How long the simulation took, in seconds
     power: PowerMetrics | None = None  # Power and energy, where there is a budget
-    configured: str | None = None  # How jobs were configured, where there is a choice
-    sharing: SharingMetrics | None = None  # What sharing came to, and by which policy, where there is any
-    shared: str | None = None
-    predicted: bool = False  # Whether times were predicted
-    exact: bool = False
-    shift: Shift | None = None
+    sharing: SharingMetrics | None = None  # What sharing came to, where there is any
     stopped: StoppedMetrics | None = None  # What stopping jobs came to, where some may be
     weeks: Weeks | None = None  # Sums of each week
 
     @property
     def label(self) -> str:
         """Name of the policy for people."""
-        return policy_label(
-            self.policy, self.configured, self.shared, predicted=self.predicted, exact=self.exact
-        )
+        return self.run.label
 
     @property
     def fairness(self) -> float | None:
@@ -367,11 +396,12 @@ class PolicyResult:
 
     def to_dict(self, *, users: bool = False) -> dict[str, Any]:
         """Everything, for JSON; users only if they are asked for."""
+        run, policy = self.run, self.run.policy
         found = {
-            "policy": _name(self.policy),
-            "queue": self.policy.queue,
-            "backfill": self.policy.backfill,
-            "predicted": self.predicted,
+            "policy": _name(policy),
+            "queue": policy.queue,
+            "backfill": policy.backfill,
+            "predicted": run.predicted,
             **asdict(self.metrics),
             "simulation_s": self.simulation_s,
             "jobs_per_s": self.metrics.jobs / self.simulation_s,
@@ -379,26 +409,18 @@ class PolicyResult:
             "machines": [asdict(machine) for machine in self.machines],
             "sizes": [asdict(size) for size in self.sizes],
         }
-        if self.shift is not None:
-            found |= {"shift": self.shift}
+        if run.shift is not None:
+            found |= {"shift": run.shift}
         if self.power is not None:
-            found |= {"power": self.configured, **asdict(self.power)}
+            found |= {"power": run.configured, **asdict(self.power)}
         if self.sharing is not None:
-            found |= {"sharing": self.shared, **asdict(self.sharing)}
+            found |= {"sharing": run.shared, **asdict(self.sharing)}
         if self.stopped is not None:
             found |= asdict(self.stopped)
         return found | {"users": [asdict(user) for user in self.users]} if users else found
 
 
-def policy_label(
-    policy: Policy,
-    configured: str | None = None,
-    shared: str | None = None,
-    *,
-    predicted: bool = False,
-    exact: bool = False,
-    shift: str | None = None,
-) -> str:
+def policy_label(policy: Policy) -> str:
     """Name of a policy for people: what is not first come, first served is said.
 
     >>> policy_label(Policy()), policy_label(Policy("widest", "shortest"))
@@ -409,14 +431,6 @@ def policy_label(
         parts.append(f"queue {policy.queue}")
     if policy.backfill not in (None, "multifactor" if policy.queue == "multifactor" else "fcfs"):
         parts.append(f"backfill {policy.backfill}")
-    if predicted or exact:
-        parts.append("predicted times" if predicted else "exact times")
-    if configured is not None:
-        parts.append(f"power {configured}")
-    if shared is not None:
-        parts.append(f"sharing {shared}")
-    if shift is not None:
-        parts.append(f"shift {shift}")
     return ", ".join(parts)
 
 
@@ -428,8 +442,6 @@ def _name(policy: Policy) -> str:
 
 _WEEK_S = 604_800.0
 _RESAMPLES = 2_000
-SURE = 0.95
-"""Probability with which an interval over weeks should hold a difference, if weeks are alike."""
 
 
 @dataclass(frozen=True)
@@ -451,17 +463,16 @@ def weeks_of(schedule: Schedule) -> Weeks:
 
 
 @dataclass(frozen=True)
-class Difference:
-    """What a policy has more than another one on the same jobs, with both ends of an interval."""
+class PolicyDifference:
+    """What a policy has more than another one on the same jobs."""
 
     value: float
-    low: float
-    high: float
+    interval: Interval  # What a bootstrap over weeks says of it
 
 
 def differences(
     result: PolicyResult, reference: PolicyResult, seed: int = 0
-) -> tuple[Difference, Difference] | None:
+) -> tuple[PolicyDifference, PolicyDifference] | None:
     """Differences of the mean wait in seconds, and of the average bounded slowdown.
 
     Weeks are drawn with replacement, the same ones for both, many times; the interval is where the middle
@@ -477,8 +488,8 @@ def differences(
     found = []
     for one, two in ((own.wait_s, other.wait_s), (own.slowdown, other.slowdown)):
         more = one - two
-        low, high = np.quantile(more[drawn].sum(axis=1) / jobs, ((1 - SURE) / 2, (1 + SURE) / 2)).tolist()
-        found.append(Difference(float(more.sum() / own.jobs.sum()), low, high))
+        interval = middle(more[drawn].sum(axis=1) / jobs)
+        found.append(PolicyDifference(float(more.sum() / own.jobs.sum()), interval))
     return found[0], found[1]
 
 
@@ -514,29 +525,6 @@ def ranked(results: Sequence[PolicyResult], objective: str) -> list[PolicyResult
     return [results[place] for place in order]
 
 
-@dataclass(frozen=True)
-class Run:
-    """Jobs that a policy is to work off."""
-
-    policy: Policy
-    jobs: Jobs  # As the scheduler plans them
-    configured: PowerPolicy | None = None  # How they were configured
-    power_w: Reals | None = None  # What they truly draw, where that is not what is planned
-    sharing: Sharing | None = None  # Which of them may share processors
-    shared: SharingPolicy | None = None  # By which policy, which may be that none may
-    rules: Rules = NO_RULES  # What the site decides of them
-    predicted: bool = False  # Whether times are predicted
-    exact: bool = False  # Whether they are exact, where that is worth saying
-    shift: Shift | None = None  # By what they are delayed, where some may be
-
-    @property
-    def label(self) -> str:
-        """Name of the policy for people."""
-        return policy_label(
-            self.policy, self.configured, self.shared, predicted=self.predicted, exact=self.exact
-        )
-
-
 def compare_policies(
     runs: Sequence[Run],
     machines: Sequence[Machine],
@@ -558,22 +546,8 @@ def compare_policies(
         power = None if site.budget is None else power_metrics(schedule, site.budget)
         found = metrics_of(schedule), per_machine(schedule), per_user(schedule), per_size(schedule)
         sharing = None if run.shared is None else sharing_metrics(schedule, site.limit)
-        results.append(
-            PolicyResult(
-                run.policy,
-                *found,
-                spent_s,
-                power,
-                run.configured,
-                sharing,
-                run.shared,
-                run.predicted,
-                run.exact,
-                run.shift,
-                stopped_metrics(schedule),
-                weeks_of(schedule),
-            )
-        )
+        stopped, weeks = stopped_metrics(schedule), weeks_of(schedule)
+        results.append(PolicyResult(run, *found, spent_s, power, sharing, stopped, weeks))
         if keep is not None:
             keep(run.label, schedule)
     return results

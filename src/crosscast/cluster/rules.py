@@ -198,8 +198,7 @@ def rules_of(
     found: dict[str, Any] = {}
     tier = np.zeros(len(jobs), np.int64)
     if site.partitions:
-        known = [each.name for each in site.partitions]
-        place = partitions.among(known, number, "partition", "under [[partition]]")
+        place = _partition_of(site.partitions, number, partitions)
         _check_partitions(site.partitions, jobs, place)
         found |= _partitioned(site.partitions, jobs, machines, place)
         tier = np.array([each.tier for each in site.partitions])[place]
@@ -286,12 +285,16 @@ def _partitioned(
     return found
 
 
+def _partition_of(partitions: Sequence[Partition], number: Integers, names: Names) -> Integers:
+    """Place of each job's partition."""
+    return names.among([each.name for each in partitions], number, "partition", "under [[partition]]")
+
+
 def machines_of_partitions(
     partitions: Sequence[Partition], machines: Sequence[Machine], number: Integers, names: Names
 ) -> Integers:
     """Machine of each job: that of its partition."""
-    known = [each.name for each in partitions]
-    place = names.among(known, number, "partition", "under [[partition]]")
+    place = _partition_of(partitions, number, names)
     places = {machine.name: at for at, machine in enumerate(machines)}
     of_each = [0 if each.machine is None else places[each.machine] for each in partitions]
     return np.array(of_each, np.int64)[place]

@@ -261,12 +261,14 @@ def _of(device: Device) -> tuple[float | bool, ...]:
         device.measured.get("chain_flop_per_s", np.nan) / (2 * units * clock),
         device.measured.get("group_s", np.nan),
         device.measured.get("round_trip_s", np.nan),
-        *_streams(device),
+        *streams(device),
     )
 
 
-def _streams(device: Device) -> tuple[float, float]:
+def streams(device: Device) -> tuple[float, float]:
     """Rates of reading and writing main memory, by those of reading and copying; not numbers if unknown."""
     read, copy = (device.measured.get(f"{kind}_bytes_per_s", np.nan) for kind in ("read", "copy"))
+    if not (read > 0 and copy > 0):
+        return np.nan, np.nan
     # A copy reads and writes a byte in the time of two of its bytes. Rates of short runs scatter.
-    return read, 1.0 / max(2.0 / copy - 1.0 / read, 0.5 / copy) if read > 0 and copy > 0 else np.nan
+    return read, 1.0 / max(2.0 / copy - 1.0 / read, 0.5 / copy)

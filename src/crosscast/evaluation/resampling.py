@@ -149,7 +149,12 @@ def interval_of(drawn: Reals) -> Interval | None:
     known = drawn[np.isfinite(drawn)]
     if not known.size:
         return None
-    low, high = np.quantile(known, ((1 - SHARE) / 2, (1 + SHARE) / 2)).tolist()
+    return middle(known)
+
+
+def middle(values: Reals) -> Interval:
+    """The middle `SHARE` of values, of which there is one or more."""
+    low, high = np.quantile(values, ((1 - SHARE) / 2, (1 + SHARE) / 2)).tolist()
     return Interval(low, high)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -77,6 +77,16 @@ def models_home() -> Path:
 def named_models(question: Question | None = None) -> list[NamedModel]:
     """All models that have a name, or those of a question; the user's own first, then the bundled."""
     return [each for each in (*_own(), *_bundled()) if question in (None, each.question)]
+
+
+def models_for_devices(question: Question, devices: Collection[str]) -> list[NamedModel]:
+    """Models of a question in the order to try: what was calibrated on these devices, then all others.
+
+    A model that was calibrated on another device is none of these.
+    """
+    known = named_models(question)
+    usable = [each for each in known if each.calibrated is None or each.calibrated in devices]
+    return sorted(usable, key=lambda each: each.calibrated is None)
 
 
 def _bundled() -> Iterator[NamedModel]:

@@ -12,7 +12,7 @@ from crosscast.prediction.time.forecast import Recommendation, TimeForecast
 from crosscast.prediction.time.suggestion import Suggestion
 from crosscast.report.document import Heading, Part, Ranges, Report, Table, Text
 from crosscast.report.numbers import level_percent, percent, probability, times
-from crosscast.report.verdict import spent_on, verdict_lines
+from crosscast.report.verdict import forecast_table, spent_on, verdict_lines
 from crosscast.roofline import Verdict
 from crosscast.units import format_count, format_seconds
 
@@ -56,21 +56,7 @@ def _in_short(forecast: TimeForecast, verdicts: Sequence[Verdict | None]) -> Tab
     devices = {device: column for column, device in enumerate(forecast.devices)}
     at = [(row, devices[choice.device]) for row, choice in enumerate(forecast.recommended)]
     bounds = {} if not verdicts else {"bound by": lambda cell: _bound(verdicts[cell[0]])}
-    return Table.of(
-        at,
-        {
-            "kernel": lambda cell: forecast.labels[cell[0]],
-            "recommended": lambda cell: forecast.devices[cell[1]],
-            "time": lambda cell: float(forecast.centre[cell]),
-            f"{level_percent(forecast.level)} interval": lambda cell: times(
-                float(forecast.low[cell]), float(forecast.high[cell])
-            ),
-            **bounds,
-        },
-        caption="In short",
-        formats={"time": format_seconds},
-        words=(0, 1, 3, 4),
-    )
+    return forecast_table(forecast, at, bounds, caption="In short", device="recommended")
 
 
 def _bound(verdict: Verdict | None) -> str | None:

@@ -11,7 +11,7 @@ from crosscast.units import format_count, format_elapsed, format_seconds
 
 if TYPE_CHECKING:
     from crosscast.cluster.experiment import Experiment, Mean
-    from crosscast.cluster.metrics import Difference, PolicyResult
+    from crosscast.cluster.metrics import PolicyDifference, PolicyResult
     from crosscast.cluster.power import PowerMetrics
 
 _USERS = 15
@@ -27,7 +27,7 @@ _LEGEND = (
 def policies_report(
     results: Sequence[PolicyResult],
     facts: Mapping[str, Any],
-    against: Sequence[tuple[Difference, Difference] | None] = (),
+    against: Sequence[tuple[PolicyDifference, PolicyDifference] | None] = (),
     *,
     users: bool = False,
 ) -> Report:
@@ -105,7 +105,7 @@ def _policies(results: Sequence[PolicyResult]) -> Table:
 
 
 def _against(
-    results: Sequence[PolicyResult], against: Sequence[tuple[Difference, Difference] | None]
+    results: Sequence[PolicyResult], against: Sequence[tuple[PolicyDifference, PolicyDifference] | None]
 ) -> Table:
     rows = [
         [result.label, *(_between(one, unit) for one, unit in zip(each, _UNITS, strict=True))]
@@ -119,8 +119,9 @@ def _against(
 _UNITS = ((3600.0, " h"), (1.0, ""))
 
 
-def _between(found: Difference, unit: tuple[float, str]) -> str:
-    value, low, high = (each / unit[0] for each in (found.value, found.low, found.high))
+def _between(found: PolicyDifference, unit: tuple[float, str]) -> str:
+    ends = (found.value, found.interval.low, found.interval.high)
+    value, low, high = (each / unit[0] for each in ends)
     return f"{value:+.3g}{unit[1]} ({low:+.3g} to {high:+.3g})"
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from crosscast.prediction.time.forecast import TimeForecast
+from crosscast.prediction.warnings import format_names
 from crosscast.report.document import Heading, Part, Report, Table, Text
 from crosscast.report.figures import (
     COLOURS,
@@ -62,7 +63,7 @@ def verdicts_report(found: Verdicts, forecast: TimeForecast | None = None) -> Re
     )
     tables: list[Part] = [
         limits,
-        *([] if forecast is None else [_forecast(forecast)]),
+        *([] if forecast is None else [_times(forecast)]),
         _amounts(found.verdicts),
         "",
     ]
@@ -88,24 +89,36 @@ def _by_kernel(verdicts: Sequence[Verdict]) -> list[Part]:
     ]
 
 
-def _forecast(forecast: TimeForecast) -> Table:
-    """Times with what they are spent on, the kernels one after another."""
-    cells = list(np.ndindex(forecast.centre.shape))
+def forecast_table(
+    forecast: TimeForecast,
+    cells: Sequence[tuple[int, int]],
+    more: Mapping[str, Callable[[tuple[int, int]], object]],
+    *,
+    caption: str,
+    device: str = "device",
+) -> Table:
+    """Forecast times of cells, each a launch and a device, with a column of words more."""
     return Table.of(
         cells,
         {
-            "kernel": lambda at: forecast.labels[at[0]],
-            "device": lambda at: forecast.devices[at[1]],
-            "time": lambda at: float(forecast.centre[at]),
-            f"{level_percent(forecast.level)} interval": lambda at: times(
-                float(forecast.low[at]), float(forecast.high[at])
+            "kernel": lambda cell: forecast.labels[cell[0]],
+            device: lambda cell: forecast.devices[cell[1]],
+            "time": lambda cell: float(forecast.centre[cell]),
+            f"{level_percent(forecast.level)} interval": lambda cell: times(
+                float(forecast.low[cell]), float(forecast.high[cell])
             ),
-            "spent on": lambda at: spent_on(forecast.term_shares(*at)),
+            **more,
         },
-        caption="Forecast",
+        caption=caption,
         formats={"time": format_seconds},
         words=(0, 1, 3, 4),
     )
+
+
+def _times(forecast: TimeForecast) -> Table:
+    """Times with what they are spent on, the kernels one after another."""
+    spent = {"spent on": lambda cell: spent_on(forecast.term_shares(*cell))}
+    return forecast_table(forecast, list(np.ndindex(forecast.centre.shape)), spent, caption="Forecast")
 
 
 _LEAST_SHARE = 0.03
@@ -198,18 +211,13 @@ def roofline(verdicts: Sequence[Verdict]) -> Any:
     style_axes(axes, x="flop for each byte that has to be moved", y="flop/s")
     label_beside(axes, [(plain_text(name, _LONGEST_LABEL), at) for name, at in highest.items()])
     legend_below(figure, 4)
-    without = list(dict.fromkeys(each.amounts.kernel for each in verdicts if not each.amounts.flops))
+    kernels = dict.fromkeys(each.amounts.kernel for each in verdicts if not each.amounts.flops)
+    without = [plain_text(each, _LONGEST_LABEL) for each in kernels]
+    omitted = format_names(without, _MOST_NAMED)
     return titled(
         figure,
         "Roofline: what each device can at most do (lines), and what the limits leave of each kernel "
         "(marks).",
         *([f"The first {len(drawn)} of {len(devices)} devices."] if len(devices) > len(drawn) else []),
-        *([f"Not drawn, as without floating-point operations: {_named(without)}."] if without else []),
+        *([f"Not drawn, as without floating-point operations: {omitted}."] if without else []),
     )
-
-
-def _named(kernels: Sequence[str]) -> str:
-    """The first few names, and how many more."""
-    shown = [plain_text(each, _LONGEST_LABEL) for each in kernels[:_MOST_NAMED]]
-    more = len(kernels) - len(shown)
-    return ", ".join(shown) + (f" and {more} more" if more else "")

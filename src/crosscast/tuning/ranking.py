@@ -22,7 +22,7 @@ from crosscast.tuning.counts import Counts, spread
 from crosscast.tuning.kernel_tuner import Strategy
 from crosscast.tuning.profiling import Profiler, Progress
 from crosscast.tuning.search import Candidates
-from crosscast.tuning.spaces import Space, Variant, Variants
+from crosscast.tuning.spaces import Space, Variants
 
 if TYPE_CHECKING:
     from crosscast.prediction.time.forecast import TimeForecast
@@ -348,11 +348,6 @@ def _geometry(profiles: Sequence[Profile]) -> Reals:
     return coordinates
 
 
-def settings_of(variant: Variant) -> str:
-    """A variant for people, such as ``MWG 64, SA 1``."""
-    return ", ".join(f"{name} {value}" for name, value in variant.items())
-
-
 def model_for(model: str | Path | None, devices: Sequence[str | Device]) -> tuple[TimeModel, list[Device]]:
     """The model to ask, and the devices as it describes them, or the catalogue.
 
@@ -360,12 +355,12 @@ def model_for(model: str | Path | None, devices: Sequence[str | Device]) -> tupl
     """
     # Imported here: a model is loaded when it is asked.
     from crosscast.devices.catalogue import device_named
-    from crosscast.prediction.named_models import load_model, named_models
+    from crosscast.prediction.named_models import load_model, models_for_devices
 
     if model is None:
         keys = {each if isinstance(each, str) else each.key for each in devices}
-        calibrated = [each.name for each in named_models("time") if each.calibrated in keys]
-        model = calibrated[0] if calibrated else "launch-times"
+        first = models_for_devices("time", keys)[0]
+        model = first.folder if first.calibrated else "launch-times"
     chosen = load_model(model, "time")
     known = {each.key: each for each in chosen.devices}
     described = [

@@ -222,9 +222,9 @@ def fits(plan: Plan, job: int, place: int) -> bool:
 
 
 @compiled
-def has_room(plan: Plan, job: int) -> bool:
-    """Whether a job fits into what is left now."""
-    for need in range(plan.resource.shape[1]):
+def has_room(plan: Plan, job: int, first: int) -> bool:
+    """Whether a job fits into what is left now, of its resources from the first of these on."""
+    for need in range(first, plan.resource.shape[1]):
         resource = plan.resource[job, need]
         if resource >= 0 and plan.free[resource] < plan.needs[job, need]:
             return False
@@ -232,9 +232,17 @@ def has_room(plan: Plan, job: int) -> bool:
 
 
 @compiled
+def occupy(plan: Plan, job: int, first: int, times: int) -> None:
+    """Take what a running job holds of its resources, from the first of these on; with −1 times, free it."""
+    for need in range(first, plan.resource.shape[1]):
+        if plan.resource[job, need] >= 0:
+            plan.free[plan.resource[job, need]] -= times * plan.holds[job, need]
+
+
+@compiled
 def fits_now(plan: Plan, job: int, now: float) -> bool:
     """Whether a job fits from now until it should end."""
-    if not has_room(plan, job):
+    if not has_room(plan, job, 0):
         return False
     times = plan.availability.time
     end = now + plan.estimate[job]

@@ -31,6 +31,7 @@ from crosscast.cluster.simulator.plan import (
     earliest,
     fits_now,
     has_room,
+    occupy,
     start_plan,
     take,
     take_need,
@@ -222,9 +223,7 @@ def _end(plan: Plan, now: float) -> bool:
                 first = plan.shared
                 set_rates(plan.seats, seat, plan.end, plan.due, plan.ends, now)
         _drop_stale_ends(plan)
-        for need in range(first, plan.resource.shape[1]):
-            if plan.resource[job, need] >= 0:
-                plan.free[plan.resource[job, need]] += plan.holds[job, need]
+        occupy(plan, job, first, -1)
         if plan.due[job] > now:
             early = True
             if plan.seats.most == 1:
@@ -288,21 +287,21 @@ def _start_planned(plan: Plan, now: float, early: bool) -> None:
         job = plan.waiting[place]
         if np.isnan(plan.planned[job]) and may_run(plan.ranking, job):
             start = earliest(plan, job, np.inf)
-            if stops and (start > now or not has_room(plan, job)) and _stop_for(plan, job, now):
+            if stops and (start > now or not has_room(plan, job, 0)) and _stop_for(plan, job, now):
                 start = now
             hold(plan.ranking, job, 1)
             plan.planned[job] = start
             take(plan, job, start, start + plan.estimate[job], 1)
             if np.isnan(plan.reserved[job]):
                 plan.reserved[job] = start
-            if stops and start <= now and has_room(plan, job):
+            if stops and start <= now and has_room(plan, job, 0):
                 # Before the next one looks for jobs to stop.
                 _start_as_planned(plan, job, now)
                 started = True
     for place in range(count):
         job = plan.waiting[place]
         if plan.planned[job] <= now and np.isnan(plan.start[job]):
-            if has_room(plan, job):
+            if has_room(plan, job, 0):
                 _start_as_planned(plan, job, now)
                 started = True
             else:
@@ -380,9 +379,7 @@ def _starts_now(plan: Plan, job: int, now: float) -> bool:
 
 @compiled
 def _start(plan: Plan, job: int, now: float) -> None:
-    for need in range(plan.resource.shape[1]):
-        if plan.resource[job, need] >= 0:
-            plan.free[plan.resource[job, need]] -= plan.holds[job, need]
+    occupy(plan, job, 0, 1)
     plan.start[job] = now
     plan.end[job] = now + plan.run[job]
     plan.due[job] = now + plan.estimate[job]
@@ -479,9 +476,7 @@ def _stop_for(plan: Plan, job: int, now: float) -> bool:
 @compiled
 def _free(plan: Plan, job: int, now: float, times: int) -> None:
     """Give back what a running job takes from now on; with −1 times, let it have it again."""
-    for need in range(plan.resource.shape[1]):
-        if plan.resource[job, need] >= 0:
-            plan.free[plan.resource[job, need]] += times * plan.holds[job, need]
+    occupy(plan, job, 0, -times)
     take(plan, job, now, plan.due[job], -times)
 
 
@@ -518,10 +513,8 @@ def _due_on(plan: Plan, job: int, seat: int, now: float) -> float:
 @compiled
 def _can_sit(plan: Plan, job: int, seat: int, now: float) -> bool:
     """Whether nothing else has to wait for it if a job sits down on a seat now, if all is as expected."""
-    for need in range(plan.shared, plan.resource.shape[1]):
-        resource = plan.resource[job, need]
-        if resource >= 0 and plan.free[resource] < plan.needs[job, need]:
-            return False
+    if not has_room(plan, job, plan.shared):
+        return False
     seats, availability = plan.seats, plan.availability
     until = _due_on(plan, job, seat, now)
     for place in range(seats.size[seat]):
@@ -580,9 +573,7 @@ def _sit_down(plan: Plan, job: int, now: float) -> bool:
     if seat < 0:
         return False
     _take_seat(plan, seat, -1, now, -1)
-    for need in range(plan.shared, plan.resource.shape[1]):
-        if plan.resource[job, need] >= 0:
-            plan.free[plan.resource[job, need]] -= plan.holds[job, need]
+    occupy(plan, job, plan.shared, 1)
     plan.start[job] = now
     _note_start(plan, job)
     sit(plan.seats, job, seat, plan.run[job], plan.estimate[job], now)

@@ -9,6 +9,7 @@ import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.device import Device
+from crosscast.devices.architectures import streams
 from crosscast.prediction.time.terms import TERMS, joined
 
 LEVELS = ("kind", "vendor", "architecture", "device")
@@ -63,7 +64,7 @@ def measured_terms(device: Device) -> Flags:
     """Of which terms the rates were measured on a device itself by microbenchmarks, ``(len(TERMS),)``."""
     known = {
         "launch": "round_trip_s" in device.measured,
-        "memory": {"read_bytes_per_s", "copy_bytes_per_s"} <= device.measured.keys(),
+        "memory": bool(np.isfinite(streams(device)).all()),
     }
     return np.array([known.get(term, False) for term in TERMS])
 
