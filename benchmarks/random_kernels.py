@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 import crosscast
 from benchmarks.native_runs import NativeError, NativeRuns
-from crosscast.characterization.instrumentation import row_code
+from crosscast.characterization.instrumentation import strided_code
 from crosscast.errors import CrosscastError
 from crosscast.kernel import Kernel, Launch
 from support import random_kernels
@@ -33,7 +33,7 @@ _LEVELS = ("-Oz", "-O0", "-O1", "-O2", "-O3")
 def failures(seed: int, levels: int, pocl: NativeRuns | None) -> list[str]:
     """What is wrong with the kernel of a seed."""
     made = random_kernels.make(seed, wild=True)
-    row_code.SMALLEST_SPLIT = 1 + seed % 2 * 31  # the work-groups of most are too small to be divided
+    strided_code.SMALLEST_SPLIT = 1 + seed % 2 * 31  # the work-groups of most are too small to be divided
     expected = made.outputs()
 
     def launch(*options: str) -> Launch:

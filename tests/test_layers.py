@@ -116,6 +116,18 @@ def test_no_module_imports_itself_in_a_circle() -> None:
     TopologicalSorter(graph).prepare()
 
 
+def test_the_engine_runs_kernels_without_what_instruments_them() -> None:
+    engine, *upper = (f"crosscast.characterization.{each}" for each in ("engine", "instrumentation", "run"))
+    wrong = [
+        f"{module} imports {target}"
+        for module in MODULES
+        if module.startswith(engine)
+        for target in imports_of(module, with_types=True)
+        if target.startswith(tuple(upper))
+    ]
+    assert not wrong
+
+
 def test_imports_are_absolute() -> None:
     relative = [
         module

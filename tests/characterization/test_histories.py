@@ -10,7 +10,7 @@ import pytest
 
 from crosscast.characterization import run
 from crosscast.characterization.instrumentation import branch_code as histories
-from crosscast.characterization.instrumentation import graph, instrumented
+from crosscast.characterization.instrumentation import graph, plan
 from crosscast.kernel import Kernel, Launch
 from crosscast.profile import Profile
 from support import random_kernels
@@ -63,7 +63,7 @@ def _record_each(patch: pytest.MonkeyPatch) -> None:
         plans = planned(*args, **more)
         return [{b: p if p.way == "lead" else plain for b, p in plan.items()} for plan in plans]
 
-    patch.setattr(instrumented, "plan_branches", each)
+    patch.setattr(plan, "plan_branches", each)
 
 
 def _nothing_uniform(patch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 import crosscast
 from crosscast.characterization import run
 from crosscast.characterization.engine.arguments import shared_empty
-from crosscast.characterization.engine.counts import CLASSES, Counts, Outcomes
+from crosscast.characterization.engine.counts import Counts, Outcomes
+from crosscast.characterization.engine.layout import CLASSES
 from crosscast.characterization.metrics import compute_metrics, instruction_mix, windows
 from crosscast.data.profiles import read_parquet, write_parquet
 from crosscast.kernel import Kernel, Launch

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from crosscast.characterization import run
-from crosscast.characterization.instrumentation import row_code
+from crosscast.characterization.instrumentation import strided_code
 from crosscast.kernel import Kernel, Launch, Local
 from crosscast.profile import Profile
 
@@ -148,7 +148,7 @@ def test_loops_over_work_items_are_divided_where_ids_reach_a_bound(
             continue
         found = []
         for smallest in (32, 1 << 20):
-            monkeypatch.setattr(row_code, "SMALLEST_SPLIT", smallest)
+            monkeypatch.setattr(strided_code, "SMALLEST_SPLIT", smallest)
             kernel = Kernel.from_source(f"// {smallest}\n{source}", "k", standard="3.0")
             output = np.zeros(200, np.int32)
             args = (output, _TYPES[type_](n))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from crosscast.characterization.engine.counts import CLASSES
+from crosscast.characterization.engine.layout import CLASSES
 from crosscast.errors import CheckFailed, InputError, LaunchError, MissingExtraError
 from crosscast.kernel import Argument
 from crosscast.measure.processes import InstructionMixJob, read_job, render_job, run_job

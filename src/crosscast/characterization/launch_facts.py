@@ -14,10 +14,11 @@ from crosscast import environment
 from crosscast.characterization import frontend
 from crosscast.characterization.engine.child import HostTime, RunResult
 from crosscast.characterization.engine.counts import Counts
+from crosscast.characterization.engine.layout import ResultLayout
 from crosscast.characterization.engine.sub_group_counts import WIDTHS
 from crosscast.characterization.frontend import Frontend
 from crosscast.characterization.instrumentation import instruction_kinds
-from crosscast.characterization.instrumentation.instrumented import Instrumented
+from crosscast.characterization.instrumentation.plan import KernelFacts, Plan
 from crosscast.characterization.sampling import Box
 from crosscast.kernel import Argument, Launch, Local, Parameter, Program
 from crosscast.results import spelled
@@ -27,7 +28,8 @@ from crosscast.results import spelled
 class Ran:
     """A run whose counts are right."""
 
-    made: Instrumented
+    plan: Plan
+    layout: ResultLayout
     unset: tuple[str, ...]  # Variables that the kernel reads and nothing sets
     instrument_s: float
     threads: int
@@ -40,7 +42,7 @@ class Ran:
 def describe_launch(launch: Launch, ran: Ran) -> dict[str, Any]:
     """Sizes, arguments, and what was done, for a verdict on it (docs/metrics.md): operations and bytes."""
     parameters = frontend.parameters(launch.kernel.program, launch.kernel.name)
-    geometry = launch_geometry(launch, ran.made, ran.box)
+    geometry = launch_geometry(launch, ran.plan.facts, ran.box)
     return {
         "global_size": list(launch.global_size),
         "local_size": list(launch.local_size),
@@ -54,8 +56,8 @@ def describe_launch(launch: Launch, ran: Ran) -> dict[str, Any]:
         "sub_groups": _sub_groups(geometry, ran),
         **({"sub_groups_estimated": True} if ran.counts.sub_groups.overflow else {}),
         "access_patterns": {
-            **ran.counts.sub_groups.patterns(ran.made.sub_groups),
-            "vectorized": ran.made.in_step,
+            **ran.counts.sub_groups.patterns(ran.layout.sub_groups),
+            "vectorized": ran.plan.facts.vectorized,
         },
         "reuse": ran.counts.sub_groups.reuse_bytes(
             _distinct_lines(ran.counts),
@@ -69,7 +71,7 @@ def describe_launch(launch: Launch, ran: Ran) -> dict[str, Any]:
         ),
         "geometry": geometry,
         "instructions": instruction_kinds.describe(ran.counts.kinds),
-        "path": ran.made.dependences.longest(_of_longest(ran.counts, ran.made))._asdict(),
+        "path": ran.plan.facts.dependences.longest(_of_longest(ran.counts, ran.layout))._asdict(),
         "work": {
             **dict(sorted(ran.counts.work.items())),
             "instructions": dict(sorted(ran.counts.classes.items())),
@@ -91,7 +93,7 @@ def _describe_host(host: HostTime) -> dict[str, Any]:
 def _sub_groups(geometry: Mapping[str, Any], ran: Ran) -> dict[str, dict[str, int]]:
     counts = ran.counts
     return counts.sub_groups.by_width(
-        ran.made.sub_groups,
+        ran.layout.sub_groups,
         counts.instructions - counts.opcodes["phi"],
         [geometry[f"sub_groups_{width}"] for width in WIDTHS],
     )
@@ -114,10 +116,10 @@ def _distinct_lines(counts: Counts) -> dict[str, int]:
     }
 
 
-def _of_longest(counts: Counts, made: Instrumented) -> dict[str, int]:
+def _of_longest(counts: Counts, layout: ResultLayout) -> dict[str, int]:
     """How often the longest work-item executed each block."""
     if counts.sub_groups.longest[0]:
-        return counts.sub_groups.executions_of_longest(made.sub_groups, made.blocks)
+        return counts.sub_groups.executions_of_longest(layout.sub_groups, layout.blocks)
     # All are alike.
     items = sum(counts.totals.values())
     return {label: -(-n // items) for label, n in counts.executions.items()}
@@ -147,7 +149,7 @@ def describe_program(program: Program, compiled: Frontend) -> dict[str, Any]:
     }
 
 
-def launch_geometry(launch: Launch, made: Instrumented, box: Box | None = None) -> dict[str, Any]:
+def launch_geometry(launch: Launch, facts: KernelFacts, box: Box | None = None) -> dict[str, Any]:
     """What decides how many work-groups of a launch, or of a box of them, a compute unit holds at once.
 
     See docs/metrics.md.
@@ -155,7 +157,7 @@ def launch_geometry(launch: Launch, made: Instrumented, box: Box | None = None) 
     groups = group_shapes(launch, box)
     dynamic = launch.shared or 0
     # Where the kernel uses dynamic shared memory, that is a variable of its own.
-    declared = sum(made.local.sizes.values()) - (dynamic if made.uses_dynamic_memory else 0)
+    declared = facts.local_bytes - (dynamic if facts.uses_dynamic_memory else 0)
     given = sum(argument.nbytes for argument in launch.args if isinstance(argument, Local))
     return {
         "groups": sum(groups.values()),
@@ -164,10 +166,10 @@ def launch_geometry(launch: Launch, made: Instrumented, box: Box | None = None) 
             f"sub_groups_{size}": sum(n * -(-items // size) for items, n in groups.items()) for size in WIDTHS
         },
         "local_bytes": {"static": declared, "arguments": given + dynamic},
-        "registers": made.registers,
-        "kept_values": made.kept_values,
-        "code": made.code,
-        "private_bytes": made.private_bytes,
+        "registers": facts.registers,
+        "kept_values": facts.kept_values,
+        "code": facts.code,
+        "private_bytes": facts.private_bytes,
     }
 
 

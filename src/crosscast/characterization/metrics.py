@@ -7,14 +7,11 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
-from crosscast.characterization.engine.counts import CLASSES, Counts, Outcomes
+from crosscast.characterization.engine.counts import Counts, Outcomes
+from crosscast.characterization.engine.layout import CLASSES
 from crosscast.data.profiles import PUBLISHED_METRICS
 from crosscast.profile import METRICS, MetricValue, Profile
-
-if TYPE_CHECKING:
-    from crosscast.characterization.instrumentation.instrumented import Instrumented
 
 WINDOW = 16
 """Outcomes of one history pattern."""
@@ -179,7 +176,7 @@ Row = tuple[str, str, int | float]
 def published_metrics(
     counts: Counts,
     metrics: dict[str, MetricValue],
-    made: Instrumented,
+    line_branches: Mapping[int, int],
     lines: list[int],
     group_items: int,
 ) -> tuple[Row, ...]:
@@ -191,7 +188,7 @@ def published_metrics(
     executions: Counter[int] = Counter()
     for branch, n in counts.branch_executions.items():
         executions[lines[branch]] += n
-    yokota, linear = _branch_entropies(counts, made, lines)
+    yokota, linear = _branch_entropies(counts, line_branches, lines)
     other: dict[str, int | float] = {
         "Freedom to Reorder": counts.order / instructions if instructions else 0.0,
         "Resource Pressure": instructions / own["work_items"],
@@ -224,13 +221,15 @@ def windows(history: Mapping[int, int]) -> dict[int, int]:
     return patterns
 
 
-def _branch_entropies(counts: Counts, made: Instrumented, lines: list[int]) -> tuple[float, float]:
+def _branch_entropies(
+    counts: Counts, line_branches: Mapping[int, int], lines: list[int]
+) -> tuple[float, float]:
     """Both entropies over source lines, with the share of 1 bits inside each pattern as probability."""
     patterns: dict[int, dict[int, int]] = {}
     for branch in counts.branch_executions:
         line = lines[branch]
-        if line in made.line_branches:
-            patterns[line] = windows(counts.histories.get(made.line_branches[line], {}))
+        if line in line_branches:
+            patterns[line] = windows(counts.histories.get(line_branches[line], {}))
         else:
             # The tool's bit is 1 when the branch goes to its false successor.
             own = windows(counts.histories.get(branch, {}))

@@ -21,10 +21,12 @@ from crosscast.characterization.engine import runtime_objects
 from crosscast.characterization.engine.arguments import (
     Memory,
     copy_back,
+    group_counts,
     lay_out,
     restore,
     same_buffers,
     snapshot,
+    three,
 )
 from crosscast.characterization.engine.child import (
     SPOILT,
@@ -32,16 +34,15 @@ from crosscast.characterization.engine.child import (
     Progress,
     Run,
     RunResult,
-    group_counts,
-    three,
 )
 from crosscast.characterization.engine.codegen import build_library, kernel_ir
 from crosscast.characterization.engine.counts import Counts, read_results
+from crosscast.characterization.engine.layout import ResultLayout
 from crosscast.characterization.instrumentation import inline
-from crosscast.characterization.instrumentation.context import Switches
-from crosscast.characterization.instrumentation.driver import instrument
+from crosscast.characterization.instrumentation.code import InstrumentationOptions
+from crosscast.characterization.instrumentation.emit import emit
 from crosscast.characterization.instrumentation.hoisting import hoist_ids
-from crosscast.characterization.instrumentation.instrumented import Instrumented
+from crosscast.characterization.instrumentation.plan import Plan, make_plan
 from crosscast.characterization.launch_facts import (
     Ran,
     describe_launch,
@@ -74,37 +75,39 @@ _SAMPLED_FOR_MEMORY = 1024
 
 @dataclass(frozen=True)
 class _Built:
-    made: Instrumented
+    plan: Plan
+    layout: ResultLayout
     library: bytes
     instrument_s: float
     unset: tuple[str, ...]  # Variables that the kernel reads and nothing sets
 
 
 @functools.lru_cache(maxsize=64)
-def _build(kernel: Kernel, switches: Switches, *, host_time: bool = False) -> _Built:
+def _build(kernel: Kernel, options: InstrumentationOptions, *, host_time: bool = False) -> _Built:
     start = time.perf_counter()
-    module, made, unset = _instrument(kernel, switches)
-    native = ""
-    if host_time and not made.by_turns:
-        native = kernel_ir(*_instrument(kernel, replace(switches, counts=False, check_bounds=False))[:2])
-    library = build_library(module, made, native)
-    return _Built(made, library, time.perf_counter() - start, unset)
+    module, plan, unset = _plan(kernel, options)
+    emitted, native = emit(plan), ""
+    if host_time and not plan.per_warp:
+        uncounted, same, _ = _plan(kernel, replace(options, counts=False, check_bounds=False))
+        native = kernel_ir(uncounted, emit(same).text, counts=False)
+    library = build_library(kernel_ir(module, emitted.text), emitted.library_symbols, native)
+    return _Built(plan, emitted.layout, library, time.perf_counter() - start, unset)
 
 
-def _instrument(kernel: Kernel, switches: Switches) -> tuple[ir.Module, Instrumented, tuple[str, ...]]:
-    """The module and the instrumented kernel, and the names of variables that it reads and nothing sets."""
+def _plan(kernel: Kernel, options: InstrumentationOptions) -> tuple[ir.Module, Plan, tuple[str, ...]]:
+    """The module and the plan of the kernel, and the names of variables that it reads and nothing sets."""
     loaded = frontend.load(kernel.program, kernel.name)
     module = loaded.module
     unset: tuple[str, ...] = ()
     flat = inline.flatten(module, frontend.find_kernel(kernel.program, kernel.name))
     if kernel.program.is_cuda:
-        module = adapt_kernel(module, flat, switches.shared)
+        module = adapt_kernel(module, flat, options.shared)
         declared = loaded.compiled.variables if loaded.compiled else ()
-        unset = tuple(unset_variables(flat, module, switches.variables))
-        module = set_variables(module, flat, declared, kernel, switches.variables)
-    if kernel.program.form not in ("llvm-ir", "bitcode") and not switches.published:
+        unset = tuple(unset_variables(flat, module, options.variables))
+        module = set_variables(module, flat, declared, kernel, options.variables)
+    if kernel.program.form not in ("llvm-ir", "bitcode") and not options.published:
         hoist_ids(flat)
-    return module, instrument(module, flat, switches), unset
+    return module, make_plan(module, flat, options), unset
 
 
 @dataclass
@@ -172,11 +175,7 @@ def _too_slow(runner: _Runner) -> Callable[[Progress], bool] | None:
     """Whether a run that may be given up is on the way to take too long."""
     groups = three(group_counts(runner.launch), 1)
     # What is printed, and what depends on the order of groups, is known of all of them only.
-    if (
-        runner.options.sample_groups != "auto"
-        or runner.built.made.lowering.ordered
-        or not fewest_groups(groups)
-    ):
+    if runner.options.sample_groups != "auto" or runner.built.layout.is_ordered or not fewest_groups(groups):
         return None
 
     def is_too_slow(progress: Progress) -> bool:
@@ -206,7 +205,7 @@ def _profile(launch: Launch, found: tuple[Ran, _Clock], invocation: int, options
         described = describe_launch(launch, ran)
         lines = [line for _, line in program.module.branches]
         published = (
-            published_metrics(counts, metrics, ran.made, lines, math.prod(launch.local_size))
+            published_metrics(counts, metrics, ran.plan.line_branches, lines, math.prod(launch.local_size))
             if options.published
             else ()
         )
@@ -248,7 +247,7 @@ def _sampled(runner: _Runner, sample: Sample, reason: str, invocation: int) -> P
     boxes = {run: seen(sample.box(run)) for run in sample.runs()}
     profile = extend_sample(sample, boxes, seen(sample.together()[0]))
     facts = {
-        "geometry": launch_geometry(launch, runner.built.made),
+        "geometry": launch_geometry(launch, runner.built.plan.facts),
         "sampled": {**profile.launch["sampled"], "because": reason},
     }
     return replace(profile, launch={**profile.launch, **facts}, printed="")
@@ -265,15 +264,15 @@ class _Runner:
         launch, options = self.launch, self.options
         self.parameters = frontend.parameters(launch.kernel.program, launch.kernel.name)
         _check_sizes(launch)
-        self.switches = _switches(launch, options)
-        self.built = _build(launch.kernel, self.switches, host_time=options.host_time)
+        self.instrumentation = _instrumentation_options(launch, options)
+        self.built = _build(launch.kernel, self.instrumentation, host_time=options.host_time)
         self.memory = self._laid_out()
         self.threads = _threads(launch, options, self.built)
         self.rate = 0.0  # Work-groups a second, of a run that was given up
 
     def _laid_out(self) -> Memory:
-        made = self.built.made
-        return lay_out(self.launch, self.parameters, made.local.nbytes, made.is_accessed)
+        layout = self.built.layout
+        return lay_out(self.launch, self.parameters, layout.local_bytes, layout.is_accessed)
 
     def run(
         self, box: Box | None = None, is_too_slow: Callable[[Progress], bool] | None = None
@@ -282,10 +281,10 @@ class _Runner:
         threads = self.threads
         pieces = [] if box is None else _shared_pieces(box.pieces(group_counts(self.launch)), threads)
         # A box leaves buffers as they were.
-        before = {} if box else snapshot(self.memory, self.built.made.is_written)
+        before = {} if box else snapshot(self.memory, self.built.layout)
         while True:
-            made = self.built.made
-            run = Run(self.launch, self.memory, made, self.options, threads, pieces, is_too_slow)
+            layout = self.built.layout
+            run = Run(self.launch, self.memory, layout, self.options, threads, pieces, is_too_slow)
             result = run.run(self.built.library)
             if result is None:
                 self._again(box, before)
@@ -298,10 +297,10 @@ class _Runner:
             if counts.conflict:
                 # Work-groups that communicate must run in the defined order, one after another.
                 threads = 1
-            elif result.overflow and not self.switches.checked:
+            elif result.overflow and not self.instrumentation.checked:
                 # One work-group alone could fill a counter: let each look out for itself.
                 self._rebuild(checked=True)
-            elif self.switches.stream_words < (words := _stream_words(counts, self.built)):
+            elif self.instrumentation.stream_words < (words := _stream_words(counts, self.built)):
                 # Work-items of long loops leave more addresses than there was room for.
                 threads = 1
                 self._rebuild(stream_words=words)
@@ -311,11 +310,21 @@ class _Runner:
                 # What was wanted, as whether threads got in each other's way depends on chance.
                 built = self.built
                 beyond = {
-                    made.source_names[placed.position]: counts.beyond[placed.address]
+                    layout.parameters[placed.position].name: counts.beyond[placed.address]
                     for placed in self.memory.placed
                     if placed.address in counts.beyond
                 }
-                ran = Ran(made, built.unset, built.instrument_s, self.threads, result, counts, box, beyond)
+                ran = Ran(
+                    plan=built.plan,
+                    layout=layout,
+                    unset=built.unset,
+                    instrument_s=built.instrument_s,
+                    threads=self.threads,
+                    result=result,
+                    counts=counts,
+                    box=box,
+                    beyond=beyond,
+                )
                 return ran, clock
             self._again(box, before)
 
@@ -326,12 +335,12 @@ class _Runner:
             restore(self.memory, before)
 
     def _rebuild(self, **changes: Any) -> None:
-        self.switches = replace(self.switches, **changes)
-        self.built = _build(self.launch.kernel, self.switches, host_time=self.options.host_time)
+        self.instrumentation = replace(self.instrumentation, **changes)
+        self.built = _build(self.launch.kernel, self.instrumentation, host_time=self.options.host_time)
 
     def _counts(self, result: RunResult) -> Counts:
         try:
-            return read_results(result.words, self.built.made)
+            return read_results(result.words, self.built.layout)
         except (ValueError, LookupError, OverflowError, TypeError) as error:
             raise KernelFault(f"{self.launch.kernel.name}: {SPOILT} ({error})") from error
 
@@ -345,13 +354,13 @@ def _shared_pieces(pieces: Sequence[tuple[int, int]], threads: int) -> list[tupl
 def _stream_words(counts: Counts, built: _Built) -> int:
     """Room that the addresses of the longest work-group need at one access; 0 if all would need too much."""
     words = 1 << (counts.sub_groups.overflow - 1).bit_length() if counts.sub_groups.overflow else 0
-    return words if 8 * words * built.made.sub_groups.streams <= _MOST_STREAM_BYTES else 0
+    return words if 8 * words * built.layout.sub_groups.streams <= _MOST_STREAM_BYTES else 0
 
 
-def _switches(launch: Launch, options: Options) -> Switches:
+def _instrumentation_options(launch: Launch, options: Options) -> InstrumentationOptions:
     offsets = three(launch.global_offset, 0)
     sizes = list(zip(three(launch.global_size, 1), three(launch.local_size, 1), offsets, strict=True))
-    return Switches(
+    return InstrumentationOptions(
         local_size=three(launch.local_size, 1),
         uniform=all(global_ % local == 0 for global_, local, _ in sizes),
         check_bounds=options.check_bounds,
@@ -367,14 +376,14 @@ def _switches(launch: Launch, options: Options) -> Switches:
 
 def _threads(launch: Launch, options: Options, built: _Built) -> int:
     """Threads to use: by default two, where that keeps memory within three times the buffers."""
-    made = built.made
-    if made.lowering.ordered or made.sharing.overlapping:
+    sharing = built.plan.sharing
+    if built.layout.is_ordered or sharing.overlapping:
         return 1
     wanted = options.threads
     if wanted is None:
         nbytes = sum(a.nbytes for a in launch.args if isinstance(a, np.ndarray))
         # Threads that update the same memory mostly wait for each other.
-        two = nbytes <= _MOST_FOR_TWO_THREADS and not made.sharing.commuting
+        two = nbytes <= _MOST_FOR_TWO_THREADS and not sharing.commuting
         wanted = min(2, len(os.sched_getaffinity(0))) if two else 1
     return min(wanted, math.prod(group_counts(launch)))
 
@@ -402,13 +411,13 @@ def _needed_bytes(runner: _Runner) -> int:
     KernelFault
         If a work-item has more private memory than there may be.
     """
-    made = runner.built.made
-    if made.private.stack_bytes > _MOST_STACK_BYTES:
+    layout = runner.built.layout
+    if layout.stack_bytes > _MOST_STACK_BYTES:
         raise KernelFault(
-            f"{runner.launch.kernel.name}: a work-item needs {made.private.stack_bytes} bytes of private "
+            f"{runner.launch.kernel.name}: a work-item needs {layout.stack_bytes} bytes of private "
             f"memory, over the limit of {_MOST_STACK_BYTES} bytes"
         )
-    private = made.private.nbytes * math.prod(runner.launch.local_size) * runner.threads
+    private = layout.private_bytes * math.prod(runner.launch.local_size) * runner.threads
     return runner.memory.nbytes * (1 + runner.threads) + private
 
 

@@ -17,7 +17,8 @@ from crosscast.characterization.engine import llvm
 from crosscast.characterization.engine.arguments import copy_back, lay_out
 from crosscast.characterization.engine.child import Run
 from crosscast.characterization.engine.codegen import build_library, kernel_ir
-from crosscast.characterization.instrumentation.row_code import SLICE
+from crosscast.characterization.instrumentation.emit import emit
+from crosscast.characterization.instrumentation.strided_code import SLICE_TYPE
 from crosscast.kernel import Argument
 
 ITEMS, GROUP = 256, 64
@@ -63,14 +64,15 @@ def arguments() -> list[Argument]:
 
 def run_uncounted(launch: crosscast.Launch) -> None:
     """Run a launch with the code that counts nothing in place of the other, so that its output shows."""
-    switches = replace(run._switches(launch, run.Options()), counts=False)
-    module, made, _ = run._instrument(launch.kernel, switches)
-    slices = f"@cc_launch_slices = hidden constant [1 x {SLICE}] zeroinitializer"
-    made.text = f"{made.text.replace('@cc_native(', '@cc_group(')}\n{slices}"
-    library = build_library(module, made)
-    parameters = frontend.parameters(launch.kernel.program, launch.kernel.name)
-    memory = lay_out(launch, parameters, made.local.nbytes, made.is_accessed)
-    Run(launch, memory, made, run.Options(), 1).run(library)
+    options = replace(run._instrumentation_options(launch, run.Options()), counts=False)
+    module, plan, _ = run._plan(launch.kernel, options)
+    emitted = emit(plan)
+    slices = f"@cc_launch_slices = hidden constant [1 x {SLICE_TYPE}] zeroinitializer"
+    functions = f"{emitted.text.replace('@cc_native(', '@cc_group(')}\n{slices}"
+    library = build_library(kernel_ir(module, functions, counts=False), emitted.library_symbols)
+    layout, parameters = emitted.layout, frontend.parameters(launch.kernel.program, launch.kernel.name)
+    memory = lay_out(launch, parameters, layout.local_bytes, layout.is_accessed)
+    Run(launch, memory, layout, run.Options(), 1).run(library)
     copy_back(memory)
 
 
@@ -129,9 +131,9 @@ def test_the_rest_of_a_profile_and_the_output_are_the_same_without_the_time(body
 def test_the_code_for_the_time_counts_nothing() -> None:
     body = KERNELS["branches"]
     launch = crosscast.Launch(kernel(body), (ITEMS,), (GROUP,), tuple(arguments()), ())
-    switches = replace(run._switches(launch, run.Options()), counts=False)
-    module, made, _ = run._instrument(launch.kernel, switches)
-    driver = kernel_ir(module, made).split("@cc.segment0", 1)[1]
+    options = replace(run._instrumentation_options(launch, run.Options()), counts=False)
+    module, plan, _ = run._plan(launch.kernel, options)
+    driver = kernel_ir(module, emit(plan).text, counts=False).split("@cc.segment0", 1)[1]
     for word in ("cc.counts,", "cc.shift_buffer,", "cc.histories,", "cc_row", "cc_record", "cc_sub_groups"):
         assert f"getelementptr i8, ptr %{word}" not in driver
         assert f"call void @{word}" not in driver

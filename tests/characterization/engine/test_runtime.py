@@ -20,12 +20,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crosscast.characterization import toolchain
-from crosscast.characterization.engine import runtime_objects
+from crosscast.characterization.engine import abi, runtime_objects
 from crosscast.characterization.engine.printing import render
-from crosscast.characterization.instrumentation import context
 from crosscast.errors import EnvironmentFault
 
-WINDOW = context.WINDOW
+WINDOW = abi.WINDOW
 LOW, FLAGS = (1 << 30) - 1, 3 << 30
 READ, WRITE = 1, 2
 
@@ -69,7 +68,7 @@ class Thread:
         return np.ctypeslib.as_array((ctypes.c_uint64 * count).from_address(address))
 
     def histories(self) -> dict[int, int]:
-        table = self.words("table_of", context.TABLE_BYTES // 8)
+        table = self.words("table_of", abi.TABLE_BYTES // 8)
         return {int(i): int(table[i]) for i in np.flatnonzero(table)}
 
 
@@ -90,11 +89,11 @@ def traced(outcomes: Sequence[int]) -> Counter[int]:
 
 
 def test_layout_is_that_of_generated_code(runtime: ctypes.CDLL) -> None:
-    assert runtime.history_bytes() == context.HISTORY_BYTES
-    assert runtime.job_bytes() == 8 * len(context.words("job"))
-    assert runtime.region_bytes() == 8 * len(context.Region._fields)
-    assert runtime.rows_offset() == context.slot("rows")
-    assert context.Region._fields == tuple(context.words("region"))
+    assert runtime.history_bytes() == abi.HISTORY_BYTES
+    assert runtime.job_bytes() == 8 * len(abi.words("job"))
+    assert runtime.region_bytes() == 8 * len(abi.Region._fields)
+    assert runtime.rows_offset() == abi.slot("rows")
+    assert abi.Region._fields == tuple(abi.words("region"))
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from crosscast.characterization.builtins.images import pack_descriptor, sampler_bits
-from crosscast.characterization.instrumentation import context
+from crosscast.characterization.engine import abi
+from crosscast.characterization.engine.layout import ResultLayout
 from crosscast.characterization.value_types import ValueType
 from crosscast.errors import EnvironmentFault, LaunchError
 from crosscast.kernel import Argument, Image, Launch, Local, Parameter, Sampler
@@ -153,6 +154,18 @@ def same_buffers(launch: Launch) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(group) for group in groups.values() if len(group) > 1)
 
 
+def three(sizes: Sequence[int], filler: int) -> tuple[int, int, int]:
+    """Sizes in all three dimensions."""
+    first, second, third = (*sizes, *[filler] * (3 - len(sizes)))
+    return first, second, third
+
+
+def group_counts(launch: Launch) -> list[int]:
+    """Work-groups in each of three dimensions; the last one may be smaller."""
+    sizes = zip(three(launch.global_size, 1), three(launch.local_size, 1), strict=True)
+    return [-(-global_ // local) for global_, local in sizes]
+
+
 def lay_out(
     launch: Launch,
     parameters: Sequence[Parameter],
@@ -166,16 +179,16 @@ def lay_out(
         raise LaunchError(
             f"{name}: expected {len(parameters)} arguments ({declared}), found {len(launch.args)}"
         )
-    block = context.ARGUMENT_BYTES * max(len(parameters), 1)
-    layout = _Layout(Memory(packed=bytearray(block), local_bytes=local_variables), is_accessed)
+    block = abi.ARGUMENT_BYTES * max(len(parameters), 1)
+    packer = _Packer(Memory(packed=bytearray(block), local_bytes=local_variables), is_accessed)
     for position, (argument, parameter) in enumerate(zip(launch.args, parameters, strict=True)):
         where = f"{name}: argument {position} ({parameter.type_name} {parameter.name})"
-        data = layout.pack(position, argument, parameter, where)
-        if len(data) > context.ARGUMENT_BYTES:
-            data = layout.beside(data)
-        start = context.ARGUMENT_BYTES * position
-        layout.memory.packed[start : start + len(data)] = data
-    return layout.memory
+        data = packer.pack(position, argument, parameter, where)
+        if len(data) > abi.ARGUMENT_BYTES:
+            data = packer.beside(data)
+        start = abi.ARGUMENT_BYTES * position
+        packer.memory.packed[start : start + len(data)] = data
+    return packer.memory
 
 
 _OPAQUE: dict[str, tuple[type[Local | Image | Sampler], str]] = {
@@ -191,7 +204,7 @@ def _word(value: int) -> bytes:
 
 
 @dataclass(frozen=True)
-class _Layout:
+class _Packer:
     """Packs arguments: what stands in the argument block for each."""
 
     memory: Memory
@@ -251,7 +264,7 @@ class _Layout:
             self.known[address] = Placed(position, place, start, shared, None if own else array)
             memory.placed.append(self.known[address])
             # Room for a page before it: where others are must not depend on where it begins in its page.
-            end = memory.high + context.CONSTANTS["PAGE"] + max(shared.nbytes, 1)
+            end = memory.high + abi.CONSTANTS["PAGE"] + max(shared.nbytes, 1)
             memory.high = -(-end // _GAP) * _GAP + _GAP
         return self.known[address]
 
@@ -301,12 +314,12 @@ def _value_bytes(argument: Argument, parameter: Parameter, where: str) -> bytes:
     return argument
 
 
-def snapshot(memory: Memory, is_written: Callable[[int], bool]) -> dict[int, bytes]:
+def snapshot(memory: Memory, layout: ResultLayout) -> dict[int, bytes]:
     """Content of the buffers that a run would change for good, should it have to be run again."""
     return {
         placed.position: placed.shared.data.tobytes()
         for placed in memory.placed
-        if placed.copied_from is None and is_written(placed.position)
+        if placed.copied_from is None and layout.parameters[placed.position].is_written
     }
 
 

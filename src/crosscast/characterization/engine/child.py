@@ -10,12 +10,10 @@ import itertools
 import math
 import mmap
 import re
-import signal
 import struct
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -23,10 +21,17 @@ import numpy as np
 import numpy.typing as npt
 
 from crosscast.characterization.engine import workers
-from crosscast.characterization.engine.arguments import ARGUMENTS_ADDRESS, Memory, memory_file
+from crosscast.characterization.engine.abi import CONSTANTS, Region, words
+from crosscast.characterization.engine.arguments import (
+    ARGUMENTS_ADDRESS,
+    Memory,
+    group_counts,
+    memory_file,
+    three,
+)
+from crosscast.characterization.engine.faults import describe_fault
+from crosscast.characterization.engine.layout import ResultLayout
 from crosscast.characterization.engine.printing import printed
-from crosscast.characterization.instrumentation.context import CONSTANTS, Region, words
-from crosscast.characterization.instrumentation.instrumented import Instrumented
 from crosscast.errors import (
     CrosscastError,
     EnvironmentFault,
@@ -79,18 +84,6 @@ class Options:
             raise LaunchError(f"the memory limit must be positive, found {self.memory_limit} bytes")
 
 
-def three(sizes: Sequence[int], filler: int) -> tuple[int, int, int]:
-    """Sizes in all three dimensions."""
-    first, second, third = (*sizes, *[filler] * (3 - len(sizes)))
-    return first, second, third
-
-
-def group_counts(launch: Launch) -> list[int]:
-    """Work-groups in each of three dimensions; the last one may be smaller."""
-    sizes = zip(three(launch.global_size, 1), three(launch.local_size, 1), strict=True)
-    return [-(-global_ // local) for global_, local in sizes]
-
-
 class HostTime(NamedTuple):
     """Time of the work-groups of a launch on this machine, on one thread, without counting."""
 
@@ -129,7 +122,7 @@ class Run:
 
     launch: Launch
     memory: Memory
-    made: Instrumented
+    layout: ResultLayout
     options: Options
     threads: int
     # Numbers of work-groups from one to before another, if not all run; buffers are left as they were then
@@ -156,7 +149,7 @@ class Run:
             if code:
                 raise self._failure(code, _content(stderr_fd).decode(errors="replace").strip(), known)
             try:
-                text = printed(_content(print_fd), self.made.lowering.print_calls)
+                text = printed(_content(print_fd), self.layout.print_calls)
             except (ValueError, LookupError, OverflowError) as error:
                 raise KernelFault(f"{self.launch.kernel.name}: {SPOILT} ({error})") from error
             return RunResult(
@@ -172,26 +165,25 @@ class Run:
 
     def _job(self) -> bytes:
         """The run as ``struct job`` has it: words, and tables whose places they tell."""
-        launch, memory, made = self.launch, self.memory, self.made
-        layout, content = words("job"), bytearray()
+        launch, memory, layout = self.launch, self.memory, self.layout
+        job, content = words("job"), bytearray()
 
         def add(table: bytes) -> int:
-            start = 8 * len(layout) + len(content)
+            start = 8 * len(job) + len(content)
             content.extend(table + bytes(-len(table) % 8))
             return start
 
         def add_words(rows: Sequence[object]) -> int:
             return add(np.array(rows, np.int64).tobytes())
 
-        variables = made.variable_regions()
-        named = [region._replace(start=add(name.encode() + b"\0")) for name, region in variables]
+        named = [region._replace(start=add(name.encode() + b"\0")) for name, region in layout.variables]
         regions = self._regions()
         buffers = [
             (
                 len(_FILES) + number,
                 placed.address - placed.shared.offset,
                 placed.shared.mapped_nbytes,
-                placed.place == "image" or made.is_written(placed.position),
+                placed.place == "image" or layout.parameters[placed.position].is_written,
             )
             for number, placed in enumerate(memory.placed)
         ]
@@ -210,23 +202,23 @@ class Run:
             "local_bytes": memory.local_bytes,
             "data_low": memory.low,
             "data_high": memory.high,
-            "in_memory": add_words(made.in_memory),
-            "n_in_memory": len(made.in_memory),
-            "weights": add_words(made.access_weights()),
+            "in_memory": add_words(layout.histories_in_memory),
+            "n_in_memory": len(layout.histories_in_memory),
+            "weights": add_words(layout.access_weights()),
             "dims": len(launch.global_size),
-            "private_bytes": made.private.nbytes,
-            "live_bytes": made.live.nbytes,
-            "histories": made.histories,
-            "rows": made.counters.rows,
-            "counters": made.counters.count,
-            "several": len(made.segments) > 1,
-            "published": made.counters.order is not None,
+            "private_bytes": layout.private_bytes,
+            "live_bytes": layout.live_bytes,
+            "histories": layout.histories,
+            "rows": layout.strided,
+            "counters": layout.counters,
+            "several": layout.has_several_segments,
+            "published": layout.order_counter is not None,
             **self._sub_groups(add_words),
             "pieces": add_words(self.pieces),
             "n_pieces": len(self.pieces),
             "native_ns": int(1e9 * min(_MOST_NATIVE_S, self.options.timeout_s / 4)),
             # Content of the program's variables is not put back between repeats.
-            "native_once": any(name.startswith("@") for name in made.sharing.written),
+            "native_once": layout.writes_variables,
         }
         for name, sizes in (
             ("global", three(launch.global_size, 1)),
@@ -235,15 +227,14 @@ class Run:
             ("groups", group_counts(launch)),
         ):
             values |= {f"{name}{d}": size for d, size in enumerate(sizes)}
-        return struct.pack(f"<{len(layout)}Q", *(values.get(name, 0) for name in layout)) + content
+        return struct.pack(f"<{len(job)}Q", *(values.get(name, 0) for name in job)) + content
 
     def _sub_groups(self, add_words: Callable[[Sequence[object]], int]) -> dict[str, int]:
         """What is to be counted by sub-groups."""
-        made, groups = self.made, self.made.sub_groups
-        executions = groups.executions
+        layout, groups = self.layout, self.layout.sub_groups
         # Which lines are sampled must not depend on where a buffer begins in its page.
-        starts_of = {made.parameters[p.position].name: p.address % _PAGE for p in self.memory.placed}
-        terms = [form.terms for form in executions.forms]
+        starts_of = {placed.position: placed.address % _PAGE for placed in self.memory.placed}
+        terms = [form.terms for form in groups.forms]
         starts = itertools.accumulate(map(len, terms), initial=0)
         return {
             "sites": add_words([(*site[:3], starts_of.get(site.buffer, 0)) for site in groups.sites]),
@@ -253,31 +244,32 @@ class Run:
             "n_once": groups.once,
             "n_streams": groups.streams,
             "stream_words": groups.stream_words,
-            "segments": len(executions.alike),
-            "segment_weights": add_words(executions.totals),
-            "n_columns": len(executions.columns),
-            "narrow": made.narrow,
+            "segments": len(groups.alike),
+            "segment_weights": add_words(groups.totals),
+            "n_columns": len(groups.columns),
+            "narrow": layout.counts_fit_32_bits,
             "forms": add_words([(start, len(each)) for start, each in zip(starts, terms, strict=False)]),
             "n_forms": len(terms),
             "terms": add_words([term for each in terms for term in each]),
-            "at_group_end": made.measures_groups,
-            "instructions": add_words(made.instruction_weights()),
+            "at_group_end": layout.compares_items,
+            "instructions": add_words(layout.instruction_weights()),
         }
 
     def _regions(self) -> list[Region]:
         """Regions of buffers, images and local memory."""
-        memory, made = self.memory, self.made
-        found = []
+        memory, layout, regions = self.memory, self.layout, []
         for placed in memory.placed:
             start, nbytes, position = placed.address, placed.shared.nbytes, placed.position
             if placed.place == "image":
-                found.append(Region(start, nbytes, 1, CONSTANTS["IMAGE"]))
+                regions.append(Region(start, nbytes, 1, CONSTANTS["IMAGE"]))
                 continue
             read_only = int(position in self.launch.read_only)
-            found.append(made.region(position)._replace(start=start, size=nbytes, read_only=read_only))
+            region = layout.parameters[position].region
+            regions.append(region._replace(start=start, size=nbytes, read_only=read_only))
         for position, offset, nbytes in memory.locals:
-            found.append(made.region(position)._replace(start=offset, size=nbytes))
-        return [*found, *made.local_regions()]
+            region = layout.parameters[position].region
+            regions.append(region._replace(start=offset, size=nbytes))
+        return [*regions, *layout.local_regions]
 
     def _wait(self, worker: workers.Worker, status: mmap.mmap) -> int | None:
         """Wait for the run to end; report progress, give up, and raise where it takes too long."""
@@ -304,7 +296,7 @@ class Run:
     def _failure(self, code: int, errors: str, known: Sequence[int]) -> CrosscastError:
         name = self.launch.kernel.name
         if known[CONSTANTS["S_FAULT"]]:
-            return KernelFault(f"{name}: {self._fault(known)}")
+            return KernelFault(f"{name}: {describe_fault(known, self.launch, self.memory, self.layout)}")
         if code < 0:
             return KernelFault(f"{name}: the process that ran the kernel was killed by signal {-code}")
         if undefined := re.search(r"undefined symbol: (\S+)", errors):
@@ -316,116 +308,6 @@ class Run:
         return EnvironmentFault(
             f"{name}: the process that runs kernels failed to start (code {code}{detail})"
         )
-
-    def _fault(self, known: Sequence[int]) -> str:
-        """Sentence that says what failed, where, and on what; see the calls of ``cc_fail``."""
-        made, dims = self.made, len(self.launch.global_size)
-        fault, number, address, x, y, z, site, item, a, b = known[CONSTANTS["S_FAULT"] : CONSTANTS["S_B"] + 1]
-        group = f"work-group {_listed((x, y, z)[:dims])}"
-        work_item = f"work-item {_listed(self._global_id((x, y, z), item))}"
-        outside = "accessed memory that is not its own"
-        match _FAULTS[fault]:
-            case "BOUNDS":
-                line = f" in line {made.sites[site]}" if made.sites[site] else ""
-                access = f"out-of-bounds {'write' if b else 'read'}"
-                verb = "write to a read-only buffer" if number else access
-                return f"{verb} of {a} bytes by {work_item}{line}: {self._place(address)[1]}"
-            case "DIVERGED":
-                lines = sorted({s.after.line for s in made.segments if s.after is not None and s.after.line})
-                stand = f" (barriers stand in line{'s' * (len(lines) > 1)} {', '.join(map(str, lines))})"
-                return f"a barrier was not reached by all work-items of {group}{stand if lines else ''}"
-            case "LANES_MISSING":
-                after = made.segments[a].after
-                return (
-                    f"{after.where if after else ''}a warp operation was not reached by all lanes that its "
-                    f"mask names, in {group}"
-                )
-            case "ASSERTION":
-                return f"an assertion in line {made.sites[site]} failed in {work_item}"
-            case "STACK":
-                return f"{group} needs more private memory than the stack of 256 MiB"
-            case "NO_MEMORY":
-                return f"no memory for {address} bytes of counters"
-            case "PRINTED":
-                return f"{group} printed more than the limit of {address >> 20} MiB"
-            case "OUTSIDE":
-                return f"{outside}: {self._accessed(address, a, b)}; {_WHO}"
-        if number == signal.SIGFPE:
-            return f"integer division by zero (or the least integer divided by -1) in {group}"
-        if number in (signal.SIGSEGV, signal.SIGBUS):
-            return f"{group} {outside}: {self._accessed(address, a, b)}; {_WHO}"
-        return f"{group} was stopped by {signal.Signals(number).name}"
-
-    def _global_id(self, groups: Sequence[int], item: int) -> list[int]:
-        """Global id of a work-item by its number in a group, the last of which may be smaller."""
-        launch, ids = self.launch, []
-        sizes = three(launch.local_size, 1), three(launch.global_size, 1), three(launch.global_offset, 0)
-        for group, local, size, offset in zip(groups, *sizes, strict=True):
-            items = min(local, size - group * local)
-            ids.append(group * local + item % items + offset)
-            item //= items
-        return ids[: len(launch.local_size)]
-
-    def _accessed(self, address: int, counted: int, offset: int) -> str:
-        """What a signal's address is: itself, or that of the counter of an address or of an offset."""
-        if address == _NO_ADDRESS:
-            return "an address that no memory can have"
-        local, offset = self.memory.local_bytes, _signed(offset)
-        places = [self._place(address), self._place(counted)]
-        if local:
-            text = f"byte offset {offset} of local memory ({local} bytes)"
-            places.append((_outside(offset, local), text))
-        return min(places, key=itemgetter(0))[1]
-
-    def _place(self, address: int) -> tuple[int, str]:
-        """How far an address is from what is next to it, and what that is."""
-        address = _signed(address)
-        if abs(address) < _NEAR:
-            nulls = [p for p, a in enumerate(self.launch.args) if a is None and self.made.is_pointer(p)]
-            which = f", argument {nulls[0]} ({self.made.source_names[nulls[0]]})" if len(nulls) == 1 else ""
-            return abs(address), f"byte offset {address} from a null pointer{which}"
-        distances = [_outside(address - p.address, p.shared.nbytes) for p in self.memory.placed]
-        distance = min(distances, default=_FAR + 1)
-        if distance > _FAR:
-            return _FAR, f"address {address & _WORD:#x} is in no buffer"
-        nearest = self.memory.placed[distances.index(distance)]
-        return distance, (
-            f"byte offset {address - nearest.address} of buffer {self.made.source_names[nearest.position]!r} "
-            f"(argument {nearest.position}, {nearest.shared.nbytes} bytes)"
-        )
-
-
-_FAULTS = {
-    CONSTANTS[name]: name
-    for name in (
-        "SIGNAL",
-        "BOUNDS",
-        "DIVERGED",
-        "STACK",
-        "NO_MEMORY",
-        "LANES_MISSING",
-        "ASSERTION",
-        "OUTSIDE",
-        "PRINTED",
-    )
-}
-_WHO = "--check-bounds tells the work-item and the line"
-_NEAR, _FAR = 1 << 21, 1 << 40
-_NO_ADDRESS = 1 << 63
-_WORD = (1 << 64) - 1
-
-
-def _listed(values: Sequence[int]) -> str:
-    return str(tuple(values)) if len(values) > 1 else str(values[0])
-
-
-def _signed(word: int) -> int:
-    return word - (1 << 64) if word >> 63 else word
-
-
-def _outside(distance: int, nbytes: int) -> int:
-    """How far outside a buffer an offset is; 0 inside."""
-    return -distance if distance < 0 else max(0, distance - nbytes + 1)
 
 
 def _host_time(known: Sequence[int]) -> HostTime | None:

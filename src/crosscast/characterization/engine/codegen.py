@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from crosscast.characterization import ir, toolchain
 from crosscast.characterization.builtins import library
 from crosscast.characterization.engine import llvm, runtime_objects, workers
-from crosscast.characterization.instrumentation.builtin_calls import declarations
-from crosscast.characterization.instrumentation.instrumented import Instrumented
 from crosscast.errors import UnsupportedError
 
 __all__ = ["build_library", "host_ir", "kernel_ir"]
@@ -46,11 +44,10 @@ def _without_module_lines(text: str) -> str:
     return "\n".join(line for line in text.splitlines() if not _MODULE_LINE.match(line))
 
 
-def kernel_ir(module: ir.Module, made: Instrumented) -> str:
+def kernel_ir(module: ir.Module, functions: str, *, counts: bool = True) -> str:
     """Whole host IR of one kernel, instrumented or counting nothing, without the library functions."""
-    variables = _variables(module, counts=made.switches.counts)
-    texts = [*module.types, *variables, *_declared(module, made.text), made.text]
-    if not made.switches.counts:
+    texts = [*module.types, *_variables(module, counts=counts), *_declared(module, functions), functions]
+    if not counts:
         texts += _UNCOUNTED
     return host_ir("\n".join(texts))
 
@@ -58,18 +55,21 @@ def kernel_ir(module: ir.Module, made: Instrumented) -> str:
 def _declared(module: ir.Module, functions: str) -> list[str]:
     """Declare each function once: copies between several address spaces are one in a flat one."""
     copy = "llvm.memcpy.p0.p0.i64"
-    rows = declarations(module, functions)
+    names = dict.fromkeys(re.findall(r"@(llvm\.[-a-zA-Z$._0-9]+|_Z\w+)\(", functions))
+    unfused = {name.replace("llvm.fma.", "llvm.fmuladd.") for name in names if name not in module.declared}
+    texts = [module.declared[name] for name in (*names, *sorted(unfused)) if name in module.declared]
+    texts = [text.replace("llvm.fmuladd.", "llvm.fma.") for text in texts]
     if f"@{copy}(" in functions:
-        rows.append(f"declare void @{copy}(ptr, ptr, i64, i1)")
+        texts.append(f"declare void @{copy}(ptr, ptr, i64, i1)")
     once: dict[str, str] = {}
-    for row in map(host_ir, rows):
-        once.setdefault(row[row.index("@") : row.index("(", row.index("@"))], row)
+    for text in map(host_ir, texts):
+        once.setdefault(text[text.index("@") : text.index("(", text.index("@"))], text)
     return list(once.values())
 
 
 def _variables(module: ir.Module, *, counts: bool) -> list[str]:
     """Program-scope variables, each in address ranges of its own as METRICS asks."""
-    rows = []
+    texts = []
     for variable in module.globals.values():
         if variable.address_space == 3 or variable.name in _NOTES:
             continue
@@ -77,13 +77,13 @@ def _variables(module: ir.Module, *, counts: bool) -> list[str]:
         text = re.sub(r", (section|align|comdat)\b.*$", "", variable.text)
         text = _LINKAGE.sub("", text)
         if not counts:
-            rows.append(text.replace(" = ", " = internal ", 1))
+            texts.append(text.replace(" = ", " = internal ", 1))
             continue
         text = text.replace(" = ", " = protected ", 1).replace("protected external", "external")
         # One section holds constants and variables alike, so that one distance leads to their counters.
         text = re.sub(r"\bconstant\b", "global", text, count=1)
-        rows.append(f'{text}, section "{_VARIABLES_SECTION}", align 1024')
-    return rows
+        texts.append(f'{text}, section "{_VARIABLES_SECTION}", align 1024')
+    return texts
 
 
 def _refuse_variable(variable: ir.GlobalVariable) -> None:
@@ -100,19 +100,21 @@ def _refuse_variable(variable: ir.GlobalVariable) -> None:
         )
 
 
-def build_library(module: ir.Module, made: Instrumented, native: str = "") -> bytes:
-    """Compile an instrumented kernel to a shared library; with the same kernel that counts nothing, as IR."""
+def build_library(kernel: str, library_symbols: Iterable[str], native: str = "") -> bytes:
+    """Compile an instrumented kernel to a shared library; with the same kernel that counts nothing.
+
+    Both are host IR, which calls functions of the library of builtins.
+    """
     toolchain.host_machine()
-    own = kernel_ir(module, made)
-    symbols, exported = frozenset(made.lowering.library_symbols), {"cc_group"}
-    if " half" in own or any("Dh" in symbol for symbol in symbols):
+    symbols, exported = frozenset(library_symbols), {"cc_group"}
+    if " half" in kernel or any("Dh" in symbol for symbol in symbols):
         # The backend calls these by name, whether or not the IR does.
         symbols |= library.HALF_RUNTIME
         exported |= library.HALF_RUNTIME
     builtins = _without_module_lines(host_ir(library.llvm_ir(sorted(symbols)))) if symbols else ""
     workers.prestart("kernel")  # which is not beside the compiler, for memory's sake
     try:
-        content, undefined, uncounted = llvm.build(own, builtins, sorted(exported), native)
+        content, undefined, uncounted = llvm.build(kernel, builtins, sorted(exported), native)
     except llvm.LLVMRefusedError as error:
         raise UnsupportedError(
             f"the program's IR uses something that cannot be rewritten for this machine ({error})"

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from crosscast.characterization.engine.abi import CONSTANTS
+from crosscast.characterization.engine.layout import ResultLayout, Tally
 from crosscast.characterization.engine.sub_group_counts import SubGroupCounts
-from crosscast.characterization.instrumentation.context import CONSTANTS
-
-if TYPE_CHECKING:
-    from crosscast.characterization.instrumentation.instrumented import Instrumented
 
 ADDRESS_LEVELS = CONSTANTS["LEVELS"]
 """Addresses are told apart with 0 to 10 of their lowest bits skipped."""
@@ -31,12 +28,6 @@ _SEQUENCES = CONSTANTS["TABLE"]
 """Sequences of up to 17 outcomes behind a leading 1."""
 _SPACES = ("global", "constant", "local")
 
-CLASSES = ("sse", "alu", "mem", "fp", "stack", "string", "shift", "control")
-"""Classes of the instruction mix, in the order of Table 4 of Moolchandani et al. 2022."""
-
-OTHER = "other"
-"""What is none of them: a phi, or a change of type that costs nothing."""
-
 Histogram = Counter[int]
 
 
@@ -48,45 +39,6 @@ class Outcomes:
     followed: int = 0  # How many there are
     # How many patterns of 16 outcomes have each count
     patterns: Mapping[int, int] = field(default_factory=dict)
-
-
-@dataclass
-class Tally:
-    """Instructions, accesses and barriers, by kind."""
-
-    # Executed instructions by opcode, by width of the result, and by class of the instruction mix
-    opcodes: Counter[str] = field(default_factory=Counter)
-    widths: Counter[int] = field(default_factory=Counter)
-    classes: Counter[str] = field(default_factory=Counter)
-    # Read events, write events, and load and store instructions, by address space
-    reads: Counter[str] = field(default_factory=Counter)
-    writes: Counter[str] = field(default_factory=Counter)
-    plain: Counter[str] = field(default_factory=Counter)
-    # Floating-point operations by precision, elements of mathematical functions, and bytes by address space
-    work: Counter[str] = field(default_factory=Counter)
-    # Executed instructions by kind and elements of each
-    kinds: Counter[tuple[str, int]] = field(default_factory=Counter)
-    private: int = 0  # Load and store instructions to private memory
-    barriers: int = 0  # Barriers hit
-
-    @property
-    def instructions(self) -> int:
-        """Executed instructions."""
-        return sum(self.opcodes.values())
-
-    @property
-    def accesses(self) -> int:
-        """Read and write events."""
-        return sum(self.reads.values()) + sum(self.writes.values())
-
-    def add_times(self, other: Tally, times: int) -> None:
-        """Add another tally, so many times."""
-        for name in ("opcodes", "widths", "classes", "reads", "writes", "plain", "work", "kinds"):
-            total = getattr(self, name)
-            for key, n in getattr(other, name).items():
-                total[key] += n * times
-        self.private += other.private * times
-        self.barriers += other.barriers * times
 
 
 @dataclass
@@ -125,10 +77,10 @@ def _records(words: npt.NDArray[np.uint64]) -> Iterator[tuple[int, npt.NDArray[n
         position += 2 + length
 
 
-def read_results(words: npt.NDArray[np.uint64], made: Instrumented) -> Counts:
+def read_results(words: npt.NDArray[np.uint64], layout: ResultLayout) -> Counts:
     """Turn the records that the runtime wrote into counts."""
     counts = Counts()
-    counters = np.zeros(max(made.counters.count, 1), np.uint64)
+    counters = np.zeros(max(layout.counters, 1), np.uint64)
     for tag, body in _records(words):
         if tag == _COUNTERS:
             counters[: len(body)] += body
@@ -161,10 +113,10 @@ def read_results(words: npt.NDArray[np.uint64], made: Instrumented) -> Counts:
             counts.distinct[space, "written"] += written
         else:
             _read_levels(counts, body.reshape(-1, 3).tolist())
-    _add_blocks(counts, made, counters.tolist())
-    if made.even_total is not None and counters[0]:
-        counts.totals = Counter({made.even_total: int(counters[0])})
-    if len(made.segments) == 1:
+    _add_blocks(counts, layout, counters.tolist())
+    if layout.instructions_per_item is not None and counters[0]:
+        counts.totals = Counter({layout.instructions_per_item: int(counters[0])})
+    if not layout.has_several_segments:
         counts.pieces = counts.totals.copy()
     return counts
 
@@ -184,15 +136,15 @@ def _read_levels(counts: Counts, rows: list[list[int]]) -> None:
             counts.addresses[target][count] += addresses
 
 
-def _add_blocks(counts: Counts, made: Instrumented, counters: list[int]) -> None:
-    for label, block in zip(made.labels, made.blocks, strict=True):
+def _add_blocks(counts: Counts, layout: ResultLayout, counters: list[int]) -> None:
+    for block in layout.blocks:
         times = sum(sign * counters[number] for number, sign in block.executions.items())
         if times:
             counts.add_times(block, times)
-            counts.executions[label] += times
+            counts.executions[block.label] += times
             if block.branch is not None:
                 counts.branch_executions[block.branch] += times
-    for number, space in made.counters.conditional_writes.items():
+    for number, space in layout.conditional_writes.items():
         counts.writes[space] += counters[number]
-    if made.counters.order is not None:
-        counts.order = counters[made.counters.order]
+    if layout.order_counter is not None:
+        counts.order = counters[layout.order_counter]

@@ -6,11 +6,9 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from crosscast.characterization.instrumentation.block_costs import BlockCosts
-    from crosscast.characterization.instrumentation.sub_groups import SubGroups
+from crosscast.characterization.engine.layout import BlockCosts, SubGroupLayout
 
 WIDTHS = (32, 64)
 """Work-items of a sub-group."""
@@ -33,11 +31,10 @@ class SubGroupCounts:
     """What the runtime counted by sub-groups, of all threads."""
 
     sites: dict[int, list[int]] = field(default_factory=dict)
-    entries: list[int] = field(default_factory=list)  # By width and place
+    entries: list[int] = field(default_factory=list)  # By width and index
     forms: list[int] = field(default_factory=list)  # By width and form
-    longest: list[int] = field(
-        default_factory=list
-    )  # Instructions and group of one work-item, then its counts
+    # Instructions and group of one work-item, then its counts
+    longest: list[int] = field(default_factory=list)
     reuse: list[int] = field(default_factory=list)  # See `reuse.c`
     overflow: int = 0  # Words that a stream had no room for; 1 where rows were
 
@@ -60,47 +57,47 @@ class SubGroupCounts:
             case _:
                 self.overflow = max(self.overflow, *words)
 
-    def executions_of_longest(self, plan: SubGroups, blocks: Iterable[BlockCosts]) -> dict[str, int]:
+    def executions_of_longest(self, layout: SubGroupLayout, blocks: Iterable[BlockCosts]) -> dict[str, int]:
         """How often the work-item of most instructions executed each block, by label."""
-        columns, alike = plan.executions.columns, plan.executions.alike
+        columns, alike = layout.columns, layout.alike
         _, _, *counted = self.longest
-        found: Counter[str] = Counter()
+        executions: Counter[str] = Counter()
         for block in blocks:
             for counter, sign in block.executions.items():
-                place = alike[counter] if counter in alike else len(alike) + columns[counter]
-                found[block.label] += sign * counted[place]
-        return dict(found)
+                index = alike[counter] if counter in alike else len(alike) + columns[counter]
+                executions[block.label] += sign * counted[index]
+        return dict(executions)
 
     def by_width(
-        self, plan: SubGroups, instructions: int, sub_groups: Sequence[int]
+        self, layout: SubGroupLayout, instructions: int, sub_groups: Sequence[int]
     ) -> dict[str, dict[str, int]]:
         """Counts of a launch of so many instructions, phis left out, and sub-groups of each width."""
-        found = {}
-        places, forms = len(plan.executions.alike), len(plan.executions.forms)
+        by_width = {}
+        alike, forms = len(layout.alike), len(layout.forms)
         for number, width in enumerate(WIDTHS):
             counts = dict.fromkeys(COUNTED, 0)
             for site, words in self.sites.items():
                 accesses, sectors, lines_64, lines_128, conflicts = words[number * _OF_WIDTH :][:_OF_WIDTH]
-                about = plan.sites[site]
+                access = layout.sites[site]
                 counts["atomic_conflicts"] += conflicts
-                if about.is_local:
+                if access.is_local:
                     counts["local_wavefronts_32_banks"] += sectors
                     continue
-                side = "write" if about.is_written else "read"
+                side = "write" if access.is_written else "read"
                 counts[f"accesses_{side}"] += accesses
                 counts[f"sectors_32_{side}"] += sectors
                 counts[f"lines_64_{side}"] += lines_64
                 counts[f"lines_128_{side}"] += lines_128
-            entries = self.entries[number * places :][:places]
-            if places and not any(self.entries):  # all run their only segment, without a look at each group
+            entries = self.entries[number * alike :][:alike]
+            if alike and not any(self.entries):  # all run their only segment, without a look at each group
                 entries = [sub_groups[number]]
-            executed = sum(w * n for w, n in zip(plan.executions.weights, entries, strict=True))
+            executed = sum(w * n for w, n in zip(layout.weights, entries, strict=True))
             sums = self.forms[number * forms :][:forms]
-            executed += sum(f.weight * n for f, n in zip(plan.executions.forms, sums, strict=True))
+            executed += sum(f.weight * n for f, n in zip(layout.forms, sums, strict=True))
             counts["instructions_without_phi"] = instructions
             counts["sub_group_instructions_without_phi"] = executed
-            found[str(width)] = counts
-        return found
+            by_width[str(width)] = counts
+        return by_width
 
     def reuse_bytes(self, distinct: Mapping[str, int], moved: Sequence[int]) -> dict[str, Any]:
         """Bytes that reach memory behind caches, by size of line, groups that run together, and size.
@@ -128,14 +125,14 @@ class SubGroupCounts:
             "error": 0.0 if rate == 1 else 1 / math.sqrt(sampled) if sampled else None,
         }
 
-    def patterns(self, plan: SubGroups) -> Mapping[str, int]:
+    def patterns(self, layout: SubGroupLayout) -> Mapping[str, int]:
         """Pairs of neighbours by how their addresses of global memory change, and bytes of strides."""
-        found = dict.fromkeys((*_PAIRS, "stride_bytes"), 0)
+        patterns = dict.fromkeys((*_PAIRS, "stride_bytes"), 0)
         for site, words in self.sites.items():
-            if not plan.sites[site].is_local:
-                for name, n in zip(found, words[2 * _OF_WIDTH :], strict=True):
-                    found[name] += n
-        return found
+            if not layout.sites[site].is_local:
+                for name, n in zip(patterns, words[2 * _OF_WIDTH :], strict=True):
+                    patterns[name] += n
+        return patterns
 
 
 def _add(to: list[int], words: Sequence[int]) -> None:

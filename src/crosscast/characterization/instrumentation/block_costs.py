@@ -7,10 +7,9 @@ so that costs are multiplied by executions afterwards. Executions follow from th
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 
 from crosscast.characterization import ir
-from crosscast.characterization.engine.counts import OTHER, Tally
+from crosscast.characterization.engine.layout import OTHER, BlockCosts
 from crosscast.characterization.instrumentation.accesses import (
     MemoryAccess,
     PointerClass,
@@ -80,47 +79,34 @@ def work_of(instruction: ir.Instruction) -> dict[str, int]:
     return {"function_elements": instruction.width}
 
 
-@dataclass
-class BlockCosts(Tally):
-    """What one execution of a block costs, and how to know how often it ran.
-
-    Its accesses are those whose address space is known.
-    """
-
-    label: str = ""  # Label of the block
-    # Coefficient of each counter in the number of executions
-    executions: dict[int, int] = field(default_factory=dict)
-    branch: int | None = None  # Static branch at its end, `None` if there is none
-    in_rows: int = 0  # Accesses that are recorded as rows
-
-    def add(self, instruction: ir.Instruction, classes: PointerClasses) -> None:
-        """Add one instruction."""
-        self.opcodes[instruction.opcode] += 1
-        self.widths[instruction.width] += 1
-        self.classes[class_of(instruction)] += 1
-        self.work.update(work_of(instruction))
-        self.kinds[instruction.kind] += 1
-        plain = instruction.opcode in ("load", "store")
-        if plain and not instruction.accesses:
-            self.private += 1
-        for access in instruction.accesses:
-            cls = classes.of(access.pointer, access.pointer_type)
-            if cls.place != "private":
-                # How far a copy goes that has no fixed length is known while it runs, and not here.
-                sized = access.nbytes * (1 + (access.kind == "read-write"))
-                space = "generic" if cls.place == "dynamic" else space_name(access, cls)
-                known = sized and not access.repeated
-                self.work.update({f"{space}_bytes": sized} if known else {"unsized_accesses": 1})
-            if cls.place in ("dynamic", "private") or access.repeated:
-                self.private += plain and cls.place == "private"
-                continue
-            space = space_name(access, cls)
-            if access.kind != "write":
-                self.reads[space] += 1
-            if access.kind in ("write", "read-write"):
-                self.writes[space] += 1
-            if plain:
-                self.plain[space] += 1
+def add_instruction(costs: BlockCosts, instruction: ir.Instruction, classes: PointerClasses) -> None:
+    """Add one instruction to the costs of its block."""
+    costs.opcodes[instruction.opcode] += 1
+    costs.widths[instruction.width] += 1
+    costs.classes[class_of(instruction)] += 1
+    costs.work.update(work_of(instruction))
+    costs.kinds[instruction.kind] += 1
+    plain = instruction.opcode in ("load", "store")
+    if plain and not instruction.accesses:
+        costs.private += 1
+    for access in instruction.accesses:
+        cls = classes.of(access.pointer, access.pointer_type)
+        if cls.place != "private":
+            # How far a copy goes that has no fixed length is known while it runs, and not here.
+            sized = access.nbytes * (1 + (access.kind == "read-write"))
+            space = "generic" if cls.place == "dynamic" else space_name(access, cls)
+            known = sized and not access.repeated
+            costs.work.update({f"{space}_bytes": sized} if known else {"unsized_accesses": 1})
+        if cls.place in ("dynamic", "private") or access.repeated:
+            costs.private += plain and cls.place == "private"
+            continue
+        space = space_name(access, cls)
+        if access.kind != "write":
+            costs.reads[space] += 1
+        if access.kind in ("write", "read-write"):
+            costs.writes[space] += 1
+        if plain:
+            costs.plain[space] += 1
 
 
 def space_name(access: MemoryAccess, cls: PointerClass) -> str:

@@ -1,6 +1,4 @@
-"""Code that records the outcomes of a segment's conditional branches, each in its planned way.
-
-How each conditional branch records the history of its outcomes.
+"""How each conditional branch records the history of its outcomes, and the code that does so.
 
 Five ways, from cheap to general, all exact:
 
@@ -17,16 +15,16 @@ Five ways, from cheap to general, all exact:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from crosscast.characterization import ir
-from crosscast.characterization.instrumentation import context, graph
-from crosscast.characterization.instrumentation.context import Code, Names
+from crosscast.characterization.engine import abi
+from crosscast.characterization.instrumentation import graph
+from crosscast.characterization.instrumentation.code import Code, Names, Scopes
 from crosscast.characterization.instrumentation.graph import Uniformity
-from crosscast.characterization.instrumentation.prelude import Scopes
-from crosscast.characterization.instrumentation.regions import Segment
+from crosscast.characterization.instrumentation.segments import Segment
 
 Way = Literal["lead", "cell", "row", "run", "each"]
 
@@ -45,7 +43,7 @@ def plan_branches(
     loops: Sequence[dict[str, graph.Loop]],
     uniform: Uniformity,
     *,
-    by_turns: bool = False,
+    per_warp: bool = False,
 ) -> list[dict[str, BranchPlan]]:
     """Choose the recording of every branch, by segment and block label.
 
@@ -63,7 +61,7 @@ def plan_branches(
                 continue
             copies[branch] += 1
             way: Way = "cell" if uniform.decides_for_all(block) else "row"
-            if by_turns:
+            if per_warp:
                 way = "each"  # a row is of all work-items
             here[label] = _plan(block.terminator.successors, inner.get(label), way)
             if segment.once:
@@ -185,7 +183,7 @@ class BranchCode:
         names: Names,
         scopes: Scopes,
         plans: dict[str, BranchPlan],
-        lines: dict[int, int],
+        lines: Mapping[int, int],
     ) -> None:
         self._editor, self._names, self._scopes = editor, names, scopes
         self._plans, self._lines = plans, lines
@@ -218,7 +216,7 @@ class BranchCode:
         """Store the outcomes that rows and cells are made of."""
         code = Code(self._names)
         for branch, slot, for_all in self._outcomes:
-            row = code.at("%cc.outcomes", context.ROW_BYTES * branch)
+            row = code.at("%cc.outcomes", abi.ROW_BYTES * branch)
             address = code.at(row, 0 if for_all else "%cc.wi")
             code.store("i8", code.load("i8", slot), address, self._scopes.attach(f"row{branch}"))
         return code.texts
@@ -229,11 +227,11 @@ class BranchCode:
         past = code.at("%cc.past", 8 * history)
         moved = code.value(f"shl i64 {code.load('i64', past, past_scope)}, 1")
         outcomes = code.value(f"or i64 {moved}, {code.value(f'zext i1 {condition} to i64')}")
-        table = code.at("%cc.tables", context.TABLE_BYTES * history)
+        table = code.at("%cc.tables", abi.TABLE_BYTES * history)
         code.add_to("i64", code.at(table, outcomes, "i64"), 1, table_scope)
-        is_full = code.value(f"icmp uge i64 {outcomes}, {2 << context.WINDOW}")
-        low = code.value(f"and i64 {outcomes}, {(1 << context.WINDOW) - 1}")
-        last = code.value(f"or i64 {low}, {1 << context.WINDOW}")
+        is_full = code.value(f"icmp uge i64 {outcomes}, {2 << abi.WINDOW}")
+        low = code.value(f"and i64 {outcomes}, {(1 << abi.WINDOW) - 1}")
+        last = code.value(f"or i64 {low}, {1 << abi.WINDOW}")
         code.store("i64", code.value(f"select i1 {is_full}, i64 {last}, i64 {outcomes}"), past, past_scope)
 
     def _count_run(self, label: str, end: ir.Instruction, plan: BranchPlan) -> OnEdges:
@@ -245,7 +243,7 @@ class BranchCode:
         on_edges: OnEdges = [((label, plan.stay), self._editor.increment(length, "i64"))]
         for edge in self._editor.out_of(plan.loop):
             code = Code(self._names)
-            history = code.at("%cc.histories", context.HISTORY_BYTES * end.branch)
+            history = code.at("%cc.histories", abi.HISTORY_BYTES * end.branch)
             # The branch itself also records the outcome that leaves; elsewhere the run just ends.
             ended = "cc.leave_loop" if edge[0] == label else "cc.end_run"
             code.do(f"call void @{ended}(ptr {history}, i64 {code.load('i64', length)}, i64 {stay_bit})")

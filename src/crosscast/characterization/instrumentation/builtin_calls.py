@@ -15,7 +15,7 @@ from crosscast.characterization import ir
 from crosscast.characterization.builtins import library
 from crosscast.characterization.builtins.declarations import parse
 from crosscast.characterization.instrumentation.accesses import PointerClasses, address_space, async_element
-from crosscast.characterization.instrumentation.context import Code, Names, Switches
+from crosscast.characterization.instrumentation.code import Code, InstrumentationOptions, Names
 from crosscast.characterization.instrumentation.inline import builtin_name, called_builtin
 from crosscast.errors import UnsupportedError
 
@@ -289,17 +289,21 @@ class Lowering:
     """Lowers the builtin calls of one kernel and remembers what they need."""
 
     def __init__(
-        self, names: Names, switches: Switches, used: Container[str | None], sites: list[int]
+        self,
+        names: Names,
+        options: InstrumentationOptions,
+        used: Container[str | None],
+        fault_lines: list[int],
     ) -> None:
-        self._names, self._switches, self._used, self._sites = names, switches, used, sites
-        items, warp = math.prod(switches.local_size), switches.warp
+        self._names, self._options, self._used, self._fault_lines = names, options, used, fault_lines
+        items, warp = math.prod(options.local_size), options.warp
         self._numbers = {"warp": warp, "less": warp - 1, "most": min(warp, items)}
         self._numbers["enqueued"] = -(-items // warp)
         self.library_symbols: set[str] = set()
         """Functions of the library that are called."""
         self.print_calls: list[list[str]] = []
         """Types of the arguments of each call of ``printf``, the format's included."""
-        self.ordered = False
+        self.is_ordered = False
         """Whether results depend on the order of work-groups: these run on one thread."""
 
     def lower(self, instruction: ir.Instruction) -> list[ir.Instruction]:
@@ -331,8 +335,8 @@ class Lowering:
             return self._async_copy(instruction, symbol)
         values = [operand.value for operand in instruction.operands]
         if name == "cc_assertion_failed":
-            self._sites.append(instruction.line)
-            text = f"call void @cc_assertion(ptr %cc.ctx, i32 {len(self._sites) - 1}, i64 %cc.wi)"
+            self._fault_lines.append(instruction.line)
+            text = f"call void @cc_assertion(ptr %cc.ctx, i32 {len(self._fault_lines) - 1}, i64 %cc.wi)"
             return [ir.added(text), _empty(instruction)]
         if name in _QUERIES:
             result = self._names.unique("q")
@@ -345,7 +349,7 @@ class Lowering:
             if name == "get_global_linear_id":
                 text = _global_linear_id(code)
             else:
-                text = _work_item_value(name, values[0], code, small_ids=self._switches.small_ids)
+                text = _work_item_value(name, values[0], code, small_ids=self._options.small_ids)
             return [*map(ir.added, code.texts), _instead(instruction, text)]
         if not symbol.startswith("_Z") or parse(symbol) is None:
             raise UnsupportedError(f"{instruction.where}unresolved function {name!r}")
@@ -357,12 +361,12 @@ class Lowering:
     def _note_order(self, instruction: ir.Instruction) -> None:
         """Note an atomic whose result depends on which work-group comes first."""
         shared = any("addrspace(3)" not in access.pointer_type for access in instruction.accesses)
-        self.ordered |= shared and not _commutes(instruction, self._used)
+        self.is_ordered |= shared and not _commutes(instruction, self._used)
 
     def _print(self, instruction: ir.Instruction) -> list[ir.Instruction]:
         """Write the arguments to a record, each with whether it is a pointer, and hand it over."""
-        self.ordered = True
-        if not self._switches.counts:
+        self.is_ordered = True
+        if not self._options.counts:
             return [_instead(instruction, "add i32 0, 0")]
         number = len(self.print_calls)
         operands = instruction.operands
@@ -384,9 +388,9 @@ class Lowering:
         to, from_, count, *rest = instruction.operands
         stride = rest[0].value if "strided" in symbol else "1"
         sites = 0  # no check; or 1 more than the number of the read's site, before the write's
-        if self._switches.check_bounds:
-            sites = len(self._sites) + 1
-            self._sites += [instruction.line] * len(instruction.accesses)
+        if self._options.check_bounds:
+            sites = len(self._fault_lines) + 1
+            self._fault_lines += [instruction.line] * len(instruction.accesses)
         text = (
             f"call void @cc_async_copy(ptr %cc.ctx, ptr {to.value}, ptr {from_.value}, i64 {count.value}, "
             f"i64 {stride}, i64 {async_element(symbol)}, i64 %cc.wi, "
@@ -405,11 +409,3 @@ def _instead(instruction: ir.Instruction, text: str) -> ir.Instruction:
 
 def _empty(instruction: ir.Instruction) -> ir.Instruction:
     return _instead(instruction, "bitcast ptr null to ptr")
-
-
-def declarations(module: ir.Module, text: str) -> list[str]:
-    """Declarations of the LLVM intrinsics and library functions that `text` calls."""
-    names = dict.fromkeys(re.findall(r"@(llvm\.[-a-zA-Z$._0-9]+|_Z\w+)\(", text))
-    unfused = {name.replace("llvm.fma.", "llvm.fmuladd.") for name in names if name not in module.declared}
-    declared = [module.declared[name] for name in (*names, *sorted(unfused)) if name in module.declared]
-    return [row.replace("llvm.fmuladd.", "llvm.fma.") for row in declared]

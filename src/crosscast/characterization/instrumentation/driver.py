@@ -1,7 +1,7 @@
 """From a kernel's IR to LLVM IR for this machine that runs a work-group and counts what it does.
 
 Each segment of the kernel becomes a function of one work-item; `Driver` writes the function that calls it for
-every work-item in order, and then the next. Or by turns, where they stand at different cuts (see `warps`).
+every work-item in order, and then the next; or warp by warp, where they stand at different cuts (`warps.c`).
 """
 
 from __future__ import annotations
@@ -10,79 +10,86 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from crosscast.characterization import ir
-from crosscast.characterization.instrumentation import context, instrumented
+from crosscast.characterization.engine import abi
 from crosscast.characterization.instrumentation.builtin_calls import WORDS, cut_code, is_barrier
-from crosscast.characterization.instrumentation.context import Code, Switches
-from crosscast.characterization.instrumentation.instrumented import Instrumented
+from crosscast.characterization.instrumentation.code import WORK_ITEM_LOOP, Code
+from crosscast.characterization.instrumentation.emission import Emission, actual, load_arguments
 from crosscast.characterization.instrumentation.memory_layout import UNIFORM_STEP
-from crosscast.characterization.instrumentation.prelude import WORK_ITEM_LOOP
-from crosscast.characterization.instrumentation.regions import Segment
-from crosscast.characterization.instrumentation.row_code import SLICE
-from crosscast.characterization.instrumentation.segment_code import SegmentCode, write_segment
+from crosscast.characterization.instrumentation.plan import Plan
+from crosscast.characterization.instrumentation.segment_code import SegmentCode
+from crosscast.characterization.instrumentation.segments import Segment
+from crosscast.characterization.instrumentation.strided_code import SLICE_TYPE
 
-_STATES_BYTES = 8 * WORDS * context.MAX_ITEMS
+_STATES_BYTES = 8 * WORDS * abi.MAX_ITEMS
 """Where the states of work-items stand, behind their arguments; and behind these, branch histories."""
-_PAST_BYTES = _STATES_BYTES + 8 * context.MAX_ITEMS
+_PAST_BYTES = _STATES_BYTES + 8 * abi.MAX_ITEMS
 
 
 @dataclass(frozen=True)
 class Driver:
     """Writes ``cc_group(ptr context)`` and what it needs, or ``cc_native`` where nothing is counted."""
 
-    shared: Instrumented
+    emission: Emission
     codes: Sequence[SegmentCode]
 
-    def rows(self) -> list[str]:
-        """Its IR."""
-        shared = self.shared
+    @property
+    def plan(self) -> Plan:
+        """What is written."""
+        return self.emission.plan
+
+    def text(self) -> list[str]:
+        """Text of the function and of what it needs."""
+        plan = self.plan
         # A kernel may name its arguments as this function names what it computes.
         parameters = [
-            each if each.name.startswith("%cc.") else replace(each, name=f"%cc.value{place}")
-            for place, each in enumerate(shared.parameters)
+            each if each.name.startswith("%cc.") else replace(each, name=f"%cc.value{position}")
+            for position, each in enumerate(plan.parameters)
         ]
-        prologue = instrumented.load(parameters, shared.switches)
-        rows = self._by_turns(parameters, prologue) if shared.turns else self._in_step(parameters, prologue)
-        return [*rows, *self._slice_tables()] if shared.switches.counts else rows
+        prologue = load_arguments(parameters, plan.options)
+        texts = (self._per_warp if plan.per_warp else self._in_step)(parameters, prologue)
+        return [*texts, *self._slice_tables()] if plan.options.counts else texts
 
     def _slice_tables(self) -> list[str]:
         """Descriptions of all slices: those of the launch for the runtime, the others segment by segment."""
-        rows = []
+        texts = []
         for number, code in enumerate(self.codes):
             if slices := code.group_slices:
-                table = f"[{len(slices)} x {SLICE}] [{', '.join(slices)}]"
-                rows.append(f"@cc.segment{number}.slices = internal constant {table}")
-        launch = [*(text for code in self.codes for text in code.launch_slices), f"{SLICE} zeroinitializer"]
-        rows.append(f"@cc_launch_slices = hidden constant [{len(launch)} x {SLICE}] [{', '.join(launch)}]")
-        return rows
+                table = f"[{len(slices)} x {SLICE_TYPE}] [{', '.join(slices)}]"
+                texts.append(f"@cc.segment{number}.slices = internal constant {table}")
+        launch = [text for code in self.codes for text in code.launch_slices]
+        launch.append(f"{SLICE_TYPE} zeroinitializer")
+        table = f"[{len(launch)} x {SLICE_TYPE}] [{', '.join(launch)}]"
+        texts.append(f"@cc_launch_slices = hidden constant {table}")
+        return texts
 
     def _in_step(self, parameters: Sequence[ir.Parameter], prologue: list[str]) -> list[str]:
         """Run each segment for all work-items, then the one that all of them go on to."""
-        shared = self.shared
-        counters, type_ = max(shared.counters.count, 1), shared.count_type
-        code = Code(shared.names)
+        plan = self.plan
+        counters, type_ = max(self.emission.counters, 1), plan.count_type
+        code = Code(self.emission.names)
         code.do(
             *prologue,
             f"%cc.acc = alloca [{counters} x {type_}]",
-            f"%cc.past = alloca [{max(shared.histories, 1)} x i64]",
+            f"%cc.past = alloca [{max(plan.histories, 1)} x i64]",
             f"store [{counters} x {type_}] zeroinitializer, ptr %cc.acc",
             f"%cc.sums = alloca [{counters} x i64]",
             f"store [{counters} x i64] zeroinitializer, ptr %cc.sums",
         )
-        for number in range(shared.histories):
+        for number in range(plan.histories):
             code.store("i64", 1, code.at("%cc.past", number, "i64"))
-        switches = shared.switches
-        sizes = [str(n) if switches.uniform else f"%cc.size{d}" for d, n in enumerate(switches.local_size)]
+        options = plan.options
+        sizes = [str(n) if options.uniform else f"%cc.size{d}" for d, n in enumerate(options.local_size)]
         code.do(f"%cc.xy = mul i64 {sizes[0]}, {sizes[1]}", f"%cc.items = mul i64 %cc.xy, {sizes[2]}")
-        for segment in shared.segments:
+        for segment in plan.segments:
             code.do(f"%cc.all{segment.number} = alloca i32", f"%cc.any{segment.number} = alloca i32")
         code.do("br label %segment0")
-        for segment in shared.segments:
+        for segment in plan.segments:
             self._run(segment, parameters, ["1"] * 3 if segment.once else sizes, code)
         code.do("end:")
-        for number in (number for segment in shared.segments for number in segment.counters):
+        for number in (number for segment in plan.segments for number in segment.counters):
             sum_ = code.load("i64", code.at("%cc.sums", number, "i64"))
             code.add_to("i64", code.at("%cc.counts", 8 * number), sum_)
-        name = "cc_group" if switches.counts else "cc_native"
+        name = "cc_group" if options.counts else "cc_native"
         return [f"define void @{name}(ptr %cc.ctx) nounwind {{", "cc.start:", *code.texts, "ret void", "}"]
 
     def _run(
@@ -94,7 +101,7 @@ class Driver:
         code.do(f"segment{n}:")
         # First, as the segment overwrites what these accesses depend on.
         for k, _ in enumerate(self.codes[n].group_slices):
-            description = f"getelementptr ({SLICE}, ptr @cc.segment{n}.slices, i64 {k})"
+            description = f"getelementptr ({SLICE_TYPE}, ptr @cc.segment{n}.slices, i64 {k})"
             extent = ", ".join(f"i64 {size}" for size in sizes)
             code.do(f"call void @cc_record(ptr %cc.ctx, ptr {description}, {extent})")
         several = len(following) > 1
@@ -107,7 +114,7 @@ class Driver:
             loop, x = f"loopx{n}{part}", f"%x{n}{part}"
             code.do(f"{loop}:", f"{x} = phi i64 [ {start}, %{origin} ], [ {x}.next, %{loop} ]")
             item = code.value(f"add i64 %first{n}, {x}")
-            values = instrumented.listed((x, f"%y{n}", f"%z{n}"), item, parameters)
+            values = actual((x, f"%y{n}", f"%z{n}"), item, parameters)
             rest = f", i1 {str(bool(part)).lower()}" if self.codes[n].split else ""
             target = code.value(f"call i32 @cc.segment{n}({values}{rest})")
             if several:  # note whether all work-items go on to the same segment
@@ -117,7 +124,7 @@ class Driver:
 
         enter, whole = f"br label %loopx{n}", (sizes[0], f"doney{n}")
         if self.codes[n].split:
-            values = instrumented.listed(["0"] * 3, "0", parameters)
+            values = actual(["0"] * 3, "0", parameters)
             bound = code.value(f"call i64 @cc.segment{n}.split({values}, i1 false)")
             inside = code.value(f"icmp ult i64 {bound}, {sizes[0]}")
             end = code.value(f"select i1 {inside}, i64 {bound}, i64 {sizes[0]}")
@@ -144,7 +151,7 @@ class Driver:
         code.do(f"donez{n}:")
         _step(code, f"%z{n}", sizes[2], f"loopz{n}", f"after{n}")
         code.do(f"after{n}:")
-        if self.shared.switches.counts:
+        if self.plan.options.counts:
             self._after(segment, code)
         if not several:
             self._go_on(segment, following[0], code)
@@ -165,39 +172,40 @@ class Driver:
 
     def _after(self, segment: Segment, code: Code) -> None:
         """Count the work-items that entered, and fold the rows of branch outcomes into the histories."""
-        shared, number, type_ = self.shared, segment.number, self.shared.count_type
+        plan, number, type_ = self.plan, segment.number, self.plan.count_type
         code.add_to("i64", code.at("%cc.counts", 8 * number), "%cc.items")
-        if shared.measures_groups:
-            code.add_to("i64", code.at("%cc.runs", shared.sub_groups.executions.alike[number], "i64"), 1)
-        if shared.sub_groups.of_segment(number) or (shared.several and self.codes[number].group_slices):
-            final = int(not shared.several)
+        if plan.compares_items:
+            code.add_to("i64", code.at("%cc.runs", plan.alike[number], "i64"), 1)
+        several = plan.has_several_segments
+        if self.emission.recording.of_segment(number) or (several and self.codes[number].group_slices):
+            final = int(not several)
             code.do(f"call void @cc_sub_groups(ptr %cc.ctx, i32 {number}, i64 %cc.items, i32 {final})")
         # The group's sums are wide enough for many runs of the segment.
         for counter in segment.counters:
-            place = code.at("%cc.acc", counter, type_)
-            value = code.load(type_, place)
-            code.store(type_, 0, place)
-            wide = code.value(f"zext i32 {value} to i64") if self.shared.narrow else value
+            sum_ = code.at("%cc.acc", counter, type_)
+            value = code.load(type_, sum_)
+            code.store(type_, 0, sum_)
+            wide = code.value(f"zext i32 {value} to i64") if plan.counts_fit_32_bits else value
             code.add_to("i64", code.at("%cc.sums", counter, "i64"), wide)
         if segment.once:
             code.do("call void @cc_fold_lead(ptr %cc.ctx, i64 %cc.items)")
         for way in ("cell", "row"):
             for branch in segment.recorded(way):
-                history = code.at("%cc.histories", context.HISTORY_BYTES * branch)
-                outcomes = code.at("%cc.outcomes", context.ROW_BYTES * branch)
+                history = code.at("%cc.histories", abi.HISTORY_BYTES * branch)
+                outcomes = code.at("%cc.outcomes", abi.ROW_BYTES * branch)
                 code.do(f"call void @cc_fold_{way}(ptr {history}, ptr {outcomes}, i64 %cc.items)")
 
     def _go_on(self, segment: Segment, target: int, code: Code) -> None:
         """After a segment: log the instruction counts that are complete, then go to the next one."""
-        shared = self.shared
-        bits = 32 if shared.narrow else 64
-        cutter = shared.segments[target].after if target else None
+        plan = self.plan
+        bits = 32 if plan.counts_fit_32_bits else 64
+        cutter = plan.segments[target].after if target else None
         collective = cutter is not None and not is_barrier(cutter)
-        counts = shared.switches.counts
-        if counts and shared.several and not (collective or segment.once):
+        counts = plan.options.counts
+        if counts and plan.has_several_segments and not (collective or segment.once):
             code.do(f"call void @cc_fold_piece{bits}(ptr %cc.ctx, i64 %cc.items, i{bits} {int(target > 0)})")
-        if counts and target == 0 and not shared.even:
-            wide = 64 if shared.several else bits
+        if counts and target == 0 and not plan.same_length:
+            wide = 64 if plan.has_several_segments else bits
             code.do(f"call void @cc_fold{wide}(ptr %cc.totals_log, ptr %cc.total, i64 %cc.items)")
         if collective:
             _, operation, type_ = cut_code(cutter)
@@ -205,23 +213,23 @@ class Driver:
         # The uniform values that left a segment are those that enter the next one.
         leaving = (segment.save.get(label, []) for label, to in segment.exits.items() if to == target)
         for carried in {c.name: c for saved in leaving for c in saved if c.uniform}.values():
-            offset = shared.live.offsets[carried.name]
+            offset = plan.live.offsets[carried.name]
             value = code.load(carried.type, code.at("%cc.live", offset + UNIFORM_STEP))
             code.store(carried.type, value, code.at("%cc.live", offset))
         code.do(f"br label %{f'segment{target}' if target else 'end'}")
 
-    def _by_turns(self, parameters: Sequence[ir.Parameter], prologue: list[str]) -> list[str]:
+    def _per_warp(self, parameters: Sequence[ir.Parameter], prologue: list[str]) -> list[str]:
         """Leave it to the runtime which segment comes next for which lanes, and give it a function that runs
         one segment for those of some work-items whose turn it is.
         """
-        shared = self.shared
-        cuts = [(*cut_code(s.after), turn) for s, turn in zip(shared.segments, shared.turns, strict=True)]
+        plan = self.plan
+        cuts = [(*cut_code(s.after), turn) for s, turn in zip(plan.segments, plan.warp_order, strict=True)]
         words = [f"i32 {word}" for cut in [*cuts, (0, 0, 0, 0)] for word in cut]
-        counters = max(shared.counters.count, 1)
-        code = Code(shared.names)
+        counters = max(self.emission.counters, 1)
+        code = Code(self.emission.names)
         code.do(
             *prologue,
-            f"%cc.items = load i64, ptr {code.at('%cc.ctx', context.slot('items'))}",
+            f"%cc.items = load i64, ptr {code.at('%cc.ctx', abi.slot('items'))}",
             "%cc.xy = mul i64 %cc.size0, %cc.size1",
             f"%cc.past = getelementptr i8, ptr %cc.warps, i64 {_PAST_BYTES}",
             f"%cc.acc = alloca [{counters} x i64]",
@@ -229,14 +237,14 @@ class Driver:
         )
         states = code.at("%cc.warps", _STATES_BYTES)
         code.do(*_switch("%cc.number", {number: f"segment{number}" for number, _ in enumerate(cuts)}))
-        for segment in shared.segments:
+        for segment in plan.segments:
             self._turn(segment, parameters, states, code)
         return [
             "declare void @cc_by_turns(ptr, ptr, ptr, i64, i64)",
             f"@cc.cuts = internal constant [{len(words)} x i32] [{', '.join(words)}]",
             "define void @cc_group(ptr %cc.ctx) nounwind {",
             "call void @cc_by_turns(ptr %cc.ctx, ptr @cc.turn, ptr @cc.cuts, "
-            f"i64 {shared.switches.warp}, i64 {shared.histories})",
+            f"i64 {plan.options.warp}, i64 {plan.histories})",
             *("ret void", "}"),
             "define internal void @cc.turn(ptr %cc.ctx, i32 %cc.number, i64 %cc.from, i64 %cc.to) nounwind {",
             *("cc.start:", *code.texts, "end:", "ret void", "}"),
@@ -258,7 +266,7 @@ class Driver:
         rest = code.value(f"urem i64 %wi{n}, %cc.xy")
         y = code.value(f"udiv i64 {rest}, %cc.size0")
         x = code.value(f"urem i64 {rest}, %cc.size0")
-        values = instrumented.listed((x, y, z), f"%wi{n}", parameters)
+        values = actual((x, y, z), f"%wi{n}", parameters)
         target = code.value(f"call i32 @cc.segment{n}({values})")
         twice = code.value(f"shl i64 {code.value(f'zext i32 {target} to i64')}, 1")
         code.store("i64", code.value(f"add i64 {twice}, 1"), state)
@@ -281,14 +289,3 @@ def _step(code: Code, counter: str, end: str, again: str, leave: str) -> None:
 def _switch(value: str, labels: dict[int, str]) -> list[str]:
     cases = [f"i32 {number}, label %{label}" for number, label in labels.items()]
     return [f"switch i32 {value}, label %end [", *cases, "]"]
-
-
-def instrument(module: ir.Module, function: ir.Function, switches: Switches) -> Instrumented:
-    """Instrument a flattened kernel."""
-    made = Instrumented(module, function, switches)
-    codes = [write_segment(segment, made) for segment in made.segments]
-    made.blocks = [cost for code in codes for cost in code.costs]
-    made.sub_groups.executions.plan(made.blocks)
-    functions = [code.text for code in codes] + Driver(made, codes).rows()
-    made.text = made.scopes.complete(functions)
-    return made

@@ -10,6 +10,7 @@ what is more than a byte holds goes to the counter.
 from __future__ import annotations
 
 from crosscast.characterization import ir
+from crosscast.characterization.engine.abi import slot
 from crosscast.characterization.instrumentation import graph
 from crosscast.characterization.instrumentation.accesses import (
     MemoryAccess,
@@ -20,58 +21,59 @@ from crosscast.characterization.instrumentation.accesses import (
 )
 from crosscast.characterization.instrumentation.block_costs import space_name
 from crosscast.characterization.instrumentation.branch_code import SegmentEditor
-from crosscast.characterization.instrumentation.context import Code, slot
-from crosscast.characterization.instrumentation.instrumented import Instrumented
-from crosscast.characterization.instrumentation.regions import Segment
+from crosscast.characterization.instrumentation.code import Code
+from crosscast.characterization.instrumentation.emission import Emission
+from crosscast.characterization.instrumentation.segments import Segment
 from crosscast.characterization.instrumentation.sub_groups import ONCE, STREAM
 
 
 class MemoryCode:
     """Rewrites the accesses of one segment."""
 
-    def __init__(self, segment: Segment, shared: Instrumented, editor: SegmentEditor) -> None:
+    def __init__(self, segment: Segment, emission: Emission, editor: SegmentEditor) -> None:
         instructions = [i for block in segment.blocks.values() for i in block.instructions]
-        self._shared, self._widening = shared, Widening(instructions, shared.names.unique)
+        self._emission, self._plan = emission, emission.plan
+        self._widening = Widening(instructions, emission.names.unique)
         self._definitions = {i.result: i for i in instructions}
         self._segment, self._editor = segment, editor
         self._in_loops = graph.innermost(segment.loops)
-        self._slots: dict[tuple[int, int], str] = {}  # By mode and place: an address, or a stream's position
+        self._slots: dict[tuple[int, int], str] = {}  # By mode and index: an address, or a stream's position
 
     def rewrite(self, block: ir.Block, apart: set[int]) -> None:
         """Put what stands for instructions in host code in their place; count accesses but those `apart`."""
         rewritten: list[ir.Instruction] = []
         for instruction in block.instructions:
-            before, after = Code(self._shared.names), Code(self._shared.names)
-            if self._shared.switches.counts:
+            before, after = Code(self._emission.names), Code(self._emission.names)
+            if self._plan.options.counts:
                 self._repeats = block.label in self._in_loops
                 self._order = self._segment.order[block.label]
                 self._accompany(instruction, before, after, counted=id(instruction) not in apart)
-                if (site := self._shared.sub_groups.texel_site(instruction)) is not None:
-                    place = self._shared.sub_groups.record(self._segment.number, site, STREAM, self._order)
-                    before.store("i64", place, before.at("%cc.ctx", slot("texels")))
+                if (site := self._emission.recording.texel_site(instruction)) is not None:
+                    stream = self._emission.recording.record(self._segment.number, site, STREAM, self._order)
+                    before.store("i64", stream, before.at("%cc.ctx", slot("texels")))
             if instruction.opcode in ("call", "atomicrmw", "cmpxchg"):
-                translated = self._shared.lowering.lower(instruction)
+                translated = self._emission.lowering.lower(instruction)
             else:
                 translated = self._widening.widen(instruction)
             if instruction.opcode in ("load", "store") and instruction.text and instruction.accesses:
                 # Its memory is none of the counters.
-                cls = self._shared.class_of(instruction.accesses[0])
+                cls = self._plan.class_of(instruction.accesses[0])
                 if cls.place in ("buffer", "local", "global"):
-                    translated[-1].text += self._shared.scopes.attach(f"data{cls.number}")
+                    translated[-1].text += self._emission.scopes.attach(f"data{cls.number}")
             rewritten += [*map(ir.added, before.texts), *translated, *map(ir.added, after.texts)]
         block.instructions = rewritten
 
     def _accompany(self, instruction: ir.Instruction, before: Code, after: Code, *, counted: bool) -> None:
         """Write code before and after an instruction, for its accesses."""
         # Operands may have been renamed since the pointers were sorted into classes.
-        found = accesses_of(instruction, self._shared.sizes) if instruction.accesses else []
+        found = accesses_of(instruction, self._plan.sizes) if instruction.accesses else []
         now = [access for access in found if address_space(access.pointer_type)]
         for origin, access in zip(instruction.accesses, now, strict=True):
-            cls = self._shared.class_of(origin)
+            cls = self._plan.class_of(origin)
             if cls.place == "private":
                 continue
             if counted:
-                self._shared.counted.add(cls)
+                self._emission.counted.add(cls)
             if access.repeated:
                 continue
             address = access.pointer
@@ -80,9 +82,9 @@ class MemoryCode:
                 wide = value if type_ == "i64" else before.value(f"sext {type_} {value} to i64")
                 offset = before.value(f"mul i64 {wide}, {access.stride}")
                 address = before.value(f"getelementptr i8, {access.pointer_type} {address}, i64 {offset}")
-            if self._shared.switches.check_bounds:
-                site = len(self._shared.sites)
-                self._shared.sites.append(instruction.line)
+            if self._plan.options.check_bounds:
+                site = len(self._emission.fault_lines)
+                self._emission.fault_lines.append(instruction.line)
                 before.do(
                     f"call void @cc_check(ptr %cc.ctx, ptr {address}, i64 {access.length or access.nbytes}, "
                     f"i32 {site}, i32 {int(access.kind != 'read')}, i64 %cc.wi)"
@@ -95,31 +97,31 @@ class MemoryCode:
                 self._count(access, cls, address, instruction, before)
 
     def _record(self, site: int, address: str, code: Code) -> None:
-        """Keep an address for the sub-groups."""
-        groups, mode = self._shared.sub_groups, STREAM if self._repeats else ONCE
-        place = groups.record(self._segment.number, site, mode, self._order)
+        """Keep an address for the sub-recording."""
+        recording, mode = self._emission.recording, STREAM if self._repeats else ONCE
+        index = recording.record(self._segment.number, site, mode, self._order)
         value = code.value(f"ptrtoint ptr {address} to i64")
         if mode == ONCE:
             kept = self._editor.slot("at", "i64", "-1")
         else:
-            start = Code(self._shared.names)
-            position = groups.position(start, place)
+            start = Code(self._emission.names)
+            position = recording.position(start, index)
             kept = self._editor.computed_slot("position", "i64", start, position)
-            value = groups.append(code, place, [value], code.load("i64", kept))
-        self._slots[mode, place] = kept
+            value = recording.append(code, index, [value], code.load("i64", kept))
+        self._slots[mode, index] = kept
         code.store("i64", value, kept)
 
     def epilogue(self, code: Code) -> None:
         """Keep what the work-item recorded, when it has run the segment."""
-        groups = self._shared.sub_groups
-        for each in groups.of_segment(self._segment.number):
-            if kept := self._slots.get((each.mode, each.place)):
+        recording = self._emission.recording
+        for each in recording.of_segment(self._segment.number):
+            if kept := self._slots.get((each.mode, each.number)):
                 value = code.load("i64", kept)
                 if each.mode != ONCE:
-                    groups.set_position(code, each.place, value)
+                    recording.set_position(code, each.number, value)
             else:
-                value = groups.position(code, each.place)
-            groups.keep(code, each, value)
+                value = recording.position(code, each.number)
+            recording.keep(code, each, value)
 
     def _count(
         self, access: MemoryAccess, cls: PointerClass, address: str, instruction: ir.Instruction, code: Code
@@ -146,11 +148,11 @@ class MemoryCode:
         both, only_read = _flags(cls, read=True, write=True), _flags(cls, read=True, write=False)
         flags = code.value(f"select i1 {wrote}, {type_} {both}, {type_} {only_read}")
         self._add(cls, address, flags, amount, code)
-        number = self._shared.counters.for_writes(space_name(access, cls))
-        self._shared.count(code, number, code.value(f"zext i1 {wrote} to i64"))
+        number = self._emission.counter_for_writes(space_name(access, cls))
+        self._emission.count(code, number, code.value(f"zext i1 {wrote} to i64"))
 
     def _add(self, cls: PointerClass, address: str, flags: int | str, amount: int | str, code: Code) -> None:
-        scopes, type_, checked = self._shared.scopes, f"i{8 * cls.granule}", self._shared.switches.checked
+        scopes, type_, checked = self._emission.scopes, f"i{8 * cls.granule}", self._plan.options.checked
         if cls.scattered and not checked:
             origin, beyond = self._split(address, code)
             code.do(
@@ -175,7 +177,7 @@ class MemoryCode:
         if definition is None or not definition.text.startswith("getelementptr inbounds "):
             return address, "0"
         element, base, *indices = definition.operands
-        nbytes, _ = self._shared.sizes.get(element.type, (0, 0))
+        nbytes, _ = self._plan.sizes.get(element.type, (0, 0))
         if len(indices) != 1 or indices[0].type != "i64" or not nbytes or nbytes % 4:
             return address, "0"
         return base.value, code.value(f"mul i64 {indices[0].value}, {nbytes // 4}")
@@ -184,7 +186,7 @@ class MemoryCode:
         """Name of the bit that tells whether a compare-exchange wrote."""
         type_ = instruction.type
         if instruction.result is None:
-            instruction.result = self._shared.names.unique("old")
+            instruction.result = self._emission.names.unique("old")
         if access.success == "pair":
             return code.value(f"extractvalue {type_} {instruction.result}, 1")
         if access.success == "result":

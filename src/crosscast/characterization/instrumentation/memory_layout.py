@@ -6,12 +6,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from crosscast.characterization import ir
-from crosscast.characterization.instrumentation import context
+from crosscast.characterization.engine.abi import MAX_ITEMS
 from crosscast.characterization.instrumentation.accesses import type_bytes
-from crosscast.characterization.instrumentation.context import Code, Names
+from crosscast.characterization.instrumentation.code import Code, Names, Scopes
 from crosscast.characterization.instrumentation.inline import copy_structure
-from crosscast.characterization.instrumentation.prelude import Scopes
-from crosscast.characterization.instrumentation.regions import Carried, Segment
+from crosscast.characterization.instrumentation.segments import Carried, Segment
 
 UNIFORM_STEP = 256
 """Bytes between what enters a segment and what leaves it, for a uniform value."""
@@ -34,34 +33,30 @@ class LiveMemory:
     the segment runs, so what leaves it stands apart, and the driver hands it on.
     """
 
-    def __init__(self, carried: Iterable[Carried], names: Names, scopes: Scopes) -> None:
-        self._names, self._scopes = names, scopes
+    def __init__(self, carried: Iterable[Carried]) -> None:
         self.nbytes = _LINE  # the first place holds what a segment that ran once counted for each work-item
         self.offsets: dict[str, int] = {}
         for value in carried:
             self.offsets[value.name] = self.nbytes
-            self.nbytes += _rounded(value.nbytes * context.MAX_ITEMS, _LINE) + _LINE + UNIFORM_STEP
+            self.nbytes += _rounded(value.nbytes * MAX_ITEMS, _LINE) + _LINE + UNIFORM_STEP
 
-    def load(self, value: Carried, result: str) -> list[str]:
+    def load(self, value: Carried, result: str, code: Code, scopes: Scopes) -> None:
         """Load a value, under the name `result`."""
-        code = Code(self._names)
-        address, scope = self._place(value, code, leaving=False)
-        return [*code.texts, f"{result} = load {value.type}, ptr {address}{scope}"]
+        address, scope = self._address(value, code, scopes, leaving=False)
+        code.do(f"{result} = load {value.type}, ptr {address}{scope}")
 
-    def save(self, value: Carried, slot: str | None) -> list[str]:
+    def save(self, value: Carried, slot: str | None, code: Code, scopes: Scopes) -> None:
         """Save a value, from its stack slot if it has one."""
-        code = Code(self._names)
-        address, scope = self._place(value, code, leaving=True)
+        address, scope = self._address(value, code, scopes, leaving=True)
         code.store(value.type, code.load(value.type, slot) if slot else value.name, address, scope)
-        return code.texts
 
-    def _place(self, value: Carried, code: Code, *, leaving: bool) -> tuple[str, str]:
+    def _address(self, value: Carried, code: Code, scopes: Scopes, *, leaving: bool) -> tuple[str, str]:
         offset, index, direction = self.offsets[value.name], "%cc.wi", ""
         if value.uniform:
             offset, index = offset + leaving * UNIFORM_STEP, "0"
             direction = "out" if leaving else "in"
         address = code.at(code.at("%cc.live", offset), index, f"[{value.nbytes} x i8]")
-        return address, self._scopes.attach(f"live{value.name}{direction}")
+        return address, scopes.attach(f"live{value.name}{direction}")
 
 
 class LocalVariables:

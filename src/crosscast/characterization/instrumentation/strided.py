@@ -1,15 +1,15 @@
-"""Accesses at equal distances, which are recorded as rows instead of being counted one by one.
+"""Strided accesses: those at equal distances, which are recorded together instead of one by one.
 
 Neighbouring work-items, and iterations of an innermost loop, often access addresses at equal distances. If an
 address is made from ids, arguments and loop counters by operations that keep distances equal, the first, the
-second and the last address of a row tell all of them: `cc_row` records base, stride and number. Likewise the
+second and the last address tell all of them: the runtime records base, stride and number. Likewise the
 corners of a plane of work-items, of a work-group or of the whole launch.
 
-What has to hold is checked where the row is recorded. Additions and multiplications by what is the same for
-all keep distances equal even if they wrap around. Extensions to 64 bits need a check: if the results are at
-equal distances for the first, the second and the last of the row, none in between has wrapped. All
+What has to hold is checked where they are recorded. Additions and multiplications by what is the same for all
+keep distances equal even if they wrap around. Extensions to 64 bits need a check: if the results are at equal
+distances for the first, the second and the last work-item or iteration, none in between has wrapped. All
 work-items must take the same way: of two values that change evenly, one is less than the other (or equal to
-it) for all of a row if it is for the first and the last. Where a check fails, the row is divided.
+it) for all of a range if it is for the first and the last. Where a check fails, the range is divided.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from crosscast.characterization import ir
 from crosscast.characterization.instrumentation import graph
 from crosscast.characterization.instrumentation.graph import IDENTITIES, PURE
 from crosscast.characterization.instrumentation.inline import called_builtin
-from crosscast.characterization.instrumentation.regions import Segment
+from crosscast.characterization.instrumentation.segments import Segment
 
 Reach = Literal["loop", "group", "launch"]
-"""What a row belongs to: iterations of a loop, work-items of a work-group, or of the launch."""
+"""What a strided access runs along: iterations of a loop, work-items of a work-group, or of the launch."""
 Kind = Literal["same", "linear"]
-"""How a value changes along a row: not at all, or by the same amount from one to the next."""
+"""How a value changes along these: not at all, or by the same amount from one to the next."""
 
 _INTEGERS = ("i8", "i16", "i32", "i64")
 _PREDICATE = re.compile(r"icmp (?:samesign )?(\w+) ")
@@ -59,7 +59,7 @@ def _condition(end: ir.Instruction) -> str:
 
 
 class Analysis:
-    """How values change along a row."""
+    """How values change from one work-item or iteration to the next."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class Analysis:
         return self._kinds[value]
 
     def needs(self, *values: str) -> tuple[dict[str, ir.Instruction], dict[str, str]]:
-        """What computes some values along a row, in order, and what of that has to be checked."""
+        """What computes some values, in order, and what of that has to be checked."""
         needed: dict[str, ir.Instruction] = {}
         seen: set[str] = set()
         pending = [(value, False) for value in reversed(values)]
@@ -158,7 +158,7 @@ class Analysis:
         return True
 
     def atoms(self, value: str) -> list[Comparison] | None:
-        """Comparisons that decide a condition and change along the row; ``None`` if that is not known."""
+        """Comparisons that decide a condition and change; ``None`` if that is not known."""
         if self.value(value) == "same":
             return []
         definition = self._definitions.get(value)
@@ -194,8 +194,8 @@ def without_promises(instruction: ir.Instruction) -> ir.Instruction:
 
 
 @dataclass(frozen=True)
-class Row:
-    """Accesses of one block that the work-items of a row make at equal distances."""
+class StridedAccess:
+    """Accesses of one block that neighbouring work-items make at equal distances."""
 
     label: str  # Block where it stands
     instructions: list[ir.Instruction]  # The loads and stores
@@ -205,7 +205,9 @@ class Row:
     checks: dict[str, str]
     reach: Reach = "group"
 
-    def rows(self, segment: Segment) -> Iterator[tuple[str, list[ir.Instruction], ir.Instruction | None]]:
+    def slice_blocks(
+        self, segment: Segment
+    ) -> Iterator[tuple[str, list[ir.Instruction], ir.Instruction | None]]:
         """Label, instructions and end of each block; no end where the access stands."""
         by_label: dict[str, list[tuple[int, ir.Instruction]]] = {}
         for name, original in self.needed.items():
@@ -240,13 +242,13 @@ class _Way:
     atoms: dict[str, list[Comparison]]
 
 
-class RowFinder:
-    """Finds the rows of accesses of a segment that are outside of all loops."""
+class StridedFinder:
+    """Finds the strided accesses of a segment that are outside of all loops."""
 
     def __init__(self, segment: Segment, loops: list[graph.Loop], known: Mapping[str, Kind | None]) -> None:
         self._segment, self._loops = segment, loops
         inside = {label for loop in loops for label in loop.blocks}
-        # Of what is in no loop: all that an access outside of loops may depend on, if it has a row.
+        # Of what is in no loop: all that a strided access outside of loops may depend on.
         outside = (b.instructions for label, b in segment.blocks.items() if label not in inside)
         definitions = {
             i.result: i for each in (segment.recompute, *outside) for i in each if i.result and i.text
@@ -256,8 +258,8 @@ class RowFinder:
         }
         self._ways: dict[tuple[str, Reach], _Way | None] = {}
 
-    def find(self, label: str, access: ir.Instruction, *, copied: bool = False) -> Row | None:
-        """The row of an access, of the widest reach; ``None`` if there is none.
+    def find(self, label: str, access: ir.Instruction, *, copied: bool = False) -> StridedAccess | None:
+        """An access as a strided one, of the widest reach; ``None`` if it is not.
 
         Where other segments have copies of the access, it is recorded with them, group by group.
         """
@@ -266,13 +268,13 @@ class RowFinder:
             return None
         reaches: tuple[Reach, ...] = ("group",) if self._segment.number or copied else ("launch", "group")
         for reach in reaches:
-            row = self._find_along(label, access, reach)
+            strided = self._find_along(label, access, reach)
             # To divide what is not even pays off once a launch, not for each work-group.
-            if row is not None and (reach == "launch" or not any(row.atoms.values())):
-                return row
+            if strided is not None and (reach == "launch" or not any(strided.atoms.values())):
+                return strided
         return None
 
-    def _find_along(self, label: str, access: ir.Instruction, reach: Reach) -> Row | None:
+    def _find_along(self, label: str, access: ir.Instruction, reach: Reach) -> StridedAccess | None:
         analysis = self._analyses[reach]
         (memory,) = access.accesses
         if analysis.value(memory.pointer) is None:
@@ -285,7 +287,7 @@ class RowFinder:
         needed, checks = analysis.needs(*way.conditions, memory.pointer)
         if any(before not in way.blocks for i in needed.values() for _, before in i.incoming):
             return None
-        return Row(label, [access], way.blocks, needed, way.atoms, checks, reach)
+        return StridedAccess(label, [access], way.blocks, needed, way.atoms, checks, reach)
 
     def _way(self, label: str, analysis: Analysis) -> _Way | None:
         """The way to a block, if all that decides on it is known."""
@@ -402,11 +404,11 @@ def _is_local_id(value: str, definitions: Mapping[str, ir.Instruction]) -> bool:
     return called_builtin(definition) == "get_local_id" and definition.operands[0].value == "0"
 
 
-AnyRow = TypeVar("AnyRow", "Row", "LoopRow")
+AnyStrided = TypeVar("AnyStrided", "StridedAccess", "StridedLoop")
 
 
-def joined(a: AnyRow, b: AnyRow) -> AnyRow:
-    """Two rows of accesses of the same block."""
+def joined(a: AnyStrided, b: AnyStrided) -> AnyStrided:
+    """Strided accesses of the same block together."""
     return replace(
         a,
         instructions=a.instructions + b.instructions,
@@ -416,7 +418,7 @@ def joined(a: AnyRow, b: AnyRow) -> AnyRow:
 
 
 @dataclass(frozen=True)
-class LoopRow:
+class StridedLoop:
     """Accesses of one block that an innermost loop makes at equal distances, once in each iteration."""
 
     label: str
@@ -427,10 +429,10 @@ class LoopRow:
     checks: dict[str, str]
 
 
-def find_loop_row(
+def find_strided_loop(
     segment: Segment, flow: graph.Graph, loop: graph.Loop, label: str, access: ir.Instruction
-) -> LoopRow | None:
-    """The row of an access in an innermost loop; ``None`` if it is not at equal distances."""
+) -> StridedLoop | None:
+    """An access in an innermost loop as a strided one; ``None`` if it is not at equal distances."""
     headers = [b for b in sorted(loop.blocks) if any(b in flow[p] for p in flow if p not in loop.blocks)]
     header = headers[0] if len(headers) == 1 else ""
     if not header or segment.entry in loop.blocks or not _in_each_iteration(flow, loop, header, label):
@@ -453,7 +455,7 @@ def find_loop_row(
         return None
     needed, checks = analysis.needs(memory.pointer)
     # Counters that no address depends on may be computed as well as not.
-    return LoopRow(label, [access], loop, needed, inductions, checks)
+    return StridedLoop(label, [access], loop, needed, inductions, checks)
 
 
 class _Outside(dict[str, "Kind | None"]):

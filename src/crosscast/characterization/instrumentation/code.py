@@ -1,6 +1,6 @@
-"""Small IR functions that instrumented code calls, and the alias scopes that keep it fast.
+"""What instrumented code is written with: options, names, text, alias scopes, small functions that it calls.
 
-All are inlined. The scopes tell LLVM that counters, data and bookkeeping never overlap, without
+These functions are inlined. The scopes tell LLVM that counters, data and bookkeeping never overlap, without
 which it could not keep anything in registers.
 """
 
@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+from crosscast.characterization.engine.abi import RUNTIME_FUNCTIONS
 from crosscast.characterization.instrumentation.accesses import PointerClass
-from crosscast.characterization.instrumentation.context import RUNTIME_FUNCTIONS
 
 _FIRST_NODE = 1_000_000
 _MOST_SCOPES = 100
@@ -98,6 +99,73 @@ define internal i64 @cc.small_sum(i64 %a, i64 %b) alwaysinline nounwind {{
   %z = zext nneg i32 %s to i64
   ret i64 %z
 }}"""
+
+
+@dataclass(frozen=True)
+class InstrumentationOptions:
+    """What to instrument, beyond the metrics."""
+
+    local_size: tuple[int, int, int]  # Work-items of a group, three numbers
+    uniform: bool = True  # Every work-group is full
+    check_bounds: bool = False  # Check every access against its buffer
+    published: bool = False  # Also record what only the published tool's conventions need
+    checked: bool = False  # Let counters of 4 bytes spill before they overflow
+    small_ids: bool = True  # All global ids fit 31 bits, so that LLVM can see through conversions to `int`
+    same: tuple[tuple[int, ...], ...] = ()  # Groups of positions of arguments that are the same buffer
+    cuda: bool = False  # A kernel of CUDA or HIP: who has ended is not waited for at barriers
+    shared: int | None = None  # Bytes of CUDA's dynamic shared memory
+    # Name, sizes and content of the variables of a CUDA or HIP program that are set
+    variables: tuple[tuple[str, tuple[int, int, int], bytes], ...] = ()
+    warp: int = 32  # Lanes of a warp, or work-items of a sub-group
+    stream_words: int = 1 << 22  # Room for the addresses of a work-group at one access, a power of two
+    counts: bool = True  # Count; or else only run, as fast as a kernel does
+
+
+class Names:
+    """Gives names that nothing else in the kernel has."""
+
+    def __init__(self, given: int = 0) -> None:
+        self.given = given
+
+    def unique(self, stem: str) -> str:
+        """Return a new name that begins with ``%cc.`` and `stem`."""
+        self.given += 1
+        return f"%cc.{stem}{self.given}"
+
+
+class Code:
+    """Text of instructions, one after the other; what they compute gets names of its own."""
+
+    def __init__(self, names: Names) -> None:
+        self._names = names
+        self.texts: list[str] = []
+
+    def do(self, *texts: str) -> None:
+        """Add instructions."""
+        self.texts += texts
+
+    def value(self, text: str) -> str:
+        """Add an instruction, and return the name of its result."""
+        name = self._names.unique("e")
+        self.texts.append(f"{name} = {text}")
+        return name
+
+    def at(self, base: str, index: int | str, type_: str = "i8") -> str:
+        """Address of an element of an array."""
+        return self.value(f"getelementptr {type_}, ptr {base}, i64 {index}")
+
+    def load(self, type_: str, address: str, scope: str = "") -> str:
+        """Load a value; `scope` is metadata that tells what memory that is."""
+        return self.value(f"load {type_}, ptr {address}{scope}")
+
+    def store(self, type_: str, value: int | str, address: str, scope: str = "") -> None:
+        """Store a value."""
+        self.texts.append(f"store {type_} {value}, ptr {address}{scope}")
+
+    def add_to(self, type_: str, address: str, amount: int | str, scope: str = "") -> None:
+        """Add an amount to what stands at an address."""
+        old = self.load(type_, address, scope)
+        self.store(type_, self.value(f"add {type_} {old}, {amount}"), address, scope)
 
 
 class Scopes:

@@ -1,7 +1,7 @@
-"""Code that records the rows of accesses of one segment (`rows` says which), before and behind its loops.
+"""Code that records the strided accesses of one segment (`strided` says which), before and behind its loops.
 
-A slice is a function of one place in a row: it computes the address there, and what has to be checked. It is
-called for the first, the second and the last place; where the check fails, for each of them.
+A slice is a function of one work-item or iteration: it computes the address, and what has to be checked. It
+is called for the first, the second and the last of them; where the check fails, for each.
 """
 
 from __future__ import annotations
@@ -11,28 +11,35 @@ import math
 from collections.abc import Sequence
 
 from crosscast.characterization import ir
-from crosscast.characterization.instrumentation import graph, instrumented
+from crosscast.characterization.instrumentation import graph
 from crosscast.characterization.instrumentation.branch_code import OnEdges, SegmentEditor
-from crosscast.characterization.instrumentation.context import Code
-from crosscast.characterization.instrumentation.instrumented import Frame, Instrumented
-from crosscast.characterization.instrumentation.regions import Segment
-from crosscast.characterization.instrumentation.rows import (
+from crosscast.characterization.instrumentation.code import Code
+from crosscast.characterization.instrumentation.emission import (
+    SLICE_PARAMETERS,
+    Emission,
+    Frame,
+    formal,
+    load_for_slice,
+)
+from crosscast.characterization.instrumentation.plan import Plan
+from crosscast.characterization.instrumentation.segments import Segment
+from crosscast.characterization.instrumentation.strided import (
     Comparison,
     Kind,
-    LoopRow,
     Reach,
-    Row,
-    RowFinder,
-    find_loop_row,
+    StridedAccess,
+    StridedFinder,
+    StridedLoop,
     find_split,
+    find_strided_loop,
     joined,
     without_promises,
 )
 from crosscast.characterization.instrumentation.sub_groups import RUNS
 
 _MOST_ACCESSES, _MOST_CHECKS = 20, 40  # as the runtime has room for
-_FEWEST = 16  # smaller work-groups make their rows not worth while
-SLICE = "{ ptr, i64, i64, i64, i64, i64, ptr, i64 }"
+_FEWEST = 16  # smaller work-groups do not make it worth while
+SLICE_TYPE = "{ ptr, i64, i64, i64, i64, i64, ptr, i64 }"
 """LLVM type of a slice's description, `struct slice` of the runtime."""
 _REACHED, _ATOMS, _ADDRESSES = range(3)
 """What a slice returns: whether it got to the accesses, bits of comparisons, the addresses; then checks."""
@@ -40,11 +47,11 @@ _UNSIGNED = frozenset({"ult", "ule", "ugt", "uge"})
 
 
 class _Slice(Code):
-    """Text of a function that computes one place of a row, and writes it to ``%cc.results``."""
+    """Text of a function that computes the addresses of one work-item or iteration, to ``%cc.results``."""
 
-    def __init__(self, shared: Instrumented, accesses: int) -> None:
-        super().__init__(shared.names)
-        self._lowering = shared.lowering
+    def __init__(self, emission: Emission, accesses: int) -> None:
+        super().__init__(emission.names)
+        self._lowering = emission.lowering
         self.first_check = _ADDRESSES + accesses
         self.positive = [False] * self.first_check  # Whether each result is to be unsigned
 
@@ -90,72 +97,73 @@ class _Slice(Code):
             self.store("i64", place, f"%cc.r{number}")
 
 
-class RowCode:
-    """Finds and records the rows of one segment."""
+class StridedCode:
+    """Finds and records the strided accesses of one segment."""
 
-    def __init__(self, segment: Segment, loops: list[graph.Loop], shared: Instrumented) -> None:
-        self._segment, self._shared = segment, shared
-        self._rows: list[Row] = []
-        self._open: dict[tuple[str, Reach], int] = {}  # By block: the last of its rows
+    def __init__(self, segment: Segment, emission: Emission) -> None:
+        self._segment, self._emission, self._plan = segment, emission, emission.plan
+        self._strided: list[StridedAccess] = []
+        self._open: dict[tuple[str, Reach], int] = {}  # By block: the last of its strided accesses
         self._descriptions: dict[Reach, list[str]] = {"group": [], "launch": []}
-        self._loop_rows: dict[str, LoopRow] = {}
-        if shared.switches.counts and not (segment.once or segment.slots or shared.switches.check_bounds):
-            self._find(loops)
+        self._in_loops: dict[str, StridedLoop] = {}
+        options = self._plan.options
+        if options.counts and not (segment.once or segment.slots or options.check_bounds):
+            self._find()
 
     @property
     def apart(self) -> set[int]:
         """Identities of the instructions that are recorded here."""
-        rows: list[Row | LoopRow] = [*self._rows, *self._loop_rows.values()]
-        return {id(i) for row in rows for i in row.instructions}
+        strided: list[StridedAccess | StridedLoop] = [*self._strided, *self._in_loops.values()]
+        return {id(i) for each in strided for i in each.instructions}
 
     def slices(self, reach: Reach) -> list[str]:
         """Descriptions of the slices of some reach, as constants; `functions` makes them."""
         return self._descriptions[reach]
 
-    def _find(self, loops: list[graph.Loop]) -> None:
-        shared, segment = self._shared, self._segment
+    def _find(self) -> None:
+        plan, segment, loops = self._plan, self._segment, self._segment.loops
         inner = graph.innermost(loops)
-        items = math.prod(shared.switches.local_size[:2])
+        items = math.prod(plan.options.local_size[:2])
         flow = segment.successors()
-        finder = RowFinder(segment, loops, _known(segment, shared))
+        finder = StridedFinder(segment, loops, _known(segment, plan))
         for label, block in segment.blocks.items():
             for instruction in block.instructions:
                 if len(instruction.accesses) != 1 or instruction.opcode not in ("load", "store"):
                     continue
-                if shared.class_of(instruction.accesses[0]).place in ("dynamic", "private"):
+                if plan.class_of(instruction.accesses[0]).place in ("dynamic", "private"):
                     continue
                 loop = inner.get(label)
-                if loop is None and not shared.by_turns:
-                    copied = shared.sub_groups.is_copied(instruction.accesses[0].site)
-                    row = finder.find(label, instruction, copied=copied)
-                    if row and (row.reach == "launch" or items >= _FEWEST):
-                        self._add(row)
+                if loop is None and not plan.per_warp:
+                    copied = instruction.accesses[0].site in plan.copied
+                    strided = finder.find(label, instruction, copied=copied)
+                    if strided and (strided.reach == "launch" or items >= _FEWEST):
+                        self._add(strided)
                 elif loop and not any(other.blocks < loop.blocks for other in loops):
-                    more = find_loop_row(segment, flow, loop, label, instruction)
+                    more = find_strided_loop(segment, flow, loop, label, instruction)
                     if more and self._free(more) is not None:
-                        old = self._loop_rows.get(label)
-                        self._loop_rows[label] = joined(old, more) if old else more
+                        old = self._in_loops.get(label)
+                        self._in_loops[label] = joined(old, more) if old else more
 
-    def _add(self, row: Row) -> None:
-        """Join a row with the last one of its block, as far as its results have room; or begin another."""
-        last = self._open.get((row.label, row.reach))
-        whole = row if last is None else joined(self._rows[last], row)
+    def _add(self, strided: StridedAccess) -> None:
+        """Join it with the last one of its block, as far as its results have room; or begin another."""
+        last = self._open.get((strided.label, strided.reach))
+        whole = strided if last is None else joined(self._strided[last], strided)
         if last is not None and _has_room(whole):
-            self._rows[last] = whole
-        elif _has_room(row):
-            self._open[row.label, row.reach] = len(self._rows)
-            self._rows.append(row)
+            self._strided[last] = whole
+        elif _has_room(strided):
+            self._open[strided.label, strided.reach] = len(self._strided)
+            self._strided.append(strided)
 
-    def _free(self, row: LoopRow) -> list[tuple[str, str]] | None:
+    def _free(self, strided: StridedLoop) -> list[tuple[str, str]] | None:
         """Types and names of values that a loop's slice needs from outside; ``None`` if one is unknown."""
-        given = {p.name for p in self._shared.parameters}
-        used = {name for i in row.needed.values() for name in i.uses()}
-        pointers = [access.pointer for i in row.instructions for access in i.accesses]
-        texts = [*pointers, *(text for _, *values in row.inductions.values() for text in values)]
+        given = {p.name for p in self._plan.parameters}
+        used = {name for i in strided.needed.values() for name in i.uses()}
+        pointers = [access.pointer for i in strided.instructions for access in i.accesses]
+        texts = [*pointers, *(text for _, *values in strided.inductions.values() for text in values)]
         used |= {text for text in texts if text.startswith("%")}
-        free = sorted(used - given - row.needed.keys() - row.inductions.keys())
-        found = [(self._types.get(name, ""), name) for name in free]
-        return found if all(type_ for type_, _ in found) else None
+        free = sorted(used - given - strided.needed.keys() - strided.inductions.keys())
+        typed = [(self._types.get(name, ""), name) for name in free]
+        return typed if all(type_ for type_, _ in typed) else None
 
     @functools.cached_property
     def _types(self) -> dict[str | None, str]:
@@ -166,99 +174,100 @@ class RowCode:
 
     def functions(self) -> list[str]:
         """IR of all functions."""
-        rows = [text for number, row in enumerate(self._rows) for text in self._row(number, row)]
-        for number, loop_row in enumerate(self._loop_rows.values()):
-            rows += self._loop_row(number, loop_row, self._free(loop_row) or [])
-        return rows
+        texts = [text for n, strided in enumerate(self._strided) for text in self._slice(n, strided)]
+        for number, in_loop in enumerate(self._in_loops.values()):
+            texts += self._loop(number, in_loop, self._free(in_loop) or [])
+        return texts
 
     def record_loops(self, editor: SegmentEditor) -> OnEdges:
-        """Count the iterations of each loop, and record its rows on every edge out of it."""
+        """Count the iterations of each loop, and record its strided accesses on every edge out of it."""
         on_edges: OnEdges = []
-        for number, (label, row) in enumerate(self._loop_rows.items()):
+        for number, (label, strided) in enumerate(self._in_loops.items()):
             length = editor.slot("times", "i64")
             editor.at_start(label, editor.increment(length, "i64"))
-            formal = self._formal(self._free(row) or [])
-            for edge in editor.out_of(row.loop):
-                code = Code(self._shared.names)
+            parameters = self._formal(self._free(strided) or [])
+            for edge in editor.out_of(strided.loop):
+                code = Code(self._emission.names)
                 times = code.load("i64", length)
-                code.do(f"call void @{self._name('loop', number)}({formal}, i64 {times})")
+                code.do(f"call void @{self._name('loop', number)}({parameters}, i64 {times})")
                 code.store("i64", 0, length)
                 on_edges.append((edge, code.texts))
         return on_edges
 
     def _formal(self, free: Sequence[tuple[str, str]], *more: str) -> str:
         """Parameters of a function that records a loop."""
-        return ", ".join([instrumented.formal(self._shared.parameters), *map(" ".join, free), *more])
+        return ", ".join([formal(self._plan.parameters), *map(" ".join, free), *more])
 
     def _name(self, kind: str, number: int) -> str:
         return f"cc.segment{self._segment.number}.{kind}{number}"
 
     def _sites(self, instructions: Sequence[ir.Instruction]) -> list[tuple[int, int]]:
-        """For each access the number of its rows, of which the next is that of their parts, and its flags."""
+        """For each access its number, of which the next is that of its parts, and its flags."""
         sites = []
         for instruction in instructions:
             (access,) = instruction.accesses
-            is_local = self._shared.class_of(access).place == "local"
+            is_local = self._plan.class_of(access).place == "local"
             flags = (access.kind != "write") + 2 * (access.kind != "read") + 4 * is_local
-            sites.append((self._shared.counters.for_row(), flags))
+            sites.append((self._emission.number_strided(), flags))
         return sites
 
-    def _row(self, number: int, row: Row) -> list[str]:
-        shared, segment = self._shared, self._segment
-        name, code = self._name("row", number), _Slice(shared, len(row.instructions))
-        for label, kept, end in row.rows(segment):
+    def _slice(self, number: int, strided: StridedAccess) -> list[str]:
+        emission, segment = self._emission, self._segment
+        name, code = self._name("row", number), _Slice(emission, len(strided.instructions))
+        for label, kept, end in strided.slice_blocks(segment):
             code.do(f"{label[1:]}:")
             code.do(*(ir.render_phi(i, label, segment.blocks) for i in kept if i.opcode == "phi"))
             for i in kept:
                 if i.opcode != "phi":
-                    code.instruction(i, row.checks.get(i.result or ""))
-            for comparison in row.atoms.get(label, ()):
+                    code.instruction(i, strided.checks.get(i.result or ""))
+            for comparison in strided.atoms.get(label, ()):
                 code.atom(comparison)
             if end is None:
-                code.reach(row.instructions)
+                code.reach(strided.instructions)
             code.do("br label %cc.exit" if end is None else end.render())
         code.do("cc.exit:")
         computed = {i.result for i in segment.recompute}
-        for value, extension in row.checks.items():
+        for value, extension in strided.checks.items():
             if value in computed:
                 code.check(value, extension)
-        sites, checked = self._sites(row.instructions), code.positive[code.first_check :]
+        sites, checked = self._sites(strided.instructions), code.positive[code.first_check :]
         words = [
             *(len(sites), len(checked), sum(bit << k for k, bit in enumerate(checked)), sites[0][0]),
             sum(flags << 3 * k for k, (_, flags) in enumerate(sites)),
         ]
-        self._descriptions[row.reach].append(
-            f"{SLICE} {{ ptr @{name}, {', '.join(f'i64 {word}' for word in words)}, ptr @{name}.sites, "
-            f"i64 {segment.order[row.label]} }}"
+        self._descriptions[strided.reach].append(
+            f"{SLICE_TYPE} {{ ptr @{name}, {', '.join(f'i64 {word}' for word in words)}, ptr @{name}.sites, "
+            f"i64 {segment.order[strided.label]} }}"
         )
-        numbers = ", ".join(f"i64 {i.accesses[0].site}" for i in row.instructions)
+        numbers = ", ".join(f"i64 {i.accesses[0].site}" for i in strided.instructions)
         return [
-            f"@{name}.sites = internal constant [{len(row.instructions)} x i64] [{numbers}]",
-            f"define internal void @{name}({instrumented.SLICE}) nounwind {{",
+            f"@{name}.sites = internal constant [{len(strided.instructions)} x i64] [{numbers}]",
+            f"define internal void @{name}({SLICE_PARAMETERS}) nounwind {{",
             "cc.start:",
-            *instrumented.load_all(shared.parameters, shared.switches),
-            *(*code.results(), *Frame(segment, shared).prologue(), *code.texts),
+            *load_for_slice(self._plan.parameters, self._plan.options),
+            *(*code.results(), *Frame(segment, emission).prologue(), *code.texts),
             *("ret void", "}"),
         ]
 
-    def _loop_row(self, number: int, row: LoopRow, free: Sequence[tuple[str, str]]) -> list[str]:
-        name, code = self._name("loop", number), _Slice(self._shared, len(row.instructions))
-        for phi, start, step in row.inductions.values():
+    def _loop(self, number: int, strided: StridedLoop, free: Sequence[tuple[str, str]]) -> list[str]:
+        name, code = self._name("loop", number), _Slice(self._emission, len(strided.instructions))
+        for phi, start, step in strided.inductions.values():
             _advance(code, phi, start, step)
-        for value, definition in row.needed.items():
-            if value not in row.inductions:
-                code.instruction(definition, row.checks.get(value))
-        code.reach(row.instructions)
-        formal = self._formal(free, "i64 %cc.place", "ptr %cc.results")
-        sites = self._sites(row.instructions)
-        groups, number_ = self._shared.sub_groups, self._segment.number
-        order = self._segment.order[row.label]
-        places = [groups.record(number_, i.accesses[0].site, RUNS, order) for i in row.instructions]
+        for value, definition in strided.needed.items():
+            if value not in strided.inductions:
+                code.instruction(definition, strided.checks.get(value))
+        code.reach(strided.instructions)
+        parameters = self._formal(free, "i64 %cc.place", "ptr %cc.results")
+        sites = self._sites(strided.instructions)
+        order, record = self._segment.order[strided.label], self._emission.recording.record
+        streams = [
+            record(self._segment.number, i.accesses[0].site, RUNS, order) for i in strided.instructions
+        ]
         return [
-            f"define internal void @{name}.at({formal}) alwaysinline nounwind {{",
+            f"define internal void @{name}.at({parameters}) alwaysinline nounwind {{",
             *("cc.start:", *code.results(), *code.texts, "ret void", "}"),
-            *self._record_whole(name, free, code, sites, places),
-            *self._record_parts(name, free, code, sites, places),
+            *self._record_whole(name, free, code, sites, streams),
+            *self._record_parts(name, free, code, sites, streams),
         ]
 
     def _record_whole(
@@ -267,31 +276,33 @@ class RowCode:
         free: Sequence[tuple[str, str]],
         slice_: _Slice,
         sites: Sequence[tuple[int, int]],
-        places_: Sequence[int],
+        streams: Sequence[int],
     ) -> list[str]:
-        """Record a loop's rows from three of its places, if what is to be checked is even."""
-        start, code = Code(self._shared.names), Code(self._shared.names)
-        places = []
-        for place in ("0", "%cc.one", "%cc.end"):
+        """Record a loop's accesses from three of its iterations, if what is to be checked is even."""
+        start, code = Code(self._emission.names), Code(self._emission.names)
+        iterations = []
+        for iteration in ("0", "%cc.one", "%cc.end"):
             results = start.value(f"alloca [{len(slice_.positive)} x i64]")
-            code.do(f"call void @{name}.at({self._formal(free, f'i64 {place}', f'ptr {results}')})")
-            places.append([code.load("i64", code.at(results, k, "i64")) for k in range(len(slice_.positive))])
-        even, (first, second, _) = "true", places
-        for a, b, last in list(zip(*places, strict=True))[slice_.first_check :]:
+            code.do(f"call void @{name}.at({self._formal(free, f'i64 {iteration}', f'ptr {results}')})")
+            iterations.append(
+                [code.load("i64", code.at(results, k, "i64")) for k in range(len(slice_.positive))]
+            )
+        even, (first, second, _) = "true", iterations
+        for a, b, last in list(zip(*iterations, strict=True))[slice_.first_check :]:
             far = code.value(f"mul i64 {code.value(f'sub i64 {b}, {a}')}, %cc.end")
             is_even = code.value(f"icmp eq i64 {code.value(f'add i64 {a}, {far}')}, {last}")
             even = code.value(f"and i1 {even}, {is_even}")
         code.do(f"br i1 {even}, label %cc.record, label %cc.parts, !prof !999991", "cc.record:")
-        found = zip(sites, places_, first[_ADDRESSES:], second[_ADDRESSES:], strict=False)
-        for (site, flags), stream, a, b in found:
+        accesses = zip(sites, streams, first[_ADDRESSES:], second[_ADDRESSES:], strict=False)
+        for (site, flags), stream, a, b in accesses:
             step = code.value(f"sub i64 {b}, {a}")
-            self._shared.sub_groups.append_run(code, stream, a, step, "%cc.n")
+            self._emission.recording.append_run(code, stream, a, step, "%cc.n")
             code.do(
                 f"call void @cc_row(ptr %cc.ctx, i32 {site}, i32 {flags}, i64 {a}, i64 {step}, i64 %cc.n)"
             )
-        formal = self._formal(free, "i64 %cc.n")
+        parameters = self._formal(free, "i64 %cc.n")
         return [
-            f"define internal void @{name}({formal}) alwaysinline nounwind {{",
+            f"define internal void @{name}({parameters}) alwaysinline nounwind {{",
             *("cc.start:", *start.texts),
             "%cc.any = icmp ne i64 %cc.n, 0",
             *("br i1 %cc.any, label %cc.compute, label %cc.done", "cc.compute:"),
@@ -299,7 +310,7 @@ class RowCode:
             "%cc.many = icmp ne i64 %cc.n, 1",
             "%cc.one = zext i1 %cc.many to i64",
             *(*code.texts, "br label %cc.done"),
-            *("cc.parts:", f"call void @{name}.parts({formal})", "br label %cc.done"),
+            *("cc.parts:", f"call void @{name}.parts({parameters})", "br label %cc.done"),
             *("cc.done:", "ret void", "}"),
         ]
 
@@ -309,20 +320,20 @@ class RowCode:
         free: Sequence[tuple[str, str]],
         slice_: _Slice,
         sites: Sequence[tuple[int, int]],
-        places: Sequence[int],
+        streams: Sequence[int],
     ) -> list[str]:
-        """Record a loop's places one by one."""
-        code = Code(self._shared.names)
+        """Record a loop's iterations one by one."""
+        code = Code(self._emission.names)
         code.do(f"call void @{name}.at({self._formal(free, 'i64 %cc.i', 'ptr %cc.results')})")
         for k, (site, flags) in enumerate(sites, _ADDRESSES):
             address = code.load("i64", code.at("%cc.results", k, "i64"))
-            self._shared.sub_groups.append_run(code, places[k - _ADDRESSES], address, "0", "1")
+            self._emission.recording.append_run(code, streams[k - _ADDRESSES], address, "0", "1")
             code.do(
                 f"call void @cc_row(ptr %cc.ctx, i32 {site + 1}, i32 {flags}, i64 {address}, i64 0, i64 1)"
             )
-        formal = self._formal(free, "i64 %cc.n")
+        parameters = self._formal(free, "i64 %cc.n")
         return [
-            f"define internal void @{name}.parts({formal}) noinline cold nounwind {{",
+            f"define internal void @{name}.parts({parameters}) noinline cold nounwind {{",
             f"cc.start:\n%cc.results = alloca [{len(slice_.positive)} x i64]\nbr label %cc.loop",
             "cc.loop:\n%cc.i = phi i64 [ 0, %cc.start ], [ %cc.next, %cc.loop ]",
             *code.texts,
@@ -333,14 +344,14 @@ class RowCode:
         ]
 
 
-def _has_room(row: Row) -> bool:
-    atoms = sum(map(len, row.atoms.values()))
-    return len(row.instructions) <= _MOST_ACCESSES and len(row.checks) + 2 * atoms <= _MOST_CHECKS
+def _has_room(strided: StridedAccess) -> bool:
+    atoms = sum(map(len, strided.atoms.values()))
+    return len(strided.instructions) <= _MOST_ACCESSES and len(strided.checks) + 2 * atoms <= _MOST_CHECKS
 
 
-def _known(segment: Segment, shared: Instrumented) -> dict[str, Kind | None]:
+def _known(segment: Segment, plan: Plan) -> dict[str, Kind | None]:
     """Values that enter a segment the same for all work-items."""
-    names = [*(p.name for p in shared.parameters), *(each.name for each in segment.restore if each.uniform)]
+    names = [*(p.name for p in plan.parameters), *(each.name for each in segment.restore if each.uniform)]
     return dict.fromkeys(names, "same")
 
 
@@ -349,22 +360,22 @@ MOST_SPLIT = 200
 """What it pays off to divide: loops over so many work-items, of segments of so many instructions."""
 
 
-def split_function(segment: Segment, shared: Instrumented) -> list[str]:
+def split_function(segment: Segment, emission: Emission) -> list[str]:
     """Function that tells where the loop over work-items is divided; nothing if it is not.
 
     Those behind, for which the segment's `%cc.rest` is true, all go one way at the first branch.
     """
     size = sum(len(block.instructions) for block in segment.blocks.values())
     # What is the same for all in a layer of work-items may differ from one to the next.
-    along, _, layers = shared.switches.local_size
+    along, _, layers = emission.plan.options.local_size
     if along < SMALLEST_SPLIT or layers > 1 or size > MOST_SPLIT:
         return []
-    if segment.once or segment.slots or shared.by_turns:
+    if segment.once or segment.slots or emission.plan.per_warp:
         return []
-    split = find_split(segment, _known(segment, shared))
+    split = find_split(segment, _known(segment, emission.plan))
     if split is None:
         return []
-    code, frame = _Slice(shared, 0), Frame(segment, shared)
+    code, frame = _Slice(emission, 0), Frame(segment, emission)
     for instruction in split.needed:
         code.instruction(instruction)
     extension = "zext" if split.type != "i64" else "bitcast"
@@ -372,10 +383,10 @@ def split_function(segment: Segment, shared: Instrumented) -> list[str]:
     below = code.value(f"icmp ne i64 {bound}, -1")
     more = code.value(f"select i1 {below}, i64 {int(split.inclusive)}, i64 0")
     code.do(f"ret i64 {code.value(f'add i64 {bound}, {more}')}", "}")
-    found, comparison = shared.names.unique("c"), split.comparison
+    compared, comparison = emission.names.unique("c"), split.comparison
     instructions = next(b.instructions for b in segment.blocks.values() if comparison in b.instructions)
-    instructions.insert(instructions.index(comparison), ir.added(f"{found} = {comparison.text}"))
-    comparison.text = f"select i1 %cc.rest, i1 {str(split.behind).lower()}, i1 {found}"
+    instructions.insert(instructions.index(comparison), ir.added(f"{compared} = {comparison.text}"))
+    comparison.text = f"select i1 %cc.rest, i1 {str(split.behind).lower()}, i1 {compared}"
     return [
         frame.header("i64", f"cc.segment{segment.number}.split", divided=True),
         *("cc.start:", *frame.prologue(), f"{segment.entry[1:]}:", *code.texts),

@@ -111,7 +111,7 @@ class Segments:
     uniform: Uniformity
     # Numbers of the segments as the program runs them, where work-items do not all stand at the same cut (see
     # `warps`); else empty
-    turns: list[int] = field(default_factory=list)
+    warp_order: list[int] = field(default_factory=list)
     in_step: bool = True  # All work-items that come to a loop leave it together
 
 
@@ -300,16 +300,16 @@ def cut(function: ir.Function, sizes: dict[str, tuple[int, int]], *, may_end_ear
     cuts = _Cuts(function)
     names = {p.name for p in function.parameters}
     once: set[str] = set()
-    by_turns = any(map(is_warp_operation, cuts.cutters.values()))
-    if len(cuts.roots) > 1 and not by_turns:
+    per_warp = any(map(is_warp_operation, cuts.cutters.values()))
+    if len(cuts.roots) > 1 and not per_warp:
         uniform = graph.find_uniform(cuts.blocks, cuts.flow, names)
-        by_turns = may_end_early and not uniform.parted.isdisjoint(cuts.crossings)
-        if not by_turns:
+        per_warp = may_end_early and not uniform.parted.isdisjoint(cuts.crossings)
+        if not per_warp:
             cheap = graph.recomputable(cuts.definitions(), names, uniform.values)
             once = _cut_leads(cuts, uniform, cheap)
     # Work-items that are not in step have nothing alike but what the launch gives.
     uniform = Uniformity(names, set(cuts.blocks))
-    if not by_turns:
+    if not per_warp:
         uniform = graph.find_uniform(cuts.blocks, cuts.flow, names)
     definitions = cuts.definitions()
     cheap = graph.recomputable(definitions, names, uniform.values)
@@ -334,12 +334,12 @@ def cut(function: ir.Function, sizes: dict[str, tuple[int, int]], *, may_end_ear
                 segment.save[label] = [carried[n] for n in sorted(needed[to] - {cuts.result_across(to)})]
         _use_slots(segment)
         segments.append(segment)
-    turns: list[int] = []
-    if by_turns:
+    warp_order: list[int] = []
+    if per_warp:
         order = graph.in_order(cuts.flow, function.entry.label)
-        turns = sorted(range(len(cuts.roots)), key=lambda number: order.index(cuts.roots[number]))
-    in_step = not by_turns and _loops_in_step(cuts, uniform)
-    return Segments(segments, list(carried.values()), uniform, turns, in_step)
+        warp_order = sorted(range(len(cuts.roots)), key=lambda number: order.index(cuts.roots[number]))
+    in_step = not per_warp and _loops_in_step(cuts, uniform)
+    return Segments(segments, list(carried.values()), uniform, warp_order, in_step)
 
 
 def _loops_in_step(cuts: _Cuts, uniform: Uniformity) -> bool:

@@ -1,0 +1,149 @@
+"""What is collected while the code of a plan is written, and how the functions of its segments begin."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from crosscast.characterization import ir
+from crosscast.characterization.engine import abi
+from crosscast.characterization.instrumentation import builtin_calls
+from crosscast.characterization.instrumentation.accesses import PointerClass
+from crosscast.characterization.instrumentation.builtin_calls import Lowering
+from crosscast.characterization.instrumentation.code import Code, InstrumentationOptions, Names, Scopes
+from crosscast.characterization.instrumentation.plan import Plan
+from crosscast.characterization.instrumentation.segments import Segment, slot_name
+from crosscast.characterization.instrumentation.sub_groups import Recording
+
+
+class Emission:
+    """A plan whose code is being written, and what that code needs besides."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.names = Names(plan.names)
+        self.scopes = Scopes()
+        self.fault_lines: list[int] = []  # Source line of each place that can fault
+        self.lowering = Lowering(self.names, plan.options, plan.used, self.fault_lines)
+        self.recording = Recording(
+            plan.sites, plan.columns, plan.alike, plan.options.stream_words, self.scopes
+        )
+        self.counted: set[PointerClass] = set()  # Classes with accesses that are not strided
+        self.counters = plan.counters  # How many are handed out
+        self.conditional_writes: dict[int, str] = {}  # Address space by counter
+        self.order_counter: int | None = None
+        self.strided = 0
+
+    def counter_for_writes(self, space: str) -> int:
+        """Counter of one compare-exchange's successes, by which it writes to an address space."""
+        number = self._next_counter()
+        self.conditional_writes[number] = space
+        return number
+
+    def counter_for_order(self) -> int:
+        """Counter that adds up where each work-item's last load or store stood; there is only one."""
+        if self.order_counter is None:
+            self.order_counter = self._next_counter()
+        return self.order_counter
+
+    def _next_counter(self) -> int:
+        self.counters += 1
+        return self.counters - 1
+
+    def number_strided(self) -> int:
+        """Number of a strided access; the next is that of parts of it."""
+        self.strided += 2
+        return self.strided - 2
+
+    def count(self, code: Code, number: int, amount: str) -> None:
+        """Add an amount to one of the thread's counters."""
+        code.add_to("i64", code.at("%cc.counts", 8 * number), amount, self.scopes.attach("counts"))
+
+
+SLICE_PARAMETERS = "ptr %cc.ctx, i64 %cc.id0, i64 %cc.id1, i64 %cc.id2, ptr %cc.results"
+
+
+def formal(parameters: Sequence[ir.Parameter]) -> str:
+    """Formal parameters: context, counters, histories, the work-item, invariants, kernel parameters."""
+    return actual([f"%cc.id{d}" for d in range(3)], "%cc.wi", parameters)
+
+
+def actual(ids: Sequence[str], item: str, parameters: Sequence[ir.Parameter]) -> str:
+    """Arguments for a work-item with the given ids and number."""
+    values = [
+        *("ptr %cc.ctx", "ptr %cc.acc", "ptr %cc.past"),
+        *(f"i64 {name}" for name in ids),
+        *(f"i64 {item}", "i64 %cc.items"),
+        *(f"{type_} %cc.{name}" for name, type_ in abi.INVARIANTS.items()),
+        *(f"{p.type} {p.name}" for p in parameters),
+    ]
+    return ", ".join(values)
+
+
+def load_arguments(parameters: Sequence[ir.Parameter], options: InstrumentationOptions) -> list[str]:
+    """Load all invariants and kernel arguments from the context."""
+    texts = []
+    for name, type_ in abi.INVARIANTS.items():
+        stem, dimension = name[:-1], name[-1]
+        if stem == "enqueued" or (stem == "size" and options.uniform):
+            texts.append(f"  %cc.{name} = add i64 {options.local_size[int(dimension)]}, 0")
+        else:
+            texts += [
+                f"  %cc.at.{name} = getelementptr i8, ptr %cc.ctx, i64 {abi.slot(name)}",
+                f"  %cc.{name} = load {type_}, ptr %cc.at.{name}",
+            ]
+    for position, parameter in enumerate(parameters):
+        address, name, offset = f"%cc.at.arg{position}", parameter.name, str(parameter.offset)
+        if parameter.offset is None:
+            texts.append(f"  {address} = getelementptr i8, ptr %cc.args, i64 {abi.ARGUMENT_BYTES * position}")
+            if parameter.type != "ptr addrspace(3)":
+                texts.append(f"  {name} = load {parameter.type}, ptr {address}")
+                continue
+            offset = f"{address}.offset"
+            texts.append(f"  {offset} = load i64, ptr {address}")
+        texts.append(f"  {name} = getelementptr i8, ptr %cc.local, i64 {offset}")
+    return texts
+
+
+def load_for_slice(parameters: Sequence[ir.Parameter], options: InstrumentationOptions) -> list[str]:
+    """Compute whatever a function of a segment gets as parameters, in a slice."""
+    return [
+        *load_arguments(parameters, options),
+        "  %cc.xy = mul i64 %cc.size0, %cc.size1",
+        "  %cc.items = mul i64 %cc.xy, %cc.size2",
+        "  %cc.row.y = mul i64 %cc.id1, %cc.size0",
+        "  %cc.row.z = mul i64 %cc.id2, %cc.xy",
+        "  %cc.row.yz = add i64 %cc.row.y, %cc.row.z",
+        "  %cc.wi = add i64 %cc.row.yz, %cc.id0",
+    ]
+
+
+class Frame:
+    """What every function of one segment begins with."""
+
+    def __init__(self, segment: Segment, emission: Emission) -> None:
+        self._segment, self._emission = segment, emission
+
+    def header(self, result: str, name: str, *, divided: bool = False) -> str:
+        """First line of a function of one work-item; in a divided loop it is told which part it is in."""
+        parameters = formal(self._emission.plan.parameters) + ", i1 %cc.rest" * divided
+        return f"define internal {result} @{name}({parameters}) alwaysinline nounwind {{"
+
+    def prologue(self) -> list[str]:
+        """Compute addresses, and all values that enter the segment; then go to its entry."""
+        emission, segment = self._emission, self._segment
+        slots, code = [], Code(emission.names)
+        code.do(*emission.plan.private.prologue())
+        for carried in segment.restore:
+            emission.plan.live.load(carried, segment.entering(carried.name), code, emission.scopes)
+        for original in segment.recompute:
+            for instruction in emission.lowering.lower(original.copy()):
+                instruction.rename(segment.entering)
+                if instruction.result:
+                    instruction.result = segment.entering(instruction.result)
+                code.do(instruction.render())
+        if segment.after is not None and segment.after.result:
+            builtin_calls.take(segment.after, segment.entering(segment.after.result), code)
+        for name, type_ in segment.slots.items():
+            slots.append(f"{slot_name(name)} = alloca {type_}")
+            code.store(type_, segment.entering(name), slot_name(name))
+        return [f"  {text}" for text in [*slots, *code.texts, f"br label {segment.entry}"]]
