@@ -23,17 +23,20 @@ from crosscast.cluster.site import Resources
 
 
 class Availability(NamedTuple):
-    """What is left of ``r`` resources over time, in pieces; the last one has no end."""
+    """What is left of ``r`` resources over time, in pieces; the last one has no end.
+
+    Capacities that change later are not in it until somebody asks about that time.
+    """
 
     time: Reals  # When each piece begins, ascending
     left: Integers  # What is left in each piece, of shape `(pieces, r)`
     size: Integers  # How many pieces there are, of shape `(1,)`
 
 
-NEXT, STEP, WAITING, BLOCKED, RUNNING, STOPPED, CUT = range(7)
+NEXT, STEP, WAITING, BLOCKED, RUNNING, STOPPED, CUT, AHEAD = range(8)
 """Of `Plan.at`: the job to be submitted next; the capacities that hold; how many jobs wait; whether what was
 promised does not hold; how many run; how many were stopped just now, and how many runs were since
-`Plan.cut` was emptied."""
+`Plan.cut` was emptied; the first capacities that are not in `Plan.availability` yet."""
 
 
 class Plan(NamedTuple):
@@ -47,6 +50,9 @@ class Plan(NamedTuple):
     measures: bool
     shared: int  # How many of its resources, from the first, are one for all who share: processors
     resource: Integers  # Which these are, of shape `(n, k)`; −1 where there are no more
+    # Which jobs take as many processors of the same machine and partition, of shape `(n,)`; of no jobs where
+    # nobody shares
+    alike: Integers
     key: Reals  # Key of each job in the order R1, and in the order R2
     pass_key: Reals
     step_s: Reals  # When capacities change, of shape `(s,)`; the first is minus infinity
@@ -113,16 +119,18 @@ def start_plan(
     pass_key = key if passing == "multifactor" else keys(passing, estimate)
     scale = scales(policy.queue), scales(policy.backfill)
     stops = 0 if rules.preempts is None else count
+    shared = 1 if rules.partition is None else 2
 
     capacity = np.ascontiguousarray(resources.capacity, dtype=np.int64)
-    steps = len(resources.step_s)
     backfills = policy.backfill is not None and not policy.conservative
-    most = 2 * changes * count + steps + 4
+    most = 2 * changes * count + len(resources.step_s) + 4
     availability = Availability(
-        np.empty(most), np.empty((most, capacity.shape[1]), np.int64), np.array([steps])
+        np.empty(most), np.empty((most, capacity.shape[1]), np.int64), np.ones(1, np.int64)
     )
-    availability.time[:steps] = resources.step_s
-    availability.left[:steps] = capacity
+    availability.time[0] = resources.step_s[0]
+    availability.left[0] = capacity[0]
+    at = np.zeros(8, np.int64)
+    at[AHEAD] = 1
     return Plan(
         submit=np.array(jobs.submit_s, dtype=np.float64),
         run=on(jobs.run_s),
@@ -130,7 +138,8 @@ def start_plan(
         needs=np.ascontiguousarray(resources.needs, dtype=np.int64),
         holds=np.ascontiguousarray(resources.holds, dtype=np.int64),
         measures=rules.measured_w is not None,
-        shared=1 if rules.partition is None else 2,
+        shared=shared,
+        alike=np.zeros(0, np.int64) if sharing is None else _alike(resources, shared),
         resource=np.ascontiguousarray(resources.resource, dtype=np.int64),
         key=key,
         pass_key=pass_key,
@@ -142,7 +151,7 @@ def start_plan(
         capacity=capacity,
         every_job=policy.conservative,
         backfills=backfills,
-        at=np.zeros(7, np.int64),
+        at=at,
         clock=np.full(1, -np.inf),
         start=np.full(count, np.nan),
         end=np.full(count, np.nan),
@@ -163,6 +172,12 @@ def start_plan(
         availability=availability,
         seats=start_seats(sharing, count),
     )
+
+
+def _alike(resources: Resources, shared: int) -> Integers:
+    """Number of each job's resources and needs among those that are one for all who share."""
+    wanted = np.hstack([resources.resource[:, :shared], resources.needs[:, :shared]])
+    return np.unique(wanted, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 
 @compiled
@@ -190,12 +205,37 @@ def piece(availability: Availability, time: float) -> int:
 
 
 @compiled
+def look_further(plan: Plan) -> bool:
+    """Add the next change of capacities behind the last piece; return whether there was one."""
+    step = plan.at[AHEAD]
+    if step == len(plan.step_s):
+        return False
+    times, left, size = plan.availability
+    times[size[0]] = plan.step_s[step]
+    for row in range(left.shape[1]):
+        change = plan.capacity[step, row] - plan.capacity[step - 1, row]
+        left[size[0], row] = left[size[0] - 1, row] + change
+    size[0] += 1
+    plan.at[AHEAD] += 1
+    return True
+
+
+@compiled
+def look_until(plan: Plan, time: float) -> None:
+    """Add all changes of capacities until then."""
+    while plan.at[AHEAD] < len(plan.step_s) and plan.step_s[plan.at[AHEAD]] <= time:
+        look_further(plan)
+
+
+@compiled
 def take_need(plan: Plan, job: int, need: int, start: float, end: float, times: int) -> None:
     """Take one thing that a job needs out of a span of time; with −1 times, give it back."""
     resource = plan.resource[job, need]
     if resource < 0 or not start < end:
         return
     availability = plan.availability
+    # What has no end is taken of all capacities that follow.
+    look_until(plan, start if end == np.inf else end)
     first = piece(availability, start)
     last = availability.size[0] if end == np.inf else piece(availability, end)
     runs = plan.measures and not np.isnan(plan.start[job])
@@ -222,11 +262,12 @@ def fits(plan: Plan, job: int, place: int) -> bool:
 
 
 @compiled
-def has_room(plan: Plan, job: int, first: int) -> bool:
-    """Whether a job fits into what is left now, of its resources from the first of these on."""
-    for need in range(first, plan.resource.shape[1]):
-        resource = plan.resource[job, need]
-        if resource >= 0 and plan.free[resource] < plan.needs[job, need]:
+def has_room(free: Integers, resources: Integers, needs: Integers, job: int, first: int) -> bool:
+    """Whether a job fits into what is free now, of its resources from the first of these on."""
+    # Not the whole plan, which takes longer to hand over than this to find.
+    for need in range(first, resources.shape[1]):
+        resource = resources[job, need]
+        if resource >= 0 and free[resource] < needs[job, need]:
             return False
     return True
 
@@ -242,10 +283,11 @@ def occupy(plan: Plan, job: int, first: int, times: int) -> None:
 @compiled
 def fits_now(plan: Plan, job: int, now: float) -> bool:
     """Whether a job fits from now until it should end."""
-    if not has_room(plan, job, 0):
+    if not has_room(plan.free, plan.resource, plan.needs, job, 0):
         return False
     times = plan.availability.time
     end = now + plan.estimate[job]
+    look_until(plan, end)
     place = 0
     while place < plan.availability.size[0] and times[place] < end:
         if not fits(plan, job, place):
@@ -257,9 +299,9 @@ def fits_now(plan: Plan, job: int, now: float) -> bool:
 @compiled
 def earliest(plan: Plan, job: int, latest: float) -> float:
     """Earliest time from which on a job fits until it should end; at most `latest`, from when on it does."""
-    times, size = plan.availability.time, plan.availability.size[0]
+    times, size = plan.availability.time, plan.availability.size
     place = 0
-    while place < size:
+    while place < size[0] or look_further(plan):
         if not fits(plan, job, place):
             place += 1
             continue
@@ -267,10 +309,11 @@ def earliest(plan: Plan, job: int, latest: float) -> float:
         if start >= latest:
             return latest
         end = min(start + plan.estimate[job], latest)
+        look_until(plan, end)
         place += 1
-        while place < size and times[place] < end and fits(plan, job, place):
+        while place < size[0] and times[place] < end and fits(plan, job, place):
             place += 1
-        if place == size or times[place] >= end:
+        if place == size[0] or times[place] >= end:
             return start
     return latest
 
@@ -278,6 +321,7 @@ def earliest(plan: Plan, job: int, latest: float) -> float:
 @compiled
 def tidy(plan: Plan, now: float) -> None:
     """Forget pieces that are over, and join those with the same left."""
+    look_until(plan, now)
     times, left, size = plan.availability
     first = 0
     while first + 1 < size[0] and times[first + 1] <= now:

@@ -20,6 +20,7 @@ from crosscast.cluster.jobs import Cuts, Jobs, Machine, Policy, Schedule
 from crosscast.cluster.rules import Rules
 from crosscast.cluster.sharing import Sharing
 from crosscast.cluster.simulator.plan import (
+    AHEAD,
     BLOCKED,
     CUT,
     NEXT,
@@ -31,6 +32,7 @@ from crosscast.cluster.simulator.plan import (
     earliest,
     fits_now,
     has_room,
+    look_until,
     occupy,
     start_plan,
     take,
@@ -217,11 +219,13 @@ def _end(plan: Plan, now: float) -> bool:
         first = 0
         if plan.seats.most > 1:
             seat = plan.seats.seat[job]
+            _take_seat(plan, seat, -1, now, -1)
             leave(plan.seats, job)
             if plan.seats.size[seat] > 0:
                 # The others keep the processors.
                 first = plan.shared
                 set_rates(plan.seats, seat, plan.end, plan.due, plan.ends, now)
+                _take_seat(plan, seat, -1, now, 1)
         _drop_stale_ends(plan)
         occupy(plan, job, first, -1)
         if plan.due[job] > now:
@@ -243,11 +247,11 @@ def _is_overdue(plan: Plan, now: float) -> bool:
 def _forget_reservations(plan: Plan, now: float) -> None:
     """Leave only what runs, until it should end."""
     availability, first = plan.availability, plan.at[STEP]
-    availability.size[0] = len(plan.step_s) - first
-    for step in range(first, len(plan.step_s)):
-        availability.time[step - first] = plan.step_s[step]
-        for row in range(len(plan.free)):
-            availability.left[step - first, row] = plan.capacity[step, row]
+    availability.size[0] = 1
+    plan.at[AHEAD] = first + 1
+    availability.time[0] = plan.step_s[first]
+    for row in range(len(plan.free)):
+        availability.left[0, row] = plan.capacity[first, row]
     if plan.seats.most == 1:
         for place in range(plan.at[RUNNING]):
             job = plan.running[place]
@@ -287,21 +291,25 @@ def _start_planned(plan: Plan, now: float, early: bool) -> None:
         job = plan.waiting[place]
         if np.isnan(plan.planned[job]) and may_run(plan.ranking, job):
             start = earliest(plan, job, np.inf)
-            if stops and (start > now or not has_room(plan, job, 0)) and _stop_for(plan, job, now):
+            if (
+                stops
+                and (start > now or not has_room(plan.free, plan.resource, plan.needs, job, 0))
+                and _stop_for(plan, job, now)
+            ):
                 start = now
             hold(plan.ranking, job, 1)
             plan.planned[job] = start
             take(plan, job, start, start + plan.estimate[job], 1)
             if np.isnan(plan.reserved[job]):
                 plan.reserved[job] = start
-            if stops and start <= now and has_room(plan, job, 0):
+            if stops and start <= now and has_room(plan.free, plan.resource, plan.needs, job, 0):
                 # Before the next one looks for jobs to stop.
                 _start_as_planned(plan, job, now)
                 started = True
     for place in range(count):
         job = plan.waiting[place]
         if plan.planned[job] <= now and np.isnan(plan.start[job]):
-            if has_room(plan, job, 0):
+            if has_room(plan.free, plan.resource, plan.needs, job, 0):
                 _start_as_planned(plan, job, now)
                 started = True
             else:
@@ -337,8 +345,6 @@ def _start_as_planned(plan: Plan, job: int, now: float) -> None:
 def _start_before_head(plan: Plan, now: float) -> None:
     """EASY: start jobs until one does not fit, and reserve for it; then start who does not delay it."""
     count = plan.at[WAITING]
-    if plan.seats.most > 1:
-        _forget_reservations(plan, now)
     head = -1
     for place in range(count):
         job = plan.waiting[place]
@@ -353,9 +359,16 @@ def _start_before_head(plan: Plan, now: float) -> None:
             # Of a job that should take no time, for a moment.
             end = max(shadow + plan.estimate[head], np.nextafter(shadow, np.inf))
             take(plan, head, shadow, end, 1)
+            # Most have no room: only who shares or stops others needs no processors to be free.
+            first = plan.shared if plan.seats.most > 1 else 0
+            stops = len(plan.preempts) > 0
             for place in range(count):
                 job = plan.passing[place]
-                if job != head and np.isnan(plan.start[job]) and may_run(plan.ranking, job):
+                if job == head or not np.isnan(plan.start[job]):
+                    continue
+                if not stops and not has_room(plan.free, plan.resource, plan.needs, job, first):
+                    continue
+                if may_run(plan.ranking, job):
                     _starts_now(plan, job, now)
             take(plan, head, shadow, end, -1)
     plan.at[WAITING] = _sift(plan, plan.waiting, count)
@@ -490,7 +503,7 @@ def _take_seat(plan: Plan, seat: int, more: int, now: float, times: int) -> None
     last = now
     for place in range(seats.size[seat]):
         job = seats.members[seat, place]
-        due = due_beside(seats, job, more, now)
+        due = plan.due[job] if more < 0 else due_beside(seats, job, more, now)
         last = max(last, due)
         for need in range(plan.shared, plan.resource.shape[1]):
             take_need(plan, job, need, now, due, times)
@@ -513,14 +526,13 @@ def _due_on(plan: Plan, job: int, seat: int, now: float) -> float:
 @compiled
 def _can_sit(plan: Plan, job: int, seat: int, now: float) -> bool:
     """Whether nothing else has to wait for it if a job sits down on a seat now, if all is as expected."""
-    if not has_room(plan, job, plan.shared):
-        return False
     seats, availability = plan.seats, plan.availability
     until = _due_on(plan, job, seat, now)
     for place in range(seats.size[seat]):
         until = max(until, due_beside(seats, seats.members[seat, place], job, now))
     _take_seat(plan, seat, -1, now, -1)
     _take_seat(plan, seat, job, now, 1)
+    look_until(plan, until)
     enough = True
     place = 0
     while place < availability.size[0] and availability.time[place] < until:
@@ -529,30 +541,22 @@ def _can_sit(plan: Plan, job: int, seat: int, now: float) -> bool:
         place += 1
     _take_seat(plan, seat, job, now, -1)
     _take_seat(plan, seat, -1, now, 1)
-    tidy(plan, now)
+    if 2 * availability.size[0] > len(availability.time):
+        tidy(plan, now)
     return enough
-
-
-@compiled
-def _are_alike(plan: Plan, job: int, other: int) -> bool:
-    """Whether jobs take as many processors of the same machine and partition."""
-    for need in range(plan.shared):
-        if plan.resource[job, need] != plan.resource[other, need]:
-            return False
-        if plan.needs[job, need] != plan.needs[other, need]:
-            return False
-    return True
 
 
 @compiled
 def _seat_for(plan: Plan, job: int, now: float) -> int:
     """Seat on which a job may sit down now: that with the highest gain, or the first; −1 if there is none."""
+    if not has_room(plan.free, plan.resource, plan.needs, job, plan.shared):
+        return -1
     seats = plan.seats
     best = -1
     best_gain = -np.inf
     for place in range(seats.seats[0]):
         seat = seats.taken[place]
-        if seats.size[seat] == seats.most or not _are_alike(plan, job, seat):
+        if plan.alike[job] != plan.alike[seat] or seats.size[seat] == seats.most:
             continue
         gain = gain_of(seats, job, seat)
         if gain == -np.inf:
