@@ -15,10 +15,11 @@ from crosscast.cluster.simulator.queues import Heap, compiled, start_heap
 from crosscast.cluster.simulator.ranking import (
     Ranking,
     Walltimes,
+    charge,
+    hold,
     start_ranking,
     start_walltimes,
 )
-from crosscast.cluster.simulator.seats import Seats, start_seats
 from crosscast.cluster.site import Resources
 
 
@@ -31,6 +32,29 @@ class Availability(NamedTuple):
     time: Reals  # When each piece begins, ascending
     left: Integers  # What is left in each piece, of shape `(pieces, r)`
     size: Integers  # How many pieces there are, of shape `(1,)`
+
+
+class Seats(NamedTuple):
+    """Seats of ``n`` jobs of ``c`` kinds; of no jobs where nothing is shared."""
+
+    most: int  # How many jobs may share a seat; 1 where nothing is shared
+    limit: float  # Most that a job is expected to slow down, by as much as it would alone
+    least_gain: float  # Least that the speeds of all on a seat must add up to above what they do
+    by_gain: bool  # Whether the seat with the highest gain is taken, or the first
+    kind: Integers  # Kind of each job, of shape `(n,)`
+    true: Reals  # Slowdown of each kind (row) beside each, of shape `(c, c)`
+    believed: Reals  # The same, as the scheduler expects it; infinite where they may not share
+    left: Reals  # Seconds that each job has left, if it ran alone, as of `since`; of shape `(n,)`
+    believed_left: Reals
+    since: Reals
+    rate: Reals  # How many times slower than alone each job is now
+    believed_rate: Reals
+    seat: Integers  # Seat of each job
+    members: Integers  # Jobs of each seat, of shape `(n, most)`
+    size: Integers  # How many these are
+    taken: Integers  # Seats with jobs, in any order, of which there are `seats`
+    place: Integers  # Where each of these is
+    seats: Integers
 
 
 NEXT, STEP, WAITING, BLOCKED, RUNNING, STOPPED, CUT, AHEAD = range(8)
@@ -171,6 +195,35 @@ def start_plan(
         dues=start_heap(heaps * count),
         availability=availability,
         seats=start_seats(sharing, count),
+    )
+
+
+def start_seats(sharing: Sharing | None, jobs: int) -> Seats:
+    """Seats without jobs."""
+    if sharing is None:
+        one, nobody = np.ones((1, 1)), np.zeros(0, np.int64)
+        sharing, jobs, most = Sharing(nobody, one, one), 0, 1
+    else:
+        most = sharing.most
+    return Seats(
+        most=most,
+        limit=float(sharing.limit),
+        least_gain=float(sharing.least_gain),
+        by_gain=sharing.by_gain,
+        kind=np.array(sharing.kind, np.int64),
+        true=np.array(sharing.true, np.float64),
+        believed=np.array(sharing.believed, np.float64),
+        left=np.zeros(jobs),
+        believed_left=np.zeros(jobs),
+        since=np.zeros(jobs),
+        rate=np.zeros(jobs),
+        believed_rate=np.zeros(jobs),
+        seat=np.zeros(jobs, np.int64),
+        members=np.zeros((jobs, most), np.int64),
+        size=np.zeros(jobs, np.int64),
+        taken=np.zeros(jobs, np.int64),
+        place=np.zeros(jobs, np.int64),
+        seats=np.zeros(1, np.int64),
     )
 
 
@@ -339,3 +392,23 @@ def tidy(plan: Plan, now: float) -> None:
             kept += 1
     times[0] = now
     size[0] = kept
+
+
+@compiled
+def note_start(plan: Plan, job: int) -> None:
+    """Count a job among those that run."""
+    plan.place[job] = plan.at[RUNNING]
+    plan.running[plan.at[RUNNING]] = job
+    plan.at[RUNNING] += 1
+    charge(plan.ranking, job, plan.needs[job, 0])
+
+
+@compiled
+def leave_running(plan: Plan, job: int) -> None:
+    """Count a job no longer among those that run."""
+    plan.at[RUNNING] -= 1
+    last = plan.running[plan.at[RUNNING]]
+    plan.running[plan.place[job]] = last
+    plan.place[last] = plan.place[job]
+    charge(plan.ranking, job, -plan.needs[job, 0])
+    hold(plan.ranking, job, -1)

@@ -32,16 +32,14 @@ from crosscast.cluster.simulator.plan import (
     earliest,
     fits_now,
     has_room,
-    look_until,
+    leave_running,
     occupy,
     start_plan,
     take,
-    take_need,
     tidy,
 )
 from crosscast.cluster.simulator.queues import compiled, kept, pop, push, suited
 from crosscast.cluster.simulator.ranking import (
-    charge,
     corrected,
     count_use,
     hold,
@@ -52,14 +50,8 @@ from crosscast.cluster.simulator.ranking import (
     set_keys,
     sort_jobs,
 )
-from crosscast.cluster.simulator.seats import (
-    due_beside,
-    gain_of,
-    leave,
-    rate_beside,
-    set_rates,
-    sit,
-)
+from crosscast.cluster.simulator.seats import leave, set_rates, sit_down, take_seat
+from crosscast.cluster.simulator.starting import make_heaps_fit, start_job, stop_for
 from crosscast.cluster.site import NO_SITE, Resources, resources_of
 
 
@@ -145,7 +137,7 @@ def _correct(plan: Plan, now: float) -> None:
         due = corrected(plan.walltimes, job, plan.start[job], plan.due[job], now)
         if due != plan.due[job]:
             plan.due[job] = due
-            _make_heaps_fit(plan)
+            make_heaps_fit(plan)
             push(plan.dues, due, job)
             take(plan, job, now, due, 1)
             plan.at[BLOCKED] = 1
@@ -213,19 +205,19 @@ def _end(plan: Plan, now: float) -> bool:
     while plan.ends.size[0] > 0 and plan.ends.keys[0] == now:
         job = pop(plan.ends)
         plan.over[job] = 1
-        _leave_running(plan, job)
+        leave_running(plan, job)
         if len(plan.walltimes.request) > 0:
             learn(plan.walltimes, job, plan.run[job])
         first = 0
         if plan.seats.most > 1:
             seat = plan.seats.seat[job]
-            _take_seat(plan, seat, -1, now, -1)
+            take_seat(plan, seat, -1, now, -1)
             leave(plan.seats, job)
             if plan.seats.size[seat] > 0:
                 # The others keep the processors.
                 first = plan.shared
                 set_rates(plan.seats, seat, plan.end, plan.due, plan.ends, now)
-                _take_seat(plan, seat, -1, now, 1)
+                take_seat(plan, seat, -1, now, 1)
         _drop_stale_ends(plan)
         occupy(plan, job, first, -1)
         if plan.due[job] > now:
@@ -258,7 +250,7 @@ def _forget_reservations(plan: Plan, now: float) -> None:
             take(plan, job, now, plan.due[job], 1)
     else:
         for place in range(plan.seats.seats[0]):
-            _take_seat(plan, plan.seats.taken[place], -1, now, 1)
+            take_seat(plan, plan.seats.taken[place], -1, now, 1)
     for place in range(plan.at[WAITING]):
         job = plan.waiting[place]
         if not np.isnan(plan.planned[job]):
@@ -294,7 +286,7 @@ def _start_planned(plan: Plan, now: float, early: bool) -> None:
             if (
                 stops
                 and (start > now or not has_room(plan.free, plan.resource, plan.needs, job, 0))
-                and _stop_for(plan, job, now)
+                and stop_for(plan, job, now)
             ):
                 start = now
             hold(plan.ranking, job, 1)
@@ -321,7 +313,7 @@ def _start_planned(plan: Plan, now: float, early: bool) -> None:
             if np.isnan(plan.start[job]) and not np.isnan(planned):
                 end = planned + plan.estimate[job]
                 take(plan, job, planned, end, -1)
-                if _sit_down(plan, job, now):
+                if sit_down(plan, job, now):
                     started = True
                 else:
                     take(plan, job, planned, end, 1)
@@ -335,10 +327,10 @@ def _start_as_planned(plan: Plan, job: int, now: float) -> None:
     if plan.measures:
         planned = plan.planned[job]
         take(plan, job, planned, planned + plan.estimate[job], -1)
-        _start(plan, job, now)
+        start_job(plan, job, now)
         take(plan, job, now, plan.due[job], 1)
     else:
-        _start(plan, job, now)
+        start_job(plan, job, now)
 
 
 @compiled
@@ -379,211 +371,15 @@ def _start_before_head(plan: Plan, now: float) -> None:
 @compiled
 def _starts_now(plan: Plan, job: int, now: float) -> bool:
     """Start a job if it fits now, may sit down where another one runs, or others may be stopped for it."""
-    if fits_now(plan, job, now) or (len(plan.preempts) > 0 and _stop_for(plan, job, now)):
+    if fits_now(plan, job, now) or (len(plan.preempts) > 0 and stop_for(plan, job, now)):
         hold(plan.ranking, job, 1)
-        _start(plan, job, now)
+        start_job(plan, job, now)
         take(plan, job, now, plan.due[job], 1)
         return True
-    if plan.seats.most > 1 and _sit_down(plan, job, now):
+    if plan.seats.most > 1 and sit_down(plan, job, now):
         hold(plan.ranking, job, 1)
         return True
     return False
-
-
-@compiled
-def _start(plan: Plan, job: int, now: float) -> None:
-    occupy(plan, job, 0, 1)
-    plan.start[job] = now
-    plan.end[job] = now + plan.run[job]
-    plan.due[job] = now + plan.estimate[job]
-    # Only where runs are stopped, or expected to end later.
-    if plan.seats.most == 1:
-        _make_heaps_fit(plan)
-    _note_start(plan, job)
-    push(plan.ends, plan.end[job], job)
-    if plan.seats.most > 1:
-        sit(plan.seats, job, job, plan.run[job], plan.estimate[job], now)
-    else:
-        push(plan.dues, plan.due[job], job)
-
-
-@compiled
-def _note_start(plan: Plan, job: int) -> None:
-    """Count a job among those that run."""
-    plan.place[job] = plan.at[RUNNING]
-    plan.running[plan.at[RUNNING]] = job
-    plan.at[RUNNING] += 1
-    charge(plan.ranking, job, plan.needs[job, 0])
-
-
-@compiled
-def _leave_running(plan: Plan, job: int) -> None:
-    """Count a job no longer among those that run."""
-    plan.at[RUNNING] -= 1
-    last = plan.running[plan.at[RUNNING]]
-    plan.running[plan.place[job]] = last
-    plan.place[last] = plan.place[job]
-    charge(plan.ranking, job, -plan.needs[job, 0])
-    hold(plan.ranking, job, -1)
-
-
-@compiled
-def _make_heaps_fit(plan: Plan) -> None:
-    """Clear away what stopped runs and corrections have left behind, when there is no room for more."""
-    for heap, time in ((plan.ends, plan.end), (plan.dues, plan.due)):
-        if heap.size[0] == len(heap.keys):
-            heap.size[0] = 0
-            for place in range(plan.at[RUNNING]):
-                job = plan.running[place]
-                push(heap, time[job], job)
-
-
-@compiled
-def _stop_for(plan: Plan, job: int, now: float) -> bool:
-    """Stop jobs that a job may stop, if it can start then; return whether it can.
-
-    The one that started last is stopped first, until the job fits; those that need not have been, in the
-    same order, go on.
-    """
-    first = plan.at[STOPPED]
-    while not fits_now(plan, job, now):
-        victim = -1
-        for place in range(plan.at[RUNNING]):
-            other = plan.running[place]
-            if not plan.preempts[plan.kind[job], plan.kind[other]] or plan.planned[other] == -np.inf:
-                continue
-            if victim < 0 or (plan.start[other], other) > (plan.start[victim], victim):
-                victim = other
-        if victim < 0:
-            break
-        # A mark, for as long as it is decided.
-        plan.planned[victim] = -np.inf
-        plan.stopped[plan.at[STOPPED]] = victim
-        plan.at[STOPPED] += 1
-        _free(plan, victim, now, 1)
-    enough = fits_now(plan, job, now)
-    kept = first
-    for place in range(first, plan.at[STOPPED]):
-        victim = plan.stopped[place]
-        plan.planned[victim] = np.nan
-        _free(plan, victim, now, -1)
-        if enough and not fits_now(plan, job, now):
-            _free(plan, victim, now, 1)
-            plan.stopped[kept] = victim
-            kept += 1
-    plan.at[STOPPED] = kept
-    for place in range(first, kept):
-        victim = plan.stopped[place]
-        if plan.start[victim] < now:
-            plan.cut[plan.at[CUT]] = victim
-            plan.cut_s[plan.at[CUT], 0] = plan.start[victim]
-            plan.cut_s[plan.at[CUT], 1] = now
-            plan.at[CUT] += 1
-        _leave_running(plan, victim)
-        plan.start[victim] = np.nan
-        plan.end[victim] = np.nan
-        plan.due[victim] = np.nan
-    return enough
-
-
-@compiled
-def _free(plan: Plan, job: int, now: float, times: int) -> None:
-    """Give back what a running job takes from now on; with −1 times, let it have it again."""
-    occupy(plan, job, 0, -times)
-    take(plan, job, now, plan.due[job], -times)
-
-
-@compiled
-def _take_seat(plan: Plan, seat: int, more: int, now: float, times: int) -> None:
-    """Take what those on a seat, and one more (−1 for none), need until they should end.
-
-    Processors are the same for all; power is everybody's own.
-    """
-    seats = plan.seats
-    last = now
-    for place in range(seats.size[seat]):
-        job = seats.members[seat, place]
-        due = plan.due[job] if more < 0 else due_beside(seats, job, more, now)
-        last = max(last, due)
-        for need in range(plan.shared, plan.resource.shape[1]):
-            take_need(plan, job, need, now, due, times)
-    if more >= 0:
-        due = _due_on(plan, more, seat, now)
-        last = max(last, due)
-        for need in range(plan.shared, plan.resource.shape[1]):
-            take_need(plan, more, need, now, due, times)
-    for need in range(plan.shared):
-        take_need(plan, seat, need, now, last, times)
-
-
-@compiled
-def _due_on(plan: Plan, job: int, seat: int, now: float) -> float:
-    """When a job should end that sits down on a seat now."""
-    due: float = now + plan.estimate[job] * rate_beside(plan.seats, plan.seats.believed, job, seat, -1)
-    return due
-
-
-@compiled
-def _can_sit(plan: Plan, job: int, seat: int, now: float) -> bool:
-    """Whether nothing else has to wait for it if a job sits down on a seat now, if all is as expected."""
-    seats, availability = plan.seats, plan.availability
-    until = _due_on(plan, job, seat, now)
-    for place in range(seats.size[seat]):
-        until = max(until, due_beside(seats, seats.members[seat, place], job, now))
-    _take_seat(plan, seat, -1, now, -1)
-    _take_seat(plan, seat, job, now, 1)
-    look_until(plan, until)
-    enough = True
-    place = 0
-    while place < availability.size[0] and availability.time[place] < until:
-        for row in range(availability.left.shape[1]):
-            enough = enough and availability.left[place, row] >= 0
-        place += 1
-    _take_seat(plan, seat, job, now, -1)
-    _take_seat(plan, seat, -1, now, 1)
-    if 2 * availability.size[0] > len(availability.time):
-        tidy(plan, now)
-    return enough
-
-
-@compiled
-def _seat_for(plan: Plan, job: int, now: float) -> int:
-    """Seat on which a job may sit down now: that with the highest gain, or the first; −1 if there is none."""
-    if not has_room(plan.free, plan.resource, plan.needs, job, plan.shared):
-        return -1
-    seats = plan.seats
-    best = -1
-    best_gain = -np.inf
-    for place in range(seats.seats[0]):
-        seat = seats.taken[place]
-        if plan.alike[job] != plan.alike[seat] or seats.size[seat] == seats.most:
-            continue
-        gain = gain_of(seats, job, seat)
-        if gain == -np.inf:
-            continue
-        if not seats.by_gain:
-            gain = 0.0
-        is_better = gain > best_gain or (gain == best_gain and seat < best)
-        if is_better and _can_sit(plan, job, seat, now):
-            best = seat
-            best_gain = gain
-    return best
-
-
-@compiled
-def _sit_down(plan: Plan, job: int, now: float) -> bool:
-    """Let a job sit down where somebody runs, if there is such a seat; return whether there was."""
-    seat = _seat_for(plan, job, now)
-    if seat < 0:
-        return False
-    _take_seat(plan, seat, -1, now, -1)
-    occupy(plan, job, plan.shared, 1)
-    plan.start[job] = now
-    _note_start(plan, job)
-    sit(plan.seats, job, seat, plan.run[job], plan.estimate[job], now)
-    set_rates(plan.seats, seat, plan.end, plan.due, plan.ends, now)
-    _take_seat(plan, seat, -1, now, 1)
-    return True
 
 
 @compiled

@@ -1,69 +1,24 @@
-"""Jobs that share processors: who is where, how fast each is, and which company a policy accepts.
+"""Jobs that share processors: who is where, how fast each is, and who may sit down beside whom.
 
 Jobs that share have equally many processors: a *seat* is what the first of them took, and is named by it.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
-from crosscast.arrays import Integers, Reals
-from crosscast.cluster.sharing import Sharing
+from crosscast.arrays import Reals
+from crosscast.cluster.simulator.plan import (
+    Plan,
+    Seats,
+    has_room,
+    look_until,
+    note_start,
+    occupy,
+    take_need,
+    tidy,
+)
 from crosscast.cluster.simulator.queues import Heap, compiled, push
-
-
-class Seats(NamedTuple):
-    """Seats of ``n`` jobs of ``c`` kinds; of no jobs where nothing is shared."""
-
-    most: int  # How many jobs may share a seat; 1 where nothing is shared
-    limit: float  # Most that a job is expected to slow down, by as much as it would alone
-    least_gain: float  # Least that the speeds of all on a seat must add up to above what they do
-    by_gain: bool  # Whether the seat with the highest gain is taken, or the first
-    kind: Integers  # Kind of each job, of shape `(n,)`
-    true: Reals  # Slowdown of each kind (row) beside each, of shape `(c, c)`
-    believed: Reals  # The same, as the scheduler expects it; infinite where they may not share
-    left: Reals  # Seconds that each job has left, if it ran alone, as of `since`; of shape `(n,)`
-    believed_left: Reals
-    since: Reals
-    rate: Reals  # How many times slower than alone each job is now
-    believed_rate: Reals
-    seat: Integers  # Seat of each job
-    members: Integers  # Jobs of each seat, of shape `(n, most)`
-    size: Integers  # How many these are
-    taken: Integers  # Seats with jobs, in any order, of which there are `seats`
-    place: Integers  # Where each of these is
-    seats: Integers
-
-
-def start_seats(sharing: Sharing | None, jobs: int) -> Seats:
-    """Seats without jobs."""
-    if sharing is None:
-        one, nobody = np.ones((1, 1)), np.zeros(0, np.int64)
-        sharing, jobs, most = Sharing(nobody, one, one), 0, 1
-    else:
-        most = sharing.most
-    return Seats(
-        most=most,
-        limit=float(sharing.limit),
-        least_gain=float(sharing.least_gain),
-        by_gain=sharing.by_gain,
-        kind=np.array(sharing.kind, np.int64),
-        true=np.array(sharing.true, np.float64),
-        believed=np.array(sharing.believed, np.float64),
-        left=np.zeros(jobs),
-        believed_left=np.zeros(jobs),
-        since=np.zeros(jobs),
-        rate=np.zeros(jobs),
-        believed_rate=np.zeros(jobs),
-        seat=np.zeros(jobs, np.int64),
-        members=np.zeros((jobs, most), np.int64),
-        size=np.zeros(jobs, np.int64),
-        taken=np.zeros(jobs, np.int64),
-        place=np.zeros(jobs, np.int64),
-        seats=np.zeros(1, np.int64),
-    )
 
 
 @compiled
@@ -153,3 +108,96 @@ def set_rates(seats: Seats, seat: int, end: Reals, due: Reals, ends: Heap, now: 
         end[job] = now + seats.left[job] * seats.rate[job]
         due[job] = now + seats.believed_left[job] * seats.believed_rate[job]
         push(ends, end[job], job)
+
+
+@compiled
+def take_seat(plan: Plan, seat: int, more: int, now: float, times: int) -> None:
+    """Take what those on a seat, and one more (−1 for none), need until they should end.
+
+    Processors are the same for all; power is everybody's own.
+    """
+    seats = plan.seats
+    last = now
+    for place in range(seats.size[seat]):
+        job = seats.members[seat, place]
+        due = plan.due[job] if more < 0 else due_beside(seats, job, more, now)
+        last = max(last, due)
+        for need in range(plan.shared, plan.resource.shape[1]):
+            take_need(plan, job, need, now, due, times)
+    if more >= 0:
+        due = _due_on(plan, more, seat, now)
+        last = max(last, due)
+        for need in range(plan.shared, plan.resource.shape[1]):
+            take_need(plan, more, need, now, due, times)
+    for need in range(plan.shared):
+        take_need(plan, seat, need, now, last, times)
+
+
+@compiled
+def _due_on(plan: Plan, job: int, seat: int, now: float) -> float:
+    """When a job should end that sits down on a seat now."""
+    due: float = now + plan.estimate[job] * rate_beside(plan.seats, plan.seats.believed, job, seat, -1)
+    return due
+
+
+@compiled
+def _can_sit(plan: Plan, job: int, seat: int, now: float) -> bool:
+    """Whether nothing else has to wait for it if a job sits down on a seat now, if all is as expected."""
+    seats, availability = plan.seats, plan.availability
+    until = _due_on(plan, job, seat, now)
+    for place in range(seats.size[seat]):
+        until = max(until, due_beside(seats, seats.members[seat, place], job, now))
+    take_seat(plan, seat, -1, now, -1)
+    take_seat(plan, seat, job, now, 1)
+    look_until(plan, until)
+    enough = True
+    place = 0
+    while place < availability.size[0] and availability.time[place] < until:
+        for row in range(availability.left.shape[1]):
+            enough = enough and availability.left[place, row] >= 0
+        place += 1
+    take_seat(plan, seat, job, now, -1)
+    take_seat(plan, seat, -1, now, 1)
+    if 2 * availability.size[0] > len(availability.time):
+        tidy(plan, now)
+    return enough
+
+
+@compiled
+def _seat_for(plan: Plan, job: int, now: float) -> int:
+    """Seat on which a job may sit down now: that with the highest gain, or the first; −1 if there is none."""
+    if not has_room(plan.free, plan.resource, plan.needs, job, plan.shared):
+        return -1
+    seats = plan.seats
+    best = -1
+    best_gain = -np.inf
+    for place in range(seats.seats[0]):
+        seat = seats.taken[place]
+        if plan.alike[job] != plan.alike[seat] or seats.size[seat] == seats.most:
+            continue
+        gain = gain_of(seats, job, seat)
+        if gain == -np.inf:
+            continue
+        if not seats.by_gain:
+            gain = 0.0
+        is_better = gain > best_gain or (gain == best_gain and seat < best)
+        if is_better and _can_sit(plan, job, seat, now):
+            best = seat
+            best_gain = gain
+    return best
+
+
+@compiled
+def sit_down(plan: Plan, job: int, now: float) -> bool:
+    """Let a job sit down where somebody runs, if there is such a seat; return whether there was."""
+    seat = _seat_for(plan, job, now)
+    if seat < 0:
+        return False
+    take_seat(plan, seat, -1, now, -1)
+    occupy(plan, job, plan.shared, 1)
+    plan.start[job] = now
+    note_start(plan, job)
+    sit(plan.seats, job, seat, plan.run[job], plan.estimate[job], now)
+    set_rates(plan.seats, seat, plan.end, plan.due, plan.ends, now)
+    take_seat(plan, seat, -1, now, 1)
+    return True
