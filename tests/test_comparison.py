@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import crosscast
-from crosscast.cli.compare import DIFFERS
+from crosscast.commands.compare import DIFFERS
 from crosscast.comparison import Comparison, Condition, Contents, Difference, compare, contents_of
 from crosscast.data.profiles import write_csv, write_parquet
 from crosscast.errors import InputError

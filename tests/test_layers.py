@@ -49,8 +49,9 @@ LAYERS = {
     "comparison": 10,
     "questions": 10,
     "report": 11,
-    "cli": 12,
-    "__main__": 13,
+    "commands": 12,
+    "cli": 13,
+    "__main__": 14,
 }
 """Rank of each room. A folder that stands here with its parent, `data/sources`, is a room of its own."""
 

@@ -15,7 +15,7 @@ import crosscast
 from crosscast import errors
 from crosscast.cli import BAD_USAGE, INTERRUPTED, TERMINATED, main
 from crosscast.cli.app import command_line
-from crosscast.cli.compare import DIFFERS
+from crosscast.commands.compare import DIFFERS
 from support.commands import Output
 
 ROOT = Path(__file__).parents[2]

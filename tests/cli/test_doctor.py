@@ -9,7 +9,7 @@ import pytest
 
 from crosscast.characterization import toolchain
 from crosscast.cli import main
-from crosscast.cli.doctor import _warm
+from crosscast.commands.doctor import _warm
 from crosscast.errors import EnvironmentFault
 from crosscast.tracing.program import layer_library
 

@@ -9,9 +9,9 @@ import pytest
 
 from crosscast.cli import app as listed
 from crosscast.cli import main
-from crosscast.cli.launch import LAUNCH, OfLaunch
-from crosscast.cli.options import cache_folder, check_place, names_in
-from crosscast.cli.predict import warn_of
+from crosscast.commands.launch_options import LAUNCH, OfLaunch
+from crosscast.commands.options import names_in, warn_of
+from crosscast.commands.output import cache_folder, check_place
 from crosscast.errors import InputError
 from support.commands import Output
 

@@ -14,7 +14,7 @@ import pytest
 
 import crosscast
 from crosscast.characterization.run import Progress
-from crosscast.cli.running import ProgressLine, describe, time_left
+from crosscast.commands.status import ProgressLine, describe, time_left
 
 VECADD = Path(__file__).parents[2] / "examples/vecadd.toml"
 FORMS = pytest.mark.parametrize("form", [(), ("--json",)], ids=["table", "json"])

@@ -84,8 +84,8 @@ def _run(words: Sequence[str]) -> int:
     import cyclopts
 
     from crosscast.cli.app import command_line
-    from crosscast.cli.options import TYPED, Typed
     from crosscast.cli.usage import in_options, misuse
+    from crosscast.commands.options import TYPED, Typed
 
     app = command_line()
     TYPED.set(Typed(words))

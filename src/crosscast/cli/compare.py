@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
-from crosscast.cli.launch import LAUNCH, LaunchOptions, OfLaunch
-from crosscast.cli.options import OUTPUT, Output, Repeated
+from crosscast import commands
+from crosscast.cli.dispatch import runs
+from crosscast.commands.launch_options import LAUNCH, OfLaunch
+from crosscast.commands.options import OUTPUT, Output, Repeated
 
-if TYPE_CHECKING:
-    from crosscast.profile import Profile
-
-__all__ = ["DIFFERS", "compare"]
-
-DIFFERS = 3
-"""Exit code where a condition holds: neither wrong input nor a machine that cannot do it."""
+__all__ = ["compare"]
 
 
+@runs(lambda: commands.compare.compare)
 def compare(
     first: Path,
     second: Path,
@@ -25,7 +22,7 @@ def compare(
     fail_on: Annotated[tuple[str, ...], Repeated] = (),
     launch: OfLaunch = LAUNCH,
     output: Output = OUTPUT,
-) -> int:
+) -> None:
     """Compare two profiles, datasets, models or schedules, and fail where a change is too large.
 
     FIRST and SECOND are of one kind: files of profiles; launch files, or programs with the launch options of
@@ -47,29 +44,3 @@ def compare(
         A change that is too large: `METRIC>+5%` or `METRIC<-5%` of the first, or `METRIC>10` in the metric's
         unit; `missing` for what only one of the two has. May be repeated.
     """
-    # Imported here: `--help` needs none of it.
-    from crosscast.comparison import Condition, contents_of, kind_of
-    from crosscast.comparison import compare as compared
-    from crosscast.report.comparison import comparison_report
-
-    output.check()
-    for text in fail_on:
-        Condition.parse(text)
-    # Launches are characterized with progress.
-    both = [
-        contents_of(path, _profiles(path, launch) if kind_of(path) == "profiles" else None)
-        for path in (first, second)
-    ]
-    found = compared(both[0], both[1], fail_on)
-    output.show(found.to_dict, lambda: comparison_report(found))
-    return 0 if found.passes else DIFFERS
-
-
-_STORED = (".json", ".jsonl", ".csv", ".parquet")
-
-
-def _profiles(path: Path, launch: LaunchOptions) -> list[Profile]:
-    """Profiles of a side; the launch is that of a program, and stored profiles have theirs."""
-    from crosscast.cli.files import read_profiles
-
-    return read_profiles(path, LAUNCH if path.suffix in _STORED else launch)[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from crosscast.cli.options import tell
+from crosscast.commands.options import tell
 from crosscast.errors import InputError
 
 __all__ = ["install_completion"]

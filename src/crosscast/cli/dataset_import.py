@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import inspect
-import json as json_format
-import sys
 from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,27 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import cyclopts
 from cyclopts import Parameter
 
-from crosscast.cli.options import Flag, Whole, names_in
+from crosscast import commands
+from crosscast.cli.dispatch import runs
+from crosscast.commands.options import Flag, Whole
 from crosscast.data.sources import IMPORTERS, Importer
-from crosscast.errors import InputError
 
 if TYPE_CHECKING:
-    from crosscast.data.counters.common import Circumstances
-    from crosscast.data.dataset import Dataset
+    pass
 
 _OUT = "Folder of the dataset."
 _REPLACE = "Replace an existing dataset."
-
-
-def store_dataset(dataset: Dataset, out: Path, replace: bool) -> None:
-    """Write a dataset, in the place of another only if it may be replaced."""
-    from crosscast.data.sources.source import store
-
-    store(dataset, out, replace=replace)
-    counts = f"{dataset.profiles.num_rows:,} profiles, {dataset.records.num_rows:,} records"
-    if dataset.bags.num_rows:
-        counts = f"{dataset.solos.num_rows:,} isolated runs, {dataset.bags.num_rows:,} runs in mixes"
-    print(f"wrote {out} ({counts})", file=sys.stderr)
 
 
 def _documented(command: Callable[..., None], name: str, text: str, parameters: dict[str, str]) -> None:
@@ -44,35 +30,9 @@ def _documented(command: Callable[..., None], name: str, text: str, parameters: 
     command.__doc__ = f"{text}\n\nParameters\n----------\n{lines}\n"
 
 
-_LAUNCH_S = 0.5
-"""About how long a launch takes that is made up, compiling included."""
-
-
-def _characterizer(keep: Path) -> Callable[..., Any]:
-    """What makes profiles of launches, keeps finished ones in a file, and shows how far it is."""
-    from crosscast.characterization.synthesis import profiles_of
-    from crosscast.cli.running import LaunchesStatus, announce
-
-    def profiles(launches: Any) -> Any:
-        with ExitStack() as stack:
-
-            def watch(total: int) -> Callable[[], None]:
-                announce(total, total * _LAUNCH_S)
-                return stack.enter_context(LaunchesStatus(total)).advance
-
-            return profiles_of(launches, keep, watch)
-
-    return profiles
-
-
 def _source_command(importer: Importer) -> Callable[..., None]:
     def command(path: Path, *, out: Path, replace: bool = False, **options: Any) -> None:
-        if not importer.characterizes:
-            store_dataset(importer(path, **options), out, replace)
-            return
-        keep = out.absolute().with_name(f".{out.absolute().name}.profiles.jsonl")
-        store_dataset(importer(path, **options, profiles=_characterizer(keep)), out, replace)
-        keep.unlink(missing_ok=True)
+        commands.dataset_import.published(importer, path, out, replace, options)
 
     kinds: dict[type, Any] = {int: Whole, str: str}
     only, keyword = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.KEYWORD_ONLY
@@ -98,7 +58,8 @@ def _source_command(importer: Importer) -> Callable[..., None]:
     return command
 
 
-def runs(path: Path, /, *, out: Path, settings: str | None = None, replace: Flag = False) -> None:
+@runs(lambda: commands.dataset_import.runs)
+def own_runs(path: Path, /, *, out: Path, settings: str | None = None, replace: Flag = False) -> None:
     """Import runs of your own over the configurations of a machine: times, powers, counters.
 
     What `crosscast train configuration` learns from. docs/importing.md has the columns.
@@ -115,18 +76,6 @@ def runs(path: Path, /, *, out: Path, settings: str | None = None, replace: Flag
     replace
         Replace an existing dataset.
     """
-    from crosscast.measure.regions.samples import import_runs
-
-    imported = import_runs(path, None if settings is None else names_in("--settings", settings))
-    for note in imported.notes:
-        print(note, file=sys.stderr)
-    if not any(map(json_format.loads, imported.dataset.records.column("configuration").unique().to_pylist())):
-        print(
-            f"crosscast: warning: {path}: no run has a setting, so that models can choose devices only; name "
-            "the columns that are settings with --settings",
-            file=sys.stderr,
-        )
-    store_dataset(imported.dataset, out, replace)
 
 
 @dataclass(frozen=True)
@@ -163,21 +112,6 @@ class _Told:
     gpu: Flag = False
     time: float | None = None
 
-    def circumstances(self) -> Circumstances:
-        """The same, checked."""
-        from crosscast.data.counters.common import Circumstances
-
-        return Circumstances(
-            device=self.device,
-            application=self.application,
-            kernel=self.kernel,
-            size=self.size,
-            nodes=self.nodes,
-            cores=self.cores,
-            uses_gpu=self.gpu,
-            time_s=self.time,
-        )
-
 
 _Runs = Annotated[_Told, Parameter(name="*")]
 
@@ -208,11 +142,7 @@ _COUNTER_TOOLS = {
 
 def _counter_command(tool: str) -> Callable[..., None]:
     def command(*profiles: Path, out: Path, told: _Runs, replace: Flag = False) -> None:
-        if not profiles:
-            raise InputError("profiles: expected one path or more, found none")
-        from crosscast.data.counters.importing import import_counted
-
-        store_dataset(import_counted(tool, profiles, told.circumstances()), out, replace)
+        commands.dataset_import.counted(tool, profiles, out, replace, vars(told))
 
     what, more, profiles = _COUNTER_TOOLS[tool]
     about = f"{what}\n\ndocs/counters.md says {more}."
@@ -230,5 +160,5 @@ for _importer in IMPORTERS.values():
         app.command(_source_command(_importer), name=tuple(dict.fromkeys((_dashed, _importer.name))))
 for _tool in _COUNTER_TOOLS:
     app.command(_counter_command(_tool), name=_tool)
-app.command(runs)
+app.command(own_runs, name="runs")
 app.command(_source_command(IMPORTERS["crosscast"]), name="crosscast")

@@ -6,12 +6,14 @@ from typing import Annotated, Literal
 
 import cyclopts
 
-from crosscast.cli.options import OUTPUT, Flag, Output
-from crosscast.errors import InputError
+from crosscast import commands
+from crosscast.cli.dispatch import runs
+from crosscast.commands.options import OUTPUT, Flag, Output
 
 __all__ = ["app"]
 
 
+@runs(lambda: commands.devices.devices)
 def devices(
     name: str | None = None,
     /,
@@ -39,42 +41,9 @@ def devices(
     kind
         List those of this type alone.
     """
-    output.check()
-    if catalogue or vendor is not None or kind is not None:
-        _list(name, vendor, kind, output)
-    elif name is not None:
-        _show(name, output)
-    else:
-        # Imported here: `--help` needs no OpenCL.
-        from crosscast.measure.inventory import inventory
-        from crosscast.report.dataset import devices_report
-
-        found = inventory()
-        output.show(lambda: [entry.to_dict() for entry in found], lambda: devices_report(found))
 
 
-def _list(text: str | None, vendor: str | None, kind: str | None, output: Output) -> None:
-    from crosscast.devices.catalogue import catalogue, filtered
-    from crosscast.report.devices import catalogue_report, data_sheets_report
-
-    rows = filtered(text, vendor, kind)
-    if not rows:
-        asked = {"NAME": text, "--vendor": vendor, "--type": kind}
-        words = ", ".join(f"{option} {value}" for option, value in asked.items() if value is not None)
-        vendors = ", ".join(dict.fromkeys(row["vendor"] for row in catalogue().values()))
-        raise InputError(f"{words}: expected devices of the catalogue (of {vendors}), found none")
-    whole = len(rows) == len(catalogue())
-    output.show(lambda: rows, lambda: catalogue_report(rows) if whole else data_sheets_report(rows))
-
-
-def _show(name: str, output: Output) -> None:
-    from crosscast.devices.knowledge import known_of
-    from crosscast.report.devices import device_report
-
-    known = known_of(name)
-    output.show(known.to_dict, lambda: device_report(known))
-
-
+@runs(lambda: commands.devices.compare)
 def compare(first: str, second: str, /, *, output: Output = OUTPUT) -> None:
     """Show two devices side by side, with ratios, and which kernels of the suite each is faster at.
 
@@ -87,13 +56,6 @@ def compare(first: str, second: str, /, *, output: Output = OUTPUT) -> None:
     second
         Another.
     """
-    output.check()
-    # Imported here: `--help` needs no NumPy.
-    from crosscast.device_comparison import compare_devices
-    from crosscast.report.devices import comparison_report
-
-    found = compare_devices(first, second)
-    output.show(found.to_dict, lambda: comparison_report(found))
 
 
 app = cyclopts.App(name="devices")

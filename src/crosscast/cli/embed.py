@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import sys
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from crosscast.cli.launch import LAUNCH, LaunchOptions, OfLaunch, read_inputs
-from crosscast.cli.options import Flag, print_json
-from crosscast.errors import CompileError, InputError, UnsupportedError
-
-if TYPE_CHECKING:
-    from crosscast.characterization.embedding.files import Target
-    from crosscast.kernel import Launch, Program
-    from crosscast.profile import Profile
+from crosscast import commands
+from crosscast.cli.dispatch import runs
+from crosscast.commands.launch_options import LAUNCH, OfLaunch
+from crosscast.commands.options import Flag
 
 __all__ = ["embed"]
 
 
+@runs(lambda: commands.embed.embed)
 def embed(
     file: Path,
     /,
@@ -60,158 +52,3 @@ def embed(
     json
         Print one JSON object.
     """
-    if spirv is not None and no_spirv:
-        raise InputError("--spirv and --no-spirv exclude each other: choose one")
-    if out is not None and in_place:
-        raise InputError("--out and --in-place exclude each other: choose one")
-    # Imported here: `--help` needs no NumPy.
-    from crosscast.characterization.embedding import source
-    from crosscast.characterization.embedding.files import Target
-
-    subject = _subject(file, profiles, launch)
-    path, content = subject.path, subject.program.content
-    beside = out or _profiled(path)
-    target = Target.of(path, content, beside, in_place=in_place)
-    module = None if no_spirv else _Module.of(spirv, beside, in_place)
-    found = _run(subject, launch) if profiles is None else _chosen(subject, profiles)
-    with_profiles = source.embed(content, found, str(path))
-    reason = module.write(subject.bare, found) if module else None
-    target.write(with_profiles)
-    answer = {
-        "source": str(target.path),
-        "spirv": str(module.target.path) if module and not reason else None,
-        "no_spirv": reason,
-        "profiles": [profile.to_dict() for profile in found],
-    }
-    _show(answer, found, json)
-
-
-def _show(answer: Mapping[str, Any], found: Sequence[Profile], json: bool) -> None:
-    if json:
-        print_json(answer)
-    else:
-        paths = [answer[form] for form in ("source", "spirv") if answer[form]]
-        print(f"wrote {' and '.join(paths)} with {_named(found)}")
-    if answer["no_spirv"]:
-        print(f"crosscast: no SPIR-V module is written: {answer['no_spirv']}", file=sys.stderr)
-
-
-def _named(profiles: Sequence[Profile]) -> str:
-    """The kernels, and how many launches each has, for people."""
-    kernels = Counter(profile.kernel for profile in profiles)
-    parts = [name if count == 1 else f"{name} ({count} launches)" for name, count in kernels.items()]
-    return f"the profile{'s' if len(profiles) > 1 else ''} of {', '.join(parts)}"
-
-
-def _profiled(path: Path) -> Path:
-    return path.with_name(f"{path.stem}.profiled{path.suffix}")
-
-
-@dataclass(frozen=True)
-class _Subject:
-    """A source and its launches."""
-
-    program: Program  # The source, as it is
-    path: Path
-    bare: Program  # The same without profiles that it holds
-    launches: tuple[Launch, ...]  # What FILE launches; nothing if it is the source
-
-
-def _subject(file: Path, profiles: Path | None, launch: LaunchOptions) -> _Subject:
-    from crosscast.characterization.embedding.source import take_out
-    from crosscast.characterization.launchfiles.launchfile import LAUNCH_FILES, read_launches
-    from crosscast.kernel import Program
-
-    launches: tuple[Launch, ...] = ()
-    if file.suffix in LAUNCH_FILES:
-        launches = tuple(read_launches(file))
-        program = launches[0].kernel.program
-    elif launch.described:
-        launches = tuple(read_inputs(file, launch).launches)
-        program = launches[0].kernel.program
-    elif profiles is not None:
-        program = Program.from_file(file)
-    else:
-        raise InputError(
-            f"{file}: expected a launch file ({', '.join(LAUNCH_FILES)}), which names a source and says what "
-            "to launch, or --profiles or a launch (--global 1024 --arg ...) beside a source"
-        )
-    if program.form != "opencl-c":
-        raise InputError(f"{program.label}: expected a source in OpenCL C, found {program.form}")
-    bare = replace(program, content=take_out(program.content, program.label)[0])
-    return _Subject(program, program.path or file, bare, launches)
-
-
-@dataclass(frozen=True)
-class _Module:
-    """The module that gets the profiles."""
-
-    target: Target
-    given: bytes | None  # The module without profiles; `None` if it is to be compiled
-    where: str  # The module for messages
-
-    @classmethod
-    def of(cls, given: Path | None, beside: Path, in_place: bool) -> _Module:
-        """Read the module that was given, so that what is wrong with it is said before anything runs."""
-        from crosscast.characterization.embedding.files import Target, read_content
-        from crosscast.characterization.embedding.spirv import take_out
-
-        if given is None:
-            path = beside.with_suffix(".spv")
-            if path == beside:
-                raise InputError(f"--out: expected a name for the source with its profiles, found {beside}")
-            return cls(Target.new(path), None, str(path))
-        content = read_content(given)
-        bare, _ = take_out(content, str(given))
-        return cls(Target.of(given, content, _profiled(given), in_place=in_place), bare, str(given))
-
-    def write(self, program: Program, profiles: Sequence[Profile]) -> str | None:
-        """Write it with profiles; return why there is none, if the compiler has none for the program."""
-        from crosscast.characterization.embedding.spirv import compile_module, embed
-
-        try:
-            bare = compile_module(_as_profiled(program, profiles)) if self.given is None else self.given
-        except (CompileError, UnsupportedError) as error:
-            # The compiler's first diagnostic stands in the second line.
-            return str(error).splitlines()[:2][-1]
-        self.target.write(embed(bare, profiles, self.where))
-        return None
-
-
-def _as_profiled(program: Program, profiles: Sequence[Profile]) -> Program:
-    """The program with the options that its profiles were made with."""
-    made = {(p.program.get("standard") or "1.2", tuple(p.program.get("options") or ())) for p in profiles}
-    if len(made) > 1:
-        raise UnsupportedError(f"{program.label}: its profiles were made with different compiler options")
-    ((standard, options),) = made
-    return replace(program, standard=standard, options=options)
-
-
-def _run(subject: _Subject, direct: LaunchOptions) -> list[Profile]:
-    """Characterize each launch of the source as it is without profiles."""
-    from crosscast.characterization.engine import runtime_objects
-
-    runtime_objects.start()
-    from crosscast.characterization.run import Options
-    from crosscast.cli.running import run_launch
-
-    options = Options(sample_groups=direct.sampled("all"))
-    return [
-        run_launch(replace(launch, kernel=replace(launch.kernel, program=subject.bare)), number, options)
-        for number, launch in enumerate(subject.launches)
-    ]
-
-
-def _chosen(subject: _Subject, table: Path) -> list[Profile]:
-    """The profiles of a table that were made from the source, with or without profiles in it."""
-    from crosscast.data.profiles import read_csv, read_parquet
-
-    profiles = read_csv(table) if table.suffix == ".csv" else read_parquet(table)
-    hashes = {subject.program.sha256, subject.bare.sha256}
-    chosen = [profile for profile in profiles if profile.program.get("sha256") in hashes]
-    if not chosen:
-        raise InputError(
-            f"{table}: expected profiles of {subject.path} as it is (SHA-256 {subject.bare.sha256[:12]}...), "
-            f"found {len(profiles)} of other sources"
-        )
-    return chosen

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import cyclopts
 from cyclopts import Parameter
 
-from crosscast.cli.options import (
+from crosscast import commands
+from crosscast.cli.dispatch import runs
+from crosscast.commands.options import (
     FIGURES,
     RUN,
     DatasetFolder,
@@ -21,33 +23,23 @@ from crosscast.cli.options import (
     Models,
     Names,
     Numbers,
-    Output,
     RunOptions,
     Whole,
-    check_file,
-    data_named,
-    dataset_named,
-    print_json,
-    tell,
-    warn,
 )
-from crosscast.errors import InputError
-from crosscast.questions import CoRunFolds, QuestionName, RelativeFolds, TimeFolds
+from crosscast.questions import CoRunFolds, RelativeFolds, TimeFolds
 
 __all__ = ["app"]
-
 app = cyclopts.App(
     name="evaluate",
     help="Evaluate models on held-out data, beside trivial baselines, with bootstrap intervals.",
 )
-
 Weights = Literal["rows", "kernels", "applications"]
-
 HeldOut = Parameter(help="What is held out.")
 Sources = Annotated[Names | None, Parameter(help="Devices whose counters are used; by default all.")]
 
 
 @app.command
+@runs(lambda: commands.evaluate.time)
 def time(
     dataset: DatasetFolder,
     /,
@@ -67,22 +59,10 @@ def time(
         On how many devices a kernel is measured before the others are predicted, such as `0,2`; by default
         0. With `leave-device-out`, each kernel's times on all other devices are known.
     """
-    if probes is not None and folds == "leave-device-out":
-        raise InputError(f"--probes: with {folds} all other devices are measured; leave the option out")
-    found = _evaluate(dataset, "time", models, folds, run, output, probes=probes or [0], level=level)
-    from crosscast.evaluation.launch_times import LaunchEvaluation
-
-    if isinstance(found, LaunchEvaluation):
-        from crosscast.report.launch_times import launch_evaluation_report
-
-        output.show(found.to_dict, lambda: launch_evaluation_report(found), dict)
-        return
-    from crosscast.report.time import evaluation_figures, evaluation_report
-
-    output.show(found.to_dict, lambda: evaluation_report(found), lambda: evaluation_figures(found))
 
 
 @app.command
+@runs(lambda: commands.evaluate.relative)
 def relative(
     dataset: DatasetFolder,
     /,
@@ -104,22 +84,10 @@ def relative(
     weights
         What has equal weight; by default rows, or kernels where these are held out.
     """
-    found = _evaluate(
-        dataset,
-        "relative",
-        models,
-        folds,
-        run,
-        output,
-        devices=devices,
-        sources=sources,
-        weights=weights,
-        note=warn,
-    )
-    show_relative(found, output)
 
 
 @app.command
+@runs(lambda: commands.evaluate.configuration)
 def configuration(
     dataset: DatasetFolder,
     /,
@@ -158,24 +126,10 @@ def configuration(
     programs
         Also print a table by program for each method, and the longest frontier.
     """
-    found = _evaluate(
-        dataset,
-        "configuration",
-        methods,
-        None,
-        run,
-        output,
-        samples=samples,
-        groups=_groups(group),
-        devices=devices,
-        power_domain=power_domain,
-        max_retunes=max_retunes,
-        cap_probability=cap_probability,
-    )
-    show_configuration(found, output, programs=programs)
 
 
 @app.command
+@runs(lambda: commands.evaluate.corun)
 def corun(
     dataset: DatasetFolder,
     /,
@@ -196,13 +150,10 @@ def corun(
         How many mixes with the held-out application are measured before the others are predicted, such as
         `0,3`; by default 0.
     """
-    found = _evaluate(
-        dataset, "corun", models, folds, run, output, device=device, probes=probes or [0], level=level
-    )
-    show_corun(found, output)
 
 
 @app.command
+@runs(lambda: commands.evaluate.tune)
 def tune(
     dataset: DatasetFolder,
     /,
@@ -238,35 +189,10 @@ def tune(
     seed
         Random seed.
     """
-    output.check()
-    from crosscast.cli.running import TaskStatus
-    from crosscast.report.tuning import evaluation_figures, evaluation_report
-    from crosscast.tuning.evaluation import evaluate_tuning
-    from crosscast.tuning.space_files import read_space
-
-    spaces = [read_space(each) for each in space]
-    tables = None
-    if training is not None:
-        from crosscast.prediction.time.training_times import read_training
-
-        tables = read_training(training)
-    with TaskStatus("variants") as status:
-        found = evaluate_tuning(
-            dataset_named(dataset),
-            spaces,
-            training=tables,
-            model=model,
-            devices=devices,
-            profiles=profiles,
-            strategies=strategies or (),
-            seed=seed,
-            progress=status,
-            tell=tell,
-        )
-    output.show(found.to_dict, lambda: evaluation_report(found), lambda: evaluation_figures(found))
 
 
 @app.command
+@runs(lambda: commands.evaluate.jobs)
 def jobs(
     dataset: DatasetFolder,
     /,
@@ -306,88 +232,3 @@ def jobs(
     gpu_applications
         Applications that users know to run on GPUs, separated by commas; by default all.
     """
-    from crosscast import questions
-    from crosscast.cluster.job_types import JobShape, held_out_jobs, write_job_types
-
-    check_file("--out", out)
-    if out.suffix != ".parquet":
-        raise InputError(f"--out: expected a file name with .parquet, found {out.name!r}")
-    shape = JobShape(
-        job_procs=job_procs, job_s=job_seconds, gpu_applications=gpu_applications, job_source=job_source
-    )
-    run.check()
-    with run.fitting() as how:
-        held_out = questions.held_out_work(
-            dataset_named(dataset),
-            model,
-            folds,
-            devices=devices,
-            sources=sources,
-            check=shape.check,
-            note=warn,
-            **how,
-        )
-    types = held_out_jobs(held_out, shape)
-    write_job_types(types, out)
-    if json:
-        print_json({"out": str(out), "types": len(types), "model": held_out.model})
-    else:
-        tell(f"wrote {out} ({len(types):,} types of jobs, predicted by {held_out.model})")
-
-
-def _evaluate(
-    folder: Path,
-    question: QuestionName,
-    models: list[str] | None,
-    folds: str | None,
-    run: RunOptions,
-    output: Output,
-    **options: Any,
-) -> Any:
-    from crosscast import questions
-
-    output.check()
-    run.check()
-    dataset = data_named(folder, question)
-    with run.fitting() as how:
-        return questions.evaluate(dataset, question, models, folds, **how, **options)
-
-
-def _groups(text: str | None) -> list[list[str]]:
-    """Programs that are held out together: ``a+b,c+d``."""
-    groups = [] if text is None else [word.strip().split("+") for word in text.split(",")]
-    for group in groups:
-        if len(group) < 2 or not all(group):
-            raise InputError(
-                f"--group: expected groups such as a+b,c+d of programs, found {'+'.join(group)!r}"
-            )
-    return groups
-
-
-def show_relative(found: Any, output: FigureOutput) -> None:
-    """Print and draw an evaluation of relative times."""
-    from crosscast.report.relative import relative_evaluation_report, relative_figures
-
-    output.show(found.to_dict, lambda: relative_evaluation_report(found), lambda: relative_figures(found))
-
-
-def show_configuration(found: Any, output: FigureOutput, *, programs: bool = False) -> None:
-    """Print and draw an evaluation of methods that choose, and write the longest frontiers."""
-    from crosscast.report.configuration import evaluation_report
-    from crosscast.report.configuration_figures import evaluation_figures, write_frontiers
-
-    output.show(
-        found.to_dict,
-        lambda: evaluation_report(found, programs=programs),
-        lambda: evaluation_figures(found),
-    )
-    for path in [] if output.figures is None else write_frontiers(found, output.figures):
-        tell(f"wrote {path}")
-
-
-def show_corun(found: Any, output: FigureOutput) -> None:
-    """Print and draw an evaluation of co-runs."""
-    from crosscast.report.corun_evaluation import corun_evaluation_report
-    from crosscast.report.corun_figures import corun_figures
-
-    output.show(found.to_dict, lambda: corun_evaluation_report(found), lambda: corun_figures(found))

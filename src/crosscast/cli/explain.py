@@ -7,13 +7,15 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from crosscast.cli.launch import LAUNCH, OfLaunch
-from crosscast.cli.options import OUTPUT, Application, Names, Output, Repeated
-from crosscast.cli.predict import only_named
+from crosscast import commands
+from crosscast.cli.dispatch import runs
+from crosscast.commands.launch_options import LAUNCH, OfLaunch
+from crosscast.commands.options import OUTPUT, Application, Names, Output, Repeated
 
 __all__ = ["explain"]
 
 
+@runs(lambda: commands.explain.explain)
 def explain(
     file: Path,
     /,
@@ -42,27 +44,3 @@ def explain(
     device_file
         Data sheet (TOML) of a further device; may be repeated.
     """
-    output.check()
-    # Imported here: `--help` needs no NumPy.
-    from crosscast.cli.files import read_profiles
-    from crosscast.devices.catalogue import device_named
-    from crosscast.devices.device_files import read_device
-    from crosscast.forecasting import forecast_beside
-    from crosscast.roofline import DEVICES, verdicts_of
-
-    named = devices if devices is not None else () if device_file else DEVICES
-    chosen = [*map(device_named, named), *map(read_device, device_file)]
-    profiles = [each for path in (file, *more) for each in read_profiles(path, launch)[0]]
-    profiles = only_named(profiles, application, launch.kernel)
-    found = verdicts_of(profiles, chosen)
-    forecast = forecast_beside(profiles, chosen)
-    from crosscast.report.verdict import roofline_figures, verdicts_report
-
-    output.show(
-        lambda: (
-            {"verdicts": [each.to_dict() for each in found.verdicts]}
-            | ({} if forecast is None else {"forecasts": forecast.to_dict()["kernels"]})
-        ),
-        lambda: verdicts_report(found, forecast),
-        lambda: roofline_figures(found.verdicts),
-    )

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
 import cyclopts
 from cyclopts import Parameter
 
-from crosscast.cli.options import Flag, JsonFlag, print_json
+from crosscast import commands
+from crosscast.cli.dispatch import runs
+from crosscast.commands.options import Flag, JsonFlag
 
 __all__ = ["app"]
-
 app = cyclopts.App(name="hooks", help="Write hooks for Slurm, units for systemd, or a dashboard for Grafana.")
-
-_LEFT = {"new": "not there", "same": "already there", "yours": "yours differs, and stays"}
-
 Kind = Literal["slurm", "systemd", "grafana"]
 Folder = Annotated[Path, Parameter(name="--dir")]
 
 
 @app.command
+@runs(lambda: commands.hooks.install)
 def install(
     kind: Kind,
     /,
@@ -47,19 +45,10 @@ def install(
     dry_run
         Write nothing; print what would be done, and the files.
     """
-    from crosscast.service import hooks
-
-    told = []
-    for each in hooks.files(kind, folder, prefix):
-        writes = each.state in ("new", "newer")
-        if writes and not dry_run:
-            each.write()
-        said = _said(each.state, writes, "written", dry_run)
-        told.append({"path": str(each.path), "result": said, "content": each.content.decode()})
-    _show(told, json, contents=dry_run)
 
 
 @app.command
+@runs(lambda: commands.hooks.remove)
 def remove(
     kind: Kind,
     /,
@@ -82,29 +71,3 @@ def remove(
     dry_run
         Remove nothing; print what would be done.
     """
-    from crosscast.service import hooks
-
-    told = []
-    for each in hooks.files(kind, folder, prefix):
-        removes = each.state in ("same", "newer")
-        if removes and not dry_run:
-            each.remove()
-        told.append({"path": str(each.path), "result": _said(each.state, removes, "removed", dry_run)})
-    _show(told, json)
-
-
-def _said(state: str, acts: bool, done: str, dry_run: bool) -> str:
-    """What became of a file, or would."""
-    if not acts:
-        return _LEFT[state]
-    return f"would be {done}" if dry_run else done
-
-
-def _show(told: Sequence[Mapping[str, str]], json: bool, *, contents: bool = False) -> None:
-    if json:
-        print_json({"files": told})
-        return
-    for each in told:
-        print(f"{each['path']}: {each['result']}")
-        if contents:
-            print(each["content"])

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import cyclopts
 
-from crosscast.cli.launch import LAUNCH, OfLaunch, launch_file
-from crosscast.cli.options import OUTPUT, JsonFlag, Output, Whole, print_json, tell, warn_about
-from crosscast.cli.running import StatusLine
-from crosscast.units import format_bytes, format_bytes_per_second, format_seconds, parse_bytes
-
-if TYPE_CHECKING:
-    from crosscast.prediction.time.forecast import TimeForecast
+from crosscast import commands
+from crosscast.cli.dispatch import runs
+from crosscast.commands.launch_options import LAUNCH, OfLaunch
+from crosscast.commands.options import OUTPUT, JsonFlag, Output, Whole
 
 
+@runs(lambda: commands.measure.measure)
 def measure(
     what: str,
     /,
@@ -63,68 +61,9 @@ def measure(
         Name of this device in a model or the catalogue (`crosscast devices --catalogue`), or of one that was
         calibrated: its times are forecast first, and shown beside the measured ones.
     """
-    output.check()
-    # Imported here: `--help` needs no OpenCL.
-    from crosscast.measure.measurement import measure_times
-    from crosscast.report.dataset import measurement_report
-
-    beside = None
-    with launch_file(what, launch) as path:
-        if against_forecast is not None:
-            # First, as a name that nobody knows is said before the work.
-            forecast = _forecast(path, size, against_forecast, timeout)
-        with _Status(what, min_runs, min_time) as status:
-            measurement = measure_times(
-                path,
-                device,
-                size=size,
-                min_runs=min_runs,
-                min_time=min_time,
-                warmups=warmups,
-                repeats=repeats,
-                sensor=sensor,
-                timeout=timeout,
-                progress=status,
-            )
-    if against_forecast is not None:
-        from crosscast.forecasting import beside_measured
-
-        beside = beside_measured(forecast, {each.kernel: each.median_s for each in measurement.kernels})
-    told = {} if beside is None else {"against_forecast": {"device": against_forecast, **beside.to_dict()}}
-    output.show(lambda: measurement.to_dict() | told, lambda: measurement_report(measurement, beside))
 
 
-def _forecast(path: str, size: str | None, device: str, timeout_s: float) -> TimeForecast:
-    """Times of what will be measured, forecast for a device."""
-    from crosscast.characterization.engine.child import Options
-    from crosscast.forecasting import predict
-    from crosscast.measure.measurement import subject_of
-    from crosscast.measure.subjects import characterized
-
-    profiles = characterized(subject_of(path, size), Options(timeout_s=timeout_s, sample_groups="auto"))
-    forecast = predict(profiles, devices=[device])
-    warn_about(zip(forecast.labels, forecast.warnings, strict=True))
-    return forecast
-
-
-class _Status(StatusLine):
-    """Shows how many runs there are."""
-
-    def __init__(self, what: str, min_runs: int, min_time_s: float) -> None:
-        super().__init__()
-        self._what = what
-        self._wanted = f"at least {min_runs} in {format_seconds(min_time_s)}"
-
-    def __call__(self, runs: int, elapsed_s: float) -> None:
-        """Show the state if it is time to."""
-        self.show(
-            elapsed_s, lambda: f"{self._what}: {runs} runs in {format_seconds(elapsed_s)}, of {self._wanted}"
-        )
-
-
-_UNKNOWN_CACHE = 64 << 20
-
-
+@runs(lambda: commands.measure.stressor)
 def stressor(
     level: str, /, *, seconds: float = 10.0, image: str | None = None, json: JsonFlag = False
 ) -> None:
@@ -142,20 +81,6 @@ def stressor(
     image
         Bytes of each of its four images, such as `32MiB`; by default those of the last-level cache.
     """
-    # Imported here: `--help` needs no NumPy.
-    from crosscast.measure import host_state
-    from crosscast.measure.stressors import host_run
-
-    caches = host_state.caches()
-    nbytes = parse_bytes(image) if image else caches.l3 or caches.l2 or _UNKNOWN_CACHE
-    found = host_run(level, nbytes, seconds, lambda: tell("ready"))
-    if json:
-        print_json({**vars(found), "image_bytes": nbytes})
-        return
-    print(
-        f"{found.level}: {format_bytes_per_second(found.bandwidth_bytes_per_s)} on one core for "
-        f"{format_seconds(found.elapsed_s)}; 4 images of {format_bytes(nbytes)}"
-    )
 
 
 app = cyclopts.App(name="measure")

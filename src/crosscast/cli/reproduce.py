@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Literal
 
 import cyclopts
 
-from crosscast.cli.evaluate import Sources, show_configuration, show_corun, show_relative
-from crosscast.cli.options import (
+from crosscast import commands
+from crosscast.cli.dispatch import runs
+from crosscast.cli.evaluate import Sources
+from crosscast.commands.options import (
     FIGURES,
     OUTPUT,
     RUN,
@@ -19,15 +19,9 @@ from crosscast.cli.options import (
     FigureOutput,
     Output,
     RunOptions,
-    dataset_named,
-    warn,
 )
 
-if TYPE_CHECKING:
-    from crosscast.data.dataset import Dataset
-
 __all__ = ["app"]
-
 app = cyclopts.App(
     name="reproduce",
     help="Reproduce the tables and figures of a published study, beside our models where they apply.",
@@ -35,6 +29,7 @@ app = cyclopts.App(
 
 
 @app.command
+@runs(lambda: commands.reproduce.johnston2018)
 def johnston2018(
     dataset: DatasetFolder,
     /,
@@ -52,15 +47,10 @@ def johnston2018(
     preset
         How many trees and samples: `quick` takes a minute, `paper` as many as the paper, which takes hours.
     """
-    from crosscast.questions import johnston2018 as study
-
-    found = _fitted(dataset, run, output, lambda data, how: study(data, preset=preset, **how), "parts")
-    from crosscast.report.johnston2018 import study_figures, study_report
-
-    output.show(found.to_dict, lambda: study_report(found), lambda: study_figures(found))
 
 
 @app.command
+@runs(lambda: commands.reproduce.bailey2014)
 def bailey2014(
     dataset: DatasetFolder,
     /,
@@ -80,18 +70,10 @@ def bailey2014(
     power_domain
         Power domain that is capped; by default the node, or the sum of all domains.
     """
-    from crosscast.questions import bailey2014 as study
-
-    found = _fitted(
-        dataset,
-        run,
-        output,
-        lambda data, how: study(data, devices=devices, power_domain=power_domain, **how),
-    )
-    show_configuration(found, output)
 
 
 @app.command
+@runs(lambda: commands.reproduce.cummins2017)
 def cummins2017(
     dataset: DatasetFolder,
     /,
@@ -103,15 +85,10 @@ def cummins2017(
 
     As published, with rows held out at random; and with kernels, applications and suites held out.
     """
-    from crosscast.questions import cummins2017 as study
-
-    found = _fitted(dataset, run, output, lambda data, how: study(data, **how))
-    from crosscast.report.cummins2017 import study_report
-
-    output.show(found.to_dict, lambda: study_report(found))
 
 
 @app.command
+@runs(lambda: commands.reproduce.nichols2024)
 def nichols2024(
     dataset: DatasetFolder,
     /,
@@ -131,18 +108,10 @@ def nichols2024(
     devices
         Devices to compare, separated by commas; by default those with the most times in common.
     """
-    from crosscast.questions import nichols2024 as study
-
-    found = _fitted(
-        dataset,
-        run,
-        output,
-        lambda data, how: study(data, devices=devices, sources=sources, note=warn, **how),
-    )
-    show_relative(found, output)
 
 
 @app.command
+@runs(lambda: commands.reproduce.moolchandani2022)
 def moolchandani2022(
     dataset: DatasetFolder,
     /,
@@ -156,21 +125,3 @@ def moolchandani2022(
     Clusters of mixes, combinations of features, decision paths, sizes of mixes, and translation to other
     devices, beside our own model (docs/corun-studies.md).
     """
-    from crosscast.questions import moolchandani2022 as study
-
-    found = _fitted(dataset, run, output, lambda data, how: study(data, device=device, **how))
-    show_corun(found, output)
-
-
-def _fitted(
-    folder: Path,
-    run: RunOptions,
-    output: Output,
-    study: Callable[[Dataset, dict[str, Any]], Any],
-    noun: str = "fits",
-) -> Any:
-    output.check()
-    run.check()
-    dataset = dataset_named(folder)
-    with run.fitting(noun) as how:
-        return study(dataset, how)

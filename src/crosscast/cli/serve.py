@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 from typing import Annotated
 
-from crosscast.cli.options import Repeated
-from crosscast.errors import importing
+from crosscast import commands
+from crosscast.cli.dispatch import runs
+from crosscast.commands.options import Repeated
 
 __all__ = ["serve"]
 
 
+@runs(lambda: commands.serve.serve)
 def serve(
     *,
     model: Annotated[tuple[str, ...], Repeated],
@@ -43,10 +44,3 @@ def serve(
     token_file
         Tokens of those who may ask over TCP, a line each.
     """
-    with importing("service", "the prediction service"):
-        from crosscast.service.server import serve
-    from crosscast.service.models import Served
-
-    logging.basicConfig(level=logging.WARNING, format="crosscast: %(message)s")
-    logging.getLogger("crosscast.service").setLevel(logging.INFO)
-    serve(Served(model, profiles, samples), path=socket, bind=bind, token_file=token_file)

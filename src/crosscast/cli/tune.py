@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter
 
-from crosscast.cli.options import FIGURES, FigureOutput, Names, Repeated, Whole, check_folder, tell
-from crosscast.errors import InputError
-
-if TYPE_CHECKING:
-    from crosscast.tuning.ranking import Ranking
+from crosscast import commands
+from crosscast.cli.dispatch import runs
+from crosscast.commands.options import FIGURES, FigureOutput, Names, Repeated, Whole
 
 __all__ = ["tune"]
 
 
+@runs(lambda: commands.tune.tune)
 def tune(
     file: Path,
     /,
@@ -68,106 +66,3 @@ def tune(
     seed
         Random seed.
     """
-    output.check()
-    check_folder("--out", out)
-    share = _share(within)
-    if on is not None and not measure:
-        raise InputError.of(where="--on", expected="it beside --measure", found="it alone")
-    # Imported here: `--help` needs no NumPy.
-    from crosscast.cli.running import TaskStatus
-    from crosscast.devices.device_files import read_device
-    from crosscast.report.tuning import ranking_figures, ranking_report
-    from crosscast.tuning.tune import tune as ranked
-
-    asked: list[Any] = [*(devices or ()), *map(read_device, device_file)]
-    with TaskStatus("variants") as status:
-        found = ranked(
-            file,
-            space,
-            asked,
-            kernel=kernel,
-            model=model,
-            profiles=profiles,
-            measure=measure,
-            within=share,
-            on=on,
-            seed=seed,
-            progress=status,
-        )
-    if out is not None:
-        _write(found, out)
-    output.show(lambda: answer_of(found), lambda: ranking_report(found), lambda: ranking_figures(found))
-
-
-def _share(text: str) -> float:
-    """A share such as ``2%`` or ``0.02``."""
-    number, percent = text.strip().removesuffix("%").strip(), text.strip().endswith("%")
-    try:
-        share = float(number) / (100 if percent else 1)
-    except ValueError:
-        share = -1.0
-    if not 0 <= share < 1:
-        raise InputError.of(where="--within", expected="a share such as 2% or 0.02", found=repr(text))
-    return share
-
-
-def answer_of(found: Ranking) -> dict[str, Any]:
-    """What ``--json`` prints: how the ranking was made, and a row for each variant and device."""
-    columns = found.to_dict()
-    names = list(found.variants.names)
-    rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-    others = [name for name in columns if name not in names]
-    return {
-        "kernel": found.space.rule.kernel,
-        "space": found.space.where,
-        "variants": len(found),
-        "drawn": found.variants.drawn,
-        "profiled": int(found.ran.sum()),
-        "level": found.level,
-        "count_error": dict(zip(found.devices, found.count_error.tolist(), strict=True)),
-        "not_profiled": dict(found.failed),
-        "not_run": {found.variants.labels[row]: why for row, why in found.tried.items()},
-        "notes": list(found.notes),
-        "ranking": [
-            {
-                **{name: row[name] for name in others},
-                "parameters": {name: row[name] for name in names},
-            }
-            for row in rows
-        ],
-    }
-
-
-def _write(found: Ranking, folder: Path) -> None:
-    import math
-
-    from crosscast.data.files import made, whole_file
-    from crosscast.tuning.exchange import t1_of, t4_of
-
-    made(folder, "--out")
-    order = found.order(found.devices[0]).tolist()
-    rows = [*found.measured, *found.tried] if found.measured else order
-    forecasts = [
-        {
-            f"forecast_{key}": math.exp(found.log_time[row, place])
-            for place, key in enumerate(found.devices)
-            if math.isfinite(found.log_time[row, place])
-        }
-        for row in rows
-    ]
-    results = t4_of(
-        [found.variants[row] for row in rows],
-        {number: [found.measured[row]] for number, row in enumerate(rows) if row in found.measured},
-        {number: "runtime" for number, row in enumerate(rows) if row in found.tried},
-        forecasts,
-    )
-    contents = {
-        "ranking": answer_of(found),
-        "t1": t1_of(found.space, found.space.rule.kernel),
-        "t4": results,
-    }
-    for name, content in contents.items():
-        path = folder / f"{name}.json"
-        with whole_file(path) as temporary:
-            temporary.write_text(json.dumps(content, allow_nan=False), encoding="utf-8")
-        tell(f"wrote {path}")

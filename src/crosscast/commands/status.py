@@ -5,22 +5,9 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Self, TextIO
+from typing import Protocol, Self, TextIO
 
 from crosscast.units import format_count, format_seconds
-
-if TYPE_CHECKING:
-    from crosscast.characterization import run
-    from crosscast.characterization.run import Progress
-    from crosscast.evaluation.loop import State
-    from crosscast.kernel import Launch
-    from crosscast.measure.campaign import Outcome
-    from crosscast.measure.campaign import State as CampaignState
-    from crosscast.profile import Profile
-    from crosscast.tracing.summary import Replayed, Summary
-
 
 _QUIET_S = 2.0
 _LINE_S = 30.0
@@ -28,6 +15,30 @@ _LINE_S = 30.0
 _EARLY_S = 10.0
 _EARLY_SHARE = 0.05
 """Before so long, and with less than this share of the tasks done, nobody knows what is left."""
+
+
+class _Launched(Protocol):
+    """How far a running kernel is."""
+
+    @property
+    def groups_done(self) -> int: ...
+    @property
+    def groups_total(self) -> int: ...
+    @property
+    def elapsed_s(self) -> float: ...
+
+
+class _Worked(Protocol):
+    """How far fits or measurements are."""
+
+    @property
+    def done(self) -> int: ...
+    @property
+    def total(self) -> int: ...
+    @property
+    def left_s(self) -> float: ...
+    @property
+    def label(self) -> str: ...
 
 
 class StatusLine:
@@ -92,7 +103,7 @@ class ProgressLine(StatusLine):
         super().__init__(stream)
         self._label = label
 
-    def __call__(self, progress: Progress) -> None:
+    def __call__(self, progress: _Launched) -> None:
         """Show the state if it is time to."""
         done, total, elapsed_s = progress.groups_done, progress.groups_total, progress.elapsed_s
         self.show(elapsed_s, lambda: describe(self._label, done, total, elapsed_s))
@@ -110,7 +121,7 @@ class TaskStatus(StatusLine):
         super().__init__()
         self._noun = noun
 
-    def __call__(self, state: State | CampaignState) -> None:
+    def __call__(self, state: _Worked) -> None:
         """Show the state if it is time to."""
         early = self.elapsed_s < _EARLY_S and state.done < max(1.0, _EARLY_SHARE * state.total)
         left = "time left not known yet" if early else time_left(state.left_s)
@@ -199,33 +210,3 @@ def confirm(tasks: int, _: float) -> None:
     )
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise KeyboardInterrupt
-
-
-def run_launch(launch: Launch, invocation: int, options: run.Options) -> Profile:
-    """Characterize the launch of this number; how far it is shows on standard error."""
-    # Imported here: `--help` needs no NumPy.
-    from crosscast.characterization import run
-
-    with ProgressLine(sys.stderr, launch.kernel.name) as progress:
-        return run.characterize_launch(
-            launch, invocation=invocation, options=replace(options, progress=progress, said=progress.say)
-        )
-
-
-def replay_trace(folder: Path, options: run.Options | None = None) -> tuple[Summary, list[Replayed]]:
-    """Sum up a recorded program, and characterize a launch of each class; how far that is shows."""
-    # Imported here: `--help` needs no NumPy.
-    from crosscast.characterization.run import Options
-    from crosscast.tracing.summary import Trace, replayed, summary_of
-
-    how = options or Options(sample_groups="auto")
-    summary = summary_of(Trace(folder))
-    return summary, replayed(summary, lambda launch, number: run_launch(launch, number, how))
-
-
-def print_outcome(outcome: Outcome) -> None:
-    """Print the notes and failures of a campaign on standard error."""
-    for note in outcome.notes:
-        print(f"crosscast: note: {note}", file=sys.stderr)
-    for failure in outcome.failures:
-        print(f"crosscast: failed: {failure.task.label}: {failure.reason}", file=sys.stderr)

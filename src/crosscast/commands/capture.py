@@ -1,0 +1,66 @@
+"""``crosscast capture``: run a program, and record what it does with OpenCL."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+from crosscast.commands.options import tell
+from crosscast.commands.output import check_file
+from crosscast.errors import InputError
+from crosscast.report.capture import headline
+from crosscast.tracing.program import Recording, layer_library, run, runnable
+from crosscast.tracing.summary import Trace, summary_of, write_timeline
+from crosscast.tracing.trace import is_trace
+from crosscast.units import parse_bytes
+
+
+def capture(
+    *command: str,
+    out: Path,
+    select: str,
+    max_bytes: str,
+    max_seconds: int,
+    check: bool,
+    trace_only: bool,
+    runs: int,
+    perfetto: Path | None,
+) -> int:
+    """Run ``crosscast capture``."""
+    if not command:
+        raise InputError(
+            "capture: expected a program after --, such as crosscast capture -- ./app, found none"
+        )
+    if runs not in (1, 2):
+        raise InputError(f"--runs: expected 1 or 2, found {runs}")
+    if perfetto is not None:
+        check_file("--perfetto", perfetto)
+    chosen = "none" if trace_only else select
+    recording = Recording(out, chosen, parse_bytes(max_bytes), max_seconds, check)
+    runnable(command)
+    layer_library(tell)
+    was_there = out.exists()
+    recording.prepare()
+    code = 0
+    if runs == 2:
+        undisturbed = Recording(out / "times", "none")
+        undisturbed.prepare()
+        code = run(command, undisturbed)
+    code = code or run(command, recording)
+    trace = Trace(out)
+    if not is_trace(out):
+        if runs == 2:
+            undisturbed.discard()
+        recording.discard(keep=was_there)
+        tell("crosscast: the program used no OpenCL that could be recorded")
+    else:
+        summary = summary_of(trace)
+        tell(f"crosscast: {summary.application}: {headline(summary)}")
+        for doubt in summary.doubts:
+            tell(f"crosscast: note: {doubt}")
+        if perfetto is not None:
+            write_timeline(trace, perfetto)
+            tell(f"wrote {perfetto}")
+        shown = shlex.join(["crosscast", "report", str(out)])
+        tell(f"wrote {out}; {shown} shows where its time goes")
+    return code if code >= 0 else 128 - code

@@ -1,0 +1,221 @@
+"""``crosscast characterize``: launches of files, or described by options, and where their profiles go."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from crosscast.characterization import run
+from crosscast.characterization.engine import runtime_objects
+from crosscast.characterization.launchfiles.simfile import render_dumps
+from crosscast.commands.launch import read_inputs, replay_trace, run_launch, show_launches
+from crosscast.commands.launch_options import IN_LAUNCHFILE, LaunchOptions
+from crosscast.commands.options import FigureOutput, print_json, tell, warn
+from crosscast.commands.output import check_output, check_picture, page_of
+from crosscast.commands.status import LaunchesStatus
+from crosscast.data.files import made
+from crosscast.data.profiles import csv_header, csv_row, require_pyarrow, write_aiwc, write_parquet
+from crosscast.errors import InputError
+from crosscast.profile import Profile, doubts
+from crosscast.report.profiles import MOST_PROFILES, kiviat, profiles_report, write_kiviat
+from crosscast.tracing.trace import is_trace
+from crosscast.units import parse_bytes
+
+
+@dataclass
+class Outputs:
+    """Receives each profile when it is done, and writes the files at the end.
+
+    Parameters
+    ----------
+    form
+        What standard output gets: a table for people, JSON, or CSV.
+    aiwc_folder
+        Folder for the published tool's CSV files, if wanted.
+    everything
+        Whether the table has all metrics and counts, and not a summary alone.
+    parquet, plot, html
+        Path of the Parquet table, of the Kiviat picture and of the page, if wanted.
+    profiles
+        What has arrived.
+    """
+
+    # What standard output gets: a table for people, JSON, or CSV
+    form: Literal["table", "json", "csv"] = "table"
+    aiwc_folder: Path | None = None  # Folder for the published tool's CSV files, if wanted
+    parquet: Path | None = None  # Path of the Parquet table and of the Kiviat picture, if wanted
+    plot: Path | None = None
+    html: Path | None = None
+    everything: bool = False  # Whether a table has all metrics and counts, and not a summary alone
+    profiles: list[Profile] = field(default_factory=list)  # What has arrived
+
+    def prepare(self) -> None:
+        """Refuse what cannot be written, before a long run rather than after it."""
+        if self.aiwc_folder is not None and self.aiwc_folder.exists() and not self.aiwc_folder.is_dir():
+            raise InputError(f"--out: expected a folder, found the file {self.aiwc_folder}")
+        for flag, path in (("--parquet", self.parquet), ("--plot", self.plot)):
+            if path is not None and not path.absolute().parent.is_dir():
+                raise InputError(f"{flag}: the folder {path.absolute().parent} does not exist")
+        if self.parquet is not None:
+            require_pyarrow()
+        if self.plot is not None:
+            check_picture("--plot", self.plot)
+        if self.html is not None:
+            check_output(FigureOutput(html=self.html))
+
+    def add(self, profile: Profile, dump: str | None = None) -> None:
+        """Take a finished profile, with the text of the arguments to dump if there is one."""
+        self.profiles.append(profile)
+        if unset := profile.launch.get("unset_variables"):
+            warn(
+                f"{profile.kernel} reads {', '.join(unset)}, which nothing sets: zeros; loops may be empty; "
+                f"set with --variable {unset[0]}=TYPE=VALUE, or [[variable]] in a launch file"
+            )
+        for doubt in doubts({"read_beyond": profile.launch.get("read_beyond", {})}):
+            warn(f"{profile.kernel} {doubt}; --check-bounds tells the work-item and the line")
+        if self.form == "json":
+            row = profile.to_dict() if dump is None else {**profile.to_dict(), "dump": dump}
+            print_json(row)
+        elif self.form == "csv":
+            self._print_csv(profile)
+            print(profile.printed + (dump or ""), end="", file=sys.stderr, flush=True)
+        else:
+            print(profile.printed + (dump or ""), end="", flush=True)
+        if self.aiwc_folder is not None:
+            self._write_aiwc(profile, self.aiwc_folder)
+
+    def finish(self) -> None:
+        """Show the table and write the files, with the profiles that have arrived."""
+        if not self.profiles:
+            return
+        if self.form == "table":
+            profiles_report(self.profiles, everything=self.everything).print(sys.stdout)
+        if self.parquet is not None:
+            self._write("--parquet", self.parquet, write_parquet)
+        if self.plot is not None:
+            self._write("--plot", self.plot, write_kiviat)
+        if self.html is not None:
+            figures = (
+                {"Kiviat figure of the profiles": kiviat(self.profiles)}
+                if len(self.profiles) <= MOST_PROFILES
+                else {}
+            )
+            report = profiles_report(self.profiles, everything=True)
+            tell(f"wrote {page_of(report, figures).write_html(self.html)}")
+
+    def _write(self, flag: str, path: Path, write: Callable[[list[Profile], Path], None]) -> None:
+        try:
+            write(self.profiles, path)
+        except OSError as error:
+            raise InputError(f"{flag}: cannot write {path} ({error.strerror or error})") from error
+        print(f"wrote {path}", file=sys.stderr)
+
+    def _write_aiwc(self, profile: Profile, folder: Path) -> None:
+        made(folder, "--out")
+        invocation = sum(other.kernel == profile.kernel for other in self.profiles) - 1
+        print(f"wrote {write_aiwc(profile, folder, invocation)}", file=sys.stderr)
+
+    def _print_csv(self, profile: Profile) -> None:
+        if len(self.profiles) == 1:
+            print(csv_header())
+        print(csv_row(profile), flush=True)
+
+
+def characterize(
+    file: Path,
+    /,
+    *more: Path,
+    launch: LaunchOptions,
+    launches: bool,
+    all: bool,
+    json: bool,
+    csv: bool,
+    parquet: Path | None,
+    plot: Path | None,
+    html: Path | None,
+    compat: Literal["aiwc"] | None,
+    out: Path | None,
+    check_bounds: bool,
+    threads: int | None,
+    timeout: float,
+    memory_limit: str | None,
+) -> None:
+    """Run ``crosscast characterize``."""
+    if launches:
+        for each in (file, *more):
+            show_launches(each, launch, as_json=json)
+        return
+
+    runtime_objects.start()
+
+    if json and csv:
+        raise InputError("--json and --csv both want standard output: choose one")
+    if out is not None and compat is None:
+        raise InputError("--out is the folder of --compat aiwc: give both or none")
+    sample_groups = launch.sampled("all")
+    if compat is not None and sample_groups != "all":
+        raise InputError(
+            "--compat aiwc: the published tool's metrics are of all work-groups; leave --sample-groups out"
+        )
+    if threads is not None and threads < 1:
+        raise InputError(f"--threads: expected at least 1, found {threads}")
+    if not timeout > 0:
+        raise InputError(f"--timeout: expected more than 0 seconds, found {timeout:g}")
+    outputs = Outputs(
+        "json" if json else "csv" if csv else "table",
+        (out or Path()) if compat else None,
+        parquet,
+        plot,
+        html,
+        all,
+    )
+    options = run.Options(
+        threads=threads,
+        check_bounds=check_bounds,
+        timeout_s=timeout,
+        memory_limit=None if memory_limit is None else parse_bytes(memory_limit),
+        published=compat is not None,
+        host_time=True,
+        sample_groups=sample_groups,
+    )
+    outputs.prepare()
+    _run((file, *more), launch, outputs, options)
+
+
+def _run(files: Sequence[Path], direct: LaunchOptions, outputs: Outputs, options: run.Options) -> None:
+    """Run every launch; what is finished is shown even if a later one fails."""
+    try:
+        # One file after the other, as the arguments of all may be more than memory holds.
+        for file in files:
+            if is_trace(file):
+                _of_trace(file, direct, outputs, options)
+                continue
+            inputs = read_inputs(file, direct)
+            with LaunchesStatus(len(inputs.launches)) as status:
+                for launch in inputs.launches:
+                    profile = run_launch(launch, len(outputs.profiles), options)
+                    outputs.add(profile, render_dumps(inputs.simfile) if inputs.simfile else None)
+                    status.advance()
+    finally:
+        outputs.finish()
+
+
+def _of_trace(folder: Path, direct: LaunchOptions, outputs: Outputs, options: run.Options) -> None:
+    """A launch of each class of a recorded program; those that cannot be run again are told."""
+    direct.refuse(folder, IN_LAUNCHFILE)
+    summary, found = replay_trace(folder, options)
+    between = 0
+    for each, one in zip(summary.classes, found, strict=True):
+        if one.profile is not None:
+            outputs.add(one.profile, None)
+        elif one.refused:
+            warn(f"{each.kernel} {each.size_label}: {one.refused}")
+        else:
+            between += 1
+    if between:
+        tell(f"crosscast: note: {between} sizes between those of the same kernel are not characterized")
+    if not any(one.profile for one in found):
+        raise InputError(f"{folder}: expected a launch that can be run again, found none")

@@ -1,0 +1,148 @@
+"""``crosscast choose``: the best configuration under a power cap, for a kernel that was run twice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from crosscast.answers import KernelChoices, Objective, choices_answer, choices_for
+from crosscast.commands.options import Output, tell
+from crosscast.commands.output import check_file, check_output, check_picture, show
+from crosscast.decide.samples import SampledKernel, read_samples, template_columns, write_template
+from crosscast.errors import InputError
+from crosscast.forecasting import first_fit, models_for
+from crosscast.prediction.configuration.artefact import TrainedConfigurationModel
+from crosscast.report.configuration import chosen_report, samples_report
+from crosscast.report.configuration_figures import choice_figure
+from crosscast.report.figures import save_figure
+
+
+def sample(*, model: str | None, template: Path | None, output: Output) -> None:
+    """Run ``crosscast choose sample``."""
+    card = first_fit(models_for(model, "configuration"), lambda trained: trained, tell)[0].card
+    if template is not None:
+        write_template(template, card)
+        tell(f"wrote {template}")
+    columns = template_columns(card)
+    show(
+        output,
+        lambda: {
+            "samples": [each.to_dict() for each in card.sample_configurations],
+            "columns": list(columns),
+        },
+        lambda: samples_report(card, columns),
+    )
+
+
+def configuration(
+    samples: Path,
+    /,
+    *,
+    model: str | None,
+    power_cap: str | None,
+    objective: Objective,
+    max_slowdown: str | None,
+    cap_probability: float | None,
+    level: float,
+    kernel: str | None,
+    plot: Path | None,
+    output: Output,
+) -> None:
+    """Run ``crosscast choose configuration``."""
+    check_output(output)
+    if plot is not None:
+        check_picture("--plot", plot)
+        check_file("--plot", plot)
+    if power_cap is None and objective == "performance":
+        raise InputError("--power-cap: expected watts such as 150, or another --objective, found neither")
+    caps = [float("inf")] if power_cap is None else _caps(power_cap)
+    slowdown = None if max_slowdown is None else _share(max_slowdown)
+    trained, found = first_fit(
+        models_for(model, "configuration"),
+        lambda trained: _chosen(trained, samples, kernel, caps, objective, cap_probability, level, slowdown),
+        tell,
+    )
+    if plot is not None:
+        _write_plot(found, trained, plot)
+    impossible = [each.reason for one in found for each in one.choices if each.recommended is None]
+    if len(impossible) < len(found) * len(caps) or len(impossible) > 1:
+        show(
+            output,
+            lambda: choices_answer(found, trained),
+            lambda: chosen_report([(one.kernel, one.choices) for one in found], trained.card),
+            lambda: {one.kernel.name: _drawn(one, trained) for one in found},
+        )
+    if impossible:
+        raise InputError(_joined(impossible))
+
+
+def _joined(reasons: Sequence[str]) -> str:
+    """All reasons in one sentence, which names an option once where they are about the same one."""
+    field = f"{reasons[0].partition(': ')[0]}: "
+    return "; ".join([reasons[0], *(each.removeprefix(field) for each in dict.fromkeys(reasons[1:]))])
+
+
+def _caps(text: str) -> list[float]:
+    caps = []
+    for word in dict.fromkeys(map(str.strip, text.split(","))):
+        try:
+            caps.append(float(word))
+        except ValueError:
+            raise InputError(f"--power-cap: expected watts such as 150, found {word!r}") from None
+    return caps
+
+
+def _share(text: str) -> float:
+    try:
+        share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share < float("inf"):
+        raise InputError(f"--max-slowdown: expected a share such as 5% or 0.05, found {text!r}")
+    return share
+
+
+def _chosen(
+    trained: TrainedConfigurationModel,
+    samples: Path,
+    name: str | None,
+    caps: Sequence[float],
+    objective: Objective,
+    cap_probability: float | None,
+    level: float,
+    max_slowdown: float | None,
+) -> list[KernelChoices]:
+    read = read_samples(samples, trained.card)
+    for note in read.notes:
+        tell(f"crosscast: note: {note}")
+    return choices_for(
+        trained,
+        _named(read.kernels, name),
+        caps,
+        objective=objective,
+        cap_probability=cap_probability,
+        level=level,
+        max_slowdown=max_slowdown,
+    )
+
+
+def _named(kernels: Sequence[SampledKernel], name: str | None) -> list[SampledKernel]:
+    if name is None:
+        return list(kernels)
+    found = [kernel for kernel in kernels if name in kernel.names]
+    if not found:
+        known = ", ".join(kernel.name for kernel in kernels)
+        raise InputError(f"--kernel: expected one of {known}, found {name!r}")
+    return found
+
+
+def _drawn(one: KernelChoices, trained: TrainedConfigurationModel) -> Any:
+    return choice_figure(one.kernel.name, one.forecast, trained.predictor.space, one.choices)
+
+
+def _write_plot(found: Sequence[KernelChoices], trained: TrainedConfigurationModel, plot: Path) -> None:
+    if len(found) > 1:
+        names = ", ".join(one.kernel.name for one in found)
+        raise InputError(f"--plot: expected one kernel, found {names}: say which with --kernel")
+    tell(f"wrote {save_figure(_drawn(found[0], trained), plot)}")

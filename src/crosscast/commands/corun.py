@@ -1,0 +1,166 @@
+"""``crosscast corun``: profiles and campaigns of applications that share a device, and translated times."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Literal
+
+from crosscast.commands.dataset_build import print_outcome
+from crosscast.commands.options import (
+    Output,
+    names_in,
+    print_json,
+    tell,
+)
+from crosscast.commands.output import check_file, check_output, show
+from crosscast.commands.status import LabelStatus, TaskStatus, confirm
+from crosscast.data.isolated_runs import write_profile
+from crosscast.measure import host_state
+from crosscast.measure.corun.campaign import CoRunPlan, duration_s, run_corun_campaign
+from crosscast.measure.corun.profile import calibrate, profile_of
+from crosscast.measure.corun.run import CoRunSettings, Crew
+from crosscast.measure.inventory import known_row, static_facts
+from crosscast.measure.measurement import subject_of
+from crosscast.measure.opencl import OpenCLDevice, devices, find
+from crosscast.measure.subjects import LaunchFile, SuiteProblem, expect_installed, identity, load
+from crosscast.prediction import store
+from crosscast.prediction.named_models import named_models
+from crosscast.report.corun import CoRunProfile, corun_profile_report
+from crosscast.suite.application import TYPICAL, working_set
+from crosscast.suite.registry import names, selected
+from crosscast.units import format_seconds
+
+_FAILED = 1
+
+_MANY_MIXES, _FEWER_MIXES = 500, 100
+
+_SHORT_MIXES = 60
+"""Mixes that are enough for a first model of a device."""
+
+
+def campaign(
+    *,
+    out: Path,
+    device: str | None,
+    suite: str,
+    sizes: str,
+    mixes: list[int] | None,
+    most_mixes: int | None,
+    seed: int,
+    no_instruction_mix: bool,
+    round_time: float,
+    jobs: int,
+    threads: int | None,
+    sensor: str,
+    timeout: float,
+    json: bool,
+) -> int:
+    """Run ``crosscast corun campaign``."""
+    applications = selected(names_in("--suite", suite))
+    expect_installed(applications)
+
+    names = names_in("--sizes", sizes)
+    target = find(device)
+    for name in names:
+        working_set(name)
+    plan = CoRunPlan(
+        applications=applications,
+        sizes=tuple(names),
+        device=target,
+        caches=TYPICAL,
+        settings=CoRunSettings(round_time, jobs, timeout_s=timeout, sensor=sensor, threads=threads),
+        mixes=tuple(mixes or (2,)),
+        most_mixes=most_mixes,
+        seed=seed,
+        cpu=_host("auto", target),
+        characterize=not no_instruction_mix,
+    )
+    tell(f"crosscast: {plan.text}")
+    if max(wanted for wanted, _ in plan.mix_counts.values()) > _MANY_MIXES:
+        tell(f"crosscast: --most-mixes {_FEWER_MIXES} measures a random sample of so many of each size")
+    with TaskStatus() as status:
+        outcome = run_corun_campaign(plan, out, status, confirm)
+    print_outcome(outcome)
+    if json:
+        print_json(outcome.to_dict())
+    else:
+        print(f"{out}: {outcome.done} done now, {outcome.kept} there before, {len(outcome.failures)} failed")
+    return _FAILED if outcome.failures else 0
+
+
+def profile(
+    what: str,
+    /,
+    *,
+    device: str | None,
+    size: Literal["tiny", "small", "medium", "large"] | None,
+    out: Path | None,
+    cpu: str,
+    no_instruction_mix: bool,
+    round_time: float,
+    jobs: int,
+    sensor: str,
+    timeout: float,
+    output: Output,
+) -> None:
+    """Run ``crosscast corun profile``."""
+    check_output(output)
+
+    subject = subject_of(what, size)
+
+    target = find(device)
+    name = _name(subject)
+    path = out or Path(f"{name[0]}.json" if size is None else f"{name[0]}-{size}.json")
+    check_file("--out", path)
+    doubts = host_state.doubts()
+    settings = CoRunSettings(round_time, jobs, timeout_s=timeout, sensor=sensor)
+    row = known_row(target)
+    _tell_other_device(target)
+    with LabelStatus() as status, ExitStack() as crews:
+        crew = crews.enter_context(Crew(target, settings))
+        host = _host(cpu, target)
+        calibration = calibrate(crew, target.id, static_facts(target), status)
+        found = profile_of(
+            name,
+            subject,
+            target,
+            crew,
+            calibration,
+            characterize=not no_instruction_mix,
+            on_cpu=None if host is None else (host, crews.enter_context(Crew(host, settings))),
+            note=status,
+        )
+    write_profile(found.solo, row, path)
+    done = CoRunProfile(found.solo, target.id, target.name, calibration, [*doubts, *found.notes], path)
+    show(output, done.to_dict, lambda: corun_profile_report(done))
+    tell(f"wrote {path}")
+
+
+def _tell_other_device(target: OpenCLDevice) -> None:
+    """Say before the work that no model knows this device, and how to make one that does."""
+    known = {store.read(each.folder).card["device"]: each.name for each in named_models("corun")}
+    if target.key in known:
+        return
+    models = ", ".join(f"{name} is of {device}" for device, name in known.items())
+    lasting = format_seconds(round(duration_s(len(names()), _SHORT_MIXES)))
+    tell(
+        f"crosscast: note: no named model forecasts what shares {target.key} ({models}). One of "
+        f"your own takes about {lasting}: crosscast corun campaign --device {target.id} --sizes tiny "
+        f"--most-mixes {_SHORT_MIXES} --out corun/, crosscast train corun corun/ --out co/, and --model co/"
+    )
+
+
+def _name(subject: SuiteProblem | LaunchFile) -> tuple[str, str]:
+    # A launch file is read here already, so that a wrong one is refused before anything runs.
+    found = load(subject) if isinstance(subject, LaunchFile) else identity(subject)
+    return found.name, found.size
+
+
+def _host(cpu: str, target: OpenCLDevice) -> OpenCLDevice | None:
+    """CPU that tells the features, for a device that is not a CPU."""
+    if target.type == "cpu" or cpu == "none":
+        return None
+    if cpu != "auto":
+        return find(cpu)
+    return next((device for device in devices() if device.type == "cpu"), None)

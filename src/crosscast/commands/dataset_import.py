@@ -1,0 +1,84 @@
+"""``crosscast dataset import``: published data, counters of tools and runs of your own become datasets."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from crosscast.characterization.synthesis import profiles_of
+from crosscast.commands.options import names_in
+from crosscast.commands.status import LaunchesStatus, announce
+from crosscast.data.counters.common import Circumstances
+from crosscast.data.counters.importing import import_counted
+from crosscast.data.dataset import Dataset
+from crosscast.data.sources import Importer
+from crosscast.data.sources.source import store
+from crosscast.errors import InputError
+from crosscast.measure.regions.samples import import_runs
+
+
+def published(importer: Importer, path: Path, out: Path, replace: bool, options: Mapping[str, Any]) -> None:
+    """Run ``crosscast dataset import`` for data that were published."""
+    if not importer.characterizes:
+        _store(importer(path, **options), out, replace)
+        return
+    keep = out.absolute().with_name(f".{out.absolute().name}.profiles.jsonl")
+    _store(importer(path, **options, profiles=_characterizer(keep)), out, replace)
+    keep.unlink(missing_ok=True)
+
+
+def counted(
+    tool: str, profiles: Sequence[Path], out: Path, replace: bool, circumstances: Mapping[str, Any]
+) -> None:
+    """Run ``crosscast dataset import`` for what a tool counted, with what the tool does not tell."""
+    if not profiles:
+        raise InputError("profiles: expected one path or more, found none")
+    given = dict(circumstances)
+    known = Circumstances(uses_gpu=given.pop("gpu"), time_s=given.pop("time"), **given)
+    _store(import_counted(tool, profiles, known), out, replace)
+
+
+def runs(path: Path, /, *, out: Path, settings: str | None, replace: bool) -> None:
+    """Run ``crosscast dataset import runs``."""
+    imported = import_runs(path, None if settings is None else names_in("--settings", settings))
+    for note in imported.notes:
+        print(note, file=sys.stderr)
+    if not any(map(json.loads, imported.dataset.records.column("configuration").unique().to_pylist())):
+        print(
+            f"crosscast: warning: {path}: no run has a setting, so that models can choose devices only; name "
+            "the columns that are settings with --settings",
+            file=sys.stderr,
+        )
+    _store(imported.dataset, out, replace)
+
+
+def _store(dataset: Dataset, out: Path, replace: bool) -> None:
+    """Write a dataset, in the place of another only if it may be replaced."""
+    store(dataset, out, replace=replace)
+    counts = f"{dataset.profiles.num_rows:,} profiles, {dataset.records.num_rows:,} records"
+    if dataset.bags.num_rows:
+        counts = f"{dataset.solos.num_rows:,} isolated runs, {dataset.bags.num_rows:,} runs in mixes"
+    print(f"wrote {out} ({counts})", file=sys.stderr)
+
+
+_LAUNCH_S = 0.5
+"""About how long a launch takes that is made up, compiling included."""
+
+
+def _characterizer(keep: Path) -> Callable[..., Any]:
+    """What makes profiles of launches, keeps finished ones in a file, and shows how far it is."""
+
+    def profiles(launches: Any) -> Any:
+        with ExitStack() as stack:
+
+            def watch(total: int) -> Callable[[], None]:
+                announce(total, total * _LAUNCH_S)
+                return stack.enter_context(LaunchesStatus(total)).advance
+
+            return profiles_of(launches, keep, watch)
+
+    return profiles

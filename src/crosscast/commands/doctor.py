@@ -1,0 +1,187 @@
+"""``crosscast doctor``: what works on this machine, what is missing, and what to do about it."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from typing import Literal
+
+import numpy as np
+
+import crosscast
+from crosscast.characterization import toolchain
+from crosscast.characterization.engine import runtime_objects
+from crosscast.cluster.jobs import Policy
+from crosscast.cluster.simulate import load_simulator
+from crosscast.commands.options import Output, tell
+from crosscast.commands.output import check_output, show
+from crosscast.data.files import cache_home, is_writable
+from crosscast.environment import facts, version_of
+from crosscast.errors import CrosscastError, EnvironmentFault
+from crosscast.measure.campaign import suite_s
+from crosscast.measure.host_state import doubts
+from crosscast.measure.opencl import devices
+from crosscast.measure.sensors import sensors
+from crosscast.prediction.named_models import named_models
+from crosscast.report.document import Report, Table
+from crosscast.tracing.program import layer_library
+from crosscast.units import format_seconds
+
+State = Literal["ok", "missing", "warning", "failed"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One part of the installation or machine, and how it is."""
+
+    part: str
+    state: State
+    detail: str
+
+
+def doctor(*, warm: bool, output: Output) -> None:
+    """Run ``crosscast doctor``."""
+    check_output(output)
+    if warm:
+        _warm()
+    found = [finding for check in _CHECKS for finding in _checked(check)]
+    show(output, lambda: {"findings": [asdict(each) for each in found]}, lambda: _report(found))
+    failed = [each.part for each in found if each.state == "failed"]
+    if failed:
+        raise EnvironmentFault(f"{', '.join(failed)}: kernels cannot be characterized here")
+
+
+def _warm() -> None:
+    """Compile what captures, characterizations and simulations of large clusters need."""
+    layer_library(tell)
+    runtime_objects.objects()
+    if version_of("numba") is not None:
+        load_simulator(None, [Policy(), Policy(conservative=True)], progress=tell)
+
+
+def _report(found: list[Finding]) -> Report:
+    columns = {
+        "part": lambda each: each.part,
+        "state": lambda each: each.state,
+        "what": lambda each: each.detail,
+    }
+    return Report([Table.of(found, columns, words=range(3))])
+
+
+def _checked(check: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
+    """What a check finds; that it cannot find out is a finding, too."""
+    try:
+        yield from check()
+    except CrosscastError as error:
+        yield Finding(check.__name__.strip("_"), "warning", str(error))
+
+
+def _crosscast() -> Iterator[Finding]:
+    here = facts()
+    machine = f"Python {here['python']}, {here['system']}, {here['processor']}, {here['cores']} CPUs"
+    yield Finding("crosscast", "ok", f"{crosscast.__version__}; {machine}")
+
+
+def _compiler() -> Iterator[Finding]:
+    """A kernel is compiled, run and counted, as `crosscast characterize` does it."""
+    source = "kernel void f(global float *x) { x[get_global_id(0)] += 1; }"
+    began = time.perf_counter()
+    try:
+        kernel = crosscast.Kernel.from_source(source, "f")
+        crosscast.characterize(kernel, global_size=64, args=[np.zeros(64, dtype=np.float32)])
+        version = toolchain.compiler_version()
+    except CrosscastError as error:
+        yield Finding("compiler", "failed", str(error))
+        return
+    seconds = time.perf_counter() - began
+    yield Finding("compiler", "ok", f"{version}; compiled, ran and counted a kernel in {seconds:.2g} s")
+
+
+def _extras() -> Iterator[Finding]:
+    """Each extra, with the first package that it lacks."""
+    for extra, packages in sorted(_packages_of_extras().items()):
+        absent = [name for name in packages if version_of(name) is None]
+        if absent:
+            detail = f"without {', '.join(absent)}: pip install 'crosscast[{extra}]'"
+            yield Finding(f"extra {extra}", "missing", detail)
+        else:
+            yield Finding(f"extra {extra}", "ok", ", ".join(packages))
+
+
+def _packages_of_extras() -> dict[str, list[str]]:
+    direct: dict[str, list[str]] = {}
+    for requirement in metadata.requires("crosscast") or ():
+        named = re.match(r"(?P<name>[\w.-]+)(?:\[(?P<extras>[^]]*)\])?", requirement)
+        extra = re.search(r"extra == ['\"]([\w-]+)['\"]", requirement)
+        if named is None or extra is None or extra[1] == "dev":
+            continue
+        others = [f"[{each.strip()}]" for each in (named["extras"] or "").split(",") if each]
+        direct.setdefault(extra[1], []).extend(others if named["name"] == "crosscast" else [named["name"]])
+
+    def resolved(extra: str) -> list[str]:
+        names: list[str] = []
+        for each in direct.get(extra, ()):
+            names += resolved(each.strip("[]")) if each.startswith("[") else [each]
+        return list(dict.fromkeys(names))
+
+    return {extra: resolved(extra) for extra in direct}
+
+
+def _opencl() -> Iterator[Finding]:
+    if version_of("pyopencl") is None:
+        return
+
+    try:
+        found = devices()
+    except CrosscastError as error:
+        yield Finding("OpenCL", "warning", str(error))
+        return
+    yield Finding("OpenCL", "ok", ", ".join(f"{each.id} ({each.name})" for each in found))
+
+
+def _sensors() -> Iterator[Finding]:
+    for each in sensors("cpu", None):
+        state: State = "ok" if each.reason is None else "missing"
+        yield Finding(f"sensor {each.name}", state, each.reason or "works")
+
+
+def _cache() -> Iterator[Finding]:
+    folder = cache_home()
+    if is_writable(folder):
+        size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+        yield Finding("cache", "ok", f"{folder}, {size / 1e6:.0f} MB")
+    else:
+        yield Finding(
+            "cache", "warning", f"{folder} is not writable: each run compiles anew; set XDG_CACHE_HOME"
+        )
+
+
+def _models() -> Iterator[Finding]:
+    names = [each.name for each in named_models()]
+    yield Finding("models", "ok", f"{len(names)}: {', '.join(names)}")
+
+
+def _durations() -> Iterator[Finding]:
+    """How long the main commands take here: a forecast is made, the rest follows from its settings."""
+    began = time.perf_counter()
+    kernel = crosscast.Kernel.from_source("kernel void g(global float *x) { x[get_global_id(0)] *= 3; }", "g")
+    profile = crosscast.characterize(kernel, global_size=64, args=[np.zeros(64, dtype=np.float32)])
+    crosscast.predict(profile)
+    seconds = time.perf_counter() - began
+    yield Finding(
+        "durations",
+        "ok",
+        f"predict {seconds:.1f} s for a small kernel, calibrate 2 to 3 min, dataset build of the suite "
+        f"{format_seconds(round(suite_s(2)))} a device at two sizes",
+    )
+
+
+def _load() -> Iterator[Finding]:
+    found = doubts()
+    yield Finding("load", "warning" if found else "ok", found[0] if found else "nothing else runs")
+
+
+_CHECKS = (_crosscast, _compiler, _models, _cache, _extras, _opencl, _sensors, _durations, _load)

@@ -1,0 +1,65 @@
+"""Profiles that commands are asked about: of a file or dataset, or of launches that are characterized now."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from crosscast import forecasting
+from crosscast.characterization.launchfiles.launchfile import LAUNCH_FILES
+from crosscast.commands.launch_options import LAUNCH, LaunchOptions
+from crosscast.errors import InputError
+from crosscast.forecasting import Recorded
+from crosscast.kernel import Launch
+from crosscast.profile import Profile
+
+__all__ = ["only_named", "read_profiles"]
+
+
+def read_profiles(path: Path, launch: LaunchOptions = LAUNCH) -> tuple[list[Profile], Recorded]:
+    """Read the profiles of a file or dataset, or make those of launches, with progress.
+
+    A program is launched as the command line says, if it does; else it is read for embedded profiles.
+    """
+    if not launch.described:
+        if path.suffix in LAUNCH_FILES:
+            _start_engine()
+        return forecasting.read_profiles(path, lambda each, number: _characterized(each, number, launch))
+    _start_engine()
+    # Imported here: stored profiles need no compiler.
+    from crosscast.commands.launch import read_inputs
+
+    launches = read_inputs(path, launch).launches
+    return [_characterized(each, number, launch) for number, each in enumerate(launches)], {}
+
+
+def _characterized(launch: Launch, number: int, options: LaunchOptions) -> Profile:
+    # Imported here: stored profiles need no compiler.
+    from crosscast.characterization.run import Options
+    from crosscast.commands.launch import run_launch
+
+    return run_launch(launch, number, Options(sample_groups=options.sampled("auto")))
+
+
+def _start_engine() -> None:
+    # Imported here: the engine brings the compiler.
+    from crosscast.characterization.engine import runtime_objects
+
+    runtime_objects.start()
+
+
+def only_named(profiles: list[Profile], application: str | None, kernel: str | None) -> list[Profile]:
+    """Those of an application and a kernel; all for ``None``."""
+    found = _only("--application", application, profiles, [each.application or "" for each in profiles])
+    return _only("--kernel", kernel, found, [each.kernel for each in found])
+
+
+def _only(option: str, name: str | None, profiles: list[Profile], names: Sequence[str]) -> list[Profile]:
+    """Those of a name; all for ``None``."""
+    if name is None:
+        return profiles
+    if name not in names:
+        raise InputError.of(
+            where=option, expected=f"one of {', '.join(dict.fromkeys(names))}", found=repr(name)
+        )
+    return [profile for profile, label in zip(profiles, names, strict=True) if label == name]

@@ -1,0 +1,139 @@
+"""Where results of commands go, and how long fits show their progress; checked before the work begins."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import crosscast
+from crosscast.commands.options import TYPED, FigureOutput, Output, RunOptions, Typed, print_json, tell
+from crosscast.commands.status import TaskStatus
+from crosscast.data.files import cache_home, made
+from crosscast.errors import InputError
+from crosscast.executor import spreading
+from crosscast.report.document import Heading, Report, Text, require_jinja2
+from crosscast.report.figures import check_suffix, require_matplotlib, save_figures, with_figures
+
+_INSTEAD = "set XDG_CACHE_HOME to another folder, or give --cache none"
+
+
+def check_place(option: str, folder: Path) -> None:
+    """Refuse a folder that cannot be made or written into, before a long run rather than after it."""
+    obstacle = _obstacle(folder)
+    if obstacle:
+        raise InputError(f"{option}: cannot write into the folder {folder} ({obstacle})")
+
+
+def check_folder(option: str, folder: Path | None) -> None:
+    """Make the folder of figures, if they are wanted and can be drawn."""
+    if folder is not None:
+        require_matplotlib()
+        made(folder, option)
+        check_place(option, folder)
+
+
+def check_file(option: str, path: Path) -> None:
+    """Refuse a file that is a folder, or whose folder is not there or not to be written into."""
+    if not path.absolute().parent.is_dir():
+        raise InputError(f"{option}: the folder {path.absolute().parent} does not exist")
+    if path.is_dir():
+        raise InputError(f"{option}: expected a file, found the folder {path}")
+    if obstacle := _obstacle(path.absolute().parent):
+        raise InputError(f"{option}: cannot write the file {path} ({obstacle})")
+
+
+def check_picture(option: str, path: Path) -> None:
+    """Refuse a figure whose suffix is not one of a known format, or where matplotlib is not installed."""
+    require_matplotlib()
+    check_suffix(option, path)
+
+
+def cache_folder(named: Path | None) -> Path | None:
+    """Folder of the cache: the named one, or by default one of the user's; ``None`` for the word none."""
+    if named is not None:
+        return None if str(named) == "none" else named
+    try:
+        folder = cache_home() / "evaluate"
+    except RuntimeError as error:
+        # What `Path.home` raises where the user is not known, as in some containers.
+        raise InputError(f"this user has no home folder for a cache: {_INSTEAD}") from error
+    obstacle = _obstacle(folder)
+    if obstacle:
+        raise InputError(f"cannot write the cache in {folder} ({obstacle}): {_INSTEAD}")
+    return folder
+
+
+def _obstacle(folder: Path) -> str:
+    """What keeps a folder from being made or written into; empty if nothing does."""
+    there = folder.absolute()
+    while not os.access(there, os.F_OK) and there != there.parent:
+        there = there.parent
+    if not there.is_dir():
+        return f"{there} is not a folder"
+    return "" if os.access(there, os.W_OK | os.X_OK) else f"{there} is not writable"
+
+
+def check_run(run: RunOptions) -> None:
+    """Refuse a cache that cannot be, before anything is read."""
+    cache_folder(run.cache)
+    if run.jobs is not None and run.executor not in (None, "local"):
+        expected = "alone, or with the executor local"
+        raise InputError.of(where="--jobs", expected=expected, found=f"it with {run.executor}")
+
+
+@contextmanager
+def fitting(run: RunOptions, noun: str = "fits") -> Iterator[dict[str, Any]]:
+    """The keyword arguments of fits, whose progress shows on standard error meanwhile."""
+    cache = cache_folder(run.cache)
+    with spreading(run.executor), TaskStatus(noun) as status:
+        yield {"seed": run.seed, "jobs": run.jobs, "cache": cache, "progress": status}
+
+
+def check_output(output: Output) -> None:
+    """Refuse a page or figures that cannot be made or written, before a long run rather than after it."""
+    if output.html is not None:
+        require_jinja2()
+        check_file("--html", output.html)
+    if isinstance(output, FigureOutput):
+        if output.figures is not None or output.html is not None:
+            require_matplotlib()
+        check_folder("--figures", output.figures)
+
+
+def show(
+    output: Output,
+    to_dict: Callable[[], Any],
+    report: Callable[[], Report],
+    figures: Callable[[], Mapping[str, Any]] = dict,
+) -> None:
+    """Print a result as JSON, or as a report for people; write its figures into a folder, a page, or both."""
+    folder = output.figures if isinstance(output, FigureOutput) else None
+    drawn = figures() if folder is not None or output.html is not None else {}
+    if folder is not None:
+        for path in save_figures(drawn, folder):
+            tell(f"wrote {path}")
+    if output.html is not None:
+        check_file("--html", output.html)
+        tell(f"wrote {page_of(report(), drawn).write_html(output.html)}")
+    if output.json:
+        print_json(to_dict())
+    else:
+        report().print(sys.stdout)
+
+
+def page_of(report: Report, figures: Mapping[str, Any]) -> Report:
+    """A report with its figures, with the warnings before it, and how it was made at its end."""
+    if figures:
+        report = with_figures(report, figures)
+    typed, parts = TYPED.get(Typed()), list(report.parts)
+    if typed.warnings:
+        # Below the title.
+        parts.insert(1 if parts and isinstance(parts[0], Heading) else 0, Text(typed.warnings, "warnings"))
+    made = [f"Made by Crosscast {crosscast.__version__}:", shlex.join(["crosscast", *typed.words])]
+    return replace(report, parts=[*parts, Text(made if typed.words else made[:1], "made")])

@@ -1,0 +1,119 @@
+"""``crosscast simulate placements``: which machine each of many jobs goes to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from crosscast.cluster.experiment import (
+    PUBLISHED_JOBS,
+    Setup,
+    experiment_facts,
+    interarrival_of_load,
+    run_experiment,
+)
+from crosscast.cluster.job_tables import read_job_table
+from crosscast.cluster.jobs import (
+    policy_named,
+    read_machines,
+)
+from crosscast.cluster.placements import check_placements
+from crosscast.cluster.simulate import load_simulator
+from crosscast.commands.options import (
+    FigureOutput,
+    tell,
+)
+from crosscast.commands.output import check_output, show
+from crosscast.commands.schedule_files import ScheduleFiles
+from crosscast.commands.status import LabelStatus
+from crosscast.errors import InputError
+from crosscast.executor import spreading
+from crosscast.report.schedule import experiment_report
+from crosscast.report.schedule_figures import placement_figure
+
+_MOST_SEEDS = 10_000
+
+
+def placements(
+    jobs_file: Path,
+    speeds: Path | None,
+    /,
+    *,
+    machines: Path,
+    placement: list[str] | None,
+    jobs: int | None,
+    seed: str,
+    interarrival: float | None,
+    load: float | None,
+    estimates: Literal["exact", "predicted"],
+    policy: Literal["easy", "fcfs"],
+    priority: str | None,
+    backfill: str | None,
+    out: list[Path] | None,
+    executor: str | None,
+    output: FigureOutput,
+) -> None:
+    """Run ``crosscast simulate placements``."""
+    chosen = policy_named(policy, priority, backfill)
+    files = ScheduleFiles(out or [], output)
+    several = _seeds(seed)
+
+    if placement is not None:
+        check_placements(placement)
+    files.check(len(several) * len(placement or ()))
+    check_output(output)
+
+    table = read_job_table(
+        jobs_file, read_machines(machines), speeds, placement, predicted=estimates == "predicted"
+    )
+    placement = table.placements if placement is None else placement
+    files.check(len(several) * len(placement))
+    if jobs is None and table.submit_s is None:
+        jobs = PUBLISHED_JOBS
+    if jobs is None:
+        drawn = (("--interarrival", interarrival), ("--load", load), ("--seed", several[1:] or None))
+        for option, value in drawn:
+            if value is not None:
+                raise InputError(
+                    f"{option}: {table.label} says when jobs are submitted; leave the option out, or draw "
+                    "--jobs"
+                )
+    interarrival_s = interarrival or 0.0
+    if load is not None:
+        interarrival_s = interarrival_of_load(table.types, load)
+    load_simulator(len(table.types) if jobs is None else jobs, [chosen], progress=tell)
+    setup = Setup(placement, jobs, several, table.submit_s, interarrival_s, chosen, estimates)
+    with spreading(executor), LabelStatus() as status:
+        found = run_experiment(
+            table.types,
+            setup,
+            progress=lambda done, total, label: status(f"{done} of {total} simulations: {label}"),
+            keep=lambda name, each, schedule: files.keep(
+                name if len(several) == 1 else f"{name}, seed {each}", schedule
+            ),
+        )
+    figures = files.drawn(table.label)
+    if files.draws:
+        figures["placements"] = placement_figure(found, f"{table.label}: {found.results[0].jobs:,} jobs")
+    facts = experiment_facts(found, table.label, table.types, table.left_out)
+
+    files.write()
+    show(
+        output,
+        lambda: {"results": [each.to_dict() for each in found.results], "workload": facts},
+        lambda: experiment_report(found, facts),
+        lambda: figures,
+    )
+
+
+def _seeds(text: str) -> range:
+    """A seed, or the first and the last of several."""
+    words = text.split(":")
+    if len(words) > 2 or not all(map(str.isdecimal, words)):
+        raise InputError(f"--seed: expected a seed or a range such as 1:10, found {text!r}")
+    first, last = int(words[0]), int(words[-1])
+    if not first <= last < first + _MOST_SEEDS:
+        raise InputError(
+            f"--seed: expected the last from the first on, at most {_MOST_SEEDS:,} seeds, found {text!r}"
+        )
+    return range(first, last + 1)

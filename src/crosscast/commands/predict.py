@@ -1,0 +1,149 @@
+"""``crosscast predict time``: times of kernels on devices where they were not measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from crosscast.answers import forecasts_answer, launches_answer, with_verdicts
+from crosscast.commands.files import only_named, read_profiles
+from crosscast.commands.launch_options import LaunchOptions
+from crosscast.commands.options import (
+    Output,
+    tell,
+    warn_about,
+)
+from crosscast.commands.output import check_output, show
+from crosscast.device import Device
+from crosscast.devices.device_files import read_device
+from crosscast.errors import InputError
+from crosscast.forecasting import Recorded, first_fit, models_for, named_devices, verdicts_beside
+from crosscast.prediction.time.artefact import TrainedTimeModel
+from crosscast.prediction.time.data import ProfileBatch
+from crosscast.prediction.time.forecast import TimeForecast
+from crosscast.profile import Profile
+from crosscast.report.figures import require_matplotlib
+from crosscast.report.prediction import predictions_report
+from crosscast.report.verdict import roofline_figures
+from crosscast.roofline import Verdict
+
+
+def time(
+    file: Path,
+    /,
+    *more: Path,
+    model: str | None,
+    probe: tuple[str, ...],
+    devices: list[str] | None,
+    device_file: tuple[Path, ...],
+    application: str | None,
+    level: float,
+    suggest_probes: int | None,
+    invocations: int | None,
+    launch: LaunchOptions,
+    output: Output,
+) -> None:
+    """Run ``crosscast predict time``."""
+    check_output(output)
+    models = models_for(model, "time", devices or ())
+    profiles, batch, recorded = _batch((file, *more), launch, application, invocations)
+
+    def predicted(trained: TrainedTimeModel) -> TimeForecast:
+        known = [device.key for device in trained.devices]
+        chosen = _chosen(devices, device_file, known)
+        return trained.predict(batch, chosen, probes=_probes(probe, known), level=level)
+
+    trained, found = first_fit(models, predicted, tell)
+    found = found.with_recorded(recorded)
+    warn_about(zip(found.labels, found.warnings, strict=True))
+
+    described = {each.key: each for each in (*trained.devices, *_described(devices, device_file, trained))}
+    verdicts = verdicts_beside(found, profiles, described)
+    told, suggestion = {}, None
+    if suggest_probes is not None:
+        measured = [word.rpartition("=")[0] for word in probe]
+        suggestion = trained.suggest_probes(suggest_probes, among=found.devices, measured=measured)
+        told = {"suggested_probes": suggestion.to_dict()}
+    show(
+        output,
+        lambda: (
+            forecasts_answer("kernels", with_verdicts(found, verdicts), trained.card)
+            | {
+                "applications": [
+                    {"application": name} | launches_answer(kernels)
+                    for name, kernels in found.applications().items()
+                ],
+                "assumed": [each.to_dict() for each in found.assumed],
+            }
+            | told
+        ),
+        lambda: predictions_report(found, trained.card, len(probe), verdicts, suggestion),
+        lambda: _roofline(verdicts),
+    )
+
+
+def _described(named: Sequence[str] | None, files: Sequence[Path], trained: TrainedTimeModel) -> list[Device]:
+    """Descriptions of the devices that the model does not know."""
+    chosen = _chosen(named, files, [device.key for device in trained.devices])
+    return [each for each in chosen or () if not isinstance(each, str)]
+
+
+def _roofline(verdicts: Sequence[Verdict | None]) -> Mapping[str, Any]:
+    require_matplotlib()
+    return roofline_figures([each for each in verdicts if each is not None])
+
+
+def _batch(
+    files: Sequence[Path],
+    launch: LaunchOptions,
+    application: str | None,
+    invocations: int | None,
+) -> tuple[list[Profile], ProfileBatch, Recorded]:
+    profiles: list[Profile] = []
+    recorded: Recorded = {}
+    for file in files:
+        found, times = read_profiles(file, launch)
+        profiles += found
+        recorded.update(times)
+    profiles = only_named(profiles, application, launch.kernel)
+    return profiles, ProfileBatch.of(profiles, invocations=invocations), recorded
+
+
+def _probes(words: Sequence[str], known: Sequence[str]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for word in words:
+        key, _, text = word.rpartition("=")
+        try:
+            seconds = float(text)
+        except ValueError:
+            seconds = -1.0
+        if not key or not seconds > 0:
+            raise InputError(f"--probe: expected DEVICE=SECONDS such as gtx1080=0.00123, found {word!r}")
+        if key not in known:
+            raise InputError(
+                f"--probe: expected a device that the model knows ({', '.join(known)}), found {key!r}: "
+                "to add a device, measure it (crosscast dataset build) and train again"
+            )
+        if key in found:
+            raise InputError(f"--probe: expected each device once, found {key} twice")
+        found[key] = seconds
+    return found
+
+
+def _chosen(
+    named: Sequence[str] | None, files: Sequence[Path], known: Sequence[str]
+) -> list[str | Device] | None:
+    """The devices to predict; ``None`` for all that the model knows."""
+    if named is None and not files:
+        return None
+
+    chosen = list(known) if named is None else named_devices(named, known, "--devices")
+    described = [read_device(file) for file in files]
+    keys = [*known, *(each.key for each in (*chosen, *described) if not isinstance(each, str))]
+    for file, device in zip(files, described, strict=True):
+        if keys.count(device.key) > 1:
+            raise InputError(
+                f"{file}: device: expected another key than those of other devices, found {device.key}"
+            )
+    return [*chosen, *described]

@@ -1,0 +1,71 @@
+"""``crosscast report``: a page of figures and tables about a dataset and how well it is predicted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from crosscast.application_forecast import ApplicationForecast, forecast_application
+from crosscast.commands.launch import replay_trace
+from crosscast.commands.options import Names, Output, RunOptions, print_json, tell
+from crosscast.commands.output import check_file, check_output, check_run, fitting, show
+from crosscast.data.dataset import dataset_named
+from crosscast.errors import CrosscastError, InputError
+from crosscast.report.capture import application_report, capture_figures, to_dict
+from crosscast.report.figures import require_matplotlib
+from crosscast.report.page import write_report
+from crosscast.report.page_sections import headline
+from crosscast.tracing.trace import is_trace
+
+
+def report(
+    folder: Path,
+    /,
+    *,
+    out: Path | None,
+    models: list[str] | None,
+    application: str | None,
+    title: str | None,
+    devices: list[str] | None,
+    run: RunOptions,
+    output: Output,
+) -> None:
+    """Run ``crosscast report``."""
+    if is_trace(folder):
+        _of_trace(folder, devices, output)
+        return
+    if out is not None and output.html is not None:
+        raise InputError("--out and --html are one page about a dataset: give one of them")
+    out = out or output.html
+    if out is None:
+        raise InputError("--html is missing, expected the page about a dataset, such as --html page.html")
+
+    require_matplotlib()
+    check_file("--out", out)
+    check_run(run)
+    dataset = dataset_named(folder)
+    with fitting(run) as how:
+        subject = write_report(dataset, out, models, application=application, title=title, **how)
+    tell(f"wrote {out}")
+    if output.json:
+        print_json(subject.to_dict())
+    else:
+        print(headline(subject))
+
+
+def _of_trace(folder: Path, devices: Names | None, output: Output) -> None:
+    """Report on a recorded program."""
+    check_output(output)
+    summary, found = replay_trace(folder)
+    forecast: ApplicationForecast | str
+    try:
+        forecast = forecast_application(summary, found, devices=devices)
+    except CrosscastError as error:
+        if devices is not None and any(each.profile for each in found):
+            raise
+        forecast = str(error)
+    show(
+        output,
+        lambda: to_dict(summary, found, forecast),
+        lambda: application_report(summary, found, forecast),
+        lambda: capture_figures(summary),
+    )

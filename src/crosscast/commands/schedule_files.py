@@ -1,0 +1,151 @@
+"""The files that simulations write: a schedule, and figures of schedules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from crosscast.cluster.jobs import (
+    Schedule,
+    write_schedule,
+)
+from crosscast.cluster.metrics import (
+    Steps,
+    queue_length,
+)
+from crosscast.cluster.power import (
+    power_over_time,
+)
+from crosscast.cluster.site import Budget, idle_power_w
+from crosscast.cluster.swf import write_swf
+from crosscast.commands.options import (
+    FigureOutput,
+    tell,
+    warn,
+)
+from crosscast.commands.output import check_file
+from crosscast.errors import InputError
+from crosscast.units import parse_elapsed
+
+_WRITERS: dict[str, Callable[[Schedule, Path], None]] = {".csv": write_schedule, ".swf": write_swf}
+
+
+@dataclass
+class ScheduleFiles:
+    """Takes each schedule as it comes, and writes what was asked for at the end."""
+
+    out: Sequence[Path]
+    output: FigureOutput
+    window: str | None = None
+    users: bool = False
+    budget: Budget | None = None
+    _from_s: float = field(default=0.0, init=False)
+    _to_s: float = field(default=float("inf"), init=False)
+    _last: tuple[str, Schedule] | None = field(default=None, init=False)
+    _queues: dict[str, Steps] = field(default_factory=dict, init=False)
+    _powers: dict[str, Steps] = field(default_factory=dict, init=False)
+    _schedules: int = field(default=0, init=False)
+    _origin_s: float = field(default=0.0, init=False)
+    _end_s: float = field(default=0.0, init=False)
+
+    def check(self, schedules: int) -> None:
+        """Refuse what cannot be written or would not be used, before a long run rather than after it."""
+        self._schedules = schedules
+        for path in self.out:
+            if schedules > 1:
+                raise InputError(f"--out: expected one schedule to write, found {schedules}: ask for one")
+            check_file("--out", path)
+            if path.suffix not in _WRITERS:
+                raise InputError(f"--out: expected a file name with .csv or .swf, found {path.name!r}")
+        if self.window is not None:
+            if not self.draws:
+                raise InputError("--window: nothing to draw without --figures or --html; leave it out")
+            self._from_s, self._to_s = _window(self.window)
+
+    @property
+    def draws(self) -> bool:
+        """Whether figures are wanted."""
+        return self.output.figures is not None or self.output.html is not None
+
+    def keep(self, label: str, schedule: Schedule) -> None:
+        """Take a schedule, of which only what will be written is kept."""
+        if self.draws:
+            self._queues[label] = queue_length(schedule)
+            if self.budget is not None:
+                self._keep_power(label, schedule, self.budget)
+        if self._schedules == 1 and (self.out or self.draws):
+            self._last = label, schedule
+        self._origin_s = float(schedule.jobs.submit_s[0])
+        self._end_s = max(self._end_s, float(schedule.end_s.max()) - self._origin_s)
+
+    def _keep_power(self, label: str, schedule: Schedule, budget: Budget) -> None:
+        found = power_over_time(schedule, budget)
+        limit_w = budget.power_w[found.budget]
+        # When all is over, machines are idle.
+        time_s = np.append(found.time_s, found.end_s)
+        watts = np.append(found.power_w, idle_power_w(schedule.machines))
+        self._powers[label] = Steps(time_s, np.rint(watts).astype(np.int64))
+        if np.isfinite(limit_w).all():
+            self._powers["budget"] = Steps(found.time_s, np.rint(limit_w).astype(np.int64))
+
+    def write(self) -> None:
+        """Write the schedule."""
+        for path in self.out:
+            if self._last is not None:
+                _WRITERS[path.suffix](self._last[1], path)
+                tell(f"wrote {path}")
+
+    def drawn(self, title: str) -> dict[str, Any]:
+        """The figures that are wanted; if there is nothing to draw, that is said before a file is written."""
+        if not self.draws:
+            return {}
+        # Imported here: figures of experiments bring the models whose jobs these are.
+        from crosscast.report.schedule_figures import gantt, queue_figure
+
+
+        to_s = min(self._to_s, self._end_s)
+        if self._from_s and self._from_s >= to_s:
+            raise InputError(
+                f"--window: expected a start before the last end, {to_s:g} s, found {self._from_s:g} s"
+            )
+        part: dict[str, Any] = {"from_s": self._from_s, "to_s": to_s}
+        figures = {}
+        if self._last is not None:
+            label, schedule = self._last
+            about = f"{title}: {len(schedule.jobs):,} jobs, {label}"
+            colour: Literal["user", "wait"] = "user" if self.users else "wait"
+            try:
+                figures["timeline"] = gantt(schedule, about, colour=colour, **part)
+            except InputError as error:
+                if error.field != "jobs":
+                    raise
+                warn(str(error))
+        about = f"{title}: jobs that wait"
+        figures["queue-length"] = queue_figure(self._queues, about, origin_s=self._origin_s, **part)
+        if self._powers:
+            powers = {"budget": self._powers.pop("budget")} if "budget" in self._powers else {}
+            powers |= self._powers
+            about = f"{title}: power of all machines"
+            figures["power"] = queue_figure(
+                powers, about, origin_s=self._origin_s, what="power in watts", **part
+            )
+        return figures
+
+
+def _window(text: str) -> tuple[float, float]:
+    """Start and end in seconds of ``10d:17d``; either may be left out."""
+    start, colon, end = text.partition(":")
+    if not colon or text == ":":
+        raise InputError(f"--window: expected times with a colon between, such as 10d:17d, found {text!r}")
+    try:
+        from_s = parse_elapsed(start) if start else 0.0
+        to_s = parse_elapsed(end) if end else float("inf")
+    except InputError as error:
+        raise InputError(f"--window: {error}") from error
+    if to_s <= from_s:
+        raise InputError(f"--window: expected an end after the start, {from_s:g} s, found {to_s:g} s")
+    return from_s, to_s
