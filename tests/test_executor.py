@@ -154,7 +154,7 @@ def test_other_executors_are_refused(capsys: Output, executor: str) -> None:
 
 def test_processes_are_counted_here_only(capsys: Output) -> None:
     words = ("--executor", "dask://127.0.0.1:1", "--jobs", "2")
-    assert "--jobs: expected alone" in Command.of("evaluate time bundled").refusal(capsys, *words)
+    assert "--jobs" in Command.of("evaluate time bundled").refusal(capsys, *words)
 
 
 def test_nobody_at_the_address_is_no_fault_of_the_input() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -49,16 +50,15 @@ def test_profiles_of_characterize_become_a_dataset(tmp_path: Path, make_profile:
     assert (profile["application"], profile["kernel"]) == ("sums", "reduce")
 
 
-def test_another_dataset_stays_unless_it_is_to_be_replaced(
-    tmp_path: Path, aiwc_folder: Path, capsys: Output
-) -> None:
+def test_another_dataset_stays(tmp_path: Path, aiwc_folder: Path, capsys: Output) -> None:
     command = ["dataset", "import", "aiwc", str(aiwc_folder), "--out", str(tmp_path / "out")]
     assert main(command) == 0
     assert main(command) == 0
     capsys.readouterr()
     assert main([*command, "--size", "small"]) == 2
-    assert "--replace" in capsys.readouterr().err
-    assert main([*command, "--size", "small", "--replace"]) == 0
+    assert "expected no other dataset" in capsys.readouterr().err
+    shutil.rmtree(tmp_path / "out")
+    assert main([*command, "--size", "small"]) == 0
     assert read_dataset(tmp_path / "out").profiles.column("size").to_pylist() == ["small"]
 
 
@@ -109,7 +109,7 @@ def test_the_raja_suite_is_imported_with_stated_cores_and_a_block_size(
         "quartz": [pytest.approx(0.001)],
         "lassen": [0.005],
     }
-    assert main([*command, "--replace"]) == 2
+    assert main(command) == 2
     assert "expected runs with 256, found 128" in capsys.readouterr().err
 
 
@@ -130,8 +130,9 @@ def test_runs_of_ones_own_become_a_dataset_and_what_was_taken_as_what_is_told(
         f"wrote {tmp_path / 'out'} (0 profiles, 2 records)",
     ]
     assert main(command) == 2
-    assert "--replace" in capsys.readouterr().err
-    assert main([*command, "--replace"]) == 0
+    assert "expected no other dataset" in capsys.readouterr().err
+    shutil.rmtree(tmp_path / "out")
+    assert main(command) == 0
     found = read_dataset(tmp_path / "out").records.column("configuration").to_pylist()
     assert found == ['{"threads": 1.0}'] * 2
 
@@ -146,7 +147,8 @@ def test_runs_without_any_setting_are_taken_with_a_warning(tmp_path: Path, capsy
         f"crosscast: warning: {path}: no run has a setting, so that models can choose devices only; "
         "name the columns that are settings with --settings"
     )
-    assert main([*command, "--settings", "freq", "--replace"]) == 0
+    shutil.rmtree(tmp_path / "out")
+    assert main([*command, "--settings", "freq"]) == 0
     assert "warning" not in capsys.readouterr().err
 
 
@@ -180,7 +182,7 @@ def perf_files(tmp_path: Path) -> list[str]:
 def test_profiles_become_repeats_of_a_run(tmp_path: Path, perf_files: list[str], capsys: Output) -> None:
     words = ["--out", str(tmp_path / "out"), "--device", "xeon", "--application", "sort", "--size", "big"]
     words += ["--kernel", "sorting", "--nodes", "2", "--cores", "72", "--gpu"]
-    assert main(["dataset", "import", "perf", *perf_files, *words]) == 0
+    assert main(["dataset", "import", "counters", "perf", *perf_files, *words]) == 0
     assert capsys.readouterr().err == f"wrote {tmp_path / 'out'} (0 profiles, 2 records)\n"
     dataset = read_dataset(tmp_path / "out")
     first, second = dataset.records.to_pylist()
@@ -196,6 +198,7 @@ def test_a_time_may_be_given(tmp_path: Path, capsys: Output) -> None:
     words = [
         "dataset",
         "import",
+        "counters",
         "perf",
         str(tmp_path / "p.json"),
         "--out",
@@ -230,7 +233,7 @@ def test_a_region_of_caliper_and_a_kernel_of_ncu_are_chosen(tmp_path: Path) -> N
     for tool, file in (("caliper", "c.json"), ("ncu", "n.csv")):
         out = tmp_path / tool
         words = ["--out", str(out), "--device", "v100", "--kernel", "solve"]
-        assert main(["dataset", "import", tool, str(tmp_path / file), *words]) == 0
+        assert main(["dataset", "import", "counters", tool, str(tmp_path / file), *words]) == 0
         dataset = read_dataset(out)
         assert dataset.records.column("kernel").to_pylist() == ["solve"]
         assert dataset.records.column("time_s").to_pylist() == [[3.0]]
@@ -244,7 +247,7 @@ def test_what_is_wrong_is_one_sentence_and_exit_2(tmp_path: Path, tool: str, cap
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").write_text("nothing of a tool\n", encoding="utf-8")
     for path in ([], [str(tmp_path / "none")], [str(tmp_path / "empty")], [str(tmp_path / "file")]):
-        assert main(["dataset", "import", tool, *path, *words]) == 2
+        assert main(["dataset", "import", "counters", tool, *path, *words]) == 2
         (line,) = capsys.readouterr().err.splitlines()
         assert line.startswith("crosscast: ")
         assert "expected" in line or "cannot read" in line

@@ -155,7 +155,6 @@ def test_people_get_a_summary(capsys: Output) -> None:
         ("none.toml", 2, "none.toml: cannot read the launch file"),
         ("{fill} --repeats 0", 2, "--repeats: expected at least 1, found 0"),
         ("{fill} --min-runs 0", 2, "--min-runs: expected at least 1, found 0"),
-        ("{fill} --warmups -1", 2, "--warmups: expected at least 0, found -1"),
         ("{fill} --timeout 0", 2, "--timeout: expected a number of seconds, found 0"),
         ("{fill} --min-time nan", 2, "--min-time: expected a number of seconds, found nan"),
         ("{fill} --min-time 9 --timeout 5", 2, "expected less than the time limit of 5 s, found 9"),

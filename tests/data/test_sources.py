@@ -6,6 +6,7 @@ import errno
 import gzip
 import json
 import math
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -294,7 +295,7 @@ def test_a_million_columns_are_refused_or_passed_over(tmp_path: Path) -> None:
 
 
 @every_source
-def test_another_dataset_is_replaced_only_if_that_is_said(
+def test_another_dataset_is_not_replaced(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     other = "lucid" if name == "powercap" else "powercap"
@@ -305,9 +306,10 @@ def test_another_dataset_is_replaced_only_if_that_is_said(
     assert main(words) == 2
     assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.endswith("expected no other dataset: choose another folder, or give --replace")
+    assert line.endswith("expected no other dataset: choose another folder, or remove it")
+    shutil.rmtree(tmp_path / "out")
     words[2] = name.replace("_", "-")
-    assert main([*words, "--replace"]) == 0
+    assert main(words) == 0
     assert capsys.readouterr().err.startswith(f"wrote {tmp_path / 'out'} (")
     keys = [
         set(each.devices.column("device").to_pylist())

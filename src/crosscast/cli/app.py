@@ -17,27 +17,27 @@ _ABOUT = "Predict run time and power on devices and configurations you have not 
 
 COMMANDS = {
     "characterize": (
-        "crosscast.cli.characterize:characterize",
+        "crosscast.cli.profiles:characterize",
         "Profile each kernel launch of FILE, independently of any device.",
     ),
     "capture": (
-        "crosscast.cli.capture:capture",
+        "crosscast.cli.profiles:capture",
         "Run a program, unchanged, and record its kernel launches and transfers.",
     ),
     "embed": (
-        "crosscast.cli.embed:embed",
+        "crosscast.cli.profiles:embed",
         "Write the profiles of a kernel's launches into its source as a comment, and into a SPIR-V module.",
     ),
     "doctor": (
-        "crosscast.cli.doctor:doctor",
+        "crosscast.cli.machine:doctor",
         "Check this installation and machine: compiler, extras, OpenCL, caches, models, sensors, load.",
     ),
     "devices": (
-        "crosscast.cli.devices:app",
+        "crosscast.cli.machine:devices_app",
         "List the devices of this machine, say what is known of a device, and compare two.",
     ),
     "measure": (
-        "crosscast.cli.measure:app",
+        "crosscast.cli.machine:measure_app",
         "Measure the kernels of WHAT on an OpenCL device, in repeated runs.",
     ),
     "corun": (
@@ -45,7 +45,7 @@ COMMANDS = {
         "Profile applications, measure mixes that share a device, and translate times between devices.",
     ),
     "compare": (
-        "crosscast.cli.compare:compare",
+        "crosscast.cli.profiles:compare",
         "Compare two profiles, datasets, models or schedules, and fail where a change is too large.",
     ),
     "dataset": (
@@ -53,7 +53,7 @@ COMMANDS = {
         "Import, build, merge and describe datasets.",
     ),
     "train": (
-        "crosscast.cli.train:app",
+        "crosscast.cli.models:train_app",
         "Train a model, cross-validate it by application, and save it with a card of its errors.",
     ),
     "models": (
@@ -61,7 +61,7 @@ COMMANDS = {
         "List the models that come with Crosscast and your own, or say all about one.",
     ),
     "calibrate": (
-        "crosscast.cli.calibrate:calibrate",
+        "crosscast.cli.machine:calibrate",
         "Measure a device of this machine, so that forecasts, verdicts and choices know it by its name.",
     ),
     "predict": (
@@ -69,19 +69,19 @@ COMMANDS = {
         "Predict run time, relative time, or slowdowns of co-runners, with prediction intervals.",
     ),
     "explain": (
-        "crosscast.cli.explain:explain",
+        "crosscast.cli.profiles:explain",
         "Say what bounds a kernel on a device: memory, compute, launch or latency; why, and what to try.",
     ),
     "tune": (
-        "crosscast.cli.tune:tune",
+        "crosscast.cli.decide:tune",
         "Rank the variants of a kernel by forecast time on devices, or measure the most promising here.",
     ),
     "choose": (
-        "crosscast.cli.choose:app",
+        "crosscast.cli.decide:choose_app",
         "Choose device, clocks, caps or threads for a kernel under a power cap, from two sample runs.",
     ),
     "colocate": (
-        "crosscast.cli.colocate:colocate",
+        "crosscast.cli.decide:colocate",
         "Recommend which jobs to co-locate on a device, for the least total time (docs/corun-pairing.md).",
     ),
     "evaluate": (
@@ -93,15 +93,15 @@ COMMANDS = {
         "Reproduce the tables and figures of a published study, beside our models where they apply.",
     ),
     "serve": (
-        "crosscast.cli.serve:serve",
+        "crosscast.cli.service:serve",
         "Answer forecasts, choices and co-location plans over a Unix socket or TCP (docs/service.md).",
     ),
     "hooks": (
-        "crosscast.cli.hooks:app",
+        "crosscast.cli.service:hooks_app",
         "Write hooks for Slurm, units for systemd, or a dashboard for Grafana.",
     ),
     "report": (
-        "crosscast.cli.report:report",
+        "crosscast.cli.service:report",
         "Report on a recorded program, or write a page about a dataset and how well its times are predicted.",
     ),
     "simulate": (

@@ -9,6 +9,7 @@ import cyclopts
 from cyclopts import Parameter
 
 from crosscast import commands
+from crosscast.cli.app import COMMANDS
 from crosscast.cli.dispatch import runs
 from crosscast.commands.options import (
     OUTPUT,
@@ -156,10 +157,7 @@ def translate(
     """
 
 
-app = cyclopts.App(
-    name="corun",
-    help="Profile applications, measure mixes that share a device, and translate times between devices.",
-)
+app = cyclopts.App(name="corun", help=COMMANDS["corun"][1])
 app.command(profile)
 app.command(campaign)
 app.command(translate)

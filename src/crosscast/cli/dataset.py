@@ -9,6 +9,7 @@ import cyclopts
 from cyclopts import Parameter
 
 from crosscast import commands
+from crosscast.cli.app import COMMANDS
 from crosscast.cli.dataset_import import app as imports
 from crosscast.cli.dispatch import runs
 from crosscast.commands.options import OUTPUT, Executor, Output, Whole
@@ -25,7 +26,6 @@ def build(
     repeats: Whole = 1,
     min_runs: Whole = 50,
     min_time: float = 2.0,
-    warmups: Whole = 2,
     seed: Whole = 0,
     sensor: str = "auto",
     timeout: float = 600.0,
@@ -59,8 +59,6 @@ def build(
         Minimum number of recorded runs for each application, size and device.
     min_time
         Minimum total time of these runs, in seconds.
-    warmups
-        Warm-up runs before the recorded ones.
     seed
         Random seed of the problems.
     sensor
@@ -108,7 +106,7 @@ def sources(*, output: Output = OUTPUT) -> None:
     """List what can be imported: what it is, its licence, where it is from, and which files are wanted."""
 
 
-app = cyclopts.App(name="dataset", help="Import, build, merge and describe datasets.")
+app = cyclopts.App(name="dataset", help=COMMANDS["dataset"][1])
 app.command(build)
 app.command(merge)
 app.command(imports)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import cyclopts
-from cyclopts import Parameter
 
 from crosscast import commands
 from crosscast.cli.dispatch import runs
@@ -20,7 +18,6 @@ if TYPE_CHECKING:
     pass
 
 _OUT = "Folder of the dataset."
-_REPLACE = "Replace an existing dataset."
 
 
 def _documented(command: Callable[..., None], name: str, text: str, parameters: dict[str, str]) -> None:
@@ -31,8 +28,8 @@ def _documented(command: Callable[..., None], name: str, text: str, parameters: 
 
 
 def _source_command(importer: Importer) -> Callable[..., None]:
-    def command(path: Path, *, out: Path, replace: bool = False, **options: Any) -> None:
-        commands.dataset_import.published(importer, path, out, replace, options)
+    def command(path: Path, *, out: Path, **options: Any) -> None:
+        commands.dataset_import.published(importer, path, out, options)
 
     kinds: dict[type, Any] = {int: Whole, str: str}
     only, keyword = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.KEYWORD_ONLY
@@ -48,18 +45,17 @@ def _source_command(importer: Importer) -> Callable[..., None]:
             )
             for option in importer.options
         ),
-        inspect.Parameter("replace", keyword, default=False, annotation=Flag),
     ]
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {each.name: each.annotation for each in parameters}
     about = {option.name: option.help for option in importer.options}
-    texts = {"path": importer.path, "out": _OUT, **about, "replace": _REPLACE}
+    texts = {"path": importer.path, "out": _OUT, **about}
     _documented(command, importer.name, importer.help, texts)
     return command
 
 
 @runs(lambda: commands.dataset_import.runs)
-def own_runs(path: Path, /, *, out: Path, settings: str | None = None, replace: Flag = False) -> None:
+def own_runs(path: Path, /, *, out: Path, settings: str | None = None) -> None:
     """Import runs of your own over the configurations of a machine: times, powers, counters.
 
     What `crosscast train configuration` learns from. docs/importing.md has the columns.
@@ -73,17 +69,37 @@ def own_runs(path: Path, /, *, out: Path, settings: str | None = None, replace: 
     settings
         Columns of a CSV file, separated by commas, that say what a run was set to; by default those that are
         called as settings are, such as `gpu_cap_w`, `core_clock_hz` and `threads`.
-    replace
-        Replace an existing dataset.
     """
 
 
-@dataclass(frozen=True)
-class _Told:
-    """What tools do not tell.
+@runs(lambda: commands.dataset_import.counted)
+def counters(
+    tool: Literal["hpctoolkit", "caliper", "perf", "ncu"],
+    /,
+    *profiles: Path,
+    out: Path,
+    device: str,
+    application: str | None = None,
+    kernel: str | None = None,
+    size: str | None = None,
+    nodes: int | None = None,
+    cores: int | None = None,
+    gpu: Flag = False,
+    time: float | None = None,
+) -> None:
+    """Import what a tool counted in runs of a program: counters and time of a run each.
+
+    docs/counters.md says how to make the files, and what features their counters give.
 
     Parameters
     ----------
+    tool
+        HPCToolkit, Caliper, `perf stat -j` of Linux, or Nsight Compute (`ncu --csv`), on a GPU.
+    profiles
+        Runs of one program, or folders with such: databases `hpctoolkit-…-database`, files `.cali` or `.json`
+        (json-split) of Caliper, `.json` of perf, `.csv` of ncu.
+    out
+        Folder of the dataset.
     device
         Key of the device or machine that the runs were counted on.
     application
@@ -103,52 +119,6 @@ class _Told:
         Seconds that a run took, in the place of what the profile says.
     """
 
-    device: str
-    application: str | None = None
-    kernel: str | None = None
-    size: str | None = None
-    nodes: int | None = None
-    cores: int | None = None
-    gpu: Flag = False
-    time: float | None = None
-
-
-_Runs = Annotated[_Told, Parameter(name="*")]
-
-
-_COUNTER_TOOLS = {
-    "hpctoolkit": (
-        "Import databases of HPCToolkit: counters and time of a run each, of the whole program.",
-        "how to make them, and what features their counters give",
-        "Folders `hpctoolkit-…-database` of runs of one program, or a folder with such.",
-    ),
-    "caliper": (
-        "Import profiles of Caliper: counters and time of a run each.",
-        "how to make them, and what features their counters give",
-        "Files `.cali` or `.json` (json-split) of runs of one program, or a folder with such.",
-    ),
-    "perf": (
-        "Import what `perf stat -j` of Linux counted: counters and time of a run each.",
-        "how to make it, and what features its counters give",
-        "Files `.json` of runs of one program, or a folder with such.",
-    ),
-    "ncu": (
-        "Import what Nsight Compute counted (`ncu --csv`): counters and time of a run each, on a GPU.",
-        "how to make it, and what features its counters give",
-        "Files `.csv` of runs of one program, or a folder with such.",
-    ),
-}
-
-
-def _counter_command(tool: str) -> Callable[..., None]:
-    def command(*profiles: Path, out: Path, told: _Runs, replace: Flag = False) -> None:
-        commands.dataset_import.counted(tool, profiles, out, replace, vars(told))
-
-    what, more, profiles = _COUNTER_TOOLS[tool]
-    about = f"{what}\n\ndocs/counters.md says {more}."
-    _documented(command, tool, about, {"profiles": profiles, "out": _OUT, "replace": _REPLACE})
-    return command
-
 
 app = cyclopts.App(
     name="import",
@@ -158,7 +128,6 @@ for _importer in IMPORTERS.values():
     if _importer.name != "crosscast":
         _dashed = _importer.name.replace("_", "-")
         app.command(_source_command(_importer), name=tuple(dict.fromkeys((_dashed, _importer.name))))
-for _tool in _COUNTER_TOOLS:
-    app.command(_counter_command(_tool), name=_tool)
+app.command(counters)
 app.command(own_runs, name="runs")
 app.command(_source_command(IMPORTERS["crosscast"]), name="crosscast")

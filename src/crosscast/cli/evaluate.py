@@ -9,6 +9,7 @@ import cyclopts
 from cyclopts import Parameter
 
 from crosscast import commands
+from crosscast.cli.app import COMMANDS
 from crosscast.cli.dispatch import runs
 from crosscast.commands.options import (
     FIGURES,
@@ -29,10 +30,7 @@ from crosscast.commands.options import (
 from crosscast.questions import CoRunFolds, RelativeFolds, TimeFolds
 
 __all__ = ["app"]
-app = cyclopts.App(
-    name="evaluate",
-    help="Evaluate models on held-out data, beside trivial baselines, with bootstrap intervals.",
-)
+app = cyclopts.App(name="evaluate", help=COMMANDS["evaluate"][1])
 Weights = Literal["rows", "kernels", "applications"]
 HeldOut = Parameter(help="What is held out.")
 Sources = Annotated[Names | None, Parameter(help="Devices whose counters are used; by default all.")]

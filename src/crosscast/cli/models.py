@@ -1,12 +1,26 @@
-"""``crosscast models``: the models that have a name."""
+"""The commands ``models`` and ``train``: a model is a folder of data, with its errors on held-out data."""
 
 from __future__ import annotations
 
-from crosscast import commands
-from crosscast.cli.dispatch import runs
-from crosscast.commands.options import OUTPUT, Output
+from pathlib import Path
+from typing import Annotated
 
-__all__ = ["models"]
+import cyclopts
+from cyclopts import Parameter
+
+from crosscast import commands
+from crosscast.cli.app import COMMANDS
+from crosscast.cli.dispatch import runs
+from crosscast.commands.options import (
+    OUTPUT,
+    RUN,
+    DatasetFolder,
+    Device,
+    Devices,
+    Names,
+    Output,
+    RunOptions,
+)
 
 
 @runs(lambda: commands.models.models)
@@ -19,4 +33,102 @@ def models(name: str | None = None, /, *, output: Output = OUTPUT) -> None:
     ----------
     name
         Say what this one was trained on, how good it is on unseen applications, its licence and citation.
+    """
+
+
+train_app = cyclopts.App(name="train", help=COMMANDS["train"][1])
+Out = Annotated[Path, Parameter(help="Folder for the model; an existing one is replaced.")]
+Model = Annotated[
+    str | None, Parameter(help="Name of the model; the best by default (`crosscast evaluate` compares them).")
+]
+Without = Annotated[
+    Names | None, Parameter(help="Applications to leave out of everything, separated by commas.")
+]
+
+
+@train_app.command
+@runs(lambda: commands.train.time)
+def time(
+    dataset: DatasetFolder,
+    /,
+    *,
+    out: Out,
+    model: Model = None,
+    without: Without = None,
+    run: RunOptions = RUN,
+    output: Output = OUTPUT,
+) -> None:
+    """Train a model of kernels' times on devices, for `crosscast predict time` (docs/predicting.md)."""
+
+
+@train_app.command
+@runs(lambda: commands.train.relative)
+def relative(
+    dataset: DatasetFolder,
+    /,
+    *,
+    out: Out,
+    model: Model = None,
+    without: Without = None,
+    devices: Devices = None,
+    sources: Annotated[
+        Names | None, Parameter(help="Devices whose counters are learned from; all by default.")
+    ] = None,
+    run: RunOptions = RUN,
+    output: Output = OUTPUT,
+) -> None:
+    """Train a model of times on devices relative to each other, for `crosscast predict relative`.
+
+    It predicts from what was counted in one run on one device, or from a profile (docs/relative.md).
+    """
+
+
+@train_app.command
+@runs(lambda: commands.train.configuration)
+def configuration(
+    dataset: DatasetFolder,
+    /,
+    *,
+    out: Out,
+    model: Model = None,
+    without: Without = None,
+    samples: str | None = None,
+    held_out: Names | None = None,
+    devices: Devices = None,
+    power_domain: str | None = None,
+    run: RunOptions = RUN,
+    output: Output = OUTPUT,
+) -> None:
+    """Train a model of time and power at configurations, for `crosscast choose` (docs/choosing.md).
+
+    Parameters
+    ----------
+    samples
+        Configurations at which a new kernel is run first, such as
+        `node:cpu_cap_w=120,gpu_cap_w=260;node:cpu_cap_w=65,gpu_cap_w=100`; by default the two most
+        informative ones.
+    held_out
+        Applications that are held out in turn to measure the errors, separated by commas; by default all.
+        Microbenchmarks, say, are to be learned from and are not what a model is asked about.
+    power_domain
+        Power domain that is capped; by default the node, or the sum of all domains.
+    """
+
+
+@train_app.command
+@runs(lambda: commands.train.corun)
+def corun(
+    dataset: DatasetFolder,
+    /,
+    *,
+    out: Out,
+    model: Model = None,
+    without: Without = None,
+    device: Device = None,
+    run: RunOptions = RUN,
+    output: Output = OUTPUT,
+) -> None:
+    """Train a model of applications that share a device, for `crosscast predict corun` and `colocate`.
+
+    It predicts slowdowns, times and power of mixes (docs/corun.md).
     """

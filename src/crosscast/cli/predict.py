@@ -8,6 +8,7 @@ from typing import Annotated
 import cyclopts
 
 from crosscast import commands
+from crosscast.cli.app import COMMANDS
 from crosscast.cli.dispatch import runs
 from crosscast.commands.launch_options import LAUNCH, OfLaunch
 from crosscast.commands.options import (
@@ -22,10 +23,7 @@ from crosscast.commands.options import (
 )
 
 __all__ = ["app"]
-app = cyclopts.App(
-    name="predict",
-    help="Predict run time, relative time, or slowdowns of co-runners, with prediction intervals.",
-)
+app = cyclopts.App(name="predict", help=COMMANDS["predict"][1])
 
 
 @app.default

@@ -7,25 +7,20 @@ from typing import Literal
 import cyclopts
 
 from crosscast import commands
+from crosscast.cli.app import COMMANDS
 from crosscast.cli.dispatch import runs
-from crosscast.cli.evaluate import Sources
 from crosscast.commands.options import (
     FIGURES,
     OUTPUT,
     RUN,
     DatasetFolder,
-    Device,
-    Devices,
     FigureOutput,
     Output,
     RunOptions,
 )
 
 __all__ = ["app"]
-app = cyclopts.App(
-    name="reproduce",
-    help="Reproduce the tables and figures of a published study, beside our models where they apply.",
-)
+app = cyclopts.App(name="reproduce", help=COMMANDS["reproduce"][1])
 
 
 @app.command
@@ -55,8 +50,6 @@ def bailey2014(
     dataset: DatasetFolder,
     /,
     *,
-    devices: Devices = None,
-    power_domain: str | None = None,
     run: RunOptions = RUN,
     output: FigureOutput = FIGURES,
 ) -> None:
@@ -64,11 +57,6 @@ def bailey2014(
 
     Its clusters and tree of all programs, and its methods with each benchmark held out: the model, the model
     with frequency limiting, limiters of single knobs, and the oracle (docs/choosing-evaluation.md).
-
-    Parameters
-    ----------
-    power_domain
-        Power domain that is capped; by default the node, or the sum of all domains.
     """
 
 
@@ -93,8 +81,6 @@ def nichols2024(
     dataset: DatasetFolder,
     /,
     *,
-    devices: Devices = None,
-    sources: Sources = None,
     run: RunOptions = RUN,
     output: FigureOutput = FIGURES,
 ) -> None:
@@ -102,11 +88,6 @@ def nichols2024(
 
     Beside them our own model, studies by source, scale and application, importances of features and their
     selection (docs/relative-evaluation.md).
-
-    Parameters
-    ----------
-    devices
-        Devices to compare, separated by commas; by default those with the most times in common.
     """
 
 
@@ -116,7 +97,6 @@ def moolchandani2022(
     dataset: DatasetFolder,
     /,
     *,
-    device: Device = None,
     run: RunOptions = RUN,
     output: FigureOutput = FIGURES,
 ) -> None:

@@ -10,6 +10,7 @@ from cyclopts import Group, Parameter
 from cyclopts.validators import mutually_exclusive
 
 from crosscast import commands
+from crosscast.cli.app import COMMANDS
 from crosscast.cli.dispatch import runs
 from crosscast.commands.options import (
     FIGURES,
@@ -22,10 +23,7 @@ from crosscast.commands.options import (
 )
 
 __all__ = ["app"]
-app = cyclopts.App(
-    name="simulate",
-    help="Simulate a cluster: scheduling policies on a trace of jobs, or placements of jobs on machines.",
-)
+app = cyclopts.App(name="simulate", help=COMMANDS["simulate"][1])
 Policies = Annotated[
     Names | None,
     Parameter(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from crosscast.characterization.synthesis import profiles_of
 from crosscast.commands.options import names_in
@@ -21,28 +21,47 @@ from crosscast.errors import InputError
 from crosscast.measure.regions.samples import import_runs
 
 
-def published(importer: Importer, path: Path, out: Path, replace: bool, options: Mapping[str, Any]) -> None:
+def published(importer: Importer, path: Path, out: Path, options: Mapping[str, Any]) -> None:
     """Run ``crosscast dataset import`` for data that were published."""
     if not importer.characterizes:
-        _store(importer(path, **options), out, replace)
+        _store(importer(path, **options), out)
         return
     keep = out.absolute().with_name(f".{out.absolute().name}.profiles.jsonl")
-    _store(importer(path, **options, profiles=_characterizer(keep)), out, replace)
+    _store(importer(path, **options, profiles=_characterizer(keep)), out)
     keep.unlink(missing_ok=True)
 
 
 def counted(
-    tool: str, profiles: Sequence[Path], out: Path, replace: bool, circumstances: Mapping[str, Any]
+    tool: Literal["hpctoolkit", "caliper", "perf", "ncu"],
+    /,
+    *profiles: Path,
+    out: Path,
+    device: str,
+    application: str | None,
+    kernel: str | None,
+    size: str | None,
+    nodes: int | None,
+    cores: int | None,
+    gpu: bool,
+    time: float | None,
 ) -> None:
-    """Run ``crosscast dataset import`` for what a tool counted, with what the tool does not tell."""
+    """Run ``crosscast dataset import counters``."""
     if not profiles:
-        raise InputError("profiles: expected one path or more, found none")
-    given = dict(circumstances)
-    known = Circumstances(uses_gpu=given.pop("gpu"), time_s=given.pop("time"), **given)
-    _store(import_counted(tool, profiles, known), out, replace)
+        raise InputError.of(where="profiles", expected="one path or more", found="none")
+    circumstances = Circumstances(
+        device=device,
+        application=application,
+        kernel=kernel,
+        size=size,
+        nodes=nodes,
+        cores=cores,
+        uses_gpu=gpu,
+        time_s=time,
+    )
+    _store(import_counted(tool, profiles, circumstances), out)
 
 
-def runs(path: Path, /, *, out: Path, settings: str | None, replace: bool) -> None:
+def runs(path: Path, /, *, out: Path, settings: str | None) -> None:
     """Run ``crosscast dataset import runs``."""
     imported = import_runs(path, None if settings is None else names_in("--settings", settings))
     for note in imported.notes:
@@ -53,12 +72,12 @@ def runs(path: Path, /, *, out: Path, settings: str | None, replace: bool) -> No
             "the columns that are settings with --settings",
             file=sys.stderr,
         )
-    _store(imported.dataset, out, replace)
+    _store(imported.dataset, out)
 
 
-def _store(dataset: Dataset, out: Path, replace: bool) -> None:
-    """Write a dataset, in the place of another only if it may be replaced."""
-    store(dataset, out, replace=replace)
+def _store(dataset: Dataset, out: Path) -> None:
+    """Write a dataset; another one is never replaced."""
+    store(dataset, out)
     counts = f"{dataset.profiles.num_rows:,} profiles, {dataset.records.num_rows:,} records"
     if dataset.bags.num_rows:
         counts = f"{dataset.solos.num_rows:,} isolated runs, {dataset.bags.num_rows:,} runs in mixes"

@@ -110,7 +110,12 @@ class RunOptions:
 
     seed: Annotated[int, Parameter(converter=_whole, help="Random seed.")] = 0
     jobs: Annotated[
-        int | None, Parameter(converter=_whole, help="Worker processes; by default one for each processor.")
+        str | None,
+        Parameter(
+            name=["--jobs", "--executor"],
+            help="Worker processes, by default one for each processor; or where else to work: "
+            "`dask://HOST:PORT`, or `slurm:FILE.toml` (docs/machines.md).",
+        ),
     ] = None
     cache: Annotated[
         Path | None,
@@ -119,8 +124,6 @@ class RunOptions:
             "user's cache folder."
         ),
     ] = None
-
-    executor: Executor = None
 
 
 @Parameter(name="*")

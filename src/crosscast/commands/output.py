@@ -82,17 +82,27 @@ def _obstacle(folder: Path) -> str:
 def check_run(run: RunOptions) -> None:
     """Refuse a cache that cannot be, before anything is read."""
     cache_folder(run.cache)
-    if run.jobs is not None and run.executor not in (None, "local"):
-        expected = "alone, or with the executor local"
-        raise InputError.of(where="--jobs", expected=expected, found=f"it with {run.executor}")
+    _workers(run)
+
+
+def _workers(run: RunOptions) -> tuple[int | None, str | None]:
+    """How many processes are to work here, or what else is to."""
+    text = run.jobs
+    if text is None or not text[:2].removeprefix("-")[:1].isdecimal():
+        return None, text
+    try:
+        return int(text), None
+    except ValueError:
+        raise InputError.of(where="--jobs", expected="a whole number", found=repr(text)) from None
 
 
 @contextmanager
 def fitting(run: RunOptions, noun: str = "fits") -> Iterator[dict[str, Any]]:
     """The keyword arguments of fits, whose progress shows on standard error meanwhile."""
     cache = cache_folder(run.cache)
-    with spreading(run.executor), TaskStatus(noun) as status:
-        yield {"seed": run.seed, "jobs": run.jobs, "cache": cache, "progress": status}
+    jobs, executor = _workers(run)
+    with spreading(executor), TaskStatus(noun) as status:
+        yield {"seed": run.seed, "jobs": jobs, "cache": cache, "progress": status}
 
 
 def check_output(output: Output) -> None:

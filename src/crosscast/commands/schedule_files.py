@@ -106,7 +106,6 @@ class ScheduleFiles:
         # Imported here: figures of experiments bring the models whose jobs these are.
         from crosscast.report.schedule_figures import gantt, queue_figure
 
-
         to_s = min(self._to_s, self._end_s)
         if self._from_s and self._from_s >= to_s:
             raise InputError(

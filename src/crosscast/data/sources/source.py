@@ -212,7 +212,7 @@ def store(dataset: Dataset, folder: str | Path, *, replace: bool = False) -> Non
     folder = Path(folder)
     with locked(folder):
         if not replace and _holds_another(folder, dataset):
-            raise InputError(f"{folder}: expected no other dataset: choose another folder, or give --replace")
+            raise InputError(f"{folder}: expected no other dataset: choose another folder, or remove it")
         write_dataset(dataset, folder)
 
 

@@ -1,0 +1,179 @@
+"""The commands about this machine: ``doctor``, ``devices``, ``measure`` and ``calibrate``."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import cyclopts
+
+from crosscast import commands
+from crosscast.cli.dispatch import runs
+from crosscast.commands.launch_options import LAUNCH, OfLaunch
+from crosscast.commands.options import OUTPUT, Flag, JsonFlag, Output, Whole
+
+
+@runs(lambda: commands.doctor.doctor)
+def doctor(*, warm: Flag = False, output: Output = OUTPUT) -> None:
+    """Check this installation and machine: compiler, extras, OpenCL, caches, models, sensors, load.
+
+    Exit code 1 if kernels cannot be characterized; what else is missing limits only what it says.
+
+    Parameters
+    ----------
+    warm
+        First compile all that is otherwise compiled when it is first used: about 20 seconds, once.
+    """
+
+
+@runs(lambda: commands.devices.devices)
+def devices(
+    name: str | None = None,
+    /,
+    *,
+    catalogue: Flag = False,
+    vendor: str | None = None,
+    kind: Annotated[Literal["cpu", "gpu", "accelerator"] | None, cyclopts.Parameter(name="--type")] = None,
+    output: Output = OUTPUT,
+) -> None:
+    """List the devices of this machine, say what is known of a device, and compare two.
+
+    Those of this machine are its OpenCL devices, with their properties and working sensors; of a CPU, 1, 2,
+    4, ... compute units are devices of their own: `pocl:0/1` is one core of `pocl:0`. What is known of a
+    device of the catalogue, or of one that was calibrated, is its data sheet beside what was measured.
+
+    Parameters
+    ----------
+    name
+        The device; with `--catalogue`, a text that its key, name, vendor or architecture has.
+    catalogue
+        List the devices that come with Crosscast, for `crosscast predict --devices`, not this machine's;
+        in short if nothing says which.
+    vendor
+        List those of this vendor alone.
+    kind
+        List those of this type alone.
+    """
+
+
+@runs(lambda: commands.devices.compare)
+def compare(first: str, second: str, /, *, output: Output = OUTPUT) -> None:
+    """Show two devices side by side, with ratios, and which kernels of the suite each is faster at.
+
+    Times of the kernels are forecasts by the model `opencl-15-devices`, of the bundled profiles.
+
+    Parameters
+    ----------
+    first
+        A device of the catalogue, or one that was calibrated.
+    second
+        Another.
+    """
+
+
+devices_app = cyclopts.App(name="devices")
+devices_app.default(devices)
+devices_app.command(compare)
+
+
+@runs(lambda: commands.measure.measure)
+def measure(
+    what: str,
+    /,
+    *,
+    device: str | None = None,
+    size: Literal["tiny", "small", "medium", "large"] | None = None,
+    min_runs: Whole = 50,
+    min_time: float = 2.0,
+    repeats: Whole = 1,
+    sensor: str = "auto",
+    timeout: float = 600.0,
+    against_forecast: str | None = None,
+    launch: OfLaunch = LAUNCH,
+    output: Output = OUTPUT,
+) -> None:
+    """Measure the kernels of WHAT on an OpenCL device, in repeated runs.
+
+    WHAT is a launch file (`.toml`, `.sim`), or a program with the launch options of `crosscast characterize`
+    (`--global`, `--arg`, `-D`, ...); or with `--size` an application: one of the suite (bfs, cfd, crc, csr,
+    dwt, fft, gem, hmm, kmeans, lud, nqueens, nw, srad, swat) or a folder of your own (docs/suite.md). A run
+    writes the buffers and launches the kernels; runs are repeated until there are enough of them and enough
+    time has passed. Times are those of the device's own timer.
+
+    Parameters
+    ----------
+    what
+        Launch file, or name or folder of an application.
+    device
+        Id of the device, as `crosscast devices` shows it; by default the first one.
+    size
+        Size of the application's problem.
+    min_runs
+        Minimum number of recorded runs.
+    min_time
+        Minimum total time of the recorded runs, in seconds.
+    repeats
+        Number of processes that repeat the measurement, one after another.
+    sensor
+        Energy sensor: `auto`, `none`, `rapl`, `nvml` or `replay:PATH`.
+    timeout
+        Time limit of a process, in seconds.
+    against_forecast
+        Name of this device in a model or the catalogue (`crosscast devices --catalogue`), or of one that was
+        calibrated: its times are forecast first, and shown beside the measured ones.
+    """
+
+
+@runs(lambda: commands.measure.stressor)
+def stressor(
+    level: str, /, *, seconds: float = 10.0, image: str | None = None, json: JsonFlag = False
+) -> None:
+    """Run a stressor, a microbenchmark that contends for memory, on one core of the CPU, without OpenCL.
+
+    For applications that Crosscast does not start itself: run one beside them for each core to be kept busy,
+    and divide their time beside it by their time in isolation.
+
+    Parameters
+    ----------
+    level
+        `low`, `medium` or `high`, by the misses of the last-level cache.
+    seconds
+        How long it runs, from when it prints `ready`.
+    image
+        Bytes of each of its four images, such as `32MiB`; by default those of the last-level cache.
+    """
+
+
+measure_app = cyclopts.App(name="measure")
+measure_app.default(measure)
+measure_app.command(stressor)
+
+
+@runs(lambda: commands.calibrate.calibrate)
+def calibrate(
+    *,
+    device: str | None = None,
+    minutes: float = 2.0,
+    name: str = "mine",
+    facts_only: Flag = False,
+    output: Output = OUTPUT,
+) -> None:
+    """Measure a device of this machine, so that forecasts, verdicts and choices know it by its name.
+
+    First, in about ten seconds, what it reaches: bandwidth by working set, rates by class, launches, local
+    memory, scattered access, transfers. That is written as a file of a device (`--device-file`). Then kernels
+    of the suite are measured, and it joins the bundled model of times. What was measured is kept in
+    `XDG_DATA_HOME/crosscast`, by default `~/.local/share/crosscast`: the same command resumes a calibration
+    that was interrupted, and one with more minutes adds to it.
+
+    Parameters
+    ----------
+    device
+        Device id, as `crosscast devices` shows it, such as `pocl:0`, or platform and name, such as
+        `pocl:amd-epyc-2cu`; or `host`, the CPU without OpenCL.
+    minutes
+        How long to measure kernels; with less than about a quarter, few can be measured.
+    name
+        What the device is called from now on.
+    facts_only
+        Stop after the first ten seconds.
+    """

@@ -1,0 +1,244 @@
+"""The commands about profiles: ``characterize``, ``capture``, ``embed``, ``explain`` and ``compare``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from crosscast import commands
+from crosscast.cli.dispatch import runs
+from crosscast.commands.launch_options import LAUNCH, OfLaunch, ShownLaunch
+from crosscast.commands.options import OUTPUT, Application, Flag, Names, Output, Repeated, Whole
+
+
+@runs(lambda: commands.characterize.characterize)
+def characterize(
+    file: Path,
+    /,
+    *more: Path,
+    launch: ShownLaunch = LAUNCH,
+    launches: Flag = False,
+    all: Flag = False,
+    json: Flag = False,
+    csv: Flag = False,
+    parquet: Path | None = None,
+    plot: Path | None = None,
+    html: Path | None = None,
+    compat: Literal["aiwc"] | None = None,
+    out: Path | None = None,
+    check_bounds: Flag = False,
+    threads: Whole | None = None,
+    timeout: float = 600.0,
+    memory_limit: str | None = None,
+) -> None:
+    """Profile each kernel launch of FILE, independently of any device.
+
+    FILE is a launch file (`.toml`), a simulator file of Oclgrind (`.sim`), or a program (OpenCL C,
+    CUDA `.cu`, HIP `.hip`, LLVM IR text or bitcode) whose launch the options describe.
+
+    A launch that takes minutes: `--sample-groups 4096` runs so many of its work-groups, and says how wrong
+    that may be.
+
+    `--arg`, once for each kernel parameter in order:
+
+    - `int=512`, `float4=1,2,3,4`: a value
+    - `float:1048576`: a buffer of that many values, zeros; or filled: `float:1024:uniform:LOW:HIGH`,
+      `:normal:MEAN:SD`, `:arange:START:STEP`, `:constant:VALUE` (numbers may be left out)
+    - `float@data.npy`, `uint@data.bin`: a buffer with the content of a file
+    - `local:1024`: local memory, in bytes
+    - `null`: a null buffer
+    - `image:uchar:RGBA:480x640:uniform`, `sampler:clamp:linear`: an image (height x width), a sampler
+
+    Example: `crosscast characterize vecadd.cl --global 1048576 --arg float:1048576:uniform
+    --arg float:1048576:uniform --arg float:1048576 --arg int=1048576`
+
+    A CUDA kernel: `crosscast characterize saxpy.cu --kernel 'saxpy<float>' --grid 4096 --block 256
+    --arg int=1048576 --arg float=2 --arg float:1048576:uniform --arg float:1048576`
+
+    Parameters
+    ----------
+    file
+        What to characterize.
+    more
+        Further files, whose launches follow.
+    launches
+        List the launches in the host code of a CUDA or HIP program: what its constants tell of each, and what
+        not. Without `--grid` and `--block`, those that are wholly known are profiled.
+    all
+        Print all metrics and counts, not a summary alone.
+    json
+        Print one JSON object a launch, each on a line.
+    csv
+        Print one CSV row a launch.
+    parquet
+        Write the profiles to this Parquet file.
+    plot
+        Draw a Kiviat picture to this file (.png, .svg or .pdf).
+    html
+        Also write the tables and the Kiviat picture as one HTML page.
+    compat
+        `aiwc`: write the published tool's `aiwc_<kernel>_<n>.csv` files.
+    out
+        Folder for these; by default the working directory.
+    check_bounds
+        Check each access against its buffer, and say which one is out of bounds.
+    threads
+        Threads that run work-groups; the profile does not depend on it.
+    timeout
+        Longest run of a kernel, in seconds.
+    memory_limit
+        Most memory of the process that runs the kernel, such as `4G`.
+    """
+
+
+_OUT = Path("crosscast-trace")
+
+
+@runs(lambda: commands.capture.capture)
+def capture(
+    *command: Annotated[str, Parameter(allow_leading_hyphen=True)],
+    out: Path = _OUT,
+    select: str = "spread",
+    max_bytes: str = "4 GiB",
+    max_seconds: Whole = 60,
+    check: Flag = False,
+    trace_only: Flag = False,
+    runs: Whole = 1,
+    perfetto: Path | None = None,
+) -> None:
+    """Run a program, unchanged, and record its kernel launches and transfers.
+
+    The program comes after two hyphens, `crosscast capture -- ./app --size 1000`. Its input, output and exit
+    code are its own. `crosscast report`, `characterize` and `predict` take the folder of the trace
+    (docs/capture.md).
+
+    Parameters
+    ----------
+    command
+        The program and its arguments.
+    out
+        Folder of the trace, new or empty.
+    select
+        Launches whose memory is kept, so that they can be characterized: `spread` (the 1st, 2nd, 3rd, 5th,
+        9th, ... of a kernel and its sizes), `all`, `none`, `first:N` or `every:N`.
+    max_bytes
+        Most memory of launches that is kept.
+    max_seconds
+        Most time that the program waits for its memory to be read.
+    check
+        Also keep what these launches leave in memory, so that `crosscast report` compares.
+    trace_only
+        Keep no memory: times only.
+    runs
+        2 runs the program twice: first for undisturbed times, then for memory.
+    perfetto
+        Also write a timeline for ui.perfetto.dev.
+    """
+
+
+@runs(lambda: commands.embed.embed)
+def embed(
+    file: Path,
+    /,
+    *,
+    profiles: Path | None = None,
+    spirv: Path | None = None,
+    no_spirv: Flag = False,
+    out: Path | None = None,
+    in_place: Flag = False,
+    launch: OfLaunch = LAUNCH,
+    json: Flag = False,
+) -> None:
+    """Write the profiles of a kernel's launches into its source as a comment, and into a SPIR-V module.
+
+    FILE is a launch file (`.toml`, `.sim`), or a source with the launch options of `crosscast characterize`
+    (`--global`, `--arg`, `-D`, ...), whose launches are characterized; or, with `--profiles`, a launch
+    file or the source itself (OpenCL C), and nothing is run.
+
+    For `k.cl`, the files `k.profiled.cl` and, compiled from it, `k.profiled.spv` are written beside it. It
+    stays as it is, unless `--in-place` is given. Profiles that a file holds already are replaced.
+    `crosscast predict` reads them from either file (docs/embedding.md).
+
+    Parameters
+    ----------
+    file
+        Launch file, or source.
+    profiles
+        Table with profiles of this source (.parquet, .csv), as `crosscast characterize` writes it.
+    spirv
+        Module of this kernel that gets the profiles, instead of one compiled from the source.
+    no_spirv
+        Write no SPIR-V module.
+    out
+        File for the source with its profiles.
+    in_place
+        Write them into the source, and the module given with `--spirv`, themselves.
+    json
+        Print one JSON object.
+    """
+
+
+@runs(lambda: commands.explain.explain)
+def explain(
+    file: Path,
+    /,
+    *more: Path,
+    devices: Annotated[Names | None, Parameter(show_default=False)] = None,
+    device_file: Annotated[tuple[Path, ...], Repeated] = (),
+    application: Application = None,
+    launch: OfLaunch = LAUNCH,
+    output: Output = OUTPUT,
+) -> None:
+    """Say what bounds a kernel on a device: memory, compute, launch or latency; why, and what to try.
+
+    What bounds it follows from the profile and the device's data sheet alone (docs/verdicts.md). Beside it
+    stand the forecast and what its time is spent on, as `crosscast predict` makes them. FILE is what that
+    takes.
+
+    Parameters
+    ----------
+    file
+        What to explain.
+    more
+        Further files.
+    devices
+        Devices of the catalogue, separated by commas (`crosscast devices --catalogue`); by default h100-sxm,
+        rtx4090 and epyc-9654.
+    device_file
+        Data sheet (TOML) of a further device; may be repeated.
+    """
+
+
+@runs(lambda: commands.compare.compare)
+def compare(
+    first: Path,
+    second: Path,
+    /,
+    *,
+    fail_on: Annotated[tuple[str, ...], Repeated] = (),
+    launch: OfLaunch = LAUNCH,
+    output: Output = OUTPUT,
+) -> None:
+    """Compare two profiles, datasets, models or schedules, and fail where a change is too large.
+
+    FIRST and SECOND are of one kind: files of profiles; launch files, or programs with the launch options of
+    `crosscast characterize` (`--global`, `--arg`, `-D`, ...), which are characterized now; folders of
+    datasets or models, or their names; or schedules (`.swf`, or the `.csv` of `crosscast simulate --out`).
+
+    Exit codes: 0 if no condition of `--fail-on` holds, 3 if one does, 2 for wrong input.
+
+    Example, in continuous integration: `crosscast compare before.json kernel.toml
+    --fail-on 'total_instruction_count>+5%' --fail-on missing`
+
+    Parameters
+    ----------
+    first
+        What is compared with; changes are relative to it.
+    second
+        What is compared.
+    fail_on
+        A change that is too large: `METRIC>+5%` or `METRIC<-5%` of the first, or `METRIC>10` in the metric's
+        unit; `missing` for what only one of the two has. May be repeated.
+    """

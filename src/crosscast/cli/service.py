@@ -1,0 +1,145 @@
+"""The commands ``report``, ``serve`` and ``hooks``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import cyclopts
+from cyclopts import Parameter
+
+from crosscast import commands
+from crosscast.cli.app import COMMANDS
+from crosscast.cli.dispatch import runs
+from crosscast.commands.options import OUTPUT, RUN, Flag, JsonFlag, Names, Output, Repeated, RunOptions
+
+
+@runs(lambda: commands.report.report)
+def report(
+    folder: Path,
+    /,
+    *,
+    out: Path | None = None,
+    models: Names | None = None,
+    application: str | None = None,
+    title: str | None = None,
+    devices: Names | None = None,
+    run: RunOptions = RUN,
+    output: Output = OUTPUT,
+) -> None:
+    """Report on a recorded program, or write a page about a dataset and how well its times are predicted.
+
+    Of the trace of `crosscast capture`: where the time goes, profiles, and how long the program takes on
+    other devices. Of a dataset, a page: its contents, predictions for each held-out application, recommended
+    devices and what they cost, and how to read the scores. docs/reporting.md shows one.
+
+    Parameters
+    ----------
+    folder
+        Folder of a trace or dataset, or `bundled` for the dataset that comes with Crosscast.
+    out
+        The page about a dataset, as `--html`.
+    models
+        Models, separated by commas, or `all`; by default the one that `crosscast train` takes. The page shows
+        the one with the least error, beside the baselines.
+    application
+        Application that is shown in detail; by default the one with the median error.
+    title
+        Title of the page.
+    devices
+        Devices of the forecast of a recorded program, separated by commas; by default all of the model.
+    """
+
+
+@runs(lambda: commands.serve.serve)
+def serve(
+    *,
+    model: Annotated[tuple[str, ...], Repeated],
+    profiles: Annotated[tuple[str, ...], Repeated] = ("bundled",),
+    samples: Annotated[tuple[str, ...], Repeated] = (),
+    socket: Path | None = None,
+    bind: str | None = None,
+    token_file: Path | None = None,
+) -> None:
+    """Answer forecasts, choices and co-location plans over a Unix socket or TCP (docs/service.md).
+
+    Answers have the numbers of `crosscast predict`, `choose` and `colocate`. A model that is replaced in its
+    folder is read again; SIGHUP reads everything again, and SIGTERM ends the service when it has answered.
+
+    Parameters
+    ----------
+    model
+        Folder of a model, or a name that `crosscast models` lists; may be repeated.
+    profiles
+        What requests may name: a dataset, a file of profiles or launches, a profile of `crosscast corun
+        profile`, or a folder of these; may be repeated.
+    samples
+        Sample runs of kernels that requests may name, as `crosscast choose configuration` takes them; may be
+        repeated.
+    socket
+        Unix socket, which its owner and group may use.
+    bind
+        Address such as `127.0.0.1:8750`, too or instead; needs `--token-file`.
+    token_file
+        Tokens of those who may ask over TCP, a line each.
+    """
+
+
+hooks_app = cyclopts.App(name="hooks", help=COMMANDS["hooks"][1])
+Kind = Literal["slurm", "systemd", "grafana"]
+Folder = Annotated[Path, Parameter(name="--dir")]
+
+
+@hooks_app.command
+@runs(lambda: commands.hooks.install)
+def install(
+    kind: Kind,
+    /,
+    *,
+    folder: Folder,
+    prefix: Path | None = None,
+    dry_run: Flag = False,
+    json: JsonFlag = False,
+) -> None:
+    """Write files for an operator to review (docs/service.md, docs/slurm.md).
+
+    Nothing that differs is replaced, but the code in the folder `crosscast`, which is not yours to change.
+
+    Parameters
+    ----------
+    kind
+        `slurm`: hooks for job submission, and prolog and epilog that set power caps. `systemd`: units of the
+        service. `grafana`: a dashboard.
+    folder
+        Where to write them, such as `/etc/slurm`, `/etc/systemd/system`.
+    prefix
+        Folder that stands for `/`, to stage them for a review or a package: they are written below it.
+    dry_run
+        Write nothing; print what would be done, and the files.
+    """
+
+
+@hooks_app.command
+@runs(lambda: commands.hooks.remove)
+def remove(
+    kind: Kind,
+    /,
+    *,
+    folder: Folder,
+    prefix: Path | None = None,
+    dry_run: Flag = False,
+    json: JsonFlag = False,
+) -> None:
+    """Remove the files that `crosscast hooks install` wrote; what you have changed stays.
+
+    Parameters
+    ----------
+    kind
+        `slurm`, `systemd` or `grafana`.
+    folder
+        Where they are.
+    prefix
+        Folder that stands for `/`, if they are staged.
+    dry_run
+        Remove nothing; print what would be done.
+    """
