@@ -67,7 +67,8 @@ def test_files_are_read_before_the_simulator_is_compiled(
     def compiled(*_: object) -> None:
         raise AssertionError("the simulator was loaded for a file that is not there")
 
-    monkeypatch.setattr("crosscast.cluster.simulate.load_simulator", compiled)
+    for module in ("simulate", "placements"):
+        monkeypatch.setattr(f"crosscast.commands.{module}.load_simulator", compiled)
     assert main(["simulate", command, "missing.swf", "--machines", machines]) == 2
     assert "missing.swf" in capsys.readouterr().err
 

@@ -30,7 +30,9 @@ def install_completion(
     try:
         path = command_line().install_completion(shell=shell, output=output, add_to_startup=output is None)
     except ShellDetectionError as error:
-        raise InputError("--shell: expected bash, zsh or fish, found no shell that runs this") from error
+        raise InputError.of(
+            where="--shell", expected="bash, zsh or fish", found="no shell that runs this"
+        ) from error
     except OSError as error:
         raise InputError(f"--output: cannot write {error.filename} ({error.strerror})") from error
     tell(f"wrote {path}; a new shell completes crosscast")

@@ -60,7 +60,7 @@ def _number(where: str, text: str) -> int | float:
             return read(text)
         except ValueError:
             continue
-    raise InputError(f"{where}: expected a number, found {text!r}")
+    raise InputError.of(where=where, expected="a number", found=repr(text))
 
 
 def _value(where: str, text: str) -> Any:
@@ -75,7 +75,9 @@ def _fill(where: str, text: str) -> dict[str, Any]:
         return {}
     name, *numbers = text.split(":")
     if name not in _FILL_FIELDS:
-        raise InputError(f"{where}: fill: expected one of {', '.join(_FILL_FIELDS)}, found {name!r}")
+        raise InputError.of(
+            where=where, field="fill", expected=f"one of {', '.join(_FILL_FIELDS)}", found=repr(name)
+        )
     names = _FILL_FIELDS[name]
     if len(numbers) > len(names):
         raise InputError(

@@ -27,14 +27,18 @@ def calibrate(*, device: str | None, minutes: float, name: str, facts_only: bool
     """Run ``crosscast calibrate``."""
     check_output(output)
     if not 0 < minutes <= 24 * 60:
-        raise InputError(f"--minutes: expected more than 0, at most {24 * 60}, found {minutes:g}")
+        raise InputError.of(
+            where="--minutes", expected=f"more than 0, at most {24 * 60}", found=f"{minutes:g}"
+        )
     if device is None:
         raise InputError("--device: expected an id such as pocl:0 (crosscast devices lists them), or host")
     facts_only = facts_only or device == _HOST
 
     check_name(name)
     if name in catalogue():
-        raise InputError(f"--name: expected one that no device of the catalogue has, found {name!r}")
+        raise InputError.of(
+            where="--name", expected="one that no device of the catalogue has", found=repr(name)
+        )
     check_place("XDG_DATA_HOME", own_folder())
     if not facts_only:
         _check_suite(name)

@@ -28,11 +28,11 @@ def capture(
 ) -> int:
     """Run ``crosscast capture``."""
     if not command:
-        raise InputError(
-            "capture: expected a program after --, such as crosscast capture -- ./app, found none"
+        raise InputError.of(
+            where="capture", expected="a program after --, such as crosscast capture -- ./app", found="none"
         )
     if runs not in (1, 2):
-        raise InputError(f"--runs: expected 1 or 2, found {runs}")
+        raise InputError.of(where="--runs", expected="1 or 2", found=f"{runs}")
     if perfetto is not None:
         check_file("--perfetto", perfetto)
     chosen = "none" if trace_only else select

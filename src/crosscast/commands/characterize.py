@@ -55,7 +55,7 @@ class Outputs:
     def prepare(self) -> None:
         """Refuse what cannot be written, before a long run rather than after it."""
         if self.aiwc_folder is not None and self.aiwc_folder.exists() and not self.aiwc_folder.is_dir():
-            raise InputError(f"--out: expected a folder, found the file {self.aiwc_folder}")
+            raise InputError.of(where="--out", expected="a folder", found=f"the file {self.aiwc_folder}")
         for flag, path in (("--parquet", self.parquet), ("--plot", self.plot)):
             if path is not None and not path.absolute().parent.is_dir():
                 raise InputError(f"{flag}: the folder {path.absolute().parent} does not exist")
@@ -161,9 +161,9 @@ def characterize(
             "--compat aiwc: the published tool's metrics are of all work-groups; leave --sample-groups out"
         )
     if threads is not None and threads < 1:
-        raise InputError(f"--threads: expected at least 1, found {threads}")
+        raise InputError.of(where="--threads", expected="at least 1", found=f"{threads}")
     if not timeout > 0:
-        raise InputError(f"--timeout: expected more than 0 seconds, found {timeout:g}")
+        raise InputError.of(where="--timeout", expected="more than 0 seconds", found=f"{timeout:g}")
     outputs = Outputs(
         "json" if json else "csv" if csv else "table",
         (out or Path()) if compat else None,
@@ -218,4 +218,4 @@ def _of_trace(folder: Path, direct: LaunchOptions, outputs: Outputs, options: ru
     if between:
         tell(f"crosscast: note: {between} sizes between those of the same kernel are not characterized")
     if not any(one.profile for one in found):
-        raise InputError(f"{folder}: expected a launch that can be run again, found none")
+        raise InputError.of(where=folder, expected="a launch that can be run again", found="none")

@@ -55,7 +55,9 @@ def configuration(
         check_picture("--plot", plot)
         check_file("--plot", plot)
     if power_cap is None and objective == "performance":
-        raise InputError("--power-cap: expected watts such as 150, or another --objective, found neither")
+        raise InputError.of(
+            where="--power-cap", expected="watts such as 150, or another --objective", found="neither"
+        )
     caps = [float("inf")] if power_cap is None else _caps(power_cap)
     slowdown = None if max_slowdown is None else _share(max_slowdown)
     trained, found = first_fit(
@@ -89,7 +91,7 @@ def _caps(text: str) -> list[float]:
         try:
             caps.append(float(word))
         except ValueError:
-            raise InputError(f"--power-cap: expected watts such as 150, found {word!r}") from None
+            raise InputError.of(where="--power-cap", expected="watts such as 150", found=repr(word)) from None
     return caps
 
 
@@ -99,7 +101,7 @@ def _share(text: str) -> float:
     except ValueError:
         share = -1.0
     if not 0 <= share < float("inf"):
-        raise InputError(f"--max-slowdown: expected a share such as 5% or 0.05, found {text!r}")
+        raise InputError.of(where="--max-slowdown", expected="a share such as 5% or 0.05", found=repr(text))
     return share
 
 
@@ -133,7 +135,7 @@ def _named(kernels: Sequence[SampledKernel], name: str | None) -> list[SampledKe
     found = [kernel for kernel in kernels if name in kernel.names]
     if not found:
         known = ", ".join(kernel.name for kernel in kernels)
-        raise InputError(f"--kernel: expected one of {known}, found {name!r}")
+        raise InputError.of(where="--kernel", expected=f"one of {known}", found=repr(name))
     return found
 
 
@@ -144,5 +146,5 @@ def _drawn(one: KernelChoices, trained: TrainedConfigurationModel) -> Any:
 def _write_plot(found: Sequence[KernelChoices], trained: TrainedConfigurationModel, plot: Path) -> None:
     if len(found) > 1:
         names = ", ".join(one.kernel.name for one in found)
-        raise InputError(f"--plot: expected one kernel, found {names}: say which with --kernel")
+        raise InputError.of(where="--plot", expected="one kernel", found=f"{names}: say which with --kernel")
     tell(f"wrote {save_figure(_drawn(found[0], trained), plot)}")

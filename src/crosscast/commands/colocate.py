@@ -41,7 +41,7 @@ def colocate(
     files = (profile, *more)
     solos = isolated_runs(files)
     if seed < 0:
-        raise InputError(f"--seed: expected a number of at least 0, found {seed}")
+        raise InputError.of(where="--seed", expected="a number of at least 0", found=f"{seed}")
     own_lengths = None if lengths is None else _numbers(lengths)
     memory_bytes = None if memory is None else parse_bytes(memory)
 
@@ -76,7 +76,9 @@ def _numbers(text: str) -> list[float]:
     try:
         return [float(word) for word in text.split(",")]
     except ValueError as error:
-        raise InputError(f"--lengths: expected numbers separated by commas, found {text!r}") from error
+        raise InputError.of(
+            where="--lengths", expected="numbers separated by commas", found=repr(text)
+        ) from error
 
 
 def _numbered(names: Sequence[str]) -> list[str]:

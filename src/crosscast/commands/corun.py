@@ -16,11 +16,10 @@ from crosscast.commands.options import (
 from crosscast.commands.output import check_file, check_output, show
 from crosscast.commands.status import LabelStatus, TaskStatus, confirm
 from crosscast.data.isolated_runs import write_profile
-from crosscast.measure import host_state
-from crosscast.measure.corun.campaign import CoRunPlan, duration_s, run_corun_campaign
+from crosscast.measure import host_state, inventory
+from crosscast.measure.corun import campaign as corun_campaign
 from crosscast.measure.corun.profile import calibrate, profile_of
 from crosscast.measure.corun.run import CoRunSettings, Crew
-from crosscast.measure.inventory import known_row, static_facts
 from crosscast.measure.measurement import subject_of
 from crosscast.measure.opencl import OpenCLDevice, devices, find
 from crosscast.measure.subjects import LaunchFile, SuiteProblem, expect_installed, identity, load
@@ -64,7 +63,7 @@ def campaign(
     target = find(device)
     for name in names:
         working_set(name)
-    plan = CoRunPlan(
+    plan = corun_campaign.CoRunPlan(
         applications=applications,
         sizes=tuple(names),
         device=target,
@@ -80,7 +79,7 @@ def campaign(
     if max(wanted for wanted, _ in plan.mix_counts.values()) > _MANY_MIXES:
         tell(f"crosscast: --most-mixes {_FEWER_MIXES} measures a random sample of so many of each size")
     with TaskStatus() as status:
-        outcome = run_corun_campaign(plan, out, status, confirm)
+        outcome = corun_campaign.run_corun_campaign(plan, out, status, confirm)
     print_outcome(outcome)
     if json:
         print_json(outcome.to_dict())
@@ -115,12 +114,12 @@ def profile(
     check_file("--out", path)
     doubts = host_state.doubts()
     settings = CoRunSettings(round_time, jobs, timeout_s=timeout, sensor=sensor)
-    row = known_row(target)
+    row = inventory.known_row(target)
     _tell_other_device(target)
     with LabelStatus() as status, ExitStack() as crews:
         crew = crews.enter_context(Crew(target, settings))
         host = _host(cpu, target)
-        calibration = calibrate(crew, target.id, static_facts(target), status)
+        calibration = calibrate(crew, target.id, inventory.static_facts(target), status)
         found = profile_of(
             name,
             subject,
@@ -143,7 +142,7 @@ def _tell_other_device(target: OpenCLDevice) -> None:
     if target.key in known:
         return
     models = ", ".join(f"{name} is of {device}" for device, name in known.items())
-    lasting = format_seconds(round(duration_s(len(names()), _SHORT_MIXES)))
+    lasting = format_seconds(round(corun_campaign.duration_s(len(names()), _SHORT_MIXES)))
     tell(
         f"crosscast: note: no named model forecasts what shares {target.key} ({models}). One of "
         f"your own takes about {lasting}: crosscast corun campaign --device {target.id} --sizes tiny "

@@ -78,7 +78,7 @@ def _check_new(out: Path) -> None:
     """Refuse a folder with something in it."""
     check_place("--out", out)
     if out.is_dir() and any(out.iterdir()):
-        raise InputError(f"--out: expected a new or empty folder, found {out} with files")
+        raise InputError.of(where="--out", expected="a new or empty folder", found=f"{out} with files")
 
 
 def merge(folder: Path, /, *more: Path, out: Path, output: Output) -> None:

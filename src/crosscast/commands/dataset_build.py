@@ -81,7 +81,7 @@ def _caches(fit: str) -> Caches:
         return TYPICAL
     there = {device.id: device for device in devices()}
     if fit not in there:
-        raise InputError(f"--fit: expected one of typical, {', '.join(there)}, found {fit!r}")
+        raise InputError.of(where="--fit", expected=f"one of typical, {', '.join(there)}", found=repr(fit))
     return caches_of(there[fit])
 
 

@@ -107,7 +107,7 @@ def _subject(file: Path, profiles: Path | None, launch: LaunchOptions) -> _Subje
             "to launch, or --profiles or a launch (--global 1024 --arg ...) beside a source"
         )
     if program.form != "opencl-c":
-        raise InputError(f"{program.label}: expected a source in OpenCL C, found {program.form}")
+        raise InputError.of(where=program.label, expected="a source in OpenCL C", found=f"{program.form}")
     bare = replace(program, content=source.take_out(program.content, program.label)[0])
     return _Subject(program, program.path or file, bare, launches)
 
@@ -126,7 +126,9 @@ class _Module:
         if given is None:
             path = beside.with_suffix(".spv")
             if path == beside:
-                raise InputError(f"--out: expected a name for the source with its profiles, found {beside}")
+                raise InputError.of(
+                    where="--out", expected="a name for the source with its profiles", found=f"{beside}"
+                )
             return cls(Target.new(path), None, str(path))
         content = read_content(given)
         bare, _ = modules.take_out(content, str(given))
@@ -171,8 +173,9 @@ def _chosen(subject: _Subject, table: Path) -> list[Profile]:
     hashes = {subject.program.sha256, subject.bare.sha256}
     chosen = [profile for profile in profiles if profile.program.get("sha256") in hashes]
     if not chosen:
-        raise InputError(
-            f"{table}: expected profiles of {subject.path} as it is (SHA-256 {subject.bare.sha256[:12]}...), "
-            f"found {len(profiles)} of other sources"
+        raise InputError.of(
+            where=table,
+            expected=f"profiles of {subject.path} as it is (SHA-256 {subject.bare.sha256[:12]}...)",
+            found=f"{len(profiles)} of other sources",
         )
     return chosen

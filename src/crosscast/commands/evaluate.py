@@ -208,7 +208,7 @@ def jobs(
     """Run ``crosscast evaluate jobs``."""
     check_file("--out", out)
     if out.suffix != ".parquet":
-        raise InputError(f"--out: expected a file name with .parquet, found {out.name!r}")
+        raise InputError.of(where="--out", expected="a file name with .parquet", found=repr(out.name))
     shape = JobShape(
         job_procs=job_procs, job_s=job_seconds, gpu_applications=gpu_applications, job_source=job_source
     )
@@ -253,8 +253,8 @@ def _groups(text: str | None) -> list[list[str]]:
     groups = [] if text is None else [word.strip().split("+") for word in text.split(",")]
     for group in groups:
         if len(group) < 2 or not all(group):
-            raise InputError(
-                f"--group: expected groups such as a+b,c+d of programs, found {'+'.join(group)!r}"
+            raise InputError.of(
+                where="--group", expected="groups such as a+b,c+d of programs", found=repr("+".join(group))
             )
     return groups
 

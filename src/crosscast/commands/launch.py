@@ -10,13 +10,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from crosscast.characterization import default_local_size, frontend
+from crosscast.characterization import default_local_size, frontend, run
 from crosscast.characterization.cuda.compiler import preprocess
 from crosscast.characterization.cuda.launches import FoundLaunch, argument_texts, find_launches
 from crosscast.characterization.launchfiles import launchfile, simfile
 from crosscast.characterization.launchfiles.arguments import build_argument
 from crosscast.characterization.launchfiles.launchfile import SIZE_NAMES, refuse_sizes, write_launch
-from crosscast.characterization.run import Options, characterize_launch
+from crosscast.characterization.run import Options
 from crosscast.commands.argument_text import FORMS, parse_argument
 from crosscast.commands.launch_options import IN_LAUNCHFILE, IN_SIMFILE, LaunchOptions
 from crosscast.commands.options import print_json
@@ -104,7 +104,9 @@ def show_launches(path: Path, direct: LaunchOptions, *, as_json: bool) -> None:
     """Print the launches of host code, what is known of them, and what is not."""
     program = Program.from_file(path, options=direct.option, standard=direct.std or "")
     if not program.is_cuda:
-        raise InputError(f"--launches: {path}: expected a CUDA or HIP program, found {program.language}")
+        raise InputError.of(
+            where="--launches", field=str(path), expected="a CUDA or HIP program", found=f"{program.language}"
+        )
     rows = []
     for launch, texts, refusal in _found(program, direct):
         rows.append(
@@ -209,7 +211,9 @@ def _sizes(flag: str, text: str) -> tuple[int, ...]:
     try:
         return tuple(int(part) for part in text.replace("x", ",").split(","))
     except ValueError:
-        raise InputError(f"{flag}: expected 1 to 3 whole numbers such as 512,512, found {text!r}") from None
+        raise InputError.of(
+            where=flag, expected="1 to 3 whole numbers such as 512,512", found=repr(text)
+        ) from None
 
 
 @contextmanager
@@ -230,7 +234,7 @@ def launch_file(what: str, launch: LaunchOptions) -> Iterator[str]:
 def run_launch(launch: Launch, invocation: int, options: Options) -> Profile:
     """Characterize the launch of this number; how far it is shows on standard error."""
     with ProgressLine(sys.stderr, launch.kernel.name) as progress:
-        return characterize_launch(
+        return run.characterize_launch(
             launch, invocation=invocation, options=replace(options, progress=progress, said=progress.say)
         )
 

@@ -125,9 +125,10 @@ class LaunchOptions:
             case "auto":
                 return "auto"
         if not self.sample_groups.isdecimal():
-            raise InputError(
-                "--sample-groups: expected a number of work-groups, `all` or `auto`, found "
-                f"{self.sample_groups!r}"
+            raise InputError.of(
+                where="--sample-groups",
+                expected="a number of work-groups, `all` or `auto`",
+                found=repr(self.sample_groups),
             )
         return int(self.sample_groups)
 

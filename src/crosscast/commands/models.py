@@ -24,7 +24,7 @@ def models(name: str | None, /, *, output: Output) -> None:
         )
         return
     if name not in found:
-        raise InputError(f"NAME: expected one of {', '.join(found)}, found {name!r}")
+        raise InputError.of(where="NAME", expected=f"one of {', '.join(found)}", found=repr(name))
     trained = load_model(found[name].folder)
     show(
         output,

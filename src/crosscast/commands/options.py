@@ -23,7 +23,7 @@ def names_in(option: str, text: str) -> list[str]:
     """
     names = [name.strip() for name in text.split(",")]
     if not all(names):
-        raise InputError(f"{option}: expected names separated by commas, found {text!r}")
+        raise InputError.of(where=option, expected="names separated by commas", found=repr(text))
     return list(dict.fromkeys(names))
 
 
@@ -32,7 +32,9 @@ def numbers_in(option: str, text: str, example: str) -> list[int]:
     try:
         return [int(word) for word in text.split(",")]
     except ValueError:
-        raise InputError(f"{option}: expected numbers such as {example}, found {text[:60]!r}") from None
+        raise InputError.of(
+            where=option, expected=f"numbers such as {example}", found=repr(text[:60])
+        ) from None
 
 
 def _whole(_: Any, tokens: Sequence[Token]) -> int:
@@ -41,7 +43,7 @@ def _whole(_: Any, tokens: Sequence[Token]) -> int:
     try:
         return int(token.value)
     except ValueError:
-        raise InputError(f"{token.keyword}: expected a whole number, found {token.value!r}") from None
+        raise InputError.of(where=token.keyword, expected="a whole number", found=repr(token.value)) from None
 
 
 def _names(_: Any, tokens: Sequence[Token]) -> list[str]:

@@ -43,7 +43,7 @@ def check_file(option: str, path: Path) -> None:
     if not path.absolute().parent.is_dir():
         raise InputError(f"{option}: the folder {path.absolute().parent} does not exist")
     if path.is_dir():
-        raise InputError(f"{option}: expected a file, found the folder {path}")
+        raise InputError.of(where=option, expected="a file", found=f"the folder {path}")
     if obstacle := _obstacle(path.absolute().parent):
         raise InputError(f"{option}: cannot write the file {path} ({obstacle})")
 

@@ -110,10 +110,12 @@ def _seeds(text: str) -> range:
     """A seed, or the first and the last of several."""
     words = text.split(":")
     if len(words) > 2 or not all(map(str.isdecimal, words)):
-        raise InputError(f"--seed: expected a seed or a range such as 1:10, found {text!r}")
+        raise InputError.of(where="--seed", expected="a seed or a range such as 1:10", found=repr(text))
     first, last = int(words[0]), int(words[-1])
     if not first <= last < first + _MOST_SEEDS:
-        raise InputError(
-            f"--seed: expected the last from the first on, at most {_MOST_SEEDS:,} seeds, found {text!r}"
+        raise InputError.of(
+            where="--seed",
+            expected=f"the last from the first on, at most {_MOST_SEEDS:,} seeds",
+            found=repr(text),
         )
     return range(first, last + 1)

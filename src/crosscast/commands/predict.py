@@ -119,14 +119,17 @@ def _probes(words: Sequence[str], known: Sequence[str]) -> dict[str, float]:
         except ValueError:
             seconds = -1.0
         if not key or not seconds > 0:
-            raise InputError(f"--probe: expected DEVICE=SECONDS such as gtx1080=0.00123, found {word!r}")
+            raise InputError.of(
+                where="--probe", expected="DEVICE=SECONDS such as gtx1080=0.00123", found=repr(word)
+            )
         if key not in known:
-            raise InputError(
-                f"--probe: expected a device that the model knows ({', '.join(known)}), found {key!r}: "
-                "to add a device, measure it (crosscast dataset build) and train again"
+            raise InputError.of(
+                where="--probe",
+                expected=f"a device that the model knows ({', '.join(known)})",
+                found=f"{key!r}: to add a device, measure it (crosscast dataset build) and train again",
             )
         if key in found:
-            raise InputError(f"--probe: expected each device once, found {key} twice")
+            raise InputError.of(where="--probe", expected="each device once", found=f"{key} twice")
         found[key] = seconds
     return found
 
@@ -143,7 +146,10 @@ def _chosen(
     keys = [*known, *(each.key for each in (*chosen, *described) if not isinstance(each, str))]
     for file, device in zip(files, described, strict=True):
         if keys.count(device.key) > 1:
-            raise InputError(
-                f"{file}: device: expected another key than those of other devices, found {device.key}"
+            raise InputError.of(
+                where=file,
+                field="device",
+                expected="another key than those of other devices",
+                found=f"{device.key}",
             )
     return [*chosen, *described]

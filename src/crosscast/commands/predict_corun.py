@@ -39,7 +39,7 @@ def corun(
     models = models_for(model, "corun")
     mix = tuple(isolated_runs((profile, *more)))
     if len(mix) < 2:
-        raise InputError(f"{profile}: expected the profiles of at least 2 applications, found 1")
+        raise InputError.of(where=profile, expected="the profiles of at least 2 applications", found="1")
     card = None if translate is None else read_translation(translate)
 
     def predicted(trained: TrainedCoRunModel) -> tuple[MixForecast, SuggestedMixes | None]:
@@ -76,7 +76,7 @@ def with_probes(trained: TrainedCoRunModel, words: Sequence[str], runs: Sequence
         mix = [named.get(name, name) for name in names.split(",")]
         if len(slowdowns) != len(mix):
             expected = "MIX=SLOWDOWNS such as bfs/small,fft/tiny=1.3,2.1"
-            raise InputError(f"--probe: expected {expected}, found {word!r}")
+            raise InputError.of(where="--probe", expected=f"{expected}", found=repr(word))
         probes.append((mix, slowdowns))
     return trained.with_probes(probes) if probes else trained
 

@@ -46,10 +46,10 @@ def relative(
     """Run ``crosscast predict relative``."""
     check_output(output)
     if time is not None and not time > 0:
-        raise InputError(f"--time: expected seconds above 0, found {time:g}")
+        raise InputError.of(where="--time", expected="seconds above 0", found=f"{time:g}")
     for each in (file, *more):
         if not each.exists() and str(each) != "bundled":
-            raise InputError(f"{each}: expected a file or the folder of a dataset, found none")
+            raise InputError.of(where=each, expected="a file or the folder of a dataset", found="none")
 
     def predicted(trained: TrainedRelativeModel) -> list[RelativeForecast]:
         asked = _observations(trained, (file, *more), application, launch, source, time)
@@ -78,7 +78,7 @@ def relative(
 
 def _check_device(option: str, device: str | None, known: Sequence[str]) -> None:
     if device is not None and device not in known:
-        raise InputError(f"{option}: expected one of {', '.join(known)}, found {device!r}")
+        raise InputError.of(where=option, expected=f"one of {', '.join(known)}", found=repr(device))
 
 
 def _observations(
@@ -94,7 +94,9 @@ def _observations(
     _check_device("--source", source, [each for each in known if each != NO_SOURCE])
     of_profiles = trained.card.sources == (NO_SOURCE,)
     if of_profiles and source is not None and time is None:
-        raise InputError("--source: expected with --time, as profiles are of no device, found it alone")
+        raise InputError.of(
+            where="--source", expected="with --time, as profiles are of no device", found="it alone"
+        )
     wanted = Wanted(application, launch, source, of_profiles)
     asked = [read_observations(each, wanted) for each in files]
     if time is not None:
@@ -106,12 +108,13 @@ def _check_timed(read: Sequence[Observations], devices: Sequence[str], source: s
     """Refuse a time of several runs, or on no device that the model knows."""
     runs = sum(map(len, read))
     if runs > 1:
-        raise InputError(f"--time: expected one run to predict, found {runs}")
+        raise InputError.of(where="--time", expected="one run to predict", found=f"{runs}")
     device = source or read[0].source[0]
     if device not in devices:
-        raise InputError(
-            f"--time: expected --source, the device that it was measured on, to be one of "
-            f"{', '.join(devices)}, found {source or 'none'}"
+        raise InputError.of(
+            where="--time",
+            expected=f"--source, the device that it was measured on, to be one of {', '.join(devices)}",
+            found=f"{source or 'none'}",
         )
 
 
@@ -175,5 +178,5 @@ def _only(option: str, name: str | None, observations: Observations, names: Sequ
         return observations
     if name not in names:
         known = format_names(list(dict.fromkeys(names)), _MOST_NAMED)
-        raise InputError(f"{option}: expected one of {known}, found {name!r}")
+        raise InputError.of(where=option, expected=f"one of {known}", found=repr(name))
     return observations.rows(np.array([each == name for each in names]))

@@ -57,10 +57,14 @@ class ScheduleFiles:
         self._schedules = schedules
         for path in self.out:
             if schedules > 1:
-                raise InputError(f"--out: expected one schedule to write, found {schedules}: ask for one")
+                raise InputError.of(
+                    where="--out", expected="one schedule to write", found=f"{schedules}: ask for one"
+                )
             check_file("--out", path)
             if path.suffix not in _WRITERS:
-                raise InputError(f"--out: expected a file name with .csv or .swf, found {path.name!r}")
+                raise InputError.of(
+                    where="--out", expected="a file name with .csv or .swf", found=repr(path.name)
+                )
         if self.window is not None:
             if not self.draws:
                 raise InputError("--window: nothing to draw without --figures or --html; leave it out")
@@ -108,8 +112,10 @@ class ScheduleFiles:
 
         to_s = min(self._to_s, self._end_s)
         if self._from_s and self._from_s >= to_s:
-            raise InputError(
-                f"--window: expected a start before the last end, {to_s:g} s, found {self._from_s:g} s"
+            raise InputError.of(
+                where="--window",
+                expected=f"a start before the last end, {to_s:g} s",
+                found=f"{self._from_s:g} s",
             )
         part: dict[str, Any] = {"from_s": self._from_s, "to_s": to_s}
         figures = {}
@@ -139,12 +145,16 @@ def _window(text: str) -> tuple[float, float]:
     """Start and end in seconds of ``10d:17d``; either may be left out."""
     start, colon, end = text.partition(":")
     if not colon or text == ":":
-        raise InputError(f"--window: expected times with a colon between, such as 10d:17d, found {text!r}")
+        raise InputError.of(
+            where="--window", expected="times with a colon between, such as 10d:17d", found=repr(text)
+        )
     try:
         from_s = parse_elapsed(start) if start else 0.0
         to_s = parse_elapsed(end) if end else float("inf")
     except InputError as error:
         raise InputError(f"--window: {error}") from error
     if to_s <= from_s:
-        raise InputError(f"--window: expected an end after the start, {from_s:g} s, found {to_s:g} s")
+        raise InputError.of(
+            where="--window", expected=f"an end after the start, {from_s:g} s", found=f"{to_s:g} s"
+        )
     return from_s, to_s

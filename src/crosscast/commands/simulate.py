@@ -90,13 +90,15 @@ def policies(
     files.budget = site.budget
     for name in estimates:
         if name not in _ESTIMATES:
-            raise InputError(f"--estimates: expected some of {', '.join(_ESTIMATES)}, found {name!r}")
+            raise InputError.of(
+                where="--estimates", expected=f"some of {', '.join(_ESTIMATES)}", found=repr(name)
+            )
     overruns: Literal["kill", "header"] = "kill" if enforce_walltime else "header"
     cleaned = {name: read.jobs("exact" if name == "exact" else "requested", overruns) for name in estimates}
     found = cleaned[estimates[0]]
     _check_width(found.jobs, clusters)
     if users and found.jobs.user is None:
-        raise InputError(f"--users: expected a trace with users, found none in {trace}")
+        raise InputError.of(where="--users", expected="a trace with users", found=f"none in {trace}")
     placed = _placed(read, found, clusters, site, machines)
     facts, label = trace_facts(read, found, clusters, " and ".join(estimates)), read.label
     runs = []
@@ -149,7 +151,7 @@ def _grid(
 ) -> tuple[Any, Any, Any]:
     """Policies and orders that are searched, where none are named."""
     if search not in OBJECTIVES:
-        raise InputError(f"--search: expected one of {', '.join(OBJECTIVES)}, found {search!r}")
+        raise InputError.of(where="--search", expected=f"one of {', '.join(OBJECTIVES)}", found=repr(search))
     policies = policies or POLICIES
     passes = None if "easy" not in policies else backfills or _SEARCHED
     return policies, priorities or _SEARCHED, passes
@@ -204,13 +206,17 @@ def _runs(
     rules = _rules(trace, found, machines, site, predicted=predicted)
     for each in chosen:
         if each.queue == "multifactor" and rules.priority is None:
-            raise InputError("--priority: multifactor: expected a TOML file with [priority], found none")
+            raise InputError.of(
+                where="--priority", field="multifactor", expected="a TOML file with [priority]", found="none"
+            )
     # Weights that no policy asks for are left out.
     ruled = {each: rules if each.queue == "multifactor" else replace(rules, priority=None) for each in chosen}
     runs = [Run(each, found.jobs, rules=ruled[each], predicted=predicted) for each in chosen]
     if site.options is not None and site.budget is not None:
         if placed is not None and not isinstance(placed, Bound):
-            raise InputError("placement: expected round-robin or random under a budget, found completion")
+            raise InputError.of(
+                where="placement", expected="round-robin or random under a budget", found="completion"
+            )
         machine = np.zeros(count, np.int64) if placed is None else placed.machine
         options = read_power_options(site.options)
         kind, drawn = kinds_of_jobs(options.kinds, named, count, site.seed)
@@ -263,9 +269,11 @@ def _rules(
     if forecasts is not None:
         return replace(rules, forecast_s=read_forecasts(forecasts, found.jobs.number))
     if found.jobs.user is None:
-        raise InputError(
-            "--estimates: predicted: expected a trace with users, or forecasts under [walltime] of the TOML "
-            "file, found neither"
+        raise InputError.of(
+            where="--estimates",
+            field="predicted",
+            expected="a trace with users, or forecasts under [walltime] of the TOML file",
+            found="neither",
         )
     return replace(rules, forecast_s=np.full(len(found.jobs), np.nan))
 
@@ -279,13 +287,13 @@ def _machines(trace: Trace, text: str | None) -> tuple[Sequence[Machine], Site]:
         except ValueError:
             return read_site(text)
         if count < 1:
-            raise InputError(f"--machines: expected at least 1 processor, found {count}")
+            raise InputError.of(where="--machines", expected="at least 1 processor", found=f"{count}")
     if count is None:
         raise InputError(
             f"--machines is missing: the header of {trace.label} does not say how many processors there are"
         )
     if count < 1:
-        raise InputError(f"{trace.label}: MaxProcs: expected at least 1, found {count}")
+        raise InputError.of(where=trace.label, field="MaxProcs", expected="at least 1", found=f"{count}")
     return [Machine(trace.label, count)], NO_SITE
 
 
@@ -295,10 +303,11 @@ def _check_width(jobs: Jobs, machines: Sequence[Machine]) -> None:
     wide = jobs.procs > widest.procs
     if wide.any():
         row = int(wide.argmax())
-        raise InputError(
-            f"job {jobs.number[row]}: expected at most {widest.procs:,} processors, as {widest.name} has, "
-            f"found {jobs.procs[row]:,} (too wide: {wide.sum():,} of {len(jobs):,} jobs): "
-            "give more with --machines"
+        raise InputError.of(
+            where=f"job {jobs.number[row]}",
+            expected=f"at most {widest.procs:,} processors, as {widest.name} has",
+            found=f"{jobs.procs[row]:,} (too wide: {wide.sum():,} of {len(jobs):,} jobs): "
+            "give more with --machines",
         )
 
 

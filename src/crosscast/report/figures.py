@@ -56,7 +56,9 @@ def require_matplotlib() -> Any:
 def check_suffix(option: str, path: Path) -> None:
     """Refuse a file name that says no known format."""
     if path.suffix.lower() not in FORMATS:
-        raise InputError(f"{option}: expected a file name with {', '.join(FORMATS)}, found {path.name!r}")
+        raise InputError.of(
+            where=option, expected=f"a file name with {', '.join(FORMATS)}", found=repr(path.name)
+        )
 
 
 def new_figure(width: float, height: float) -> Any:
@@ -98,7 +100,7 @@ def save_figure(figure: Any, path: Path) -> Path:
 def save_figures(figures: Mapping[str, Any], folder: Path, suffix: str = ".png") -> list[Path]:
     """Write figures into a folder, which is made, by their names, which may begin with folders in it."""
     if suffix not in FORMATS:
-        raise InputError(f"figures: expected one of {', '.join(FORMATS)}, found {suffix!r}")
+        raise InputError.of(where="figures", expected=f"one of {', '.join(FORMATS)}", found=repr(suffix))
     made(folder, "figures")
     paths = [folder / f"{name}{suffix}" for name in figures]
     for place in {path.parent for path in paths}:

@@ -53,8 +53,8 @@ class Subject:
         """Choose what to show."""
         result = study.best(0)
         if result is None:
-            raise InputError(
-                f"{study.label}: expected a measurement point that is predicted and measured, found none"
+            raise InputError.of(
+                where=study.label, expected="a measurement point that is predicted and measured", found="none"
             )
         if application is None:
             application = _in_the_middle(result)
@@ -174,7 +174,7 @@ def check_application(grid: Grid, name: str) -> None:
     """Refuse an application that is not there."""
     names = grid.applications
     if name not in names:
-        raise InputError(f"application: expected one of {', '.join(names)}, found {name!r}")
+        raise InputError.of(where="application", expected=f"one of {', '.join(names)}", found=repr(name))
 
 
 def _in_the_middle(result: Result) -> str:

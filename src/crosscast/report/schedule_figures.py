@@ -60,13 +60,15 @@ def gantt(
 ) -> Any:
     """A panel a machine, a rectangle a job: time across, processors up."""
     if colour == "user" and schedule.jobs.user is None:
-        raise InputError("colour: expected jobs with users, found none")
+        raise InputError.of(where="colour", expected="jobs with users", found="none")
     origin_s = float(schedule.jobs.submit_s[0])
     shows = (schedule.end_s > origin_s + from_s) & (schedule.start_s < origin_s + to_s)
     count = int(np.count_nonzero(shows))
     if not count:
-        raise InputError(
-            f"timeline: expected jobs from {format_elapsed(from_s)} to {format_elapsed(to_s)}, found none"
+        raise InputError.of(
+            where="timeline",
+            expected=f"jobs from {format_elapsed(from_s)} to {format_elapsed(to_s)}",
+            found="none",
         )
     if count > MOST_JOBS:
         raise InputError.of(
