@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -24,9 +24,7 @@ from crosscast.report.figures import (
     style_axes,
     time_axis,
 )
-
-if TYPE_CHECKING:
-    from crosscast.report.page import Subject
+from crosscast.report.page_subject import Subject
 
 MOST_PANELS = 6
 MOST_KERNELS = 20

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -27,12 +27,10 @@ from crosscast.report.page_figures import (
     forecasts_figure,
     times_figure,
 )
+from crosscast.report.page_subject import Subject
 from crosscast.report.profiles import MOST_PROFILES, kiviat
 from crosscast.report.time import evaluation_parts
 from crosscast.units import format_bytes, format_count, format_hertz
-
-if TYPE_CHECKING:
-    from crosscast.report.page import Subject
 
 
 def _level(subject: Subject) -> str:
