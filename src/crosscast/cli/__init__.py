@@ -10,6 +10,9 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+import crosscast
+from crosscast.cli.app import command_line, listed
+from crosscast.cli.usage import in_options, misuse
 from crosscast.errors import CrosscastError, InputError
 
 __all__ = ["main"]
@@ -71,9 +74,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _shown(words: Sequence[str]) -> int:
     """Print the list of commands, or the version, for which nothing needs to be parsed."""
-    import crosscast
-    from crosscast.cli.app import listed
-
     print(crosscast.__version__ if "--version" in words else listed())
     return 0
 
@@ -83,8 +83,6 @@ def _run(words: Sequence[str]) -> int:
     # Imported here so that `import crosscast.cli` stays as quick as `import crosscast`.
     import cyclopts
 
-    from crosscast.cli.app import command_line
-    from crosscast.cli.usage import in_options, misuse
     from crosscast.commands.options import TYPED, Typed
 
     app = command_line()

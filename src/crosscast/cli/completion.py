@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
+from crosscast.cli.app import command_line
 from crosscast.commands.options import tell
 from crosscast.errors import InputError
 
@@ -24,8 +25,6 @@ def install_completion(
         Where to write the script instead, which nothing loads then.
     """
     from cyclopts.completion.detect import ShellDetectionError
-
-    from crosscast.cli.app import command_line
 
     try:
         path = command_line().install_completion(shell=shell, output=output, add_to_startup=output is None)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from crosscast.report.document import Heading, Part, Report, Table, Text
+from crosscast.report.figures import BLUE, one_figure, style_axes
 from crosscast.report.numbers import level_percent, percent, plural, times
 from crosscast.tracing.summary import interpolated
 from crosscast.units import format_bytes, format_count, format_seconds
@@ -247,8 +248,6 @@ def to_dict(
 
 def capture_figures(summary: Summary) -> Mapping[str, Any]:
     """Shares of the kernels, and the timeline of the first process, as figures of matplotlib."""
-    from crosscast.report.figures import BLUE, one_figure, style_axes
-
     figures: dict[str, Any] = {}
     shown = [[summary.classes[place] for place in places] for places in summary.families[:_MOST_BARS]]
     shown.reverse()
@@ -269,8 +268,6 @@ def capture_figures(summary: Summary) -> Mapping[str, Any]:
 
 def _timeline(process: Any) -> Any:
     """When each kernel ran, a row a kernel."""
-    from crosscast.report.figures import BLUE, one_figure, style_axes
-
     rows = np.flatnonzero(np.isfinite(process.starts))
     begin = float(np.nanmin(process.starts))
     names = [process.kernel_name(row) for row in rows.tolist()]
