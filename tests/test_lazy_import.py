@@ -89,7 +89,7 @@ def test_a_simulation_brings_no_other_room() -> None:
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     loaded = done.stderr.splitlines()[-1].split()
     assert len(loaded) <= 55
-    assert {name.split(".")[1] for name in loaded if "." in name}.isdisjoint({"prediction", "evaluation"})
+    assert {name.split(".")[1] for name in loaded if "." in name}.isdisjoint({"measure", "prediction"})
 
 
 def options_of(words: list[str]) -> dict[str, int]:

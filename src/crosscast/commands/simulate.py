@@ -28,7 +28,6 @@ from crosscast.cluster.metrics import (
     ranked,
     trace_facts,
 )
-from crosscast.cluster.placements import PLACEMENTS, Workload
 from crosscast.cluster.power import (
     cheapest_release_s,
     configure,
@@ -329,6 +328,9 @@ def _placed(
         raise InputError(
             f"{file}: placement is missing: expected one of {', '.join(KNOWN)} for {len(machines)} machines"
         )
+
+    # Imported here: placements of types of jobs bring the models whose forecasts these are.
+    from crosscast.cluster.placements import PLACEMENTS, Workload
 
     predicted_s = np.broadcast_to(jobs.estimate_s, (len(jobs), len(machines)))
     no_gpu = np.zeros(len(jobs), dtype=np.bool_)
