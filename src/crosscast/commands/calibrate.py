@@ -15,9 +15,9 @@ from crosscast.measure.microbenchmarks.backends import Backend, HostBackend, Ope
 from crosscast.measure.microbenchmarks.bench import SECONDS, Microbenchmarks, measure
 from crosscast.measure.subjects import expect_installed
 from crosscast.prediction.named_models import models_home
+from crosscast.report.catalogues import calibration_report
+from crosscast.report.devices import microbenchmark_figures, microbenchmarks_report
 from crosscast.report.document import Report
-from crosscast.report.microbenchmarks import microbenchmark_figures, microbenchmarks_report
-from crosscast.report.models import calibration_report
 from crosscast.suite.registry import selected
 
 _HOST = "host"

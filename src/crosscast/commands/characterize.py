@@ -11,11 +11,12 @@ from typing import Literal
 from crosscast.characterization import run
 from crosscast.characterization.engine import runtime_objects
 from crosscast.characterization.launchfiles.simfile import render_dumps
-from crosscast.commands.launch import read_inputs, replay_trace, run_launch, show_launches
+from crosscast.commands.launch import read_inputs, run_launch, show_launches
 from crosscast.commands.launch_options import IN_LAUNCHFILE, LaunchOptions
 from crosscast.commands.options import FigureOutput, print_json, tell, warn
 from crosscast.commands.output import check_output, check_picture, page_of
 from crosscast.commands.status import LaunchesStatus
+from crosscast.commands.traces import replay_trace
 from crosscast.data.files import made
 from crosscast.data.profiles import csv_header, csv_row, require_pyarrow, write_aiwc, write_parquet
 from crosscast.errors import InputError

@@ -11,7 +11,7 @@ from crosscast.commands.output import check_output, show
 from crosscast.comparison import Condition, contents_of, kind_of
 from crosscast.comparison import compare as compared
 from crosscast.profile import Profile
-from crosscast.report.comparison import comparison_report
+from crosscast.report.catalogues import comparison_report
 
 DIFFERS = 3
 """Exit code where a condition holds: neither wrong input nor a machine that cannot do it."""

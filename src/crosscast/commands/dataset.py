@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from crosscast.commands.launch import replay_trace
 from crosscast.commands.options import Output, tell
 from crosscast.commands.output import check_output, check_place, show
+from crosscast.commands.traces import replay_trace
 from crosscast.data import description
 from crosscast.data.dataset import dataset_named, read_dataset, write_dataset
 from crosscast.data.files import locked

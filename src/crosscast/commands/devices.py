@@ -6,7 +6,6 @@ from typing import Literal
 
 from crosscast.commands.options import Output
 from crosscast.commands.output import check_output, show
-from crosscast.device_comparison import compare_devices
 from crosscast.devices.catalogue import catalogue, filtered
 from crosscast.devices.knowledge import known_of
 from crosscast.errors import InputError
@@ -56,6 +55,8 @@ def _show(name: str, output: Output) -> None:
 def compare(first: str, second: str, /, *, output: Output) -> None:
     """Run ``crosscast devices compare``."""
     check_output(output)
+    # Imported here: a list of devices needs no models.
+    from crosscast.device_comparison import compare_devices
 
     found = compare_devices(first, second)
     show(output, found.to_dict, lambda: comparison_report(found))

@@ -35,8 +35,8 @@ from crosscast.report import time as time_report
 from crosscast.report import tuning as tuning_report
 from crosscast.report.corun_evaluation import corun_evaluation_report
 from crosscast.report.corun_figures import corun_figures
-from crosscast.report.launch_times import launch_evaluation_report
 from crosscast.report.relative import relative_evaluation_report, relative_figures
+from crosscast.report.time import launch_evaluation_report
 from crosscast.tuning.evaluation import evaluate_tuning
 from crosscast.tuning.space_files import read_space
 

@@ -24,9 +24,8 @@ from crosscast.commands.status import ProgressLine
 from crosscast.errors import CrosscastError, InputError
 from crosscast.kernel import Argument, Kernel, Launch, Parameter, Program
 from crosscast.profile import Profile
-from crosscast.tracing.summary import Replayed, Summary, Trace, replayed, summary_of
 
-__all__ = ["Inputs", "launch_file", "read_inputs", "replay_trace", "run_launch", "show_launches"]
+__all__ = ["Inputs", "launch_file", "read_inputs", "run_launch", "show_launches"]
 
 
 @dataclass(frozen=True)
@@ -237,10 +236,3 @@ def run_launch(launch: Launch, invocation: int, options: Options) -> Profile:
         return run.characterize_launch(
             launch, invocation=invocation, options=replace(options, progress=progress, said=progress.say)
         )
-
-
-def replay_trace(folder: Path, options: Options | None = None) -> tuple[Summary, list[Replayed]]:
-    """Sum up a recorded program, and characterize a launch of each class; how far that is shows."""
-    how = options or Options(sample_groups="auto")
-    summary = summary_of(Trace(folder))
-    return summary, replayed(summary, lambda launch, number: run_launch(launch, number, how))

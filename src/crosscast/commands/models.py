@@ -8,7 +8,7 @@ from crosscast.commands.options import Output
 from crosscast.commands.output import check_output, show
 from crosscast.errors import InputError
 from crosscast.prediction.named_models import PLUGINS, load_model, named_models
-from crosscast.report.models import model_report, models_report
+from crosscast.report.catalogues import model_report, models_report
 
 
 def models(name: str | None, /, *, output: Output) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from crosscast.application_forecast import ApplicationForecast, forecast_application
-from crosscast.commands.launch import replay_trace
 from crosscast.commands.options import Names, Output, RunOptions, print_json, tell
 from crosscast.commands.output import check_file, check_output, check_run, fitting, show
+from crosscast.commands.traces import replay_trace
 from crosscast.data.dataset import dataset_named
 from crosscast.errors import CrosscastError, InputError
 from crosscast.report.capture import application_report, capture_figures, to_dict
