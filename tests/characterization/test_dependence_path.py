@@ -15,7 +15,7 @@ from crosscast import Kernel
 from crosscast.characterization import frontend, ir
 from crosscast.characterization.instrumentation import inline
 from crosscast.characterization.instrumentation.accesses import PointerClasses, accesses_of, address_space
-from crosscast.characterization.instrumentation.dependence_path import Path, dependence_path
+from crosscast.characterization.instrumentation.dependence_path import Dependences, Path
 from crosscast.characterization.instrumentation.inline import called_builtin
 from crosscast.characterization.instrumentation.instruction_kinds import kind_of
 
@@ -131,7 +131,7 @@ def both(source: str, **arguments: Any) -> tuple[Path, tuple[int, int]]:
     given = {f"%{name}": (v, 0) if isinstance(v, np.ndarray) else v for name, v in arguments.items()}
     interpreter = Interpreter(function, given)
     interpreter.run()
-    return dependence_path(function, interpreter.executions), interpreter.now
+    return Dependences(function).longest(interpreter.executions), interpreter.now
 
 
 X = np.arange(4096, dtype=np.float32)
@@ -233,6 +233,6 @@ def test_long_loops_cost_no_time() -> None:
     body = function.blocks[header].terminator.targets[0]
 
     def path(n: int) -> int:
-        return dependence_path(function, {**once, header: n + 1, body: n}).instructions
+        return Dependences(function).longest({**once, header: n + 1, body: n}).instructions
 
     assert path(10**9) - path(10**3) == 10**9 - 10**3

@@ -361,6 +361,32 @@ _OTHER["instructions that are atomic"] = Case(
     form="llvm-ir",
     may_fail_to_exchange=True,
 )
-_GROUPS = (_DIVERGENT, _BARRIERS, _ADDRESSES, _TYPES, _LOCAL, _ATOMICS, _SHAPES, _OTHER)
+
+
+def repeated(text: str, groups: int = 24, left: int = 0, **more: Any) -> Case:
+    """Statements over `t`, 128 words of local memory, of many groups and `w`, the number of each."""
+    text = f"int w = get_group_id(0); {text}"
+    return body(text, 64 * groups + left, 64, parameters=", local int *t", more=lambda: [Local(512)], **more)
+
+
+_TREE = (
+    "t[l] = a[g]; barrier(CLK_LOCAL_MEM_FENCE); for (int s = 32; s > least; s /= 2) {{ if (l < s) "
+    "t[l] += t[{0}]; barrier(CLK_LOCAL_MEM_FENCE); }} if (l == 0) o[w] = t[0];"
+)
+_REPEATED = {
+    "groups that repeat a tree": repeated("int least = 0; " + _TREE.format("l + s")),
+    "groups of which one differs": repeated("int least = 0; " + _TREE.format("(l + s) * (w == 9 ? 2 : 1)")),
+    "groups that differ now and then": repeated(
+        "int least = 0; " + _TREE.format("(l + s) ^ (w % 5 == 3 ? 5 : 0)")
+    ),
+    "groups that all differ": repeated("int least = 0; " + _TREE.format("(l + s) ^ w"), groups=40),
+    "groups that stop early": repeated("int least = w % 6 == 4 ? 4 : 0; " + _TREE.format("l + s")),
+    "groups that go further": repeated("int least = w < 7 ? 8 : 0; " + _TREE.format("l + s")),
+    "groups whose data decide": repeated("int least = 0; " + _TREE.format("a[g] & 127")),
+    "groups, the last one smaller": repeated(
+        "int least = 0; " + _TREE.format("(l + s) % m"), left=40, standard="2.0"
+    ),
+}
+_GROUPS = (_DIVERGENT, _BARRIERS, _ADDRESSES, _TYPES, _LOCAL, _ATOMICS, _SHAPES, _OTHER, _REPEATED)
 CASES: dict[str, Case] = {name: case for group in _GROUPS for name, case in group.items()}
 """All of them, by what they are about."""

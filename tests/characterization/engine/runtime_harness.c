@@ -16,7 +16,7 @@ const struct slice cc_launch_slices[1];
 CALL u64 history_bytes(void) { return sizeof(struct history); }
 CALL u64 job_bytes(void) { return sizeof(struct job); }
 CALL u64 region_bytes(void) { return sizeof(struct region); }
-CALL u64 rows_offset(void) { return __builtin_offsetof(struct context, rows); }
+CALL u64 strided_offset(void) { return __builtin_offsetof(struct context, strided); }
 
 CALL struct context *new_context(u64 data, u64 nbytes, u64 counters) {
   struct context *c = cc_self = aligned_alloc(128, sizeof *c);

@@ -134,7 +134,14 @@ def test_the_code_for_the_time_counts_nothing() -> None:
     options = replace(run._instrumentation_options(launch, run.Options()), counts=False)
     module, plan, _ = run._plan(launch.kernel, options)
     driver = kernel_ir(module, emit(plan).text, counts=False).split("@cc.segment0", 1)[1]
-    for word in ("cc.counts,", "cc.shift_buffer,", "cc.histories,", "cc_row", "cc_record", "cc_sub_groups"):
+    for word in (
+        "cc.counts,",
+        "cc.shift_buffer,",
+        "cc.histories,",
+        "cc_add_strided",
+        "cc_record",
+        "cc_sub_groups",
+    ):
         assert f"getelementptr i8, ptr %{word}" not in driver
         assert f"call void @{word}" not in driver
 

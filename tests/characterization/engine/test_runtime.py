@@ -92,7 +92,7 @@ def test_layout_is_that_of_generated_code(runtime: ctypes.CDLL) -> None:
     assert runtime.history_bytes() == abi.HISTORY_BYTES
     assert runtime.job_bytes() == 8 * len(abi.words("job"))
     assert runtime.region_bytes() == 8 * len(abi.Region._fields)
-    assert runtime.rows_offset() == abi.slot("rows")
+    assert runtime.strided_offset() == abi.slot("strided")
     assert abi.Region._fields == tuple(abi.words("region"))
 
 

@@ -70,7 +70,7 @@ class Region(NamedTuple):
     constant: int = 0
     read_only: int = 0
     commutes: int = 0  # The order of accesses does not matter
-    counted: int = 1  # Some accesses are not recorded as rows
+    counted: int = 1  # Some accesses are not strided
     scattered: int = 0  # What accesses do that are counted in small counters: read 1, write 2
     read_bytes: int = 0  # Of the widest read, and of the widest write
     write_bytes: int = 0
@@ -86,7 +86,7 @@ _SLOTS = [*words("context")]
 INVARIANTS = {
     name: type_
     for name, type_ in words("context").items()
-    if name != "items" and _SLOTS.index(name) < _SLOTS.index("rows")
+    if name != "items" and _SLOTS.index(name) < _SLOTS.index("strided")
 }
 """Slots that generated code reads once a work-group, and their types."""
 

@@ -209,7 +209,7 @@ class Run:
             "private_bytes": layout.private_bytes,
             "live_bytes": layout.live_bytes,
             "histories": layout.histories,
-            "rows": layout.strided,
+            "strided": layout.strided,
             "counters": layout.counters,
             "several": layout.has_several_segments,
             "published": layout.order_counter is not None,

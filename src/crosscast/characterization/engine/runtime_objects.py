@@ -17,7 +17,7 @@ __all__ = ["arguments", "objects", "start"]
 _FOLDER = Path(__file__).with_name("runtime")
 _LEVELS = {
     "reduction": "-O2",
-    "rows": "-O2",
+    "strided": "-O2",
     "histories": "-O2",
     "shapes": "-O2",
     "sub_groups": "-O2",
@@ -29,7 +29,7 @@ _LEVELS = {
     "native": "-O1",
 }
 """Optimization of each unit."""
-_OF_FEW_KERNELS = {"warps": ("cc_by_turns", "cc_collective")}
+_OF_FEW_KERNELS = {"warps": ("cc_run_warps", "cc_collective")}
 """Units that only kernels need which call one of these functions."""
 
 _X86_64_V3 = frozenset({"avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe"})

@@ -124,7 +124,10 @@ class Dependences:
         return whole
 
     def longest(self, executions: Mapping[str, int]) -> Path:
-        """The path of a work-item that executed each block so often; blocks are known by their labels."""
+        """The path of a work-item that executed each block so often; blocks are known by their labels.
+
+        Of several chains as long, the one with the most loads.
+        """
         known = {label: executions.get(label, 0) for label in self._flow}
         if self._last is None or self._last[0] != known:
             self._last = known, self._longest(known)
@@ -352,22 +355,3 @@ def _find_flows(flow: graph.Graph, entry: str, executions: Mapping[str, int]) ->
             unknown_in[v] -= 1
         edges = [e for e in edges if e not in found]
     return found
-
-
-def dependence_path(function: ir.Function, executions: Mapping[str, int]) -> Path:
-    """Longest chain of dependences of a work-item that executed each block of a flattened kernel so often.
-
-    Parameters
-    ----------
-    function
-        A kernel without calls of its own functions, the kinds of whose instructions are known.
-    executions
-        How often the work-item executed each block, by its label.
-
-    Returns
-    -------
-    Path
-        Instructions on the chain, but for those that cost nothing, and the loads and atomics among them by
-        address space. Of several chains as long, the one with the most loads.
-    """
-    return Dependences(function).longest(executions)

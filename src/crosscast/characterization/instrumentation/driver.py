@@ -240,10 +240,10 @@ class Driver:
         for segment in plan.segments:
             self._turn(segment, parameters, states, code)
         return [
-            "declare void @cc_by_turns(ptr, ptr, ptr, i64, i64)",
+            "declare void @cc_run_warps(ptr, ptr, ptr, i64, i64)",
             f"@cc.cuts = internal constant [{len(words)} x i32] [{', '.join(words)}]",
             "define void @cc_group(ptr %cc.ctx) nounwind {",
-            "call void @cc_by_turns(ptr %cc.ctx, ptr @cc.turn, ptr @cc.cuts, "
+            "call void @cc_run_warps(ptr %cc.ctx, ptr @cc.turn, ptr @cc.cuts, "
             f"i64 {plan.options.warp}, i64 {plan.histories})",
             *("ret void", "}"),
             "define internal void @cc.turn(ptr %cc.ctx, i32 %cc.number, i64 %cc.from, i64 %cc.to) nounwind {",

@@ -213,7 +213,7 @@ class StridedCode:
 
     def _slice(self, number: int, strided: StridedAccess) -> list[str]:
         emission, segment = self._emission, self._segment
-        name, code = self._name("row", number), _Slice(emission, len(strided.instructions))
+        name, code = self._name("slice", number), _Slice(emission, len(strided.instructions))
         for label, kept, end in strided.slice_blocks(segment):
             code.do(f"{label[1:]}:")
             code.do(*(ir.render_phi(i, label, segment.blocks) for i in kept if i.opcode == "phi"))
@@ -297,9 +297,7 @@ class StridedCode:
         for (site, flags), stream, a, b in accesses:
             step = code.value(f"sub i64 {b}, {a}")
             self._emission.recording.append_run(code, stream, a, step, "%cc.n")
-            code.do(
-                f"call void @cc_row(ptr %cc.ctx, i32 {site}, i32 {flags}, i64 {a}, i64 {step}, i64 %cc.n)"
-            )
+            code.do(_add_strided(site, flags, a, step, "%cc.n"))
         parameters = self._formal(free, "i64 %cc.n")
         return [
             f"define internal void @{name}({parameters}) alwaysinline nounwind {{",
@@ -328,9 +326,7 @@ class StridedCode:
         for k, (site, flags) in enumerate(sites, _ADDRESSES):
             address = code.load("i64", code.at("%cc.results", k, "i64"))
             self._emission.recording.append_run(code, streams[k - _ADDRESSES], address, "0", "1")
-            code.do(
-                f"call void @cc_row(ptr %cc.ctx, i32 {site + 1}, i32 {flags}, i64 {address}, i64 0, i64 1)"
-            )
+            code.do(_add_strided(site + 1, flags, address, "0", "1"))
         parameters = self._formal(free, "i64 %cc.n")
         return [
             f"define internal void @{name}.parts({parameters}) noinline cold nounwind {{",
@@ -342,6 +338,11 @@ class StridedCode:
             "br i1 %cc.more, label %cc.loop, label %cc.done",
             *("cc.done:", "ret void", "}"),
         ]
+
+
+def _add_strided(site: int, flags: int, base: str, stride: str, number: str) -> str:
+    arguments = f"i32 {site}, i32 {flags}, i64 {base}, i64 {stride}, i64 {number}"
+    return f"call void @cc_add_strided(ptr %cc.ctx, {arguments})"
 
 
 def _has_room(strided: StridedAccess) -> bool:

@@ -1,4 +1,4 @@
-/* Accesses of which slices tell the addresses: `rows.c` has found in which boxes they are even. */
+/* Accesses of which slices tell the addresses: `strided.c` has found in which boxes they are even. */
 #include "sub_groups.h"
 #include <string.h>
 
@@ -129,6 +129,7 @@ void cc_sub_groups_of_launch(struct context *c, const struct slice *slice, const
 void cc_sub_groups_of_group(struct context *c, const struct slice *slice, u64 nx, u64 ny, u64 nz, u32 final) {
   const u64 origin[3] = {0}, size[] = {nx, ny, nz}, layer[] = {nx, ny, 1}, items = nx * ny * nz;
   cc_set_time(c, slice->order, 0);
+  for (u64 n = 0; n < slice->addresses; n++) cc_stop_repeat(c, site_of(c, slice->sites[n]));
   int whole = c->n_parts == nz && (nz == 1 || nx * ny % LANES == 0);
   for (u64 z = 0; z < nz && whole && !final; z++) whole = c->parts[z].reached == c->parts[0].reached;
   for (u64 n = 0; n < slice->addresses && whole && !final; n++)
@@ -146,6 +147,7 @@ void cc_sub_groups_of_copy(struct context *c, u32 site, u64 address, u64 step, u
   if (!n) return;
   for (u64 k = 0; k < LANES; k++) addresses[k] = k < n ? address + k * step : ~(u64)0;
   cc_keys_of(c, s, addresses, LANES, keys);
+  cc_stop_repeat(c, s);
   cc_set_time(c, 0, site);
   if (n >= LANES) cc_add_rows(c, s, keys, (int64_t)(LANES * step) >> s->shift, n / LANES);
   if (n >= LANES && is_touched(c, s)) {

@@ -1,4 +1,4 @@
-/* From counters and rows of accesses to how many addresses have each count, with 0 to 10 bits skipped. */
+/* From counters and strided accesses to how many addresses have each count, with 0 to 10 bits skipped. */
 #define _GNU_SOURCE
 #include "runtime.h"
 #include <fcntl.h>
@@ -19,7 +19,7 @@ static u64 put_aside(struct context *c, u64 counter) {
 }
 
 /* One region on its way through the reduction. Of each thread, `level` is how many reads and writes each
- * granule has at this place by the rows that were recorded. */
+ * granule has at this place by strided accesses. */
 struct reducing {
   struct context *c;
   struct region *r;
@@ -38,7 +38,7 @@ struct starts {
   u64 any, first, last, bytes;
 };
 
-/* Chunks at which rows change in the same way, of which the first is reduced for all of them. */
+/* Chunks in which strided accesses change in the same way, of which the first is reduced for all of them. */
 enum { MOST_ALIKE = 64 };
 struct alike {
   u64 chunk, times, hash, (*level)[2]; /* `level` as it was before the first */
@@ -52,7 +52,7 @@ struct pairs {
   u32 counters[1 << 16][2], fours[1 << 16][2];
 };
 
-/* Changes in a chunk by the rows of one thread and kind of access; 0 if there are none. */
+/* Changes in a chunk by the strided accesses of one thread and kind of access; 0 if there are none. */
 static struct changes *changes_of(struct reducing *x, u64 t, u64 write, u64 chunk) {
   struct changes *chunks = x->c[t].spreads[2 * (x->r - regions_of(x->c->job)) + write];
   return chunks && chunks[chunk].count ? &chunks[chunk] : 0;
@@ -143,8 +143,8 @@ static void reduce_counts(struct reducing *x, u64 *counts, u64 n) {
   }
 }
 
-/* Add the rows of one thread and kind to the counts of a chunk. */
-static void add_rows(struct reducing *x, u64 t, u64 write, u64 chunk, u64 *counts, u8 *flags) {
+/* Add the strided accesses of one thread and kind to the counts of a chunk. */
+static void add_strided(struct reducing *x, u64 t, u64 write, u64 chunk, u64 *counts, u8 *flags) {
   u64 m = CHUNK >> x->log_g, level = x->level[t][write], d[CHUNK];
   struct changes *changes = changes_of(x, t, write, chunk);
   if (!changes && !level) return;
@@ -192,7 +192,7 @@ static void reduce_chunk(struct reducing *x, u64 chunk, int counted, int small, 
   memset(counts, 0, 8 * m), memset(all, 0, m);
   for (u64 t = 0; t < x->threads; t++) {
     memset(own, 0, m);
-    for (u64 write = 0; write < 2; write++) add_rows(x, t, write, chunk, counts, own);
+    for (u64 write = 0; write < 2; write++) add_strided(x, t, write, chunk, counts, own);
     if (counted) add_counters(x, t, x->r->start + chunk * CHUNK, counts, own);
     if (small) add_small(x, t, x->r->start + chunk * CHUNK, counts, own);
     for (u64 i = 0; i < m; i++) conflict |= own[i] && all[i] && (own[i] | all[i]) & 2, all[i] |= own[i];
@@ -331,12 +331,12 @@ static int same_changes(struct reducing *x, u64 one, u64 other) {
   return 1;
 }
 
-/* Where the rows of a chunk that has no counters start. */
-static void find_starts_of_rows(struct reducing *x, u64 chunk, struct starts *starts) {
+/* Where the accesses of a chunk that has no counters start. */
+static void find_starts_of_strided(struct reducing *x, u64 chunk, struct starts *starts) {
   u64 before[x->threads][2], counts[CHUNK];
   u8 all[CHUNK] = {0};
   memcpy(before, x->level, sizeof before), memset(counts, 0, sizeof counts);
-  for (u64 i = 0; i < 2 * x->threads; i++) add_rows(x, i / 2, i % 2, chunk, counts, all);
+  for (u64 i = 0; i < 2 * x->threads; i++) add_strided(x, i / 2, i % 2, chunk, counts, all);
   memcpy(x->level, before, sizeof before);
   find_starts(x, all, starts);
 }
@@ -353,7 +353,7 @@ static int put_off(struct reducing *x, u64 chunk) {
     reduce_alike(x, a);
     a->chunk = chunk, a->hash = hash;
     memcpy(a->level, x->level, nbytes);
-    if (x->r->overlaps) find_starts_of_rows(x, chunk, a->starts);
+    if (x->r->overlaps) find_starts_of_strided(x, chunk, a->starts);
   }
   if (x->r->overlaps) add_starts(x, chunk * CHUNK, a->starts);
   a->times++;
@@ -361,7 +361,7 @@ static int put_off(struct reducing *x, u64 chunk) {
   return 1;
 }
 
-/* Whether rows reach into a chunk that has no changes. */
+/* Whether strided accesses reach into a chunk that has no changes. */
 static int has_level(struct reducing *x) {
   for (u64 t = 0; t < x->threads; t++)
     if (x->level[t][0] | x->level[t][1]) return 1;

@@ -152,6 +152,13 @@ void cc_touch_columns(struct context *c, u32 shift, u64 nbytes, const void *colu
   const row8 *v = columns;
   u32 bits = LINE_LOG - shift, extent = (nbytes - 1) >> shift;
   u64 before = c->n_touches;
+  if (!extent && c->unsampled) { /* mostly there are none */
+    row8 some = {0};
+    u32 any = 0;
+    for (u32 i = 0; i < n; i++) some |= (row8)((hash8(v[i] >> bits) & (u32)c->unsampled) == 0) & (row8)(v[i] != ~0u);
+    for (u32 r = 0; r < AT_ONCE; r++) any |= some[r];
+    if (!any) return;
+  }
   for (u32 i = 0; i < n; i++)
     for (u32 l = 0; l <= (extent >> bits) + (extent > 0); l++) {
       row8 line = (v[i] >> bits) + l, last = (v[i] + extent) >> bits;

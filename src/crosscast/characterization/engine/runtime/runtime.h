@@ -1,7 +1,7 @@
 /* What instrumented kernels call while they run, and what turns their counters into results.
  *
  * Compiled by the pinned clang, once, and linked to each kernel. It runs only in the child process that runs the
- * kernel. `context.py` reads the structures and enumerations that Python and generated code know as well. */
+ * kernel. `abi.py` reads the structures and enumerations that Python and generated code know as well. */
 #ifndef CC_RUNTIME_H
 #define CC_RUNTIME_H
 #include <stdint.h>
@@ -20,7 +20,7 @@ enum fault { NO_FAULT, SIGNAL, BOUNDS, DIVERGED, STACK, NO_MEMORY, LANES_MISSING
 
 struct region {
   u64 start, size, granule, place, constant, read_only, commutes;
-  u64 counted;   /* some accesses are not recorded as rows */
+  u64 counted;   /* some accesses are not strided */
   u64 scattered; /* what the accesses do that are counted in small counters: read 1, write 2; or there are none */
   /* of the widest read and write, or 0 for a granule; after the reduction, distinct bytes read and written */
   u64 read_bytes, write_bytes;
@@ -91,8 +91,8 @@ struct open {
   int64_t delta;
 };
 
-/* The rows of one access: `count` rows so far, each of `n` addresses at a distance of `stride`. */
-struct rows {
+/* One strided access: `count` ranges so far, each of `n` addresses at a distance of `stride`. */
+struct strided {
   u64 stride, n, first, last, count, usual;
   int64_t delta;
   u64 flags; /* read, write, local */
@@ -141,7 +141,7 @@ struct context {
   void *columns;            /* by work-item, how often it went along the counted edges */
   u64 texels;               /* the stream of the image function that is called */
   u64 *runs;                /* of each segment, in this work-group */
-  struct rows *rows;        /* rows of accesses at equal distances, by access */
+  struct strided *strided;  /* accesses at equal distances, by access */
   /* from here on the runtime's own */
   struct job *job;
   u64 number;
@@ -174,7 +174,7 @@ struct job {
   u64 status_file, result_file, print_file, data_low, data_high;
   u64 dims, global[3], local[3], offset[3], groups[3];
   u64 args, args_address, args_bytes, local_bytes, private_bytes, live_bytes;
-  u64 histories, rows, counters, in_memory, n_in_memory, weights, several, published;
+  u64 histories, strided, counters, in_memory, n_in_memory, weights, several, published;
   u64 sites, n_sites, recorded, n_recorded, n_once, n_streams, stream_words; /* accesses by sub-groups */
   u64 segments, segment_weights, n_columns, narrow, forms, n_forms, terms, at_group_end, instructions; /* executions by sub-groups */
   u64 native_ns, native_once; /* longest run without counting; its content cannot be put back */
@@ -249,7 +249,7 @@ void cc_fold_lead(struct context *, u64 n);
 u64 cc_spill(struct context *, u8 *counter, u32 granule);
 void cc_guard_counters(struct context *);
 
-/* A slice computes, for a work-item of a row or plane: whether it got to some accesses, bits of the comparisons
+/* A slice computes, for a work-item of a line or plane of them: whether it got to some accesses, bits of the comparisons
  * on its way, the addresses, and values that must change evenly. */
 enum { MOST_RESULTS = 64 };
 struct slice {
@@ -263,16 +263,16 @@ struct slice {
 };
 extern const struct slice cc_launch_slices[]; /* of the whole launch; the last one has no addresses */
 
-/* rows.c */
+/* strided.c */
 void cc_record(struct context *, const struct slice *, u64 nx, u64 ny, u64 nz);
 void cc_record_launch(struct context *, u64 first, u64 end);
 
-/* rows.c */
-void cc_row(struct context *, u32 site, u32 flags, u64 base, u64 stride, u64 n);
-void cc_plane(struct context *, u32 site, u32 flags, u64 base, u64 stride, u64 n, u64 pitch, u64 rows);
-void cc_end_rows(struct context *, struct rows *);
-void cc_finish_rows(struct context *);
-void cc_spread(struct context *, struct rows *);
+/* strided.c */
+void cc_add_strided(struct context *, u32 site, u32 flags, u64 base, u64 stride, u64 n);
+void cc_add_plane(struct context *, u32 site, u32 flags, u64 base, u64 stride, u64 n, u64 pitch, u64 lines);
+void cc_end_strided(struct context *, struct strided *);
+void cc_finish_strided(struct context *);
+void cc_spread(struct context *, struct strided *);
 void cc_add_changes(struct context *, struct changes *, u64 *differences, u64 shift);
 
 /* Places of a slice, from `x` and `y` on; and a box of them that is even: distances from its first place. */

@@ -54,12 +54,12 @@ static int is_sorted(const row8 *v, u32 n) {
 static void count_lines(const struct sub_site *s, const row8 *v, u32 n, row8 *lines) {
   u32 bits = 5 - s->shift, extent = (s->nbytes - 1) >> s->shift;
   if (s->nbytes <= (u64)1 << s->shift) {
-    row8 some = (row8)(v[0] != NONE) & 1, ended = some & (row8)(v[n - 1] == NONE), sums[3] = {0};
+    row8 some = (row8)(v[0] != NONE) & 1, ended = some & (row8)(v[n - 1] == NONE), same[3] = {0};
     for (u32 i = 1; i < n; i++) {
       row8 differ = (v[i] ^ v[i - 1]) >> bits;
-      sums[0] -= (row8)(differ != 0), sums[1] -= (row8)(differ > 1), sums[2] -= (row8)(differ > 3);
+      for (u32 level = 0; level < 3; level++) same[level] -= (row8)(differ >> level == 0);
     }
-    for (u32 level = 0; level < 3; level++) lines[level] += sums[level] + some - ended;
+    for (u32 level = 0; level < 3; level++) lines[level] += n - 1 - same[level] + some - ended;
     return;
   }
   for (u32 level = 0; level < 3; level++, bits++) {
@@ -184,20 +184,31 @@ static void mirror(const u32 (*from)[LANES], row8 *to) {
   }
 }
 
+/* Add what each of eight rows costs, so many times. */
+static void add_times(struct sub_site *s, const row8 *costs, const row8 *pairs, const u64 *times, u64 n) {
+  for (u32 i = 0; i < n; i++) {
+    for (u32 k = 0; k < OF_ROW; k++) s->totals[k] += times[i] * costs[k][i];
+    for (u32 k = 0; k < PAIRS; k++) s->pairs[k] += times[i] * pairs[k][i];
+  }
+}
+
 static void flush_batch(struct sub_site *s) {
   row8 v[LANES], costs[OF_ROW] = {0}, pairs[PAIRS] = {0};
   if (!s->batched) return;
   memset(s->batch + s->batched, -1, (AT_ONCE - s->batched) * sizeof *s->batch);
   for (u32 lane = 0; lane < LANES; lane += AT_ONCE) mirror((const u32 (*)[LANES])((u32 *)s->batch + lane), v + lane);
   cc_count_rows(s, v, HALF, all_lanes, all_of_halves, costs, pairs);
-  cc_add_sums(s, costs, pairs);
-  s->batched = 0;
+  if (s->is_weighted) add_times(s, costs, pairs, s->batch_times, s->batched);
+  else cc_add_sums(s, costs, pairs);
+  s->batched = s->is_weighted = 0;
 }
 
 static void push(struct context *c, struct sub_site *s, const u32 *keys, u32 step, u64 times) {
+  u64 each = step ? 1 : times; /* rows alike are one */
   if (!s->batch) s->batch = cc_map(c, AT_ONCE * sizeof *s->batch);
-  for (u64 k = 0; k < times; k++) {
+  for (u64 k = 0; k < times; k += each) {
     u32 *to = s->batch[s->batched];
+    s->batch_times[s->batched] = each, s->is_weighted |= each > 1;
     for (u32 lane = 0; lane < LANES; lane += AT_ONCE) {
       row8 eight;
       memcpy(&eight, keys + lane, sizeof eight);
@@ -218,10 +229,8 @@ static void flush_shape(struct sub_site *s, struct shape *f) {
     for (u32 lane = 0; lane < LANES; lane++)
       for (u32 i = 0; i < AT_ONCE; i++) v[lane][i] = f->distances[lane] == ABSENT ? NONE : f->distances[lane] + (1u << 30) + first + i;
     cc_count_rows(s, v, HALF, all_lanes, all_of_halves, costs, pairs);
-    for (u32 i = 0; i < AT_ONCE; times[i++] = 0) {
-      for (u32 k = 0; k < OF_ROW; k++) s->totals[k] += times[i] * costs[k][i];
-      for (u32 k = 0; k < PAIRS; k++) s->pairs[k] += times[i] * pairs[k][i];
-    }
+    add_times(s, costs, pairs, times, AT_ONCE);
+    memset(times, 0, AT_ONCE * sizeof *times);
   }
 }
 
@@ -337,6 +346,7 @@ void cc_prepare_shapes(void) {
 void cc_finish_sub_groups(struct context *c) {
   for (u64 i = 0; i < c->job->n_sites; i++) {
     struct sub_site *s = site_of(c, i);
+    cc_stop_repeat(c, s);
     flush_batch(s);
     for (u32 k = 0; s->shapes && k < SHAPES; k++) flush_shape(s, &s->shapes[k]);
     if (s->plane.shape) flush_shape(s, s->plane.shape);

@@ -2,10 +2,11 @@
 #include "sub_groups.h"
 #include <string.h>
 
-enum { MOST_WAITING = 1 << 16 };
+enum { MOST_WAITING = 1 << 16, MOST_REPEATED = 1 << 16, TRIALS = 16 };
+enum { DIFFERS = 1, GIVEN_UP }; /* of a repeat: until the group ends, and for good */
 
 void cc_flush_waiting(struct context *c, struct sub_site *s, struct waiting *w) {
-  for (u32 k = 0; k < w->used; k++) cc_add_rows(c, s, w->rows + LANES * k, 0, 1);
+  for (u32 k = 0; k < w->used; k++) cc_add_rows(c, s, w->rows + LANES * k, 0, s->weight);
   if (w->used) memset(w->rows, -1, 4 * LANES), memset(w->filled, 0, sizeof w->filled);
   w->used = 0;
 }
@@ -20,7 +21,7 @@ static void relieve(struct context *c, struct sub_site *s, struct waiting *w) {
     cc_flush_waiting(c, s, w);
     return;
   }
-  for (u32 k = 0; k < complete; k++) cc_add_rows(c, s, w->rows + LANES * k, 0, 1);
+  for (u32 k = 0; k < complete; k++) cc_add_rows(c, s, w->rows + LANES * k, 0, s->weight);
   memmove(w->rows, w->rows + LANES * complete, 4 * LANES * (w->used + 1 - complete));
   w->used -= complete;
   for (u32 lane = 0; lane < LANES; lane++) w->filled[lane] -= complete;
@@ -131,7 +132,7 @@ void cc_add_keys(struct context *c, struct sub_site *s, const u32 *keys, u32 blo
   u32 there = how_many(keys);
   if (!there) return;
   if (is_touched(c, s)) cc_touch_row(c, s->shift, s->nbytes, keys, c->time, c->toucher);
-  if (final || (there == n && !is_waiting(s, block))) cc_add_rows(c, s, keys, 0, 1);
+  if (final || (there == n && !is_waiting(s, block))) cc_add_rows(c, s, keys, 0, s->weight);
   else defer(c, s, block, keys);
 }
 
@@ -401,6 +402,81 @@ static void add_recorded(struct context *c, const struct recorded *e, u64 first,
   add_streams(c, s, readers, block, n, e->mode == RUNS, final);
 }
 
+/* Put together what a group left at a site, up to some event, as that of so many groups. */
+static void replay(struct context *c, struct sub_site *s, u64 end, u64 times) {
+  struct repeat *r = s->repeat;
+  s->weight = times;
+  for (u64 at = 0, items; at < end; at += 1 + items) {
+    items = r->words[at] & (2 * MAX_ITEMS - 1);
+    for (u64 first = 0; first < items; first += LANES) {
+      u64 n = least(items - first, LANES);
+      const u64 *addresses = r->words + at + 1 + first;
+      if (is_any(addresses, n)) cc_add_addresses(c, s, addresses, first / LANES, n, 0);
+    }
+  }
+  s->weight = 1;
+}
+
+/* The groups that left the same, and then what the group that runs has left so far. */
+static void settle(struct context *c, struct sub_site *s) {
+  struct repeat *r = s->repeat;
+  if (r->times) {
+    replay(c, s, r->used, r->times);
+    s->weight = r->times;
+    for (u64 b = 0; s->waiting && b < BLOCKS; b++) cc_flush_waiting(c, s, &s->waiting[b]);
+    s->weight = 1;
+  }
+  replay(c, s, r->times ? r->at : r->used, 1);
+  r->times = r->used = r->at = 0;
+}
+
+/* From here on events are put together as they come. */
+void cc_stop_repeat(struct context *c, struct sub_site *s) {
+  struct repeat *r = s->repeat;
+  if (!r || r->differs == GIVEN_UP) return;
+  if (!r->differs) settle(c, s);
+  r->differs = GIVEN_UP;
+}
+
+/* Whether an event need not be put together yet. */
+static int is_repeated(struct context *c, struct sub_site *s, u64 place, const u64 *addresses, u64 items) {
+  struct repeat *r = s->repeat;
+  u64 head = place * 2 * MAX_ITEMS + items;
+  if ((s->flags & (SITE_LOCAL | SITE_DYNAMIC)) != SITE_LOCAL) return 0;
+  if (!r) r = s->repeat = cc_map(c, sizeof *r);
+  if (r->differs) return 0;
+  if (r->times) {
+    u64 *known = r->words + r->at;
+    if (r->at < r->used && *known == head && !memcmp(known + 1, addresses, 8 * items)) {
+      r->at += 1 + items;
+      return 1;
+    }
+    settle(c, s), r->differs = ++r->other > r->alike + TRIALS ? GIVEN_UP : DIFFERS;
+    return 0;
+  }
+  if (r->used + 1 + items > MOST_REPEATED) {
+    cc_stop_repeat(c, s);
+    return 0;
+  }
+  if (r->used + 1 + items > r->room) {
+    u64 room = r->room ? 4 * r->room : 4 * MAX_ITEMS;
+    r->words = cc_remap(c, r->words, 8 * r->room, 8 * room), r->room = room;
+  }
+  r->words[r->used] = head;
+  memcpy(r->words + r->used + 1, addresses, 8 * items);
+  r->used += 1 + items;
+  return 1;
+}
+
+/* The group has ended. */
+void cc_end_repeat(struct context *c, struct sub_site *s) {
+  struct repeat *r = s->repeat;
+  if (!r || r->differs == GIVEN_UP) return;
+  if (!r->differs && r->times && r->at < r->used) settle(c, s), r->differs = DIFFERS, r->other++;
+  if (!r->differs && r->used) r->alike += r->times > 0, r->times++;
+  r->at = r->differs = 0;
+}
+
 static const struct recorded *recorded_of(struct context *c, u32 segment) {
   const struct recorded *e = (struct recorded *)c->job->recorded, *end = e + c->job->n_recorded;
   while (e < end && e->segment < segment) e++;
@@ -414,6 +490,9 @@ static int is_of(struct context *c, const struct recorded *e, u32 segment) {
 /* All work-items of a group have run a segment. */
 void cc_sub_groups(struct context *c, u32 segment, u64 items, u32 final) {
   for (const struct recorded *e = recorded_of(c, segment); is_of(c, e, segment); e++) {
+    struct sub_site *s = site_of(c, e->site);
+    if (e->mode == ONCE && !final && is_repeated(c, s, e->place, c->addresses + MAX_ITEMS * e->place, items)) continue;
+    if (e->mode != ONCE || final) cc_stop_repeat(c, s);
     for (u64 first = 0; first < items; first += LANES) add_recorded(c, e, first, items - first < LANES ? items - first : LANES, ~(u64)0, 0, final);
     if (e->mode != ONCE) c->positions[e->place] = 0;
   }
@@ -442,7 +521,7 @@ void cc_prepare_sub_groups(struct context *c, struct job *j) {
     struct sub_site *s = site_of(c, i);
     s->flags = sites[0], s->nbytes = sites[1], s->shift = sites[2], s->origin = j->data_low + sites[3];
     while (s->shift < 5 && span >> s->shift >= NONE - (1u << 10)) s->shift++;
-    s->place_mask = ((s->flags & SITE_LOCAL ? 4 : LINE) - 1) >> s->shift;
+    s->place_mask = ((s->flags & SITE_LOCAL ? 4 : LINE) - 1) >> s->shift, s->weight = 1;
   }
   c->parts = cc_map(c, (MOST_PARTS + 1) * sizeof *c->parts);
   c->addresses = cc_map(c, 8 * MAX_ITEMS * j->n_once);

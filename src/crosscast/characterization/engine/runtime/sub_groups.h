@@ -39,6 +39,16 @@ struct waiting {
   u32 *rows, used, room, filled[LANES];
 };
 
+/* What a group left at a site of local memory, event by event: a header and the addresses of its work-items. Groups
+ * that leave the same are one group, so many times. */
+struct repeat {
+  u64 *words, used, room;
+  u64 at;           /* as far as the group that runs has left the same */
+  u64 times;        /* groups that did; 0 while the first one runs */
+  u64 alike, other; /* how often it was worth while */
+  int differs;      /* the group that runs does not */
+};
+
 struct sub_site {
   u64 flags, nbytes, shift, origin, place_mask; /* of a key: its place in a line, or in a word of local memory */
   u64 totals[OF_ROW], pairs[PAIRS];
@@ -46,7 +56,11 @@ struct sub_site {
   struct shape *shapes, *shape; /* remembered ones, and the last one */
   struct plane plane;
   u32 (*batch)[LANES];
+  u64 batch_times[AT_ONCE];
+  int is_weighted; /* some of these are not 1 */
   struct waiting *waiting;
+  u64 weight; /* how many groups the one stands for that is put together */
+  struct repeat *repeat;
 };
 
 
@@ -91,6 +105,8 @@ void cc_set_time(struct context *, u64 order, u64 site);
 void cc_add_keys(struct context *, struct sub_site *, const u32 *keys, u32 block, u32 n, int final);
 void cc_add_addresses(struct context *, struct sub_site *, const u64 *addresses, u32 block, u32 n, int final);
 void cc_flush_waiting(struct context *, struct sub_site *, struct waiting *);
+void cc_end_repeat(struct context *, struct sub_site *);
+void cc_stop_repeat(struct context *, struct sub_site *);
 
 #pragma GCC visibility pop
 #endif

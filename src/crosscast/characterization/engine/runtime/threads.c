@@ -95,7 +95,7 @@ static void *work(void *argument) {
   pthread_barrier_wait(&ready);
   u64 start = cc_now(), cpu = read_clock(CLOCK_THREAD_CPUTIME_ID);
   run_groups(c);
-  cc_finish_rows(c);
+  cc_finish_strided(c);
   cc_finish_sub_groups(c);
   c->run_ns = cc_now() - start;
   __atomic_fetch_add(&status_of(c)[S_CPU_NS], read_clock(CLOCK_THREAD_CPUTIME_ID) - cpu, __ATOMIC_RELAXED);
@@ -226,7 +226,7 @@ static void prepare(struct context *c, struct job *j, u64 t) {
   c->pieces_log = &c->pieces, c->totals_log = &c->totals;
   c->dynamic = cc_map(c, DYNAMIC_BYTES), c->order = cc_map(c, 16 * MAX_ITEMS);
   c->scratch = cc_map(c, PRINT_BYTES);
-  c->rows = cc_map(c, j->rows * sizeof *c->rows);
+  c->strided = cc_map(c, j->strided * sizeof *c->strided);
   c->spreads = cc_map(c, 2 * j->n_regions * sizeof *c->spreads);
   cc_prepare_sub_groups(c, j);
   cc_prepare_reuse(c, j);

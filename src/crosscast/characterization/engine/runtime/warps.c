@@ -1,4 +1,4 @@
-/* Kernels that run by turns: warps, whose lanes do things together, and work-items that end early.
+/* Kernels that run warp by warp: warps, whose lanes do things together, and work-items that end early.
  *
  * A work-item's state is twice the number of a segment: as it is, the segment is to run next; plus 1, the
  * work-item waits at the cut before it. Waiting before segment 0 is having ended. */
@@ -168,7 +168,7 @@ static void collect(struct context *c, u64 *states, struct cut cut) {
   for (u64 k = n; k-- > 0;) x[2 * who[k]] = x[2 * k];
 }
 
-void cc_by_turns(struct context *c, turn *run, const struct cut *cuts, u64 warp, u64 histories) {
+void cc_run_warps(struct context *c, turn *run, const struct cut *cuts, u64 warp, u64 histories) {
   if (!c->warps) c->warps = cc_map(c, sizeof(struct memory) + 8 * histories);
   struct memory *m = (struct memory *)c->warps;
   u64 segments;

@@ -1,7 +1,7 @@
-/* Accesses at equal distances: recorded as rows (base, stride, number) instead of one by one.
+/* Strided accesses: ranges of addresses at equal distances (base, stride, number) instead of one by one.
  *
- * Rows of one access that follow each other at equal distances are a row of rows, and so on, so that a
- * kernel which streams through its data leaves a handful of patterns. A row of rows ends after as many as the one
+ * Ranges of one access that follow each other at equal distances are nested in another one, and so on, so that a
+ * kernel which streams through its data leaves a handful of patterns. A nest ends after as many ranges as the one
  * before it had, even if the next would continue it: tiles that touch each other stay alike. When the run ends,
  * or when there are too many, patterns are spread over the memory that they touch: as differences between
  * neighbouring granules. */
@@ -17,16 +17,16 @@ static int same_shape(const struct pattern *a, const struct pattern *b) {
   return 1;
 }
 
-static void keep(struct context *c, struct rows *s, const struct pattern *p) {
+static void keep(struct context *c, struct strided *s, const struct pattern *p) {
   if (!s->patterns) s->patterns = cc_map(c, MOST_PATTERNS * sizeof *p);
   if (s->n_patterns == MOST_PATTERNS) cc_spread(c, s);
   s->patterns[s->n_patterns++] = *p;
 }
 
-static void push(struct context *c, struct rows *s, u64 level, struct pattern p);
+static void push(struct context *c, struct strided *s, u64 level, struct pattern p);
 
 /* What is open at a level is complete: it goes to the next level. */
-static void complete(struct context *c, struct rows *s, u64 level) {
+static void complete(struct context *c, struct strided *s, u64 level) {
   struct open *o = &s->open[level];
   if (!o->count) return;
   struct pattern p = o->first;
@@ -36,7 +36,7 @@ static void complete(struct context *c, struct rows *s, u64 level) {
   else push(c, s, level + 1, p);
 }
 
-static void push(struct context *c, struct rows *s, u64 level, struct pattern p) {
+static void push(struct context *c, struct strided *s, u64 level, struct pattern p) {
   struct open *o = &s->open[level];
   if (o->count && o->count != o->usual && same_shape(&o->first, &p)) {
     int64_t delta = p.base - o->last;
@@ -50,8 +50,8 @@ static void push(struct context *c, struct rows *s, u64 level, struct pattern p)
   *o = (struct open){.first = p, .last = p.base, .count = 1, .usual = o->usual};
 }
 
-void cc_row(struct context *c, u32 site, u32 flags, u64 base, u64 stride, u64 n) {
-  struct rows *s = &c->rows[site];
+void cc_add_strided(struct context *c, u32 site, u32 flags, u64 base, u64 stride, u64 n) {
+  struct strided *s = &c->strided[site];
   if (!n) return;
   if (n == 1) stride = s->stride;
   if (stride == s->stride) {
@@ -68,21 +68,21 @@ void cc_row(struct context *c, u32 site, u32 flags, u64 base, u64 stride, u64 n)
       }
     }
   }
-  cc_end_rows(c, s);
+  cc_end_strided(c, s);
   s->flags = flags, s->first = s->last = base, s->stride = stride, s->n = n, s->count = n != 0;
 }
 
-void cc_plane(struct context *c, u32 site, u32 flags, u64 base, u64 stride, u64 n, u64 pitch, u64 rows) {
-  struct rows *s = &c->rows[site];
+void cc_add_plane(struct context *c, u32 site, u32 flags, u64 base, u64 stride, u64 n, u64 pitch, u64 lines) {
+  struct strided *s = &c->strided[site];
   s->flags = flags;
   struct pattern p = {.base = base};
   if (n > 1) p.dim[p.dims++] = (struct dim){stride, n};
-  if (rows > 1) p.dim[p.dims++] = (struct dim){pitch, rows};
+  if (lines > 1) p.dim[p.dims++] = (struct dim){pitch, lines};
   push(c, s, 0, p);
 }
 
-/* Pass on the rows that are kept apart for speed. */
-void cc_end_rows(struct context *c, struct rows *s) {
+/* Pass on the ranges that are kept apart for speed. */
+void cc_end_strided(struct context *c, struct strided *s) {
   if (!s->count) return;
   struct pattern p = {.base = s->count > 1 ? s->first : s->last};
   if (s->n > 1) p.dim[p.dims++] = (struct dim){s->stride, s->n};
@@ -91,16 +91,16 @@ void cc_end_rows(struct context *c, struct rows *s) {
   push(c, s, 0, p);
 }
 
-void cc_finish_rows(struct context *c) {
-  for (u64 i = 0; i < c->job->rows; i++) {
-    struct rows *s = &c->rows[i];
-    cc_end_rows(c, s);
+void cc_finish_strided(struct context *c) {
+  for (u64 i = 0; i < c->job->strided; i++) {
+    struct strided *s = &c->strided[i];
+    cc_end_strided(c, s);
     for (u64 level = 0; level < NESTED; level++) complete(c, s, level);
     cc_spread(c, s);
   }
 }
 
-/* Rising steps, joined where a row begins where the one before ends; returns how often each address counts. */
+/* Rising steps, joined where a range begins where the one before ends; returns how often each address counts. */
 static u64 normalize(struct pattern *p) {
   u64 times = 1, n = 0;
   struct dim *d = p->dim;
@@ -207,7 +207,7 @@ static void spread(struct spreading *s, struct pattern *p, u64 write) {
   add_all(s, &outer, outer.dims, low, run ? p->dim[0].n : 1);
 }
 
-void cc_spread(struct context *c, struct rows *s) {
+void cc_spread(struct context *c, struct strided *s) {
   for (u64 i = 0; i < s->n_patterns; i++) {
     struct pattern *p = &s->patterns[i];
     struct spreading spreading = {.c = c, .place = s->flags & 4 ? LOCAL : BUFFER};
@@ -217,7 +217,7 @@ void cc_spread(struct context *c, struct rows *s) {
   s->n_patterns = 0;
 }
 
-/* Rows and planes of accesses, from slices of the kernel that compute single places of them.
+/* Lines and planes of accesses, from slices of the kernel that compute single places of them.
  *
  * If addresses and what decides on the way to them change evenly, the corners of a plane tell all of it. What
  * is not even is divided: first its rim is peeled off, where kernels that look at neighbours take another way. */
@@ -284,8 +284,8 @@ static void record_plane(struct context *c, const struct slice *s, struct box b,
   if (!k->origin[REACHED]) return;
   for (u64 n = 0; n < s->addresses; n++) {
     u64 i = ADDRESSES + n, o = k->origin[i], site = s->site + 2 * n, flags = s->flags >> 3 * n & 7;
-    if (b.ny == 1) cc_row(c, site + 1, flags, o, k->x1[i] - o, b.nx);
-    else cc_plane(c, site, flags, o, k->x1[i] - o, b.nx, k->y1[i] - o, b.ny);
+    if (b.ny == 1) cc_add_strided(c, site + 1, flags, o, k->x1[i] - o, b.nx);
+    else cc_add_plane(c, site, flags, o, k->x1[i] - o, b.nx, k->y1[i] - o, b.ny);
   }
 }
 
