@@ -244,7 +244,7 @@ def test_a_person_sees_how_good_models_are(capsys: Output, dataset: str, protoco
         "15 mixes of 2 of 5 applications on cpu",
         "mean (baseline)",
         "MAPE",
-        "docs/corun-evaluation.md",
+        "docs/evaluation.md",
     ):
         assert words_ in shown
 
@@ -293,7 +293,7 @@ def test_wrong_options_are_one_sentence(capsys: Output, dataset: str, tmp_path: 
         (("predict", "corun", "--help"), "Predict a mix: applications that start together on one device"),
         (("predict", "--help"), "corun"),
         (("train", "--help"), "corun"),
-        (("evaluate", "corun", "--help"), "docs/corun-evaluation.md"),
+        (("evaluate", "corun", "--help"), "docs/evaluation.md"),
     ],
 )
 def test_help_says_what_it_does(capsys: Output, words: tuple[str, ...], said: str) -> None:

@@ -53,7 +53,7 @@ _DOCS = Path(__file__).parents[2] / "docs"
 def document() -> str:
     if not _DOCS.exists():
         pytest.skip("no checkout")
-    return (_DOCS / "scheduling-experiment.md").read_text(encoding="utf-8")
+    return (_DOCS / "scheduling-results.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("option", ["--job-seconds", "--job-procs", "--job-source", "--gpu-applications"])

@@ -6,6 +6,7 @@ They lie beside the checkout, in ``shared/data``, or where ``CROSSCAST_DATA`` po
 from __future__ import annotations
 
 import gzip
+import runpy
 import tarfile
 from pathlib import Path
 
@@ -116,7 +117,10 @@ def test_gavels_traces_run_on_three_kinds_of_gpu(tmp_path: Path) -> None:
         read_gavel(tmp_path / "philly.trace", speeds)
 
 
-_DOCUMENT = (Path(__file__).parents[2] / "docs" / "traces.md").read_text(encoding="utf-8")
+_HOOKS = runpy.run_path(str(Path(__file__).parents[2] / "docs" / "hooks.py"))
+_DOCUMENT: str = _HOOKS["on_page_markdown"](
+    (Path(__file__).parents[2] / "docs" / "traces.md").read_text(encoding="utf-8")
+)
 
 
 def rows(title: str) -> list[str]:

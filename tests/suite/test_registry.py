@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import importlib
 import re
+import runpy
 import shlex
 import subprocess
 import sys
@@ -18,7 +19,6 @@ from benchmarks.suite_tables import (
     Extent,
     description_table,
     extent_of,
-    extent_table,
     parameter_table,
 )
 from hypothesis import given
@@ -338,16 +338,10 @@ def test_the_page_counts_applications_and_kernels() -> None:
     assert f"{len(names())} applications with {kernels} kernels" in TEXT
 
 
-def test_the_page_has_the_tables_of_descriptions_and_parameters() -> None:
-    assert description_table() in TEXT
-    assert parameter_table() in TEXT
-
-
-def test_the_page_has_working_sets_and_launches() -> None:
-    # The larger sizes take long to run; their columns come from the same command.
-    heading, _, *rows = extent_table(("tiny", "small")).splitlines()
-    for row in (heading, *rows):
-        assert f"{row} " in TEXT
+def test_the_site_has_the_tables_of_descriptions_and_parameters() -> None:
+    page = runpy.run_path(str(ROOT / "docs" / "hooks.py"))["on_page_markdown"](TEXT)
+    assert description_table() in page
+    assert parameter_table() in page
 
 
 def test_an_extent_counts_bytes_and_launches() -> None:

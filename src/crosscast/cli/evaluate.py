@@ -73,7 +73,7 @@ def relative(
     run: RunOptions = RUN,
     output: FigureOutput = FIGURES,
 ) -> None:
-    """Evaluate models of times on devices relative to each other (docs/relative-evaluation.md).
+    """Evaluate models of times on devices relative to each other (docs/evaluation.md).
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def configuration(
     run: RunOptions = RUN,
     output: FigureOutput = FIGURES,
 ) -> None:
-    """Evaluate methods that choose a configuration under a power cap (docs/choosing-evaluation.md).
+    """Evaluate methods that choose a configuration under a power cap (docs/evaluation.md).
 
     Each benchmark is held out in turn; its configurations are chosen from two sample runs.
 
@@ -140,7 +140,7 @@ def corun(
     run: RunOptions = RUN,
     output: FigureOutput = FIGURES,
 ) -> None:
-    """Evaluate models of applications that share a device (docs/corun-evaluation.md).
+    """Evaluate models of applications that share a device (docs/evaluation.md).
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ def jobs(
     run: RunOptions = RUN,
     json: JsonFlag = False,
 ) -> None:
-    """Write held-out work as job types for `crosscast simulate placements` (docs/scheduling-experiment.md).
+    """Write held-out work as job types for `crosscast simulate placements` (docs/scheduling-results.md).
 
     Each type has its measured times, and those predicted by a model of relative times fitted without it.
 

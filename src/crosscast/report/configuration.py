@@ -332,7 +332,7 @@ _LEGEND = (
     "cap lower by 1 %, and the choice is run again without tolerance.",
     f"Draws: {format_count(DRAWS)} of a bootstrap over programs. {MARK} better than the best baseline, where "
     "the bootstrap of the difference excludes 0.",
-    "Exact definitions: docs/choosing-evaluation.md.",
+    "Exact definitions: docs/evaluation.md.",
 )
 
 

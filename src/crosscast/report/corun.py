@@ -68,7 +68,7 @@ def corun_training_report(card: CoRunCard, folder: Path) -> Report:
             "the model fitted to the others.",
             f"Coverage: share of measured values within their {percent(card.errors.get('level'))} intervals; "
             "worst: the application with the least.",
-            "Exact definitions: docs/corun-evaluation.md.",
+            "Exact definitions: docs/evaluation.md.",
         ]
     )
 

@@ -198,7 +198,7 @@ def corun_evaluation_report(study: CoRunStudy) -> Report:
             "whole mix runs over its time alone; speed is its inverse. Time: from the common start of a job "
             "of each to the end of the last.",
             f"{_COVERAGE.format(percent(evaluation.level))} AUC: of the probability that a mix fits.",
-            "Exact definitions: docs/corun-evaluation.md.",
+            "Exact definitions: docs/evaluation.md.",
         ]
     )
 

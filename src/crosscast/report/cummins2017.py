@@ -54,7 +54,7 @@ def study_report(study: Cummins2017) -> Report:
             "one. Both are geometric means; mean is the arithmetic one of speed-ups, as published; "
             "worst is the largest regret.",
             f"In brackets, 95 % of draws of programs; {MARK}: better than the best baseline in 95 % of them.",
-            "Exact definitions: docs/choosing-evaluation.md, CPU or GPU.",
+            "Exact definitions: docs/choosing-results.md, CPU or GPU.",
         ]
     )
 

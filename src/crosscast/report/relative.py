@@ -132,7 +132,7 @@ def _legend(evaluation: RelativeEvaluation) -> list[str]:
         "Typical factor: by how much the ratio of two devices' times is off.",
         f"In brackets: {100 * SHARE:g} % of {format_count(DRAWS)} bootstrap draws of groups. {MARK} better "
         "than the best baseline, where the bootstrap of the difference excludes 0. Exact definitions: "
-        "docs/relative-evaluation.md.",
+        "docs/evaluation.md.",
     ]
     repeated = percent(evaluation.repeated)
     if evaluation.split.name == PUBLISHED:
@@ -224,7 +224,7 @@ def relative_training_report(card: RelativeCard, folder: Path) -> Report:
             "Regret: time on the device predicted to be the fastest, over that on the fastest, less 1. "
             "Typical factor: how far ratios of two devices' times are off.",
             *_coverage(card),
-            "Exact definitions: docs/relative.md.",
+            "Exact definitions: docs/evaluation.md.",
         ]
     )
 

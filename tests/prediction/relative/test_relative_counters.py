@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -190,12 +191,15 @@ def test_order_does_not_matter_and_more_of_the_same_has_the_same_intensities(
     )
 
 
-DOCUMENT = (Path(__file__).parents[3] / "docs" / "counters.md").read_text(encoding="utf-8")
+_DOCS = Path(__file__).parents[3] / "docs"
+DOCUMENT: str = runpy.run_path(str(_DOCS / "hooks.py"))["on_page_markdown"](
+    (_DOCS / "counters.md").read_text(encoding="utf-8")
+)
 
 
 @pytest.mark.parametrize("tool", dict.fromkeys(rule.tool for rule in RULES))
 def test_every_rule_is_in_the_table_of_its_tool(tool: str) -> None:
-    text = DOCUMENT.split(f"\n### {tool}\n")[-1].split("\n### ")[0]
+    text = DOCUMENT.split(f"\n### Counters of {tool}\n")[-1].split("\n### ")[0]
     rows = [line for line in text.splitlines() if line.startswith("| ")][1:]
     assert rows == [
         f"| {rule.feature} | `{rule.amount.text}` | {f'`{rule.whole.text}`' if rule.whole else ''} |"
