@@ -82,7 +82,7 @@ COMMANDS = {
     ),
     "colocate": (
         "crosscast.cli.decide:colocate",
-        "Recommend which jobs to co-locate on a device, for the least total time (docs/corun-pairing.md).",
+        "Recommend which jobs to co-locate on a device, for the least total time (docs/corun.md).",
     ),
     "evaluate": (
         "crosscast.cli.evaluate:app",

@@ -97,7 +97,7 @@ def colocate(
     seed: Whole = 0,
     output: Output = OUTPUT,
 ) -> None:
-    """Recommend which jobs to co-locate on a device, for the least total time (docs/corun-pairing.md).
+    """Recommend which jobs to co-locate on a device, for the least total time (docs/corun.md).
 
     Lists the jobs to run together, the predicted gain with its interval, and the jobs that must run alone.
 

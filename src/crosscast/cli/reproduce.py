@@ -33,7 +33,7 @@ def johnston2018(
     run: RunOptions = RUN,
     output: FigureOutput = FIGURES,
 ) -> None:
-    """Predict times with the random forest of Johnston, Falzon and Milthorpe (docs/reproduction.md).
+    """Predict times with the random forest of Johnston, Falzon and Milthorpe (docs/results.md).
 
     Its tables and figures, beside what the same quantities are in real time and on held-out applications.
 
@@ -56,7 +56,7 @@ def bailey2014(
     """Choose configurations under power caps with the model and policies of Bailey et al. 2014.
 
     Its clusters and tree of all programs, and its methods with each benchmark held out: the model, the model
-    with frequency limiting, limiters of single knobs, and the oracle (docs/choosing-evaluation.md).
+    with frequency limiting, limiters of single knobs, and the oracle (docs/choosing-results.md).
     """
 
 
@@ -69,7 +69,7 @@ def cummins2017(
     run: RunOptions = RUN,
     output: Output = OUTPUT,
 ) -> None:
-    """Choose CPU or GPU for the kernels of Cummins et al. 2017 (docs/choosing-evaluation.md).
+    """Choose CPU or GPU for the kernels of Cummins et al. 2017 (docs/choosing-results.md).
 
     As published, with rows held out at random; and with kernels, applications and suites held out.
     """
@@ -87,7 +87,7 @@ def nichols2024(
     """Predict relative performance with the models and the random split of Nichols et al. 2024.
 
     Beside them our own model, studies by source, scale and application, importances of features and their
-    selection (docs/relative-evaluation.md).
+    selection (docs/relative-results.md).
     """
 
 
@@ -103,5 +103,5 @@ def moolchandani2022(
     """Predict co-runs with the models of Moolchandani et al. 2022, and repeat its studies.
 
     Clusters of mixes, combinations of features, decision paths, sizes of mixes, and translation to other
-    devices, beside our own model (docs/corun-studies.md).
+    devices, beside our own model (docs/corun-results.md).
     """
