@@ -85,18 +85,6 @@ def scheduling() -> str:
     return _DOCUMENT.read_text(encoding="utf-8")
 
 
-def test_every_option_is_there_and_no_other(scheduling: str) -> None:
-    simulate = command_line()["simulate"]
-    names = {
-        name
-        for command in ("policies", "placements")
-        for each in simulate[command].assemble_argument_collection()
-        for name in each.names
-        if name.startswith("--")
-    }
-    assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", scheduling)) == names
-
-
 def test_every_order_and_placement_is_there(scheduling: str) -> None:
     for name in (*ORDERS, *PLACEMENTS):
         assert f"`{name}`" in scheduling
