@@ -18,7 +18,10 @@ from typing import TYPE_CHECKING
 
 from crosscast.characterization import toolchain
 from crosscast.errors import EnvironmentFault, InputError
+from crosscast.measure.energy import Watch
 from crosscast.measure.processes import end_with
+from crosscast.measure.sensors import open_sensors
+from crosscast.tracing.summary import Trace
 from crosscast.tracing.trace import ENERGY_FILE
 
 if TYPE_CHECKING:
@@ -145,10 +148,6 @@ def run(command: Sequence[str], recording: Recording) -> int:
 @contextmanager
 def energy_into(path: Path) -> Iterator[None]:
     """Watch all energy sensors of this machine that work, and write what they saw; nothing without one."""
-    # Imported here: drivers of sensors are looked for.
-    from crosscast.measure.energy import Watch
-    from crosscast.measure.sensors import open_sensors
-
     notes: list[str] = []
     watches = [(sensor.name, Watch(sensor, notes)) for sensor in open_sensors("auto")[0]]
     try:
@@ -249,9 +248,6 @@ def capture(
     ...     run_my_pyopencl_code()
     >>> trace.to_pandas()  # doctest: +SKIP
     """
-    # Imported here: the trace brings NumPy.
-    from crosscast.tracing.summary import Trace
-
     recording = Recording(Path(folder), select, max_bytes, max_seconds, outputs)
     path = str(layer_library())
     layer = ctypes.CDLL(path)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from crosscast.characterization import default_local_size
+from crosscast.characterization import default_local_size, frontend
 from crosscast.characterization.builtins.images import CHANNEL_ORDERS, CHANNEL_TYPES
 from crosscast.characterization.launchfiles.includes import Header, inlined
 from crosscast.characterization.value_types import ValueType
@@ -63,9 +63,6 @@ def replay_of(process: Process, row: int) -> Replay:
     InputError
         If a file of the trace is not there, or not as the trace says.
     """
-    # Imported here: the frontend brings the compiler.
-    from crosscast.characterization import frontend
-
     launches = process.launches
     record = process.kernels[int(launches["kernel"][row])]
     if launches["result"][row]:
@@ -317,9 +314,6 @@ _ROUNDING = 1e-3
 
 def compared(process: Process, row: int, launch: Launch) -> Comparison:
     """Compare the memory of a launch that was run again with what the device left there."""
-    # Imported here: the frontend brings the compiler.
-    from crosscast.characterization import frontend
-
     values = differing = 0
     largest = 0.0
     types = [each.type_name for each in frontend.parameters(launch.kernel.program, launch.kernel.name)]

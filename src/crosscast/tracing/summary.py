@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from crosscast.characterization.launchfiles.launchfile import write_launch
+from crosscast.characterization.run import Options, characterize_launch
 from crosscast.data.files import made, whole_file
 from crosscast.errors import CrosscastError
 from crosscast.profile import doubts as doubts_of
@@ -100,8 +102,6 @@ class Trace(Tabular):
         InputError
             If a file cannot be written.
         """
-        from crosscast.characterization.launchfiles.launchfile import write_launch
-
         target = made(folder)
         paths = []
         for number, launch in enumerate(self.replays()):
@@ -401,9 +401,6 @@ _MOST_SIZES = 8
 
 
 def _characterized(launch: Launch, number: int) -> Profile:
-    # Imported here: the engine brings the compiler.
-    from crosscast.characterization.run import Options, characterize_launch
-
     return characterize_launch(launch, invocation=number, options=Options(sample_groups="auto"))
 
 

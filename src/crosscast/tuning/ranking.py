@@ -12,8 +12,10 @@ import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.device import Device
+from crosscast.devices.catalogue import device_named
 from crosscast.errors import InputError
 from crosscast.kernel import MAX_BLOCK_SIZE
+from crosscast.prediction.named_models import load_model, models_for_devices
 from crosscast.prediction.time.data import ProfileBatch
 from crosscast.prediction.time.terms import TERMS
 from crosscast.profile import Profile
@@ -353,10 +355,6 @@ def model_for(model: str | Path | None, devices: Sequence[str | Device]) -> tupl
 
     Where no model is named, one that was calibrated on a device that is named is asked.
     """
-    # Imported here: a model is loaded when it is asked.
-    from crosscast.devices.catalogue import device_named
-    from crosscast.prediction.named_models import load_model, models_for_devices
-
     if model is None:
         keys = {each if isinstance(each, str) else each.key for each in devices}
         first = models_for_devices("time", keys)[0]

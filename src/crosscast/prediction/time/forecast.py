@@ -15,6 +15,7 @@ from crosscast.device import Device
 from crosscast.devices.siblings import Expected
 from crosscast.prediction.intervals import summed
 from crosscast.prediction.time.data import Grid, ProfileBatch
+from crosscast.prediction.time.terms import TERMS, saved_by_half
 from crosscast.results import Tabular
 
 if TYPE_CHECKING:
@@ -184,18 +185,12 @@ class TimeForecast(Tabular):
 
     def term_shares(self, row: int, place: int) -> dict[str, float]:
         """Share of each term in the time of a kernel on a device, by name, the largest first."""
-        # Imported here: most models know no terms.
-        from crosscast.prediction.time.terms import TERMS
-
         shares = np.zeros(len(TERMS)) if self.terms is None else self.terms[row, place]
         order = np.argsort(-shares, kind="stable").tolist()
         return {TERMS[k]: round(float(shares[k]), 4) for k in order if shares[k] > 0}
 
     def most_saved(self, row: int, place: int) -> tuple[str, float]:
         """The term whose half would save most of a time, and what share of it."""
-        # Imported here: most models know no terms.
-        from crosscast.prediction.time.terms import TERMS, saved_by_half
-
         saved = saved_by_half(self.terms[row, place]) if self.terms is not None else np.zeros(len(TERMS))
         most = int(saved.argmax())
         return TERMS[most], float(saved[most])
