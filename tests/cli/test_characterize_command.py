@@ -202,15 +202,15 @@ def test_a_sample_and_reads_beyond_a_buffer_are_said(
 
 def test_compat_writes_the_published_files(command: Command, tmp_path: Path, capsys: Output) -> None:
     for _ in range(2):
-        assert command("k.toml", "--compat", "aiwc") == 0
+        assert command("k.toml", "--aiwc", ".") == 0
     text = "metric,category,count\nOpcode,Compute,8\nUnique Read/Write Ratio,Memory,0.3333\n"
     assert Path("aiwc_k_0.csv").read_text() == text
     assert not Path("aiwc_k_1.csv").exists(), "a second run is no second invocation"
-    assert command("three.toml", "--compat", "aiwc", "--out", "new/folder") == 0
+    assert command("three.toml", "--aiwc", "new/folder") == 0
     kept = Path("new/folder/aiwc_kl_7.csv")
     kept.write_text("another kernel's")
-    assert command("three.toml", "--compat", "aiwc", "--out", "new/folder") == 0
-    assert command("k.toml", "--compat", "aiwc", "--out", "new/folder") == 0
+    assert command("three.toml", "--aiwc", "new/folder") == 0
+    assert command("k.toml", "--aiwc", "new/folder") == 0
     names = sorted(path.name for path in Path("new/folder").iterdir())
     assert names == ["aiwc_k_0.csv", "aiwc_kl_7.csv", "aiwc_l_0.csv"]
     assert "wrote aiwc_k_0.csv" in capsys.readouterr().err
@@ -296,9 +296,7 @@ def test_no_memory_for_the_arguments_is_a_sentence(command: Command, engine: Eng
         ("k.toml --std 2.0", "--std: k.toml itself says this"),
         ("k.sim --arg int=4", "--arg: k.sim itself says this"),
         ("k.toml --json --csv", "choose one"),
-        ("k.toml --out x", "--out is the folder of --compat aiwc"),
-        ("k.toml --compat other", "--compat"),
-        ("k.toml --compat aiwc --out k.cl", "--out: expected a folder, found the file k.cl"),
+        ("k.toml --aiwc k.cl", "--aiwc: expected a folder, found the file k.cl"),
         ("k.toml --threads 0", "--threads: expected at least 1, found 0"),
         ("k.toml --threads two", "--threads"),
         ("k.toml --timeout 0", "--timeout: expected more than 0 seconds"),
@@ -314,7 +312,7 @@ def test_no_memory_for_the_arguments_is_a_sentence(command: Command, engine: Eng
         ),
         ("k.toml --sample-groups=-4", "--sample-groups: expected a number of work-groups"),
         (
-            "k.toml --sample-groups 8 --compat aiwc",
+            "k.toml --sample-groups 8 --aiwc .",
             "metrics are of all work-groups; leave --sample-groups out",
         ),
     ],

@@ -33,7 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def test_a_page_is_written_and_said_in_a_sentence(capsys: Output, folder: str, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
-    assert run(folder, "--out", str(page)) == 0
+    assert run(folder, "--html", str(page)) == 0
     captured = capsys.readouterr()
     assert captured.out.startswith("Half of the predicted times are within")
     assert captured.err.endswith(f"wrote {page}\n")
@@ -47,17 +47,17 @@ def test_a_second_run_reads_the_cache_and_writes_the_same(
     capsys: Output, folder: str, tmp_path: Path
 ) -> None:
     pages = [tmp_path / name for name in ("first.html", "second.html")]
-    assert run(folder, "--out", str(pages[0])) == 0
+    assert run(folder, "--html", str(pages[0])) == 0
     kept = list((tmp_path / "cache" / "crosscast" / "evaluate").iterdir())
     assert len(kept) == 2 * 4
-    assert run(folder, "--out", str(pages[1])) == 0
+    assert run(folder, "--html", str(pages[1])) == 0
     assert len({page.read_bytes() for page in pages}) == 1
 
 
 def test_json_title_and_application_are_as_wanted(capsys: Output, folder: str, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     words = ("--title", "Our <machines>", "--application", "lud", "--json")
-    assert run(folder, "--out", str(page), *words) == 0
+    assert run(folder, "--html", str(page), *words) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["title"], found["application"], found["model"]) == ("Our <machines>", "lud", "physical")
     assert found["evaluation"]["dataset"] == "small"
@@ -66,21 +66,21 @@ def test_json_title_and_application_are_as_wanted(capsys: Output, folder: str, t
 
 def test_wrong_input_is_refused_before_the_work(capsys: Output, folder: str, tmp_path: Path) -> None:
     page = str(tmp_path / "page.html")
-    assert "--out: expected a file, found the folder" in refusal(capsys, folder, "--out", str(tmp_path))
-    assert "missing does not exist" in refusal(capsys, folder, "--out", str(tmp_path / "missing" / "a.html"))
+    assert "--html: expected a file, found the folder" in refusal(capsys, folder, "--html", str(tmp_path))
+    assert "missing does not exist" in refusal(capsys, folder, "--html", str(tmp_path / "missing" / "a.html"))
     assert "--application: expected one of bfs, crc, fft, lud, found 'gem'" in refusal(
-        capsys, folder, "--out", page, "--application", "gem"
+        capsys, folder, "--html", page, "--application", "gem"
     )
     assert "--models: expected all or some of device-mean, physical, found 'oracle'" in refusal(
-        capsys, folder, "--out", page, "--models", "oracle"
+        capsys, folder, "--html", page, "--models", "oracle"
     )
-    assert "missing" in refusal(capsys, str(tmp_path / "missing"), "--out", page)
+    assert "missing" in refusal(capsys, str(tmp_path / "missing"), "--html", page)
     assert not (tmp_path / "page.html").exists()
     assert not (tmp_path / "cache").exists()
 
 
 def test_too_few_applications_are_refused_in_one_sentence(capsys: Output, tmp_path: Path) -> None:
     write_dataset(made_dataset(("alone",)), tmp_path / "few")
-    sentence = refusal(capsys, str(tmp_path / "few"), "--out", str(tmp_path / "page.html"))
+    sentence = refusal(capsys, str(tmp_path / "few"), "--html", str(tmp_path / "page.html"))
     assert "application" in sentence
     assert not (tmp_path / "page.html").exists()

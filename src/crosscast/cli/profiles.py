@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -26,8 +26,7 @@ def characterize(
     parquet: Path | None = None,
     plot: Path | None = None,
     html: Path | None = None,
-    compat: Literal["aiwc"] | None = None,
-    out: Path | None = None,
+    aiwc: Path | None = None,
     check_bounds: Flag = False,
     threads: Whole | None = None,
     timeout: float = 600.0,
@@ -78,10 +77,8 @@ def characterize(
         Draw a Kiviat picture to this file (.png, .svg or .pdf).
     html
         Also write the tables and the Kiviat picture as one HTML page.
-    compat
-        `aiwc`: write the published tool's `aiwc_<kernel>_<n>.csv` files.
-    out
-        Folder for these; by default the working directory.
+    aiwc
+        Folder for the published tool's `aiwc_<kernel>_<n>.csv` files, with its conventions.
     check_bounds
         Check each access against its buffer, and say which one is out of bounds.
     threads
@@ -104,7 +101,6 @@ def capture(
     max_bytes: str = "4 GiB",
     max_seconds: Whole = 60,
     check: Flag = False,
-    trace_only: Flag = False,
     runs: Whole = 1,
     perfetto: Path | None = None,
 ) -> None:
@@ -122,15 +118,13 @@ def capture(
         Folder of the trace, new or empty.
     select
         Launches whose memory is kept, so that they can be characterized: `spread` (the 1st, 2nd, 3rd, 5th,
-        9th, ... of a kernel and its sizes), `all`, `none`, `first:N` or `every:N`.
+        9th, ... of a kernel and its sizes), `all`, `none` (times only), `first:N` or `every:N`.
     max_bytes
         Most memory of launches that is kept.
     max_seconds
         Most time that the program waits for its memory to be read.
     check
         Also keep what these launches leave in memory, so that `crosscast report` compares.
-    trace_only
-        Keep no memory: times only.
     runs
         2 runs the program twice: first for undisturbed times, then for memory.
     perfetto

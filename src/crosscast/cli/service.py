@@ -19,7 +19,6 @@ def report(
     folder: Path,
     /,
     *,
-    out: Path | None = None,
     models: Names | None = None,
     application: str | None = None,
     title: str | None = None,
@@ -37,8 +36,6 @@ def report(
     ----------
     folder
         Folder of a trace or dataset, or `bundled` for the dataset that comes with Crosscast.
-    out
-        The page about a dataset, as `--html`.
     models
         Models, separated by commas, or `all`; by default the one that `crosscast train` takes. The page shows
         the one with the least error, beside the baselines.

@@ -22,7 +22,6 @@ def capture(
     max_bytes: str,
     max_seconds: int,
     check: bool,
-    trace_only: bool,
     runs: int,
     perfetto: Path | None,
 ) -> int:
@@ -35,8 +34,7 @@ def capture(
         raise InputError.of(where="--runs", expected="1 or 2", found=f"{runs}")
     if perfetto is not None:
         check_file("--perfetto", perfetto)
-    chosen = "none" if trace_only else select
-    recording = Recording(out, chosen, parse_bytes(max_bytes), max_seconds, check)
+    recording = Recording(out, select, parse_bytes(max_bytes), max_seconds, check)
     runnable(command)
     layer_library(tell)
     was_there = out.exists()

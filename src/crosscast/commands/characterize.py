@@ -56,7 +56,7 @@ class Outputs:
     def prepare(self) -> None:
         """Refuse what cannot be written, before a long run rather than after it."""
         if self.aiwc_folder is not None and self.aiwc_folder.exists() and not self.aiwc_folder.is_dir():
-            raise InputError.of(where="--out", expected="a folder", found=f"the file {self.aiwc_folder}")
+            raise InputError.of(where="--aiwc", expected="a folder", found=f"the file {self.aiwc_folder}")
         for flag, path in (("--parquet", self.parquet), ("--plot", self.plot)):
             if path is not None and not path.absolute().parent.is_dir():
                 raise InputError(f"{flag}: the folder {path.absolute().parent} does not exist")
@@ -115,7 +115,7 @@ class Outputs:
         print(f"wrote {path}", file=sys.stderr)
 
     def _write_aiwc(self, profile: Profile, folder: Path) -> None:
-        made(folder, "--out")
+        made(folder, "--aiwc")
         invocation = sum(other.kernel == profile.kernel for other in self.profiles) - 1
         print(f"wrote {write_aiwc(profile, folder, invocation)}", file=sys.stderr)
 
@@ -137,8 +137,7 @@ def characterize(
     parquet: Path | None,
     plot: Path | None,
     html: Path | None,
-    compat: Literal["aiwc"] | None,
-    out: Path | None,
+    aiwc: Path | None,
     check_bounds: bool,
     threads: int | None,
     timeout: float,
@@ -154,12 +153,10 @@ def characterize(
 
     if json and csv:
         raise InputError("--json and --csv both want standard output: choose one")
-    if out is not None and compat is None:
-        raise InputError("--out is the folder of --compat aiwc: give both or none")
     sample_groups = launch.sampled("all")
-    if compat is not None and sample_groups != "all":
+    if aiwc is not None and sample_groups != "all":
         raise InputError(
-            "--compat aiwc: the published tool's metrics are of all work-groups; leave --sample-groups out"
+            "--aiwc: the published tool's metrics are of all work-groups; leave --sample-groups out"
         )
     if threads is not None and threads < 1:
         raise InputError.of(where="--threads", expected="at least 1", found=f"{threads}")
@@ -167,7 +164,7 @@ def characterize(
         raise InputError.of(where="--timeout", expected="more than 0 seconds", found=f"{timeout:g}")
     outputs = Outputs(
         "json" if json else "csv" if csv else "table",
-        (out or Path()) if compat else None,
+        aiwc,
         parquet,
         plot,
         html,
@@ -178,7 +175,7 @@ def characterize(
         check_bounds=check_bounds,
         timeout_s=timeout,
         memory_limit=None if memory_limit is None else parse_bytes(memory_limit),
-        published=compat is not None,
+        published=aiwc is not None,
         host_time=True,
         sample_groups=sample_groups,
     )

@@ -21,7 +21,6 @@ def report(
     folder: Path,
     /,
     *,
-    out: Path | None,
     models: list[str] | None,
     application: str | None,
     title: str | None,
@@ -33,19 +32,17 @@ def report(
     if is_trace(folder):
         _of_trace(folder, devices, output)
         return
-    if out is not None and output.html is not None:
-        raise InputError("--out and --html are one page about a dataset: give one of them")
-    out = out or output.html
-    if out is None:
+    page = output.html
+    if page is None:
         raise InputError("--html is missing, expected the page about a dataset, such as --html page.html")
 
     require_matplotlib()
-    check_file("--out", out)
+    check_file("--html", page)
     check_run(run)
     dataset = dataset_named(folder)
     with fitting(run) as how:
-        subject = write_report(dataset, out, models, application=application, title=title, **how)
-    tell(f"wrote {out}")
+        subject = write_report(dataset, page, models, application=application, title=title, **how)
+    tell(f"wrote {page}")
     if output.json:
         print_json(subject.to_dict())
     else:
