@@ -202,7 +202,7 @@ def test_the_energy_of_the_run_is_there_where_a_sensor_is(
     readings = tmp_path / "readings.csv"
     readings.write_text("domain,time_s,energy_j\npackage-0,0,0\npackage-0,1000,20000\n")
     sensor = sensors.ReplaySensor(readings)
-    monkeypatch.setattr(sensors, "open_sensors", lambda _: ([sensor], []))
+    monkeypatch.setattr("crosscast.tracing.program.open_sensors", lambda _: ([sensor], []))
     assert main(["capture", "--out", str(tmp_path / "trace"), "--", sys.executable, PROGRAM, "add"]) == 0
     (energy,) = summary_of(Trace(tmp_path / "trace")).energy
     assert (energy.sensor, energy.domain) == ("replay", "package-0")
