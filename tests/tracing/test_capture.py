@@ -253,10 +253,10 @@ def test_the_commands_take_a_trace(tmp_path: Path, capfd: pytest.CaptureFixture[
     assert main(["predict", str(folder), "--devices", "gtx1080", "--json"]) == 0
     assert "gtx1080" in capfd.readouterr().out
     made = tmp_path / "dataset"
-    assert main(["dataset", "build", "--from", str(folder), "--out", str(made)]) == 0
+    assert main(["dataset", "import", "trace", str(folder), "--out", str(made)]) == 0
     dataset = crosscast.read_dataset(made)
     assert dataset.profiles.num_rows == dataset.records.num_rows == len(told["kernels"])
-    assert main(["dataset", "build", "--from", str(folder), "--out", str(made)]) == 2
+    assert main(["dataset", "import", "trace", str(folder), "--out", str(made)]) == 2
     assert crosscast.join(dataset).num_rows == len(told["kernels"])
 
 

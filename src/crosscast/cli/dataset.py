@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 import cyclopts
-from cyclopts import Parameter
 
 from crosscast import commands
 from crosscast.cli.app import COMMANDS
@@ -15,7 +13,7 @@ from crosscast.cli.dispatch import runs
 from crosscast.commands.options import OUTPUT, Executor, Output, Whole
 
 
-@runs(lambda: commands.dataset.build)
+@runs(lambda: commands.dataset_build.build)
 def build(
     *,
     out: Path,
@@ -29,7 +27,6 @@ def build(
     seed: Whole = 0,
     sensor: str = "auto",
     timeout: float = 600.0,
-    trace: Annotated[Path | None, Parameter(name="--from")] = None,
     executor: Executor = None,
     output: Output = OUTPUT,
 ) -> None:
@@ -65,8 +62,6 @@ def build(
         Energy sensor: `auto`, `none`, `rapl`, `nvml` or `replay:PATH`.
     timeout
         Time limit of a process, in seconds.
-    trace
-        Take a recorded program (`crosscast capture`) instead, with the times that its device measured.
     """
 
 

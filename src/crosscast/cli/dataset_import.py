@@ -11,7 +11,7 @@ import cyclopts
 
 from crosscast import commands
 from crosscast.cli.dispatch import runs
-from crosscast.commands.options import Flag, Whole
+from crosscast.commands.options import OUTPUT, Flag, Output, Whole
 from crosscast.data.sources import IMPORTERS, Importer
 
 if TYPE_CHECKING:
@@ -120,6 +120,19 @@ def counters(
     """
 
 
+@runs(lambda: commands.dataset_import.trace)
+def trace(folder: Path, /, *, out: Path, output: Output = OUTPUT) -> None:
+    """Import a program that `crosscast capture` recorded: profiles, and the times that its device measured.
+
+    Parameters
+    ----------
+    folder
+        Folder of the trace.
+    out
+        Folder of the dataset.
+    """
+
+
 app = cyclopts.App(
     name="import",
     help="Import published data, counters of tools, runs of your own, or data of an older Crosscast.",
@@ -129,5 +142,6 @@ for _importer in IMPORTERS.values():
         _dashed = _importer.name.replace("_", "-")
         app.command(_source_command(_importer), name=tuple(dict.fromkeys((_dashed, _importer.name))))
 app.command(counters)
+app.command(trace)
 app.command(own_runs, name="runs")
 app.command(_source_command(IMPORTERS["crosscast"]), name="crosscast")

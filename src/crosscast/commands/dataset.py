@@ -6,7 +6,6 @@ from pathlib import Path
 
 from crosscast.commands.options import Output, tell
 from crosscast.commands.output import check_output, check_place, show
-from crosscast.commands.traces import replay_trace
 from crosscast.data import description
 from crosscast.data.dataset import dataset_named, read_dataset, write_dataset
 from crosscast.data.files import locked
@@ -15,66 +14,9 @@ from crosscast.data.sources import IMPORTERS
 from crosscast.errors import InputError
 from crosscast.report.catalogues import sources_report
 from crosscast.report.dataset import description_report
-from crosscast.tracing.dataset import dataset_of
 
 
-def build(
-    *,
-    out: Path,
-    suite: str,
-    sizes: str,
-    devices: str,
-    fit: str,
-    repeats: int,
-    min_runs: int,
-    min_time: float,
-    seed: int,
-    sensor: str,
-    timeout: float,
-    trace: Path | None,
-    executor: str | None,
-    output: Output,
-) -> int:
-    """Run ``crosscast dataset build``."""
-    check_output(output)
-    if trace is not None:
-        return _of_trace(trace, out, output)
-    # Imported here: what was recorded needs no OpenCL.
-    from crosscast.commands import dataset_build
-
-    return dataset_build.build(
-        out=out,
-        suite=suite,
-        sizes=sizes,
-        devices=devices,
-        fit=fit,
-        repeats=repeats,
-        min_runs=min_runs,
-        min_time=min_time,
-        seed=seed,
-        sensor=sensor,
-        timeout=timeout,
-        executor=executor,
-        output=output,
-    )
-
-
-def _of_trace(trace: Path, out: Path, output: Output) -> int:
-    """A dataset of a recorded program; each class of launches that cannot be run again is told."""
-    _check_new(out)
-    summary, found = replay_trace(trace)
-    dataset = dataset_of(summary, found)
-    with locked(out):
-        write_dataset(dataset, out)
-    for each, one in zip(summary.classes, found, strict=True):
-        if one.profile is None:
-            tell(f"crosscast: note: {each.kernel} {each.size_label} is left out: {one.refused}")
-    described = description.describe(dataset)
-    show(output, described.to_dict, lambda: description_report(described))
-    return 0
-
-
-def _check_new(out: Path) -> None:
+def check_new(out: Path) -> None:
     """Refuse a folder with something in it."""
     check_place("--out", out)
     if out.is_dir() and any(out.iterdir()):
@@ -84,7 +26,7 @@ def _check_new(out: Path) -> None:
 def merge(folder: Path, /, *more: Path, out: Path, output: Output) -> None:
     """Run ``crosscast dataset merge``."""
     check_output(output)
-    _check_new(out)
+    check_new(out)
     found = merged([read_dataset(each) for each in (folder, *more)], str(out))
     with locked(out):
         write_dataset(found, out)

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from crosscast.commands.options import Output, names_in
-from crosscast.commands.output import show
+from crosscast.commands.output import check_output, show
 from crosscast.commands.status import TaskStatus, announce
 from crosscast.data.dataset import read_dataset
 from crosscast.data.description import describe
@@ -43,7 +43,8 @@ def build(
     executor: str | None,
     output: Output,
 ) -> int:
-    """Characterize and measure applications, into a dataset; the exit code is 1 if something failed."""
+    """Run ``crosscast dataset build``; the exit code is 1 if something failed."""
+    check_output(output)
     applications = selected(names_in("--suite", suite))
     expect_installed(applications)
 

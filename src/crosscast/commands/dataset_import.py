@@ -10,15 +10,22 @@ from pathlib import Path
 from typing import Any, Literal
 
 from crosscast.characterization.synthesis import profiles_of
-from crosscast.commands.options import names_in
+from crosscast.commands.dataset import check_new
+from crosscast.commands.options import Output, names_in, tell
+from crosscast.commands.output import check_output, show
 from crosscast.commands.status import LaunchesStatus, announce
+from crosscast.commands.traces import replay_trace
+from crosscast.data import description
 from crosscast.data.counters.common import Circumstances
 from crosscast.data.counters.importing import import_counted
-from crosscast.data.dataset import Dataset
+from crosscast.data.dataset import Dataset, write_dataset
+from crosscast.data.files import locked
 from crosscast.data.sources import Importer
 from crosscast.data.sources.source import store
 from crosscast.errors import InputError
 from crosscast.measure.regions.samples import import_runs
+from crosscast.report.dataset import description_report
+from crosscast.tracing.dataset import dataset_of
 
 
 def published(importer: Importer, path: Path, out: Path, options: Mapping[str, Any]) -> None:
@@ -73,6 +80,21 @@ def runs(path: Path, /, *, out: Path, settings: str | None) -> None:
             file=sys.stderr,
         )
     _store(imported.dataset, out)
+
+
+def trace(folder: Path, /, *, out: Path, output: Output) -> None:
+    """Run ``crosscast dataset import trace``; each class of launches that cannot be run again is told."""
+    check_output(output)
+    check_new(out)
+    summary, found = replay_trace(folder)
+    dataset = dataset_of(summary, found)
+    with locked(out):
+        write_dataset(dataset, out)
+    for each, one in zip(summary.classes, found, strict=True):
+        if one.profile is None:
+            tell(f"crosscast: note: {each.kernel} {each.size_label} is left out: {one.refused}")
+    described = description.describe(dataset)
+    show(output, described.to_dict, lambda: description_report(described))
 
 
 def _store(dataset: Dataset, out: Path) -> None:
