@@ -122,9 +122,8 @@ def _by_hand(runs: int) -> None:
 def _blocks(words: dict[str, Any]) -> Loop:
     def loop(runs: int) -> None:
         for _ in range(runs):
-            with crosscast.profiled("block", **words) as run:
+            with crosscast.profiled("block", **words):
                 pass
-        run.history.flush()
 
     return loop
 
@@ -136,7 +135,6 @@ def _calls(words: dict[str, Any], arguments: tuple[Any, ...]) -> Loop:
     def loop(runs: int) -> None:
         for _ in range(runs):
             call(*arguments)
-        words["history"].flush()
 
     return loop
 
@@ -163,7 +161,6 @@ def _launches(words: dict[str, Any]) -> dict[str, Loop]:
     def ours(runs: int) -> None:
         for _ in range(runs):
             profiled.launch(kernel, (1,), (1,), *given)
-        profiled.history.flush()
 
     return {"launch by pyopencl": bare, "launch by ProfiledQueue, to a file": ours}
 

@@ -66,7 +66,6 @@ def main() -> None:
     """Sweep, and say whether the history has what a model needs."""
     path, sensors = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else "auto"
     sweep(path, sensors)
-    crosscast.profiled("sweep", history=path).history.flush()  # What is not written yet.
     history = crosscast.read_history(path)
     keys, places = history.keys(), configurations()
     known = {(key, run.configuration) for key in keys for run in history.runs(key) if run.power_w is not None}

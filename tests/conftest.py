@@ -1,5 +1,6 @@
 """Fixtures that tests of several rooms share."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -128,7 +129,7 @@ def own_process(monkeypatch: pytest.MonkeyPatch) -> None:
     from crosscast.measure.regions import history, key, metering, recorder
 
     monkeypatch.setattr(key, "_SAID", {})
-    monkeypatch.setattr(metering, "_SHARED", {"auto": metering.Metering([])})
+    monkeypatch.setattr(metering, "_SHARED", {(os.getpid(), "auto"): metering.Metering([])})
     monkeypatch.setattr(recorder, "_applied", None)
     monkeypatch.setattr(recorder, "_regions", {})
     monkeypatch.setattr(history, "_IN_MEMORY", history.History())

@@ -521,7 +521,6 @@ def test_a_history_of_a_program_is_read_as_well(path: Path, tmp_path: Path) -> N
     for key in keys:
         for run in runs(key):
             history.record(run)
-    history.flush()
     found = read_samples(file, CARD)
     assert [each.name for each in found.kernels] == ["step(8)", "step(9)"]
     write_samples(runs(keys[0]), path)

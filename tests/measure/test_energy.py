@@ -352,7 +352,7 @@ def test_no_wrap_around_is_missed_while_a_thread_looks(tmp_path: Path, regions: 
         assert list(reading.energies_j) == sorted(reading.energies_j)
     elif polled is not None:
         assert polled.read_j() == pytest.approx((100.0,))
-        polled._background.stop()
+        polled._fault = SensorFault("the test is over")
 
 
 @pytest.mark.parametrize(
@@ -552,7 +552,7 @@ def test_regions_read_what_a_thread_has_asked_the_driver(monkeypatch: pytest.Mon
     worked.set()
     wait_until(lambda: polled.read_j()[0] > 0)
     assert polled.read_j() == (250.0,)
-    polled._background.stop()
+    polled._fault = SensorFault("the test is over")
 
 
 @pytest.mark.parametrize(
@@ -565,11 +565,11 @@ def test_a_gpu_that_fails_later_is_a_fault_of_regions_from_then_on(
     install(monkeypatch, iter(values), never(3))
     polled = Polled(Slow(NvmlSensor(BUS_ID), 0.2))
     assert polled.read_j() == (0.0,)
-    wait_until(lambda: not polled._background.runs)
+    wait_until(lambda: not polled.is_watched)
     for _ in range(2):
         with pytest.raises(SensorFault, match=complaint):
             polled.read_j()
-    assert not polled._background.runs
+    assert not polled.is_watched
 
 
 # Opening

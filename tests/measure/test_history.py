@@ -1,10 +1,9 @@
-"""Histories of processes: written in the background and at the end, each run once."""
+"""Histories of processes: every run is in the file, once, when its region has been left."""
 
 from __future__ import annotations
 
 import errno
 import logging
-import multiprocessing
 import os
 import signal
 import subprocess
@@ -81,27 +80,20 @@ def names_in(path: Path) -> list[str]:
             ["first", "last KeyboardInterrupt"],
         ),
         ("os.kill(os.getpid(), signal.SIGTERM); time.sleep(60)", -signal.SIGTERM, ["first"]),
-        # After that of the history, and before.
+        ("os.kill(os.getpid(), signal.SIGKILL)", -signal.SIGKILL, ["first"]),
+        ("os._exit(4)", 4, ["first"]),
         ("atexit.register(step, 'last')", 0, ["first", "last"]),
-        # A program's own handler is left alone.
         (
             """
-            signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(5))
-            step("last")
-            os.kill(os.getpid(), signal.SIGTERM)
-            time.sleep(60)
-            """,
-            5,
-            ["first", "last"],
-        ),
-        (
-            """
-            thread = threading.Thread(target=step, args=("last",))
-            thread.start()
-            thread.join()
+            with crosscast.profiled("both", history=path, sensors="none"):
+                child = os.fork()
+                if child:
+                    os.waitpid(child, 0)
+            if child == 0:
+                step("child")
             """,
             0,
-            ["first", "last"],
+            ["first", "child", "both"],
         ),
     ],
 )
@@ -113,14 +105,7 @@ def test_a_program_that_ends_has_written_its_runs(
     assert (found, names_in(path)) == (status, names), errors
 
 
-def test_regions_in_functions_that_run_at_the_end_are_written_too(tmp_path: Path) -> None:
-    path = tmp_path / "runs.jsonl"
-    program = "import atexit\natexit.register(lambda: step('last'))\n"
-    status, errors = ended("", path, before=program)
-    assert (status, names_in(path)) == (0, ["first", "last"]), errors
-
-
-def test_a_killed_program_loses_only_what_it_did_just_before(tmp_path: Path) -> None:
+def test_a_killed_program_leaves_a_file_of_whole_runs(tmp_path: Path) -> None:
     path = tmp_path / "runs.jsonl"
     program = """
     while True:
@@ -135,45 +120,11 @@ def test_a_killed_program_loses_only_what_it_did_just_before(tmp_path: Path) -> 
     assert len(names) > 100
 
 
-def test_the_signal_in_the_middle_of_writing_ends_the_program_after_it(tmp_path: Path) -> None:
-    path = tmp_path / "runs.jsonl"
-    program = """
-    from crosscast.measure.regions import history
-    append = history.append
-    def interrupted(*words):
-        os.kill(os.getpid(), signal.SIGTERM)
-        append(*words)
-    history.append = interrupted
-    crosscast.profiled("first", history=path).history.flush()
-    time.sleep(60)
-    """
-    status, errors = ended(program, path)
-    assert (status, names_in(path)) == (-signal.SIGTERM, ["first"]), errors
-
-
-def test_a_forked_process_that_ends_writes_its_own(tmp_path: Path) -> None:
-    path = tmp_path / "runs.jsonl"
-    program = """
-    with crosscast.profiled("both", history=path, sensors="none"):
-        child = os.fork()
-    if child == 0:
-        step("child")
-        sys.exit(0)
-    os.waitpid(child, 0)
-    """
-    status, errors = ended(program, path)
-    assert status == 0, errors
-    assert sorted(names_in(path)) == ["both", "child", "first"]
-    assert not errors
-
-
 def test_many_processes_write_one_file(tmp_path: Path) -> None:
     path = tmp_path / "runs.jsonl"
     program = """
     for number in range(300):
         step(f"{os.getpid()}")
-        if number % 7 == 0:
-            crosscast.profiled("x", history=path).history.flush()
     """
     processes = [started(program, path) for _ in range(4)]
     assert [process.wait() for process in processes] == [0] * 4
@@ -214,23 +165,10 @@ def times_in(path: Path) -> list[float]:
     return [run.duration_s for run in read_history(path).runs(KEY)] if path.exists() else []
 
 
-def test_runs_are_written_in_the_background(tmp_path: Path) -> None:
-    path = tmp_path / "runs.jsonl"
-    history = History(path)
-    for time_s in (1.0, 2.0):
-        history.record(run_of(KEY, time_s))
-    assert history.mean_time_s(KEY) == 1.5
-    wait_until(lambda: times_in(path) == [1.0, 2.0])
-    wait_until(lambda: not history._background.runs)
-    history.record(run_of(KEY, 3.0))
-    wait_until(lambda: times_in(path) == [1.0, 2.0, 3.0])
-
-
 def test_a_history_without_a_file_keeps_the_last_runs() -> None:
     history = History()
     for number in range(KEPT + 5):
         history.record(run_of(KEY, float(number)))
-    history.flush()
     assert len(history) == KEPT
     assert history.runs(KEY)[0].duration_s == 5.0
 
@@ -258,15 +196,12 @@ def test_threads_write_every_run_once(tmp_path: Path) -> None:
     def work(start: int) -> None:
         for number in range(start, start + 200):
             history.record(run_of(KEY, float(number)))
-            if number % 50 == 0:
-                history.flush()
 
     threads = [threading.Thread(target=work, args=(200 * i,)) for i in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    history.flush()
     assert sorted(times_in(tmp_path / "runs.jsonl")) == [float(number) for number in range(800)]
 
 
@@ -281,30 +216,11 @@ def test_forked_processes_write_their_own_runs_only(tmp_path: Path) -> None:
         if child == 0:
             for step in range(50):
                 history.record(run_of(KEY, float(number * 50 + step)))
-                if step % 10 == 0:
-                    history.flush()
-            history.flush()
-            os._exit(0 if len(history) == 50 else 1)
+            os._exit(0)
         children.append(child)
     assert [os.waitpid(child, 0)[1] for child in children] == [0] * 4
     history.record(run_of(KEY, 1001.0))
-    history.flush()
     assert sorted(times_in(path)) == [*map(float, range(200)), 1000.0, 1001.0]
-
-
-def _work(path: Path, time_s: float) -> None:
-    history_of(path).record(run_of(KEY, time_s))
-
-
-@pytest.mark.parametrize("method", ["fork", "spawn"])
-@FORKS
-def test_workers_of_multiprocessing_write_at_their_end(method: str, tmp_path: Path) -> None:
-    path = tmp_path / "runs.jsonl"
-    context: Any = multiprocessing.get_context(method)
-    worker = context.Process(target=_work, args=(path, 7.0))
-    worker.start()
-    worker.join()
-    assert (worker.exitcode, times_in(path)) == (0, [7.0])
 
 
 def test_a_file_that_cannot_be_written_is_said_once_and_stops_nothing(
@@ -318,7 +234,6 @@ def test_a_file_that_cannot_be_written_is_said_once_and_stops_nothing(
     with caplog.at_level(logging.WARNING, "crosscast"):
         for _ in range(3):
             history.record(run_of(KEY))
-            history.flush()
     assert [record.getMessage() for record in caplog.records] == [
         "the history cannot be written from now on: No space left on device"
     ]
@@ -340,17 +255,5 @@ def test_a_run_that_no_line_holds_is_left_out_of_the_file(
     with caplog.at_level(logging.WARNING, "crosscast"):
         history.record(run_of(KEY, **cells))
         history.record(run_of(KEY, 2.0))
-        history.flush()
     assert times_in(tmp_path / "runs.jsonl") == [2.0]
     assert said in caplog.text
-
-
-def test_where_no_thread_can_be_started_runs_are_written_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(thread: threading.Thread) -> None:
-        raise RuntimeError("can't create new thread at interpreter shutdown")
-
-    monkeypatch.setattr(threading.Thread, "start", refuse)
-    History(tmp_path / "runs.jsonl").record(run_of(KEY))
-    assert times_in(tmp_path / "runs.jsonl") == [0.5]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import errno
-import fcntl
 import json
 import os
 from pathlib import Path
@@ -18,7 +17,6 @@ from hypothesis import strategies as st
 from crosscast import read_history
 from crosscast.configuration import Configuration
 from crosscast.errors import InputError
-from crosscast.measure.regions import file as appending
 from crosscast.measure.regions.file import (
     MOST_BYTES,
     MOST_NAME,
@@ -94,39 +92,6 @@ def test_a_write_of_a_part_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert path.read_bytes() == LINE
 
 
-def test_nobody_waits_for_ever_for_a_process_that_was_stopped(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "runs.jsonl"
-    path.write_bytes(LINE)
-    monkeypatch.setattr(appending, "_PATIENCE_S", 0.02)
-    with path.open() as other:
-        fcntl.flock(other, fcntl.LOCK_EX)
-        append(path, LINE)
-    assert len(read_history(path).runs(KEY)) == 2
-
-
-def test_a_file_system_without_locks_is_appended_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_lock(file: int, operation: int) -> None:
-        raise OSError(errno.ENOSYS, "Function not implemented")
-
-    monkeypatch.setattr(fcntl, "flock", no_lock)
-    path = tmp_path / "runs.jsonl"
-    append(path, LINE)
-    append(path, LINE)
-    assert path.read_bytes() == LINE * 2
-
-
-def test_no_file_stays_open(tmp_path: Path) -> None:
-    def opened() -> int:
-        return sum(1 for _ in Path("/proc/self/fd").iterdir())
-
-    before = opened()
-    for _ in range(5):
-        append(tmp_path / "runs.jsonl", LINE)
-    assert opened() == before
-
-
 GOOD: dict[str, Any] = {"version": 1, "region": "a", "started_s": 1.0, "duration_s": 2.0}
 
 
@@ -148,14 +113,6 @@ def test_no_part_of_a_line_is_a_line_and_each_is_a_begin(run: RegionRun) -> None
         assert is_begun(whole[:end])
         with pytest.raises(InputError, match="expected a JSON object"):
             from_line(whole[:end], "here")
-
-
-def test_what_a_run_has_not_is_left_out() -> None:
-    line = '{"version":1,"region":"a","started_s":1.0,"duration_s":2.0}'
-    run = from_line(line.encode(), "here")
-    assert (run.metered_s, run.power_w, run.configuration, run.failure) == (None, None, None, None)
-    assert not run.energy_j
-    assert to_line(run) == f"{line}\n"
 
 
 @pytest.mark.parametrize(

@@ -4,114 +4,15 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from weakref import WeakSet
 
 from crosscast.errors import InputError, SensorFault
 from crosscast.measure.cpu_counters import EVENTS, Count, Counters, LinuxPerf, added_up
 from crosscast.measure.energy import Meter, Sensor
 from crosscast.measure.regions.key import NOTHING, say_once
 from crosscast.measure.sensors import open_sensors
-
-
-class Background:
-    """A thread that runs when it is needed.
-
-    A process that forks does so without the thread: a fork copies the locks that other threads hold, but
-    not the threads. Afterwards the parent's thread goes on; the child starts one when it needs it.
-    """
-
-    def __init__(
-        self, work: Callable[[], None], interval_s: float, name: str, wanted: Callable[[], bool]
-    ) -> None:
-        self._work = work
-        self._wanted = wanted
-        self._interval_s = interval_s
-        self._name = name
-        self._ended = threading.Event()
-        self._lock = threading.Lock()
-        self._thread: threading.Thread | None = None
-        _ALL.add(self)
-
-    def ensure(self) -> bool:
-        """Start the thread if it does not run; tell whether that was so."""
-        if self._thread is not None:
-            return False
-        with self._lock:
-            if self._thread is not None:
-                return False
-            self._ended = threading.Event()
-            thread = threading.Thread(target=self._run, args=(self._ended,), name=self._name, daemon=True)
-            # Python starts no threads at its end, and the system only so many.
-            with suppress(RuntimeError):
-                thread.start()
-                self._thread = thread
-        return True
-
-    @property
-    def runs(self) -> bool:
-        """Whether there is a thread."""
-        return self._thread is not None
-
-    def stop(self) -> bool:
-        """End the thread and wait until it has; tell whether it ran."""
-        with self._lock:
-            thread, self._thread = self._thread, None
-            self._ended.set()
-        if thread is None or thread is threading.current_thread():
-            return False
-        thread.join()
-        return True
-
-    def forget(self) -> None:
-        """Take it that there is no thread, as in a process that was forked."""
-        self._lock = threading.Lock()
-        self._thread = None
-
-    def _run(self, ended: threading.Event) -> None:
-        try:
-            self._repeat(ended)
-        finally:
-            # Work that raises ends the thread: whoever brings more starts another one.
-            with self._lock:
-                if self._thread is threading.current_thread():
-                    self._thread = None
-
-    def _repeat(self, ended: threading.Event) -> None:
-        while not ended.wait(self._interval_s):
-            self._work()
-            with self._lock:
-                if ended.is_set():
-                    return
-                # Whoever brings work after this starts a thread; what came before is seen now.
-                self._thread = None
-                if not self._wanted():
-                    return
-                self._thread = threading.current_thread()
-
-
-_ALL: WeakSet[Background] = WeakSet()
-_RESTING: list[Background] = []
-
-
-def _rest() -> None:
-    _RESTING[:] = [background for background in list(_ALL) if background.stop()]
-
-
-def _go_on() -> None:
-    for background in _RESTING:
-        background.ensure()
-    _RESTING.clear()
-
-
-def _begin_anew() -> None:
-    _RESTING.clear()
-    for background in list(_ALL):
-        background.forget()
-
-
-os.register_at_fork(before=_rest, after_in_parent=_go_on, after_in_child=_begin_anew)
 
 
 class Polled:
@@ -126,19 +27,39 @@ class Polled:
         self.resolution_s = sensor.resolution_s + (0.0 if sensor.is_quick else sensor.interval_s)
         self._fault: SensorFault | None = None
         self._last_j = (0.0,) * len(sensor.domains)
-        name = f"crosscast {sensor.name}"
-        self._background = Background(self._poll, sensor.interval_s, name, lambda: self._fault is None)
+        self._thread: threading.Thread | None = None
+        self._starting = threading.Lock()
         # What is known at any moment needs nobody to keep up with it.
         self._keeps_up = self.resolution_s > 0
 
     def read_j(self) -> tuple[float, ...]:
         """Energy of each domain since the sensor began, in joules."""
-        if self._keeps_up and self._fault is None and not self._background.runs:
-            self._poll()
-            self._background.ensure()
+        if self._keeps_up and self._fault is None and not self.is_watched:
+            self._watch()
         if self._fault is not None:
             raise self._fault
         return self._sensor.read_j() if self._sensor.is_quick else self._last_j
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether a thread reads it now; a process that was forked has none until it reads."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def _watch(self) -> None:
+        with self._starting:
+            if self.is_watched:
+                return
+            self._poll()
+            thread = threading.Thread(target=self._go_on, name=f"crosscast {self.name}", daemon=True)
+            # Python starts no threads at its end, and the system only so many.
+            with suppress(RuntimeError):
+                thread.start()
+                self._thread = thread
+
+    def _go_on(self) -> None:
+        while self._fault is None:
+            time.sleep(self._sensor.interval_s)
+            self._poll()
 
     def _poll(self) -> None:
         try:
@@ -202,22 +123,20 @@ class Metering:
         }
 
 
-_SHARED: dict[str, Metering] = {}
+_SHARED: dict[tuple[int, str], Metering] = {}
+"""By process too: a library of a driver need not work in one that was forked."""
 
 
 def metering_of(sensors: str | Metering) -> Metering:
-    """The meters of a name, opened once in a process."""
+    """Return the meters of a name, opened once in a process."""
     if isinstance(sensors, Metering):
         return sensors
-    found = _SHARED.get(sensors)
-    if found is None:
+    key = os.getpid(), sensors
+    metering = _SHARED.get(key)
+    if metering is None:
         opened, reasons = open_sensors(sensors)
-        found = _SHARED.setdefault(sensors, Metering(list(map(Polled, opened)), reasons))
-    return found
-
-
-# A library of a driver need not work in a forked process: there the meters are opened again.
-os.register_at_fork(after_in_child=lambda: _SHARED.clear())
+        metering = _SHARED.setdefault(key, Metering(list(map(Polled, opened)), reasons))
+    return metering
 
 
 _STANDARD_ERROR = 0.05
@@ -333,19 +252,17 @@ def difference(before: Counted, after: Counted) -> Mapping[str, float]:
     return found or NOTHING
 
 
-_OPEN_COUNTERS: dict[tuple[str, ...], OpenCounters] = {}
+_OPEN_COUNTERS: dict[tuple[int, tuple[str, ...]], OpenCounters] = {}
+"""By process too: one that was forked would read the counters of its parent."""
 
 
 def counters_of(events: tuple[str, ...]) -> OpenCounters:
-    """The counters of some events, opened once in a process."""
-    found = _OPEN_COUNTERS.get(events)
-    if found is None:
+    """Return the counters of some events, opened once in a process."""
+    key = os.getpid(), events
+    counters = _OPEN_COUNTERS.get(key)
+    if counters is None:
         for name in events:
             if name not in EVENTS:
                 raise InputError(f"counters: expected some of {', '.join(EVENTS)}, found {name!r}")
-        found = _OPEN_COUNTERS.setdefault(events, OpenCounters(events))
-    return found
-
-
-# A forked process would read the counters of its parent.
-os.register_at_fork(after_in_child=lambda: _OPEN_COUNTERS.clear())
+        counters = _OPEN_COUNTERS.setdefault(key, OpenCounters(events))
+    return counters

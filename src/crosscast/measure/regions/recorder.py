@@ -83,9 +83,6 @@ def _go_back(region: str, apply: Apply) -> None:
             _regions.pop(name, None)
 
 
-_process = 0
-
-
 @dataclass(slots=True, eq=False)
 class Running:
     """A run that has begun; it ends with the ``with`` block that it is used for."""
@@ -151,7 +148,7 @@ class Recorder:
             configuration = self._selector.configuration(key)
         if self._apply is not None:
             apply_changed(key.name, self._apply, configuration)
-        running = Running(key, configuration, self, _process)
+        running = Running(key, configuration, self, os.getpid())
         if self._counters:
             running._counted = counters_of(self._counters).read()
         running._started_s = time.time()
@@ -164,7 +161,7 @@ class Recorder:
     def end(self, running: Running, failure: str | None) -> None:
         """End a run and record it."""
         now = time.perf_counter()
-        if running._process != _process:
+        if running._process != os.getpid():
             return  # The parent has entered the region, and leaves it too.
         metering, started = metering_of(self._sensors), running._energies_j
         ended = metering.read() if started else ()
@@ -210,16 +207,6 @@ def _difference(
 def _say_no_power(metering: Metering) -> None:
     why = f": {'; '.join(metering.reasons)}" if metering.reasons else ""
     say_once(f"no sensor tells the power of regions, so no configuration can be chosen by it{why}")
-
-
-def _begin_anew() -> None:
-    """A forked process has a lock and an id of its own."""
-    global _applying, _process
-    _applying = threading.RLock()
-    _process = os.getpid()
-
-
-os.register_at_fork(after_in_child=_begin_anew)
 
 
 P = ParamSpec("P")
