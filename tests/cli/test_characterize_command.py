@@ -265,76 +265,6 @@ def test_no_memory_for_the_arguments_is_a_sentence(command: Command, engine: Eng
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("", "FILE requires an argument"),
-        ("none.toml", "none.toml: cannot read the launch file"),
-        ("none.sim", "none.sim: cannot read the simulator file"),
-        ("none.cl --global 4", "none.cl: cannot read the program file"),
-        ("empty.cl --global 4", "the program is empty"),
-        ("garbage.cl --global 4", "found binary data"),
-        ("garbage.toml", "found binary data"),
-        ("garbage.sim", "found binary data"),
-        ("k.cl", "--global is missing"),
-        ("two.cl --global 4", "--kernel is missing, expected one kernel in two.cl, found first, second"),
-        ("k.cl --global 0", "global size must be at least 1 in each dimension, found 0"),
-        ("k.cl --global=-4", "global size must be at least 1 in each dimension, found -4"),
-        ("k.cl --global 1,2,3,4", "global size must have 1 to 3 dimensions"),
-        ("k.cl --global 4,", "--global: expected 1 to 3 whole numbers"),
-        ("k.cl --global 4.5", "--global: expected 1 to 3 whole numbers"),
-        ("k.cl --global 5000000000", "below 2^32"),
-        ("k.cl --global 4 --local 3", "multiple of the local size in OpenCL C 1.2, found 4 and 3"),
-        ("k.cl --global 8192 --local 8192", "at most 4096 work-items"),
-        ("k.cl --global 4 --local 2,2", "as many dimensions as the global size (1), found 2"),
-        ("k.cl --global 4 --arg float:0", "--arg float:0: length: expected a whole number of at least 1"),
-        ("k.cl --global 4 --arg flot:4", "--arg flot:4: type: expected a type such as float"),
-        (f"k.cl --global 4 --arg int{5000 * '9'}:4", "type: expected a type such as float"),
-        ("k.cl --global 4 --arg int=1.5", "expected a whole number for int, found 1.5"),
-        ("k.cl --global 4 --arg float@none.npy", "file: cannot read none.npy"),
-        ("k.cl --global 4 --std 4.0", "--std"),
-        ("k.toml --global 4", "--global: k.toml itself says this"),
-        ("k.toml --std 2.0", "--std: k.toml itself says this"),
-        ("k.sim --arg int=4", "--arg: k.sim itself says this"),
-        ("k.toml --json --csv", "choose one"),
-        ("k.toml --aiwc k.cl", "--aiwc: expected a folder, found the file k.cl"),
-        ("k.toml --threads 0", "--threads: expected at least 1, found 0"),
-        ("k.toml --threads two", "--threads"),
-        ("k.toml --timeout 0", "--timeout: expected more than 0 seconds"),
-        ("k.toml --timeout nan", "--timeout: expected more than 0 seconds"),
-        ("k.toml --memory-limit much", "found 'much'"),
-        ("k.toml --plot k.bmp", "expected a file name with .png, .svg, .pdf, found 'k.bmp'"),
-        ("k.toml --plot no/k.png", "no does not exist"),
-        ("k.toml --parquet no/k.parquet", "no does not exist"),
-        ("k.toml --check-bound", "--check-bound"),
-        (
-            "k.toml --sample-groups few",
-            "--sample-groups: expected a number of work-groups, `all` or `auto`, found 'few'",
-        ),
-        ("k.toml --sample-groups=-4", "--sample-groups: expected a number of work-groups"),
-        (
-            "k.toml --sample-groups 8 --aiwc .",
-            "metrics are of all work-groups; leave --sample-groups out",
-        ),
-    ],
-)
-def test_each_mistake_is_one_sentence_and_exit_2(
-    command: Command, engine: Engine, capsys: Output, words: str, message: str
-) -> None:
-    Path("empty.cl").write_text(" \n")
-    for name in ("garbage.cl", "garbage.toml", "garbage.sim"):
-        Path(name).write_bytes(b"\x7fELF\xff\x00\x80")
-    before = sorted(Path().iterdir())
-    assert command(*words.split()) == 2
-    output = capsys.readouterr()
-    assert output.out == ""
-    assert output.err.startswith("crosscast: ")
-    assert output.err.count("\n") == 1
-    assert message in output.err
-    assert sorted(Path().iterdir()) == before
-    assert not engine.launches
-
-
-@pytest.mark.parametrize(
     ("module", "words", "extra"),
     [("pyarrow", "--parquet p.parquet", "parquet"), ("matplotlib", "--plot k.png", "report")],
 )
@@ -360,11 +290,6 @@ def test_a_file_that_cannot_be_written_is_a_sentence(command: Command, capsys: O
     output = capsys.readouterr()
     assert json.loads(output.out)["kernel"] == "k"
     assert "--parquet: cannot write taken.parquet" in output.err
-
-
-def test_an_unknown_command_is_exit_2(capsys: Output) -> None:
-    assert main(["charactrize"]) == 2
-    assert "characterize" in capsys.readouterr().err
 
 
 def test_help_and_version_are_exit_0(capsys: Output) -> None:

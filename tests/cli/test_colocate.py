@@ -60,27 +60,3 @@ def test_lengths_take_the_place_of_times_in_profiles(
 def test_the_same_file_twice_is_two_jobs(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(asked([files[0], files[0]])) == 0
     assert "#1" in (found := capsys.readouterr().out) and "#2" in found
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (["--max-slowdown", "0.9"], "--max-slowdown: expected a number of at least 1, found 0.9"),
-        (["--group-size", "9"], "--group-size: expected 2 to 5, found 9"),
-        (["--lengths", "1,2"], "--lengths: expected one for each of 3 jobs, found 2"),
-        (["--lengths", "1,x,2"], "--lengths: expected numbers separated by commas, found '1,x,2'"),
-        (["--level", "1.5"], "--level: expected a probability between 0 and 1, found 1.5"),
-        (["--seed", "-1"], "--seed: expected a number of at least 0, found -1"),
-        (["--memory", "1KiB"], "it does not even fit alone"),
-    ],
-)
-def test_wrong_options_are_named(
-    files: list[str], capsys: pytest.CaptureFixture[str], options: list[str], said: str
-) -> None:
-    assert main(asked(files, *options)) == 2
-    assert said in capsys.readouterr().err
-
-
-def test_one_job_is_too_few(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(asked(files[:1])) == 2
-    assert "PROFILE: expected 2 to 1,000, found 1" in capsys.readouterr().err

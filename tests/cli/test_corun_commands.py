@@ -18,7 +18,6 @@ from crosscast.prediction.store import CARD
 from support import tables as rows
 from support.commands import Command, Output
 from support.mixes import NAMES, counted_co_runs, made_solo, measured_mixes, other_time, studied
-from support.models import kept
 
 COMMAND = Command()
 answer, refusal = COMMAND.answer, COMMAND.refusal
@@ -156,73 +155,6 @@ def test_a_person_sees_times_slowdowns_power_and_how_sure_it_is(
         assert words in captured.out
 
 
-def test_a_bag_larger_than_trained_for_warns(capsys: Output, model: str, profiles: list[str]) -> None:
-    assert main(["predict", "corun", *profiles, "--model", model]) == 0
-    assert "3 applications at once, and the model was trained on mixes of 2" in capsys.readouterr().err
-
-
-def test_one_application_twice_is_a_bag(capsys: Output, model: str, profiles: list[str]) -> None:
-    found = answer(capsys, "predict", "corun", profiles[0], profiles[0], "--model", model)
-    assert list(found["slowdown"]) == ["bfs small (1)", "bfs small (2)"]
-
-
-@pytest.mark.parametrize("features", [{}, {"utilisation": 0.0, "ipc": 0.0}])
-def test_an_application_with_missing_or_zero_counters_is_predicted(
-    capsys: Output, model: str, profiles: list[str], tmp_path: Path, features: dict[str, float]
-) -> None:
-    odd = written(replace(made_solo("odd"), features=features), tmp_path)
-    found = answer(capsys, "predict", "corun", profiles[0], odd, "--model", model)
-    assert found["slowdown"]["odd"]["value"] > 0
-
-
-def test_wrong_input_of_a_prediction_is_one_sentence(
-    capsys: Output, model: str, profiles: list[str], tmp_path: Path
-) -> None:
-    words = ("predict", "corun", *profiles[:2], "--model")
-    elsewhere = written(replace(made_solo("far"), device="gpu"), tmp_path)
-    assert (
-        "device: expected the profile to be of cpu, whose mixes the model was trained on, found gpu"
-        in refusal(capsys, "predict", "corun", profiles[0], elsewhere, "--model", model)
-    )
-    assert "at least 2 applications, found 1" in refusal(
-        capsys, "predict", "corun", profiles[0], "--model", model
-    )
-    assert "--level: expected a probability between 0 and 1" in refusal(
-        capsys, *words, model, "--level", "1.5"
-    )
-    assert "expected a folder that crosscast train wrote" in refusal(capsys, *words, str(tmp_path))
-    (tmp_path / "broken.json").write_text("{")
-    assert "broken.json" in refusal(
-        capsys, "predict", "corun", profiles[0], str(tmp_path / "broken.json"), "--model", model
-    )
-    assert "none.json" in refusal(
-        capsys, "predict", "corun", profiles[0], str(tmp_path / "none.json"), "--model", model
-    )
-
-
-def test_a_damaged_model_is_one_sentence(
-    capsys: Output, model: str, profiles: list[str], tmp_path: Path
-) -> None:
-    folder = tmp_path / "damaged"
-    folder.mkdir()
-    for path in Path(model).iterdir():
-        content = path.read_bytes()
-        (folder / path.name).write_bytes(content[: len(content) // 2] if path.suffix == ".npz" else content)
-    assert "cannot read the arrays" in refusal(
-        capsys, "predict", "corun", *profiles[:2], "--model", str(folder)
-    )
-
-
-def test_a_model_of_bags_is_told_from_one_of_times(
-    capsys: Output, model: str, profiles: list[str], tmp_path: Path
-) -> None:
-    times = str(kept(tmp_path / "times"))
-    assert "expected a model trained by 'crosscast train corun'" in refusal(
-        capsys, "predict", "corun", *profiles[:2], "--model", times
-    )
-    assert "expected a model" in refusal(capsys, "predict", "time", profiles[0], "--model", model)
-
-
 def test_evaluating_prints_one_json_object_with_what_a_check_reads(capsys: Output, dataset: str) -> None:
     words = ("--models", "process-alone", "--jobs", "1", "--cache", "none", "--probes", "0,1")
     found = answer(capsys, "evaluate", "corun", dataset, "--folds", "leave-benchmark-out", *words)
@@ -247,58 +179,6 @@ def test_a_person_sees_how_good_models_are(capsys: Output, dataset: str, protoco
         "docs/evaluation.md",
     ):
         assert words_ in shown
-
-
-def test_wrong_options_are_one_sentence(capsys: Output, dataset: str, tmp_path: Path) -> None:
-    out = ("--out", str(tmp_path / "co"))
-    few = tmp_path / "few"
-    write_dataset(measured_mixes(NAMES[:1]), few)
-    none = tmp_path / "none"
-    write_dataset(rows.dataset(), none)
-    quick = ("--jobs", "1", "--cache", "none")
-    for words, message in (
-        (("train", "corun", dataset, *quick, "--model", "root", *out), "--model: expected one of mean, sum"),
-        (
-            ("train", "corun", dataset, *quick, "--device", "gpu", *out),
-            "expected mixes on gpu, found those on cpu",
-        ),
-        (
-            ("train", "corun", str(few), *quick, *out),
-            "expected at least 3 mixes with slowdowns to learn from, found 1",
-        ),
-        (("train", "corun", str(none), *quick, *out), "expected mixes on a device, found those on none"),
-        (("evaluate", "corun", dataset, "--models", "root"), "--models: expected all or some of mean, sum"),
-        (
-            ("evaluate", "corun", dataset, "--folds", "leave-kernel-out"),
-            "leave-kernel-out",
-        ),
-        (
-            ("evaluate", "corun", dataset, "--cache", "none", "--level", "1.5"),
-            "level: expected a probability",
-        ),
-        (("evaluate", "corun", dataset, "--device", "a"), "expected mixes on a, found those on cpu"),
-        (("evaluate", "corun", str(few), "--cache", "none"), "at least 3 to leave one out, found 1"),
-        (
-            ("evaluate", "corun", dataset, "--cache", "none", "--folds", "leave-mix-out", "--probes", "1"),
-            "probes: expected 0 but where benchmarks are left out",
-        ),
-    ):
-        assert message in refusal(capsys, *words)
-        assert not (tmp_path / "co").exists()
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("predict", "corun", "--help"), "Predict a mix: applications that start together on one device"),
-        (("predict", "--help"), "corun"),
-        (("train", "--help"), "corun"),
-        (("evaluate", "corun", "--help"), "docs/evaluation.md"),
-    ],
-)
-def test_help_says_what_it_does(capsys: Output, words: tuple[str, ...], said: str) -> None:
-    assert main([*words]) == 0
-    assert said in " ".join(capsys.readouterr().out.split())
 
 
 CO_RUNS = counted_co_runs((2,))
@@ -361,21 +241,6 @@ def test_a_card_is_made_and_profiles_on_one_device_tell_of_the_other(
     text = capsys.readouterr().out
     assert " on other\n" in text
     assert "Times on cpu are translated to other by a logarithmic line; MAPE of held-out applications" in text
-
-
-def test_a_card_is_also_json(folder: Path, tmp_path: Path, capsys: Output) -> None:
-    assert translate(folder, tmp_path / "card.json", "--to", "other", "--json") == 0
-    assert json.loads(capsys.readouterr().out) == json.loads((tmp_path / "card.json").read_text())
-
-
-def test_a_device_without_the_same_work_is_refused_in_one_sentence(
-    folder: Path, tmp_path: Path, capsys: Output
-) -> None:
-    assert translate(folder, tmp_path / "card.json", "--to", "moon") == 2
-    assert "that were timed on cpu and on moon, found none" in capsys.readouterr().err
-    assert translate(folder, tmp_path / "card.json", "--to", "cpu") == 2
-    assert "--to: expected two different ones, found cpu twice" in capsys.readouterr().err
-    assert not (tmp_path / "card.json").exists()
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """The commands corun profile and corun campaign, on PoCL's CPU, and what they refuse."""
 
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -100,56 +99,6 @@ def test_a_campaign_fills_a_dataset_and_goes_on_where_it_was(tmp_path: Path, cap
     bags = co_runs(read_dataset(tmp_path / "set")).bags
     assert len(bags) == 2
     assert all(member.slowdown for bag in bags for member in bag.members)
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["profile", "gem"], "gem: an application needs a size"),
-        (["profile", "nothing", "--size", "tiny"], "application 'nothing': expected one of"),
-        (["profile", "gone.toml"], "gone.toml"),
-        (["profile", "gem", "--size", "tiny", "--device", "moon:0"], "device 'moon:0': expected one of"),
-        (["profile", "gem", "--size", "tiny", "--jobs", "0"], "--jobs: expected at least 1, found 0"),
-        (["profile", "gem", "--size", "tiny", "--round-time", "-1"], "--round-time: expected a number"),
-        (["profile", "gem", "--size", "tiny", "--out", "/no/such/a.json"], "--out: the folder /no/such"),
-        (["campaign", "--out", "set", "--mixes", "two"], "--mixes: expected numbers such as"),
-        (["campaign", "--out", "set", "--mixes", "1"], "--mixes: expected numbers of applications from 2"),
-        (["campaign", "--out", "set", "--most-mixes", "0"], "--most-mixes: expected at least 1, found 0"),
-        (["campaign", "--out", "set", "--sizes", "huge"], "--sizes: expected one of tiny"),
-        (["campaign", "--out", "set", "--suite", "nothing"], "application 'nothing'"),
-        (["campaign", "--out", "set", "--threads", "0"], "--threads: expected at least 1, found 0"),
-    ],
-)
-def test_wrong_input_is_refused_before_anything_runs(
-    words: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Output
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert main(["corun", *words]) == 2
-    assert message in capfd.readouterr().err
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_file_that_cannot_be_written_is_refused_before_anything_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Output
-) -> None:
-    monkeypatch.setattr(os, "access", lambda path, mode: mode == os.F_OK)
-    out = tmp_path / "gem.json"
-    assert main(["corun", "profile", "gem", "--size", "tiny", "--out", str(out), *QUICK]) == 2
-    assert f"--out: cannot write the file {out}" in capfd.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["campaign", "--out", "set", "--jobs", "2.5"], "--jobs: expected a whole number, found '2.5'"),
-        (["campaign", "--out", "set", "--mixes", "2.5"], "--mixes: expected numbers such as"),
-    ],
-)
-def test_old_spellings_and_fractions_are_refused_in_a_sentence(
-    words: list[str], message: str, capfd: Output
-) -> None:
-    assert main(["corun", *words]) == 2
-    assert message in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(("most", "hinted"), [([], True), (["--most-mixes", "500"], False)])

@@ -172,40 +172,10 @@ def test_a_sensor_that_goes_away_is_a_note(
     assert (found["energy"], found["cells"], found["failed"]) == (0, 1, [])
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        (["--suite", "none"], "application 'none': expected one of bfs, "),
-        (["--suite", "crc,,gem"], "--suite: expected names separated by commas, found 'crc,,gem'"),
-        (["--sizes", "tiny,huge"], "--sizes: expected one of tiny, small, medium, large, found 'huge'"),
-        (["--devices", "abacus:0"], "device 'abacus:0': expected one of"),
-        (["--fit", "abacus:0"], "--fit: expected one of typical, "),
-        (["--fit", "all"], "found 'all'"),
-        (["--repeats", "0"], "--repeats: expected at least 1, found 0"),
-        (["--sensor", "magic"], "--sensor: expected one of"),
-        (["--timeout", "1"], "--min-time: expected less than the time limit of 1 s, found 2"),
-    ],
-)
-def test_wrong_words_are_one_sentence_and_make_nothing(
-    tmp_path: Path, capfd: Output, given: list[str], message: str
-) -> None:
-    assert main(["dataset", "build", "--out", str(tmp_path / "new"), *given]) == 2
-    output = capfd.readouterr()
-    assert (output.out, output.err.count("\n")) == ("", 1)
-    assert message in output.err
-    assert not (tmp_path / "new").exists()
-
-
 def test_a_folder_in_use_is_refused(tmp_path: Path, capfd: Output) -> None:
     with locked(tmp_path):
         assert main(words(tmp_path, "crc")) == 2
     assert "another process is writing this dataset" in capfd.readouterr().err
-
-
-def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path, capfd: Output) -> None:
-    (tmp_path / "file").touch()
-    assert main(words(tmp_path / "file/new", "crc")) == 2
-    assert "cannot make the folder" in capfd.readouterr().err
 
 
 def test_help_names_the_applications_and_folders_of_one_s_own(capfd: Output) -> None:

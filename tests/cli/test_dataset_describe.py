@@ -251,9 +251,3 @@ def test_more_warnings_than_fit_are_counted(tmp_path: Path, capsys: Output) -> N
     text = page(tmp_path / "mine", capsys)
     assert "5 warnings by the rule spread" in text
     assert "  and 2 more (--json names them)" in text
-
-
-def test_a_folder_without_a_dataset_is_one_sentence(tmp_path: Path, capsys: Output) -> None:
-    assert main(["dataset", "describe", str(tmp_path)]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert str(tmp_path) in line

@@ -77,15 +77,6 @@ def test_each_importer_says_its_licence_its_origin_and_the_files_that_it_wants(c
     assert needed == [True, True, False]
 
 
-def test_a_missing_folder_is_one_sentence_and_exit_2(tmp_path: Path, capsys: Output) -> None:
-    words = [str(tmp_path / "nowhere"), "--out", str(tmp_path / "out")]
-    assert main(["dataset", "import", "aiwc2018", *words]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "features_all_invocations.parquet" in line
-    assert "no such file" in line
-    assert not (tmp_path / "out").exists()
-
-
 def test_a_newer_dataset_is_refused(tmp_path: Path, make_profile: ProfileMaker, capsys: Output) -> None:
     path = tmp_path / "old" / "profiles.parquet"
     path.parent.mkdir()
@@ -150,15 +141,6 @@ def test_runs_without_any_setting_are_taken_with_a_warning(tmp_path: Path, capsy
     shutil.rmtree(tmp_path / "out")
     assert main([*command, "--settings", "freq"]) == 0
     assert "warning" not in capsys.readouterr().err
-
-
-def test_runs_that_are_wrong_are_one_sentence_and_exit_2(tmp_path: Path, capsys: Output) -> None:
-    (tmp_path / "my.csv").write_text(OWN.replace("power_w", "watts"), encoding="utf-8")
-    words = [str(tmp_path / "my.csv"), "--out", str(tmp_path / "out")]
-    assert main(["dataset", "import", "runs", *words]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "my.csv, line 1: expected a column power_w" in line
-    assert not (tmp_path / "out").exists()
 
 
 def event(name: str, value: str, unit: str = "") -> str:
@@ -239,16 +221,3 @@ def test_a_region_of_caliper_and_a_kernel_of_ncu_are_chosen(tmp_path: Path) -> N
         assert dataset.records.column("time_s").to_pylist() == [[3.0]]
         (text,) = dataset.sessions.column("counters").to_pylist()
         assert list(json.loads(text).values()) == [7]
-
-
-@pytest.mark.parametrize("tool", ["hpctoolkit", "caliper", "perf", "ncu"])
-def test_what_is_wrong_is_one_sentence_and_exit_2(tmp_path: Path, tool: str, capsys: Output) -> None:
-    words = ["--out", str(tmp_path / "out"), "--device", "x"]
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "file").write_text("nothing of a tool\n", encoding="utf-8")
-    for path in ([], [str(tmp_path / "none")], [str(tmp_path / "empty")], [str(tmp_path / "file")]):
-        assert main(["dataset", "import", "counters", tool, *path, *words]) == 2
-        (line,) = capsys.readouterr().err.splitlines()
-        assert line.startswith("crosscast: ")
-        assert "expected" in line or "cannot read" in line
-    assert not (tmp_path / "out").exists()

@@ -167,45 +167,6 @@ def test_a_builtin_without_spirv_leaves_the_module_out(command: Command, capsys:
     assert not Path("k.profiled.spv").exists()
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("", "FILE requires an argument"),
-        ("none.toml", "none.toml: cannot read the launch file"),
-        ("k.cl", "k.cl: expected a launch file (.toml, .sim), which names a source and says what to launch"),
-        ("k.spv", "k.spv: expected a launch file"),
-        ("k.toml --spirv k.spv --no-spirv", "--spirv and --no-spirv exclude each other"),
-        ("k.toml --in-place --out o.cl", "--out and --in-place exclude each other"),
-        ("k.toml --out o.spv", "--out: expected a name for the source with its profiles, found o.spv"),
-        ("k.toml --out k.cl", "k.cl: expected another file than the original"),
-        ("k.toml --out k.toml", "k.toml: expected no file, or one as crosscast embed wrote it"),
-        ("k.toml --out none/o.cl", "none does not exist"),
-        ("k.toml --spirv none.spv", "none.spv: cannot read the file"),
-        ("k.toml --spirv k.cl", "k.cl: expected a whole SPIR-V module"),
-        ("k.cl --profiles none.parquet", "none.parquet: cannot read the table of profiles"),
-        ("k.cl --profiles k.cl", "k.cl: cannot read the table of profiles"),
-        ("none.cl --profiles other.csv", "none.cl: cannot read the program file"),
-        ("k.ll --profiles other.csv", "k.ll: expected a source in OpenCL C, found llvm-ir"),
-        ("k.cl --profiles other.csv", "other.csv: expected profiles of k.cl as it is (SHA-256 "),
-        ("damaged.cl --profiles other.csv", "damaged.cl: the embedded profile is damaged"),
-    ],
-)
-def test_each_mistake_is_one_sentence_and_exit_2(
-    command: Command, make_profile: Callable[..., Profile], capsys: Output, words: str, message: str
-) -> None:
-    write_csv([make_profile()], "other.csv")
-    Path("damaged.cl").write_text("/* crosscast-profile 1 */\n")
-    Path("k.ll").write_text("; nothing\n")
-    before = {path: path.read_bytes() for path in Path().iterdir()}
-    assert command(*words.split()) == 2
-    output = capsys.readouterr()
-    assert output.out == ""
-    assert output.err.startswith("crosscast: ")
-    assert output.err.count("\n") == 1
-    assert message in output.err
-    assert {path: path.read_bytes() for path in Path().iterdir()} == before
-
-
 def test_a_module_of_another_kernel_is_refused_and_nothing_written(
     command: Command, table: Path, capsys: Output
 ) -> None:

@@ -16,7 +16,7 @@ from crosscast.data.dataset import Dataset, bundled_dataset, write_dataset
 from crosscast.data.schema import DEVICES, RECORDS, SESSIONS
 from crosscast.data.table import table_of
 from crosscast.prediction.time import models as registry
-from support.choices import PROGRAMS, named_surfaces, other_machine
+from support.choices import PROGRAMS, named_surfaces
 from support.commands import Command, Output
 from support.datasets import made_dataset
 from support.models import MeanModel
@@ -57,17 +57,6 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> str:
 def node(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("dataset") / "one"
     write_dataset(configured_dataset(named_surfaces()), path)
-    return str(path)
-
-
-@pytest.fixture(scope="module")
-def two(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Two machines, whose programs have other names, as they are otherwise one machine to choose from."""
-    path = tmp_path_factory.mktemp("dataset") / "two"
-    lonely = other_machine()
-    kernels = tuple(each._replace(application=f"{each.application}.") for each in lonely.kernels)
-    renamed = type(lonely)(lonely.label, kernels, lonely.space, lonely.time_s, lonely.power_w)
-    write_dataset(configured_dataset(named_surfaces(), renamed), path)
     return str(path)
 
 
@@ -154,65 +143,12 @@ class TestTime:
         assert run("time", small, "--json", "--cache", "none") == 0
         assert capsys.readouterr().out == 2 * first
 
-    def test_bundled_is_the_dataset_that_comes_along(self, capsys: Output) -> None:
-        assert run("time", "bundled", "--models", "device-mean", "--json") == 0
-        found = json.loads(capsys.readouterr().out)
-        assert (found["dataset"], found["kernels_at_a_size"]) == ("bundled", 132)
-
-    def test_no_cache_keeps_nothing(self, small: str, tmp_path: Path) -> None:
-        assert run("time", small, "--json", "--cache", "none") == 0
-        assert not (tmp_path / "cache").exists()
-
     def test_figures_are_written_where_they_are_wanted(
         self, capsys: Output, small: str, tmp_path: Path
     ) -> None:
         assert run("time", small, "--models", "shifted", "--figures", str(tmp_path / "new" / "figures")) == 0
         assert len(list((tmp_path / "new" / "figures").glob("*.png"))) == 4
         assert capsys.readouterr().err.count("wrote ") == 4
-
-    @pytest.mark.parametrize(
-        "protocol", ["leave-kernel-out", "leave-device-out", "leave-device-and-application-out"]
-    )
-    def test_other_groups_are_left_out_too(self, capsys: Output, small: str, protocol: str) -> None:
-        assert run("time", small, "--folds", protocol, "--json", "--models", "device-mean") == 0
-        (result,) = json.loads(capsys.readouterr().out)["results"]
-        assert (result["split"], result["probes"]) == (protocol, int(protocol == "leave-device-out"))
-
-    def test_an_unknown_model_names_the_known_ones(self, capsys: Output, small: str) -> None:
-        sentence = refusal(capsys, "time", small, "--models", "shifted,oracle")
-        assert "--models: expected all or some of device-mean, shifted, found 'oracle'" in sentence
-
-    @pytest.mark.parametrize(
-        ("words", "sentence"),
-        [
-            (["--probes", "2"], "--probes: expected 0 to 1 of 2 devices, found 2"),
-            (["--probes", "two"], "--probes: expected numbers such as 0,2, found 'two'"),
-            (["--probes", "-1"], "--probes: expected 0 to 1 of 2 devices, found -1"),
-            (["--probes", "1", "--folds", "leave-device-out"], "leave the option out"),
-            (["--probes", "1", "--folds", "leave-device-and-application-out"], "--probes: expected 0 with"),
-            (["--folds", "leave-row-out"], "leave-row-out"),
-            (["--level", "90"], "--level: expected a probability between 0 and 1, found 90"),
-            (["--models", ""], "found ''"),
-            (["--seed", "1.5"], "--seed: expected a whole number, found '1.5'"),
-            (["--seed", "-1"], "--seed: expected a number from 0"),
-        ],
-    )
-    def test_options_that_make_no_sense_are_refused(
-        self, capsys: Output, small: str, words: list[str], sentence: str
-    ) -> None:
-        assert sentence in refusal(capsys, "time", small, *words)
-
-    def test_jobs_and_folders_are_checked(self, capsys: Output, small: str, tmp_path: Path) -> None:
-        assert main(["evaluate", "time", small, "--jobs", "0"]) == 2
-        assert "--jobs: expected at least 1, found 0" in capsys.readouterr().err
-        (tmp_path / "file").touch()
-        assert "--figures: cannot make" in refusal(
-            capsys, "time", small, "--figures", str(tmp_path / "file" / "a")
-        )
-        assert "--cache: cannot make" in refusal(
-            capsys, "time", small, "--cache", str(tmp_path / "file" / "a")
-        )
-        assert "missing" in refusal(capsys, "time", str(tmp_path / "missing"))
 
 
 class TestConfiguration:
@@ -246,19 +182,6 @@ class TestConfiguration:
         for start in ("fixed ", "cpu+fl ", "by program", "near-duplicates left out together"):
             assert f"\n{start}" in text
 
-    def test_the_same_command_prints_the_same_from_its_cache(
-        self, capsys: Output, node: str, tmp_path: Path
-    ) -> None:
-        words = [node, "--methods", "fixed,nearest", "--json"]
-        assert run("configuration", *words) == 0
-        first = capsys.readouterr().out
-        kept = list((tmp_path / "cache" / "crosscast" / "evaluate").iterdir())
-        # Six programs, and two of them together.
-        assert len(kept) == 2 * 7
-        assert run("configuration", *words) == 0
-        assert run("configuration", *words, "--cache", "none") == 0
-        assert capsys.readouterr().out == 2 * first
-
     def test_options_reach_the_evaluation(self, capsys: Output, node: str) -> None:
         words = [
             "--methods",
@@ -283,22 +206,6 @@ class TestConfiguration:
         whole = found(capsys, "configuration", node, "--methods", "limiter")["machines"]
         assert whole[0]["cases"] != machine["cases"]
 
-    def test_machines_are_told_apart_and_can_be_named(self, capsys: Output, two: str) -> None:
-        words = ["--methods", "fixed,clock+fl,cpu+fl"]
-        rows = found(capsys, "configuration", two, *words)["results"]
-        assert [
-            (row["machine"], row["method"]) for row in rows if row["protocol"] == "leave-benchmark-out"
-        ] == [
-            ("lonely", "fixed"),
-            ("lonely", "clock+fl"),
-            ("node", "fixed"),
-            ("node", "cpu+fl"),
-        ]
-        answer = found(capsys, "configuration", two, "--methods", "clock+fl", "--devices", "lonely")
-        (machine,) = answer["machines"]
-        assert machine["published_model"]["nothing_to_cluster"]
-        assert machine["published_model"]["clusters"] == []
-
     def test_figures_are_written_where_they_are_wanted(
         self, capsys: Output, node: str, tmp_path: Path
     ) -> None:
@@ -309,44 +216,6 @@ class TestConfiguration:
         names = {path.name for path in (tmp_path / "new" / "figures").iterdir()}
         assert {"frontier.png", "frontier.csv", "curve.png", "tree.png"} <= names
         assert capsys.readouterr().err.count("wrote ") == len(names) == 12
-
-    @pytest.mark.parametrize(
-        ("words", "sentence"),
-        [
-            (
-                ["--methods", "fixed,magic"],
-                "--methods: expected all or some of fixed, cpu+fl, gpu+fl, limiter,",
-            ),
-            (["--methods", ""], "--methods: expected names separated by commas, found ''"),
-            (["--samples", "cpu_cap_w=1"], "--samples: configuration: expected one of the 12 that are known"),
-            (["--samples", "watts"], "--samples: expected each knob once, as KNOB=VALUE, found 'watts'"),
-            (["--group", "bfs"], "--group: expected groups such as a+b,c+d of programs, found 'bfs'"),
-            (["--group", "bfs+magic"], "--group: expected one of bfs, cfd, cfd_double, km, lud, nw"),
-            (["--devices", "gpu9"], "expected one of node, found 'gpu9'"),
-            (["--power-domain", "magic"], "--power-domain: expected one whose power"),
-            (["--max-retunes", "-1"], "--max-retunes: expected at least 0, found -1"),
-            (["--max-retunes", "1.5"], "--max-retunes: expected a whole number, found '1.5'"),
-            (
-                ["--cap-probability", "90"],
-                "--cap-probability: expected a probability between 0 and 1, found 90",
-            ),
-            (["--seed", "-1"], "--seed: expected a number from 0"),
-        ],
-    )
-    def test_options_that_make_no_sense_are_refused(
-        self, capsys: Output, node: str, words: list[str], sentence: str
-    ) -> None:
-        assert sentence in refusal(capsys, "configuration", node, *words)
-
-    def test_samples_are_of_one_machine(self, capsys: Output, two: str) -> None:
-        sentence = refusal(capsys, "configuration", two, "--samples", "clock_hz=5e8")
-        assert "--samples: expected one machine, found 2 (lonely; node): say which with --devices" in sentence
-
-    def test_a_dataset_without_power_is_refused(self, capsys: Output, tmp_path: Path) -> None:
-        whole = configured_dataset(named_surfaces())
-        write_dataset(replace(whole, energy=whole.energy.slice(0, 0)), tmp_path / "dark")
-        sentence = refusal(capsys, "configuration", str(tmp_path / "dark"))
-        assert "expected runs with time and power, found none" in sentence
 
 
 class TestRelative:
@@ -368,16 +237,6 @@ class TestRelative:
             assert each["weights"] == "kernels"
             assert len(each["per_group"]) == 5
 
-    def test_baselines_are_always_there(self, capsys: Output, counted: str) -> None:
-        assert run("relative", counted, "--folds", "published", "--models", "published-linear", "--json") == 0
-        found = json.loads(capsys.readouterr().out)
-        assert [each["model"] for each in found["results"]] == [
-            "published-linear",
-            "published-mean",
-            "log-mean",
-        ]
-        assert [each["baseline"] for each in found["results"]] == [False, True, True]
-
     def test_a_table_is_printed_and_pictures_are_drawn(
         self, capsys: Output, counted: str, tmp_path: Path
     ) -> None:
@@ -394,33 +253,6 @@ class TestRelative:
         assert (found["devices"], found["sources"]) == (["gpu", "cpu"], ["fast"])
         assert found["counts"]["rows"] == 10
         assert {each["weights"] for each in found["results"]} == {"applications"}
-
-    def test_profiles_have_no_source(self, capsys: Output, profiles: str) -> None:
-        assert run("relative", profiles, "--models", "log-mean", "--json") == 0
-        found = json.loads(capsys.readouterr().out)
-        assert (found["target"], found["sources"]) == ("relative", ["none"])
-
-    def test_one_source_cannot_be_left_out(self, capsys: Output, counted: str) -> None:
-        message = refusal(capsys, "relative", counted, "--folds", "leave-machine-out", "--sources", "cpu")
-        assert (
-            "leave-machine-out: expected at least 2 devices with counters to split by, found 1 (cpu)"
-            in message
-        )
-
-    @pytest.mark.parametrize(
-        ("words", "expected"),
-        [
-            (["--models", "oracle"], "--models: expected all or some of published-mean, "),
-            (["--devices", "cpu,tpu"], "--devices: expected some of those with times"),
-            (["--devices", "cpu"], "--devices: expected two or more"),
-            (["--sources", "gpu"], "--sources: expected some of those with counters"),
-            (["--seed", "5000000000"], "--seed: expected a number from 0"),
-        ],
-    )
-    def test_what_cannot_be_evaluated_is_refused(
-        self, capsys: Output, counted: str, words: list[str], expected: str
-    ) -> None:
-        assert expected in refusal(capsys, "relative", counted, "--folds", "leave-kernel-out", *words)
 
 
 class TestJobs:
@@ -467,35 +299,3 @@ class TestJobs:
         assert set(types.source) == {None}
         assert run("jobs", profiles, *words, "--job-source", types.devices[0]) == 0
         assert set(read_job_types(path).source) == {types.devices[0]}
-
-    @pytest.mark.parametrize(
-        ("words", "expected"),
-        [
-            (["--job-seconds", "0"], "--job-seconds: expected a time above 0 s, found 0.0"),
-            (["--job-procs", "0"], "--job-procs: expected numbers from 1 to"),
-            (["--job-procs", "1,x"], "--job-procs: expected numbers such as 0,2, found '1,x'"),
-            (["--job-source", "gpu"], "--job-source: expected it of profiles, which are of no device, found"),
-            (["--gpu-applications", "amg"], "--gpu-applications: expected some of app00, "),
-            (["--gpu-applications", ","], "--gpu-applications: expected names separated by commas"),
-        ],
-    )
-    def test_jobs_that_cannot_be_made_are_refused_before_anything_is_fitted(
-        self, capsys: Output, counted: str, tmp_path: Path, words: list[str], expected: str
-    ) -> None:
-        path = tmp_path / "jobs.parquet"
-        assert run("jobs", counted, "--out", str(path), *words) == 2
-        assert expected in capsys.readouterr().err
-        assert not path.exists()
-
-    @pytest.mark.parametrize(
-        ("name", "expected"),
-        [
-            ("jobs.csv", "--out: expected a file name with .parquet, found 'jobs.csv'"),
-            ("no/jobs.parquet", "--out: the folder"),
-        ],
-    )
-    def test_a_file_that_no_jobs_can_be_written_to_is_refused(
-        self, capsys: Output, counted: str, tmp_path: Path, name: str, expected: str
-    ) -> None:
-        assert run("jobs", counted, "--out", str(tmp_path / name)) == 2
-        assert expected in capsys.readouterr().err

@@ -86,17 +86,6 @@ def test_a_kernel_without_operations_on_reals_has_no_roofline(capsys: Output, tm
     assert "Roofline" not in page.read_text()
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--devices", "rtx409"], "near to which it has rtx4090"),
-        (["--kernel", "add"], "no kernel named 'add'; the kernels there are: vecadd"),
-    ],
-)
-def test_wrong_input_is_one_sentence(capsys: Output, words: list[str], said: str) -> None:
-    assert said in explain.refusal(capsys, *VECADD, *words)
-
-
 def test_a_forecast_begins_with_the_verdict_on_the_recommended_device(capsys: Output, tmp_path: Path) -> None:
     assert main(["predict", *VECADD]) == 0
     lines = capsys.readouterr().out.splitlines()

@@ -127,24 +127,6 @@ def test_each_command_that_prints_tables_writes_them_as_a_page(name: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (["evaluate", "bundled"], "expected first what to evaluate (time, relative, configuration, corun,"),
-        (["train", "bundled", "--target", "corun", "--out", "co"], "see crosscast train --help"),
-        (["evaluate", "time", "bundled", "--modles", "all"], "Did you mean --models?"),
-    ],
-)
-def test_words_that_are_no_command_or_option_are_answered_with_what_is(
-    capsys: Output, words: list[str], sentence: str
-) -> None:
-    assert main(words) == 2
-    captured = capsys.readouterr()
-    assert not captured.out
-    assert sentence in captured.err
-    assert captured.err.count("\n") == 1
-
-
-@pytest.mark.parametrize(
     "words",
     [
         ["dataset", "describe"],
@@ -162,22 +144,6 @@ def test_a_path_that_is_called_like_an_option_is_not_blamed_on_it(
     monkeypatch.chdir(tmp_path)
     assert main([*words, name]) == 2
     assert capsys.readouterr().err.startswith(f"crosscast: {name}: ")
-
-
-@pytest.mark.parametrize("value", ["2.7", "two", "", "1e3"])
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["evaluate", "time", "bundled", "--seed"],
-        ["colocate", "a.json", "--model", "m", "--group-size"],
-        ["measure", "matmul.toml", "--min-runs"],
-        ["dataset", "build", "--out", "d", "--seed"],
-        ["corun", "campaign", "--out", "d", "--jobs"],
-    ],
-)
-def test_whole_numbers_are_not_rounded(capsys: Output, words: list[str], value: str) -> None:
-    assert main([*words[:-1], f"{words[-1]}={value}"]) == 2
-    assert f"{words[-1]}: expected a whole number, found {value!r}" in capsys.readouterr().err
 
 
 @dataclass(frozen=True)

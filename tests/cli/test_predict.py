@@ -111,9 +111,6 @@ def test_several_kernels_are_listed(
     assert [each["kernel"] for each in found["kernels"]] == ["k3", "k4"]
     assert "devices" not in found
     assert answer(capsys, file, str(other), "--model", model, "--kernel", "k4")["kernel"] == "k4"
-    assert "--kernel: expected one of k3, k4, found 'k5'" in refusal(
-        capsys, file, str(other), "--model", model, "--kernel", "k5"
-    )
 
 
 def test_an_application_is_all_its_kernels(capsys: Output) -> None:
@@ -186,33 +183,6 @@ def test_a_described_device_is_predicted(capsys: Output, model: str, file: str, 
     assert [each["device"] for each in alone["devices"]] == ["big", "next"]
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ('type = "gpu"', "device is missing"),
-        ('device = "x"', "type is missing"),
-        ('device = "x"\ntype = "fpga"', "type: expected one of cpu, gpu, accelerator"),
-        ('device = "x"\ntype = "gpu"\nclock_mhz = 3', "unknown key 'clock_mhz'"),
-        ('device = "x"\ntype = "gpu"\ncores = -2', "cores: expected a number above 0"),
-        (f'device = "big"\n{SHEET}', "expected another key than those of other devices, found big"),
-        ('device = "x"\ntype = "gpu"\ncores = 64', "expected at least 5 of peak_flop_per_s, clock_hz, "),
-        (
-            'device = "x"\ntype = "gpu"\npeak_flop_per_s = 82.6',
-            "as gpus have, found 82.6, which would be 8.26e+13 if it is in Tflop/s",
-        ),
-        ("device = ", "expected a description of a device in TOML"),
-    ],
-)
-def test_a_wrong_description_names_its_field(
-    capsys: Output, model: str, file: str, tmp_path: Path, text: str, reason: str
-) -> None:
-    path = tmp_path / "next.toml"
-    path.write_text(text)
-    error = refusal(capsys, file, "--model", model, "--device-file", str(path))
-    assert str(path) in error
-    assert reason in error
-
-
 def test_a_device_of_the_catalogue_is_predicted_by_its_key_or_name_once(
     capsys: Output, model: str, file: str
 ) -> None:
@@ -241,25 +211,6 @@ def test_an_unknown_device_names_the_known_ones_near_ones_and_how_to_add_one(
     assert "--device-file" in error
 
 
-@pytest.mark.parametrize("text", ["host", "host=", "=1", "host=fast", "host=-1", "host=0", "host=nan"])
-def test_a_probe_that_is_none_names_the_option(capsys: Output, model: str, file: str, text: str) -> None:
-    error = refusal(capsys, file, "--model", model, f"--probe={text}")
-    assert "--probe: expected DEVICE=SECONDS such as gtx1080=0.00123" in error
-
-
-def test_other_wrong_probes_name_the_option(capsys: Output, model: str, file: str) -> None:
-    for words, reason in (
-        (["host=1e-3", "host=2e-3"], "expected each device once, found host twice"),
-        (["tpu=1e-3"], "expected a device that the model knows (big, bigger, red, host), found 'tpu'"),
-        (["host=2e6"], "host: expected a time from 1e-09 to 1e+06 seconds, found 2e+06"),
-        (["host=5000"], "is it in seconds, and of this kernel?"),
-    ):
-        options = [word for probe in words for word in ("--probe", probe)]
-        assert f"--probe: {reason}" in (error := refusal(capsys, file, "--model", model, *options)) or (
-            error.startswith("--probe: host") and reason in error
-        )
-
-
 def test_warnings_go_to_standard_error_and_into_json(
     capsys: Output, model: str, profile: Profile, tmp_path: Path
 ) -> None:
@@ -273,53 +224,12 @@ def test_warnings_go_to_standard_error_and_into_json(
     assert captured.err == f"crosscast: warning: k3: {warning}\n"
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "reason"),
-    [
-        ("k.cl", SOURCE.decode(), "expected a profile that crosscast embed wrote into it, found none"),
-        ("k.json", "{", "expected profiles as characterize --json prints them"),
-        ("k.json", "[]", "k.json: expected profiles as characterize --json prints them (found none)"),
-        ("k.json", '{"kernel": "k"}', "profiles[0]: invocation: expected a value, found none"),
-        ("k.csv", "a,b\n", "expected a table of profiles"),
-        ("k.parquet", "PAR1", "cannot read the table of profiles"),
-    ],
-)
-def test_a_file_without_profiles_is_refused(
-    capsys: Output, model: str, tmp_path: Path, name: str, content: str, reason: str
-) -> None:
-    path = tmp_path / name
-    path.write_text(content)
-    assert reason in refusal(capsys, str(path), "--model", model)
-
-
-def test_a_folder_and_no_file_are_refused(capsys: Output, model: str, tmp_path: Path) -> None:
-    assert "of a dataset, found none" in refusal(capsys, str(tmp_path), "--model", model)
-    assert "cannot read the file" in refusal(capsys, str(tmp_path / "no.json"), "--model", model)
-
-
-def test_a_metric_that_is_missing_or_not_finite_is_named(
-    capsys: Output, model: str, profile: Profile, tmp_path: Path
-) -> None:
-    path = tmp_path / "k.json"
-    lacking = profile.to_dict() | {"metrics": {**profile.metrics, "opcode": None}}
-    path.write_text(json.dumps(lacking))
-    assert "profile of k3: metric opcode: expected a number of at least 0, found nothing" in refusal(
-        capsys, str(path), "--model", model
-    )
-    path.write_text(json.dumps(lacking).replace('"opcode": null', '"opcode": NaN'))
-    assert "metrics.opcode" in refusal(capsys, str(path), "--model", model)
-
-
 def test_a_source_that_changed_since_it_was_embedded_is_refused(
     capsys: Output, model: str, profile: Profile, tmp_path: Path
 ) -> None:
     path = tmp_path / "k.cl"
     path.write_bytes(embed(SOURCE, [profile], "k.cl").replace(b"*= 3", b"*= 4"))
     assert "has changed since its profile was embedded" in refusal(capsys, str(path), "--model", model)
-
-
-def test_a_folder_that_is_no_model_is_refused(capsys: Output, file: str, tmp_path: Path) -> None:
-    assert "found no card.json" in refusal(capsys, file, "--model", str(tmp_path))
 
 
 def test_a_warning_about_several_kernels_is_told_once(

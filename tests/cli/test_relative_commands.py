@@ -12,7 +12,6 @@ from crosscast.prediction.store import CARD, read
 from support.commands import Command, Output
 from support.datasets import made_dataset
 from support.johnston2018 import made_up
-from support.models import kept_chooser
 from support.vectors import made_counted_dataset
 
 COMMAND = Command()
@@ -158,66 +157,6 @@ def test_a_level_beyond_what_groups_allow_is_said(capsys: Output, model: str, pe
     captured = capsys.readouterr()
     assert json.loads(captured.out)["level_reached"] == pytest.approx(12 / 13)
     assert "92.3 % intervals: the model was tested on 12 groups" in captured.err
-
-
-@pytest.mark.parametrize(
-    ("words", "reason"),
-    [
-        (("--relative-to", "lassen"), "--relative-to: expected one of cpu, fast, gpu, found 'lassen'"),
-        (("--source", "lassen"), "--source: expected one of cpu, fast, gpu, found 'lassen'"),
-        (("--time", "-1", "--source", "cpu"), "--time: expected seconds above 0, found -1"),
-        (("--time", "3"), "--time: expected --source, the device that it was measured on, to be one of cpu"),
-        (("--level", "1.5"), "--level: expected a probability between 0 and 1, found 1.5"),
-        (("--application", "none"), "--application: expected one of run, found 'none'"),
-        (("--devices", "cpu"), "--devices"),
-        (("--probe", "cpu=1"), "--probe"),
-        (("--invocations", "2"), "--invocations"),
-    ],
-)
-def test_options_that_are_wrong_are_refused(
-    capsys: Output, model: str, perf: str, words: tuple[str, ...], reason: str
-) -> None:
-    assert reason in refusal(capsys, *PREDICT, perf, "--model", model, *words)
-
-
-def test_a_profile_of_counters_that_the_model_does_not_know_is_refused(
-    capsys: Output, model: str, tmp_path: Path
-) -> None:
-    path = tmp_path / "odd.json"
-    path.write_text('{"counter-value" : "10.0", "event" : "odd-event"}\n')
-    text = refusal(capsys, *PREDICT, str(path), "--model", model, "--source", "cpu")
-    assert "expected counters that the model knows, such as PAPI_" in text
-    assert "odd-event" in text
-
-
-def test_what_is_no_profile_is_refused(capsys: Output, model: str, tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    assert "empty" in refusal(capsys, *PREDICT, str(tmp_path / "empty"), "--model", model)
-    assert "nowhere" in refusal(
-        capsys, "predict", "relative", str(tmp_path / "nowhere.cali"), "--model", model
-    )
-    (tmp_path / "notes.txt").write_text("mine")
-    assert "notes.txt" in refusal(
-        capsys, "predict", "relative", str(tmp_path / "notes.txt"), "--model", model
-    )
-
-
-def test_a_model_of_configurations_is_not_for_predict(capsys: Output, perf: str, tmp_path: Path) -> None:
-    text = refusal(capsys, *PREDICT, perf, "--model", str(kept_chooser(tmp_path / "chooser")))
-    assert "found one by 'crosscast train configuration'" in text
-
-
-def test_what_cannot_be_trained_is_refused(capsys: Output, dataset: str, tmp_path: Path) -> None:
-    out = ("--out", str(tmp_path / "rpv"), "--jobs", "1", "--cache", "none")
-    assert "--model: expected one of published-mean" in refusal(
-        capsys, "train", "relative", dataset, *out, "--model", "magic"
-    )
-    assert "'lassen'" in refusal(capsys, "train", "relative", dataset, *out, "--devices", "cpu,lassen")
-    assert "'lassen'" in refusal(capsys, "train", "relative", dataset, *out, "--sources", "lassen")
-    without = ",".join(f"app{number:02}" for number in range(11))
-    one = refusal(capsys, "train", "relative", dataset, *out, "--model", "published-mean", "--devices", "cpu")
-    assert "devices: expected two or more" in one
-    assert main(["train", "relative", dataset, *out, "--model", "published-mean", "--without", without]) == 0
 
 
 def test_profiles_of_no_device_are_learned_from_and_predicted(capsys: Output, tmp_path: Path) -> None:

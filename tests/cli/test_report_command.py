@@ -62,25 +62,3 @@ def test_json_title_and_application_are_as_wanted(capsys: Output, folder: str, t
     assert (found["title"], found["application"], found["model"]) == ("Our <machines>", "lud", "physical")
     assert found["evaluation"]["dataset"] == "small"
     assert "<h1>Our &lt;machines&gt;</h1>" in page.read_text(encoding="utf-8")
-
-
-def test_wrong_input_is_refused_before_the_work(capsys: Output, folder: str, tmp_path: Path) -> None:
-    page = str(tmp_path / "page.html")
-    assert "--html: expected a file, found the folder" in refusal(capsys, folder, "--html", str(tmp_path))
-    assert "missing does not exist" in refusal(capsys, folder, "--html", str(tmp_path / "missing" / "a.html"))
-    assert "--application: expected one of bfs, crc, fft, lud, found 'gem'" in refusal(
-        capsys, folder, "--html", page, "--application", "gem"
-    )
-    assert "--models: expected all or some of device-mean, physical, found 'oracle'" in refusal(
-        capsys, folder, "--html", page, "--models", "oracle"
-    )
-    assert "missing" in refusal(capsys, str(tmp_path / "missing"), "--html", page)
-    assert not (tmp_path / "page.html").exists()
-    assert not (tmp_path / "cache").exists()
-
-
-def test_too_few_applications_are_refused_in_one_sentence(capsys: Output, tmp_path: Path) -> None:
-    write_dataset(made_dataset(("alone",)), tmp_path / "few")
-    sentence = refusal(capsys, str(tmp_path / "few"), "--html", str(tmp_path / "page.html"))
-    assert "application" in sentence
-    assert not (tmp_path / "page.html").exists()

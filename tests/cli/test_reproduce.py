@@ -64,16 +64,3 @@ def test_the_models_and_the_split_of_nichols_2024(capsys: Output, tmp_path: Path
     assert models[0] == "combined"
     assert {"published-mean", "published-linear", "published-forest", "published-xgboost"} <= set(models)
     assert answer["studies"]
-
-
-@pytest.mark.parametrize("paper", ["johnston2018", "bailey2014", "nichols2024", "moolchandani2022"])
-def test_figures_that_cannot_be_written_are_refused_first(capsys: Output, tmp_path: Path, paper: str) -> None:
-    (tmp_path / "file").touch()
-    words = ["reproduce", paper, str(tmp_path / "none"), "--figures", str(tmp_path / "file" / "a")]
-    assert main(words) == 2
-    assert "--figures: cannot make the folder" in capsys.readouterr().err
-
-
-def test_an_unknown_preset_names_those_there_are(capsys: Output) -> None:
-    assert main(["reproduce", "johnston2018", "bundled", "--preset", "thorough"]) == 2
-    assert '"quick", "default", "paper"' in capsys.readouterr().err

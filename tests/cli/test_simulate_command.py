@@ -13,43 +13,18 @@ import numpy as np
 import pytest
 
 from crosscast.cli import main
-from crosscast.cluster.job_types import JobTypes, write_job_types
 from crosscast.cluster.placements import PLACEMENTS
 from crosscast.cluster.swf import read_swf
 from support.commands import Output
+from support.workshop import MACHINES, write_table, write_trace
 
 RESULT = "jobs makespan_s average_bounded_slowdown mean_wait_s utilisation simulation_s jobs_per_s".split()
-
-# Number, submitted, ran, processors, requested time, user.
-JOBS = [
-    (1, 0, 4, 3, 5, 1),
-    (2, 0, 2, 4, 2, 1),
-    (3, 0, 3, 1, 3, 2),
-    (4, 0, 9, 1, 20, 2),
-    (5, 30, 5, 5, 5, 2),
-]
-MACHINES = """
-[[machine]]
-name = "cpu"
-nodes = 6
-[[machine]]
-name = "gpu"
-nodes = 3
-gpu = true
-"""
 
 
 @pytest.fixture
 def trace(tmp_path: Path) -> str:
-    """Five jobs on five processors: the second waits, and jobs may pass it; one was cancelled."""
-    lines = ["; Computer: a small one", "; MaxProcs: 5"]
-    lines += [
-        f"{job} {submit} 0 {ran} {procs} -1 -1 {procs} {requested} -1 1 {user} -1 -1 -1 -1 -1 -1"
-        for job, submit, ran, procs, requested, user in JOBS
-    ]
-    lines.append("6 31 5 -1 -1 -1 -1 2 50 -1 5 1 -1 -1 -1 -1 -1 -1")
     path = tmp_path / "small.swf"
-    path.write_text("\n".join(lines) + "\n")
+    write_trace(path)
     return str(path)
 
 
@@ -57,6 +32,13 @@ def trace(tmp_path: Path) -> str:
 def machines(tmp_path: Path) -> str:
     path = tmp_path / "machines.toml"
     path.write_text(MACHINES)
+    return str(path)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> str:
+    path = tmp_path / "jobs.parquet"
+    write_table(path)
     return str(path)
 
 
@@ -71,34 +53,6 @@ def test_files_are_read_before_the_simulator_is_compiled(
         monkeypatch.setattr(f"crosscast.commands.{module}.load_simulator", compiled)
     assert main(["simulate", command, "missing.swf", "--machines", machines]) == 2
     assert "missing.swf" in capsys.readouterr().err
-
-
-def write_table(path: Path, **changed: object) -> str:
-    rng = np.random.default_rng(2)
-    gpu = np.arange(8) % 2 == 0
-    times_s = rng.uniform(2, 9, (8, 1)) * np.where(gpu[:, None], [1.0, 0.2], [1.0, 3.0])
-    cells: dict[str, object] = {
-        "devices": ("cpu", "gpu"),
-        "application": tuple(f"app{place}" for place in range(8)),
-        "kernel": (None,) * 8,
-        "size": (None,) * 8,
-        "procs": np.arange(8) % 3 + 1,
-        "uses_gpu": gpu,
-        "repeats": np.ones(8, dtype=np.int64),
-        "submit_s": None,
-        "user": (None,) * 8,
-        "times_s": times_s,
-        "predicted": times_s / times_s.max(axis=1, keepdims=True),
-        "source": ("cpu",) * 8,
-        "model": ("never wrong",) * 8,
-    }
-    write_job_types(JobTypes(**(cells | changed)), path)  # type: ignore[arg-type]
-    return str(path)
-
-
-@pytest.fixture
-def table(tmp_path: Path) -> str:
-    return write_table(tmp_path / "jobs.parquet")
 
 
 def run(*words: str) -> int:
@@ -172,9 +126,6 @@ def test_conservative_backfilling_is_compared_and_needs_no_order_of_backfilling(
         ("conservative", None),
         ("easy", "widest"),
     ]
-    assert "backfill: expected policy easy, as with conservative all have reservations" in refusal(
-        capsys, trace, "--policy", "conservative", "--backfill", "widest"
-    )
 
 
 def test_maintenance_and_a_budget_are_of_the_file_of_machines(
@@ -185,8 +136,6 @@ def test_maintenance_and_a_budget_are_of_the_file_of_machines(
     path.write_text(machine + "[[reservation]]\nname = 'r'\nmachine = 'm'\nstart = 1\nend = '1h'\n")
     (result,) = listed(capsys, trace, "--machines", str(path), "--policy", "conservative")["results"]
     assert result["makespan_s"] > 3600
-    path.write_text(machine + "[power]\nbudget_w = 49\n")
-    assert "power_w: expected at most the 49 W" in refusal(capsys, trace, "--machines", str(path))
 
 
 def test_the_table_tells_of_the_trace_and_of_what_was_left_out(capsys: Output, trace: str) -> None:
@@ -253,16 +202,6 @@ def test_several_schedules_have_queues_and_no_timeline(
     assert [path.name for path in (tmp_path / "many").iterdir()] == ["queue-length.png"]
 
 
-def test_killing_and_exact_estimates_change_the_schedule(capsys: Output, trace: str) -> None:
-    text = Path(trace).read_text().replace("4 0 0 9 1 -1 -1 1 20", "4 0 0 9 1 -1 -1 1 3")
-    Path(trace).write_text(text)
-    (killed,) = listed(capsys, trace, "--enforce-walltime")["results"]
-    (run_on,) = listed(capsys, trace)["results"]
-    assert run_on["utilisation"] * run_on["makespan_s"] == pytest.approx(57 / 5)
-    assert killed["utilisation"] * killed["makespan_s"] == pytest.approx(51 / 5)
-    assert listed(capsys, trace, "--estimates", "exact")["trace"]["estimates"] == "exact"
-
-
 def test_several_machines_need_a_placement_that_a_trace_can_have(
     capsys: Output, trace: str, machines: str
 ) -> None:
@@ -272,14 +211,6 @@ def test_several_machines_need_a_placement_that_a_trace_can_have(
         assert sum(machine["jobs"] for machine in found["results"][0]["machines"]) == 5
     assert run(trace, "--machines", machines) == 0
     assert "by machine, easy" in capsys.readouterr().out
-    Path(machines).write_text(MACHINES)
-    assert refusal(capsys, trace, "--machines", machines) == (
-        f"{machines}: placement is missing: expected one of round-robin, random, completion for 2 machines"
-    )
-    Path(machines).write_text(f"placement = 'user'\n{MACHINES}")
-    assert "placement: expected one of round-robin" in refusal(capsys, trace, "--machines", machines)
-    Path(machines).write_text("placement = 'random'\n[[machine]]\nname = 'm'\nprocs = 5\n")
-    assert "placement: nothing to choose with one machine" in refusal(capsys, trace, "--machines", machines)
 
 
 def test_json_of_placements_has_what_a_check_reads(capsys: Output, table: str, machines: str) -> None:
@@ -340,8 +271,9 @@ def test_fifty_thousand_jobs_are_drawn_unless_said_or_the_rows_have_times(
 ) -> None:
     words = ("--machines", machines, "--placement", "user")
     assert listed(capsys, table, *words)["results"][0]["jobs"] == 50_000
-    timed = write_table(tmp_path / "timed.parquet", submit_s=np.arange(8.0)[::-1].copy())
-    found = listed(capsys, timed, *words, "--estimates", "predicted")
+    timed = tmp_path / "timed.parquet"
+    write_table(timed, submit_s=np.arange(8.0)[::-1].copy())
+    found = listed(capsys, str(timed), *words, "--estimates", "predicted")
     assert found["results"][0]["jobs"] == 8
     assert found["workload"]["submitted"] == "as the trace says"
 
@@ -381,150 +313,11 @@ def test_a_trace_of_gavel_is_placed_without_predictions(
     assert "expected predicted times for placement model" in refusal(capsys, *words, "--placement", "model")
 
 
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (["--policy", "best"], "--policy: expected one of fcfs, easy, conservative, found 'best'"),
-        (["--policy", "fcfs,"], "--policy: expected names separated by commas, found 'fcfs,'"),
-        (["--search", "best"], "--search: expected one of makespan, slowdown, mean-wait, wait-p95, fairness"),
-        (["--search", "cost"], "--search: cost: expected a budget of power that says so, found none"),
-        (["--priority", "tallest"], "--priority: expected one of fcfs, lcfs, "),
-        (["--backfill", "x"], "--backfill: expected one of fcfs, lcfs, "),
-        (
-            ["--policy", "fcfs", "--backfill", "widest"],
-            "--backfill: expected policy easy, as with fcfs",
-        ),
-        (["--estimates", "best"], "--estimates: expected some of requested, exact, predicted, found 'best'"),
-        (
-            ["--machines", "4"],
-            "job 5: expected at most 4 processors, as small has, found 5 (too wide: 1 of 5 jobs)",
-        ),
-        (["--machines", "0"], "--machines: expected at least 1 processor, found 0"),
-        (["--machines", "2.5"], "2.5: cannot read the machines"),
-        (["--placement", "random"], "Unknown option: --placement"),
-        (["--jobs", "5"], "Unknown option: --jobs"),
-        (["--load", "0.5"], "Unknown option: --load"),
-        (["--window", "5:"], "--window: nothing to draw without --figures or --html; leave it out"),
-        (
-            ["--figures", "f", "--window", "5"],
-            "--window: expected times with a colon between",
-        ),
-        (["--figures", "f", "--window", "x:"], "--window: a time must look like 3600, 90min, 36h or 10d"),
-        (["--figures", "f", "--window", "9:9s"], "--window: expected an end after the start, 9 s, found 9 s"),
-        (["--out", "."], "--out: expected a file, found the folder ."),
-        (["--out", "no/s.csv"], "--out: the folder "),
-        (["--out", "s.txt"], "--out: expected a file name with .csv or .swf, found 's.txt'"),
-        (["--policy", "fcfs,easy", "--out", "s.csv"], "--out: expected one schedule to write, found 2"),
-        (["--machines", "no.toml"], "no.toml: cannot read the machines (No such file or directory)"),
-    ],
-)
-def test_what_a_trace_cannot_have_is_refused(
-    capsys: Output,
-    trace: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    words: list[str],
-    sentence: str,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert refusal(capsys, trace, *words).startswith(sentence)
-    assert [path.name for path in tmp_path.iterdir()] == ["small.swf"]
-
-
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (["--placement", "best"], "--placement: expected one of round-robin, random, user, model, exact, "),
-        (["--jobs", "0"], "--jobs: expected 1 to 100,000,000 jobs, found 0"),
-        (["--jobs", "2.5"], "--jobs: expected a whole number, found '2.5'"),
-        (["--estimates", "requested"], 'Invalid value "requested" for --estimates. Choose from: "exact"'),
-        (["--policy", "fcfs,easy"], 'Invalid value "fcfs,easy" for --policy. Choose from: "easy", "fcfs".'),
-        (
-            ["--policy", "fcfs", "--backfill", "widest"],
-            "--backfill: expected policy easy, as with fcfs",
-        ),
-        (["--seed", "-1"], "--seed: expected a seed or a range such as 1:10, found '-1'"),
-        (["--seed", "1:0"], "--seed: expected the last from the first on, at most 10,000 seeds, found '1:0'"),
-        (["--seed", "0:10000"], "--seed: expected the last from the first on, at most 10,000 seeds"),
-        (["--load", "0"], "--load: expected a number above 0, found 0"),
-        (["--load", "nan"], "--load: expected a number above 0, found nan"),
-        (["--interarrival", "-1"], "--interarrival: expected a time of at least 0 s, found -1"),
-        (["--load", "1", "--interarrival", "1"], "Mutually exclusive arguments: {--interarrival, --load}"),
-        (["--enforce-walltime"], "Unknown option: --enforce-walltime"),
-        (["--users"], "Unknown option: --users"),
-        (["--procs", "5"], "Unknown option: --procs"),
-        (["--out", "s.csv"], f"--out: expected one schedule to write, found {len(PLACEMENTS)}"),
-        (
-            ["--placement", "user", "--seed", "0:1", "--out", "s.csv"],
-            "--out: expected one schedule to write, found 2",
-        ),
-    ],
-)
-def test_what_an_experiment_cannot_have_is_refused(
-    capsys: Output,
-    table: str,
-    machines: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    words: list[str],
-    sentence: str,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert refusal(capsys, table, "--machines", machines, *words).startswith(sentence)
-    assert {path.name for path in tmp_path.iterdir()} == {"jobs.parquet", "machines.toml"}
-
-
-def test_an_experiment_needs_machines_and_devices_of_the_table(
-    capsys: Output, table: str, machines: str
-) -> None:
-    assert "--machines" in refusal(capsys, table)
-    Path(machines).write_text('[[machine]]\nname = "tpu"\nnodes = 3\n')
-    sentence = refusal(capsys, table, "--machines", machines)
-    assert sentence.startswith("machine tpu: device: expected one on which jobs have times (cpu, gpu)")
-    Path(machines).write_text('[[machine]]\nname = "cpu"\nnodes = 2\n')
-    sentence = refusal(capsys, table, "--machines", machines)
-    assert sentence.startswith("jobs: job 3: expected a machine on which it runs that has its 3 processors")
-
-
-def test_a_table_with_times_is_not_drawn_from_unless_asked_for(
-    capsys: Output, machines: str, tmp_path: Path
-) -> None:
-    timed = write_table(tmp_path / "timed.parquet", submit_s=np.arange(8.0))
-    for option, value in (("--load", "0.5"), ("--interarrival", "1"), ("--seed", "0:1")):
-        sentence = refusal(capsys, timed, "--machines", machines, option, value)
-        assert sentence.startswith(f"{option}: ")
-        assert "or draw --jobs" in sentence
-    assert listed(capsys, timed, "--machines", machines, "--jobs", "20")["workload"]["drawn"]
-
-
-def test_a_header_without_processors_needs_a_number(capsys: Output, trace: str) -> None:
-    path = Path(trace)
-    path.write_text(path.read_text().replace("; MaxProcs: 5\n", ""))
-    assert refusal(capsys, trace).startswith(
-        "--machines is missing: the header of small does not say how many"
-    )
-    assert listed(capsys, trace, "--machines", "7")["trace"]["machines"] == [{"machine": "small", "procs": 7}]
-
-
 def test_other_processors_than_the_header_says_are_told_of(capsys: Output, trace: str) -> None:
     assert listed(capsys, trace, "--machines", "7")["trace"]["notes"][-1] == (
         "the header says 5 processors: 7 are simulated"
     )
     assert len(listed(capsys, trace, "--machines", "5")["trace"]["notes"]) == 1
-
-
-def test_users_that_nobody_knows_are_refused(capsys: Output, trace: str) -> None:
-    path = Path(trace)
-    for user in (1, 2):
-        path.write_text(path.read_text().replace(f" -1 1 {user} -1", " -1 1 -1 -1"))
-    path.write_text(path.read_text().replace(" 5 1 -1 -1", " 5 -1 -1 -1"))
-    assert refusal(capsys, trace, "--users").startswith("--users: expected a trace with users, found none in")
-
-
-def test_a_trace_that_is_no_trace_names_the_line(capsys: Output, tmp_path: Path) -> None:
-    path = tmp_path / "bad.swf"
-    path.write_text("; MaxProcs: 4\n1 2 3\n")
-    assert "line 2" in refusal(capsys, str(path))
 
 
 def test_a_simulation_can_be_interrupted(

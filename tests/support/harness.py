@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import functools
+import hashlib
 import re
 import tempfile
 from collections.abc import Mapping
@@ -32,17 +34,17 @@ def run(
     source: str, kernel: str, args: list[npt.NDArray[np.generic]], global_size: int, standard: str = "1.2"
 ) -> None:
     """Run `kernel` for that many work-items; buffers hold its output afterwards."""
-    with tempfile.TemporaryDirectory() as folder:
-        shared = _build(source, standard, Path(folder))
-        function = shared[kernel]
-        current = ctypes.c_uint64.in_dll(shared, "current_work_item")
-        buffers = [_aligned(array) for array in args]
-        pointers = [ctypes.c_void_p(buffer.ctypes.data) for buffer in buffers]
-        for work_item in range(global_size):
-            current.value = work_item
-            function(*pointers)
-        for array, buffer in zip(args, buffers, strict=True):
-            array[...] = buffer
+    ctypes.CDLL("libm.so.6", mode=ctypes.RTLD_GLOBAL)
+    shared = ctypes.CDLL(str(_built(source, standard)), mode=1 | 2)
+    function = shared[kernel]
+    current = ctypes.c_uint64.in_dll(shared, "current_work_item")
+    buffers = [_aligned(array) for array in args]
+    pointers = [ctypes.c_void_p(buffer.ctypes.data) for buffer in buffers]
+    for work_item in range(global_size):
+        current.value = work_item
+        function(*pointers)
+    for array, buffer in zip(args, buffers, strict=True):
+        array[...] = buffer
 
 
 def _aligned(array: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
@@ -54,17 +56,32 @@ def _aligned(array: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
     return copy
 
 
-def _build(source: str, standard: str, folder: Path) -> ctypes.CDLL:
+@functools.cache
+def _tools() -> str:
+    """What a library depends on beside its source: compiler, host, and the builtins with their headers."""
+    digest = hashlib.sha256(f"{toolchain.compiler_version()} {llvm.get_host_cpu_name()}".encode())
+    for folder in (toolchain.INCLUDE_DIR, Path(library.__file__).parent):
+        for path in sorted(each for each in folder.rglob("*") if each.is_file() and each.suffix != ".pyc"):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _built(source: str, standard: str) -> Path:
+    """The shared library of a source, which is compiled once for all tests, processes and sessions."""
+    return toolchain.cached(["test", _tools(), standard, source], ".so", lambda: _build(source, standard))
+
+
+def _build(source: str, standard: str) -> bytes:
     module = _host_module(_compile(source, standard, "-Oz"))
     demanded = [s for s in _DECLARED.findall(str(module)) if "get_global_id" not in s]
     module.link_in(_host_module(library.llvm_ir(demanded)))
     module.link_in(llvm.parse_assembly(_WORK_ITEM))
     machine = _optimize(module)
-    compiled, linked = folder / "kernel.o", folder / "kernel.so"
-    compiled.write_bytes(machine.emit_object(module))
-    toolchain.link_shared([compiled], linked)
-    ctypes.CDLL("libm.so.6", mode=ctypes.RTLD_GLOBAL)
-    return ctypes.CDLL(str(linked), mode=1 | 2)
+    with tempfile.TemporaryDirectory() as folder:
+        compiled, linked = Path(folder) / "kernel.o", Path(folder) / "kernel.so"
+        compiled.write_bytes(machine.emit_object(module))
+        toolchain.link_shared([compiled], linked)
+        return linked.read_bytes()
 
 
 def _compile(source: str, standard: str, level: str) -> str:

@@ -1,0 +1,29 @@
+"""Tables of what is refused, one file a folder: ``refusals.toml``, with the rows of each test by its name."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, ParamSpec
+
+import pytest
+
+P = ParamSpec("P")
+
+
+@cache
+def _tables(folder: Path) -> dict[str, dict[str, list[Any]]]:
+    return tomllib.loads((folder / "refusals.toml").read_text(encoding="utf-8"))
+
+
+def refusals(names: str) -> Callable[[Callable[P, None]], Callable[P, None]]:
+    """Run a test for each row of its table, whose cells are the arguments of these names, between spaces."""
+
+    def parametrized(test: Callable[P, None]) -> Callable[P, None]:
+        file = Path(test.__code__.co_filename)
+        rows = _tables(file.parent)[file.stem.removeprefix("test_")][test.__name__.removeprefix("test_")]
+        return pytest.mark.parametrize(names.split(), rows)(test)
+
+    return parametrized
