@@ -11,6 +11,7 @@ from crosscast.characterization.run import Options, characterize_launch
 from crosscast.errors import KernelFault
 from crosscast.kernel import Launch
 from crosscast.profile import doubts
+from support.refusals import refusals
 
 N = 256
 SOURCE = """kernel void k(global const int *a, global int *o, global const int *x, int n) {{
@@ -88,18 +89,7 @@ def test_a_pointer_to_any_memory_is_told_too() -> None:
     assert set(beyond(profile)) == {"a"}
 
 
-@pytest.mark.parametrize(
-    ("body", "index"),
-    [
-        ("o[i + 1] = a[i];", 0),
-        ("o[x[i]] = a[i];", N),
-        ("o[x[i]] += a[i];", -1),
-        ("atomic_inc(&o[x[i]]);", N + 3),
-        ("o[i] = a[x[i]];", 1 << 17),
-        ("o[i] = a[x[i]];", -(1 << 17)),
-        ("local int t[32]; t[i % 32] = i; barrier(1); o[i] = t[i % 32 + 1 + x[0]];", 0),
-    ],
-)
+@refusals("body index")
 def test_writes_and_what_is_far_are_refused(body: str, index: int) -> None:
     with pytest.raises(KernelFault, match=r"k: .*accessed memory that is not its own: .*--check-bounds"):
         crosscast.characterize(launch(body, index))

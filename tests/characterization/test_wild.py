@@ -11,6 +11,7 @@ import crosscast
 from crosscast.errors import InputError, KernelFault, KernelTimeout, LaunchError, UnsupportedError
 from crosscast.kernel import Kernel, Program
 from support.launching import LEVELS, launch, zeros
+from support.refusals import refusals
 
 every_level = pytest.mark.parametrize("level", LEVELS)
 _TRIPLE = np.dtype([("a", "i4"), ("b", "i4"), ("c", "i4")])
@@ -168,14 +169,7 @@ def test_constant_addresses_in_local_memory_stand_inside_one_another(level: str)
 
 
 @every_level
-@pytest.mark.parametrize(
-    "body",
-    [
-        "while (1) a[0]++;",
-        "if (get_global_id(0) == 3) while (1) a[3]++;",
-        "while (1) { barrier(CLK_LOCAL_MEM_FENCE); a[0]++; }",
-    ],
-)
+@refusals("body")
 def test_an_endless_loop_ends_at_the_time_limit(level: str, body: str) -> None:
     with pytest.raises(KernelTimeout, match="time limit"):
         launch(f"kernel void k(global int *a) {{ {body} }}", 8, 4, zeros(8), options=[level], timeout_s=0.5)

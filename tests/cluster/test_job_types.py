@@ -33,6 +33,7 @@ from crosscast.evaluation.relative import HeldOutPredictions, held_out_predictio
 from crosscast.prediction.relative.data import NO_SOURCE, Observations
 from crosscast.prediction.relative.models import models_named
 from support.cluster import made_types
+from support.refusals import refusals
 from support.vectors import DEVICES, made_vectors
 
 NONE = float("nan")
@@ -133,24 +134,7 @@ def test_tables_of_other_programs_are_read(tmp_path: Path) -> None:
         assert (types.procs.tolist(), types.submit_s) == ([1, 1], None)
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "sentence"),
-    [
-        ("a.csv", "application,uses_gpu\nlud,1\n", "column 'times' of the table of job types is missing"),
-        (
-            "a.csv",
-            'application,uses_gpu,times\nlud,some,"{""cpu"": 1}"\n',
-            "column 'uses_gpu': expected a whole number in each row, found string",
-        ),
-        (
-            "a.csv",
-            "application,uses_gpu,times\nlud,1,fast\n",
-            "column 'times', row 1: expected a JSON value, found fast",
-        ),
-        ("a.csv", "", "cannot read the table of job types (Empty CSV file)"),
-        ("a.parquet", "x", "cannot read the table of job types ("),
-    ],
-)
+@refusals("name text sentence")
 def test_other_programs_mistakes_are_named(tmp_path: Path, name: str, text: str, sentence: str) -> None:
     (tmp_path / name).write_text(text, encoding="utf-8")
     with pytest.raises(InputError) as raised:
@@ -303,21 +287,7 @@ def test_all_applications_are_known_to_run_on_gpus_unless_some_are_named() -> No
     assert [shape.uses_gpu(name) for name in ("app00", "app01")] == [False, True]
 
 
-@pytest.mark.parametrize(
-    ("changed", "expected"),
-    [
-        ({"job_procs": []}, "job_procs: expected numbers from 1 to 2147483647, found none"),
-        ({"job_procs": [1, 0]}, "job_procs: expected numbers from 1 to 2147483647, found 1, 0"),
-        ({"job_s": 0.0}, "job_s: expected a time above 0 s, found 0.0"),
-        ({"job_s": np.nan}, "job_s: expected a time above 0 s, found nan"),
-        ({"job_s": np.inf}, "job_s: expected a time above 0 s, found inf"),
-        ({"gpu_applications": ["amg"]}, "gpu_applications: expected some of app00, app01, found 'amg'"),
-        (
-            {"job_source": "gpu"},
-            "job_source: expected it of profiles, which are of no device, found counters of cpu, fast",
-        ),
-    ],
-)
+@refusals("changed expected")
 def test_what_does_not_fit_is_refused(changed: dict[str, object], expected: str) -> None:
     with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):
         JobShape(**changed).check(SEEN, DEVICES)  # type: ignore[arg-type]

@@ -28,6 +28,7 @@ from crosscast.cluster.site import Budget, PowerPolicy, Site, constant_budget, r
 from crosscast.errors import InputError
 from support.commands import Output
 from support.examples import examples
+from support.refusals import refusals
 
 NONE = float("nan")
 MACHINES = [Machine("one", 4, idle_w=10)]
@@ -146,18 +147,7 @@ def test_energy_is_power_times_time_second_by_second(seed: int) -> None:
 ROW = "kind,power_w,slowdown\n"
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("kind,power_w\na,1\n", "expected columns kind, power_w, slowdown, and maybe predicted_power_w"),
-        (ROW, "expected a row at least, found none"),
-        (ROW + "a,0,1\n", ":2: power_w: expected a number above 0, found '0'"),
-        (ROW + "a,1,-1\n", ":2: slowdown: expected a number above 0, found '-1'"),
-        (ROW + "a,1,x\n", ":2: slowdown: expected a number above 0, found 'x'"),
-        (ROW + "a,1,2\n", "kind a: slowdown: expected a configuration with a slowdown of 1, found 2 at best"),
-        ("kind,power_w,slowdown,predicted_slowdown\na,1,1,1\n", "expected both or none of predicted_power_w"),
-    ],
-)
+@refusals("text message")
 def test_wrong_options_are_one_sentence(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "options.csv"
     path.write_text(text)
@@ -279,27 +269,7 @@ def test_no_processor_draws_more_than_its_cap() -> None:
         simulate(jobs, capped, site=Site(budget=constant_budget(400)))
 
 
-@pytest.mark.parametrize(
-    ("machine", "power", "sentence"),
-    [
-        ("cap_w = 5\n", "budget_w = 9", "machine[0]: cap_w: expected at least the 10 W of idle_w, found 5"),
-        ("cap_w = 0\n", "budget_w = 9", "machine[0]: cap_w: expected a number above 0, found 0"),
-        ("", "budget_w = 9\nmeasured = true", "measured: expected options, whose power is predicted"),
-        ("", "budget_w = 9\nshift = 'price'", "shift_limit is missing, expected how long jobs may be"),
-        (
-            "",
-            "budget_w = 9\nshift = 'price'\nshift_limit = '1h'",
-            "price: expected a budget with price_per_kwh",
-        ),
-        (
-            "",
-            "budget_w = 9\nshift = 'carbon'\nshift_limit = 9",
-            "carbon: expected a budget with carbon_g_per",
-        ),
-        ("", "budget_w = 9\nshift = 'often'", "shift: expected some of never, price, carbon, found 'often'"),
-        ("", "budget_w = 9\nshift_limit = '-1h'", "shift_limit: a time must look like"),
-    ],
-)
+@refusals("machine power sentence")
 def test_wrong_settings_of_power_are_one_sentence(
     tmp_path: Path, machine: str, power: str, sentence: str
 ) -> None:

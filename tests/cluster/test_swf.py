@@ -26,6 +26,7 @@ from crosscast.cluster.swf import (
 )
 from crosscast.errors import InputError
 from support.cluster import line_with, sound_line, trace_with, written
+from support.refusals import refusals
 
 FIELD_NAMES = st.from_regex(r"[A-Za-z][A-Za-z0-9]{0,8}", fullmatch=True)
 LINES = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]) | st.just(" "), max_size=20).map(
@@ -299,36 +300,7 @@ def test_columns_without_anything_take_no_memory(tmp_path: Path) -> None:
     assert trace.columns["job"].strides == (8,)
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("1 0 5 100", "line 3: expected 18 fields, found 4"),
-        (f"{sound_line()} 1", "line 3: expected 18 fields, found 19"),
-        (line_with(run_s="1o0"), "line 3: field 4 (run time): expected a number, found '1o0'"),
-        (line_with(run_s="nan"), "line 3: field 4 (run time): expected a number, found 'nan'"),
-        (line_with(run_s="1-2"), "line 3: field 4 (run time): expected a number, found '1-2'"),
-        (line_with(run_s="."), "line 3: field 4 (run time): expected a number, found '.'"),
-        (line_with(run_s="1_0"), "line 3: field 4 (run time): expected a number, found '1_0'"),
-        (line_with(job="\f1"), "line 3: field 1 (job number): expected a number, found '\\x0c1'"),
-        (
-            line_with(run_s=-3),
-            "line 3: field 4 (run time): expected at least 0, or -1 where nothing is known, found -3",
-        ),
-        (
-            line_with(submit_s=-0.5),
-            "line 3: field 2 (submit time): expected at least 0, or -1 where nothing is known, found -0.5",
-        ),
-        (line_with(procs=2.5), "line 3: field 5 (allocated processors): expected a whole number, found 2.5"),
-        (
-            line_with(run_s="1e999"),
-            "line 3: field 4 (run time): expected a number of at most 2^53, found inf",
-        ),
-        (
-            line_with(job=99999999999999999),
-            "line 3: field 1 (job number): expected a number of at most 2^53, found 1e+17",
-        ),
-    ],
-)
+@refusals("line message")
 def test_a_line_that_is_wrong_is_named_with_its_field(tmp_path: Path, line: str, message: str) -> None:
     path = written(tmp_path, "; MaxProcs: 100", sound_line(), line, sound_line())
     with pytest.raises(InputError) as raised:

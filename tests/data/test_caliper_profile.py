@@ -12,6 +12,7 @@ from crosscast.data.counters.caliper import read_caliper
 from crosscast.data.counters.common import Circumstances, configured_runs
 from crosscast.errors import InputError
 from support.counter_profiles import CALI_HEAD, cali_file, cali_record, caliper_table
+from support.refusals import refusals
 
 pytest.importorskip("caliperreader", reason="caliper-reader is not installed")
 
@@ -104,21 +105,7 @@ def test_an_empty_cell_is_a_missing_value(tmp_path: Path) -> None:
     assert run.time_s == pytest.approx(2.0)
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "nothing of Caliper",
-        "__rec=ctx,ref=99",
-        "__rec=ctx,attr=99,data=1",
-        "__rec=ctx,ref=x",
-        "__rec=node,id=40",
-        "__rec=node,id=30,attr=13,data=main",
-        "__rec=node,id=40,attr=77,data=x,parent=30\n__rec=ctx,ref=40",
-        "__rec=node,id=50,attr=8,data=loose\n__rec=ctx,attr=50,data=1",
-        "\\",
-        "",
-    ],
-)
+@refusals("line")
 def test_a_record_that_the_reader_does_not_know_is_refused(tmp_path: Path, line: str) -> None:
     path = cali_file(tmp_path / "app.cali", RECORDS[0], line + "\n", RECORDS[1])
     assert "expected a record of Caliper that the reader knows, found" in refusal(path)

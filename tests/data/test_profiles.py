@@ -29,6 +29,7 @@ from crosscast.data.profiles import (
 from crosscast.errors import InputError, MissingExtraError
 from crosscast.profile import METRICS, Profile
 from support.examples import examples
+from support.refusals import refusals
 
 ProfileMaker = Callable[..., Profile]
 DATA = Path(__file__).parent / "old_profiles"
@@ -141,17 +142,7 @@ def test_a_damaged_csv_row_is_named(tmp_path: Path, make_profile: ProfileMaker) 
         read_csv(path)
 
 
-@pytest.mark.parametrize(
-    ("column", "wrong", "reason"),
-    [
-        ("kernel", "", "expected a value, found none"),
-        *(("run_s", wrong, f"expected at least 0, found {wrong}") for wrong in ("-1", "nan", "inf")),
-        ("run_s", "x", "could not convert string to float: 'x'"),
-        *(("launch", wrong, f"expected a JSON object, found {wrong}") for wrong in ("3", "[1]", "null")),
-        *(("launch", wrong, "Out of range float") for wrong in ('{"a": NaN}', '{"a": 1e999}')),
-        ("program", "{", "Expecting property name"),
-    ],
-)
+@refusals("column wrong reason")
 def test_a_cell_that_no_profile_has_is_named(
     tmp_path: Path, make_profile: ProfileMaker, column: str, wrong: str, reason: str
 ) -> None:

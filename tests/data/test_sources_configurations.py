@@ -16,6 +16,7 @@ from crosscast.data.sources.runs import ConfiguredRun, with_own_sessions
 from crosscast.data.table import notes_of
 from crosscast.data.views import configured
 from crosscast.errors import InputError
+from support.refusals import refusals
 from support.shared import shared_data
 from support.tables import Row, epoch, gtx1080ti, multicore, powercap, titanx, write_rows
 
@@ -268,13 +269,7 @@ def test_only_systems_that_are_in_the_file_are_devices(tmp_path: Path) -> None:
     assert [(row["device"], row["vendor"]) for row in devices] == [("i7", "Intel"), ("pi3", None)]
 
 
-@pytest.mark.parametrize(
-    ("changed", "found"),
-    [
-        ({"executed_ipc": "high"}, "column 'executed_ipc', row 2: expected a number, found 'high'"),
-        ({"warps": "inf"}, "column 'warps', row 2: expected a finite number"),
-    ],
-)
+@refusals("changed found")
 def test_a_wrong_counter_is_named(tmp_path: Path, changed: dict[str, Any], found: str) -> None:
     path = write_rows(tmp_path / "gtx1080ti.csv", [gtx1080ti(), gtx1080ti(1700, **changed)])
     assert refusal(path).startswith(f"{path}: {found}")

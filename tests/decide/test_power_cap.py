@@ -25,6 +25,7 @@ from crosscast.prediction.configuration.choice import (
 from crosscast.prediction.configuration.data import Observed, Quantity, Space, SurfaceForecast
 from support.choices import outcome
 from support.models import fitted_chooser
+from support.refusals import refusals
 from support.surfaces import made_space, made_surfaces
 
 
@@ -320,21 +321,7 @@ def test_a_confidence_that_nothing_reaches_says_what_is_reached() -> None:
     assert choice_of(made, SPACE, 155.0, confidence=float(within)).recommended is not None
 
 
-@pytest.mark.parametrize(
-    ("options", "reason"),
-    [
-        *(({"power_cap": cap}, "power cap: expected watts above 0, found") for cap in (0.0, -1.0, np.nan)),
-        ({"power_cap": 100.0, "level": 1.0}, "level: expected a probability"),
-        *(
-            (
-                {"power_cap": 100.0, "confidence": wrong},
-                "confidence: expected a probability between 0 and 1, found",
-            )
-            for wrong in (0.0, 1.0, -0.1, 90.0, np.nan, "high")
-        ),
-        ({"power_cap": 100.0, "objective": "speed"}, "objective: expected one of performance, energy, edp"),
-    ],
-)
+@refusals("options reason")
 def test_wrong_wishes_are_refused(options: dict[str, Any], reason: str) -> None:
     with pytest.raises(InputError, match=reason):
         choice_of(forecast(), SPACE, **options)

@@ -35,6 +35,7 @@ from crosscast.measure.regions.samples import write_samples
 from crosscast.prediction.configuration.data import KernelAt, Space, Surfaces, sample_numbers
 from support.grids import linear_surfaces
 from support.models import fitted_chooser
+from support.refusals import refusals
 from support.surfaces import made_space, made_surfaces
 
 
@@ -104,21 +105,7 @@ def test_a_knob_that_not_every_configuration_has_is_left_empty_by_those_without(
     assert [columns.number(columns.cells(number), "x") for number in (0, 1)] == [0, 1]
 
 
-@pytest.mark.parametrize(
-    ("cells", "reason"),
-    [
-        ({}, "x: device: expected one of card, host, found nothing"),
-        ({"device": "phi"}, "x: device: expected one of card, host, found phi"),
-        ({"device": "card"}, "x: clock_hz: expected what it was set to, found several"),
-        (
-            {"device": "card", "clock_hz": "fast"},
-            "x: clock_hz: expected a number such as 1e.09, found 'fast'",
-        ),
-        ({"device": "card", "clock_hz": "3e9"}, "2 configurations of card .* found clock_hz 3e9"),
-        ({"device": "card", "clock_hz": "1e9", "governor": "fast"}, "of card .* clock_hz 1e9, governor fast"),
-        ({"device": "host", "governor": "nan"}, "of host .* found governor nan"),
-    ],
-)
+@refusals("cells reason")
 def test_cells_of_no_configuration_are_refused(cells: dict[str, str], reason: str) -> None:
     with pytest.raises(InputError, match=reason):
         BOTH.number(cells, "x")

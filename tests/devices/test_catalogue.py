@@ -21,6 +21,7 @@ from crosscast.devices.measured import QUANTITIES, measured_devices
 from crosscast.devices.siblings import FACTS, expected, filled, reached
 from crosscast.errors import InputError
 from support.commands import Command, Output
+from support.refusals import refusals
 
 COLUMNS = {column.name for column in DEVICES.columns}
 CURRENT = sorted(catalogue().keys() - {row["device"] for row in published_devices()})
@@ -126,21 +127,7 @@ def test_spelling_does_not_matter_and_near_names_are_listed() -> None:
         device_named("abacus")
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "reason"),
-    [
-        ("peak_flop_per_s", 82.6, "8.26e+13 if it is in Tflop/s"),
-        ("peak_flop_per_s", 82580, "8.258e+13 if it is in Gflop/s"),
-        ("bandwidth_bytes_per_s", 1008, "1.008e+12 if it is in GB/s"),
-        ("clock_hz", 2520, "2.52e+09 if it is in MHz"),
-        ("clock_hz", 2.52, "2.52e+09 if it is in GHz"),
-        ("memory_bytes", 24, "2.577e+10 if it is in GiB"),
-        ("l1_bytes", 128, "1.311e+05 if it is in KiB"),
-        ("l2_bytes", 72, "7.55e+07 if it is in MiB"),
-        ("tdp_w", 450_000, "450 if it is in mW"),
-        ("cores", 1e9, "found 1e+09"),
-    ],
-)
+@refusals("name value reason")
 def test_a_number_in_another_unit_is_refused_with_what_it_should_be_near_to(
     name: str, value: float, reason: str
 ) -> None:

@@ -11,6 +11,7 @@ from crosscast.devices.catalogue import device_named
 from crosscast.devices.device_files import own_devices, read_device, write_device
 from crosscast.devices.knowledge import known_of
 from crosscast.errors import InputError
+from support.refusals import refusals
 
 MINE = Device(
     "mine",
@@ -58,31 +59,7 @@ def test_a_device_that_was_calibrated_is_known_by_its_name(
         device_named("min")
 
 
-@pytest.mark.parametrize(
-    ("line", "reason"),
-    [
-        (
-            "bandwidth_bytes_per_s = 448",
-            r"bandwidth_bytes_per_s: expected .*, found 448, which would be 4.48e\+11",
-        ),
-        ("bandwidth_bytes_per_s = 0", r"bandwidth_bytes_per_s: expected a number above 0, .*, found 0$"),
-        ("bandwidth_bytes_per_s = -4e11", r"bandwidth_bytes_per_s: expected a number above 0"),
-        ("bandwidth_bytes_per_s = nan", r"bandwidth_bytes_per_s: expected a number, found nan$"),
-        ("bandwidth_bytes_per_s = 4.48e20", r"bandwidth_bytes_per_s: expected 4e\+09 to 1e\+14 B/s"),
-        ("bandwith = 4.48e11", r"unknown key 'bandwith'"),
-        (
-            "bandwidth_bytes_per_s = 4e11\n[measured]\nread_bytes_per_s = 400",
-            r"measured: read_bytes_per_s: expected .*4e\+11 if it is in GB/s",
-        ),
-        (
-            "bandwidth_bytes_per_s = 4e11\n[measured]\nlaunch_s = 4",
-            r"measured: launch_s: expected 1e-09 to 1 s, found 4, which would be 4e-06",
-        ),
-        ("bandwidth_bytes_per_s = 4e11\n[measured]\nspeed = 4", r"measured: unknown key 'speed'"),
-        ("bandwidth_bytes_per_s = 4e11\nmeasured = 4", r"measured: expected a table, found 4"),
-        ("= 4", r"expected a description of a device in TOML"),
-    ],
-)
+@refusals("line reason")
 def test_a_wrong_file_is_refused(line: str, reason: str, tmp_path: Path) -> None:
     path = tmp_path / "next.toml"
     path.write_text(FEW + line)

@@ -36,6 +36,7 @@ from crosscast.measure.session import session_row
 from crosscast.measure.subjects import Settings, SuiteProblem, identity
 from crosscast.suite.application import TYPICAL, Caches
 from crosscast.suite.registry import selected
+from support.refusals import refusals
 
 Folder = Callable[..., Path]
 Row = dict[str, Any]
@@ -419,14 +420,7 @@ def test_what_failed_is_tried_again(one: Plan) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("cells", "message"),
-    [
-        ({"seed": 3}, r"mine: crc tiny was measured with the seed 3, and now has 0: choose another folder"),
-        ({"parameters": '{"bytes": 1}'}, r'the parameters {"bytes": 1}, and now has {"bytes": \d+}'),
-        ({"source_sha256": "ab"}, "the source of hash ab, and now has [0-9a-f]{64}"),
-    ],
-)
+@refusals("cells message")
 def test_sessions_of_other_problems_are_not_mixed(one: Plan, cells: Row, message: str) -> None:
     described, profile, sessions = rows(one)
     # On another device too: the profiles are for all.

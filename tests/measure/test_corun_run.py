@@ -36,24 +36,10 @@ from crosscast.measure.processes import Orders
 from crosscast.measure.sensors import ReplaySensor
 from crosscast.measure.subjects import LaunchFile, SuiteProblem
 from support.processes import NOTE, is_gone, noted
+from support.refusals import refusals
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"jobs": 0}, "jobs: expected at least 1, found 0"),
-        ({"warmups": -1}, "warmups: expected at least 0, found -1"),
-        ({"threads": 0}, "threads: expected at least 1, found 0"),
-        ({"round_s": -1.0}, "round_s: expected a number of seconds, found -1"),
-        ({"round_s": float("nan")}, "round_s: expected a number of seconds, found nan"),
-        ({"timeout_s": 0.0}, "timeout_s: expected a number of seconds, found 0"),
-        (
-            {"jobs": 40, "timeout_s": 8.0},
-            "jobs: expected fewer than fit into the time limit of 8 s",
-        ),
-        ({"round_s": 8.0, "timeout_s": 8.0}, "round_s: expected less than the time limit of 8 s, found 8"),
-    ],
-)
+@refusals("given message")
 def test_settings_that_make_no_sense_are_refused(given: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         CoRunSettings(**given)

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crosscast.measure.cpu_counters import EVENTS, Count, Counters, LinuxPerf, available, counter_shares
+from support.refusals import refusals
 
 Answer = Callable[[int, int], Count]
 """Tells what a counter of an event (its number) and a thread holds."""
@@ -107,16 +108,7 @@ def test_what_was_never_counted_is_absent_and_not_zero() -> None:
     assert found.values["instructions"] == 5
 
 
-@pytest.mark.parametrize(
-    ("code", "reason"),
-    [
-        (errno.EACCES, "this user may not count it"),
-        (errno.EPERM, "this container, may not"),
-        (errno.ENOENT, "this machine has no such counter"),
-        (errno.ENOSYS, "this system has no perf events"),
-        (errno.EIO, "Input/output error"),
-    ],
-)
+@refusals("code reason")
 def test_what_is_refused_is_absent_with_the_reason(code: int, reason: str) -> None:
     perf = FakePerf(lambda event, thread: full_time(1), {(0, 0): code, (1, 3): code})
     found = available(perf)

@@ -16,6 +16,7 @@ from crosscast.measure.microbenchmarks import bench
 from crosscast.measure.microbenchmarks.backends import CHAINS, Backend, HostBackend, OpenCLBackend
 from crosscast.measure.opencl import devices
 from support.commands import Command, Output
+from support.refusals import refusals
 
 
 class Paper:
@@ -186,17 +187,6 @@ def test_a_device_that_vanishes_meanwhile_is_said_and_leaves_no_file(
     assert not list(tmp_path.rglob("*.toml"))
 
 
-@pytest.mark.parametrize(
-    ("words", "reason"),
-    [
-        ([], "--device: expected an id such as pocl:0"),
-        (["--device", "host", "--name", "../x"], "found '../x'"),
-        (
-            ["--device", "host", "--name", "rtx4090"],
-            "--name: expected one that no device of the catalogue has",
-        ),
-        (["--device", "abacus:0", "--facts-only"], "device 'abacus:0': expected one of"),
-    ],
-)
+@refusals("words reason")
 def test_a_wrong_call_is_refused(words: list[str], reason: str, capsys: Output) -> None:
     assert reason in Command.of("calibrate").refusal(capsys, *words)

@@ -20,6 +20,7 @@ from crosscast.measure.processes import SessionJob, read_job, render_job
 from crosscast.measure.stressors import LEVELS, VGA_BYTES, HostQueue, ImageReader, host_run, image
 from crosscast.measure.subjects import Settings, Stressor, load
 from crosscast.suite.registry import names
+from support.refusals import refusals
 
 Output = pytest.CaptureFixture[str]
 
@@ -32,15 +33,7 @@ def test_it_runs_once_at_least_after_it_said_that_it_is_ready(level: str) -> Non
     assert found.bandwidth_bytes_per_s > 0
 
 
-@pytest.mark.parametrize(
-    ("level", "nbytes", "seconds", "message"),
-    [
-        ("highest", 6400, 0.0, "level: expected one of low, medium, high, found 'highest'"),
-        ("high", 63, 0.0, "image_bytes: expected at least 64, found 63"),
-        ("high", 6400, -1.0, "seconds: expected a number of seconds, found -1"),
-        ("high", 6400, float("nan"), "seconds: expected a number of seconds, found nan"),
-    ],
-)
+@refusals("level nbytes seconds message")
 def test_wrong_input_is_refused(level: str, nbytes: int, seconds: float, message: str) -> None:
     with pytest.raises(InputError, match=message):
         host_run(level, nbytes, seconds)

@@ -28,6 +28,7 @@ from crosscast.measure.subjects import (
 )
 from crosscast.suite.application import Array
 from crosscast.suite.registry import application
+from support.refusals import refusals
 
 SOURCE = """
 kernel void add(global int *a, float4 b) { a[get_global_id(0)] += b.x; }
@@ -107,16 +108,7 @@ def test_extents_are_whole_numbers_of_python(make_application: Folder) -> None:
     assert type(fitted(kind, 1 << 15)["items"]) is int
 
 
-@pytest.mark.parametrize(
-    ("statement", "mistake"),
-    [
-        ("return {'items': nbytes // 0}", "ZeroDivisionError"),
-        ("return {'items': nbytes / 2}", "TypeError"),
-        ("return {'items': nothing}", "NameError"),
-        ("return None", "AttributeError"),
-        ("assert nbytes < 0", "AssertionError"),
-    ],
-)
+@refusals("statement mistake")
 def test_a_driver_that_cannot_fit_is_named(make_application: Folder, statement: str, mistake: str) -> None:
     kind = application(str(make_application(f"unfit_{mistake}", fit=statement)))
     message = f"unfit_{mistake}: expected its driver to fit .* {mistake}"
@@ -233,18 +225,7 @@ def test_the_defaults_are_those_of_the_published_study() -> None:
     assert (Settings().min_runs, Settings().min_time_s) == (50, 2.0)
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"min_runs": 0}, "min_runs: expected at least 1, found 0"),
-        ({"warmups": -1}, "warmups: expected at least 0, found -1"),
-        ({"min_time_s": -1.0}, "min_time_s: expected a number of seconds, found -1"),
-        ({"min_time_s": float("nan")}, "min_time_s: expected a number of seconds, found nan"),
-        ({"timeout_s": 0.0}, "timeout_s: expected a number of seconds, found 0"),
-        ({"timeout_s": float("inf")}, "timeout_s: expected a number of seconds, found inf"),
-        ({"min_time_s": 9.0, "timeout_s": 8.0}, "expected less than the time limit of 8 s, found 9"),
-    ],
-)
+@refusals("given message")
 def test_settings_that_make_no_sense_are_refused(given: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         Settings(**given)

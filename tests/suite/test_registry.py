@@ -30,6 +30,7 @@ from crosscast.errors import CheckFailed, InputError, KernelTimeout, LaunchError
 from crosscast.profile import Profile
 from crosscast.suite.application import TYPICAL, Application, Caches, check_result, working_set
 from crosscast.suite.registry import application, names, profiles_of, selected
+from support.refusals import refusals
 
 HEAT = Path(__file__).parents[2] / "examples" / "heat"
 
@@ -138,18 +139,7 @@ def test_a_name_that_is_no_application_is_refused(
         application(name)
 
 
-@pytest.mark.parametrize(
-    ("driver", "reason"),
-    [
-        ("import no_such_module", "ModuleNotFoundError: No module named 'no_such_module'"),
-        ("def f(:", "SyntaxError: "),
-        ("unknown", "NameError: name 'unknown' is not defined"),
-        ("{}['key']", "KeyError: 'key'"),
-        ("open('/nowhere/file')", "FileNotFoundError: "),
-        ("1 / 0", "ZeroDivisionError: "),
-        ("assert False, 'no'", "AssertionError: no"),
-    ],
-)
+@refusals("driver reason")
 def test_a_driver_that_does_not_load_is_refused(folder: Maker, driver: str, reason: str) -> None:
     path = folder(driver)
     before = set(sys.modules)
@@ -257,15 +247,7 @@ def test_the_example_s_check_sees_a_wrong_point(steps: int) -> None:
         check_result(problem)
 
 
-@pytest.mark.parametrize(
-    ("argument", "message"),
-    [
-        ("3", "twice: argument 2: expected a NumPy scalar, found int"),
-        ("2.5", "twice: argument 2: expected a NumPy scalar, found float"),
-        ("self.out.copy()", "twice: argument 2: expected one of the application's arrays"),
-        ("np.int32(3)", "twice: argument 2: expected 2 arguments, found 3"),
-    ],
-)
+@refusals("argument message")
 def test_a_wrong_argument_is_named_as_on_a_device(
     make_application: Callable[..., Path], argument: str, message: str
 ) -> None:

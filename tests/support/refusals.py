@@ -24,6 +24,6 @@ def refusals(names: str) -> Callable[[Callable[P, None]], Callable[P, None]]:
     def parametrized(test: Callable[P, None]) -> Callable[P, None]:
         file = Path(test.__code__.co_filename)
         rows = _tables(file.parent)[file.stem.removeprefix("test_")][test.__name__.removeprefix("test_")]
-        return pytest.mark.parametrize(names.split(), rows)(test)
+        return pytest.mark.parametrize(names.replace(" ", ","), rows)(test)
 
     return parametrized

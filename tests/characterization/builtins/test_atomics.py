@@ -12,6 +12,7 @@ import pytest
 from crosscast.characterization.builtins.library import accesses, is_commutative, llvm_ir
 from crosscast.errors import UnsupportedError
 from support.harness import run
+from support.refusals import refusals
 
 Array = npt.NDArray[Any]
 DTYPES = {"int": "int32", "uint": "uint32", "long": "int64", "ulong": "uint64", "float": "f4", "double": "f8"}
@@ -265,17 +266,7 @@ def test_only_integer_updates_may_change_places(symbol: str, commutes: bool) -> 
     assert is_commutative(symbol) is commutes
 
 
-@pytest.mark.parametrize(
-    "symbol",
-    [
-        "_Z10atomic_addPU3AS1Vff",
-        "_Z10atomic_addPU3AS1Vi",
-        "_Z10atomic_addPU3AS1Vss",
-        "_Z15atomic_fetch_orPU3AS4VU7_Atomicff",
-        "_Z16atomic_fetch_addPU3AS4VU7_Atomici",
-        "_Z22atomic_work_item_fencej12memory_order12memory_scope",
-    ],
-)
+@refusals("symbol")
 def test_what_is_no_atomic_function_is_refused(symbol: str) -> None:
     with pytest.raises(UnsupportedError, match="neither defined"):
         llvm_ir([symbol])

@@ -18,6 +18,7 @@ from crosscast.characterization.builtins.images import DESCRIPTOR, pack_descript
 from crosscast.characterization.toolchain import INCLUDE_DIR, clang
 from crosscast.errors import LaunchError, UnsupportedError
 from crosscast.kernel import Image, Sampler
+from support.refusals import refusals
 
 Array = npt.NDArray[Any]
 Addressing = Literal["none", "clamp_to_edge", "clamp", "repeat", "mirrored_repeat"]
@@ -639,13 +640,7 @@ def test_an_image_that_has_no_format_is_refused(make: Callable[[], Image], words
         pack_descriptor(make(), 0)
 
 
-@pytest.mark.parametrize(
-    "symbol",
-    [
-        "_Z11read_imagef14ocl_image2d_ro11ocl_samplerDv2_ff",
-        "_Z20get_image_num_samples14ocl_image2d_ro",
-    ],
-)
+@refusals("symbol")
 def test_what_is_no_function_of_images_is_refused(symbol: str) -> None:
     with pytest.raises(UnsupportedError, match="neither defined"):
         library.llvm_ir([symbol])

@@ -9,6 +9,7 @@ import pytest
 from crosscast.characterization import characterize
 from crosscast.errors import KernelFault
 from crosscast.kernel import Kernel, Launch
+from support.refusals import refusals
 
 LANES = 32
 X = np.random.default_rng(0).integers(0, 50, 96).astype(np.int32)
@@ -208,16 +209,7 @@ def test_warps_with_barriers_of_the_block_between() -> None:
     assert set(run(body).tolist()) == {40 + 64 * 63 // 2}
 
 
-@pytest.mark.parametrize(
-    ("body", "message"),
-    [
-        ("if (i < 16) o[i] = __ballot_sync(~0u, 1); else __syncthreads();", "was not reached by all lanes"),
-        (
-            "if (i < 32) { __syncthreads(); o[0] = 1; } else { o[1] = 2; __syncthreads(); }",
-            "not reached by all",
-        ),
-    ],
-)
+@refusals("body message")
 def test_lanes_that_wait_for_ever_are_a_fault(body: str, message: str) -> None:
     with pytest.raises(KernelFault, match=message):
         run(body)
