@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 EXAMPLES := $(patsubst %,examples/%.toml,vecadd matmul histogram reduce saxpy)
 
-.PHONY: demo test test-full lint types docs unit unit-touched test-slurm format clean data data-corun
+.PHONY: demo test test-full lint types docs unit unit-touched golden test-slurm format clean data data-corun
 
 demo: $(STAMP)
 	mkdir -p out
@@ -48,6 +48,10 @@ unit: $(STAMP)
 test-full: lint types docs
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --maxprocesses 4 --dist worksteal \
 	    --hypothesis-profile=full -m ''
+
+# Writes the texts that commands print into tests' golden files, to be looked at before they are committed.
+golden: $(STAMP)
+	CROSSCAST_GOLDEN=write $(BIN)/pytest -q tests/cli/test_dataset_describe.py
 
 # The tests marked `system` of the folders that the last change touched; without any there is nothing to do.
 unit-touched: $(STAMP)

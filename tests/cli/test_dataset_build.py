@@ -82,6 +82,7 @@ def test_a_build_describes_characterizes_and_measures(tmp_path: Path, capfd: Out
     assert json.loads(capfd.readouterr().out) == found
 
 
+@pytest.mark.system
 def test_a_build_that_is_killed_again_and_again_ends_as_if_it_had_not_been(
     described: Path, tmp_path: Path
 ) -> None:
@@ -146,6 +147,7 @@ def test_an_application_that_fails_is_recorded_and_tried_again(
     assert describe(read_dataset(described)).missing == ()
 
 
+@pytest.mark.system
 def test_measurements_of_a_driver_that_changed_are_not_mixed(
     described: Path, make_application: Folder
 ) -> None:

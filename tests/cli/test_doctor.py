@@ -71,6 +71,7 @@ def test_without_a_compiler_it_fails_and_still_says_the_rest(
     assert found["models"][0] == "ok"
 
 
+@pytest.mark.system
 def test_all_that_is_compiled_on_first_use_is_compiled_ahead(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
 ) -> None:

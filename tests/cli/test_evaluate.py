@@ -224,13 +224,16 @@ class TestRelative:
     def test_counters_without_profiles_are_of_relative_performance(
         self, capsys: Output, counted: str
     ) -> None:
-        assert run("relative", counted, "--folds", "leave-kernel-out", "--models", "all", "--json") == 0
+        assert (
+            run("relative", counted, "--folds", "leave-kernel-out", "--models", "published-linear", "--json")
+            == 0
+        )
         found = json.loads(capsys.readouterr().out)
         assert (found["target"], found["protocol"]) == ("relative", "leave-kernel-out")
         assert found["devices"] == ["cpu", "fast", "gpu"]
         assert found["sources"] == ["cpu", "fast"]
         models = [each["model"] for each in found["results"]]
-        assert {"published-mean", "log-mean", "published-linear", "published-forest"} <= set(models)
+        assert models == ["published-linear", "published-mean", "log-mean"]
         for each in found["results"]:
             assert {"model", "split", "mae", "same_order", "regret", "top1", "typical_factor"} <= set(each)
             assert each["split"] == "leave-kernel-out"

@@ -139,6 +139,8 @@ def alive(process: int) -> bool:
         return False
 
 
+# That of evaluations alone is `test_no_process_outlives_its_parent`, which is quick.
+@pytest.mark.system
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="this system has no /proc")
 @pytest.mark.parametrize(
     ("sent", "code", "said"),

@@ -19,6 +19,8 @@ REFUSALS = [
     for command, rows in TABLE.items()
     for words, sentence in rows.items()
 ]
+REFUSED_LATER = ("bad.cl", "k.ll", "k.bc", "-cl-mad-enable", "--against-forecast")
+"""Words of lines that the compiler refuses, or the model that a characterized kernel is given to."""
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +34,8 @@ def test_each_mistake_is_one_sentence_and_exit_2(
 ) -> None:
     monkeypatch.chdir(workshop.folder)
     workshop.make_those_in(line)
-    monkeypatch.setattr(run, "characterize_launch", lambda *_, **__: pytest.fail("a kernel was run"))
+    if not any(word in line for word in REFUSED_LATER):
+        monkeypatch.setattr(run, "characterize_launch", lambda *_, **__: pytest.fail("a kernel was run"))
     before = workshop.listing()
     capsys.readouterr()
     assert main(shlex.split(line)) == 2

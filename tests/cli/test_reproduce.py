@@ -51,11 +51,10 @@ def test_the_choice_of_device_of_cummins_2017(
         *("published", "leave-kernel-out", "leave-application-out", "leave-suite-out")
     }
     assert answer["rows"] == 4 * 3 * 4
-    assert main(["reproduce", "cummins2017", str(tmp_path / "mapped"), "--jobs", "1"]) == 0
-    text = capsys.readouterr().out
-    assert "leave-application-out" in text and "grewe-tree (baseline)" in text
 
 
+# `tests/studies` has what it says, and `tests/evaluation` each of its models.
+@pytest.mark.system
 def test_the_models_and_the_split_of_nichols_2024(capsys: Output, tmp_path: Path) -> None:
     write_dataset(made_counted_dataset(applications=4, kernels=2), tmp_path / "counted")
     answer = found(capsys, "nichols2024", str(tmp_path / "counted"))

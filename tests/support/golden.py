@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,3 +26,11 @@ def assert_close(found: Any, expected: Any, where: str = "") -> None:
         assert found == pytest.approx(expected, rel=1e-6, abs=1e-12), where
     else:
         assert found == expected or (expected is None and np.isnan(found)), where
+
+
+def assert_printed(text: str, path: Path) -> None:
+    """The text that a file keeps; `make golden` writes what is printed now into the file instead."""
+    if os.environ.get("CROSSCAST_GOLDEN") == "write":
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8"), "run `make golden`, and look at what changed"
