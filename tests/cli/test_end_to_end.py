@@ -120,6 +120,12 @@ def test_each_mistake_of_a_kernel_is_one_sentence(
     assert sorted(Path().iterdir()) == before
 
 
+def test_compile_errors_are_those_of_the_compiler(command: Command, capsys: Output) -> None:
+    Path("bad.cl").write_text("kernel void k(global int *a) {\n  a[0] = b;\n}\n")
+    assert command("bad.cl", "--kernel", "k", "--global", 4, "--arg", "int:4") == 2
+    assert "bad.cl:2:10: error: use of undeclared identifier 'b'" in capsys.readouterr().err
+
+
 def test_interruption_stops_the_kernel_and_keeps_what_is_finished(tmp_path: Path) -> None:
     (tmp_path / "k.cl").write_text(SOURCE)
     (tmp_path / "k.toml").write_text(

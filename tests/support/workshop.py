@@ -47,7 +47,6 @@ TEXTS: dict[str, str | bytes] = {
     "two.cl": "kernel void first() {}\nkernel void second() {}\n",
     "n.cl": "kernel void n(int n) {}\n",
     "empty.cl": " \n",
-    "bad.cl": "kernel void k(global int *a) {\n  a[0] = b;\n}\n",
     "damaged.cl": "/* crosscast-profile 1 */\n",
     "k.ll": "define nonsense",
     "k.bc": b"BC\xc0\xdegarbage",

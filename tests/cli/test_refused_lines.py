@@ -19,7 +19,7 @@ REFUSALS = [
     for command, rows in TABLE.items()
     for words, sentence in rows.items()
 ]
-REFUSED_LATER = ("bad.cl", "k.ll", "k.bc", "-cl-mad-enable", "--against-forecast")
+REFUSED_LATER = ("k.ll", "k.bc", "-cl-mad-enable", "--against-forecast")
 """Words of lines that the compiler refuses, or the model that a characterized kernel is given to."""
 
 
