@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import errno
+import fcntl
 import json
 import os
 from pathlib import Path
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 from crosscast import read_history
 from crosscast.configuration import Configuration
 from crosscast.errors import InputError
+from crosscast.measure.regions import file as appending
 from crosscast.measure.regions.file import (
     MOST_BYTES,
     MOST_NAME,
@@ -90,6 +92,29 @@ def test_a_write_of_a_part_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(os, "write", lambda file, data: write(file, data[:7]))
     append(path, LINE)
     assert path.read_bytes() == LINE
+
+
+def test_nobody_waits_for_ever_for_a_process_that_was_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "runs.jsonl"
+    path.write_bytes(LINE)
+    monkeypatch.setattr(appending, "_PATIENCE_S", 0.02)
+    with path.open() as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        append(path, LINE)
+    assert len(read_history(path).runs(KEY)) == 2
+
+
+def test_a_file_system_without_locks_is_appended_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_lock(file: int, operation: int) -> None:
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr(fcntl, "flock", no_lock)
+    path = tmp_path / "runs.jsonl"
+    append(path, LINE)
+    append(path, LINE)
+    assert path.read_bytes() == LINE * 2
 
 
 GOOD: dict[str, Any] = {"version": 1, "region": "a", "started_s": 1.0, "duration_s": 2.0}

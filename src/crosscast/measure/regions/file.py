@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Iterator
 from functools import lru_cache
@@ -206,17 +208,22 @@ def _configuration(line: _Line, where: str) -> Configuration | None:
         raise InputError(f"{where}: settings: {error}") from error
 
 
+_PATIENCE_S = 2.0
+_PAUSE_S = 0.005
+
+
 def append(path: Path, lines: bytes) -> None:
     """Append lines in one piece; on a disk that is full, as many whole ones as it takes.
 
-    A last line that a process began and did not end is removed; any other text without an end stays, as a
-    line of its own. Other processes may append too: local file systems do not mix single writes.
+    What a process left at the end that was stopped in the middle of a line is removed; what none can have
+    left so stays, as a line of its own.
     """
     file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
+        alone = _lock(file)
         end = os.fstat(file).st_size
         tail = _tail(file, end)
-        if tail and is_begun(tail) and not _is_whole(tail):
+        if tail and alone and is_begun(tail) and not _is_whole(tail):
             end -= len(tail)
             os.ftruncate(file, end)
         elif tail:
@@ -227,10 +234,32 @@ def append(path: Path, lines: bytes) -> None:
                 written += os.write(file, memoryview(lines)[written:])
         except OSError:
             # The disk is full: whole lines stay, half of one would be in the way of those to come.
-            os.ftruncate(file, end + lines.rfind(b"\n", 0, written) + 1)
+            if alone:
+                os.ftruncate(file, end + lines.rfind(b"\n", 0, written) + 1)
             raise
     finally:
+        # With it goes the lock.
         os.close(file)
+
+
+def _lock(file: int) -> bool:
+    """Lock the file; tell whether that went well, as some file systems have no locks.
+
+    Nobody waits for ever: a process may be stopped while it holds the lock. A single write in append mode
+    does not mix with others anyway on local file systems.
+    """
+    end = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > end:
+                return False
+            time.sleep(_PAUSE_S)
+        except OSError:
+            return False
+        else:
+            return True
 
 
 def _tail(file: int, end: int) -> bytes:
