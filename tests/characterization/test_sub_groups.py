@@ -446,3 +446,12 @@ def test_the_same_launch_is_sampled_alike_wherever_its_buffers_begin() -> None:
     found = [read_profiles(file)[0][0].launch["reuse"] for _ in range(4)]
     assert found[0]["rate"] < 1
     assert found[1:] == found[:-1]
+
+
+@pytest.mark.parametrize("name", ["5x3x7", "break and continue"])
+def test_sampled_lines_do_not_depend_on_launches_before(name: str) -> None:
+    # Without optimization, an access may be to any of the buffers.
+    first, *others = (
+        run.characterize_launch(CASES[name].launch("-O0"), options=run.Options(threads=1)) for _ in range(4)
+    )
+    assert all(other.launch["reuse"] == first.launch["reuse"] for other in others)

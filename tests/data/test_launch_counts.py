@@ -14,7 +14,7 @@ import pytest
 import crosscast
 from crosscast import Kernel, Local
 from crosscast.characterization.embedding.payload import profile_of
-from crosscast.characterization.engine.sub_group_counts import COUNTED, WIDTHS
+from crosscast.characterization.engine.counts import COUNTED, WIDTHS
 from crosscast.data.dataset import Dataset
 from crosscast.data.launch_counts import COUNTS, USES, counts_of, kinds_of, work_of
 from crosscast.data.merge import merged

@@ -131,13 +131,13 @@ class Instruction:
     def uses(self) -> set[str]:
         """Local values it reads."""
         parts = self._parts()
-        found = {
+        used = {
             value
             for type_, value in zip(parts[1::4], parts[3::4], strict=True)
             if value.startswith("%") and type_ != "label"
         }
-        found.update(value for value, _ in self.incoming if value.startswith("%"))
-        return found
+        used.update(value for value, _ in self.incoming if value.startswith("%"))
+        return used
 
     def rename(self, new: Callable[[str], str], types: Mapping[str, str] | None = None) -> None:
         """Replace each value and label that it names by what `new` gives; and first types, by value."""
@@ -157,9 +157,9 @@ class Instruction:
 
     def copy(self) -> Instruction:
         """Return a copy, to be changed apart."""
-        made = object.__new__(Instruction)
-        made.__dict__.update(self.__dict__)
-        return made
+        copied = object.__new__(Instruction)
+        copied.__dict__.update(self.__dict__)
+        return copied
 
     def ghost(self) -> Instruction:
         """What is left of it where it counts, but something else is executed."""

@@ -13,9 +13,8 @@ import numpy as np
 from crosscast import environment
 from crosscast.characterization import frontend
 from crosscast.characterization.engine.child import HostTime, RunResult
-from crosscast.characterization.engine.counts import Counts
+from crosscast.characterization.engine.counts import WIDTHS, Counts
 from crosscast.characterization.engine.layout import ResultLayout
-from crosscast.characterization.engine.sub_group_counts import WIDTHS
 from crosscast.characterization.frontend import Frontend
 from crosscast.characterization.instrumentation import instruction_kinds
 from crosscast.characterization.instrumentation.plan import KernelFacts, Plan
@@ -101,11 +100,11 @@ def _sub_groups(geometry: Mapping[str, Any], ran: Ran) -> dict[str, dict[str, in
 
 def _distinct(counts: Counts) -> dict[str, dict[str, int]]:
     """Distinct bytes read and written by memory."""
-    found: dict[str, dict[str, int]] = {}
+    by_space: dict[str, dict[str, int]] = {}
     for (space, side), nbytes in sorted(counts.distinct.items()):
         if nbytes:
-            found.setdefault(space, {})[side] = nbytes
-    return found
+            by_space.setdefault(space, {})[side] = nbytes
+    return by_space
 
 
 def _distinct_lines(counts: Counts) -> dict[str, int]:
@@ -182,9 +181,9 @@ def group_shapes(launch: Launch, box: Box | None = None) -> dict[int, int]:
         rest = whole % part if first + count == groups else 0
         full = count - (rest > 0)
         extents.append([(part, full), (rest, 1)] if rest else [(part, full)])
-    found: dict[int, int] = {}
+    shapes: dict[int, int] = {}
     for corner in itertools.product(*extents):
         items = math.prod(size for size, _ in corner)
         if number := math.prod(n for _, n in corner):
-            found[items] = found.get(items, 0) + number
-    return found
+            shapes[items] = shapes.get(items, 0) + number
+    return shapes

@@ -8,13 +8,11 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
+from crosscast.characterization.engine.abi import WINDOW
 from crosscast.characterization.engine.counts import Counts, Outcomes
 from crosscast.characterization.engine.layout import CLASSES
 from crosscast.data.profiles import PUBLISHED_METRICS
 from crosscast.profile import METRICS, MetricValue, Profile
-
-WINDOW = 16
-"""Outcomes of one history pattern."""
 
 
 def compute_metrics(counts: Counts, work_groups: int) -> dict[str, MetricValue]:

@@ -17,28 +17,28 @@ def words(struct: str) -> dict[str, str]:
     """Words that a structure begins with and their LLVM types, those of an array one by one: ``group0``."""
     match = re.search(rf"^struct {struct} \{{(.*?)^\}}", _TEXT, re.DOTALL | re.MULTILINE)
     assert match is not None
-    found: dict[str, str] = {}
+    types: dict[str, str] = {}
     for declaration in match[1].split(";"):
         type_, _, declared = re.sub(r"\bstruct ", "", declaration.strip()).partition(" ")
         for field in map(str.strip, declared.split(",")):
             name = _FIELD.match(field)
             if name is None or not (type_ == "u64" or field.startswith("*")):
-                return found
+                return types
             names = [f"{name[1]}{k}" for k in range(int(name[2]))] if name[2] else [name[1]]
-            found |= dict.fromkeys(names, "ptr" if field.startswith("*") else "i64")
-    return found
+            types |= dict.fromkeys(names, "ptr" if field.startswith("*") else "i64")
+    return types
 
 
 def _constants() -> dict[str, int]:
-    found: dict[str, int] = {}
+    constants: dict[str, int] = {}
     for body in re.findall(r"\benum \w*\s*\{(.*?)\}", _TEXT, re.DOTALL):
         value = -1
         for entry in filter(None, map(str.strip, body.split(","))):
             name, _, given = entry.partition(" = ")
             base, _, shift = given.partition(" << ")
             value = int(base) << int(shift or 0) if given else value + 1
-            found[name] = value
-    return found
+            constants[name] = value
+    return constants
 
 
 CONSTANTS = _constants()

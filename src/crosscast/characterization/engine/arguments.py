@@ -44,8 +44,8 @@ class SharedBuffer:
 _serial = itertools.count()
 
 
-def _create(nbytes: int) -> tuple[SharedBuffer, mmap.mmap]:
-    offset = _STAGGER * (next(_serial) % 4)
+def _create(nbytes: int, number: int) -> tuple[SharedBuffer, mmap.mmap]:
+    offset = _STAGGER * (number % 4)
     try:
         fd = os.memfd_create("crosscast-buffer", os.MFD_CLOEXEC)
         os.truncate(fd, offset + max(nbytes, 1))
@@ -59,19 +59,22 @@ def _create(nbytes: int) -> tuple[SharedBuffer, mmap.mmap]:
 def shared_empty(shape: int | Sequence[int], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     """Array of zeros that a kernel can use as a buffer without its being copied."""
     element = np.dtype(dtype)
-    buffer, mapped = _create(int(np.prod(shape, dtype=np.int64)) * element.itemsize)
+    buffer, mapped = _create(int(np.prod(shape, dtype=np.int64)) * element.itemsize, next(_serial))
     address = _address(buffer.data)
     _shared[address] = replace(buffer, data=np.empty(0, np.uint8))
     weakref.finalize(mapped, _shared.pop, address, None)
     return buffer.data.view(element).reshape(shape)
 
 
-def _shared_buffer(array: npt.NDArray[Any]) -> tuple[SharedBuffer, bool]:
-    """Shared memory with the content of `array`, and whether it is that of the array itself."""
-    own = _shared.get(_address(array))
-    if own is not None and array.flags.c_contiguous and array.nbytes == own.nbytes:
-        return replace(own, data=array.reshape(-1).view(np.uint8)), True
-    buffer, _ = _create(array.nbytes)
+def _shared_buffer(array: npt.NDArray[Any], number: int) -> tuple[SharedBuffer, bool]:
+    """Shared memory with the content of `array`, a launch's buffer of that number; whether it is the array's.
+
+    Where a copy begins in its page follows from the number, so that it is the same every run.
+    """
+    same = _shared.get(_address(array))
+    if same is not None and array.flags.c_contiguous and array.nbytes == same.nbytes:
+        return replace(same, data=array.reshape(-1).view(np.uint8)), True
+    buffer, _ = _create(array.nbytes, number)
     buffer.data.view(array.dtype).reshape(array.shape)[...] = array
     return buffer, False
 
@@ -258,10 +261,10 @@ class _Packer:
     def _place(self, position: int, array: npt.NDArray[Any], place: Literal["buffer", "image"]) -> Placed:
         address = _address(array)
         if address not in self.known:
-            shared, own = _shared_buffer(array)
             memory = self.memory
+            shared, is_same = _shared_buffer(array, len(memory.placed))
             start = memory.high + shared.offset
-            self.known[address] = Placed(position, place, start, shared, None if own else array)
+            self.known[address] = Placed(position, place, start, shared, None if is_same else array)
             memory.placed.append(self.known[address])
             # Room for a page before it: where others are must not depend on where it begins in its page.
             end = memory.high + abi.CONSTANTS["PAGE"] + max(shared.nbytes, 1)

@@ -39,11 +39,11 @@ def _handle(given: Sequence[int]) -> int:
     task, *files = map(_file, given)
     job = json.loads(task.read_bytes())
     try:
-        made = _TASKS[job["task"]](job, *(file.read_bytes() for file in files[: job["given"]]))
+        results = _TASKS[job["task"]](job, *(file.read_bytes() for file in files[: job["given"]]))
     except (RuntimeError, UnicodeDecodeError) as error:
         os.write(2, str(error).encode())
         return _REFUSED
-    for file, content in zip(files[job["given"] :], made, strict=True):
+    for file, content in zip(files[job["given"] :], results, strict=True):
         file.write_bytes(content)
     return 0
 
@@ -107,9 +107,9 @@ def _build(job: dict[str, Any], own: bytes, library: bytes, native: bytes) -> tu
         return *_compile(job, own, library), b""
     uncounted = os.memfd_create("crosscast-native")
     child = _fork_native(job, native, library, uncounted)
-    made = _compile(job, own, library)
+    counted = _compile(job, own, library)
     has_failed = os.waitpid(child, 0)[1]
-    return *made, b"" if has_failed else _file(uncounted).read_bytes()
+    return *counted, b"" if has_failed else _file(uncounted).read_bytes()
 
 
 def _fork_native(job: dict[str, Any], native: bytes, library: bytes, file: int) -> int:

@@ -68,10 +68,10 @@ def _options(level: str) -> list[str]:
 def _instructions() -> tuple[str, ...]:
     """Option that allows the instructions of the highest level of x86-64 that this processor has."""
     try:
-        found = re.search(r"^flags\s*:(.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+        line = re.search(r"^flags\s*:(.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     except OSError:
         return ()
-    flags = set(found[1].split()) if found else set()
+    flags = set(line[1].split()) if line else set()
     levels = (("x86-64-v4", _X86_64_V4), ("x86-64-v3", _X86_64_V3))
     return next(((f"-march={level}",) for level, needed in levels if flags >= needed), ())
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -116,7 +116,7 @@ def async_element(symbol: str) -> int:
     return count * (SCALARS[element.base].nbytes if element.base in SCALARS else 8)
 
 
-Place = Literal["buffer", "global", "local", "private", "dynamic"]
+MemoryKind = Literal["buffer", "global", "local", "private", "dynamic"]
 
 _SPACE = re.compile(r"addrspace\((\d+)\)")
 _UNKNOWN, _LOCAL = "?", 3
@@ -145,7 +145,7 @@ class PointerClass:
     """Pointers into the same memory."""
 
     number: int  # Position among the classes
-    place: Place  # What memory: a `buffer`, a module `global`, `local`, `private`, or `dynamic`
+    memory: MemoryKind  # What memory: a `buffer`, a module `global`, `local`, `private`, or `dynamic`
     granule: int  # Bytes that one counter stands for: 1, 2, 4 or 8
     # What all accesses do, 1 to read and 2 to write, if data decide where: such memory has small counters
     scattered: int = 0
@@ -209,7 +209,7 @@ class PointerClasses:
             for name in others:
                 self._unite(first, name)
         accesses = [access for i in function.instructions() for access in i.accesses]
-        self._places = self._find_places(function, variables, accesses)
+        self._kinds = self._find_kinds(function, variables, accesses)
         self._classes = self._number(accesses, _made_from_data(function))
 
     def of(self, pointer: str, type_: str) -> PointerClass:
@@ -228,7 +228,7 @@ class PointerClasses:
 
     def members_of(self, classes: set[PointerClass]) -> set[str] | None:
         """Parameters and variables that some classes may point into; ``None`` if it may be all."""
-        if any(cls.place == "dynamic" for cls in classes):
+        if any(cls.memory == "dynamic" for cls in classes):
             return None
         keys = {key for (key, _), cls in self._classes.items() if cls in classes}
         return {name for name in self._memory if self._find(name) in keys}
@@ -242,16 +242,16 @@ class PointerClasses:
     def _unite(self, a: str, b: str) -> None:
         self._parent[self._find(a)] = self._find(b)
 
-    def _find_places(
+    def _find_kinds(
         self, function: ir.Function, variables: Iterable[ir.GlobalVariable], accesses: Iterable[MemoryAccess]
-    ) -> dict[str, set[Place]]:
+    ) -> dict[str, set[MemoryKind]]:
         """What memory the parameters, variables and private arrays of each class are.
 
         A pointer of unknown origin joins everything that it may point to.
         """
-        kinds: dict[int, Place] = {0: "private", _LOCAL: "local"}
-        named: list[tuple[str, Place]] = [
-            (p.name, kinds.get(address_space(p.type), "buffer"))
+        by_space: dict[int, MemoryKind] = {0: "private", _LOCAL: "local"}
+        named: list[tuple[str, MemoryKind]] = [
+            (p.name, by_space.get(address_space(p.type), "buffer"))
             for p in function.parameters
             if p.type.startswith("ptr")
         ]
@@ -260,23 +260,23 @@ class PointerClasses:
         unknown = self._find(_UNKNOWN)
         atoms = ((_atom(access.pointer), address_space(access.pointer_type)) for access in accesses)
         spaces = {space for atom, space in atoms if atom is not None and self._find(atom) == unknown}
-        reach: set[Place] = set()
+        reach: set[MemoryKind] = set()
         if spaces & {1, 2, 4}:
             reach |= {"buffer", "global"}
         if spaces & {3, 4}:
             reach.add("local")
         if 4 in spaces:
             reach.add("private")
-        before: dict[str, set[Place]] = {}
-        for name, place in named:
-            before.setdefault(self._find(name), set()).add(place)
-        for key, places in before.items():
-            if places & reach:
+        before: dict[str, set[MemoryKind]] = {}
+        for name, kind in named:
+            before.setdefault(self._find(name), set()).add(kind)
+        for key, kinds in before.items():
+            if kinds & reach:
                 self._unite(key, _UNKNOWN)
-        found: dict[str, set[Place]] = {}
-        for key, places in before.items():
-            found.setdefault(self._find(key), set()).update(places)
-        return found
+        united: dict[str, set[MemoryKind]] = {}
+        for key, kinds in before.items():
+            united.setdefault(self._find(key), set()).update(kinds)
+        return united
 
     def _key(self, pointer: str, type_: str) -> tuple[str, int]:
         space = address_space(type_)
@@ -298,29 +298,29 @@ class PointerClasses:
                 reads.add(access)
             if access.kind != "read":
                 writes.add(access)
-        found = {}
+        classes = {}
         for number, (key, members) in enumerate(grouped.items()):
-            place, granule, does = self._place(key), granules[key[0]], {_DOES[a.kind] for a in members}
-            small = place == "buffer" and granule >= 4 and len(does) == 1
+            memory, granule, does = self._kind(key), granules[key[0]], {_DOES[a.kind] for a in members}
+            small = memory == "buffer" and granule >= 4 and len(does) == 1
             small = small and any(access.pointer in from_data for access in members)
             reads, writes = widths[key[0]]
             overlaps = reads.overlap + 2 * writes.overlap
-            found[key] = PointerClass(
-                number, place, granule, does.pop() if small else 0, reads.most, writes.most, overlaps
+            classes[key] = PointerClass(
+                number, memory, granule, does.pop() if small else 0, reads.most, writes.most, overlaps
             )
-        return found
+        return classes
 
-    def _place(self, key: tuple[str, int]) -> Place:
+    def _kind(self, key: tuple[str, int]) -> MemoryKind:
         if key[1] == _LOCAL:
             return "local"
         if key[1] == 0:
             return "private"
-        places = self._places.get(key[0], set())
-        if key[0] == self._find(_UNKNOWN) and places - {"buffer"}:
+        kinds = self._kinds.get(key[0], set())
+        if key[0] == self._find(_UNKNOWN) and kinds - {"buffer"}:
             return "dynamic"
-        if len(places) == 1:
-            return next(iter(places))
-        return "dynamic" if places else "buffer"
+        if len(kinds) == 1:
+            return next(iter(kinds))
+        return "dynamic" if kinds else "buffer"
 
 
 def _made_from_data(function: ir.Function) -> set[str]:
@@ -335,65 +335,10 @@ def _made_from_data(function: ir.Function) -> set[str]:
             continue
         for used in instruction.uses():
             users.setdefault(used, []).append(instruction.result)
-    found: set[str] = set()
+    from_data: set[str] = set()
     while pending:
         name = pending.pop()
-        if name not in found:
-            found.add(name)
+        if name not in from_data:
+            from_data.add(name)
             pending += users.get(name, [])
-    return found
-
-
-class Widening:
-    """Twins of 64 bits of a segment's 32-bit integers, for who extends a sum that cannot wrap."""
-
-    def __init__(self, instructions: Iterable[ir.Instruction], unique: Callable[[str], str]) -> None:
-        self._unique = unique
-        self._operations: dict[str, ir.Instruction] = {}
-        pending: list[tuple[str, str]] = []
-        for i in instructions:
-            if i.opcode in ("add", "sub", "mul", "shl") and i.type == "i32" and i.result:
-                self._operations[i.result] = i
-            elif extended := _extended(i):
-                pending.append(extended)
-        self._twins: dict[tuple[str, str], str] = {}
-        while pending:
-            name, flag = pending.pop()
-            operation = self._operations.get(name)
-            if operation and f" {flag} " in operation.text and (name, flag) not in self._twins:
-                self._twins[name, flag] = unique("i")
-                pending += [(operand.value, flag) for operand in operation.operands]
-
-    def widen(self, instruction: ir.Instruction) -> list[ir.Instruction]:
-        """The instruction, with its twins behind it; or the twin instead of an extension."""
-        if extended := _extended(instruction):
-            if twin := self._twins.get(extended):
-                instruction = instruction.copy()
-                instruction.text = f"add i64 {twin}, 0"
-            return [instruction]
-        made = [instruction]
-        for flag in ("nsw", "nuw"):
-            if twin := self._twins.get((instruction.result or "", flag)):
-                a, b = (self._operand(operand.value, flag, made) for operand in instruction.operands)
-                made.append(ir.added(f"{twin} = {instruction.opcode} {flag} i64 {a}, {b}"))
-        return made
-
-    def _operand(self, value: str, flag: str, made: list[ir.Instruction]) -> str:
-        if not value.startswith("%"):
-            negative = value.startswith("-") and flag == "nuw"
-            return str(int(value) + (1 << 32)) if negative else value
-        twin = self._twins.get((value, flag))
-        if twin is None:
-            twin = self._unique("i")
-            made.append(ir.added(f"{twin} = {'sext' if flag == 'nsw' else 'zext'} i32 {value} to i64"))
-        return twin
-
-
-def _extended(i: ir.Instruction) -> tuple[str, str] | None:
-    """Value that an instruction extends from 32 to 64 bits, and the promise that a twin needs for that."""
-    if i.opcode not in ("sext", "zext") or i.type != "i64":
-        return None
-    (operand,) = i.operands
-    # A value that is promised not to be negative extends the same either way.
-    flag = "nuw" if i.text.startswith("zext i32") else "nsw"
-    return (operand.value, flag) if operand.type == "i32" and operand.value.startswith("%") else None
+    return from_data

@@ -91,14 +91,14 @@ def add_instruction(costs: BlockCosts, instruction: ir.Instruction, classes: Poi
         costs.private += 1
     for access in instruction.accesses:
         cls = classes.of(access.pointer, access.pointer_type)
-        if cls.place != "private":
+        if cls.memory != "private":
             # How far a copy goes that has no fixed length is known while it runs, and not here.
             sized = access.nbytes * (1 + (access.kind == "read-write"))
-            space = "generic" if cls.place == "dynamic" else space_name(access, cls)
+            space = "generic" if cls.memory == "dynamic" else space_name(access, cls)
             known = sized and not access.repeated
             costs.work.update({f"{space}_bytes": sized} if known else {"unsized_accesses": 1})
-        if cls.place in ("dynamic", "private") or access.repeated:
-            costs.private += plain and cls.place == "private"
+        if cls.memory in ("dynamic", "private") or access.repeated:
+            costs.private += plain and cls.memory == "private"
             continue
         space = space_name(access, cls)
         if access.kind != "write":
@@ -113,5 +113,5 @@ def space_name(access: MemoryAccess, cls: PointerClass) -> str:
     """Address space to which an access is counted."""
     space = address_space(access.pointer_type)
     if space == 4:
-        return "local" if cls.place == "local" else "global"
+        return "local" if cls.memory == "local" else "global"
     return {1: "global", 2: "constant", 3: "local"}[space]

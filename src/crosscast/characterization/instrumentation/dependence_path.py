@@ -98,9 +98,9 @@ class Dependences:
     def _find_regions(self, function: ir.Function) -> _Region:
         """Loops by what contains them."""
         used: dict[str, set[str]] = defaultdict(set)  # by name, the blocks that use it
-        made: dict[str, set[str]] = {}
+        defined: dict[str, set[str]] = {}
         for label, block in function.blocks.items():
-            made[label] = {i.result for i in block.instructions if i.result}
+            defined[label] = {i.result for i in block.instructions if i.result}
             for i in block.instructions:
                 for value, source in i.incoming:
                     used[value].add(source)
@@ -114,8 +114,8 @@ class Dependences:
             headers = {label for label in loop.blocks if not loop.blocks.issuperset(self._before[label])}
             if not headers or headers == loop.blocks:
                 headers = {min(loop.blocks)}
-            own = set().union(*(made[label] for label in loop.blocks))
-            kept = {name for name in own if not used[name] <= loop.blocks}
+            values = set().union(*(defined[label] for label in loop.blocks))
+            kept = {name for name in values if not used[name] <= loop.blocks}
             kept |= {str(phi.result) for label in headers for phi in function.blocks[label].phis()}
             region = _Region(loop.blocks, frozenset(headers), frozenset(kept))
             parent = next(r for r in reversed(regions) if r.blocks >= loop.blocks)
@@ -147,10 +147,10 @@ class Dependences:
     def _pass_through(self, region: _Region, flows: Mapping[Edge, int], entries: int) -> _Ways:
         """Find what passes through a region do, which is entered so often."""
         inner = {label: loop for loop in region.inner for label in loop.blocks}
-        found: dict[int, _Ways] = {}
+        passes: dict[int, _Ways] = {}
         for loop in region.inner:
             into = sum(n for (u, v), n in flows.items() if v in loop.blocks and u not in loop.blocks)
-            found[id(loop)] = self._pass_through(loop, flows, into)
+            passes[id(loop)] = self._pass_through(loop, flows, into)
         ways = _Ways()
         # Flow between parts of the region, out of it and back to its start
         left = {
@@ -160,7 +160,7 @@ class Dependences:
         }
         while (found_way := _find_way(region, inner, left))[1]:
             way, times = found_way
-            for part, change in self._along(way, times, region, inner, found):
+            for part, change in self._along(way, times, region, inner, passes):
                 if way[-1][1] in region.headers:
                     ways.again.append((change, part))
                 else:
@@ -175,7 +175,7 @@ class Dependences:
         times: int,
         region: _Region,
         inner: Mapping[str, _Region],
-        found: Mapping[int, _Ways],
+        passes: Mapping[int, _Ways],
     ) -> Iterable[tuple[int, Change]]:
         """What a way does, in parts in which the loops on it do the same."""
         while times:
@@ -185,7 +185,7 @@ class Dependences:
                 if here not in inner:
                     self._run(here, state)
                 else:
-                    loop = found[id(inner[here])]
+                    loop = passes[id(inner[here])]
                     for queue in (loop.bodies, loop.out[source, target]):
                         if queue:
                             queues.append(queue)
@@ -233,7 +233,7 @@ class Dependences:
 
 
 def _steps(block: ir.Block, defined: set[str]) -> list[_Step]:
-    found = []
+    steps = []
     waited_for: set[str] = set()
     for i in reversed(block.instructions):
         if i.opcode == "phi":
@@ -243,8 +243,8 @@ def _steps(block: ir.Block, defined: set[str]) -> list[_Step]:
             waited_for.clear()
         operands = tuple(sorted(i.uses() & defined))
         waited_for.update(operands)
-        found.append(_Step(i.result, operands, _weight(i), barrier, i.result not in waited_for))
-    return found[::-1]
+        steps.append(_Step(i.result, operands, _weight(i), barrier, i.result not in waited_for))
+    return steps[::-1]
 
 
 def _weight(instruction: ir.Instruction) -> int:
@@ -267,26 +267,26 @@ def _raise(length: Lengths, other: Lengths) -> None:
 
 def _compose(second: Change, first: Change) -> Change:
     """One change behind another."""
-    made = dict(first)
+    composed = dict(first)
     for name, length in second.items():
         total: Lengths = {}
-        made[name] = total
+        composed[name] = total
         for source, n in length.items():
             if source not in first:
                 _raise(total, {source: n})
             else:
                 _raise(total, {origin: n + m for origin, m in first[source].items()})
-    return made
+    return composed
 
 
 def _power(change: Change, times: int) -> Change:
-    made: Change = {}
+    power: Change = {}
     while times:
         if times & 1:
-            made = _compose(change, made)
+            power = _compose(change, power)
         times >>= 1
         change = _compose(change, change) if times else change
-    return made
+    return power
 
 
 def _by_entry(again: list[tuple[Change, int]], entries: int) -> Iterable[tuple[Change, int]]:
@@ -295,10 +295,10 @@ def _by_entry(again: list[tuple[Change, int]], entries: int) -> Iterable[tuple[C
         return
     borders = sorted({0, entries, *(times % entries for _, times in again)})
     for start, end in itertools.pairwise(borders):
-        made: Change = {}
+        whole: Change = {}
         for change, times in again:
-            made = _compose(_power(change, times // entries + (start < times % entries)), made)
-        yield made, end - start
+            whole = _compose(_power(change, times // entries + (start < times % entries)), whole)
+        yield whole, end - start
 
 
 def _find_way(region: _Region, inner: Mapping[str, _Region], left: dict[Edge, int]) -> tuple[list[Edge], int]:
@@ -341,17 +341,17 @@ def _find_flows(flow: graph.Graph, entry: str, executions: Mapping[str, int]) ->
     out, into = dict(executions), dict(executions)
     into[graph.EXIT] = 1
     into[entry] -= 1
-    found: dict[Edge, int] = {}
+    flows: dict[Edge, int] = {}
     unknown_out, unknown_in = Counter(u for u, _ in edges), Counter(v for _, v in edges)
     while edges:
         known = [e for e in edges if 1 in (unknown_out[e[0]], unknown_in[e[1]])]
         for u, v in known or edges[:1]:
             both = ((out[u], unknown_out[u]), (into[v], unknown_in[v]))
             exact = [n for n, unknown in both if unknown == 1]
-            found[u, v] = amount = max(0, min(exact or [n for n, _ in both]))
+            flows[u, v] = amount = max(0, min(exact or [n for n, _ in both]))
             out[u] -= amount
             into[v] -= amount
             unknown_out[u] -= 1
             unknown_in[v] -= 1
-        edges = [e for e in edges if e not in found]
-    return found
+        edges = [e for e in edges if e not in flows]
+    return flows

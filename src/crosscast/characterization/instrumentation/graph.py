@@ -78,21 +78,21 @@ def find_loops(graph: Graph) -> list[Loop]:
     back edges are taken away, so irreducible control flow is covered too.
     """
     before = reverse(graph)
-    found: list[Loop] = []
+    loops: list[Loop] = []
     pending: list[tuple[Graph, int]] = [(graph, 1)]
     while pending:
         inside, depth = pending.pop()
         for part in _components(inside):
             if len(part) == 1 and part.isdisjoint(inside[min(part)]):
                 continue
-            found.append(Loop(part, depth))
+            loops.append(Loop(part, depth))
             headers = {v for v in part if not part.issuperset(before[v])}
             if not headers or headers == part:
                 headers = {min(part)}
             pending.append(
                 ({u: [v for v in inside[u] if v in part and v not in headers] for u in part}, depth + 1)
             )
-    return sorted(found, key=lambda loop: loop.depth)
+    return sorted(loops, key=lambda loop: loop.depth)
 
 
 def _components(graph: Graph) -> list[frozenset[str]]:
@@ -246,12 +246,12 @@ def in_order(graph: Graph, entry: str) -> list[str]:
 
 def places(graph: Graph, entry: str, loops: Sequence[Loop]) -> dict[str, int]:
     """Where each block stands among those of a program as it runs; an outermost loop stands at one place."""
-    found: dict[str, int] = {}
+    order: dict[str, int] = {}
     outer = {label: loop for loop in loops if loop.depth == 1 for label in loop.blocks}
-    for place, label in enumerate(in_order(graph, entry)):
+    for index, label in enumerate(in_order(graph, entry)):
         for each in outer[label].blocks if label in outer else (label,):
-            found.setdefault(each, place)
-    return found
+            order.setdefault(each, index)
+    return order
 
 
 PURE = frozenset(

@@ -153,9 +153,9 @@ def mark_indexing(function: ir.Function) -> None:
         for label, loop in inside.items()
         if len(set(flow[label])) > 1 and not loop.blocks.issuperset(flow[label])
     }
-    made = {i.result: i for i in function.instructions() if i.result}
-    ids = {name for name, i in made.items() if called_builtin(i) in graph.IDENTITIES}
-    chosen = {name for name, i in made.items() if _may_index(i)}
+    definitions = {i.result: i for i in function.instructions() if i.result}
+    ids = {name for name, i in definitions.items() if called_builtin(i) in graph.IDENTITIES}
+    chosen = {name for name, i in definitions.items() if _may_index(i)}
     users: dict[str, set[str]] = {name: set() for name in chosen}
     for label, block in function.blocks.items():
         for i in block.instructions:
@@ -168,12 +168,13 @@ def mark_indexing(function: ir.Function) -> None:
         leave = {
             name
             for name in chosen
-            if not users[name] <= chosen or not (made[name].uses() & made.keys()) <= chosen | ids
+            if not users[name] <= chosen
+            or not (definitions[name].uses() & definitions.keys()) <= chosen | ids
         }
         chosen -= leave
         left = bool(leave)
     for name in chosen:
-        instruction = made[name]
+        instruction = definitions[name]
         kind, elements = instruction.kind
         if kind.startswith(("int", "conversions")):
             instruction.kind = f"{INDEXING}.{kind}", elements
@@ -197,14 +198,14 @@ def _elements(instruction: ir.Instruction) -> int:
 
 def describe(kinds: Mapping[tuple[str, int], int]) -> dict[str, Any]:
     """Executions of each kind as nested dictionaries, those of vectors once an element."""
-    found: dict[str, Any] = {}
+    tree: dict[str, Any] = {}
     for (kind, width), times in sorted(kinds.items()):
         *groups, name = kind.split(".")
-        place = found
+        node = tree
         for group in groups:
-            place = place.setdefault(group, {})
-        place[name] = place.get(name, 0) + width * times
-    return found
+            node = node.setdefault(group, {})
+        node[name] = node.get(name, 0) + width * times
+    return tree
 
 
 def _kind_of_call(
@@ -253,8 +254,8 @@ def _space(accesses: list[MemoryAccess], classes: PointerClasses) -> str:
     if not accesses:
         return "private"
     cls = classes.of(accesses[0].pointer, accesses[0].pointer_type)
-    if cls.place in ("private", "dynamic"):
-        return "private" if cls.place == "private" else "generic"
+    if cls.memory in ("private", "dynamic"):
+        return "private" if cls.memory == "private" else "generic"
     return space_name(accesses[0], cls)
 
 

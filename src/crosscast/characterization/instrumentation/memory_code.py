@@ -9,13 +9,14 @@ what is more than a byte holds goes to the counter.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 from crosscast.characterization import ir
 from crosscast.characterization.engine.abi import slot
 from crosscast.characterization.instrumentation import graph
 from crosscast.characterization.instrumentation.accesses import (
     MemoryAccess,
     PointerClass,
-    Widening,
     accesses_of,
     address_space,
 )
@@ -58,7 +59,7 @@ class MemoryCode:
             if instruction.opcode in ("load", "store") and instruction.text and instruction.accesses:
                 # Its memory is none of the counters.
                 cls = self._plan.class_of(instruction.accesses[0])
-                if cls.place in ("buffer", "local", "global"):
+                if cls.memory in ("buffer", "local", "global"):
                     translated[-1].text += self._emission.scopes.attach(f"data{cls.number}")
             rewritten += [*map(ir.added, before.texts), *translated, *map(ir.added, after.texts)]
         block.instructions = rewritten
@@ -70,7 +71,7 @@ class MemoryCode:
         now = [access for access in found if address_space(access.pointer_type)]
         for origin, access in zip(instruction.accesses, now, strict=True):
             cls = self._plan.class_of(origin)
-            if cls.place == "private":
+            if cls.memory == "private":
                 continue
             if counted:
                 self._emission.counted.add(cls)
@@ -128,7 +129,7 @@ class MemoryCode:
     ) -> None:
         """Count an access that reads, writes, or does both."""
         read, write = access.kind != "write", access.kind != "read"
-        if cls.place == "dynamic":
+        if cls.memory == "dynamic":
             plain = instruction.opcode in ("load", "store")
             _look_up(cls, address, read + 2 * write + 4 * plain, code)
         else:
@@ -139,7 +140,7 @@ class MemoryCode:
     ) -> None:
         """Count a compare-exchange: a read, and a write if it succeeded."""
         wrote = self._success(instruction, access, code)
-        if cls.place == "dynamic":
+        if cls.memory == "dynamic":
             twice = code.value(f"shl i32 {code.value(f'zext i1 {wrote} to i32')}, 1")
             _look_up(cls, address, code.value(f"or i32 {twice}, 1"), code)
             return
@@ -162,13 +163,13 @@ class MemoryCode:
         elif cls.granule == 8 or (cls.granule == 4 and not checked):  # so wide that it needs no looking after
             # In place rather than in a function: inlining would give the scopes new identities.
             scope = f", align {cls.granule}{scopes.attach(f'counter{cls.number}')}"
-            counter = code.at(address, f"%cc.shift_{cls.place}")
+            counter = code.at(address, f"%cc.shift_{cls.memory}")
             total = code.value(f"add {type_} {code.load(type_, counter, scope)}, {amount}")
             code.store(type_, code.value(f"or {type_} {total}, {flags}"), counter, scope)
         else:
             code.do(
                 f"call void @{scopes.counter(cls)}(ptr %cc.ctx, ptr {address}, "
-                f"i64 %cc.shift_{cls.place}, {type_} {flags}, {type_} {amount})"
+                f"i64 %cc.shift_{cls.memory}, {type_} {flags}, {type_} {amount})"
             )
 
     def _split(self, address: str, code: Code) -> tuple[str, str]:
@@ -205,3 +206,58 @@ def _flags(cls: PointerClass, *, read: bool, write: bool) -> int:
     """The two highest bits of a counter, as a number of its type."""
     bits = 8 * cls.granule
     return read * (1 << (bits - 2)) - write * (1 << (bits - 1))
+
+
+class Widening:
+    """Twins of 64 bits of a segment's 32-bit integers, for who extends a sum that cannot wrap."""
+
+    def __init__(self, instructions: Iterable[ir.Instruction], unique: Callable[[str], str]) -> None:
+        self._unique = unique
+        self._operations: dict[str, ir.Instruction] = {}
+        pending: list[tuple[str, str]] = []
+        for i in instructions:
+            if i.opcode in ("add", "sub", "mul", "shl") and i.type == "i32" and i.result:
+                self._operations[i.result] = i
+            elif extended := _extended(i):
+                pending.append(extended)
+        self._twins: dict[tuple[str, str], str] = {}
+        while pending:
+            name, flag = pending.pop()
+            operation = self._operations.get(name)
+            if operation and f" {flag} " in operation.text and (name, flag) not in self._twins:
+                self._twins[name, flag] = unique("i")
+                pending += [(operand.value, flag) for operand in operation.operands]
+
+    def widen(self, instruction: ir.Instruction) -> list[ir.Instruction]:
+        """The instruction, with its twins behind it; or the twin instead of an extension."""
+        if extended := _extended(instruction):
+            if twin := self._twins.get(extended):
+                instruction = instruction.copy()
+                instruction.text = f"add i64 {twin}, 0"
+            return [instruction]
+        widened = [instruction]
+        for flag in ("nsw", "nuw"):
+            if twin := self._twins.get((instruction.result or "", flag)):
+                a, b = (self._operand(operand.value, flag, widened) for operand in instruction.operands)
+                widened.append(ir.added(f"{twin} = {instruction.opcode} {flag} i64 {a}, {b}"))
+        return widened
+
+    def _operand(self, value: str, flag: str, before: list[ir.Instruction]) -> str:
+        if not value.startswith("%"):
+            negative = value.startswith("-") and flag == "nuw"
+            return str(int(value) + (1 << 32)) if negative else value
+        twin = self._twins.get((value, flag))
+        if twin is None:
+            twin = self._unique("i")
+            before.append(ir.added(f"{twin} = {'sext' if flag == 'nsw' else 'zext'} i32 {value} to i64"))
+        return twin
+
+
+def _extended(i: ir.Instruction) -> tuple[str, str] | None:
+    """Value that an instruction extends from 32 to 64 bits, and the promise that a twin needs for that."""
+    if i.opcode not in ("sext", "zext") or i.type != "i64":
+        return None
+    (operand,) = i.operands
+    # A value that is promised not to be negative extends the same either way.
+    flag = "nuw" if i.text.startswith("zext i32") else "nsw"
+    return (operand.value, flag) if operand.type == "i32" and operand.value.startswith("%") else None

@@ -125,15 +125,15 @@ class _Sums:
 
     def _address(self, i: ir.Instruction) -> Sum | None:
         type_, base, *indices = i.operands
-        found, element = self.of(base.value), type_.type
+        total, element = self.of(base.value), type_.type
         for place, index in enumerate(indices):
             if place:
                 array = _ARRAY.fullmatch(element)
                 if array is None:
                     return None
                 element = array[2]
-            found = _added(found, self.of(index.value), type_bytes(element, self.sizes))
-        return found
+            total = _added(total, self.of(index.value), type_bytes(element, self.sizes))
+        return total
 
 
 def _added(one: Sum, other: Sum, factor: int = 1) -> Sum:

@@ -137,10 +137,10 @@ def write_segment(segment: Segment, emission: Emission) -> SegmentCode:
 
 def _costs(segment: Segment, emission: Emission) -> dict[str, BlockCosts]:
     """Costs of each block, as the kernel's author wrote it."""
-    found = {}
+    costs = {}
     for label, block in segment.blocks.items():
         terms = segment.placement.blocks[label].items()
-        found[label] = cost = BlockCosts(
+        costs[label] = block_costs = BlockCosts(
             label=label,
             executions={segment.number if n < 0 else segment.first_counter + n: sign for n, sign in terms},
             branch=block.terminator.branch,
@@ -148,8 +148,8 @@ def _costs(segment: Segment, emission: Emission) -> dict[str, BlockCosts]:
         )
         for instruction in block.instructions:
             if instruction.counted:
-                add_instruction(cost, instruction, emission.plan.classes)
-    return found
+                add_instruction(block_costs, instruction, emission.plan.classes)
+    return costs
 
 
 def _leave(segment: Segment, emission: Emission, next_slot: str, barrier_slot: str) -> None:

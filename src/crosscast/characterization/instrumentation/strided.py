@@ -169,13 +169,13 @@ class Analysis:
             return None if comparison is None or None in map(self.value, comparison[2:]) else [comparison]
         if definition.type != "i1":
             return None
-        found: list[Comparison] = []
+        comparisons: list[Comparison] = []
         for used in sorted(definition.uses()):
             more = self.atoms(used)
             if more is None:
                 return None
-            found += more
-        return found
+            comparisons += more
+        return comparisons
 
 
 def _same_if(kinds: list[Kind | None]) -> Kind | None:
@@ -443,11 +443,11 @@ def find_strided_loop(
     known: dict[str, Kind | None] = {}
     inductions = {}
     for phi in segment.blocks[header].phis():
-        found = _induction(phi, loop, definitions)
+        induction = _induction(phi, loop, definitions)
         assert phi.result
-        known[phi.result] = "linear" if found else None
-        if found:
-            inductions[phi.result] = (phi, *found)
+        known[phi.result] = "linear" if induction else None
+        if induction:
+            inductions[phi.result] = (phi, *induction)
     outside = _Outside(definitions, known)
     analysis = Analysis(definitions, outside)
     (memory,) = access.accesses
@@ -501,8 +501,8 @@ def _induction(
         return None
     values = [operand.value for operand in following.operands]
     if following.opcode == "getelementptr":
-        own = following.operands[0].type == "i8" and values[1] == phi.result
-        return (starts[0], values[2]) if own and re.fullmatch(r"-?\d+", values[2]) else None
+        follows_phi = following.operands[0].type == "i8" and values[1] == phi.result
+        return (starts[0], values[2]) if follows_phi and re.fullmatch(r"-?\d+", values[2]) else None
     if following.opcode not in ("add", "sub") or following.type not in _INTEGERS:
         return None
     if following.opcode == "add" and values[1] == phi.result:

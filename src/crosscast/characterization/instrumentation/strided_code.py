@@ -130,7 +130,7 @@ class StridedCode:
             for instruction in block.instructions:
                 if len(instruction.accesses) != 1 or instruction.opcode not in ("load", "store"):
                     continue
-                if plan.class_of(instruction.accesses[0]).place in ("dynamic", "private"):
+                if plan.class_of(instruction.accesses[0]).memory in ("dynamic", "private"):
                     continue
                 loop = inner.get(label)
                 if loop is None and not plan.per_warp:
@@ -206,7 +206,7 @@ class StridedCode:
         sites = []
         for instruction in instructions:
             (access,) = instruction.accesses
-            is_local = self._plan.class_of(access).place == "local"
+            is_local = self._plan.class_of(access).memory == "local"
             flags = (access.kind != "write") + 2 * (access.kind != "read") + 4 * is_local
             sites.append((self._emission.number_strided(), flags))
         return sites

@@ -37,15 +37,15 @@ def number_sites(function: ir.Function, classes: PointerClasses) -> list[Site]:
 
     def numbered(access: MemoryAccess) -> MemoryAccess:
         cls, number = classes.of(access.pointer, access.pointer_type), len(sites)
-        if cls.place == "private":
+        if cls.memory == "private":
             return replace(access, site=-1)
         atomic = access.kind in ("read-write", "compare-exchange")
-        flags = _WRITES * (access.kind != "read") + _ATOMIC * atomic + _LOCAL * (cls.place == "local")
+        flags = _WRITES * (access.kind != "read") + _ATOMIC * atomic + _LOCAL * (cls.memory == "local")
         alignment = min(max(access.alignment, 1), _SECTOR)
         members = classes.members(access.pointer)
-        buffer = positions.get(min(members), -1) if len(members) == 1 and cls.place == "buffer" else -1
+        buffer = positions.get(min(members), -1) if len(members) == 1 and cls.memory == "buffer" else -1
         site = Site(flags, access.nbytes or 1, alignment.bit_length() - 1, buffer)
-        if cls.place == "dynamic":  # the one of local memory stands behind
+        if cls.memory == "dynamic":  # the one of local memory stands behind
             sites.extend([site._replace(flags=flags | _DYNAMIC), site._replace(flags=flags | _LOCAL)])
         else:
             sites.append(site)
