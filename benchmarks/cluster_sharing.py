@@ -22,7 +22,7 @@ from crosscast.cluster.simulate import simulate
 from crosscast.cluster.site import LEAST_GAIN, LIMIT, SHARING_POLICIES
 from crosscast.data.corun import co_runs
 from crosscast.data.dataset import read_dataset
-from crosscast.evaluation.corun import of_one_device
+from crosscast.evaluation.corun.evaluation import of_one_device
 from crosscast.prediction.corun.models import DEFAULT_MODEL, models_named
 
 _SHARE_OF_GAIN = 0.85

@@ -36,9 +36,9 @@ from crosscast.arrays import Reals
 from crosscast.data.corun import CoRuns, Solo, co_runs
 from crosscast.data.dataset import read_dataset
 from crosscast.decide.colocation import choose_colocation
-from crosscast.evaluation.corun import of_one_device, out_of_fold_errors, refit_of
+from crosscast.evaluation.corun.evaluation import of_one_device, out_of_fold_errors, refit_of
 from crosscast.evaluation.loop import one_thread
-from crosscast.prediction.corun.artefact import KNOWN, CoRunCard, TrainedCoRunModel
+from crosscast.prediction.corun.artefact import KNOWN, CoRunCard, FittedCoRun, TrainedCoRunModel
 from crosscast.prediction.corun.forecast import CoRunModel
 from crosscast.prediction.corun.models import DEFAULT_MODEL, MODELS, models_named
 from crosscast.prediction.named_models import load_model
@@ -129,7 +129,7 @@ def _pairing_time(runs: CoRuns, model: CoRunModel, solos: Sequence[Solo], seed: 
         predictor = model.fit(runs, seed)
         errors = {KNOWN: out_of_fold_errors(runs, refit_of(model, predictor), "leave-mix-out", seed)}
         card = CoRunCard(model.name, seed, runs.bags[0].device, "{}", (2,), runs.applications, None, {}, {})
-        TrainedCoRunModel(card, lambda: (predictor, errors)).save(folder)
+        TrainedCoRunModel(card, FittedCoRun(predictor, errors)).save(folder)
         random = np.random.default_rng(seed)
         jobs = [
             replace(

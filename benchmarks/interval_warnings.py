@@ -15,7 +15,7 @@ from benchmarks.table import text_table
 from crosscast.arrays import Flags
 from crosscast.data.corun import CoRuns, co_runs
 from crosscast.data.dataset import dataset_named
-from crosscast.evaluation.corun import evaluate_corun, measured, of_one_device, with_mixes
+from crosscast.evaluation.corun.evaluation import evaluate_corun, measured, of_one_device, with_mixes
 from crosscast.prediction.corun.artefact import outside_sentences
 from crosscast.prediction.corun.features import Traits
 from crosscast.prediction.corun.models import DEFAULT_MODEL as CORUN_MODEL

@@ -25,7 +25,7 @@ from crosscast.decide.colocation_gains import (
     sample_pair_gains,
 )
 from crosscast.errors import InputError
-from crosscast.evaluation.corun import (
+from crosscast.evaluation.corun.evaluation import (
     FITS,
     CoRunTask,
     answers_of,
@@ -177,7 +177,7 @@ def known_pairs(
     The errors that are drawn for a pair are those of the other folds.
     """
     folds = folds_of(co_runs.bags, _BAGS, seed)
-    tasks = [CoRunTask(model, fold, _BAGS, 0, None, seed) for fold in folds]
+    tasks = [CoRunTask(model, fold, seed, _BAGS, 0, None) for fold in folds]
     answers = answers_of(co_runs, tasks, progress=progress, cache=cache, jobs=jobs)
     bags = [[co_runs.bags[place] for place in fold.test.tolist()] for fold in folds]
     errors = _errors(folds, bags, answers)

@@ -23,9 +23,9 @@ from benchmarks.verdict import Verdict
 from crosscast.arrays import Reals
 from crosscast.data.corun import Bag, CoRuns, co_runs
 from crosscast.data.dataset import dataset_named
-from crosscast.evaluation.corun import folds_of, measured, of_one_device, predicted, with_mixes
+from crosscast.evaluation.corun.evaluation import folds_of, measured, of_one_device, predicted, with_mixes
 from crosscast.evaluation.loop import one_thread
-from crosscast.evaluation.time import probe_sets
+from crosscast.evaluation.time.evaluation import probe_sets
 from crosscast.prediction.corun.probes import suggest_mixes, with_measured
 from crosscast.prediction.corun.process import Process, ProcessPredictor
 from crosscast.prediction.time.data import grid_of

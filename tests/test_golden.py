@@ -13,10 +13,10 @@ from crosscast import bundled_dataset
 from crosscast.data.corun import co_runs
 from crosscast.data.dataset import Dataset, bundled_named
 from crosscast.data.views import configured
-from crosscast.evaluation.configuration import evaluate_configuration
-from crosscast.evaluation.corun import evaluate_corun, of_one_device
-from crosscast.evaluation.relative import evaluate_relative
-from crosscast.evaluation.time import evaluate_time
+from crosscast.evaluation.configuration.evaluation import evaluate_configuration
+from crosscast.evaluation.corun.evaluation import evaluate_corun, of_one_device
+from crosscast.evaluation.relative.evaluation import evaluate_relative
+from crosscast.evaluation.time.evaluation import evaluate_time
 from crosscast.prediction.configuration.data import machines_of
 from crosscast.prediction.corun.models import BASELINES
 from crosscast.prediction.corun.models import models_named as models_of_co_runs

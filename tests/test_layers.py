@@ -47,7 +47,7 @@ LAYERS = {
     "studies": 9,
     "tuning": 9,
     "comparison": 10,
-    "questions": 10,
+    "api": 9,
     "report": 11,
     "commands": 12,
     "cli": 13,

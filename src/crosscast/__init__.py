@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from crosscast import errors
+    from crosscast.api import QUESTIONS, evaluate, train
     from crosscast.calibration import calibrate
     from crosscast.characterization import characterize
     from crosscast.characterization.launchfiles.launchfile import read_launches
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from crosscast.prediction.named_models import load_model
     from crosscast.prediction.relative.observed import observations_of as read_runs
     from crosscast.profile import METRICS, Profile
-    from crosscast.questions import QUESTIONS, evaluate, train
     from crosscast.report.page import write_report
     from crosscast.suite.application import (
         Application,
@@ -120,7 +120,7 @@ _HOMES = {
     "Profile": "crosscast.profile:Profile",
     "ProfiledQueue": "crosscast.measure.regions.recorder:ProfiledQueue",
     "Program": "crosscast.kernel:Program",
-    "QUESTIONS": "crosscast.questions:QUESTIONS",
+    "QUESTIONS": "crosscast.api:QUESTIONS",
     "Queue": "crosscast.suite.application:Queue",
     "Sampler": "crosscast.kernel:Sampler",
     "Selector": "crosscast.decide.selector:Selector",
@@ -132,7 +132,7 @@ _HOMES = {
     "colocate": "crosscast.decide.colocation:choose_colocation",
     "compare": "crosscast.comparison:compare",
     "device_named": "crosscast.devices.catalogue:device_named",
-    "evaluate": "crosscast.questions:evaluate",
+    "evaluate": "crosscast.api:evaluate",
     "expect_close": "crosscast.suite.application:expect_close",
     "explain": "crosscast.forecasting:explain",
     "join": "crosscast.data.views:join",
@@ -149,7 +149,7 @@ _HOMES = {
     "read_swf": "crosscast.cluster.swf:read_swf",
     "schedule_metrics": "crosscast.cluster.metrics:metrics_of",
     "simulate": "crosscast.cluster.simulate:simulate",
-    "train": "crosscast.questions:train",
+    "train": "crosscast.api:train",
     "tune": "crosscast.tuning.tune:tune",
     "whole_groups": "crosscast.suite.application:whole_groups",
     "working_set": "crosscast.suite.application:working_set",

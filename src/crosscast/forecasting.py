@@ -22,7 +22,8 @@ from crosscast.results import Tabular
 
 if TYPE_CHECKING:
     from crosscast.device import Device
-    from crosscast.prediction.named_models import NamedModel, Question
+    from crosscast.prediction.named_models import NamedModel
+    from crosscast.prediction.registry import QuestionName
     from crosscast.prediction.time.forecast import TimeForecast
     from crosscast.roofline import Verdict, Verdicts
 
@@ -325,7 +326,9 @@ Loaded = Iterable[tuple["NamedModel | None", Any]]
 
 
 def models_for(
-    model: str | Path | None, question: Question, devices: Sequence[str | Device] | str | Device | None = None
+    model: str | Path | None,
+    question: QuestionName,
+    devices: Sequence[str | Device] | str | Device | None = None,
 ) -> Loaded:
     """Load the model that is named; or else those that have a name in turn, when they are asked for.
 

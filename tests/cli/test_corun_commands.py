@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -14,7 +15,9 @@ from crosscast.cli import main
 from crosscast.data.corun import Bag, Solo
 from crosscast.data.dataset import write_dataset
 from crosscast.data.isolated_runs import write_profile
+from crosscast.evaluation.corun import question
 from crosscast.prediction.store import CARD
+from crosscast.studies import moolchandani2022 as study
 from support import tables as rows
 from support.commands import Command, Output
 from support.mixes import NAMES, counted_co_runs, made_solo, measured_mixes, other_time, studied
@@ -244,28 +247,25 @@ def test_a_card_is_made_and_profiles_on_one_device_tell_of_the_other(
 
 
 @pytest.mark.parametrize(
-    ("words", "studies"), [(["evaluate", "corun"], False), (["reproduce", "moolchandani2022"], True)]
+    ("words", "module", "name", "answer"),
+    [
+        ("evaluate corun", question, "evaluate_corun", lambda: studied().evaluation),
+        ("reproduce moolchandani2022", study, "study_corun", lambda: replace(studied(), studies=None)),
+    ],
 )
 def test_figures_are_written_and_named(
     folder: Path,
     tmp_path: Path,
     capsys: Output,
     monkeypatch: pytest.MonkeyPatch,
-    words: list[str],
-    studies: bool,
+    words: str,
+    module: ModuleType,
+    name: str,
+    answer: Callable[[], object],
 ) -> None:
-    from crosscast.studies import moolchandani2022 as study
-
-    asked: dict[str, Any] = {}
-
-    def study_corun(*_: Any, **options: Any) -> study.CoRunStudy:
-        asked.update(options)
-        return replace(studied(), studies=None)
-
-    monkeypatch.setattr(study, "study_corun", study_corun)
+    monkeypatch.setattr(module, name, lambda *_, **__: answer())
     out = tmp_path / "figures"
-    assert main([*words, str(folder), "--figures", str(out)]) == 0
-    assert asked.get("studies", False) is studies
+    assert main([*words.split(), str(folder), "--figures", str(out)]) == 0
     names = {path.name for path in out.iterdir()}
     assert "left-out-time.png" in names
     told = capsys.readouterr().err

@@ -31,7 +31,7 @@ from crosscast.cluster.metrics import Run, compare_policies, jain_index, policy_
 from crosscast.cluster.placements import PLACEMENTS, Workload, type_workload
 from crosscast.data.sources import import_source
 from crosscast.errors import InputError, MissingExtraError
-from crosscast.evaluation.relative import held_out_predictions
+from crosscast.evaluation.relative.evaluation import held_out_predictions
 from crosscast.prediction.relative.nichols2024 import LogMean
 from crosscast.prediction.relative.observed import vectors_of
 from support.shared import shared_data

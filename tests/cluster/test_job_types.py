@@ -29,7 +29,7 @@ from crosscast.cluster.jobs import Machine
 from crosscast.cluster.placements import type_workload
 from crosscast.data.table import table_of, write_table
 from crosscast.errors import InputError
-from crosscast.evaluation.relative import HeldOutPredictions, held_out_predictions
+from crosscast.evaluation.relative.evaluation import HeldOutPredictions, held_out_predictions
 from crosscast.prediction.relative.data import NO_SOURCE, Observations
 from crosscast.prediction.relative.models import models_named
 from support.cluster import made_types

@@ -27,12 +27,11 @@ from crosscast.decide.policies import (
     least_bad,
     method_names,
     methods_of,
-    model_of,
     next_number,
 )
 from crosscast.decide.power_cap import Method, Outcome, Policy, rollout
 from crosscast.errors import InputError
-from crosscast.evaluation.configuration_scores import Metrics, program_sums
+from crosscast.evaluation.configuration.scores import Metrics, program_sums
 from crosscast.prediction.configuration.choice import OBJECTIVES, Objective, within_cap
 from crosscast.prediction.configuration.data import (
     Observed,
@@ -598,7 +597,7 @@ def test_what_a_model_predicts_may_be_fitted_before(predictor: ProcessPredictor)
 def test_the_model_of_a_correction_is_that_of_what_it_corrects(name: str) -> None:
     (method,) = methods_of(SPACE, [name])
     inner = {"published+fl": "published", "nearest+steps": "nearest"}.get(name)
-    assert model_of(method) == (model_of(methods_of(SPACE, [inner])[0]) if inner else None)
+    assert method.learner == (methods_of(SPACE, [inner])[0].learner if inner else None)
 
 
 def test_unknown_methods_and_confidences_are_refused() -> None:

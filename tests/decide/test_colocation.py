@@ -18,7 +18,7 @@ from crosscast.data.corun import Solo
 from crosscast.decide.colocation import ColocationPlan, best_groups, choose_colocation
 from crosscast.decide.colocation_gains import ColocationJobs, Group, MixJudge
 from crosscast.errors import InputError
-from crosscast.prediction.corun.artefact import TrainedCoRunModel
+from crosscast.prediction.corun.artefact import FittedCoRun, TrainedCoRunModel
 from crosscast.prediction.corun.process import Process
 from crosscast.prediction.named_models import load_model
 from support.corun_models import MEMORY, constant, kept, made_jobs, trained
@@ -236,7 +236,7 @@ def test_a_model_without_errors_is_refused(tmp_path: Path) -> None:
     told = constant(tmp_path / "m", 1.2)
     bare = tmp_path / "bare"
     predictor = told.predictor
-    TrainedCoRunModel(told.card, lambda: (predictor, {})).save(bare)
+    TrainedCoRunModel(told.card, FittedCoRun(predictor, {})).save(bare)
     with pytest.raises(InputError, match="expected a model with errors of slowdowns"):
         choose_colocation(made_jobs(2), load_model(bare, "corun"))
 

@@ -17,7 +17,7 @@ from benchmarks.pair_experiment import (
 )
 
 from crosscast.errors import InputError
-from crosscast.evaluation.corun import of_one_device
+from crosscast.evaluation.corun.evaluation import of_one_device
 from crosscast.prediction.corun.models import Mean
 from crosscast.prediction.corun.moolchandani2022 import Published
 from support.mixes import made_co_runs

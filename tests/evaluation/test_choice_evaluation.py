@@ -14,7 +14,7 @@ from crosscast.configuration import Configuration
 from crosscast.decide.policies import FeedbackCapping, Fixed, Oracle, knob_methods
 from crosscast.decide.power_cap import Decisions, Method, Policy
 from crosscast.errors import InputError
-from crosscast.evaluation.configuration import (
+from crosscast.evaluation.configuration.evaluation import (
     ALONE,
     TOGETHER,
     duplicates,
@@ -82,7 +82,7 @@ def methods(space: Space) -> tuple[Method, ...]:
 
 
 @dataclass(frozen=True)
-class Watcher:
+class Watcher(Method):
     """Notes what it is told, and takes the first sample configuration."""
 
     name: str = "watcher"
@@ -91,7 +91,9 @@ class Watcher:
     caps: list[float] = field(default_factory=list)
     number: int | None = None
 
-    def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> Policy:
+    def fit(
+        self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0, predictor: object = None
+    ) -> Policy:
         self.fits.append((surfaces.applications, tuple(samples), seed))
         return Policy(self.decide)
 
@@ -134,12 +136,14 @@ def test_methods_are_told_the_caps_and_such_with_a_guard() -> None:
 
 
 @dataclass(frozen=True)
-class ByTraining:
+class ByTraining(Method):
     """Takes the configuration with the number of the programs that it learned from."""
 
     name: str = "by training"
 
-    def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> Policy:
+    def fit(
+        self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0, predictor: object = None
+    ) -> Policy:
         return Policy(Watcher(number=len(surfaces.applications)).decide)
 
 

@@ -15,8 +15,8 @@ from crosscast.decide.cases import Cases, cases_of, joined
 from crosscast.decide.policies import FeedbackCapping, Fixed, Oracle
 from crosscast.decide.power_cap import Method, outcomes
 from crosscast.errors import InputError
-from crosscast.evaluation.configuration import MachineChoices, evaluate_machine
-from crosscast.evaluation.configuration_scores import (
+from crosscast.evaluation.configuration.evaluation import MachineChoices, evaluate_machine
+from crosscast.evaluation.configuration.scores import (
     BETTER,
     METRICS,
     Metrics,

@@ -11,7 +11,7 @@ import pytest
 from crosscast.configuration import Configuration
 from crosscast.decide.samples import two_samples
 from crosscast.errors import InputError
-from crosscast.evaluation.configuration_training import errors_left_out, machine_of, train_configuration
+from crosscast.evaluation.configuration.training import errors_left_out, machine_of, train_configuration
 from crosscast.evaluation.loop import State
 from crosscast.prediction.configuration.bailey2014 import PublishedModel
 from crosscast.prediction.configuration.data import Observed, Quantity, Space, SurfaceForecast, Surfaces

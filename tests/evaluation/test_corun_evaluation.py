@@ -16,7 +16,7 @@ from sklearn.metrics import mean_absolute_percentage_error
 
 from crosscast.data.corun import Bag, CoRuns, Member
 from crosscast.errors import InputError
-from crosscast.evaluation.corun import (
+from crosscast.evaluation.corun.evaluation import (
     SPLITS,
     CoRunEvaluation,
     CoRunTask,
@@ -28,13 +28,12 @@ from crosscast.evaluation.corun import (
     of_one_device,
     out_of_fold_errors,
     predicted,
-    train_corun,
 )
-from crosscast.evaluation.corun_scores import CoRunResult, Scored, scores_of
+from crosscast.evaluation.corun.scores import CoRunResult, Scored, scores_of
+from crosscast.evaluation.corun.training import train_corun
 from crosscast.prediction.corun.forecast import CoRunPrediction
 from crosscast.prediction.corun.models import Mean, Sum
 from crosscast.prediction.corun.process import Process
-from crosscast.studies.moolchandani2022 import study_corun
 from support.mixes import NAMES, made_bag, made_co_runs, made_solo
 
 VALUES = st.floats(0.1, 10)
@@ -224,7 +223,7 @@ def test_scores_are_what_their_rows_say(evaluation: CoRunEvaluation) -> None:
 @pytest.mark.parametrize("probes", [0, 2])
 def test_what_came_of_held_out_bags_changes_no_prediction_and_no_interval(probes: int) -> None:
     fold = folds_of(PAIRS.bags, OUT, 0)[1]
-    task = CoRunTask(QUICK, fold, OUT, probes, 0.9, 0)
+    task = CoRunTask(QUICK, fold, 0, OUT, probes, 0.9)
     first = task.run(PAIRS)[0]
     known = np.flatnonzero(np.isnan(first["time"]))
     assert len(known) == probes
@@ -339,8 +338,8 @@ def test_a_card_says_what_was_learned_from_and_how_good_it_is() -> None:
     assert trained.errors["new"]["slowdown"].groups == tuple(sorted(NAMES))
 
 
-def test_a_study_tells_everything_as_json() -> None:
-    told = study_corun(PAIRS, [QUICK], "leave-mix-out", baselines=[Sum()]).to_dict()
+def test_an_evaluation_tells_everything_as_json() -> None:
+    told = evaluate_corun(PAIRS, [QUICK, Sum()], "leave-mix-out", baselines=["sum"]).to_dict()
     assert told["bags"] == len(PAIRS.bags)
     assert told["device"] == "cpu"
     keys = {"model", "split", "bag_size", "quantity", "mape", "coverage", "auc"}

@@ -15,11 +15,11 @@ import pytest
 from crosscast.configuration import Configuration
 from crosscast.decide.policies import FeedbackCapping, Fixed, Oracle
 from crosscast.errors import InputError
-from crosscast.evaluation.configuration import evaluate_configuration
-from crosscast.evaluation.corun import evaluate_corun
+from crosscast.evaluation.configuration.evaluation import evaluate_configuration
+from crosscast.evaluation.corun.evaluation import evaluate_corun
 from crosscast.evaluation.loop import State
-from crosscast.evaluation.relative import evaluate_relative
-from crosscast.evaluation.time import evaluate_time
+from crosscast.evaluation.relative.evaluation import evaluate_relative
+from crosscast.evaluation.time.evaluation import evaluate_time
 from crosscast.prediction.configuration.data import Surfaces
 from crosscast.prediction.corun.models import Mean
 from crosscast.prediction.relative.nichols2024 import (

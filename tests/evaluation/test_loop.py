@@ -41,14 +41,15 @@ from crosscast.evaluation.loop import run_tasks
 @dataclass(frozen=True)
 class Sleep:
     label: str
-    asks: tuple
+    cache_keys: tuple
+    kind: str = "sleep"
 
     def run(self, data, asks):
         (data / f"driver.py.{os.getpid()}").touch()
         time.sleep(60)
         return [{} for _ in asks]
 
-    def sound(self, data, ask, arrays):
+    def is_valid(self, data, ask, arrays):
         return True
 
 # As at a terminal, also where tests run in the background, which ignores interrupts.
@@ -68,7 +69,11 @@ class Column:
     fails: str = ""
 
     @property
-    def asks(self) -> Sequence[object]:
+    def kind(self) -> str:
+        return self.label.partition(", ")[0]
+
+    @property
+    def cache_keys(self) -> Sequence[object]:
         return [[self.factor, column] for column in self.columns]
 
     def run(self, data: dict[str, Reals], asks: Sequence[int]) -> list[Arrays]:
@@ -81,7 +86,7 @@ class Column:
             raise LaunchError.of(field="x", expected="another", found=self.fails)
         return [{"column": np.linalg.pinv(data["x"])[self.columns[ask]] * self.factor} for ask in asks]
 
-    def sound(self, data: dict[str, Reals], ask: int, arrays: Arrays) -> bool:
+    def is_valid(self, data: dict[str, Reals], ask: int, arrays: Arrays) -> bool:
         return set(arrays) == {"column"} and arrays["column"].shape == (len(data["x"]),)
 
 

@@ -14,21 +14,19 @@ from hypothesis.extra.numpy import arrays
 from crosscast.arrays import Reals
 from crosscast.errors import InputError
 from crosscast.evaluation.loop import State
-from crosscast.evaluation.relative import (
+from crosscast.evaluation.relative.evaluation import (
     FOLDS,
     PUBLISHED,
     SPLITS,
     TEST_SHARE,
-    Weighting,
     evaluate_relative,
     held_out_predictions,
-    left_out_split,
-    residuals_of,
     row_weights,
     split_named,
-    train_relative,
 )
-from crosscast.evaluation.relative_scores import RowScores, metrics_of, row_scores
+from crosscast.evaluation.relative.options import Weighting
+from crosscast.evaluation.relative.scores import RowScores, metrics_of, row_scores
+from crosscast.evaluation.relative.training import left_out_split, residuals_of, train_relative
 from crosscast.prediction.relative.data import RelativeModel, Vectors, relative_to_slowest
 from crosscast.prediction.relative.nichols2024 import (
     FixedVector,

@@ -12,7 +12,7 @@ import pytest
 from crosscast.arrays import Reals
 from crosscast.errors import CrosscastError, InputError
 from crosscast.evaluation.keep import digest
-from crosscast.evaluation.time import FOLDS, MOST_SETS, evaluate_time, folds_of, probe_sets
+from crosscast.evaluation.time.evaluation import FOLDS, MOST_SETS, evaluate_time, folds_of, probe_sets
 from crosscast.prediction.time.data import Grid
 from crosscast.prediction.time.forecast import Model, TimeForecast
 from support.models import MeanModel, MeanPredictor, Oracle, make_grid, random_grid

@@ -16,8 +16,9 @@ from sklearn.metrics import mean_absolute_error, mean_absolute_percentage_error,
 
 from crosscast.arrays import Reals
 from crosscast.data.dataset import bundled_dataset
-from crosscast.evaluation.time import always_the_same, effect_of, noise_floor
-from crosscast.evaluation.time_scores import Outcome, Scores, of_applications, scores
+from crosscast.evaluation.time.references import always_the_same, noise_floor
+from crosscast.evaluation.time.scores import Outcome, Scores, of_applications, scores
+from crosscast.evaluation.time.training import effect_of
 from crosscast.prediction.time.data import Grid, ProfileBatch, Toolchain, grid_of
 from crosscast.profile import METRICS
 from support.grids import NAMES, lawful_grid

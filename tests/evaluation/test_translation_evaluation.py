@@ -9,7 +9,12 @@ import numpy as np
 import pytest
 
 from crosscast.errors import InputError
-from crosscast.evaluation.translation import SharedTimes, shared_times, train_translation, translation_scores
+from crosscast.evaluation.corun.translation import (
+    SharedTimes,
+    shared_times,
+    train_translation,
+    translation_scores,
+)
 from crosscast.prediction.corun.translation import LOGARITHMIC, PLAIN, TimeLine
 from support.mixes import APPLICATIONS, EXPONENT, FACTOR, counted_co_runs, studied
 

@@ -22,7 +22,7 @@ from crosscast.prediction.time.johnston2018 import PublishedForest
 from crosscast.prediction.time.models import MODELS
 from support.corun_models import constant
 from support.models import fitted, kept, kept_chooser, model_refusal, rewrite_card
-from support.vectors import kept_relative, made_vectors, trained
+from support.vectors import kept_relative, made_vectors, trained, with_predictor
 
 Change = Callable[[dict[str, Any]], object]
 QUESTIONS: dict[str, tuple[Callable[[Path], object], type, str]] = {
@@ -192,7 +192,7 @@ def models_of(question: str, folder: Path) -> Iterator[Path]:
             yield folder / name
     if question == "relative":
         boosted = PublishedXGBoost(rounds=5).fit(made_vectors(), 0)
-        replace(trained(), predictor=boosted).save(folder / "xgboost")
+        with_predictor(trained(), boosted).save(folder / "xgboost")
         yield folder / "xgboost"
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from crosscast.cli import main
 from crosscast.data.isolated_runs import write_profile
-from crosscast.evaluation.time import evaluate_time
+from crosscast.evaluation.time.evaluation import evaluate_time
 from crosscast.report.document import Text
 from crosscast.report.figures import with_figures
 from crosscast.report.page import Subject, page_of

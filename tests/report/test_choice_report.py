@@ -15,8 +15,8 @@ import pytest
 from crosscast.configuration import Configuration
 from crosscast.decide.samples import SampledKernel
 from crosscast.errors import InputError
-from crosscast.evaluation.configuration import ALONE, TOGETHER, MachineChoices
-from crosscast.evaluation.configuration_scores import ChoiceResult, Metrics
+from crosscast.evaluation.configuration.evaluation import ALONE, TOGETHER, MachineChoices
+from crosscast.evaluation.configuration.scores import ChoiceResult, Metrics
 from crosscast.prediction.configuration.artefact import entries
 from crosscast.prediction.configuration.bailey2014 import TreeNode
 from crosscast.prediction.configuration.choice import Choice, choice_of, within_cap

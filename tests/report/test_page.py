@@ -20,7 +20,7 @@ import pytest
 from crosscast.data.dataset import Dataset
 from crosscast.device import Device
 from crosscast.errors import InputError
-from crosscast.evaluation.time import evaluate_time
+from crosscast.evaluation.time.evaluation import evaluate_time
 from crosscast.report.figures import as_svg, looks, new_figure, plain_text, save_figure, time_axis
 from crosscast.report.numbers import factor, of_log, percent
 from crosscast.report.page import Subject, page_of, write_report

@@ -12,6 +12,7 @@ import pytest
 from msgspec import structs
 
 from crosscast.errors import InputError
+from crosscast.evaluation.relative.evaluation import evaluate_relative
 from crosscast.prediction.relative.artefact import RelativeCard
 from crosscast.prediction.relative.nichols2024 import LogMean, PublishedLinear, PublishedMean
 from crosscast.report.document import Report
@@ -32,7 +33,7 @@ MODELS = (PublishedLinear(), PublishedMean(), LogMean())
 
 @pytest.fixture(scope="module")
 def whole() -> RelativeStudy:
-    return study_relative(VECTORS, MODELS, "published", label="made up [1]", studies=True)
+    return study_relative(VECTORS, MODELS, "published", label="made up [1]")
 
 
 def text_of(show: Callable[..., Report], *what: Any) -> str:
@@ -92,13 +93,13 @@ def test_every_study_has_a_picture(whole: RelativeStudy, tmp_path: Path) -> None
 
 
 def test_without_studies_there_is_one_picture(tmp_path: Path) -> None:
-    found = study_relative(VECTORS, [PublishedMean()], "leave-kernel-out")
+    found = RelativeStudy(evaluate_relative(VECTORS, [PublishedMean()], "leave-kernel-out"))
     assert list(relative_figures(found)) == ["models"]
 
 
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    found = study_relative(VECTORS, [PublishedMean()], "leave-kernel-out")
+    found = RelativeStudy(evaluate_relative(VECTORS, [PublishedMean()], "leave-kernel-out"))
     with pytest.raises(InputError, match=r"^figures: cannot make the folder"):
         save_figures(relative_figures(found), tmp_path / "file" / "below")
 

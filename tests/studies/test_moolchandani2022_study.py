@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from crosscast.data.corun import Bag, Member
-from crosscast.evaluation.corun import evaluate_corun, of_one_device
+from crosscast.evaluation.corun.evaluation import evaluate_corun, of_one_device
 from crosscast.prediction.corun.models import models_named
 from crosscast.prediction.corun.moolchandani2022 import Published
 from crosscast.prediction.corun.moolchandani2022_features import Combination

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from crosscast.errors import InputError
-from crosscast.evaluation.relative import evaluate_relative
+from crosscast.evaluation.relative.evaluation import evaluate_relative
 from crosscast.prediction.relative.features import fit_features
 from crosscast.prediction.relative.nichols2024 import PublishedMean, PublishedXGBoost
 from crosscast.studies.nichols2024 import RelativeStudy, by_source, importances, selection, study_relative
@@ -21,7 +21,7 @@ HONEST = "leave-application-out"
 
 @pytest.fixture(scope="module")
 def study() -> RelativeStudy:
-    return study_relative(VECTORS, [QUICK, PublishedMean()], "published", studies=True)
+    return study_relative(VECTORS, [QUICK, PublishedMean()], "published")
 
 
 def test_each_source_is_studied_with_its_own_rows_alone() -> None:
@@ -82,7 +82,7 @@ def test_what_there_is_one_of_is_not_studied_nor_left_out() -> None:
     rows = VECTORS.observations
     texts = zip(rows.source, rows.size, rows.application, strict=True)
     one = VECTORS.rows(np.array([each == ("cpu", "size0", "app00") for each in texts]))
-    studies = study_relative(one, [PublishedMean()], "leave-kernel-out", studies=True).studies
+    studies = study_relative(one, [PublishedMean()], "leave-kernel-out").studies
     assert studies is not None
     assert (studies.by_source, studies.by_scale, studies.by_application) == (None, None, None)
     assert studies.to_dict()["by_source"] is None

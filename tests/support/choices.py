@@ -12,7 +12,7 @@ from crosscast.arrays import Flags
 from crosscast.configuration import Configuration
 from crosscast.decide.policies import SelectedModel, WithFeedback, methods_of
 from crosscast.decide.power_cap import Decisions, Method, Outcome, Policy, rollout
-from crosscast.evaluation.configuration import ConfigurationEvaluation, evaluate_configuration
+from crosscast.evaluation.configuration.evaluation import ConfigurationEvaluation, evaluate_configuration
 from crosscast.prediction.configuration.data import KernelAt, Observed, Space, Surfaces
 from crosscast.prediction.configuration.models import NearestKernels
 from support.surfaces import made_surfaces
@@ -40,13 +40,15 @@ def other_machine() -> Surfaces:
 
 
 @dataclass(frozen=True)
-class Hopeful:
+class Hopeful(Method):
     """Promises to keep to caps, and always takes the highest configuration."""
 
     name: str = "hopeful"
     confidence: float = 0.9
 
-    def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> Policy:
+    def fit(
+        self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0, predictor: object = None
+    ) -> Policy:
         return Policy(self.decide, uses_budget=False)
 
     def decide(self, observed: Observed, power_cap: float, available: Flags, budget: int) -> Decisions:
@@ -105,7 +107,7 @@ def random_surfaces(
 
 
 @dataclass(frozen=True)
-class Wanderer:
+class Wanderer(Method):
     """Goes through the available configurations from a start, a stride at a time, whatever the cap."""
 
     start: int = 0
@@ -115,7 +117,9 @@ class Wanderer:
     baseline: bool = False
     confidence: float | None = None
 
-    def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> Policy:
+    def fit(
+        self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0, predictor: object = None
+    ) -> Policy:
         return Policy(self.decide, self.uses_budget)
 
     def decide(self, observed: Observed, power_cap: float, available: Flags, budget: int) -> Decisions:

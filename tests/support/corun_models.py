@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from crosscast.data.corun import Solo
-from crosscast.evaluation.corun import out_of_fold_errors
-from crosscast.prediction.corun.artefact import KNOWN, NEW, CoRunCard, TrainedCoRunModel
+from crosscast.evaluation.corun.evaluation import out_of_fold_errors
+from crosscast.prediction.corun.artefact import KNOWN, NEW, CoRunCard, FittedCoRun, TrainedCoRunModel
 from crosscast.prediction.corun.forecast import CoRunPredictor
 from crosscast.prediction.corun.models import FittedCoRunMean, Mean
 from crosscast.prediction.corun.moolchandani2022 import Published
@@ -29,7 +29,7 @@ def kept(
     """A model as `crosscast train` would keep it."""
     training = {"dataset": "made up", "bags": 21}
     card = CoRunCard("made", 0, "cpu", "{}", sizes, NAMES, memory_bytes, training, {})
-    TrainedCoRunModel(card, lambda: (predictor, errors)).save(folder)
+    TrainedCoRunModel(card, FittedCoRun(predictor, errors)).save(folder)
     found: TrainedCoRunModel = load_model(folder, "corun")
     return found
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from crosscast.data.corun import Bag, CoRuns, Member, Solo
 from crosscast.data.dataset import Dataset
-from crosscast.evaluation.corun import evaluate_corun, of_one_device
+from crosscast.evaluation.corun.evaluation import evaluate_corun, of_one_device
 from crosscast.prediction.corun.models import models_named
 from crosscast.studies.moolchandani2022 import (
     CoRunStudies,

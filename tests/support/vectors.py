@@ -14,9 +14,9 @@ import numpy as np
 from crosscast.configuration import Configuration
 from crosscast.data.dataset import Dataset
 from crosscast.data.sources.runs import ConfiguredRun, dataset_of, device_row, with_own_sessions
-from crosscast.evaluation.relative import train_relative
+from crosscast.evaluation.relative.training import train_relative
 from crosscast.prediction.relative.artefact import TrainedRelativeModel
-from crosscast.prediction.relative.data import Observations, Vectors, profiles_seen
+from crosscast.prediction.relative.data import Observations, RelativePredictor, Vectors, profiles_seen
 from crosscast.prediction.relative.models import BASELINES, models_named
 from support.grids import noisy_grid
 
@@ -99,6 +99,11 @@ def trained(model: str = "published-linear") -> TrainedRelativeModel:
     return train_relative(
         made_vectors(), models_named([model])[0], baselines=models_named(BASELINES), label="made up"
     )
+
+
+def with_predictor(model: TrainedRelativeModel, predictor: RelativePredictor) -> TrainedRelativeModel:
+    """A trained model whose predictor is another."""
+    return replace(model, source=replace(model.fitted, model=predictor))
 
 
 def kept_relative(folder: Path, model: str = "published-linear", **changed: Any) -> Path:

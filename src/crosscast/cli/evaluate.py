@@ -27,7 +27,9 @@ from crosscast.commands.options import (
     RunOptions,
     Whole,
 )
-from crosscast.questions import CoRunFolds, RelativeFolds, TimeFolds
+from crosscast.evaluation.corun.options import CoRunFolds
+from crosscast.evaluation.relative.options import RelativeFolds
+from crosscast.evaluation.time.options import TimeFolds
 
 __all__ = ["app"]
 app = cyclopts.App(name="evaluate", help=COMMANDS["evaluate"][1])

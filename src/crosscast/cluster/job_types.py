@@ -17,7 +17,7 @@ from crosscast.cluster.jobs import Machine
 from crosscast.data.schema import Column, Schema
 from crosscast.data.table import Table, read_table, table_of, write_table
 from crosscast.errors import InputError
-from crosscast.evaluation.relative import HeldOutPredictions
+from crosscast.evaluation.relative.evaluation import HeldOutPredictions
 from crosscast.prediction.relative.data import NO_SOURCE, Observations
 
 Texts = tuple[str | None, ...]

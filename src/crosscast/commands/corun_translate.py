@@ -11,7 +11,7 @@ from crosscast.commands.options import (
 from crosscast.commands.output import show
 from crosscast.data.corun import CoRuns, co_runs
 from crosscast.data.dataset import dataset_named
-from crosscast.evaluation.translation import shared_times, train_translation
+from crosscast.evaluation.corun.translation import shared_times, train_translation
 from crosscast.prediction.corun.translation import write_translation
 from crosscast.report.corun import translation_report
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal
 
-from crosscast import questions
+from crosscast import api
 from crosscast.cluster.job_types import JobShape, held_out_jobs, write_job_types
 from crosscast.commands.data import data_named
 from crosscast.commands.options import (
@@ -26,9 +26,13 @@ from crosscast.commands.output import (
 from crosscast.commands.status import TaskStatus
 from crosscast.data.dataset import dataset_named
 from crosscast.errors import InputError
-from crosscast.evaluation.launch_times import LaunchEvaluation
+from crosscast.evaluation.corun.options import CoRunFolds
+from crosscast.evaluation.relative.options import RelativeFolds
+from crosscast.evaluation.relative.question import held_out_work
+from crosscast.evaluation.time.launch_times import LaunchEvaluation
+from crosscast.evaluation.time.options import TimeFolds
+from crosscast.prediction.registry import QuestionName
 from crosscast.prediction.time.training_times import read_training
-from crosscast.questions import CoRunFolds, QuestionName, RelativeFolds, TimeFolds
 from crosscast.report import configuration as configuration_report
 from crosscast.report import configuration_figures
 from crosscast.report import time as time_report
@@ -37,6 +41,8 @@ from crosscast.report.corun_evaluation import corun_evaluation_report
 from crosscast.report.corun_figures import corun_figures
 from crosscast.report.relative import relative_evaluation_report, relative_figures
 from crosscast.report.time import launch_evaluation_report
+from crosscast.studies.moolchandani2022 import CoRunStudy
+from crosscast.studies.nichols2024 import RelativeStudy
 from crosscast.tuning.evaluation import evaluate_tuning
 from crosscast.tuning.space_files import read_space
 
@@ -93,7 +99,7 @@ def relative(
         weights=weights,
         note=warn,
     )
-    show_relative(found, output)
+    show_relative(RelativeStudy(found), output)
 
 
 def configuration(
@@ -145,7 +151,7 @@ def corun(
     found = _evaluate(
         dataset, "corun", models, folds, run, output, device=device, probes=probes or [0], level=level
     )
-    show_corun(found, output)
+    show_corun(CoRunStudy(found), output)
 
 
 def tune(
@@ -214,7 +220,7 @@ def jobs(
     )
     check_run(run)
     with fitting(run) as how:
-        held_out = questions.held_out_work(
+        held_out = held_out_work(
             dataset_named(dataset),
             model,
             folds,
@@ -245,7 +251,7 @@ def _evaluate(
     check_run(run)
     dataset = data_named(folder, question)
     with fitting(run) as how:
-        return questions.evaluate(dataset, question, models, folds, **how, **options)
+        return api.evaluate(dataset, question, models, folds, **how, **options)
 
 
 def _groups(text: str | None) -> list[list[str]]:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
-from crosscast import questions
 from crosscast.commands.evaluate import show_configuration, show_corun, show_relative
 from crosscast.commands.options import (
     FigureOutput,
@@ -18,13 +17,20 @@ from crosscast.commands.output import check_output, check_run, fitting, show
 from crosscast.data.dataset import dataset_named
 from crosscast.report import cummins2017 as cummins2017_report
 from crosscast.report import johnston2018 as johnston2018_report
+from crosscast.studies import bailey2014 as bailey2014_study
+from crosscast.studies import cummins2017 as cummins2017_study
+from crosscast.studies import johnston2018 as johnston2018_study
+from crosscast.studies import moolchandani2022 as moolchandani2022_study
+from crosscast.studies import nichols2024 as nichols2024_study
 
 
 def johnston2018(
     dataset: Path, /, *, preset: Literal["quick", "default", "paper"], run: RunOptions, output: FigureOutput
 ) -> None:
     """Run ``crosscast reproduce johnston2018``."""
-    found = _fitted(questions.johnston2018, dataset, run, output, "parts", preset=preset)
+    found = _fitted(
+        johnston2018_study.reproduce, dataset, run, output, "parts", preset=johnston2018_study.PRESETS[preset]
+    )
     show(
         output,
         found.to_dict,
@@ -35,23 +41,23 @@ def johnston2018(
 
 def bailey2014(dataset: Path, /, *, run: RunOptions, output: FigureOutput) -> None:
     """Run ``crosscast reproduce bailey2014``."""
-    show_configuration(_fitted(questions.bailey2014, dataset, run, output), output)
+    show_configuration(_fitted(bailey2014_study.reproduce, dataset, run, output), output)
 
 
 def cummins2017(dataset: Path, /, *, run: RunOptions, output: Output) -> None:
     """Run ``crosscast reproduce cummins2017``."""
-    found = _fitted(questions.cummins2017, dataset, run, output)
+    found = _fitted(cummins2017_study.reproduce, dataset, run, output)
     show(output, found.to_dict, lambda: cummins2017_report.study_report(found))
 
 
 def nichols2024(dataset: Path, /, *, run: RunOptions, output: FigureOutput) -> None:
     """Run ``crosscast reproduce nichols2024``."""
-    show_relative(_fitted(questions.nichols2024, dataset, run, output, note=warn), output)
+    show_relative(_fitted(nichols2024_study.reproduce, dataset, run, output, note=warn), output)
 
 
 def moolchandani2022(dataset: Path, /, *, run: RunOptions, output: FigureOutput) -> None:
     """Run ``crosscast reproduce moolchandani2022``."""
-    show_corun(_fitted(questions.moolchandani2022, dataset, run, output), output)
+    show_corun(_fitted(moolchandani2022_study.reproduce, dataset, run, output), output)
 
 
 def _fitted(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from crosscast import questions
+from crosscast import api
 from crosscast.commands.data import data_named
 from crosscast.commands.options import (
     Output,
@@ -15,8 +15,8 @@ from crosscast.commands.options import (
 from crosscast.commands.output import check_output, check_place, check_run, fitting, show
 from crosscast.data.dataset import Dataset, without_applications
 from crosscast.prediction.configuration.bailey2014 import PublishedPredictor
+from crosscast.prediction.registry import QuestionName
 from crosscast.prediction.store import check_folder
-from crosscast.questions import QuestionName
 from crosscast.report import configuration as configuration_report
 from crosscast.report import time as time_report
 from crosscast.report.corun import corun_training_report
@@ -130,6 +130,6 @@ def _train(
     left_out = without or []
     dataset = without_applications(whole, left_out) if isinstance(whole, Dataset) else whole.without(left_out)
     with fitting(run) as how:
-        trained = questions.train(dataset, question, model, **how, **options)
+        trained = api.train(dataset, question, model, **how, **options)
     trained.save(out)
     return trained

@@ -38,18 +38,8 @@ TOLERANCE = 0.02
 It makes choices faster, and more of them go over the cap, most by less than a repeated run differs."""
 
 
-def model_of(method: object) -> ConfigurationModel | None:
-    """The model that a method learns, or that the method does which it corrects; ``None`` for one without.
-
-    Where the model is fitted already, `Method.fit` takes its predictor as a further argument.
-    """
-    inner: object | None = getattr(method, "inner", None)
-    model: ConfigurationModel | None = getattr(method, "model", None)
-    return model if inner is None else model_of(inner)
-
-
 @dataclass(frozen=True)
-class FeedbackCapping:
+class FeedbackCapping(Method):
     """Starts with all knobs at their maximum, and steps down, knob by knob, while the power is over the cap.
 
     The frequency limiting of Bailey et al. 2014, section V-A, for the knobs at hand.
@@ -60,7 +50,13 @@ class FeedbackCapping:
     device: str | None = None  # The device that it uses; that of the first sample configuration by default
     baseline: bool = True
 
-    def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> Policy:
+    def fit(
+        self,
+        surfaces: Surfaces,
+        samples: Sequence[int],
+        seed: int = 0,
+        predictor: ConfigurationPredictor | None = None,
+    ) -> Policy:
         """Nothing is learned; see `Method.fit`."""
         space, knobs = surfaces.space, self.knobs or surfaces.space.knobs
         device = self.device if self.device is not None else space.configurations[samples[0]].device
@@ -89,7 +85,7 @@ def knob_methods(space: Space) -> tuple[FeedbackCapping, ...]:
 
 
 @dataclass(frozen=True)
-class WithFeedback:
+class WithFeedback(Method):
     """A method whose first choice is corrected by what is measured (Model+FL of section V-A).
 
     It steps down while over the cap, with `ups` then up what makes it faster or costs no power, and ends at
@@ -105,16 +101,27 @@ class WithFeedback:
     @property
     def confidence(self) -> float | None:
         """That of the method that is corrected."""
-        return getattr(self.inner, "confidence", None)
+        return self.inner.confidence
 
     @property
     def baseline(self) -> bool:
         """Whether the method that is corrected is one."""
-        return bool(getattr(self.inner, "baseline", False))
+        return self.inner.baseline
 
-    def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0, *fitted: object) -> Policy:
+    @property
+    def learner(self) -> ConfigurationModel | None:
+        """The model of the method that is corrected."""
+        return self.inner.learner
+
+    def fit(
+        self,
+        surfaces: Surfaces,
+        samples: Sequence[int],
+        seed: int = 0,
+        predictor: ConfigurationPredictor | None = None,
+    ) -> Policy:
         """Fit the method that is corrected; see `Method.fit`."""
-        inner = self.inner.fit(surfaces, samples, seed, *fitted)
+        inner = self.inner.fit(surfaces, samples, seed, predictor)
 
         def decide(observed: Observed, power_cap: float, available: Flags, budget: int) -> Decisions:
             first = inner.decide(observed, power_cap, available, 0)
@@ -200,7 +207,7 @@ class _Path:
 
 
 @dataclass(frozen=True)
-class Oracle:
+class Oracle(Method):
     """Takes the fastest configuration that was measured within the cap, else what needs the least power.
 
     A reference, not a method: ``sees_all`` asks the evaluation for the runs at all configurations.
@@ -209,7 +216,13 @@ class Oracle:
     name: str = "oracle"
     sees_all: bool = True
 
-    def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> Policy:
+    def fit(
+        self,
+        surfaces: Surfaces,
+        samples: Sequence[int],
+        seed: int = 0,
+        predictor: ConfigurationPredictor | None = None,
+    ) -> Policy:
         """Nothing is learned; see `Method.fit`."""
 
         def decide(observed: Observed, power_cap: float, available: Flags, budget: int) -> Decisions:
@@ -221,7 +234,7 @@ class Oracle:
 
 
 @dataclass(frozen=True)
-class SelectedModel:
+class SelectedModel(Method):
     """Takes the best by the forecast of a model, open loop (section III-C), or what `least_bad` says."""
 
     model: ConfigurationModel
@@ -230,6 +243,11 @@ class SelectedModel:
     baseline: bool = False  # Whether other methods are compared with it
     # Share of the cap by which a predicted power may be above it, without a confidence; none, as published
     tolerance: float = 0.0
+
+    @property
+    def learner(self) -> ConfigurationModel:
+        """The model."""
+        return self.model
 
     def fit(
         self,
@@ -271,7 +289,7 @@ _QUANTILES = np.linspace(0.02, 0.98, 25)
 
 
 @dataclass(frozen=True)
-class ClosedLoopSearch:
+class ClosedLoopSearch(Method):
     """The model with feedback: each run corrects the forecast, by which `next_number` chooses what is next.
 
     It goes on as long as the expected improvement (Mockus 1975), times the probability of keeping to the cap,
@@ -282,15 +300,22 @@ class ClosedLoopSearch:
     name: str = "model+fl"
     worth: float = WORTH  # Share of the best performance expected that a change must bring
 
+    @property
+    def learner(self) -> ConfigurationModel:
+        """The model."""
+        return self.model
+
     def fit(
         self,
         surfaces: Surfaces,
         samples: Sequence[int],
         seed: int = 0,
-        predictor: ProcessPredictor | None = None,
+        predictor: ConfigurationPredictor | None = None,
     ) -> Policy:
         """Fit the model; see `Method.fit`."""
-        fitted = self.model.fit(surfaces, samples, seed) if predictor is None else predictor
+        if not isinstance(predictor, ProcessPredictor):
+            predictor = self.model.fit(surfaces, samples, seed)
+        fitted = predictor
 
         def decide(observed: Observed, power_cap: float, available: Flags, budget: int) -> Decisions:
             posterior = fitted.posterior(observed)
@@ -346,7 +371,7 @@ def next_number(
 
 
 @dataclass(frozen=True)
-class Fixed:
+class Fixed(Method):
     """Always takes the configuration with the best score over the training kernels, each under its own caps.
 
     Where that configuration cannot be taken, the one with the next best score is.
@@ -356,7 +381,13 @@ class Fixed:
     weighting: Weighting = "time"  # How the kernels of a program are weighted: see `cases_of`
     baseline: bool = True
 
-    def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> Policy:
+    def fit(
+        self,
+        surfaces: Surfaces,
+        samples: Sequence[int],
+        seed: int = 0,
+        predictor: ConfigurationPredictor | None = None,
+    ) -> Policy:
         """Rank the configurations; see `Method.fit`."""
         cases = cases_of(surfaces, samples, weighting=self.weighting)
         if not len(cases):

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.errors import InputError
-from crosscast.prediction.configuration.data import Observed, Space, Surfaces
+from crosscast.prediction.configuration.data import (
+    ConfigurationModel,
+    ConfigurationPredictor,
+    Observed,
+    Space,
+    Surfaces,
+)
 
 GUARD = 0.01
 """Share of a cap: what a method may be told less of it, and the tolerance of some scores."""
@@ -79,15 +86,40 @@ class Policy(NamedTuple):
     uses_budget: bool = True  # Whether a smaller budget changes more than where it ends
 
 
-class Method(Protocol):
+class Method(ABC):
     """A way to choose configurations, to be compared with others."""
 
-    @property
-    def name(self) -> str:
-        """Its name in tables."""
+    name: str  # In tables
 
-    def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> Policy:
-        """Learn from training kernels."""
+    @property
+    def baseline(self) -> bool:
+        """Whether other methods are compared with it."""
+        return False
+
+    @property
+    def confidence(self) -> float | None:
+        """Probability with which it keeps to a cap; ``None`` for one that does not know how sure it is."""
+        return None
+
+    @property
+    def sees_all(self) -> bool:
+        """Whether it is given the runs at all configurations: a reference, and no method."""
+        return False
+
+    @property
+    def learner(self) -> ConfigurationModel | None:
+        """The model that it chooses by; ``None`` for one without. Methods of one learner share its fit."""
+        return None
+
+    @abstractmethod
+    def fit(
+        self,
+        surfaces: Surfaces,
+        samples: Sequence[int],
+        seed: int = 0,
+        predictor: ConfigurationPredictor | None = None,
+    ) -> Policy:
+        """Learn from training kernels; `predictor` is the learner's where it is fitted already."""
 
 
 class Outcome(NamedTuple):

@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 import warnings
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
@@ -22,7 +23,7 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypedDict, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -76,7 +77,11 @@ class Task(Protocol[Known]):
         """What it is, for people, as in "combined, kmeans held out"."""
 
     @property
-    def asks(self) -> Sequence[object]:
+    def kind(self) -> str:
+        """Tasks of one kind take about as long as each other."""
+
+    @property
+    def cache_keys(self) -> Sequence[object]:
         """For each question, all that its answer depends on besides the data, of what JSON knows.
 
         Of the model, that is its `crosscast.evaluation.keep.fingerprint`.
@@ -85,7 +90,53 @@ class Task(Protocol[Known]):
     def run(self, data: Known, asks: Sequence[int]) -> list[Arrays]:
         """Answers to the questions of these numbers."""
 
-    def sound(self, data: Known, ask: int, arrays: Arrays) -> bool:
+    def is_valid(self, data: Known, ask: int, arrays: Arrays) -> bool:
+        """Whether arrays that were kept may be the answer to a question."""
+
+
+ModelT = TypeVar("ModelT", bound="_Named")
+FoldT = TypeVar("FoldT", bound="_HeldOut")
+
+
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+class _HeldOut(Protocol):
+    @property
+    def held_out(self) -> str: ...
+
+
+@dataclass(frozen=True, eq=False)
+class FoldTask(ABC, Generic[ModelT, FoldT, Data]):
+    """A fit of a model without what a fold holds out, and what it answers about that: a `Task`."""
+
+    model: ModelT
+    fold: FoldT
+    seed: int
+
+    @property
+    def label(self) -> str:
+        """What it is, for people."""
+        return f"{self.model.name}, {self.fold.held_out} held out"
+
+    @property
+    def kind(self) -> str:
+        """The model and what is asked of it."""
+        return f"{type(self).__name__} {self.model.name}"
+
+    @property
+    @abstractmethod
+    def cache_keys(self) -> Sequence[object]:
+        """For each question, all that its answer depends on besides the data."""
+
+    @abstractmethod
+    def run(self, data: Data, asks: Sequence[int]) -> list[Arrays]:
+        """Answers to the questions of these numbers."""
+
+    @abstractmethod
+    def is_valid(self, data: Data, ask: int, arrays: Arrays) -> bool:
         """Whether arrays that were kept may be the answer to a question."""
 
 
@@ -103,6 +154,14 @@ class State:
 Progress = Callable[[State], None]
 
 
+class RunArguments(TypedDict, total=False):
+    """How work is done, which changes no answer: keyword arguments of `run_tasks` that are passed on."""
+
+    cache: Path | None  # Folder of finished folds; by default none
+    progress: Progress | None  # Called when a task is done
+    jobs: int | None  # Worker processes; `None` for what joblib's ``parallel_config`` says
+
+
 def run_tasks(
     tasks: Sequence[Task[Data]],
     data: Data,
@@ -115,30 +174,31 @@ def run_tasks(
     """Do all that a cache (a folder) does not know: for each task, an answer to each of its questions.
 
     `data` is sent once to each process; `sources` are files and folders of the package that answers depend
-    on. ``jobs=None`` follows joblib's ``parallel_config``. Answers do not depend on it.
+    on. Answers do not depend on `jobs`; for ``None`` see `worker_processes`.
     """
     check_jobs(jobs)
+    jobs = worker_processes(jobs)
     kept = None if cache is None else Kept(cache, digest(data), tuple(sources))
     found: list[dict[int, Arrays]] = [{} for _ in tasks]
     if kept:
         for answers, task in zip(found, tasks, strict=True):
-            for number, ask in enumerate(task.asks):
+            for number, ask in enumerate(task.cache_keys):
                 arrays = kept.load(ask)
-                if arrays is not None and task.sound(data, number, arrays):
+                if arrays is not None and task.is_valid(data, number, arrays):
                     answers[number] = arrays
     left = {
-        place: [number for number in range(len(task.asks)) if number not in found[place]]
+        place: [number for number in range(len(task.cache_keys)) if number not in found[place]]
         for place, task in _of_each_kind_first(tasks)
-        if len(found[place]) < len(task.asks)
+        if len(found[place]) < len(task.cache_keys)
     }
-    start, costs = time.monotonic(), _Costs([_kind(tasks[place]) for place in left])
+    start, costs = time.monotonic(), _Costs([tasks[place].kind for place in left])
     with closing(_done(tasks, data, left, jobs)) as results:
         for done, (place, answered, took_s) in enumerate(results, 1):
             for number, answer in zip(left[place], answered, strict=True):
                 found[place][number] = answer
                 if kept:
-                    kept.save(tasks[place].asks[number], answer)
-            costs.add(_kind(tasks[place]), took_s)
+                    kept.save(tasks[place].cache_keys[number], answer)
+            costs.add(tasks[place].kind, took_s)
             if progress is not None:
                 elapsed = time.monotonic() - start
                 left_s = elapsed * costs.left / costs.done
@@ -146,19 +206,13 @@ def run_tasks(
     return [[answers[number] for number in sorted(answers)] for answers in found]
 
 
-def _kind(task: Task[Any]) -> str:
-    """What tasks take about as long as each other: those of one model, as their labels say."""
-    return f"{type(task).__name__} {task.label.partition(', ')[0]}"
-
-
 def _of_each_kind_first(tasks: Sequence[Task[Data]]) -> list[tuple[int, Task[Data]]]:
     """Tasks with their places, one of each kind in turn: soon it is known how long each kind takes."""
     seen: Counter[str] = Counter()
     turns = []
     for place, task in enumerate(tasks):
-        kind = _kind(task)
-        turns.append((seen[kind], place))
-        seen[kind] += 1
+        turns.append((seen[task.kind], place))
+        seen[task.kind] += 1
     return [(place, tasks[place]) for _, place in sorted(turns)]
 
 
@@ -339,6 +393,30 @@ def counted_together(progress: Progress, sizes: Sequence[int]) -> tuple[Progress
         )
 
     return tuple(partial(tell, number) for number in range(len(sizes)))
+
+
+def rounds_of(run: RunArguments, sizes: Sequence[int]) -> list[RunArguments]:
+    """Arguments for rounds of so many tasks, whose progress counts the tasks of all rounds."""
+    progress = run.get("progress")
+    if progress is None:
+        return [run for _ in sizes]
+    rounds: list[RunArguments] = []
+    for each in counted_together(progress, sizes):
+        rounds.append({**run, "progress": each})
+    return rounds
+
+
+def processors() -> int:
+    """Processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def worker_processes(jobs: int | None) -> int | None:
+    """Processes for ``jobs=None``: as joblib's ``parallel_config`` says (``None``), or one a processor."""
+    joblib = sys.modules.get("joblib")
+    if jobs is None and joblib is not None and joblib.parallel.get_active_backend()[1] not in (None, 1):
+        return None
+    return processors() if jobs is None else jobs
 
 
 def check_jobs(jobs: int | None) -> None:

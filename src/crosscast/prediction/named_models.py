@@ -8,13 +8,22 @@ from collections.abc import Collection, Iterator
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import msgspec
 
 from crosscast.data.files import data_home
 from crosscast.errors import InputError
 from crosscast.prediction import store
+from crosscast.prediction.registry import HOMES, QuestionName
+
+if TYPE_CHECKING:
+    from crosscast.prediction.configuration.artefact import TrainedConfigurationModel
+    from crosscast.prediction.corun.artefact import TrainedCoRunModel
+    from crosscast.prediction.relative.artefact import TrainedRelativeModel
+    from crosscast.prediction.time.artefact import TrainedTimeModel
+    from crosscast.prediction.time.launch_model import TrainedLaunchTimes
+    from crosscast.prediction.time.plugins import PluggedTimeModel
 
 BUNDLED = Path(__file__).parent / "bundled"
 """Folder of the models that come with Crosscast."""
@@ -22,11 +31,9 @@ BUNDLED = Path(__file__).parent / "bundled"
 PLUGINS = "crosscast.time_models"
 """Group of the entry points of models of times of other packages."""
 
-Question = Literal["time", "relative", "configuration", "corun"]
-
 
 class _Described(msgspec.Struct, frozen=True, kw_only=True):
-    question: Question  # What the model answers
+    question: QuestionName  # What the model answers
     about: str  # What it predicts, in one line
     licence: str  # Of the data that it was trained on, as SPDX has it
     origin: str  # Where they are from
@@ -74,12 +81,12 @@ def models_home() -> Path:
     return data_home() / "models"
 
 
-def named_models(question: Question | None = None) -> list[NamedModel]:
+def named_models(question: QuestionName | None = None) -> list[NamedModel]:
     """All models that have a name, or those of a question; the user's own first, then the bundled."""
     return [each for each in (*_own(), *_bundled()) if question in (None, each.question)]
 
 
-def models_for_devices(question: Question, devices: Collection[str]) -> list[NamedModel]:
+def models_for_devices(question: QuestionName, devices: Collection[str]) -> list[NamedModel]:
     """Models of a question in the order to try: what was calibrated on these devices, then all others.
 
     A model that was calibrated on another device is none of these.
@@ -139,6 +146,28 @@ def _is_plugged(model: str) -> bool:
     return any(each.name == model for each in entry_points(group=PLUGINS))
 
 
+@overload
+def load_model(
+    model: str | Path, question: Literal["time"]
+) -> TrainedTimeModel | TrainedLaunchTimes | PluggedTimeModel: ...
+
+
+@overload
+def load_model(model: str | Path, question: Literal["relative"]) -> TrainedRelativeModel: ...
+
+
+@overload
+def load_model(model: str | Path, question: Literal["configuration"]) -> TrainedConfigurationModel: ...
+
+
+@overload
+def load_model(model: str | Path, question: Literal["corun"]) -> TrainedCoRunModel: ...
+
+
+@overload
+def load_model(model: str | Path, question: str | None = None) -> Any: ...
+
+
 def load_model(model: str | Path, question: str | None = None) -> Any:
     """Read a model that ``crosscast train`` or `crosscast.train` wrote, or one that has a name.
 
@@ -151,7 +180,7 @@ def load_model(model: str | Path, question: str | None = None) -> Any:
     model
         Folder of the model, or its name, as ``crosscast models`` lists it.
     question
-        What it must answer; by default any question.
+        What it must answer, by which a type checker knows what is returned; by default any question.
 
     Returns
     -------
@@ -176,6 +205,6 @@ def load_model(model: str | Path, question: str | None = None) -> Any:
     """
     if question in (None, "time") and _is_plugged(str(model)):
         return importlib.import_module("crosscast.prediction.time.plugins").plugged_model(str(model))
-    stored = store.read(folder_of(model, question), get_args(Question) if question is None else question)
+    stored = store.read(folder_of(model, question), tuple(HOMES) if question is None else question)
     # Each needs a part of the package that the others do not.
-    return importlib.import_module(f"crosscast.prediction.{stored.question}.artefact").open_model(stored)
+    return importlib.import_module(HOMES[stored.question].artefact).open_model(stored)

@@ -29,7 +29,6 @@ from crosscast.data.files import whole_file
 from crosscast.data.schema import json_text
 from crosscast.errors import InputError
 from crosscast.fields import decode, shown
-from crosscast.results import Brief
 
 CARD = "card.json"
 """Name of the card's file."""
@@ -166,24 +165,6 @@ def _array_digest(array: npt.NDArray[Any]) -> str:
     digest = hashlib.sha256(f"{array.dtype.str} {array.shape}".encode())
     digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()
-
-
-class Carded(Brief):
-    """A model with a card, which shows what it was trained on."""
-
-    card: Any  # Of its question, with `model` and `training`
-
-    def lines(self) -> list[str]:
-        """The kind of model, and how much of what it was trained on."""
-        facts = self.card.training
-        counts = [
-            f"{value:,} {name.replace('_', ' ')}" for name, value in facts.items() if type(value) is int
-        ]
-        return [
-            f"model {self.card.model}, trained on {facts.get('dataset', 'what its package says')}",
-            ", ".join(counts) or str(facts.get("about", "")),
-            "predict() asks it; card says all about it",
-        ]
 
 
 @dataclass(frozen=True)

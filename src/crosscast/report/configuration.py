@@ -14,8 +14,13 @@ from crosscast.arrays import Integers, Reals
 from crosscast.data.files import whole_file
 from crosscast.decide.samples import SampledKernel
 from crosscast.errors import InputError
-from crosscast.evaluation.configuration import ALONE, TOGETHER, ConfigurationEvaluation, MachineChoices
-from crosscast.evaluation.configuration_scores import REPEATS, ChoiceResult, Metrics
+from crosscast.evaluation.configuration.evaluation import (
+    ALONE,
+    TOGETHER,
+    ConfigurationEvaluation,
+    MachineChoices,
+)
+from crosscast.evaluation.configuration.scores import REPEATS, ChoiceResult, Metrics
 from crosscast.evaluation.resampling import DRAWS, SHARE
 from crosscast.prediction.configuration.artefact import ConfigurationCard
 from crosscast.prediction.configuration.choice import Choice, Option

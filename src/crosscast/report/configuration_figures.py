@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from crosscast.arrays import Integers, Reals
-from crosscast.evaluation.configuration import ALONE, ConfigurationEvaluation, MachineChoices
-from crosscast.evaluation.configuration_scores import ChoiceResult, Metrics
+from crosscast.evaluation.configuration.evaluation import ALONE, ConfigurationEvaluation, MachineChoices
+from crosscast.evaluation.configuration.scores import ChoiceResult, Metrics
 from crosscast.evaluation.resampling import SHARE
 from crosscast.prediction.configuration.bailey2014 import TreeNode
 from crosscast.prediction.configuration.choice import Choice, within_cap

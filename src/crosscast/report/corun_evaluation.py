@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from crosscast.evaluation.corun_scores import CoRunResult
+from crosscast.evaluation.corun.scores import CoRunResult
 from crosscast.report.corun import error_table, lines_table
 from crosscast.report.document import Heading, Part, Report, Table
 from crosscast.report.numbers import error_percent, percent, plural, three_digits

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from crosscast.arrays import Reals
-from crosscast.evaluation.corun_scores import CoRunResult
+from crosscast.evaluation.corun.scores import CoRunResult
 from crosscast.report.figures import (
     BLACK,
     BLUE,

@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import crosscast
+from crosscast.api import evaluate
 from crosscast.data.dataset import Dataset
 from crosscast.data.description import describe
 from crosscast.errors import InputError
 from crosscast.evaluation.loop import Progress
 from crosscast.prediction.time.data import grid_of
-from crosscast.questions import evaluate
 from crosscast.report.document import Heading, Part, Report, Text
 from crosscast.report.numbers import plural
 from crosscast.report.page_sections import SECTIONS

@@ -16,8 +16,8 @@ from crosscast.data.schema import size_order
 from crosscast.device import Device
 from crosscast.errors import InputError
 from crosscast.evaluation.resampling import Confidence
-from crosscast.evaluation.time import Result, TimeEvaluation
-from crosscast.evaluation.time_scores import Outcome, choices
+from crosscast.evaluation.time.results import Result, TimeEvaluation
+from crosscast.evaluation.time.scores import Outcome, choices
 from crosscast.prediction.time.data import Grid, devices_of
 from crosscast.prediction.time.models import BASELINES
 

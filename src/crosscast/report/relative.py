@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from crosscast.evaluation.relative import PUBLISHED, WEIGHTINGS, RelativeEvaluation, RelativeResult
+from crosscast.evaluation.relative.evaluation import PUBLISHED, WEIGHTINGS, RelativeEvaluation, RelativeResult
 from crosscast.evaluation.resampling import DRAWS, SHARE
 from crosscast.prediction.relative.artefact import RelativeCard, RelativeForecast
 from crosscast.prediction.relative.data import NO_SOURCE

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from crosscast.arrays import Reals
-from crosscast.evaluation.launch_times import LaunchEvaluation
 from crosscast.evaluation.resampling import DRAWS, SHARE, Confidence, Interval
-from crosscast.evaluation.time import Result, TimeEvaluation
-from crosscast.evaluation.time_scores import HIGHER_IS_BETTER, Scores
+from crosscast.evaluation.time.launch_times import LaunchEvaluation
+from crosscast.evaluation.time.results import Result, TimeEvaluation
+from crosscast.evaluation.time.scores import HIGHER_IS_BETTER, Scores
 from crosscast.prediction.time.card import TimeCard
 from crosscast.prediction.time.data import Grid
 from crosscast.prediction.time.models import BASELINES

@@ -18,12 +18,7 @@ from crosscast.service.catalogue import Catalogue, UnknownName
 
 LOG = logging.getLogger("crosscast.service")
 
-_QUESTIONS = {
-    "TrainedTimeModel": "time",
-    "TrainedLaunchTimes": "time",
-    "TrainedConfigurationModel": "configuration",
-    "TrainedCoRunModel": "corun",
-}
+_SERVED = ("time", "configuration", "corun")
 
 
 @dataclass(frozen=True)
@@ -150,18 +145,16 @@ class Served:
         """Read a model with its arrays, and ask it something, so that the first request need not wait."""
         stamp = _stamp(folder)
         trained = load_model(folder)
-        question = _QUESTIONS.get(type(trained).__name__)
-        if question is None:
+        question = trained.question
+        if question not in _SERVED:
             raise InputError(f"{folder}: expected a model of times, configurations or co-runs, found another")
         samples = dict(self._of_samples(trained)) if question == "configuration" else {}
+        _ = trained.fitted
         if question == "time":
-            _ = trained.predictor
             for profiled in list(catalogue.profiles.values())[:1]:
                 # A profile that it refuses is said to who asks for it.
                 with suppress(InputError):
                     trained.predict(profiled.batch).to_dict()
-        elif question == "corun":
-            trained.parts()
         now = time.time()
         made_s = stamp[0] / 1e9 if stamp else now
         return ServedModel(name, folder, question, trained, stamp, samples, made_s, now)

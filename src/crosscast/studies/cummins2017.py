@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
 
@@ -18,7 +18,15 @@ from crosscast.arrays import Arrays, Flags, Integers, Reals
 from crosscast.data.dataset import Dataset
 from crosscast.errors import InputError
 from crosscast.evaluation.keep import digest, fingerprint
-from crosscast.evaluation.loop import Fold, check_seed, folds_by_group, one_thread, run_tasks
+from crosscast.evaluation.loop import (
+    Fold,
+    FoldTask,
+    RunArguments,
+    check_seed,
+    folds_by_group,
+    one_thread,
+    run_tasks,
+)
 from crosscast.evaluation.resampling import Confidence, Grouped, Scored, confidences
 from crosscast.profile import METRICS
 from crosscast.results import Tabular
@@ -300,31 +308,23 @@ MODELS: tuple[Model, ...] = (OneDevice(), Lookup(), GreweTree(), *CANDIDATES[1:]
 
 
 @dataclass(frozen=True, eq=False)
-class ChoiceTask:
+class DeviceTask(FoldTask[Model, Fold, Cases]):
     """A model that chooses for what a fold holds out."""
 
-    model: Model
     split: str
-    fold: Fold
-    seed: int
 
     @property
-    def label(self) -> str:
-        """What it is, for people."""
-        return f"{self.model.name}, {self.fold.held_out} held out"
-
-    @property
-    def asks(self) -> list[object]:
+    def cache_keys(self) -> list[object]:
         """All that the answer depends on besides the cases."""
         return [[fingerprint(self.model), self.split, digest([self.fold.train, self.fold.test]), self.seed]]
 
-    def run(self, cases: Cases, asks: Sequence[int]) -> list[Arrays]:
+    def run(self, data: Cases, asks: Sequence[int]) -> list[Arrays]:
         """Fit and choose."""
         with one_thread("choosing devices"):
-            scores = self.model.scores(cases, self.fold.train, self.fold.test, self.split, self.seed)
+            scores = self.model.scores(data, self.fold.train, self.fold.test, self.split, self.seed)
         return [{"gpu": scores > 0} for _ in asks]
 
-    def sound(self, cases: Cases, ask: int, arrays: Arrays) -> bool:
+    def is_valid(self, data: Cases, ask: int, arrays: Arrays) -> bool:
         """Whether arrays are choices for what is held out."""
         gpu = arrays.get("gpu")
         return gpu is not None and gpu.shape == self.fold.test.shape and gpu.dtype == np.bool_
@@ -416,14 +416,14 @@ def reproduce(
     splits: Sequence[str] = tuple(SPLITS),
     models: Sequence[Model] = MODELS,
     seed: int = 0,
-    **run: Any,
+    **run: Unpack[RunArguments],
 ) -> Cummins2017:
     """Let each model choose in each protocol; `run` is as `run_tasks` has it."""
     check_seed(seed)
     cases = cases_of(dataset)
     folds = {split: SPLITS[split](cases) for split in splits}
     tasks = [
-        ChoiceTask(model, split, fold, seed) for split in splits for model in models for fold in folds[split]
+        DeviceTask(model, fold, seed, split) for split in splits for model in models for fold in folds[split]
     ]
     answers = iter(run_tasks(tasks, cases, sources=_SOURCES, **run))
     results = []

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import msgspec
 import numpy as np
@@ -20,8 +20,8 @@ import numpy as np
 from crosscast.arrays import Arrays, Flags, Integers, Reals
 from crosscast.data.dataset import Dataset
 from crosscast.data.schema import size_order
-from crosscast.evaluation.loop import check_seed, run_tasks
-from crosscast.evaluation.time_scores import Outcome, Scores, pair_order, scores
+from crosscast.evaluation.loop import RunArguments, check_seed, run_tasks
+from crosscast.evaluation.time.scores import Outcome, Scores, pair_order, scores
 from crosscast.prediction.time.johnston2018 import PublishedForest, Rows
 from crosscast.studies.johnston2018_forests import (
     MOST_TREES,
@@ -496,17 +496,21 @@ class _Part:
     """A part of the study as a task; its result is kept as JSON."""
 
     label: str
-    kind: Any  # Type of the result
+    result: Any  # Type of the result
     make: partial[Any]  # Makes it of the runs; its keywords are all that it depends on besides
 
     @property
-    def asks(self) -> Sequence[object]:
+    def kind(self) -> str:
+        return self.make.func.__name__
+
+    @property
+    def cache_keys(self) -> Sequence[object]:
         return [[self.make.func.__name__, self.make.keywords]]
 
     def run(self, data: Runs, asks: Sequence[int]) -> list[Arrays]:
         return [{"json": np.array(json.dumps(msgspec.to_builtins(self.make(data))))}]
 
-    def sound(self, data: Runs, ask: int, arrays: Arrays) -> bool:
+    def is_valid(self, data: Runs, ask: int, arrays: Arrays) -> bool:
         try:
             self.read(arrays)
         except (KeyError, ValueError, msgspec.ValidationError):
@@ -514,7 +518,7 @@ class _Part:
         return True
 
     def read(self, arrays: Arrays) -> Any:
-        return msgspec.convert(json.loads(str(arrays["json"])), self.kind)
+        return msgspec.convert(json.loads(str(arrays["json"])), self.result)
 
 
 def _parts(runs: Runs, preset: Preset, seed: int) -> list[_Part]:
@@ -541,13 +545,13 @@ def _parts(runs: Runs, preset: Preset, seed: int) -> list[_Part]:
 
 
 def reproduce(
-    dataset: Dataset, *, preset: Preset = PRESETS["default"], seed: int = 0, **how: Any
+    dataset: Dataset, *, preset: Preset = PRESETS["default"], seed: int = 0, **run: Unpack[RunArguments]
 ) -> Johnston2018:
-    """Make all tables and figures of the paper; `how` are `progress`, `cache` and `jobs` of `run_tasks`."""
+    """Make all tables and figures of the paper; `run` is as `run_tasks` takes it."""
     check_seed(seed)
     runs = runs_of(dataset)
     parts = _parts(runs, preset, seed)
-    answers = run_tasks(parts, runs, sources=_SOURCES, **how)
+    answers = run_tasks(parts, runs, sources=_SOURCES, **run)
     tuning, head, honest, joules, *others = (
         part.read(arrays) for part, [arrays] in zip(parts, answers, strict=True)
     )

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.data.corun import Bag, CoRuns
+from crosscast.data.corun import co_runs as mixes_of
+from crosscast.data.dataset import Dataset
 from crosscast.errors import InputError, importing
-from crosscast.evaluation.corun import (
+from crosscast.evaluation.corun.evaluation import (
     CoRunEvaluation,
     CoRunTask,
     answers_of,
@@ -21,16 +23,16 @@ from crosscast.evaluation.corun import (
     results_of,
     with_mixes,
 )
-from crosscast.evaluation.loop import Fold
-from crosscast.evaluation.translation import (
+from crosscast.evaluation.corun.translation import (
     SharedTimes,
     TranslationScore,
     mix_key,
     shared_times,
     translation_scores,
 )
+from crosscast.evaluation.loop import Fold, RunArguments
 from crosscast.prediction.corun.forecast import CoRunModel
-from crosscast.prediction.corun.models import BASELINES, MODELS, models_named
+from crosscast.prediction.corun.models import BASELINES, DEFAULT_MODEL, MODELS, models_named
 from crosscast.prediction.corun.moolchandani2022 import Published
 from crosscast.prediction.corun.moolchandani2022_features import count_known
 from crosscast.prediction.corun.training import applications_in
@@ -220,7 +222,9 @@ class SizeStudy:
         }
 
 
-def size_study(co_runs: CoRuns, models: Sequence[CoRunModel], seed: int, **run: Any) -> SizeStudy | str:
+def size_study(
+    co_runs: CoRuns, models: Sequence[CoRunModel], seed: int, **run: Unpack[RunArguments]
+) -> SizeStudy | str:
     """Fit models to mixes of the size that is asked for, of all sizes, and of the smallest size alone."""
     counts = np.array([len(bag.members) for bag in co_runs.bags], dtype=np.int64)
     sizes = tuple(size for size in np.unique(counts).tolist() if size > 1)
@@ -238,7 +242,7 @@ def size_study(co_runs: CoRuns, models: Sequence[CoRunModel], seed: int, **run: 
         for size in sizes
         if way == OWN or (model.name not in of_one_size and (way == ALL or size > sizes[0]))
     ]
-    tasks = [CoRunTask(model, fold, _SPLIT, 0, None, seed) for model, _, parts in asked for fold in parts]
+    tasks = [CoRunTask(model, fold, seed, _SPLIT, 0, None) for model, _, parts in asked for fold in parts]
     answers = iter(answers_of(co_runs, tasks, **run))
     results = [
         SizeResult(model.name, way, each["bag_size"], each["quantity"], each["rows"], each["mape"])
@@ -291,7 +295,7 @@ class TranslationStudy:
 
 
 def translation_studies(
-    co_runs: CoRuns, device: str, model: CoRunModel, seed: int, **run: Any
+    co_runs: CoRuns, device: str, model: CoRunModel, seed: int, **run: Unpack[RunArguments]
 ) -> tuple[TranslationStudy, ...] | str:
     """Translate from a device to each other one on which the same mixes ran."""
     others = sorted({bag.device for bag in co_runs.bags} - {device})
@@ -316,7 +320,7 @@ def _translated_errors(
     here = of_one_device(co_runs, shared.source)
     there = {mix_key(bag): bag for bag in co_runs.bags if bag.device == shared.target and not bag.failed}
     folds = folds_of(here.bags, _SPLIT, seed)
-    tasks = [CoRunTask(model, fold, _SPLIT, 0, None, seed) for fold in folds]
+    tasks = [CoRunTask(model, fold, seed, _SPLIT, 0, None) for fold in folds]
     errors: dict[Form, list[Reals]] = {PLAIN: [], LOGARITHMIC: []}
     for fold, answer in zip(folds, answers_of(here, tasks, **run), strict=True):
         left = ~shared.having(fold.held_out)
@@ -367,7 +371,7 @@ def _told(study: Any) -> Any:
 
 
 def run_studies(
-    co_runs: CoRuns, chosen: CoRuns, models: Sequence[CoRunModel], seed: int, **run: Any
+    co_runs: CoRuns, chosen: CoRuns, models: Sequence[CoRunModel], seed: int, **run: Unpack[RunArguments]
 ) -> CoRunStudies:
     """Run all studies that the mixes of the chosen device allow; the rest is as `run_tasks` has it."""
     tree = Published("decision-tree")
@@ -413,13 +417,29 @@ def study_corun(
     device: str | None = None,
     probes: Sequence[int] = (0,),
     level: float | None = 0.9,
-    studies: bool = False,
     seed: int = 0,
-    **run: Any,
+    **run: Unpack[RunArguments],
 ) -> CoRunStudy:
-    """Evaluate models on the mixes of one device, and run the studies; the rest is as `run_tasks` has it."""
+    """Evaluate models on the mixes of one device, and run the studies; `run` is as `run_tasks` takes it."""
     chosen = of_one_device(co_runs, device)
-    names = [each.name for each in baselines]
-    how: dict[str, Any] = {"baselines": names, "probes": probes, "level": level, "seed": seed}
-    evaluation = evaluate_corun(chosen, [*models, *baselines], split, **how, **run)
-    return CoRunStudy(evaluation, run_studies(co_runs, chosen, models, seed, **run) if studies else None)
+    evaluation = evaluate_corun(
+        chosen,
+        [*models, *baselines],
+        split,
+        baselines=[each.name for each in baselines],
+        probes=probes,
+        level=level,
+        seed=seed,
+        **run,
+    )
+    return CoRunStudy(evaluation, run_studies(co_runs, chosen, models, seed, **run))
+
+
+def reproduce(
+    dataset: Dataset, *, device: str | None = None, seed: int = 0, **run: Unpack[RunArguments]
+) -> CoRunStudy:
+    """The models of the paper beside ours, each application held out, and its studies."""
+    names = [DEFAULT_MODEL, *(name for name in MODELS if name.startswith("published-"))]
+    models, baselines = models_named(names), models_named(BASELINES)
+    every_mix = mixes_of(dataset)
+    return study_corun(every_mix, models, _SPLIT, baselines=baselines, device=device, seed=seed, **run)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from crosscast.arrays import Arrays, Integers, Reals
 from crosscast.data.corun import Bag, CoRuns, Solo
 from crosscast.errors import InputError
-from crosscast.evaluation.corun import evaluate_corun, folds_of, measured, with_mixes
-from crosscast.evaluation.corun_scores import CoRunResult
+from crosscast.evaluation.corun.evaluation import evaluate_corun, folds_of, measured, with_mixes
+from crosscast.evaluation.corun.scores import CoRunResult
 from crosscast.evaluation.keep import digest, fingerprint
-from crosscast.evaluation.loop import Fold, run_tasks
+from crosscast.evaluation.loop import Fold, FoldTask, RunArguments, run_tasks
 from crosscast.prediction.corun.moolchandani2022 import KINDS, Grown, Published, SizePredictor
 from crosscast.prediction.corun.moolchandani2022_features import (
     CONCURRENT,
@@ -132,7 +132,12 @@ def why_missing(features: Sequence[str]) -> str:
 
 
 def combination_study(
-    co_runs: CoRuns, target: str, seed: int, *, kinds: Sequence[str] = tuple(KINDS), **run: Any
+    co_runs: CoRuns,
+    target: str,
+    seed: int,
+    *,
+    kinds: Sequence[str] = tuple(KINDS),
+    **run: Unpack[RunArguments],
 ) -> CombinationStudy | str:
     """Combinations of features for ``performance`` or ``power``; a reason if they cannot be compared.
 
@@ -247,35 +252,32 @@ def splits_passed(trees: Trees, rows: Reals) -> Integers:
 
 
 @dataclass(frozen=True, eq=False)
-class _PathTask:
+class _PathTask(FoldTask[Published, Fold, CoRuns]):
     """Follow the mixes that a fold holds out through a tree that was fitted to the others."""
 
-    model: Published
-    fold: Fold
     quantity: str
-    seed: int
 
     @property
     def label(self) -> str:
         return f"decision paths, {self.fold.held_out} held out"
 
     @property
-    def asks(self) -> list[object]:
+    def cache_keys(self) -> list[object]:
         places = digest([self.fold.train, self.fold.test])
         return [["paths", fingerprint(self.model), places, self.quantity, self.seed]]
 
-    def run(self, co_runs: CoRuns, asks: Sequence[int]) -> list[Arrays]:
-        size = len(co_runs.bags[0].members)
-        predictor = self.model.fit(with_mixes(co_runs, self.fold.train), self.seed).of_size(size)
-        mixes = [co_runs.bags[place].solos for place in self.fold.test.tolist()]
+    def run(self, data: CoRuns, asks: Sequence[int]) -> list[Arrays]:
+        size = len(data.bags[0].members)
+        predictor = self.model.fit(with_mixes(data, self.fold.train), self.seed).of_size(size)
+        mixes = [data.bags[place].solos for place in self.fold.test.tolist()]
         found = decision_paths(predictor, mixes, _TARGETS[self.quantity])
         return [{"features": np.array(found.features), "times": found.times} for _ in asks]
 
-    def sound(self, co_runs: CoRuns, ask: int, arrays: Arrays) -> bool:
+    def is_valid(self, data: CoRuns, ask: int, arrays: Arrays) -> bool:
         return set(arrays) == {"features", "times"} and len(arrays["times"]) == len(self.fold.test)
 
 
-def path_study(co_runs: CoRuns, target: str, seed: int, **run: Any) -> PathStudy | str:
+def path_study(co_runs: CoRuns, target: str, seed: int, **run: Unpack[RunArguments]) -> PathStudy | str:
     """Paths of the smallest mixes through trees for ``performance`` or ``power``, or why there are none.
 
     The paper follows trees for performance alone (figures 9 and 10).
@@ -287,7 +289,7 @@ def path_study(co_runs: CoRuns, target: str, seed: int, **run: Any) -> PathStudy
     published = (POWER if quantity == "power" else PERFORMANCE).features
     as_published = not unknown_features(published, [bag.solos for bag in chosen.bags])
     model = Published("decision-tree", others=not as_published)
-    tasks = [_PathTask(model, fold, quantity, seed) for fold in folds_of(chosen.bags, SPLITS[0], seed)]
+    tasks = [_PathTask(model, fold, seed, quantity) for fold in folds_of(chosen.bags, SPLITS[0], seed)]
     parts = [arrays for (arrays,) in run_tasks(tasks, chosen, sources=_SOURCES, **run)]
     names = list(dict.fromkeys(name for part in parts for name in part["features"].tolist()))
     rows = []

@@ -4,16 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from functools import partial
+from typing import Any, Unpack
 
 import numpy as np
 
 from crosscast.arrays import Integers, Reals
-from crosscast.evaluation.loop import one_thread
-from crosscast.evaluation.relative import RelativeEvaluation, Weighting, evaluate_relative, split_named
-from crosscast.evaluation.relative_scores import RelativeMetrics, row_scores
+from crosscast.data.dataset import Dataset
+from crosscast.evaluation.loop import RunArguments, one_thread
+from crosscast.evaluation.question import Note, with_baselines
+from crosscast.evaluation.relative.evaluation import (
+    PUBLISHED,
+    RelativeEvaluation,
+    evaluate_relative,
+    split_named,
+)
+from crosscast.evaluation.relative.options import Weighting
+from crosscast.evaluation.relative.question import relative_vectors
+from crosscast.evaluation.relative.scores import RelativeMetrics, row_scores
 from crosscast.prediction.relative.data import RelativeModel, Vectors
 from crosscast.prediction.relative.features import TreesOnFeatures, fit_features
+from crosscast.prediction.relative.models import BASELINES, DEFAULT_MODEL, MODELS, models_named
 from crosscast.prediction.relative.nichols2024 import PublishedXGBoost
 from crosscast.results import Tabular
 
@@ -36,15 +47,25 @@ class BySource:
         return {"split": self.split, "sources": list(self.sources), "results": results}
 
 
-def by_source(vectors: Vectors, models: Sequence[RelativeModel], split: str, **options: Any) -> BySource:
+def by_source(
+    vectors: Vectors,
+    models: Sequence[RelativeModel],
+    split: str,
+    *,
+    seed: int = 0,
+    **run: Unpack[RunArguments],
+) -> BySource:
     """Evaluate models on the rows that each device counted, with no other rows to learn from.
 
     The paper does not say whether its models learn from the counters of one machine or of all; its mean is
-    the same for each machine either way. Options are those of `evaluate_relative`.
+    the same for each machine either way. Arguments are those of `evaluate_relative`.
     """
-    rows, options = np.array(vectors.observations.source), {**options, "weighting": "rows"}
+    rows = np.array(vectors.observations.source)
     sources = tuple(np.unique(rows).tolist())
-    found = [evaluate_relative(vectors.rows(rows == each), models, split, **options) for each in sources]
+    found = [
+        evaluate_relative(vectors.rows(rows == each), models, split, weighting="rows", seed=seed, **run)
+        for each in sources
+    ]
     of_models = zip(*(each.results for each in found), strict=True)
     return BySource(split, sources, {each[0].model: tuple(one.metrics for one in each) for each in of_models})
 
@@ -158,13 +179,20 @@ class Selection:
         return {"split": self.split, "results": [{"features": count, **each} for count, each in results]}
 
 
-def selection(vectors: Vectors, split: str, *, counts: Sequence[int] = COUNTS, **options: Any) -> Selection:
-    """Fit XGBoost again to the features of the most gain; options are those of `evaluate_relative`."""
+def selection(
+    vectors: Vectors,
+    split: str,
+    *,
+    counts: Sequence[int] = COUNTS,
+    seed: int = 0,
+    **run: Unpack[RunArguments],
+) -> Selection:
+    """Fit XGBoost again to the features of the most gain; the rest is as `evaluate_relative` takes it."""
     whole = PublishedXGBoost()
     every = len(fit_features(vectors.observations).names)
     fewer = [count for count in counts if count < every]
     models = [*(PublishedXGBoost(selected=count) for count in fewer), whole]
-    found = evaluate_relative(vectors, models, split, weighting="rows", **options)
+    found = evaluate_relative(vectors, models, split, weighting="rows", seed=seed, **run)
     return Selection(split, (*fewer, every), tuple(result.metrics for result in found.results))
 
 
@@ -197,7 +225,7 @@ class RelativeStudy(Tabular):
     """An evaluation with its studies, if they were asked for."""
 
     evaluation: RelativeEvaluation
-    studies: RelativeStudies | None
+    studies: RelativeStudies | None = None
 
     def columns(self) -> Mapping[str, Any]:
         """A row for each model of the evaluation."""
@@ -213,33 +241,47 @@ def study_relative(
     models: Sequence[RelativeModel],
     split: str,
     *,
+    label: str = "dataset",
     weighting: Weighting | None = None,
-    studies: bool = False,
     seed: int = 0,
-    **options: Any,
+    **run: Unpack[RunArguments],
 ) -> RelativeStudy:
-    """Evaluate models, and make the studies; options are those of `evaluate_relative`.
+    """Evaluate models, and make the studies; arguments are those of `evaluate_relative`.
 
     Studies by source, importances and selection hold out what the protocol holds out if that is one of
     `HONEST`, and else the first of these that has something to split by. All but selection and importances,
     which are of XGBoost, are of the models that are evaluated.
     """
-    options = {**options, "seed": seed}
-    whole = evaluate_relative(vectors, models, split, weighting=weighting, **options)
-    if not studies:
-        return RelativeStudy(whole, None)
+    evaluated = partial(evaluate_relative, vectors, models, label=label, seed=seed, **run)
+    whole = evaluated(split, weighting=weighting)
 
     def left_out(name: str) -> RelativeEvaluation:
-        return whole if name == split else evaluate_relative(vectors, models, name, **options)
+        return whole if name == split else evaluated(name)
 
     rows = vectors.observations
     several = {name: len(set(getattr(rows, name))) > 1 for name in ("source", "scale", "application")}
     honest = split if split in HONEST else HONEST[0 if several["application"] else 1]
     found = RelativeStudies(
-        by_source(vectors, models, honest, **options) if several["source"] else None,
+        by_source(vectors, models, honest, seed=seed, **run) if several["source"] else None,
         left_out("leave-scale-out") if several["scale"] else None,
         left_out("leave-application-out") if several["application"] else None,
         importances(vectors, honest, seed=seed),
-        selection(vectors, honest, **options),
+        selection(vectors, honest, seed=seed, **run),
     )
     return RelativeStudy(whole, found)
+
+
+def reproduce(
+    dataset: Dataset,
+    *,
+    devices: Sequence[str] | None = None,
+    sources: Sequence[str] | None = None,
+    note: Note | None = None,
+    seed: int = 0,
+    **run: Unpack[RunArguments],
+) -> RelativeStudy:
+    """The models and the random split of the paper, our model beside them, and the studies."""
+    names = [DEFAULT_MODEL, *(name for name in MODELS if name.startswith("published-")), "log-mean"]
+    names = with_baselines(names, tuple(MODELS), DEFAULT_MODEL, BASELINES)
+    vectors = relative_vectors(dataset, devices, sources, note)
+    return study_relative(vectors, models_named(names), PUBLISHED, label=dataset.label, seed=seed, **run)

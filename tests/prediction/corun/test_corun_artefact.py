@@ -14,7 +14,7 @@ from numpy.testing import assert_array_equal
 
 from crosscast.data.corun import CoRuns, Solo
 from crosscast.errors import InputError
-from crosscast.prediction.corun.artefact import KNOWN, NEW, CoRunCard, TrainedCoRunModel
+from crosscast.prediction.corun.artefact import KNOWN, NEW, CoRunCard, FittedCoRun, TrainedCoRunModel
 from crosscast.prediction.corun.forecast import CoRunPredictor
 from crosscast.prediction.corun.moolchandani2022 import Published
 from crosscast.prediction.corun.process import Process
@@ -47,7 +47,7 @@ def kept(
     card = CoRunCard(
         "process", 0, "cpu", "{}", sizes, runs.applications, 1 << 30, {"bags": 9}, {"level": 0.9}
     )
-    TrainedCoRunModel(card, lambda: (predictor, errors)).save(folder)
+    TrainedCoRunModel(card, FittedCoRun(predictor, errors)).save(folder)
     found: TrainedCoRunModel = load_model(folder, "corun")
     return found
 
@@ -214,7 +214,7 @@ def test_limits_are_numbers_whatever_errors_were_kept(predictor: CoRunPredictor,
 
 def test_mixes_may_be_named_by_isolated_runs_of_the_training(predictor: CoRunPredictor) -> None:
     card = CoRunCard("process", 0, "cpu", "{}", (2,), ("bfs", "cfd"), None, {}, {}, None, (A, B))
-    model = TrainedCoRunModel(card, lambda: (predictor, {NEW: {"slowdown": left_out(0.1)}}))
+    model = TrainedCoRunModel(card, FittedCoRun(predictor, {NEW: {"slowdown": left_out(0.1)}}))
     named = model.predict([["bfs/small", "cfd/small"], ["cfd/small", X]])
     assert named.mixes == model.predict([(A, B), (B, X)]).mixes
     with pytest.raises(InputError, match=r"^mix: expected .*\(bfs/small, cfd/small\), found 'bfs/huge'$"):

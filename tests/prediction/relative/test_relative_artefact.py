@@ -13,7 +13,7 @@ import pytest
 
 from crosscast.data.profiles import from_row
 from crosscast.errors import InputError
-from crosscast.evaluation.relative import train_relative
+from crosscast.evaluation.relative.training import train_relative
 from crosscast.prediction.relative.artefact import TrainedRelativeModel, open_model
 from crosscast.prediction.relative.data import NO_SOURCE, Observations
 from crosscast.prediction.relative.models import MODELS, models_named
@@ -23,7 +23,7 @@ from crosscast.prediction.store import CARD, read
 from crosscast.prediction.time.data import ProfileBatch
 from support.johnston2018 import made_up
 from support.models import arrays_path
-from support.vectors import COUNTERS, DEVICES, kept_relative, made_vectors, trained
+from support.vectors import COUNTERS, DEVICES, kept_relative, made_vectors, trained, with_predictor
 
 
 def load(folder: Path) -> TrainedRelativeModel:
@@ -43,7 +43,7 @@ def runs() -> Observations:
 def test_every_model_predicts_as_before_to_the_last_bit(name: str, tmp_path: Path) -> None:
     found = trained()
     predictor = models_named([name])[0].fit(made_vectors(), 0)
-    replace(found, predictor=predictor).save(tmp_path / "rpv")
+    with_predictor(found, predictor).save(tmp_path / "rpv")
     model = load(tmp_path / "rpv")
     np.testing.assert_array_equal(model.vectors(runs()), predictor.predict(runs()))
     assert model.card == found.card
@@ -64,7 +64,7 @@ def test_the_card_says_the_direction_and_what_the_model_knows(folder: Path) -> N
 
 def test_a_model_of_other_devices_than_its_errors_is_refused(tmp_path: Path) -> None:
     two = FixedVector(np.array([0.5, 1.0]))
-    replace(trained(), predictor=two).save(tmp_path / "rpv")
+    with_predictor(trained(), two).save(tmp_path / "rpv")
     with pytest.raises(
         InputError, match="expected a model of 3 devices as its card says, found one that pred"
     ):
@@ -77,7 +77,7 @@ def test_a_model_of_an_unknown_kind_is_not_kept(tmp_path: Path) -> None:
             return None
 
     with pytest.raises(InputError, match=r"of a kind that can be kept, found .*Own"):
-        replace(trained(), predictor=Own()).save(tmp_path / "rpv")
+        with_predictor(trained(), Own()).save(tmp_path / "rpv")
     assert not (tmp_path / "rpv").exists()
 
 
@@ -86,7 +86,7 @@ def test_training_again_replaces_the_whole_model(folder: Path) -> None:
     found = trained()
     wider = replace(found.residuals, log_error=2 * found.residuals.log_error)
     card = msgspec.structs.replace(found.card, seed=7)
-    replace(found, residuals=wider, card=card).save(folder)
+    replace(found, card=card, source=replace(found.fitted, held_out=wider)).save(folder)
     assert not old.exists()
     model = load(folder)
     assert model.card.seed == 7
@@ -136,7 +136,7 @@ def test_a_source_that_was_not_in_the_training_is_a_warning(folder: Path) -> Non
 @pytest.mark.parametrize("name", ["published-mean", "published-linear"])
 def test_counters_of_another_tool_are_known_if_the_model_knows_what_they_mean(name: str) -> None:
     """perf has other names for branches than PAPI; features know both, and a mean has none."""
-    model = replace(trained(), predictor=models_named([name])[0].fit(made_vectors(), 0))
+    model = with_predictor(trained(), models_named([name])[0].fit(made_vectors(), 0))
     seen = one_run(names=("instructions", "branches"), counters=runs().counters[:1, :2])
     if name == "published-mean":
         with pytest.raises(InputError, match="expected counters that the model knows"):

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Protocol, runtime_checkable
 
 import msgspec
 import numpy as np
 
-from crosscast.arrays import Reals
+from crosscast.arrays import Arrays, Reals
 from crosscast.configuration import Configuration
 from crosscast.errors import InputError
 from crosscast.fields import decode
@@ -26,9 +25,8 @@ from crosscast.prediction.configuration.data import (
 )
 from crosscast.prediction.configuration.process import FittedProcess, ProcessPredictor
 from crosscast.prediction.serialization import Stored
-from crosscast.prediction.store import Carded, StoredModel, write
-
-QUESTION = "configuration"
+from crosscast.prediction.store import StoredModel
+from crosscast.prediction.trained import StructCard, Trained
 
 Runs = Mapping[Configuration, Mapping[str, float]]
 """What was measured of a kernel at each configuration, by the names of columns."""
@@ -38,6 +36,25 @@ KINDS: Mapping[str, tuple[type[Stored], Callable[..., ConfigurationPredictor]]] 
     "published": (FittedClusters, PublishedPredictor),
 }
 """What is kept of a model, and what predicts by it, by the model's kind."""
+
+
+@runtime_checkable
+class KeptPredictor(ConfigurationPredictor, Protocol):
+    """A predictor that a card has a kind for."""
+
+    @property
+    def kind(self) -> str:
+        """Its name in `KINDS`."""
+
+    @property
+    def fitted(self) -> Stored:
+        """What is kept of it."""
+
+
+def kind_of(predictor: ConfigurationPredictor) -> str:
+    """Kind of a predictor on a card; empty for one that cannot be kept."""
+    return predictor.kind if isinstance(predictor, KeptPredictor) else ""
+
 
 _MOST_CONFIGURATIONS = 100_000
 _Domains = Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
@@ -57,7 +74,7 @@ class PowerCard(msgspec.Struct, frozen=True):
     totals: dict[str, tuple[_Domains, ...]]  # For each device the sets of domains that together are it
 
 
-class ConfigurationCard(msgspec.Struct, frozen=True, dict=True):
+class ConfigurationCard(StructCard, frozen=True, dict=True):
     """What belongs to a fitted model besides its arrays."""
 
     model: str  # Name of the model
@@ -69,7 +86,8 @@ class ConfigurationCard(msgspec.Struct, frozen=True, dict=True):
     power: PowerCard
     domains: tuple[str, ...]  # Names of the domains and of the counters that the training data has
     counters: tuple[str, ...]
-    errors: dict[str, Any]  # Honest errors; see `crosscast.evaluation.configuration.train_configuration`
+    # Honest errors; see `crosscast.evaluation.configuration.training.train_configuration`
+    errors: dict[str, Any]
     configurations: Annotated[tuple[_Entry, ...], msgspec.Meta(min_length=1, max_length=_MOST_CONFIGURATIONS)]
 
     @cached_property
@@ -90,7 +108,7 @@ class ConfigurationCard(msgspec.Struct, frozen=True, dict=True):
 
     def to_dict(self) -> dict[str, Any]:
         """The card as a JSON object."""
-        return {"question": QUESTION, **msgspec.to_builtins(self)}
+        return {"question": TrainedConfigurationModel.question, **self.stored()}
 
 
 def entries(configurations: Sequence[Configuration]) -> tuple[_Entry, ...]:
@@ -98,27 +116,39 @@ def entries(configurations: Sequence[Configuration]) -> tuple[_Entry, ...]:
     return tuple(_Entry(each.device, dict(each.settings)) for each in configurations)
 
 
-@dataclass(frozen=True)
-class TrainedConfigurationModel(Carded):
+@dataclass(frozen=True, eq=False)
+class TrainedConfigurationModel(Trained[ConfigurationCard, ConfigurationPredictor]):
     """A model by which configurations are chosen, as it was trained or read."""
 
-    card: ConfigurationCard  # What it was trained on, and how good it was
-    predictor: ConfigurationPredictor
-    folder: Path | None = None  # Where it is; none for one that was not written
+    question = "configuration"
+
+    @classmethod
+    def read(cls, card: ConfigurationCard, stored: StoredModel) -> ConfigurationPredictor:
+        """What predicts, of the card's kind."""
+        fitted, predictor = KINDS[card.kind]
+        try:
+            return predictor(card.space, card.numbers, fitted.from_state(stored.arrays))
+        except InputError as error:
+            raise (
+                error if str(error).startswith(str(stored.folder)) else error.within(stored.where)
+            ) from error
+
+    def arrays(self) -> Arrays:
+        """The arrays of what was fitted."""
+        if not isinstance(self.predictor, KeptPredictor):
+            expected = f"one that can be kept ({', '.join(KINDS)})"
+            raise InputError.of(where="model", expected=expected, found=self.card.model)
+        return self.predictor.fitted.state()
+
+    @property
+    def predictor(self) -> ConfigurationPredictor:
+        """What predicts."""
+        return self.fitted
 
     @property
     def samples(self) -> tuple[Configuration, ...]:
         """Where a new kernel has to be run first."""
         return self.card.sample_configurations
-
-    def save(self, folder: str | Path) -> None:
-        """Write the model, in the place of the one that is there."""
-        if not isinstance(self.predictor, (ProcessPredictor, PublishedPredictor)):
-            expected = f"one that can be kept ({', '.join(KINDS)})"
-            raise InputError.of(where="model", expected=expected, found=self.card.model)
-        card = self.card.to_dict()
-        card.pop("question")
-        write(folder, QUESTION, card, self.predictor.fitted.state())
 
     def predict(self, runs: Runs) -> SurfaceForecast:
         """Predict time and power of one kernel at every configuration.
@@ -170,14 +200,12 @@ def open_model(stored: StoredModel) -> TrainedConfigurationModel:
     if card.kind not in KINDS:
         expected, found = " or ".join(KINDS), repr(card.kind)
         raise InputError.of(where=stored.where, field="kind", expected=expected, found=found)
-    fitted, predictor = KINDS[card.kind]
+    totals = card.power.totals
     try:
-        totals = card.power.totals
         for device in card.space.devices:
             if device not in totals:
                 field, found = f"power.totals.{device}", ", ".join(totals) or "none"
                 raise InputError.of(field=field, expected="lists of domains", found=found)
-        made = predictor(card.space, card.numbers, fitted.from_state(stored.arrays))
     except InputError as error:
-        raise error if str(error).startswith(str(stored.folder)) else error.within(stored.where) from error
-    return TrainedConfigurationModel(card, made, stored.folder)
+        raise error.within(stored.where) from error
+    return TrainedConfigurationModel(card, stored)

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
-from pathlib import Path
-from typing import Annotated, Any
+from functools import cached_property
+from typing import Annotated, Any, NamedTuple
 
-import msgspec
 import numpy as np
 from msgspec import Meta
 
+from crosscast.arrays import Arrays
 from crosscast.data.corun import Bag, Member, Solo
 from crosscast.errors import InputError
 from crosscast.fields import decode
-from crosscast.prediction import store
 from crosscast.prediction.corun.features import Traits, raw_value
 from crosscast.prediction.corun.forecast import (
     CoRunForecast,
@@ -36,10 +34,9 @@ from crosscast.prediction.corun.probes import SuggestedMixes, suggest_mixes, wit
 from crosscast.prediction.corun.process import ProcessPredictor
 from crosscast.prediction.intervals import Residuals, group_weights
 from crosscast.prediction.serialization import Nested, Stored, register_homes
-from crosscast.prediction.store import Carded, StoredModel
+from crosscast.prediction.store import StoredModel
+from crosscast.prediction.trained import StructCard, Trained
 from crosscast.prediction.warnings import format_names, outside_training
-
-QUESTION = "corun"
 
 _HOMES = {
     "corun-mean": "crosscast.prediction.corun.models",
@@ -50,7 +47,7 @@ _HOMES = {
 register_homes(_HOMES)
 
 
-class CoRunCard(msgspec.Struct, frozen=True):
+class CoRunCard(StructCard, frozen=True):
     """What belongs to a fitted model besides its arrays."""
 
     model: str  # Name of the model
@@ -62,13 +59,14 @@ class CoRunCard(msgspec.Struct, frozen=True):
     memory_bytes: Annotated[int, Meta(ge=1)] | None  # Memory of the device; `None` where it is not known
     # Data that it was fitted to, for people: where from, how many of what, a hash
     training: dict[str, Any]
-    errors: dict[str, Any]  # Scores on what was left out; see `crosscast.evaluation.corun.train_corun`
+    # Scores on what was left out; see `crosscast.evaluation.corun.training.train_corun`
+    errors: dict[str, Any]
     inputs: tuple[str, ...] | None = None  # These applications with their sizes; `None` for any sizes of them
     runs: tuple[Solo, ...] = ()  # Their isolated runs, by which mixes can be named
 
     def to_dict(self) -> dict[str, Any]:
         """The card as a JSON object, as ``--json`` prints it: without the isolated runs."""
-        found: dict[str, Any] = {"target": QUESTION, **msgspec.to_builtins(self)}
+        found: dict[str, Any] = {"target": TrainedCoRunModel.question, **self.stored()}
         del found["runs"]
         return found
 
@@ -118,38 +116,59 @@ CoRunErrors = Mapping[str, Mapping[str, Residuals]]
 
 
 @dataclass(frozen=True, eq=False)
-class _Fitted(Stored):
+class _Kept(Stored):
     """What is kept of a predictor of any kind."""
 
     model: Annotated[CoRunPredictor, Nested(kinds=tuple(_HOMES))]
 
 
+class FittedCoRun(NamedTuple):
+    """A fitted model, which predicts without intervals, with its out-of-fold residuals."""
+
+    predictor: CoRunPredictor
+    errors: CoRunErrors
+
+
 @dataclass(frozen=True, eq=False)
-class TrainedCoRunModel(Carded):
-    """A trained model of applications that share a device; `crosscast.load_model` opens one.
+class TrainedCoRunModel(Trained[CoRunCard, FittedCoRun]):
+    """A trained model of applications that share a device.
 
     Parameters
     ----------
-    card
-        What it was trained on, and how good it was.
-    parts
-        Gives the predictor and its out-of-fold residuals; those of a file are read when first asked for.
-    folder
-        Where it is kept; ``None`` before it is.
     base
         The model before `with_probes`; ``None`` where no mix was measured since the training.
+    measured
+        Mixes that were measured since, by `mix_key`.
     """
 
-    card: CoRunCard
-    parts: Callable[[], tuple[CoRunPredictor, CoRunErrors]]
-    folder: Path | None = None
+    question = "corun"
     base: TrainedCoRunModel | None = None
-    measured: frozenset[tuple[str, ...]] = frozenset()  # Mixes that it was told since, by `mix_key`
+    measured: frozenset[tuple[str, ...]] = frozenset()
+
+    @classmethod
+    def read(cls, card: CoRunCard, stored: StoredModel) -> FittedCoRun:
+        """The predictor of any kind, and the residuals of each quantity."""
+        where, arrays = str(stored.path), stored.arrays
+        errors: dict[str, dict[str, Residuals]] = {}
+        for prefix in sorted({name.rpartition(".")[0] for name in arrays if name.startswith(_ERRORS)}):
+            kept = {name.rpartition(".")[2]: arrays[name] for name in arrays if name.startswith(f"{prefix}.")}
+            whose, _, quantity = prefix.removeprefix(_ERRORS).partition(".")
+            errors.setdefault(whose, {})[quantity] = Residuals.from_state(kept, f"{where}: {prefix}")
+        return FittedCoRun(_Kept.from_state(arrays, where).model, errors)
+
+    def arrays(self) -> Arrays:
+        """The arrays of both."""
+        arrays = _Kept(self.predictor).state()
+        for whose, by_quantity in sorted(self.errors.items()):
+            for quantity, residuals in sorted(by_quantity.items()):
+                for name, array in residuals.state().items():
+                    arrays[f"{_ERRORS}{whose}.{quantity}.{name}"] = array
+        return arrays
 
     @property
     def predictor(self) -> CoRunPredictor:
         """The fitted model, which predicts without intervals."""
-        return self.parts()[0]
+        return self.fitted.predictor
 
     def predicted(self, mixes: Sequence[Mix]) -> CoRunPrediction:
         """Predict mixes without intervals: what every forecast, plan and service says of them."""
@@ -158,22 +177,7 @@ class TrainedCoRunModel(Carded):
     @property
     def errors(self) -> CoRunErrors:
         """Out-of-fold residuals."""
-        return self.parts()[1]
-
-    def save(self, folder: str | Path) -> None:
-        """Write the model to a folder, which `crosscast.load_model` reads; a model that is there is replaced.
-
-        Raises
-        ------
-        InputError
-            If something else is there, or the folder cannot be written.
-        """
-        arrays = _Fitted(self.predictor).state()
-        for whose, by_quantity in sorted(self.errors.items()):
-            for quantity, residuals in sorted(by_quantity.items()):
-                for name, array in residuals.state().items():
-                    arrays[f"{_ERRORS}{whose}.{quantity}.{name}"] = array
-        store.write(folder, QUESTION, msgspec.to_builtins(self.card), arrays)
+        return self.fitted.errors
 
     def predict(self, mixes: Sequence[Sequence[Solo | str]], *, level: float = 0.9) -> CoRunForecast:
         """Predict mixes with intervals.
@@ -232,10 +236,10 @@ class TrainedCoRunModel(Carded):
                 raise InputError.of(where="probe", expected=expected, found=found)
             members = tuple(Member(run, float(each)) for run, each in zip(mix, slowdowns, strict=True))
             bags.append(Bag(" + ".join(run.name for run in mix), self.card.device, members))
-        told = replace(self._process, slowdowns=with_measured(self._process.slowdowns, bags))
-        errors = self.errors
+        process = replace(self._process, slowdowns=with_measured(self._process.slowdowns, bags))
         measured = self.measured | {mix_key(mix) for mix in mixes}
-        return replace(self, parts=lambda: (told, errors), base=self.base or self, measured=measured)
+        source = FittedCoRun(process, self.errors)
+        return replace(self, source=source, base=self.base or self, measured=measured)
 
     def suggest_probes(
         self, count: int, mixes: Sequence[Sequence[Solo | str]], *, among: Sequence[Sequence[Solo | str]]
@@ -303,7 +307,7 @@ class TrainedCoRunModel(Carded):
 
     def errors_of(self, *, known: bool) -> Mapping[str, Residuals]:
         """Residuals by quantity that intervals of a mix come from; none where none were kept."""
-        errors = self.parts()[1]
+        errors = self.errors
         return errors.get(KNOWN if known else NEW) or errors.get(NEW) or {}
 
     def _forecast(self, mix: Mix, predicted: CoRunPrediction, place: int, level: float) -> MixForecast:
@@ -345,15 +349,4 @@ _ERRORS = "errors."
 def open_model(stored: StoredModel) -> TrainedCoRunModel:
     """The model of a card; its arrays are read when they are needed."""
     card = decode(CoRunCard, stored.card, stored.where)
-
-    @cache
-    def parts() -> tuple[CoRunPredictor, CoRunErrors]:
-        where, arrays = str(stored.path), stored.arrays
-        errors: dict[str, dict[str, Residuals]] = {}
-        for prefix in sorted({name.rpartition(".")[0] for name in arrays if name.startswith(_ERRORS)}):
-            kept = {name.rpartition(".")[2]: arrays[name] for name in arrays if name.startswith(f"{prefix}.")}
-            whose, _, quantity = prefix.removeprefix(_ERRORS).partition(".")
-            errors.setdefault(whose, {})[quantity] = Residuals.from_state(kept, f"{where}: {prefix}")
-        return _Fitted.from_state(stored.arrays, where).model, errors
-
-    return TrainedCoRunModel(card, parts, stored.folder)
+    return TrainedCoRunModel(card, stored)

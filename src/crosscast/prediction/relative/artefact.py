@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
 import numpy as np
 
-from crosscast.arrays import Flags, Integers, Reals
+from crosscast.arrays import Arrays, Flags, Integers, Reals
 from crosscast.errors import InputError
 from crosscast.fields import decode
 from crosscast.prediction.intervals import group_reach, group_weights, most_level
@@ -24,13 +23,12 @@ from crosscast.prediction.relative.data import (
     unknown_counters_error,
 )
 from crosscast.prediction.serialization import Array, Nested, Stored, register_homes
-from crosscast.prediction.store import Carded, StoredModel, write
+from crosscast.prediction.store import StoredModel
 from crosscast.prediction.time.data import ProfileBatch
+from crosscast.prediction.trained import StructCard, Trained
 from crosscast.prediction.warnings import format_names
 from crosscast.profile import Profile
 from crosscast.results import Tabular
-
-QUESTION = "relative"
 
 # What an entry of a vector is, as the card says it
 DIRECTION = "time on a device over the time on the slowest device, in (0, 1]: less is better"
@@ -49,7 +47,7 @@ _LEAST_S, _MOST_S = 1e-9, 1e9
 _NAMES = ("application", "kernel", "size", "scale")
 
 
-class RelativeCard(msgspec.Struct, frozen=True, kw_only=True):
+class RelativeCard(StructCard, frozen=True, kw_only=True):
     """What belongs to a fitted model besides its arrays."""
 
     model: str
@@ -60,11 +58,8 @@ class RelativeCard(msgspec.Struct, frozen=True, kw_only=True):
     sources: tuple[str, ...]  # devices on which the training runs were counted, or `NO_SOURCE`
     counters: tuple[str, ...]  # those of the training runs, and their settings
     configuration: tuple[str, ...]
-    errors: dict[str, Any]  # scores on what was left out; see `crosscast.evaluation.relative.train_relative`
-
-    def to_dict(self) -> dict[str, Any]:
-        """The card as a JSON object."""
-        return dict(msgspec.to_builtins(self))
+    # scores on what was left out; see `crosscast.evaluation.relative.training.train_relative`
+    errors: dict[str, Any]
 
     def check(self, where: str) -> None:
         """Refuse another direction, and names that are missing or repeated."""
@@ -325,28 +320,47 @@ def _too_few(level: float, reached: float) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Parts(Stored):
+class FittedRelative(Stored):
+    """A fitted model with its out-of-fold residuals."""
+
     model: Annotated[RelativePredictor, Nested(kinds=tuple(_HOMES))]
     held_out: RelativeResiduals
 
 
 @dataclass(frozen=True, eq=False)
-class TrainedRelativeModel(Carded):
-    """A fitted model with its out-of-fold residuals and its card."""
+class TrainedRelativeModel(Trained[RelativeCard, FittedRelative]):
+    """A model of times on devices relative to each other."""
 
-    predictor: RelativePredictor
-    residuals: RelativeResiduals
-    card: RelativeCard
-    folder: Path | None = None  # where it was read from
+    question = "relative"
+
+    @classmethod
+    def read(cls, card: RelativeCard, stored: StoredModel) -> FittedRelative:
+        """The model and its residuals, which are of the card's devices."""
+        fitted = FittedRelative.from_state(stored.arrays, str(stored.path))
+        found = fitted.held_out.log_error.shape[1]
+        if found != len(card.devices):
+            expected = f"errors on the {len(card.devices)} devices of its card"
+            raise InputError.of(where=stored.path, expected=expected, found=found)
+        return fitted
+
+    def arrays(self) -> Arrays:
+        """The arrays of both."""
+        return self.fitted.state()
+
+    @property
+    def predictor(self) -> RelativePredictor:
+        """What predicts."""
+        return self.fitted.model
+
+    @property
+    def residuals(self) -> RelativeResiduals:
+        """Errors of what was held out, by which intervals are made."""
+        return self.fitted.held_out
 
     @property
     def devices(self) -> tuple[str, ...]:
         """Keys of the ``d`` devices whose times its vectors compare."""
         return self.card.devices
-
-    def save(self, folder: str | Path) -> None:
-        """Write the model to a folder, in place of one that is there, for `crosscast.load_model`."""
-        write(folder, QUESTION, self.card.to_dict(), _Parts(self.predictor, self.residuals).state())
 
     def vectors(self, runs: Observations) -> Reals:
         """Relative vectors as the model gives them, of shape ``(r, d)``."""
@@ -443,9 +457,4 @@ def open_model(stored: StoredModel) -> TrainedRelativeModel:
     """Make a model of what was read from its folder."""
     card = decode(RelativeCard, stored.card, stored.where)
     card.check(stored.where)
-    parts = _Parts.from_state(stored.arrays, str(stored.path))
-    found = parts.held_out.log_error.shape[1]
-    if found != len(card.devices):
-        expected = f"errors on the {len(card.devices)} devices of its card"
-        raise InputError.of(where=stored.path, expected=expected, found=found)
-    return TrainedRelativeModel(parts.model, parts.held_out, card, stored.folder)
+    return TrainedRelativeModel(card, stored)

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import chain
-from pathlib import Path
 
 import numpy as np
 
-from crosscast.arrays import Reals
+from crosscast.arrays import Arrays, Reals
 from crosscast.device import Device
 from crosscast.errors import InputError
 from crosscast.fields import decode
 from crosscast.prediction.serialization import register_homes
-from crosscast.prediction.store import Carded, StoredModel, write
-from crosscast.prediction.time.card import QUESTION, MetricRange, TimeCard, probe_times
+from crosscast.prediction.store import StoredModel
+from crosscast.prediction.time.card import MetricRange, TimeCard, probe_times
 from crosscast.prediction.time.data import ProfileBatch, Toolchain
 from crosscast.prediction.time.forecast import PointPredictor, TimeForecast
 from crosscast.prediction.time.gaussian import GaussianPredictor, Posterior
 from crosscast.prediction.time.launch_model import MODEL, TrainedLaunchTimes
 from crosscast.prediction.time.suggestion import Suggestion, suggest_probes
+from crosscast.prediction.trained import Trained
 from crosscast.prediction.warnings import format_names, of_counts, outside_training
 from crosscast.profile import METRICS, Profile
 from crosscast.units import format_seconds
@@ -86,34 +85,29 @@ _WORDS = {
 
 
 @dataclass(frozen=True, eq=False)
-class TrainedTimeModel(Carded):
+class TrainedTimeModel(Trained[TimeCard, GaussianPredictor]):
     """A model of the times of kernels on devices."""
 
-    card: TimeCard  # What it was trained on, and how good it was
-    # What predicts, or the folder that it is read from when the first forecast is asked for
-    source: GaussianPredictor | StoredModel
+    question = "time"
 
-    @property
-    def folder(self) -> Path | None:
-        """Where it is; ``None`` if it was not read from a folder."""
-        return self.source.folder if isinstance(self.source, StoredModel) else None
+    @classmethod
+    def read(cls, card: TimeCard, stored: StoredModel) -> GaussianPredictor:
+        """What predicts on the devices of the card."""
+        return GaussianPredictor.from_state(stored.arrays, str(stored.path), devices=card.devices)
+
+    def arrays(self) -> Arrays:
+        """The arrays of what predicts."""
+        return self.predictor.state()
 
     @property
     def devices(self) -> tuple[Device, ...]:
         """The devices that it was trained on."""
         return self.card.devices
 
-    @cached_property
+    @property
     def predictor(self) -> GaussianPredictor:
         """What predicts."""
-        if isinstance(self.source, GaussianPredictor):
-            return self.source
-        stored = self.source
-        return GaussianPredictor.from_state(stored.arrays, str(stored.path), devices=self.card.devices)
-
-    def save(self, folder: str | Path) -> None:
-        """Write the model to a folder for `crosscast.load_model`; a model that is there is replaced."""
-        write(folder, QUESTION, self.card.to_dict(), self.predictor.state())
+        return self.fitted
 
     def predict(
         self,

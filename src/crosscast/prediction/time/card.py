@@ -12,8 +12,7 @@ from crosscast.arrays import Reals
 from crosscast.device import Device
 from crosscast.errors import InputError
 from crosscast.prediction.time.data import ProfileBatch, Toolchain
-
-QUESTION = "time"
+from crosscast.prediction.trained import StructCard
 
 _LEAST_S, _MOST_S = 1e-9, 1e6
 
@@ -53,7 +52,7 @@ class Effect(msgspec.Struct, frozen=True):
         )
 
 
-class TimeCard(msgspec.Struct, frozen=True, kw_only=True):
+class TimeCard(StructCard, frozen=True, kw_only=True):
     """What belongs to a fitted model besides its arrays."""
 
     model: str
@@ -64,12 +63,7 @@ class TimeCard(msgspec.Struct, frozen=True, kw_only=True):
     devices: tuple[Device, ...]  # The devices that it was fitted on, in order
     metrics: tuple[MetricRange, ...]
     time_s: Range
-    errors: dict[str, Any]  # Out-of-fold errors; see `crosscast.evaluation.time.train_time`
-
-    def to_dict(self) -> dict[str, Any]:
-        """The card as a JSON object."""
-        found: dict[str, Any] = msgspec.to_builtins(self)
-        return found
+    errors: dict[str, Any]  # Out-of-fold errors; see `crosscast.evaluation.time.training.train_time`
 
 
 def probe_times(devices: Sequence[Device], batch: ProfileBatch, probes: Mapping[str, float]) -> Reals | None:

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import accumulate
-from pathlib import Path
 
 import numpy as np
 
-from crosscast.arrays import Reals
+from crosscast.arrays import Arrays, Reals
 from crosscast.device import Device
 from crosscast.devices.architectures import missing, sheets_of
 from crosscast.devices.device_files import NUMBERS
 from crosscast.devices.siblings import Filled, filled
 from crosscast.errors import InputError
-from crosscast.prediction.store import Carded, StoredModel, write
-from crosscast.prediction.time.card import QUESTION, TimeCard, probe_times
+from crosscast.prediction.store import StoredModel
+from crosscast.prediction.time.card import TimeCard, probe_times
 from crosscast.prediction.time.data import ProfileBatch
 from crosscast.prediction.time.forecast import Assumed, Nearest, TimeForecast
 from crosscast.prediction.time.launch_times import LaunchModels, bounds, conditioned, limits
 from crosscast.prediction.time.suggestion import Suggestion
 from crosscast.prediction.time.terms import TERMS
 from crosscast.prediction.time.work import Work, traits_of, work_of
+from crosscast.prediction.trained import Trained
 from crosscast.prediction.warnings import format_names, of_counts
 from crosscast.profile import Profile
 from crosscast.units import format_quantity
@@ -63,32 +62,29 @@ class _Launches:
 
 
 @dataclass(frozen=True, eq=False)
-class TrainedLaunchTimes(Carded):
+class TrainedLaunchTimes(Trained[TimeCard, LaunchModels]):
     """A model of the times of kernels on devices, from terms with units."""
 
-    card: TimeCard  # What it was trained on, and how good it was
-    source: LaunchModels | StoredModel  # What predicts, or the folder that it is read from
+    question = "time"
 
-    @property
-    def folder(self) -> Path | None:
-        """Where it is; ``None`` if it was not read from a folder."""
-        return self.source.folder if isinstance(self.source, StoredModel) else None
+    @classmethod
+    def read(cls, card: TimeCard, stored: StoredModel) -> LaunchModels:
+        """What predicts."""
+        return LaunchModels.from_state(stored.arrays, str(stored.path))
+
+    def arrays(self) -> Arrays:
+        """The arrays of what predicts."""
+        return self.predictor.state()
 
     @property
     def devices(self) -> tuple[Device, ...]:
         """The devices that it was trained on."""
         return self.card.devices
 
-    @cached_property
+    @property
     def predictor(self) -> LaunchModels:
         """What predicts."""
-        if isinstance(self.source, LaunchModels):
-            return self.source
-        return LaunchModels.from_state(self.source.arrays, str(self.source.path))
-
-    def save(self, folder: str | Path) -> None:
-        """Write the model to a folder for `crosscast.load_model`; a model that is there is replaced."""
-        write(folder, QUESTION, self.card.to_dict(), self.predictor.state())
+        return self.fitted
 
     def predict(
         self,

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib import metadata
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from crosscast.arrays import Reals
+from crosscast.arrays import Arrays, Reals
 from crosscast.device import Device
 from crosscast.errors import InputError
 from crosscast.prediction.named_models import PLUGINS
-from crosscast.prediction.store import Carded
+from crosscast.prediction.store import StoredModel
 from crosscast.prediction.time.card import Range, TimeCard
 from crosscast.prediction.time.data import ProfileBatch
 from crosscast.prediction.time.forecast import TimeForecast
 from crosscast.prediction.time.suggestion import Suggestion
+from crosscast.prediction.trained import Trained
 from crosscast.profile import Profile
 
 
@@ -40,22 +42,40 @@ class TimeModel(Protocol):
         """
 
 
-class PluggedTimeModel(Carded):
+@dataclass(frozen=True, eq=False)
+class PluggedTimeModel(Trained[TimeCard, TimeModel]):
     """A model of another package, asked as those of Crosscast are."""
 
-    def __init__(self, name: str, package: str, model: TimeModel) -> None:
-        self._name, self._model = name, model
-        self.devices = tuple(model.devices)
-        self.card = TimeCard(
+    question = "time"
+
+    @classmethod
+    def of(cls, name: str, package: str, model: TimeModel) -> PluggedTimeModel:
+        """The model of a package by its name."""
+        card = TimeCard(
             model=name,
             seed=0,
             training={"about": model.about, "package": package},
             toolchains=(),
-            devices=self.devices,
+            devices=tuple(model.devices),
             metrics=(),
             time_s=Range(0.0, float("inf")),
             errors={},
         )
+        return cls(card, model)
+
+    @classmethod
+    def read(cls, card: TimeCard, stored: StoredModel) -> TimeModel:
+        """Refuse: it is in its package."""
+        raise InputError.of(where=stored.folder, expected="a model of Crosscast", found=card.model)
+
+    def arrays(self) -> Arrays:
+        """Refuse: what it knows is in its package."""
+        raise InputError.of(where="model", expected="one that can be kept", found=self.card.model)
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """The devices that are predicted if nobody names any."""
+        return self.card.devices
 
     def predict(
         self,
@@ -74,13 +94,13 @@ class PluggedTimeModel(Carded):
         """
         batch = ProfileBatch.asked(profiles)
         if probes is not None and len(probes):
-            raise InputError(f"probe: the model {self._name} takes no measured times")
+            raise InputError(f"probe: the model {self.card.model} takes no measured times")
         if not batch.launches:
             raise InputError.of(where="profiles", expected="whole profiles", found="metrics alone")
         known = {device.key: device for device in self.devices}
         chosen = [known[each] if isinstance(each, str) else each for each in devices or self.devices]
         launches = [launch for group in batch.launches for launch in group]
-        answers = self._model.predict(launches, chosen, level)
+        answers = self.fitted.predict(launches, chosen, level)
         centre, low, high = self._checked(answers, (len(launches), len(chosen)))
         middle, least, most = map(batch.mean_of_launches, (centre, low, high))
         keys = tuple(each.key for each in chosen)
@@ -90,18 +110,20 @@ class PluggedTimeModel(Carded):
         self, count: int, *, among: Sequence[str] | None = None, measured: Sequence[str] = ()
     ) -> Suggestion:
         """Refuse: such a model takes no measured times."""
-        raise InputError(f"suggest-probes: the model {self._name} takes no measured times")
+        raise InputError(f"suggest-probes: the model {self.card.model} takes no measured times")
 
     def _checked(self, answers: Sequence[Reals], shape: tuple[int, int]) -> list[Reals]:
         found = [np.asarray(each, dtype=np.float64) for each in answers]
         if [each.shape for each in found] != [shape] * 3:
             shapes = ", ".join(str(each.shape) for each in found)
-            raise InputError(f"model {self._name}: expected three arrays of shape {shape}, found {shapes}")
+            raise InputError(
+                f"model {self.card.model}: expected three arrays of shape {shape}, found {shapes}"
+            )
         centre, low, high = found
         ordered = (low > 0) & (low <= centre) & (centre <= high) & np.isfinite(high)
         if not ordered.all():
             raise InputError(
-                f"model {self._name}: expected finite seconds above 0, each median between its limits"
+                f"model {self.card.model}: expected finite seconds above 0, each median between its limits"
             )
         return found
 
@@ -125,7 +147,7 @@ def plugged_model(name: str) -> PluggedTimeModel:
             f"model {name}: expected {entry.value} to return a model with about, devices and predict, "
             f"found {type(model).__name__}"
         )
-    return PluggedTimeModel(name, package, model)
+    return PluggedTimeModel.of(name, package, model)
 
 
 def _entries() -> dict[str, metadata.EntryPoint]:

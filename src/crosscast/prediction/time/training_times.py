@@ -318,9 +318,12 @@ def _together(
     """Correlation of errors of one application's kernels on two devices, by their means on each."""
     scaled = np.clip(errors / deviation, -4, 4)
     pairs, total = 0.0, 0.0
-    for application in set(applications.tolist()):
+    for application in sorted(set(applications.tolist())):
         rows = (applications == application) & sound
-        means = [scaled[rows & (times.device == place)].mean() for place in set(times.device[rows].tolist())]
+        means = [
+            scaled[rows & (times.device == place)].mean()
+            for place in sorted(set(times.device[rows].tolist()))
+        ]
         if len(means) > 1:
             mean = np.array(means)
             own = (mean**2).mean()

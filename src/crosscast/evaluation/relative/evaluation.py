@@ -6,32 +6,30 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import partial
-from typing import Any, Literal, get_args
+from typing import Any, Unpack, get_args
 
 import numpy as np
 
 from crosscast.arrays import Arrays, Integers, Reals
 from crosscast.errors import InputError
-from crosscast.evaluation.keep import digest, fingerprint, library_versions
+from crosscast.evaluation.keep import digest, fingerprint
 from crosscast.evaluation.loop import (
     Fold,
-    check_jobs,
+    FoldTask,
+    RunArguments,
     check_names,
     check_seed,
     folds_by_group,
-    one_thread,
     run_tasks,
 )
-from crosscast.evaluation.relative_scores import BETTER, RelativeMetrics, RowScores, metrics_of, row_scores
+from crosscast.evaluation.relative.options import Weighting
+from crosscast.evaluation.relative.scores import BETTER, RelativeMetrics, RowScores, metrics_of, row_scores
 from crosscast.evaluation.resampling import DRAWS, SHARE, Confidence, Scored, confidences
-from crosscast.prediction.intervals import check_level
-from crosscast.prediction.relative.artefact import RelativeCard, RelativeResiduals, TrainedRelativeModel
 from crosscast.prediction.relative.data import (
     Observations,
     RelativeModel,
     Vectors,
     check_times,
-    relative_to_slowest,
 )
 from crosscast.prediction.relative.models import BASELINES
 from crosscast.results import Tabular
@@ -40,7 +38,7 @@ _SOURCES = (
     "prediction",
     "prediction/relative/table3.csv",
     "prediction/relative/work.csv",
-    "evaluation/relative.py",
+    "evaluation/relative/evaluation.py",
 )
 
 
@@ -126,8 +124,6 @@ def split_named(name: str) -> RelativeSplit:
     return SPLITS[name]
 
 
-Weighting = Literal["rows", "kernels", "applications"]
-
 WEIGHTINGS: tuple[Weighting, ...] = get_args(Weighting)
 
 
@@ -143,19 +139,11 @@ def row_weights(observations: Observations, weighting: Weighting) -> Reals:
 
 
 @dataclass(frozen=True, eq=False)
-class _FoldTask:
+class _RelativeTask(FoldTask[RelativeModel, Fold, Vectors]):
     """Fit a model to the rows of training alone, and let it predict those that are held out."""
 
-    model: RelativeModel
-    fold: Fold
-    seed: int
-
     @property
-    def label(self) -> str:
-        return f"{self.model.name}, {self.fold.held_out} held out"
-
-    @property
-    def asks(self) -> Sequence[object]:
+    def cache_keys(self) -> Sequence[object]:
         rows = digest([self.fold.train, self.fold.test])
         return [["relative", self.model.name, fingerprint(self.model), rows, self.seed]]
 
@@ -165,7 +153,7 @@ class _FoldTask:
         check_times(predicted, "predicted")
         return [{"predicted": predicted}]
 
-    def sound(self, data: Vectors, ask: int, arrays: Arrays) -> bool:
+    def is_valid(self, data: Vectors, ask: int, arrays: Arrays) -> bool:
         found, shape = arrays.get("predicted"), (len(self.fold.test), len(data.devices))
         if found is None or found.dtype != np.float64 or found.shape != shape:
             return False
@@ -268,12 +256,12 @@ def evaluate_relative(
     weighting: Weighting | None = None,
     baselines: Sequence[str] = BASELINES,
     seed: int = 0,
-    **how: Any,
+    **run: Unpack[RunArguments],
 ) -> RelativeEvaluation:
     """Fit models to the rows that each fold leaves, and score them on those that it holds out.
 
     Nothing of what is held out is used to scale, tune or select: models are given the other rows alone.
-    `how` are `progress`, `cache` and `jobs` of `run_tasks`.
+    `run` is as `run_tasks` takes it.
     """
     check_seed(seed)
     check_names([model.name for model in models])
@@ -284,8 +272,8 @@ def evaluate_relative(
         weighting = "kernels" if split.by in (_KERNEL, _WORK) else "rows"
     row_weights(vectors.observations, weighting)
     dealt = split.folds_of(vectors.observations, seed)
-    tasks = [_FoldTask(model, fold, seed) for model in models for fold in dealt]
-    found = iter(run_tasks(tasks, vectors, sources=_SOURCES, **how))
+    tasks = [_RelativeTask(model, fold, seed) for model in models for fold in dealt]
+    found = iter(run_tasks(tasks, vectors, sources=_SOURCES, **run))
     predicted = [[next(found)[0]["predicted"] for _ in dealt] for _ in models]
     tests = dealt[:1] if folds == PUBLISHED else dealt
     rows = np.concatenate([fold.test for fold in tests])
@@ -353,111 +341,6 @@ def _bootstrap(
     return confidences(scored, len(names), BETTER, seed, fewest=2)
 
 
-LEAST_GROUPS = 3  # Fewer leave too few when one is held out
-
-
-def left_out_split(vectors: Vectors, label: str) -> RelativeSplit:
-    """What is left out to tell how good a model is: applications, or kernels where these are too few."""
-    found = []
-    for split in map(split_named, ("leave-application-out", "leave-kernel-out")):
-        count = len(set(split.groups(vectors.observations)))
-        if count >= LEAST_GROUPS:
-            return split
-        found.append(str(count))
-    what = "applications or kernels with counters, and times on the devices, to train and test a model"
-    expected = f"at least {LEAST_GROUPS} {what}"
-    raise InputError.of(where=label, expected=expected, found=" and ".join(found))
-
-
-def train_relative(
-    vectors: Vectors,
-    model: RelativeModel,
-    *,
-    baselines: Sequence[RelativeModel] = (),
-    label: str = "dataset",
-    level: float = 0.9,
-    seed: int = 0,
-    **how: Any,
-) -> TrainedRelativeModel:
-    """Fit a model to vectors, and measure it with each application left out in turn.
-
-    `how` are `progress`, `cache` and `jobs` of `run_tasks`.
-    """
-    check_seed(seed)
-    check_jobs(how.get("jobs"))
-    check_level(level)
-    split = left_out_split(vectors, label)
-    with one_thread("training a model"):
-        # First the model itself: what cannot be learned is said at once.
-        predictor = model.fit(vectors, seed)
-    models = [model, *(each for each in baselines if each.name != model.name)]
-    tested = evaluate_relative(vectors, models, split.name, baselines=(), seed=seed, **how).results
-    seen = vectors.observations
-    residuals = residuals_of(vectors, tested[0].predicted, split.groups(seen))
-    results: list[dict[str, Any]] = [
-        {"model": each.model, "split": split.name, **asdict(each.by_weighting["applications"])}
-        for each in tested
-    ]
-    results[0] |= {"coverage": _coverage(residuals, level)}
-    card = RelativeCard(
-        model=model.name,
-        seed=seed,
-        training={
-            "dataset": label,
-            "runs": len(vectors),
-            **seen.counts,
-            "names": sorted(set(seen.application)),
-            "scales": len(set(seen.scale)),
-            "sha256": digest(vectors),
-            "libraries": library_versions(),
-        },
-        devices=vectors.devices,
-        sources=tuple(sorted(set(seen.source))),
-        counters=seen.names,
-        configuration=seen.configuration,
-        errors={
-            "protocol": split.name,
-            "level": level,
-            "groups": len(residuals.groups),
-            "vectors": len(residuals.log_error),
-            "weights": "applications",
-            "results": results,
-        },
-    )
-    return TrainedRelativeModel(predictor, residuals, card)
-
-
-def residuals_of(vectors: Vectors, predicted: Reals, groups: Sequence[str]) -> RelativeResiduals:
-    """Errors of vectors that were predicted without their group.
-
-    Repeats of a kernel at a size and scale on a source count once, with the mean of their errors.
-    """
-    errors = np.log(relative_to_slowest(predicted)) - np.log(vectors.vector)
-    keys = list(zip(groups, vectors.observations.source, vectors.observations.works, strict=True))
-    repeats = {key: place for place, key in enumerate(sorted(set(keys)))}
-    number = np.array([repeats[key] for key in keys], dtype=np.int64)
-    sums = np.zeros((len(repeats), errors.shape[1]))
-    np.add.at(sums, number, errors)
-    group, source, _ = zip(*repeats, strict=True)
-    return RelativeResiduals.of(group, source, sums / np.bincount(number)[:, None])
-
-
-def _coverage(residuals: RelativeResiduals, level: float) -> float | None:
-    """Share of times relative to another device that are within intervals by the other groups' errors.
-
-    Groups weigh the same.
-    """
-    d = residuals.log_error.shape[1]
-    shares: dict[str, list[float]] = {}
-    for errors in map(residuals.of_source, residuals.sources):
-        for number, group in enumerate(errors.groups if len(errors.groups) > 1 else ()):
-            own, others = (errors.rows(there) for there in (errors.group == number, errors.group != number))
-            inside = [np.abs(own.relative_errors(base)) <= others.reach(level, base) for base in range(d)]
-            # Relative to itself, a device is always right.
-            shares.setdefault(group, []).append((float(np.mean(inside)) * d - 1) / (d - 1))
-    return float(np.mean([np.mean(each) for each in shares.values()])) if shares else None
-
-
 @dataclass(frozen=True, eq=False)
 class HeldOutPredictions:
     """Rows that were held out, each predicted by a model that was fitted without its group."""
@@ -468,8 +351,8 @@ class HeldOutPredictions:
 
 
 def held_out_predictions(
-    vectors: Vectors, model: RelativeModel, folds: str, **options: Any
+    vectors: Vectors, model: RelativeModel, folds: str, *, seed: int = 0, **run: Unpack[RunArguments]
 ) -> HeldOutPredictions:
-    """Predict each run without its group; options are those of `evaluate_relative`."""
-    (result,) = evaluate_relative(vectors, [model], folds, baselines=(), **options).results
+    """Predict each run without its group; the rest is as `evaluate_relative` takes it."""
+    (result,) = evaluate_relative(vectors, [model], folds, baselines=(), seed=seed, **run).results
     return HeldOutPredictions(model.name, vectors.rows(result.rows), result.predicted)

@@ -6,18 +6,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, cached_property, partial
 from itertools import chain, combinations, takewhile
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from crosscast.arrays import Arrays
 from crosscast.configuration import Configuration
 from crosscast.decide.cases import Cases, Weighting, cases_of, check_weighting, joined
-from crosscast.decide.policies import CONFIDENCE, methods_of, model_of
+from crosscast.decide.policies import CONFIDENCE, methods_of
 from crosscast.decide.power_cap import GUARD, Method, Outcome, Policy, outcomes
 from crosscast.decide.samples import Sampler, two_samples
 from crosscast.errors import InputError
-from crosscast.evaluation.configuration_scores import (
+from crosscast.evaluation.configuration.scores import (
     REPEATS,
     ChoiceResult,
     Choices,
@@ -29,7 +29,7 @@ from crosscast.evaluation.configuration_scores import (
     split_half_oracle,
 )
 from crosscast.evaluation.keep import fingerprint
-from crosscast.evaluation.loop import check_names, check_seed, run_tasks
+from crosscast.evaluation.loop import RunArguments, check_names, check_seed, run_tasks
 from crosscast.evaluation.resampling import DRAWS, SHARE
 from crosscast.prediction.configuration.bailey2014 import PublishedModel, PublishedPredictor
 from crosscast.prediction.configuration.data import Observed, Space, Surfaces, sample_numbers
@@ -101,7 +101,12 @@ class ChoiceTask:
         return f"{self.methods[0].name}, {' and '.join(self.held_out)} held out"
 
     @property
-    def asks(self) -> list[object]:
+    def kind(self) -> str:
+        """The methods that share a fit."""
+        return self.methods[0].name
+
+    @property
+    def cache_keys(self) -> list[object]:
         """What each method's answer depends on; a method that is no dataclass is known by name and class."""
         facts = [list(self.held_out), list(self.samples), self.weighting, list(self.budgets), self.seed]
         return [["choices", method.name, fingerprint(method), *facts] for method in self.methods]
@@ -114,13 +119,14 @@ class ChoiceTask:
         by `GUARD`.
         """
         training = data.take(~data.rows_of(self.held_out))
-        model = model_of(self.methods[0])
-        fitted = () if model is None else (model.fit(training, self.samples, self.seed),)
+        learner = self.methods[0].learner
+        predictor = None if learner is None else learner.fit(training, self.samples, self.seed)
         cases = self.cases(data)
         caps = list(zip(cases.kernel.tolist(), cases.power_cap.tolist(), strict=True))
         answers = []
         for method in (self.methods[number] for number in asks):
-            ask = _asked(data, method, method.fit(training, self.samples, self.seed, *fitted), self.samples)
+            policy = method.fit(training, self.samples, self.seed, predictor)
+            ask = _asked(data, method, policy, self.samples)
             ends = [ask(row, cap, self.budgets) for row, cap in caps]
             guarded = [ask(row, cap * (1 - GUARD), self.budgets[-1:])[0].number for row, cap in caps]
             found = np.array(ends, np.int64).reshape(len(cases), len(self.budgets), 2)
@@ -132,7 +138,7 @@ class ChoiceTask:
         """The cases of the applications that are held out."""
         return cases_of(surfaces, self.samples, surfaces.rows_of(self.held_out), self.weighting)
 
-    def sound(self, data: Surfaces, ask: int, arrays: Arrays) -> bool:
+    def is_valid(self, data: Surfaces, ask: int, arrays: Arrays) -> bool:
         """Whether arrays are of the right kinds and shapes, and all numbers are of configurations."""
         m = len(self.cases(data))
         shapes = {"chosen": (len(self.budgets), m), "changes": (len(self.budgets), m), "guarded": (m,)}
@@ -158,8 +164,7 @@ def _asked(
     @cache
     def first(row: int) -> Observed:
         # What the policy is given of a kernel is always the same object, whatever the cap.
-        sees_all = getattr(method, "sees_all", False)
-        return surfaces.observed(row, range(len(surfaces.space)) if sees_all else samples)
+        return surfaces.observed(row, range(len(surfaces.space)) if method.sees_all else samples)
 
     def ask(row: int, cap: float, budgets: Sequence[int]) -> list[Outcome]:
         known = np.isfinite(surfaces.time_s[row])
@@ -244,12 +249,12 @@ def evaluate_machine(
     budget: int | None = None,
     curve: Sequence[int] = CURVE,
     seed: int = 0,
-    **how: Any,
+    **run: Unpack[RunArguments],
 ) -> MachineChoices:
     """Fit methods, samples included, to all applications but one, let them choose there, and score it.
 
-    `held_out` are left out in turn, by default all; the others are always learned from. `how` is as
-    `run_tasks` takes it: ``progress``, ``cache``, ``jobs``.
+    `held_out` are left out in turn, by default all; the others are always learned from. `run` is as
+    `run_tasks` takes it.
     """
     check_seed(seed)
     check_weighting(weighting)
@@ -270,13 +275,13 @@ def evaluate_machine(
     }
     learners: dict[str, list[Method]] = {}
     for method in methods:
-        learners.setdefault(fingerprint(model_of(method) or method), []).append(method)
+        learners.setdefault(fingerprint(method.learner or method), []).append(method)
     tasks = [
         ChoiceTask(fold, tuple(of_learner), numbers, weighting, budgets, seed)
         for fold, numbers in by_fold.items()
         for of_learner in learners.values()
     ]
-    done = run_tasks(tasks, surfaces, sources=SOURCES, **how)
+    done = run_tasks(tasks, surfaces, sources=SOURCES, **run)
     answers = {
         (task.held_out, method.name): answer
         for task, of_task in zip(tasks, done, strict=True)
@@ -373,11 +378,13 @@ def evaluate_configuration(
     methods: Methods | None = None,
     *,
     label: str = "surfaces",
+    samples: Sequence[Configuration] | Sampler = two_samples,
     confidence: float = CONFIDENCE,
     weighting: Weighting = "time",
     together: Sequence[Sequence[str]] = (),
+    budget: int | None = None,
     seed: int = 0,
-    **how: Any,
+    **run: Unpack[RunArguments],
 ) -> ConfigurationEvaluation:
     """Compare methods on each machine, as `evaluate_machine` does; by default the main ones."""
     if not machines:
@@ -386,9 +393,18 @@ def evaluate_configuration(
     for name in (name for group in together for name in group):
         if name not in known:
             raise InputError.of(where="together", expected=f"one of {', '.join(known)}", found=repr(name))
-    how |= {"weighting": weighting, "together": together, "seed": seed}
-    found = []
-    for surfaces in machines:
-        named = methods if callable(methods) else partial(methods_of, names=methods, confidence=confidence)
-        found.append(evaluate_machine(surfaces, named(surfaces.space), **how))
+    named = methods if callable(methods) else partial(methods_of, names=methods, confidence=confidence)
+    found = [
+        evaluate_machine(
+            surfaces,
+            named(surfaces.space),
+            samples=samples,
+            weighting=weighting,
+            together=together,
+            budget=budget,
+            seed=seed,
+            **run,
+        )
+        for surfaces in machines
+    ]
     return ConfigurationEvaluation(label, weighting, seed, tuple(found))

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from crosscast.arrays import Arrays, Flags
 from crosscast.data.times import LaunchTables
 from crosscast.errors import InputError
-from crosscast.evaluation.loop import Fold, folds_by_group, run_tasks
+from crosscast.evaluation.loop import Fold, RunArguments, folds_by_group, run_tasks
 from crosscast.prediction.intervals import check_level
 from crosscast.prediction.time.launch_model import MODEL, TrainedLaunchTimes
 from crosscast.prediction.time.training_times import (
@@ -125,7 +125,7 @@ class LaunchEvaluation(Tabular):
 
 
 @dataclass(frozen=True, eq=False)
-class _Task:
+class _LaunchTask:
     """One fit without some cells, and forecasts of these."""
 
     fold: Fold
@@ -136,7 +136,11 @@ class _Task:
         return f"{MODEL}, {self.fold.held_out} held out"
 
     @property
-    def asks(self) -> list[object]:
+    def kind(self) -> str:
+        return MODEL
+
+    @property
+    def cache_keys(self) -> list[object]:
         return [{"model": MODEL, "away": self.fold.test.tolist(), "level": self.level}]
 
     def run(self, data: TrainingTimes, asks: Sequence[int]) -> list[Arrays]:
@@ -144,22 +148,20 @@ class _Task:
         away[self.fold.test] = True
         return [forecast_held_out(data, away, self.level) for _ in asks]
 
-    def sound(self, data: TrainingTimes, ask: int, arrays: Arrays) -> bool:
+    def is_valid(self, data: TrainingTimes, ask: int, arrays: Arrays) -> bool:
         shape = self.fold.test.shape
         return set(arrays) == set(_ARRAYS) and all(array.shape == shape for array in arrays.values())
 
 
-def _run(
-    how: Mapping[str, Any], training: TrainingTimes, folds: Sequence[HeldOut], level: float
-) -> list[Arrays]:
-    tasks = [_Task(Fold.of(name, away), level) for name, away in folds]
-    return [answers[0] for answers in run_tasks(tasks, training, sources=_SOURCES, **how)]
+def _run(run: RunArguments, training: TrainingTimes, folds: Sequence[HeldOut], level: float) -> list[Arrays]:
+    tasks = [_LaunchTask(Fold.of(name, away), level) for name, away in folds]
+    return [answers[0] for answers in run_tasks(tasks, training, sources=_SOURCES, **run)]
 
 
 def evaluate_launch_times(
-    tables: LaunchTables, folds: str, *, level: float = 0.9, seed: int = 0, **how: Any
+    tables: LaunchTables, folds: str, *, level: float = 0.9, seed: int = 0, **run: Unpack[RunArguments]
 ) -> LaunchEvaluation:
-    """Hold each source, application or device out in turn; `how` is `cache`, `progress` and `jobs`.
+    """Hold each source, application or device out in turn; `run` is as `run_tasks` takes it.
 
     Raises
     ------
@@ -174,14 +176,16 @@ def evaluate_launch_times(
     training, by = read_training(tables), FOLDS[folds]
     folds_by_group(folds, f"{by}s", training.labels(by).tolist())
     return LaunchEvaluation(
-        tables.label, training, folds, level, evaluate(training, by, level, partial(_run, how))
+        tables.label, training, folds, level, evaluate(training, by, level, partial(_run, run))
     )
 
 
-def train_terms(tables: LaunchTables, *, level: float = 0.9, seed: int = 0, **how: Any) -> TrainedLaunchTimes:
+def train_terms(
+    tables: LaunchTables, *, level: float = 0.9, seed: int = 0, **run: Unpack[RunArguments]
+) -> TrainedLaunchTimes:
     """Fit the model, and measure it with each application and each source held out in turn."""
     del seed
     check_level(level)
     names = [row["application"] for row in tables.times]
     folds_by_group("leave-application-out", "applications", names)
-    return train_launch_times(tables, level, partial(_run, how))
+    return train_launch_times(tables, level, partial(_run, run))

@@ -1,5 +1,6 @@
 """`crosscast.train`, `evaluate` and `load_model`: one way for all questions."""
 
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, get_args
 
@@ -8,11 +9,12 @@ import numpy as np
 import pytest
 
 import crosscast
-from crosscast import questions
+from crosscast.api import QUESTIONS
 from crosscast.data.dataset import Dataset
 from crosscast.data.profiles import from_row
 from crosscast.errors import InputError
-from crosscast.questions import QUESTIONS, QuestionName
+from crosscast.evaluation.loop import processors, worker_processes
+from crosscast.prediction.registry import QuestionName
 from support.datasets import made_dataset
 from support.johnston2018 import made_up
 from support.mixes import measured_mixes
@@ -41,8 +43,9 @@ def test_there_is_an_entry_for_each_question() -> None:
     assert tuple(QUESTIONS) == get_args(QuestionName)
     for name, question in QUESTIONS.items():
         assert question.name == name
-        assert question.of_registry(question.models)
-        assert question.of_registry(question.default)
+        for options in (question.evaluation_options, question.training_options):
+            assert fields(options)
+            assert options() == options()
         assert question.folds
 
 
@@ -105,7 +108,9 @@ def test_what_cannot_be_evaluated_is_refused(arguments: dict[str, Any], sentence
 
 def test_an_option_of_another_question_is_an_error() -> None:
     with pytest.raises(InputError, match="weights"):
-        crosscast.evaluate(made_dataset(), "time", ["device-mean"], weights="rows", jobs=1)
+        crosscast.evaluate(  # type: ignore[call-overload]
+            made_dataset(), "time", ["device-mean"], weights="rows", jobs=1
+        )
 
 
 @pytest.mark.parametrize(
@@ -123,9 +128,9 @@ def test_what_cannot_be_trained_is_refused(arguments: dict[str, Any], sentence: 
 
 def test_joblib_says_how_many_processes_unless_the_caller_does() -> None:
     with joblib.parallel_config(n_jobs=3):
-        assert questions._jobs(None) is None
-        assert questions._jobs(2) == 2
-    assert questions._jobs(None) == questions.processors()
+        assert worker_processes(None) is None
+        assert worker_processes(2) == 2
+    assert worker_processes(None) == processors()
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
@@ -134,9 +139,9 @@ def test_an_option_that_is_misspelt_is_refused_in_a_sentence(
 ) -> None:
     dataset = datasets[question]
     with pytest.raises(InputError, match=f"options: expected some of .* question {question}, found 'probez'"):
-        crosscast.evaluate(dataset, question, probez=[0])
+        crosscast.evaluate(dataset, question, probez=[0])  # type: ignore[call-overload]
     with pytest.raises(InputError, match=f"for the question {question}, found 'levle'"):
-        crosscast.train(dataset, question, levle=0.9)
+        crosscast.train(dataset, question, levle=0.9)  # type: ignore[call-overload]
 
 
 def test_a_name_may_stand_alone(datasets: dict[str, Dataset]) -> None:

@@ -37,7 +37,7 @@ class CoRunResult:
     split: str  # What was held out
     probes: int  # Mixes with what was held out that were known
     bag_size: int | None  # Co-runners of the mixes; `None` for all of them
-    quantity: str  # One of `crosscast.evaluation.corun.QUANTITIES`, or `FITS`
+    quantity: str  # One of `crosscast.evaluation.corun.evaluation.QUANTITIES`, or `FITS`
     rows: int  # How many values were predicted
     mape: float | None = None  # Mean absolute relative error, a fraction
     mae: float | None = None  # Mean absolute error in the unit of the quantity

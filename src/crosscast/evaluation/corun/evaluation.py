@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from crosscast.arrays import Arrays, Integers, Reals
 from crosscast.data.corun import Bag, CoRuns
 from crosscast.errors import InputError
-from crosscast.evaluation.corun_scores import CoRunResult, Scored, ScoreTable, scores_of
-from crosscast.evaluation.keep import digest, fingerprint, library_versions
-from crosscast.evaluation.loop import Fold, check_names, check_seed, one_thread, run_tasks
-from crosscast.prediction.corun.artefact import KNOWN, NEW, CoRunCard, CoRunErrors, TrainedCoRunModel
+from crosscast.evaluation.corun.scores import CoRunResult, Scored, ScoreTable, scores_of
+from crosscast.evaluation.keep import digest, fingerprint
+from crosscast.evaluation.loop import Fold, FoldTask, RunArguments, check_names, check_seed, run_tasks
 from crosscast.prediction.corun.features import CoRunnerRows, Traits, applications_of
 from crosscast.prediction.corun.forecast import CoRunModel, CoRunPrediction, CoRunPredictor
 from crosscast.prediction.corun.probes import OpenMixes
@@ -169,31 +167,23 @@ def refit_of(model: CoRunModel, predictor: CoRunPredictor) -> CoRunModel:
 
 
 _LOW, _HIGH = "low.", "high."
-_SOURCES = ("prediction", "evaluation/corun.py", "evaluation/corun_scores.py")
+_SOURCES = ("prediction", "evaluation/corun/evaluation.py", "evaluation/corun/scores.py")
 
 
 @dataclass(frozen=True, eq=False)
-class CoRunTask:
+class CoRunTask(FoldTask[CoRunModel, Fold, CoRuns]):
     """A fit without what a fold holds out, and its predictions of that: a task of the evaluation's loop.
 
     The answer has the values of each quantity, in the rows of `mix_of_rows`, and as ``low.`` and ``high.``
     with its name the limits of their intervals; not a number without.
     """
 
-    model: CoRunModel
-    fold: Fold
     split: str  # What is held out within the training, too, to learn how wrong the model is
     probes: int  # Mixes with each input of what is left out that are known
     level: float | None  # Probability that intervals are to hold; `None` for no intervals
-    seed: int  # Start of all random numbers
 
     @property
-    def label(self) -> str:
-        """What it is, for people."""
-        return f"{self.model.name}, {self.fold.held_out} held out"
-
-    @property
-    def asks(self) -> list[object]:
+    def cache_keys(self) -> list[object]:
         """All that its answer depends on besides the data."""
         model = [self.model.name, fingerprint(self.model)]
         return [[*model, digest(self.fold), self.split, self.probes, self.level, self.seed]]
@@ -226,7 +216,7 @@ class CoRunTask:
             answer |= {f"{_LOW}{name}": low, f"{_HIGH}{name}": high}
         return [answer]
 
-    def sound(self, data: CoRuns, ask: int, arrays: Arrays) -> bool:
+    def is_valid(self, data: CoRuns, ask: int, arrays: Arrays) -> bool:
         """Whether arrays that were kept may be the answer."""
         sizes = [len(data.bags[place].members) for place in self.fold.test.tolist()]
         shapes = {name: mix_of_rows(sizes, name).shape for name in (*QUANTITIES, FITS)}
@@ -278,7 +268,7 @@ def out_of_fold_errors(
     return found_errors
 
 
-def answers_of(co_runs: CoRuns, tasks: Sequence[CoRunTask], **run: Any) -> list[Arrays]:
+def answers_of(co_runs: CoRuns, tasks: Sequence[CoRunTask], **run: Unpack[RunArguments]) -> list[Arrays]:
     """Do all tasks that a cache does not know, as `run_tasks` has it; see `CoRunTask` for their answers."""
     return [answer for (answer,) in run_tasks(tasks, co_runs, sources=_SOURCES, **run)]
 
@@ -323,7 +313,7 @@ def evaluate_corun(
     probes: Sequence[int] = (0,),
     level: float | None = 0.9,
     seed: int = 0,
-    **run: Any,
+    **run: Unpack[RunArguments],
 ) -> CoRunEvaluation:
     """Fit models to the mixes that each fold leaves, and score them on those that it holds out.
 
@@ -342,7 +332,7 @@ def evaluate_corun(
     probes = tuple(dict.fromkeys(probes))
     folds = folds_of(co_runs.bags, split, seed)
     asked = [(count, model) for count in probes for model in models]
-    tasks = [CoRunTask(model, fold, split, count, level, seed) for count, model in asked for fold in folds]
+    tasks = [CoRunTask(model, fold, seed, split, count, level) for count, model in asked for fold in folds]
     answers = iter(answers_of(co_runs, tasks, **run))
     results = tuple(
         CoRunResult(model.name, model.name in baselines, split, count, **values)
@@ -392,58 +382,3 @@ def of_one_device(co_runs: CoRuns, device: str | None = None, configuration: str
     kept = tuple(mix for mix, key in zip(found, keys, strict=True) if key == chosen)
     solos = tuple(run for run in co_runs.solos if run.device == chosen[0])
     return replace(co_runs, solos=solos, bags=kept)
-
-
-_SPLITS = {NEW: "leave-benchmark-out", KNOWN: "leave-mix-out"}
-
-
-def train_corun(
-    co_runs: CoRuns,
-    model: CoRunModel,
-    *,
-    baselines: Sequence[CoRunModel] = (),
-    memory_bytes: int | None = None,
-    level: float = 0.9,
-    seed: int = 0,
-    **run: Any,
-) -> TrainedCoRunModel:
-    """Fit a model to mixes, and measure it with each application, and with mixes, left out in turn."""
-    with one_thread("training a model"):
-        # First the model itself: what cannot be learned is said at once.
-        predictor = model.fit(co_runs, seed)
-        refit = refit_of(model, predictor)
-        errors: CoRunErrors = {
-            whose: out_of_fold_errors(co_runs, refit, split, seed) for whose, split in _SPLITS.items()
-        }
-    models = [model, *(each for each in baselines if each.name != model.name)]
-    names = [each.name for each in baselines]
-    evaluation = evaluate_corun(co_runs, models, _SPLITS[NEW], baselines=names, level=level, seed=seed, **run)
-    sound = replace(co_runs, bags=tuple(mix for mix in co_runs.bags if not mix.failed))
-    runs = {run.key: run for mix in sound.bags for run in mix.solos}
-    first = co_runs.bags[0]
-    card = CoRunCard(
-        model=model.name,
-        seed=seed,
-        device=first.device,
-        configuration=first.configuration,
-        sizes=tuple(sorted({len(mix.members) for mix in sound.bags})),
-        applications=sound.applications,
-        memory_bytes=memory_bytes,
-        training={
-            "dataset": Path(co_runs.label).name,
-            "bags": len(co_runs.bags),
-            "applications": len(co_runs.applications),
-            "inputs": len({run.key for mix in co_runs.bags for run in mix.solos}),
-            "failed_bags": sum(mix.failed for mix in co_runs.bags),
-            "libraries": library_versions(),
-            "sha256": digest((co_runs.solos, co_runs.bags)),
-        },
-        errors={
-            "protocol": evaluation.split,
-            "level": evaluation.level,
-            "results": [result.to_dict() for result in evaluation.results],
-        },
-        inputs=tuple(sorted({run.name for run in runs.values()})),
-        runs=tuple(runs[key] for key in sorted(runs)),
-    )
-    return TrainedCoRunModel(card, lambda: (predictor, errors))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -16,15 +16,16 @@ from crosscast.data.views import configured
 from crosscast.decide.policies import method_names, methods_of
 from crosscast.decide.samples import Sampler, two_samples
 from crosscast.errors import InputError
-from crosscast.evaluation.configuration import SOURCES, evaluate_machine, sampler_of
-from crosscast.evaluation.configuration_scores import METRICS
+from crosscast.evaluation.configuration.evaluation import SOURCES, evaluate_machine, sampler_of
+from crosscast.evaluation.configuration.scores import METRICS
 from crosscast.evaluation.keep import digest, fingerprint, library_versions
-from crosscast.evaluation.loop import Progress, check_seed, counted_together, run_tasks
+from crosscast.evaluation.loop import RunArguments, check_seed, rounds_of, run_tasks
 from crosscast.prediction.configuration.artefact import (
     ConfigurationCard,
     PowerCard,
     TrainedConfigurationModel,
     entries,
+    kind_of,
 )
 from crosscast.prediction.configuration.data import ConfigurationModel, Surfaces, machines_of, power_totals
 from crosscast.prediction.configuration.models import DEFAULT_MODEL, model_named
@@ -54,7 +55,12 @@ class ErrorTask:
         return f"{self.model.name}, {self.held_out} held out"
 
     @property
-    def asks(self) -> list[object]:
+    def kind(self) -> str:
+        """The model."""
+        return self.model.name
+
+    @property
+    def cache_keys(self) -> list[object]:
         """What its errors depend on."""
         return [["errors", fingerprint(self.model), self.held_out, list(self.samples), self.level, self.seed]]
 
@@ -78,7 +84,7 @@ class ErrorTask:
                     parts[f"{name}_inside"].append((low <= true) & (true <= high))
         return [{name: np.concatenate(each) for name, each in parts.items()}]
 
-    def sound(self, data: Surfaces, ask: int, arrays: Arrays) -> bool:
+    def is_valid(self, data: Surfaces, ask: int, arrays: Arrays) -> bool:
         """Whether arrays may be errors."""
         return set(arrays) == {"time", "power", "time_inside", "power_inside"}
 
@@ -91,12 +97,12 @@ def errors_left_out(
     held_out: Sequence[str] | None = None,
     level: float = 0.9,
     seed: int = 0,
-    **how: Any,
+    **run: Unpack[RunArguments],
 ) -> dict[str, Any]:
     """Errors on applications that a model was not fitted to, as a JSON object; what is not known is null.
 
     Root mean squares of logarithms, medians of absolute errors over true values, shares within the intervals;
-    applications weigh the same. `held_out` are held out in turn, by default all. `how` is as `run_tasks`
+    applications weigh the same. `held_out` are held out in turn, by default all. `run` is as `run_tasks`
     takes it.
     """
     sampler = sampler_of(surfaces, samples)
@@ -104,7 +110,7 @@ def errors_left_out(
         ErrorTask(name, model, sampler(surfaces.take(~surfaces.rows_of([name])), seed), level, seed)
         for name in held_out or surfaces.applications
     ]
-    done = run_tasks(tasks, surfaces, sources=SOURCES, **how)
+    done = run_tasks(tasks, surfaces, sources=SOURCES, **run)
     found = {task.held_out: each for task, (each,) in zip(tasks, done, strict=True) if len(each["time"])}
 
     def mean(values: Sequence[float]) -> float | None:
@@ -155,12 +161,11 @@ def train_configuration(
     held_out: Sequence[str] | None = None,
     power_domain: str | None = None,
     seed: int = 0,
-    progress: Progress | None = None,
-    **how: Any,
+    **run: Unpack[RunArguments],
 ) -> TrainedConfigurationModel:
     """Fit a model to a machine's kernels, and measure it with applications left out in turn, by default all.
 
-    `how` is as `run_tasks` takes it: ``cache``, ``jobs``.
+    `run` is as `run_tasks` takes it.
     """
     check_seed(seed)
     made = model_named(model)
@@ -178,19 +183,24 @@ def train_configuration(
     # First the model itself: what cannot be learned is said at once.
     predictor = made.fit(surfaces, numbers, seed)
     names = [name for name in (model, f"{model}-strict", f"{model}+fl") if name in method_names(space)]
-    rounds: Sequence[Progress | None] = (None, None)
-    if progress is not None:
-        rounds = counted_together(progress, (len(tested), len(tested) if names else 0))
-    how |= {"samples": wanted, "held_out": tested, "seed": seed}
-    errors = errors_left_out(surfaces, made, progress=rounds[0], **how)
+    first, second = rounds_of(run, (len(tested), len(tested) if names else 0))
+    errors = errors_left_out(surfaces, made, samples=wanted, held_out=tested, seed=seed, **first)
     choices: list[dict[str, Any]] = []
     if names:
         methods = methods_of(space, names)
-        scored = evaluate_machine(surfaces, methods, duplicates_too=False, progress=rounds[1], **how)
+        scored = evaluate_machine(
+            surfaces,
+            methods,
+            samples=wanted,
+            held_out=tested,
+            duplicates_too=False,
+            seed=seed,
+            **second,
+        )
         choices = [{key: each.to_dict()[key] for key in _CARD_METRICS} for each in scored.results]
     card = ConfigurationCard(
         model=model,
-        kind=getattr(predictor, "kind", ""),
+        kind=kind_of(predictor),
         seed=seed,
         training={
             "dataset": surfaces.label,

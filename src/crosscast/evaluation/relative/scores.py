@@ -21,7 +21,7 @@ import numpy as np
 
 from crosscast.arrays import Reals
 from crosscast.errors import InputError
-from crosscast.evaluation.time_scores import pair_order
+from crosscast.evaluation.time.scores import pair_order
 from crosscast.prediction.relative.data import check_times, relative_to_slowest
 
 # Scores ``(r,)`` by name: those of this module, the absolute error as ``mae``

@@ -310,7 +310,7 @@ def results_of(
     sums = program_sums(cases, time_s, power_w, choices.changes)
     inputs = by_input(cases, surfaces)
     of_inputs = program_sums(inputs, time_s[:, -1], power_w[:, -1], choices.changes[:, -1])
-    baselines = [bool(getattr(method, "baseline", False)) for method in methods]
+    baselines = [method.baseline for method in methods]
     plain = [Metrics.of(each[-1]) for each in sums]
     scored = [
         Scored(method.name, baseline, asdict(metrics), partial(metric_values, of_method[-1]))
@@ -319,7 +319,7 @@ def results_of(
     bootstrap = confidences(scored, len(cases.programs), BETTER, seed)
     results = []
     for place, method in enumerate(methods):
-        confidence = getattr(method, "confidence", None)
+        confidence = method.confidence
         programs, of_input = (
             {name: Metrics.of(of_one[[each]]) for each, name in enumerate(of.programs)}
             for of, of_one in ((cases, sums[place, -1]), (inputs, of_inputs[place]))

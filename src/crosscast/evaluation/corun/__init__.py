@@ -1,0 +1,1 @@
+"""Evaluation and training of models of applications that share a device."""

@@ -1,0 +1,127 @@
+"""Training a model of relative performance: fitted to all, with errors of what is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any, Unpack
+
+import numpy as np
+
+from crosscast.arrays import Reals
+from crosscast.errors import InputError
+from crosscast.evaluation.keep import digest, library_versions
+from crosscast.evaluation.loop import RunArguments, check_jobs, check_seed, one_thread
+from crosscast.evaluation.relative.evaluation import RelativeSplit, evaluate_relative, split_named
+from crosscast.prediction.intervals import check_level
+from crosscast.prediction.relative.artefact import (
+    FittedRelative,
+    RelativeCard,
+    RelativeResiduals,
+    TrainedRelativeModel,
+)
+from crosscast.prediction.relative.data import RelativeModel, Vectors, relative_to_slowest
+
+LEAST_GROUPS = 3  # Fewer leave too few when one is held out
+
+
+def left_out_split(vectors: Vectors, label: str) -> RelativeSplit:
+    """What is left out to tell how good a model is: applications, or kernels where these are too few."""
+    found = []
+    for split in map(split_named, ("leave-application-out", "leave-kernel-out")):
+        count = len(set(split.groups(vectors.observations)))
+        if count >= LEAST_GROUPS:
+            return split
+        found.append(str(count))
+    what = "applications or kernels with counters, and times on the devices, to train and test a model"
+    expected = f"at least {LEAST_GROUPS} {what}"
+    raise InputError.of(where=label, expected=expected, found=" and ".join(found))
+
+
+def train_relative(
+    vectors: Vectors,
+    model: RelativeModel,
+    *,
+    baselines: Sequence[RelativeModel] = (),
+    label: str = "dataset",
+    level: float = 0.9,
+    seed: int = 0,
+    **run: Unpack[RunArguments],
+) -> TrainedRelativeModel:
+    """Fit a model to vectors, and measure it with each application left out in turn.
+
+    `run` is as `run_tasks` takes it.
+    """
+    check_seed(seed)
+    check_jobs(run.get("jobs"))
+    check_level(level)
+    split = left_out_split(vectors, label)
+    with one_thread("training a model"):
+        # First the model itself: what cannot be learned is said at once.
+        predictor = model.fit(vectors, seed)
+    models = [model, *(each for each in baselines if each.name != model.name)]
+    tested = evaluate_relative(vectors, models, split.name, baselines=(), seed=seed, **run).results
+    seen = vectors.observations
+    residuals = residuals_of(vectors, tested[0].predicted, split.groups(seen))
+    results: list[dict[str, Any]] = [
+        {"model": each.model, "split": split.name, **asdict(each.by_weighting["applications"])}
+        for each in tested
+    ]
+    results[0] |= {"coverage": _coverage(residuals, level)}
+    card = RelativeCard(
+        model=model.name,
+        seed=seed,
+        training={
+            "dataset": label,
+            "runs": len(vectors),
+            **seen.counts,
+            "names": sorted(set(seen.application)),
+            "scales": len(set(seen.scale)),
+            "sha256": digest(vectors),
+            "libraries": library_versions(),
+        },
+        devices=vectors.devices,
+        sources=tuple(sorted(set(seen.source))),
+        counters=seen.names,
+        configuration=seen.configuration,
+        errors={
+            "protocol": split.name,
+            "level": level,
+            "groups": len(residuals.groups),
+            "vectors": len(residuals.log_error),
+            "weights": "applications",
+            "results": results,
+        },
+    )
+    return TrainedRelativeModel(card, FittedRelative(predictor, residuals))
+
+
+def residuals_of(vectors: Vectors, predicted: Reals, groups: Sequence[str]) -> RelativeResiduals:
+    """Errors of vectors that were predicted without their group.
+
+    Repeats of a kernel at a size and scale on a source count once, with the mean of their errors.
+    """
+    errors = np.log(relative_to_slowest(predicted)) - np.log(vectors.vector)
+    keys = list(zip(groups, vectors.observations.source, vectors.observations.works, strict=True))
+    repeats = {key: place for place, key in enumerate(sorted(set(keys)))}
+    number = np.array([repeats[key] for key in keys], dtype=np.int64)
+    sums = np.zeros((len(repeats), errors.shape[1]))
+    np.add.at(sums, number, errors)
+    group, source, _ = zip(*repeats, strict=True)
+    return RelativeResiduals.of(group, source, sums / np.bincount(number)[:, None])
+
+
+def _coverage(residuals: RelativeResiduals, level: float) -> float | None:
+    """Share of times relative to another device that are within intervals by the other groups' errors.
+
+    Groups weigh the same.
+    """
+    d = residuals.log_error.shape[1]
+    shares: dict[str, list[float]] = {}
+    for errors in map(residuals.of_source, residuals.sources):
+        for number, group in enumerate(errors.groups if len(errors.groups) > 1 else ()):
+            own, others = (errors.rows(there) for there in (errors.group == number, errors.group != number))
+            inside = [np.abs(own.relative_errors(base)) <= others.reach(level, base) for base in range(d)]
+            # Relative to itself, a device is always right.
+            shares.setdefault(group, []).append((float(np.mean(inside)) * d - 1) / (d - 1))
+    return float(np.mean([np.mean(each) for each in shares.values()])) if shares else None

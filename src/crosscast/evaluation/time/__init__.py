@@ -1,0 +1,1 @@
+"""Evaluation and training of models of times."""

@@ -1,0 +1,296 @@
+"""How well models predict times that they have not seen: folds by group, their scores, and training.
+
+Folds hold whole groups out, never single cells: kernels of an application resemble each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations, product
+from math import comb
+from typing import NamedTuple, Unpack
+
+import numpy as np
+
+from crosscast.arrays import Arrays, Flags, Reals
+from crosscast.data.dataset import Dataset
+from crosscast.errors import CrosscastError, InputError
+from crosscast.evaluation.keep import fingerprint
+from crosscast.evaluation.loop import (
+    Fold,
+    FoldTask,
+    RunArguments,
+    check_names,
+    check_seed,
+    folds_by_group,
+    rounds_of,
+    run_tasks,
+)
+from crosscast.evaluation.time.references import always_the_same, noise_floor
+from crosscast.evaluation.time.results import Result, TimeEvaluation
+from crosscast.evaluation.time.scores import (
+    Outcome,
+)
+from crosscast.prediction.intervals import check_level
+from crosscast.prediction.time.data import Grid, grid_of
+from crosscast.prediction.time.forecast import Model, Predictor
+from crosscast.prediction.time.gaussian import Gaussian
+
+DEFAULT_FOLDS = "leave-application-out"
+_KERNEL = "leave-kernel-out"
+_DEVICE = "leave-device-out"
+_BOTH = "leave-device-and-application-out"
+FOLDS = (DEFAULT_FOLDS, _KERNEL, _DEVICE, _BOTH)
+"""Names of the ways to hold groups out, each once."""
+
+LEAST_APPLICATIONS = 4
+"""Fewer leave too few when one is held out, and one more to tell how sure the rest is."""
+
+_SOURCES = ("prediction", "evaluation/time/evaluation.py")
+
+
+class GridFold(NamedTuple):
+    """A part of a grid that is held out."""
+
+    kernels: Fold  # That the model is fitted to, and is asked about
+    devices: Fold  # That the model is fitted on, and whose cells are scored
+
+    @property
+    def held_out(self) -> str:
+        """What is held out, for people."""
+        return " on ".join(each.held_out for each in self if each.held_out)
+
+
+def folds_of(grid: Grid, name: str) -> list[GridFold]:
+    """The folds of a grid."""
+    if name not in FOLDS:
+        raise InputError.of(where="folds", expected=f"one of {', '.join(FOLDS)}", found=repr(name))
+    kernels, devices = map(np.arange, grid.log_time.shape)
+    by_kernel: Sequence[Fold] = [Fold("", kernels, kernels)]
+    by_device: Sequence[Fold] = [Fold("", devices, devices)]
+    if name == _KERNEL:
+        labels = [f"{application}/{kernel}" for application, kernel, _ in grid.profiles.names]
+        by_kernel = folds_by_group(name, "kernels", labels, grid.profiles.groups("kernel"))
+    elif name != _DEVICE:
+        by_kernel = folds_by_group(name, "applications", grid.profiles.application)
+    if name in (_DEVICE, _BOTH):
+        by_device = folds_by_group(name, "devices", [device.key for device in grid.devices], devices)
+    return [GridFold(*both) for both in product(by_kernel, by_device)]
+
+
+MOST_SETS = 200
+"""Sets of devices that are tried at most; where there are more, as many are drawn."""
+
+
+def probe_sets(devices: int, probes: int, seed: int) -> tuple[tuple[int, ...], ...]:
+    """Sets of devices to measure on: all there are, or a sample without replacement.
+
+    >>> probe_sets(3, 2, seed=0)
+    ((0, 1), (0, 2), (1, 2))
+    """
+    if not 0 <= probes < devices:
+        raise InputError.of(where="probes", expected=f"0 to {devices - 1} of {devices} devices", found=probes)
+    if comb(devices, probes) <= MOST_SETS:
+        return tuple(combinations(range(devices), probes))
+    rng = np.random.default_rng(seed)
+    drawn: set[tuple[int, ...]] = set()
+    while len(drawn) < MOST_SETS:
+        drawn.add(tuple(sorted(rng.choice(devices, probes, replace=False).tolist())))
+    return tuple(sorted(drawn))
+
+
+@dataclass(frozen=True, eq=False)
+class _PairTask(FoldTask[Gaussian, Fold, Grid]):
+    """A fit without two applications, and its predictions of both.
+
+    Out-of-fold residuals of the fold of either need this one fit.
+    """
+
+    @property
+    def cache_keys(self) -> list[object]:
+        model = [self.model.name, fingerprint(self.model.refitted)]
+        return [{"model": model, "residuals": self.fold.test.tolist(), "seed": self.seed}]
+
+    def run(self, data: Grid, asks: Sequence[int]) -> list[Arrays]:
+        predictor = self.model.refitted.fit(data.take(self.fold.train), self.seed)
+        return [{"log_time": predictor.log_time(data.profiles.take(self.fold.test))}]
+
+    def is_valid(self, data: Grid, ask: int, arrays: Arrays) -> bool:
+        shape = (len(self.fold.test), len(data.devices))
+        return set(arrays) == {"log_time"} and arrays["log_time"].shape == shape
+
+
+def _residuals(
+    models: Sequence[Gaussian], grid: Grid, seed: int, **run: Unpack[RunArguments]
+) -> dict[str, tuple[Reals, ...]]:
+    """For each model and application, residuals ``(n, d)`` of the others, each without both."""
+    groups, names = grid.profiles.groups("application"), grid.applications
+    pairs = list(combinations(range(len(names)), 2))
+    folds = [Fold.of(f"{names[a]} and {names[b]}", np.isin(groups, (a, b))) for a, b in pairs]
+    tasks = [_PairTask(model, fold, seed) for model in models for fold in folds]
+    answers = iter(run_tasks(tasks, grid, sources=_SOURCES, **run))
+    found = {}
+    for model in models:
+        errors = np.full((len(names), *grid.log_time.shape), np.nan)
+        for pair, fold in zip(pairs, folds, strict=True):
+            left = grid.log_time[fold.test] - next(answers)[0]["log_time"]
+            for out, own in (pair, pair[::-1]):
+                errors[out, fold.test[groups[fold.test] == own]] = left[groups[fold.test] == own]
+        found[model.name] = tuple(errors)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _TimeTask(FoldTask[Model, GridFold, Grid]):
+    """One fit to one side of a fold, and forecasts of the other side for several sets of known times.
+
+    An answer has the logarithms of ``centre``, ``low`` and ``high`` in seconds, of shape ``(s, n, d)`` for
+    ``s`` sets of known times, ``n`` kernels and all ``d`` devices of the grid; and the ``correlation`` of
+    errors of an application's kernels, of shape ``(d,)``.
+    """
+
+    knowns: Sequence[Flags]  # For each question, devices whose times are known, of shape `(s, d)`
+    level: float
+    errors: Reals | None = None  # Residuals that the fit needs, of all kernels, where they are known
+
+    @property
+    def cache_keys(self) -> list[object]:
+        fold = self.fold
+        return [
+            {
+                "model": [self.model.name, fingerprint(self.model)],
+                "train": [fold.kernels.train.tolist(), fold.devices.train.tolist()],
+                "asked": [fold.kernels.test.tolist(), known.astype(int).tolist(), self.level],
+                "seed": self.seed,
+            }
+            for known in self.knowns
+        ]
+
+    def run(self, data: Grid, asks: Sequence[int]) -> list[Arrays]:
+        # The model sees nothing of the held-out side but the profiles and the known times.
+        train = data.take(self.fold.kernels.train).on(self.fold.devices.train.tolist())
+        predictor: Predictor
+        if self.errors is not None and isinstance(self.model, Gaussian):
+            errors = self.errors[self.fold.kernels.train]
+            predictor, _ = self.model.fit_with_errors(train, self.seed, None, errors)
+        else:
+            predictor = self.model.fit(train, self.seed)
+        return [self._answer(data, predictor, self.knowns[ask]) for ask in asks]
+
+    def is_valid(self, data: Grid, ask: int, arrays: Arrays) -> bool:
+        shape = (len(self.knowns[ask]), len(self.fold.kernels.test), len(data.devices))
+        shapes = dict.fromkeys(("centre", "low", "high"), shape) | {"correlation": shape[2:]}
+        return set(arrays) == set(shapes) and all(
+            array.shape == shapes[name] and array.dtype == np.float64 and not np.isnan(array).any()
+            for name, array in arrays.items()
+        )
+
+    def _answer(self, grid: Grid, predictor: Predictor, known: Flags) -> Arrays:
+        fold, (sets, d) = self.fold, known.shape
+        rows = np.tile(fold.kernels.test, sets)
+        told = np.where(np.repeat(known, len(fold.kernels.test), axis=0), np.exp(grid.log_time[rows]), np.nan)
+        fitted = set(fold.devices.train.tolist())
+        forecast = predictor.predict(
+            grid.profiles.take(rows),
+            [device.key if place in fitted else device for place, device in enumerate(grid.devices)],
+            probes=told[:, fold.devices.train] if known.any() else None,
+            level=self.level,
+        )
+        arrays = {name: getattr(forecast, name) for name in ("centre", "low", "high")}
+        for name, array in arrays.items():
+            # An interval may begin at 0.
+            wrong = ~((array > 0) | ((array == 0) & (name != "centre")))
+            if array.shape != (len(rows), d) or wrong.any():
+                found = f"{array[wrong][0]:g}" if wrong.any() else f"shape {array.shape}"
+                expected = f"times above 0 s of shape {(len(rows), d)} as {name}"
+                raise CrosscastError(f"model {self.label}: expected {expected}, found {found}")
+        with np.errstate(divide="ignore"):
+            logs = {name: np.log(each).reshape(sets, -1, d) for name, each in arrays.items()}
+        return {**logs, "correlation": np.full(d, 1.0) * forecast.correlation}
+
+
+def _outcome(
+    grid: Grid, name: str, answered: Sequence[tuple[_TimeTask, Sequence[Arrays]]], ask: int, place: int
+) -> Outcome:
+    """The answers of all folds for one set of known times.
+
+    Kernels that were not measured on all devices of the set are not in it, nor are those of which it leaves
+    no measured time to forecast.
+    """
+    parts = []
+    for task, answers in answered:
+        fold, told = task.fold, task.knowns[ask][place]
+        measured = grid.log_time[fold.kernels.test]
+        finite = np.isfinite(measured)
+        known, scored = told & finite, np.zeros(measured.shape, dtype=np.bool_)
+        scored[:, fold.devices.test] = True
+        # Of a kernel of which no cell is left to forecast, a choice would be none.
+        asked = (scored & finite & ~known).any(axis=1)
+        if name != _DEVICE:
+            # A kernel that lacks one of a few probes was not asked as the others were.
+            asked &= finite[:, told].all(axis=1)
+        forecast = [answers[ask][each][place] for each in ("centre", "low", "high")]
+        within = np.broadcast_to(answers[ask]["correlation"], measured.shape)
+        arrays = (measured, *forecast, scored & ~known, known, fold.kernels.test, within)
+        parts.append([array[asked] for array in arrays])
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    applications = tuple(grid.profiles.application[row] for row in columns[-2].tolist())
+    return Outcome(applications, *columns)
+
+
+def evaluate_time(
+    data: Dataset | Grid,
+    models: Sequence[Model],
+    folds: str = DEFAULT_FOLDS,
+    *,
+    probes: Sequence[int] = (0,),
+    seed: int = 0,
+    level: float = 0.9,
+    **run: Unpack[RunArguments],
+) -> TimeEvaluation:
+    """Fit models to all groups but one, predict that one, for each group; and score the forecasts.
+
+    A grid alone has no single runs, and so no noise floor. With probes, a kernel is measured on so many
+    devices and scored on the others; scores are means over all sets of so many devices (at most
+    `MOST_SETS`). Where a device is held out, each kernel's times on all others are known. `run` is as
+    `run_tasks` takes it.
+    """
+    check_seed(seed)
+    check_level(level)
+    check_names([model.name for model in models])
+    dataset, grid = (None, data) if isinstance(data, Grid) else (data, grid_of(data))
+    counts = list(dict.fromkeys(probes))
+    if folds == _DEVICE:
+        counts = [len(grid.devices) - 1]
+    elif folds == _BOTH and any(probes):
+        raise InputError.of(where="probes", expected=f"0 with {folds}", found=max(probes))
+    d = len(grid.devices)
+    asked = []
+    for fold in folds_of(grid, folds):
+        told = fold.devices.train.tolist()
+        sets = [[told] if folds == _DEVICE else probe_sets(d, count, seed) for count in counts]
+        asked.append((fold, [np.array([np.isin(np.arange(d), one) for one in each]) for each in sets]))
+    known: dict[str, tuple[Reals, ...]] = {}
+    if folds == DEFAULT_FOLDS and len(grid.applications) >= LEAST_APPLICATIONS:
+        shared = [model for model in models if isinstance(model, Gaussian)]
+        sizes = (len(shared) * comb(len(asked), 2), len(models) * len(asked))
+        before, run = rounds_of(run, sizes)
+        known = _residuals(shared, grid, seed, **before)
+    tasks = [
+        _TimeTask(model, fold, seed, knowns, level, known[model.name][place] if model.name in known else None)
+        for model in models
+        for place, (fold, knowns) in enumerate(asked)
+    ]
+    answers = run_tasks(tasks, grid, sources=_SOURCES, **run)
+    results = []
+    for number, model in enumerate(models):
+        own = slice(number * len(asked), (number + 1) * len(asked))
+        answered = list(zip(tasks[own], answers[own], strict=True))
+        for ask, count in enumerate(counts):
+            places = range(len(asked[0][1][ask]))
+            outcomes = tuple(_outcome(grid, folds, answered, ask, place) for place in places)
+            results.append(Result(model.name, folds, count, level, grid.applications, outcomes))
+    noise, always = noise_floor(dataset, grid, seed, level), always_the_same(grid, level)
+    label = "" if dataset is None else dataset.label
+    return TimeEvaluation(label, grid, folds, seed, level, tuple(results), noise, always)

@@ -1,0 +1,186 @@
+"""How models of times did: scores with intervals, by application and device, as a table and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from crosscast.arrays import Reals
+from crosscast.device import Device
+from crosscast.evaluation.resampling import DRAWS, SHARE, Confidence, Scored, confidences
+from crosscast.evaluation.time.scores import (
+    BETTER,
+    Outcome,
+    Scores,
+    Tally,
+    of_applications,
+    score_values,
+    tally_of,
+    weighted_scores,
+)
+from crosscast.prediction.time.data import Grid
+from crosscast.prediction.time.models import BASELINES
+from crosscast.results import Tabular
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """How one model did."""
+
+    model: str
+    folds: str
+    probes: int  # On how many devices each held-out kernel was measured before the others were predicted
+    level: float  # Probability that the intervals were to hold
+    names: tuple[str, ...]  # Names of all applications, sorted
+    outcomes: tuple[Outcome, ...]  # One for each set of devices that were measured on
+
+    @cached_property
+    def tallies(self) -> tuple[Tally, ...]:
+        """What the scores are made of, for each outcome."""
+        return tuple(tally_of(outcome, self.names, self.level) for outcome in self.outcomes)
+
+    @cached_property
+    def scores(self) -> Scores:
+        """Scores, as means over the sets of devices that were measured on."""
+        return weighted_scores(self.tallies, np.ones((1, len(self.names))))[0]
+
+    @cached_property
+    def applications(self) -> dict[str, Scores]:
+        """Scores within each application alone, by its name."""
+        return self._weighted(np.eye(len(self.names)))
+
+    @cached_property
+    def without(self) -> dict[str, Scores]:
+        """Scores over all applications but one, by the name of that one."""
+        return self._weighted(1 - np.eye(len(self.names)))
+
+    def _weighted(self, weights: Reals) -> dict[str, Scores]:
+        return dict(zip(self.names, weighted_scores(self.tallies, weights), strict=True))
+
+    def on(self, device: int) -> Result:
+        """The same with the cells of one device alone counted, by its number."""
+        return replace(self, outcomes=tuple(outcome.on(device) for outcome in self.outcomes))
+
+    def of_applications(self, grid: Grid) -> Result:
+        """The same of whole applications at a size, instead of kernels."""
+        return replace(
+            self, outcomes=tuple(of_applications(outcome, grid.profiles) for outcome in self.outcomes)
+        )
+
+    def to_dict(self, devices: Sequence[Device]) -> dict[str, Any]:
+        """Scores, also within applications and on devices alone; devices have none of choices."""
+        of_choices = ("top1", "slowdown", "within", "kendall")
+        on_devices = {device.key: asdict(self.on(place).scores) for place, device in enumerate(devices)}
+        return {
+            "model": self.model,
+            "split": self.folds,
+            "probes": self.probes,
+            "sets_of_probes": len(self.outcomes),
+            **asdict(self.scores),
+            "slowdown_mean_without": {name: each.slowdown_mean for name, each in self.without.items()},
+            "applications": {name: asdict(each) for name, each in self.applications.items()},
+            "devices": {
+                key: {name: value for name, value in scores.items() if not name.startswith(of_choices)}
+                for key, scores in on_devices.items()
+            },
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class TimeEvaluation(Tabular):
+    """How models of times did on a dataset."""
+
+    label: str  # Which dataset
+    grid: Grid  # What the models learned from and were asked about
+    folds: str  # What was held out
+    seed: int
+    level: float
+    results: tuple[Result, ...]  # One for each model and number of probes, in the order of their names
+    noise: Result  # One run of a cell as the forecast of its median; without scores for a grid alone
+    # The device that would have been the best to take for all kernels, and how its choice did; `None` where
+    # there is no choice
+    always: tuple[str, Result] | None
+
+    @cached_property
+    def confidences(self) -> tuple[Confidence, ...]:
+        """For each result, how far its scores would move with other applications (a bootstrap over these)."""
+        return self._confidences(self.results)
+
+    @cached_property
+    def totals(self) -> tuple[Result, ...]:
+        """For each result, how whole applications are forecast: kernels as often as they are launched."""
+        return tuple(each.of_applications(self.grid) for each in self.results)
+
+    @cached_property
+    def total_confidences(self) -> tuple[Confidence, ...]:
+        """For each of `totals`, how far its scores would move with other applications."""
+        return self._confidences(self.totals)
+
+    def _confidences(self, results: Sequence[Result]) -> tuple[Confidence, ...]:
+        scored = [
+            Scored(
+                each.model,
+                each.model in BASELINES,
+                asdict(each.scores),
+                partial(score_values, each.tallies),
+                each.probes,
+            )
+            for each in results
+        ]
+        return confidences(scored, len(self.grid.applications), BETTER, self.seed)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many cells, kernels at a size, kernels, applications and devices there are."""
+        return {
+            "cells": int((self.grid.runs > 0).sum()),
+            "kernels_at_a_size": len(self.grid.profiles),
+            "kernels": len(np.unique(self.grid.profiles.groups("kernel"))),
+            "applications": len(self.grid.applications),
+            "devices": len(self.grid.devices),
+        }
+
+    def best(self, probes: int) -> Result | None:
+        """The model with the least RMSE at a number of probes; a baseline only if there is no other."""
+        ranked = [
+            (result.model in BASELINES, score, result)
+            for result in self.results
+            if result.probes == probes and (score := result.scores.rmse_log) is not None
+        ]
+        return min(ranked, key=lambda each: each[:2])[2] if ranked else None
+
+    def columns(self) -> Mapping[str, Sequence[object]]:
+        """A row for each result: its scores."""
+        rows = [
+            {"model": each.model, "folds": each.folds, "probes": each.probes, **asdict(each.scores)}
+            for each in self.results
+        ]
+        return {name: [row[name] for row in rows] for name in rows[0]}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the forecasts, as the object that ``--json`` prints: what is not known is null."""
+        present = {result.model for result in self.results}
+        device, always = self.always or (None, None)
+        return {
+            "protocol": self.folds,
+            "dataset": self.label,
+            **self.counts,
+            "seed": self.seed,
+            "level": self.level,
+            "baselines": [name for name in BASELINES if name in present],
+            "bootstrap": {"over": "applications", "draws": DRAWS, "share": SHARE},
+            "results": [
+                result.to_dict(self.grid.devices) | confidence.to_dict()
+                for result, confidence in zip(self.results, self.confidences, strict=True)
+            ],
+            "whole_applications": [
+                {"model": total.model, "probes": total.probes, **asdict(total.scores), **confidence.to_dict()}
+                for total, confidence in zip(self.totals, self.total_confidences, strict=True)
+            ],
+            "noise_floor": self.noise.to_dict(self.grid.devices),
+            "always_the_same": None if always is None else {"device": device, **always.to_dict(())},
+        }

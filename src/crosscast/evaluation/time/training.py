@@ -1,0 +1,142 @@
+"""Training a model of times: fitted to all, with errors of held-out applications on its card."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Unpack
+
+import numpy as np
+
+from crosscast.data.dataset import Dataset, bundled_dataset
+from crosscast.data.table import distinct, notes_of
+from crosscast.data.views import KERNEL_AT_A_SIZE
+from crosscast.errors import InputError
+from crosscast.evaluation.keep import digest
+from crosscast.evaluation.loop import RunArguments
+from crosscast.evaluation.time.evaluation import LEAST_APPLICATIONS, evaluate_time
+from crosscast.evaluation.time.results import Result, TimeEvaluation
+from crosscast.prediction.time.artefact import TrainedTimeModel, metric_ranges
+from crosscast.prediction.time.card import Effect, Range, TimeCard
+from crosscast.prediction.time.data import Grid, Toolchain, grid_of
+from crosscast.prediction.time.forecast import PointPredictor
+from crosscast.prediction.time.gaussian import Gaussian, GaussianPredictor
+from crosscast.prediction.time.models import BASELINES, DEFAULT_MODEL, model_named
+from crosscast.prediction.time.unseen import enough_devices, fit_unseen
+
+_ALIKE = 2.0
+_OUTER = 0.1
+
+
+def effect_of(point: PointPredictor, grid: Grid, others: Grid, toolchain: Toolchain) -> Effect | None:
+    """Compare predictions from two profiles of the same launches.
+
+    Launches are taken for the same if application, kernel, size and work-items are, and the instructions
+    within a factor of 2: the sizes of a suite have been set anew now and then.
+    """
+    ours_of, theirs_of = (
+        {key: row for row, key in enumerate(zip(each.names, each.metric("work_items").tolist(), strict=True))}
+        for each in (grid.profiles, others.profiles)
+    )
+    shared = [key for key in ours_of if key in theirs_of]
+    ours, theirs = (
+        each.profiles.take(np.array([rows[key] for key in shared], dtype=np.int64))
+        for each, rows in ((grid, ours_of), (others, theirs_of))
+    )
+    ratio = theirs.metric("total_instruction_count") / ours.metric("total_instruction_count")
+    alike = (ratio >= 1 / _ALIKE) & (ratio <= _ALIKE)
+    if not alike.any():
+        return None
+    known = ours.take(alike)
+    # How often a kernel was launched is the run's affair, not the compiler's.
+    foreign = replace(theirs.take(alike), invocations=known.invocations)
+    apart = point.log_time(foreign) - point.log_time(known)
+    low, middle, high = np.exp(np.quantile(apart, (_OUTER, 0.5, 1 - _OUTER))).tolist()
+    return Effect(toolchain.compiler, toolchain.options, len(known), middle, low, high)
+
+
+_MOST_PROBES = 2
+_ERRORS = ("protocol", "seed", "level", "baselines", "bootstrap", "results", "noise_floor", "always_the_same")
+_IN_PARTS = ("applications", "devices", "slowdown_mean_without", "against_baseline")
+
+
+def train_time(
+    dataset: Dataset,
+    model: str = DEFAULT_MODEL,
+    *,
+    level: float = 0.9,
+    seed: int = 0,
+    **run: Unpack[RunArguments],
+) -> TrainedTimeModel:
+    """Fit a model, and measure it with each application left out in turn; `run` as in `run_tasks`."""
+    made, *baselines = (model_named(name) for name in dict.fromkeys([model, *BASELINES]))
+    grid = grid_of(dataset)
+    found = len(grid.applications)
+    if found < LEAST_APPLICATIONS:
+        expected = (
+            f"at least {LEAST_APPLICATIONS} applications with profiles and records to train and test a model"
+        )
+        raise InputError.of(where=dataset.label, expected=expected, found=found)
+    probes = range(min(_MOST_PROBES, len(grid.devices) - 1) + 1)
+    evaluation = evaluate_time(dataset, [made, *baselines], probes=probes, level=level, seed=seed, **run)
+    predictor = _fitted(made, grid, seed, evaluation.results[0])
+    toolchains = tuple(sorted(set(_toolchains(dataset, grid))))
+    # What it changes to profile with the toolchain of the bundled dataset, where that is another one.
+    bundled = bundled_dataset()
+    others = grid_of(bundled)
+    theirs = set(_toolchains(bundled, others))
+    is_another = len(theirs) == 1 and not theirs <= set(toolchains)
+    effect = effect_of(predictor.point, grid, others, theirs.pop()) if is_another else None
+    times = np.exp(grid.log_time[np.isfinite(grid.log_time)])
+    card = TimeCard(
+        model=model,
+        seed=seed,
+        training={
+            "dataset": Path(dataset.label).name,
+            "origin": notes_of(dataset.profiles).get("origin"),
+            **evaluation.counts,
+            "names": list(grid.applications),
+            "records": dataset.records.num_rows,
+            "sha256": digest(grid),
+        },
+        toolchains=toolchains,
+        other_toolchains=(effect,) if effect else (),
+        devices=grid.devices,
+        metrics=metric_ranges(predictor.point, grid.profiles),
+        time_s=Range(float(times.min()), float(times.max())),
+        errors=_errors(evaluation, model),
+    )
+    return TrainedTimeModel(card, predictor)
+
+
+def _fitted(model: Gaussian, grid: Grid, seed: int, result: Result) -> GaussianPredictor:
+    """The model fitted to all, with the residuals that its evaluation without probes has found."""
+    if model.refit is not None or len(result.outcomes) != 1:
+        return model.fit(grid, seed)
+    (outcome,) = result.outcomes
+    errors = np.full(grid.log_time.shape, np.nan)
+    errors[outcome.rows] = outcome.measured - outcome.centre
+    unseen = fit_unseen(grid, seed) if enough_devices(grid) else None
+    return model.fit_with_errors(grid, seed, unseen, errors)[0]
+
+
+def _errors(evaluation: TimeEvaluation, model: str) -> dict[str, Any]:
+    """What the card says of the evaluation: by application and device of the model alone, to stay small."""
+
+    def whole(result: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in result.items() if name not in _IN_PARTS}
+
+    kept = {name: value for name, value in evaluation.to_dict().items() if name in _ERRORS}
+    results = [each if each["model"] == model else whole(each) for each in kept["results"]]
+    return {**kept, "results": results, "noise_floor": whole(kept["noise_floor"])}
+
+
+def _toolchains(dataset: Dataset, grid: Grid) -> Iterator[Toolchain]:
+    """What the profiles of the grid's kernels were made with."""
+    kernels = set(grid.profiles.names)
+    rows, _ = distinct(dataset.profiles, (*KERNEL_AT_A_SIZE, "program"))
+    for row in rows.to_pylist():
+        if tuple(row[name] for name in KERNEL_AT_A_SIZE) in kernels:
+            yield Toolchain.of(json.loads(row["program"] or "{}"))
