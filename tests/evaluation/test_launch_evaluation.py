@@ -12,12 +12,15 @@ import pyarrow as pa
 import pytest
 
 import crosscast
-from crosscast.data.profiles import LOOSE_PROFILES, UPGRADES
+from crosscast.data.dataset import Dataset
+from crosscast.data.profiles import LOOSE_PROFILES, UPGRADES, to_row
 from crosscast.data.table import read_table, save, table_of
 from crosscast.data.times import PARTS, TIMES, read_launch_tables
+from crosscast.devices.catalogue import device_named
 from crosscast.errors import InputError
 from support.commands import Command, Output
 from support.streams import launch_tables, stream
+from support.tables import dataset, device, record
 
 run = Command.of("evaluate time", "--jobs 1 --cache none")
 train = Command.of("train time", "--jobs 1 --cache none")
@@ -126,7 +129,7 @@ TIMES_REFUSED: list[tuple[Callable[[Rows], Rows], list[str], str]] = [
     (
         lambda rows: rows,
         ["--models", "combined"],
-        "expected terms for times of launches, found 'combined'",
+        "expected terms alone for times of launches, found 'combined'",
     ),
     (lambda rows: rows, ["--folds", "leave-kernel-out"], "for times of launches, found 'leave-kernel-out'"),
 ]
@@ -179,3 +182,44 @@ def test_other_questions_refuse_times_of_launches(folder: Path) -> None:
 def test_a_table_that_lacks_is_named(folder: Path, capsys: Output) -> None:
     (folder / f"{PARTS.table}.parquet").unlink()
     assert "parts.parquet: cannot read the table of parts" in run.refusal(capsys, folder)
+
+
+def dataset_of_streams() -> Dataset:
+    """Times of three streaming kernels on two devices, with profiles that counted by sub-groups."""
+    profiles = [stream(1 << bits, accesses=n, name=f"s{n}") for n in (2, 3, 4) for bits in (20, 24)]
+    devices = [device_named(key) for key in ("gtx1080", "k40c")]
+    described = [device(each.key, type=each.type, vendor=each.vendor, **each.numbers) for each in devices]
+    records = [
+        record(
+            application=profile.application,
+            kernel=profile.kernel,
+            size=profile.size,
+            device=each.key,
+            time_s=[1e-5 + sum(profile.launch["distinct_bytes"]["global"].values()) / bandwidth / 0.8],
+        )
+        for profile in profiles
+        for each in devices
+        for bandwidth in [each.numbers["bandwidth_bytes_per_s"]]
+    ]
+    return dataset(devices=described, profiles=list(map(to_row, profiles)), records=records)
+
+
+def test_the_terms_learn_from_a_dataset_of_your_own() -> None:
+    data = dataset_of_streams()
+    found = crosscast.evaluate(data, models=["terms"], jobs=1).to_dict()
+    (row,) = [row for row in found["results"] if row["source"] == "measured"]
+    assert row["cells"] == 12
+    assert row["median_ape"] < 0.15
+    model = crosscast.train(data, model="terms", jobs=1)
+    asked = stream(1 << 22, accesses=3, name="new")
+    time_s = float(model.predict(asked, ["gtx1080"]).centre[0, 0])
+    bandwidth = device_named("gtx1080").numbers["bandwidth_bytes_per_s"]
+    assert time_s == pytest.approx(1e-5 + 3 * 4 * (1 << 22) / bandwidth / 0.8, rel=0.2)
+
+
+def test_the_terms_stand_alone_and_want_counts() -> None:
+    data = dataset_of_streams()
+    with pytest.raises(InputError, match="expected terms alone for times"):
+        crosscast.evaluate(data, models=["terms", "nearest"], jobs=1)
+    with pytest.raises(InputError, match="expected counts by sub-groups"):
+        crosscast.evaluate(crosscast.bundled_dataset(), models=["terms"], jobs=1)

@@ -16,6 +16,7 @@ from crosscast.evaluation.time.options import TimeEvaluationOptions, TimeFolds, 
 from crosscast.evaluation.time.results import TimeEvaluation
 from crosscast.evaluation.time.training import train_time
 from crosscast.prediction.time.artefact import TrainedTimeModel
+from crosscast.prediction.time.joining import launch_tables_of
 from crosscast.prediction.time.launch_model import MODEL, TrainedLaunchTimes
 from crosscast.prediction.time.models import BASELINES, DEFAULT_MODEL, MODELS, model_named
 
@@ -37,8 +38,8 @@ class TimeQuestion(
     training_options = TimeTrainingOptions
 
     def models(self, data: Dataset | LaunchTables) -> Sequence[str]:
-        """Times of launches are learned by a model of their own."""
-        return (MODEL,) if isinstance(data, LaunchTables) else tuple(MODELS)
+        """Times of launches are learned by `terms` alone, which also learns from profiles with records."""
+        return (MODEL,) if isinstance(data, LaunchTables) else (*MODELS, MODEL)
 
     def default_model(self, data: Dataset | LaunchTables) -> str:
         """The best model of both kinds of data."""
@@ -55,11 +56,13 @@ class TimeQuestion(
         **run: Unpack[RunArguments],
     ) -> TimeEvaluation | LaunchEvaluation:
         """Evaluate models; with probes, kernels are measured on some devices before."""
-        if isinstance(data, LaunchTables):
+        if isinstance(data, LaunchTables) or (models is not None and MODEL in models):
             for name in models or ():
                 if name not in (MODEL, "all"):
-                    expected = f"{MODEL} for times of launches"
+                    expected = f"{MODEL} alone for times of launches"
                     raise InputError.of(where="models", expected=expected, found=repr(name))
+            if isinstance(data, Dataset):
+                data = launch_tables_of(data)
             if list(options.probes) != [0]:
                 raise InputError(
                     f"probes: {data.label} has times of launches, which are forecast without any"
@@ -93,8 +96,9 @@ class TimeQuestion(
         **run: Unpack[RunArguments],
     ) -> TrainedTimeModel | TrainedLaunchTimes:
         """Train a model, with errors of applications that were held out."""
-        if isinstance(data, LaunchTables):
-            return train_terms(data, level=options.level, seed=seed, **run)
+        if isinstance(data, LaunchTables) or model == MODEL:
+            tables = data if isinstance(data, LaunchTables) else launch_tables_of(data)
+            return train_terms(tables, level=options.level, seed=seed, **run)
         count = len(data.records.column("configuration").unique())
         if not data.profiles.num_rows and count > 1:
             raise InputError(

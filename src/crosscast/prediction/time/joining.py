@@ -14,7 +14,7 @@ from crosscast.data.times import LaunchTables
 from crosscast.device import Device
 from crosscast.errors import InputError
 from crosscast.prediction.time.card import Range
-from crosscast.prediction.time.data import recorded_times
+from crosscast.prediction.time.data import devices_of, recorded_times
 from crosscast.prediction.time.efficiencies import Efficiencies, fit
 from crosscast.prediction.time.launch_model import TrainedLaunchTimes
 from crosscast.prediction.time.launch_times import LaunchModels, LaunchTimes, deviation_of, narrowed
@@ -45,8 +45,15 @@ class HeldOut:
         return asdict(self)
 
 
-def launch_tables_of(dataset: Dataset, device: Device) -> LaunchTables:
-    """Times of a dataset that were measured on one device, each the mean of a kernel's launches at a size.
+def launch_tables_of(dataset: Dataset, device: Device | None = None) -> LaunchTables:
+    """Times of a dataset, each the mean of a kernel's launches at a size.
+
+    Parameters
+    ----------
+    dataset
+        Profiles, and records of the kernels on devices.
+    device
+        What all its times were measured on; by default the devices that the dataset describes.
 
     Raises
     ------
@@ -64,11 +71,12 @@ def launch_tables_of(dataset: Dataset, device: Device) -> LaunchTables:
             )
         cell = (profile.application or "", profile.kernel, profile.size or "")
         parts.setdefault(cell, []).append((number, 1.0))
+    known = devices_of(dataset)
     rows = tuple(
         {
             "source": "measured",
             **dict(zip(("application", "kernel", "launch"), cell, strict=True)),
-            "device": device.key,
+            "device": (device or known[key]).key,
             "time_s": seconds,
             "timed": "the kernel on the device",
             "total": 0,
@@ -76,11 +84,12 @@ def launch_tables_of(dataset: Dataset, device: Device) -> LaunchTables:
         }
         for cell, times in sorted(recorded_times(dataset).items())
         if cell in parts
-        for seconds in times.values()
+        for key, seconds in times.items()
     )
     if not rows:
         raise InputError.of(where=dataset.label, expected="times of kernels with a profile", found="none")
-    return LaunchTables(dataset.label, profiles, rows, parts, {device.key: device})
+    described = known.values() if device is None else (device,)
+    return LaunchTables(dataset.label, profiles, rows, parts, {each.key: each for each in described})
 
 
 def joined(

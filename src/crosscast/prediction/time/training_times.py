@@ -463,7 +463,7 @@ def train_launch_times(
         seed=0,
         training={
             "dataset": " and ".join(sorted(set(training.source))),
-            "origin": "published times of launches that were profiled again",
+            "origin": "times of launches, each with its profile",
             "cells": len(keys),
             "kernels_at_a_size": len(launches),
             "kernels": len(kernels),
