@@ -28,12 +28,14 @@ def _typed(dataset: Dataset, tables: LaunchTables) -> None:
     assert_type(train(dataset), TrainedTimeModel)
     assert_type(train(dataset, "time", level=0.8), TrainedTimeModel)
     assert_type(train(tables, "time"), TrainedLaunchTimes)
+    assert_type(train(dataset, model="terms"), TrainedLaunchTimes)
     assert_type(train(dataset, "relative", devices=["cpu"]), TrainedRelativeModel)
     assert_type(train(dataset, "configuration", power_domain="gpu"), TrainedConfigurationModel)
     assert_type(train(dataset, "corun", device="gpu"), TrainedCoRunModel)
     assert_type(evaluate(dataset), TimeEvaluation)
     assert_type(evaluate(dataset, "time", ["combined"], "leave-kernel-out", probes=[1]), TimeEvaluation)
     assert_type(evaluate(tables, folds="leave-source-out"), LaunchEvaluation)
+    assert_type(evaluate(dataset, models=["terms"]), LaunchEvaluation)
     assert_type(evaluate(dataset, "relative", weights="rows"), RelativeEvaluation)
     assert_type(evaluate(dataset, "configuration", max_retunes=2), ConfigurationEvaluation)
     assert_type(evaluate(dataset, "corun", probes=[0, 3]), CoRunEvaluation)
@@ -53,5 +55,5 @@ def test_keywords_that_a_type_checker_knows_are_the_options_of_the_question(func
         signature = inspect.signature(overload)
         if signature.parameters["question"].annotation == f"Literal['{name}']":
             keywords = [p for p in signature.parameters.values() if p.kind is inspect.Parameter.KEYWORD_ONLY]
-            found |= {p.name: p.default for p in keywords}
+            found |= {p.name: p.default for p in keywords if p.name not in ("model", "models", "folds")}
     assert found == known

@@ -64,6 +64,17 @@ QUESTIONS: Mapping[str, AnyQuestion] = _Questions()
 
 
 @overload
+def train(  # type: ignore[overload-overlap]
+    dataset: Dataset | LaunchTables,
+    question: Literal["time"] = "time",
+    *,
+    model: Literal["terms"],
+    level: float = 0.9,
+    **run: Unpack[RunKeywords],
+) -> TrainedLaunchTimes: ...
+
+
+@overload
 def train(
     dataset: Dataset,
     question: Literal["time"] = "time",
@@ -200,6 +211,18 @@ def train(
     chosen = options_of(asked.training_options, options, question)
     folder = None if cache is None else Path(cache)
     return asked.train(dataset, name, chosen, seed=seed, jobs=jobs, cache=folder, progress=progress)
+
+
+@overload
+def evaluate(  # type: ignore[overload-overlap]
+    dataset: Dataset | LaunchTables,
+    question: Literal["time"] = "time",
+    *,
+    models: Sequence[Literal["terms"]],
+    folds: TimeFolds | None = None,
+    level: float = 0.9,
+    **run: Unpack[RunKeywords],
+) -> LaunchEvaluation: ...
 
 
 @overload
