@@ -18,8 +18,8 @@ from crosscast.cli import main
 from crosscast.data.isolated_runs import write_profile
 from crosscast.evaluation.time.evaluation import evaluate_time
 from crosscast.report.document import Text
-from crosscast.report.figures import with_figures
 from crosscast.report.page import Subject, page_of
+from crosscast.report.pictures import with_figures
 from crosscast.report.time import evaluation_figures, evaluation_report
 from crosscast.units import format_seconds
 from support.corun_models import constant, made_jobs

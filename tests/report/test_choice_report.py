@@ -46,7 +46,7 @@ from crosscast.report.configuration_figures import (
     tree_figure,
     write_frontiers,
 )
-from crosscast.report.figures import save_figure, save_figures
+from crosscast.report.pictures import save_figure, save_figures
 from support.choices import chosen_study, named_surfaces
 from support.models import fitted_chooser
 from support.surfaces import made_surfaces

@@ -30,7 +30,8 @@ from crosscast.report.corun import (
 from crosscast.report.corun_evaluation import corun_evaluation_report
 from crosscast.report.corun_figures import corun_figures, error_scale
 from crosscast.report.dataset import contents_lines, failure_lines
-from crosscast.report.figures import new_figure, save_figures
+from crosscast.report.figures import new_figure
+from crosscast.report.pictures import save_figures
 from support.corun_models import constant, made_jobs
 from support.mixes import made_solo, studied
 

@@ -11,7 +11,8 @@ from crosscast.errors import InputError
 from crosscast.evaluation.time.evaluation import evaluate_time
 from crosscast.evaluation.time.results import TimeEvaluation
 from crosscast.prediction.time.forecast import Model
-from crosscast.report.figures import new_figure, save_figure, save_figures
+from crosscast.report.figures import new_figure
+from crosscast.report.pictures import save_figure, save_figures
 from crosscast.report.time import evaluation_figures, evaluation_report
 from support.models import MeanModel, Oracle, random_grid
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from crosscast.errors import InputError
-from crosscast.report.figures import save_figures
 from crosscast.report.johnston2018 import study_figures, study_report
+from crosscast.report.pictures import save_figures
 from crosscast.studies.johnston2018 import Johnston2018, reproduce
 from support.johnston2018 import SMALL, made_up
 

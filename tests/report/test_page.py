@@ -21,11 +21,12 @@ from crosscast.data.dataset import Dataset
 from crosscast.device import Device
 from crosscast.errors import InputError
 from crosscast.evaluation.time.evaluation import evaluate_time
-from crosscast.report.figures import as_svg, looks, new_figure, plain_text, save_figure, time_axis
+from crosscast.report.figures import looks, new_figure, plain_text, time_axis
 from crosscast.report.numbers import factor, of_log, percent
 from crosscast.report.page import Subject, page_of, write_report
 from crosscast.report.page_figures import MOST_KERNELS, MOST_PANELS, device_groups
 from crosscast.report.page_sections import every_cell, headline
+from crosscast.report.pictures import as_svg, save_figure
 from crosscast.report.profiles import MOST_PROFILES
 from support.datasets import made_dataset
 from support.models import MeanModel

@@ -16,7 +16,7 @@ from crosscast.evaluation.relative.evaluation import evaluate_relative
 from crosscast.prediction.relative.artefact import RelativeCard
 from crosscast.prediction.relative.nichols2024 import LogMean, PublishedLinear, PublishedMean
 from crosscast.report.document import Report
-from crosscast.report.figures import save_figures
+from crosscast.report.pictures import save_figures
 from crosscast.report.relative import (
     relative_errors_text,
     relative_evaluation_report,

@@ -14,7 +14,7 @@ from crosscast.cluster.metrics import Steps, queue_length
 from crosscast.cluster.placements import Workload
 from crosscast.errors import InputError
 from crosscast.report import schedule_figures as timeline
-from crosscast.report.figures import save_figure
+from crosscast.report.pictures import save_figure
 from crosscast.report.schedule_figures import gantt, placement_figure, queue_figure
 from support.schedules import schedule_of
 

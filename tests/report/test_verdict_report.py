@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 import crosscast
 from crosscast.report.document import Heading, Part, Table, Text
-from crosscast.report.figures import heading_of, label_beside, one_figure
+from crosscast.report.figures import label_beside, one_figure
+from crosscast.report.pictures import heading_of
 from crosscast.report.verdict import roofline_figures, verdicts_report
 from support.commands import Command, Output
 

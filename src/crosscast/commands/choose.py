@@ -15,7 +15,7 @@ from crosscast.forecasting import first_fit, models_for
 from crosscast.prediction.configuration.artefact import TrainedConfigurationModel
 from crosscast.report.configuration import chosen_report, samples_report
 from crosscast.report.configuration_figures import choice_figure
-from crosscast.report.figures import save_figure
+from crosscast.report.pictures import save_figure
 
 
 def sample(*, model: str | None, template: Path | None, output: Output) -> None:

@@ -18,7 +18,7 @@ from crosscast.data.files import cache_home, made
 from crosscast.errors import InputError
 from crosscast.executor import spreading
 from crosscast.report.document import Heading, Report, Text, require_jinja2
-from crosscast.report.figures import check_suffix, require_matplotlib, save_figures, with_figures
+from crosscast.report.pictures import check_suffix, require_matplotlib, save_figures, with_figures
 
 _INSTEAD = "set XDG_CACHE_HOME to another folder, or give --cache none"
 

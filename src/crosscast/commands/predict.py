@@ -23,7 +23,7 @@ from crosscast.prediction.time.artefact import TrainedTimeModel
 from crosscast.prediction.time.data import ProfileBatch
 from crosscast.prediction.time.forecast import TimeForecast
 from crosscast.profile import Profile
-from crosscast.report.figures import require_matplotlib
+from crosscast.report.pictures import require_matplotlib
 from crosscast.report.prediction import predictions_report
 from crosscast.report.verdict import roofline_figures
 from crosscast.roofline import Verdict

@@ -11,9 +11,9 @@ from crosscast.commands.traces import replay_trace
 from crosscast.data.dataset import dataset_named
 from crosscast.errors import CrosscastError, InputError
 from crosscast.report.capture import application_report, capture_figures, to_dict
-from crosscast.report.figures import require_matplotlib
 from crosscast.report.page import write_report
 from crosscast.report.page_sections import headline
+from crosscast.report.pictures import require_matplotlib
 from crosscast.tracing.trace import is_trace
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crosscast.data.schema import DEVICES
-from crosscast.device_comparison import DeviceComparison, KernelTimes
 from crosscast.devices.knowledge import Known
 from crosscast.devices.measured import QUANTITIES, measured_devices
 from crosscast.report.document import Heading, Part, Report, Table, Text
@@ -23,6 +22,7 @@ from crosscast.units import (
 )
 
 if TYPE_CHECKING:
+    from crosscast.device_comparison import DeviceComparison, KernelTimes
     from crosscast.measure.microbenchmarks.bench import Microbenchmarks
 
 _WRITERS: dict[str, Callable[[float], str]] = {

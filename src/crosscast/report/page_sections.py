@@ -17,7 +17,7 @@ from crosscast.data.schema import size_order
 from crosscast.evaluation.resampling import SHARE
 from crosscast.profile import Profile
 from crosscast.report.document import Figure, Heading, Part, Table, Text
-from crosscast.report.figures import MAP, as_drawing, letters_on, plain_text
+from crosscast.report.figures import MAP, letters_on, plain_text
 from crosscast.report.numbers import MARK, NONE, factor, level_percent, of_log, percent, plural
 from crosscast.report.page_figures import (
     MOST_KERNELS,
@@ -28,6 +28,7 @@ from crosscast.report.page_figures import (
     times_figure,
 )
 from crosscast.report.page_subject import Subject
+from crosscast.report.pictures import as_drawing
 from crosscast.report.profiles import MOST_PROFILES, kiviat
 from crosscast.report.time import evaluation_parts
 from crosscast.units import format_bytes, format_count, format_hertz

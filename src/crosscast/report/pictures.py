@@ -1,0 +1,186 @@
+"""Pictures of matplotlib, written to files and put into pages, the same bytes each time."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from crosscast.data.files import made, whole_file
+from crosscast.errors import InputError, MissingExtraError
+from crosscast.report.document import Drawing, Figure, Heading, Report
+
+FORMATS = (".png", ".svg", ".pdf")
+"""Suffixes of the formats in which figures are written."""
+
+# Date, version and the like.
+_METADATA = re.compile(rb"\s*<metadata>.*?</metadata>", re.DOTALL)
+
+_MOST_MARKS = 3000
+"""Of a picture, whose values a page tells; of more, it tells none."""
+
+
+def require_matplotlib() -> Any:
+    """Module ``matplotlib.figure``."""
+    try:
+        import matplotlib.figure
+    except ImportError as error:
+        raise MissingExtraError("report", "a figure") from error
+    return matplotlib.figure
+
+
+def check_suffix(option: str, path: Path) -> None:
+    """Refuse a file name that says no known format."""
+    if path.suffix.lower() not in FORMATS:
+        raise InputError.of(
+            where=option, expected=f"a file name with {', '.join(FORMATS)}", found=repr(path.name)
+        )
+
+
+@contextmanager
+def _settings(**style: Any) -> Iterator[None]:
+    """The same bytes each time: parts of an SVG have random names without a salt."""
+    import matplotlib
+
+    with matplotlib.rc_context():
+        settings: dict[Any, Any] = {"svg.hashsalt": "crosscast", **style}
+        matplotlib.rcParams.update(settings)
+        yield
+
+
+def save_figure(figure: Any, path: Path) -> Path:
+    """Write a figure in the format that the suffix says, and return the path."""
+    undated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix.lower())
+    try:
+        with whole_file(path) as temporary, _settings():
+            figure.savefig(temporary, metadata=undated)
+    except OSError as error:
+        raise InputError(f"figures: cannot write {path} ({error.strerror or error})") from error
+    return path
+
+
+def save_figures(figures: Mapping[str, Any], folder: Path, suffix: str = ".png") -> list[Path]:
+    """Write figures into a folder, which is made, by their names, which may begin with folders in it."""
+    if suffix not in FORMATS:
+        raise InputError.of(where="figures", expected=f"one of {', '.join(FORMATS)}", found=repr(suffix))
+    made(folder, "figures")
+    paths = [folder / f"{name}{suffix}" for name in figures]
+    for place in {path.parent for path in paths}:
+        made(place, "figures")
+    return [save_figure(figure, path) for path, figure in zip(paths, figures.values(), strict=True)]
+
+
+def as_svg(draw: Callable[[], Any], **style: Any) -> bytes:
+    """Draw a figure for a page: the same bytes whatever the user's own settings of matplotlib are."""
+    require_matplotlib()
+    import matplotlib
+
+    buffer = io.BytesIO()
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        with _settings(**style):
+            draw().savefig(buffer, format="svg")
+    return _METADATA.sub(b"", buffer.getvalue())
+
+
+def as_drawing(draw: Callable[[], Any], **style: Any) -> Drawing:
+    """A figure for a page, with the values of its marks, bars and fields."""
+    figure: Any = None
+
+    def once() -> Any:
+        nonlocal figure
+        figure = draw()
+        return figure
+
+    svg = as_svg(once, **style)
+    marks = [mark for axes in figure.axes for mark in _marks_of(figure, axes)]
+    return Drawing(svg, marks if len(marks) <= _MOST_MARKS else ())
+
+
+def _marks_of(figure: Any, axes: Any) -> Iterator[tuple[int, int, str]]:
+    """Places of what is drawn in one pair of axes, and what it says, with the words of the axes."""
+    if not axes.axison or axes.name == "polar":
+        return
+    width, height = figure.bbox.size
+    shared = [each.get_text() if each is not None else "" for each in (figure._supxlabel, figure._supylabel)]
+    names = [axes.get_xlabel() or shared[0], axes.get_ylabel() or shared[1]]
+    title = axes.get_title()
+    for x, y, label, value in _values_of(axes):
+        across, down = axes.transData.transform((x, y)) / (width, height)
+        if not (0 <= across <= 1 and 0 <= down <= 1):
+            continue
+        sides = zip(names, (axes.xaxis, axes.yaxis), (x, y), strict=True)
+        texts = [f"{name} {_at(axis, each)}".strip() for name, axis, each in sides]
+        words = [title, label, *([_at(axes.xaxis, x), _at(axes.yaxis, y), value] if value else texts)]
+        said = ", ".join(" ".join(each.split()) for each in words if each)
+        yield round(1e4 * across), round(1e4 * (1 - down)), said.replace(r"\$", "$")
+
+
+def _values_of(axes: Any) -> Iterator[tuple[float, float, str, str]]:
+    """Data coordinates, label and value of marks, ends of bars, and fields of maps."""
+    # Imported here, and below: commands that may draw import this module, and most draw nothing.
+    import numpy as np
+    from matplotlib.collections import PathCollection
+
+    for line in axes.lines:
+        label = "" if str(line.get_label()).startswith("_") else str(line.get_label())
+        # A line with a name is of data, too, where it is not a border between two points.
+        if line.get_marker() not in (None, "", "None") or (label and len(line.get_xdata()) > 2):
+            yield from ((x, y, label, "") for x, y in _finite(line.get_xydata()))
+    for cloud in axes.collections:
+        if isinstance(cloud, PathCollection):
+            label = "" if str(cloud.get_label()).startswith("_") else str(cloud.get_label())
+            yield from ((x, y, label, "") for x, y in _finite(cloud.get_offsets()))
+    for bar in (bar for container in axes.containers for bar in getattr(container, "patches", ())):
+        # Bars lie: their end is the value, their middle the place.
+        yield bar.get_x() + bar.get_width(), bar.get_y() + bar.get_height() / 2, "", ""
+    for image in axes.images:
+        for (row, column), value in np.ndenumerate(np.ma.filled(image.get_array(), np.nan)):
+            if np.ndim(value) == 0 and np.isfinite(value):
+                yield column, row, "", f"{value:.4g}"
+
+
+def _finite(places: Any) -> list[list[float]]:
+    import numpy as np
+
+    found = np.ma.filled(np.ma.asarray(places, dtype=np.float64), np.nan)
+    finite: list[list[float]] = found[np.isfinite(found).all(axis=1)].tolist()
+    return finite
+
+
+def _at(axis: Any, value: float) -> str:
+    """A value as the axis writes it; on an axis of names, the name."""
+    from matplotlib.ticker import FixedFormatter, FuncFormatter
+
+    formatter = axis.get_major_formatter()
+    if isinstance(formatter, FixedFormatter):
+        places = list(axis.get_majorticklocs())
+        nearest = min(range(len(places)), key=lambda place: abs(places[place] - value), default=None)
+        return "" if nearest is None else str(formatter(value, nearest))
+    return str(formatter(value, 0)) if isinstance(formatter, FuncFormatter) else f"{value:.4g}"
+
+
+def with_figures(report: Report, figures: Mapping[str, Any]) -> Report:
+    """A report with figures in a section at its end, each described by its heading."""
+    if not figures:
+        return report
+    drawn = [
+        Figure(partial(as_drawing, partial(_same, figure)), heading_of(figure) or name)
+        for name, figure in figures.items()
+    ]
+    return replace(report, parts=[*report.parts, Heading("Figures", 2), *drawn])
+
+
+def _same(figure: Any) -> Any:
+    return figure
+
+
+def heading_of(figure: Any) -> str:
+    """The sentences above a figure, as words for those who do not see it."""
+    title = figure.get_suptitle() or next((axes.get_title(loc="left") for axes in figure.axes), "")
+    return " ".join(str(title).split()).replace(r"\$", "$")
