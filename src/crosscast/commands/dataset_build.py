@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from crosscast.commands.options import Output, names_in
 from crosscast.commands.output import check_output, show
@@ -13,16 +14,13 @@ from crosscast.data.dataset import read_dataset
 from crosscast.data.description import describe
 from crosscast.errors import InputError
 from crosscast.executor import workers
-from crosscast.measure.campaign import HERE, Outcome, Plan
-from crosscast.measure.campaign import build as build_dataset
-from crosscast.measure.inventory import caches_of
-from crosscast.measure.opencl import devices
-from crosscast.measure.opencl import selected as selected_devices
 from crosscast.measure.subjects import Settings, expect_installed
-from crosscast.measure.workers import Workers
 from crosscast.report.dataset import description_report
 from crosscast.suite.application import TYPICAL, Caches, working_set
 from crosscast.suite.registry import selected
+
+if TYPE_CHECKING:
+    from crosscast.measure.campaign import Outcome
 
 _FAILED = 1
 
@@ -47,6 +45,11 @@ def build(
     check_output(output)
     applications = selected(names_in("--suite", suite))
     expect_installed(applications)
+    # Imported here: they need OpenCL, which is a part of what applications need.
+    from crosscast.measure.campaign import HERE, Plan
+    from crosscast.measure.campaign import build as build_dataset
+    from crosscast.measure.opencl import selected as selected_devices
+    from crosscast.measure.workers import Workers
 
     names = names_in("--sizes", sizes)
     for name in names:
@@ -80,6 +83,9 @@ def build(
 def _caches(fit: str) -> Caches:
     if fit == "typical":
         return TYPICAL
+    from crosscast.measure.inventory import caches_of
+    from crosscast.measure.opencl import devices
+
     there = {device.id: device for device in devices()}
     if fit not in there:
         raise InputError.of(where="--fit", expected=f"one of typical, {', '.join(there)}", found=repr(fit))
