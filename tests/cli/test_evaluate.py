@@ -3,7 +3,6 @@
 import json
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 
 import numpy as np
 import pyarrow.compute as pc
@@ -15,11 +14,10 @@ from crosscast.cluster.placements import PLACEMENTS
 from crosscast.data.dataset import Dataset, bundled_dataset, write_dataset
 from crosscast.data.schema import DEVICES, RECORDS, SESSIONS
 from crosscast.data.table import table_of
-from crosscast.prediction.time import models as registry
 from support.choices import PROGRAMS, named_surfaces
 from support.commands import Command, Output
 from support.datasets import made_dataset
-from support.models import MeanModel
+from support.models import MeanModel, only_models
 from support.surfaces import configured_dataset
 from support.vectors import made_vectors
 
@@ -109,8 +107,7 @@ class TestTime:
     @pytest.fixture(autouse=True)
     def models(self, monkeypatch: pytest.MonkeyPatch) -> None:
         known = {"device-mean": MeanModel, "shifted": lambda: MeanModel("shifted", shift=0.5)}
-        monkeypatch.setattr(registry, "MODELS", MappingProxyType(known))
-        monkeypatch.setattr(registry, "DEFAULT_MODEL", "shifted")
+        only_models(monkeypatch, known, "shifted")
 
     def test_json_has_what_a_check_reads(self, capsys: Output, small: str) -> None:
         assert run("time", small, "--json", "--models", "all", "--probes", "0,1") == 0

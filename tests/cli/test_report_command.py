@@ -2,15 +2,13 @@
 
 import json
 from pathlib import Path
-from types import MappingProxyType
 
 import pytest
 
 from crosscast.data.dataset import write_dataset
-from crosscast.prediction.time import models as registry
 from support.commands import Command, Output
 from support.datasets import made_dataset
-from support.models import MeanModel
+from support.models import MeanModel, only_models
 
 run = Command.of("report", "--jobs 1")
 refusal = run.refusal
@@ -19,8 +17,7 @@ refusal = run.refusal
 @pytest.fixture(autouse=True)
 def models(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     known = {"device-mean": MeanModel, "physical": lambda: MeanModel("physical", shift=0.1)}
-    monkeypatch.setattr(registry, "MODELS", MappingProxyType(known))
-    monkeypatch.setattr(registry, "DEFAULT_MODEL", "physical")
+    only_models(monkeypatch, known, "physical")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -18,6 +19,7 @@ from crosscast.arrays import Reals
 from crosscast.data.schema import json_text
 from crosscast.device import Device
 from crosscast.errors import InputError
+from crosscast.evaluation.time import question
 from crosscast.prediction.configuration.artefact import (
     ConfigurationCard,
     PowerCard,
@@ -28,6 +30,7 @@ from crosscast.prediction.configuration.bailey2014 import PublishedModel, Publis
 from crosscast.prediction.configuration.data import power_totals
 from crosscast.prediction.named_models import load_model
 from crosscast.prediction.store import CARD
+from crosscast.prediction.time import models
 from crosscast.prediction.time.artefact import TrainedTimeModel, metric_ranges
 from crosscast.prediction.time.card import Range, TimeCard
 from crosscast.prediction.time.data import Grid, ProfileBatch, Toolchain
@@ -246,3 +249,13 @@ class OraclePredictor:
         rows = profiles.metrics[:, 0].astype(int)
         centre = np.exp(self.grid.log_time[rows][:, [places[key] for key in keys]])
         return TimeForecast(profiles, keys, centre, centre / 1.01, centre * 1.01, level)
+
+
+def only_models(
+    monkeypatch: pytest.MonkeyPatch, known: Mapping[str, Callable[[], Any]], default: str
+) -> None:
+    """Let the question of times know these models alone, of which ``device-mean`` is the baseline."""
+    for module in (models, question):
+        monkeypatch.setattr(module, "MODELS", MappingProxyType(dict(known)))
+        monkeypatch.setattr(module, "DEFAULT_MODEL", default)
+    monkeypatch.setattr(question, "BASELINES", ("device-mean",))

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crosscast.errors import InputError
-from crosscast.measure.sensors import ROOT
 from crosscast.prediction.relative.data import NO_SOURCE, Observations
 from crosscast.prediction.relative.features import (
     AS_IS,
     LOGARITHM,
+    ROOT,
     FittedFeatures,
     fit_features,
     on_scale,
