@@ -44,5 +44,5 @@ def test_each_mistake_is_one_sentence_and_exit_2(
     *notes, refusal = captured.err.splitlines()
     assert refusal.startswith("crosscast: ") and sentence in refusal
     # The model that was taken, if none was named, or that the simulator is compiled for the first time.
-    assert all(note.startswith("crosscast: ") for note in notes)
+    assert all(note.startswith("crosscast: ") for note in notes), notes
     assert workshop.listing() == before

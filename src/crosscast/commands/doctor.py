@@ -16,7 +16,7 @@ from crosscast.characterization import toolchain
 from crosscast.characterization.engine import runtime_objects
 from crosscast.cluster.jobs import Policy
 from crosscast.cluster.simulate import load_simulator
-from crosscast.commands.options import Output, tell
+from crosscast.commands.options import Output, say, tell
 from crosscast.commands.output import check_output, show
 from crosscast.data.files import cache_home, is_writable
 from crosscast.environment import facts, version_of
@@ -59,7 +59,7 @@ def _warm() -> None:
     layer_library(tell)
     runtime_objects.objects()
     if version_of("numba") is not None:
-        load_simulator(None, [Policy(), Policy(conservative=True)], progress=tell)
+        load_simulator(None, [Policy(), Policy(conservative=True)], progress=say)
 
 
 def _report(found: list[Finding]) -> Report:

@@ -160,6 +160,11 @@ def tell(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
+def say(text: str) -> None:
+    """Say on standard error what is going on, such as what is compiled once."""
+    tell(f"crosscast: {text}")
+
+
 @dataclass(frozen=True)
 class Typed:
     """A command line, and the warnings of its run: what a page repeats."""

@@ -21,7 +21,7 @@ from crosscast.cluster.placements import check_placements
 from crosscast.cluster.simulate import load_simulator
 from crosscast.commands.options import (
     FigureOutput,
-    tell,
+    say,
 )
 from crosscast.commands.output import check_output, show
 from crosscast.commands.schedule_files import ScheduleFiles
@@ -81,7 +81,7 @@ def placements(
     interarrival_s = interarrival or 0.0
     if load is not None:
         interarrival_s = interarrival_of_load(table.types, load)
-    load_simulator(len(table.types) if jobs is None else jobs, [chosen], progress=tell)
+    load_simulator(len(table.types) if jobs is None else jobs, [chosen], progress=say)
     setup = Setup(placement, jobs, several, table.submit_s, interarrival_s, chosen, estimates)
     with spreading(executor), LabelStatus() as status:
         found = run_experiment(

@@ -44,7 +44,7 @@ from crosscast.cluster.site import PLACEMENTS as KNOWN
 from crosscast.cluster.swf import CleanedJobs, Trace
 from crosscast.commands.options import (
     FigureOutput,
-    tell,
+    say,
 )
 from crosscast.commands.output import check_output, show
 from crosscast.commands.schedule_files import ScheduleFiles
@@ -110,7 +110,7 @@ def policies(
     facts["notes"] += notes
     # Of ten million jobs, the columns that are not simulated are most of the memory.
     del read
-    load_simulator(len(found.jobs), chosen, site, runs[0].rules, tell)
+    load_simulator(len(found.jobs), chosen, site, runs[0].rules, say)
     with spreading(executor), LabelStatus() as status:
         results = compare_policies(
             runs,
