@@ -15,7 +15,7 @@ demo: $(STAMP)
 	$(BIN)/crosscast predict relative examples/matmul.toml --kernel matmul_tiled --relative-to i7-6700k
 	$(BIN)/crosscast models opencl-15-devices
 	@echo; echo "This machine joins that model, and the kernel is measured on it"
-	XDG_DATA_HOME=out/data $(BIN)/crosscast calibrate --device pocl:0 --minutes 0.25 --name here
+	XDG_DATA_HOME=out/data $(BIN)/crosscast calibrate --device pocl:0 --minutes 0.5 --name here
 	XDG_DATA_HOME=out/data $(BIN)/crosscast predict examples/matmul.toml --kernel matmul --devices here,gtx1080
 	$(BIN)/crosscast measure examples/matmul.toml --device pocl:0 --min-time 0.5
 	@echo; echo "A schedule of a made cluster"
