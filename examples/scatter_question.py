@@ -93,14 +93,8 @@ class ScatterQuestion(Question[Dataset, ScatterOptions, ScatterOptions, Scores, 
     folds = ("leave-application-out",)
     evaluation_options = ScatterOptions
     training_options = ScatterOptions
-
-    def models(self, data: Dataset) -> Sequence[str]:
-        """There is one."""
-        return (Middle.name,)
-
-    def default_model(self, data: Dataset) -> str:
-        """It is that."""
-        return Middle.name
+    all_models = (Middle.name,)
+    best_model = Middle.name
 
     def evaluate(
         self,
@@ -113,7 +107,7 @@ class ScatterQuestion(Question[Dataset, ScatterOptions, ScatterOptions, Scores, 
         **run: Unpack[RunArguments],
     ) -> Scores:
         """Hold each application out in turn."""
-        runs, (name,) = runs_of(data), with_baselines(models, self.models(data), Middle.name, ())
+        runs, (name,) = runs_of(data), with_baselines(models, self.all_models, self.best_model, ())
         held_out = folds_by_group(folds, "applications", list(runs.application))
         tasks = [Without(Middle(name, options.quantile), fold, seed) for fold in held_out]
         errors = [answers[0]["error"].mean() for answers in run_tasks(tasks, runs, **run)]

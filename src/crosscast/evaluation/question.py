@@ -33,14 +33,16 @@ class Question(ABC, Generic[Data, EvaluationOptions, TrainingOptions, Evaluation
     folds: ClassVar[tuple[str, ...]]  # What can be held out; the first by default
     evaluation_options: type[EvaluationOptions]
     training_options: type[TrainingOptions]
+    all_models: ClassVar[Sequence[str]]  # Names of its models, and of the one that is taken by default
+    best_model: ClassVar[str]
 
-    @abstractmethod
     def models(self, data: Data) -> Sequence[str]:
         """Names of the models that learn from such data."""
+        return self.all_models
 
-    @abstractmethod
     def default_model(self, data: Data) -> str:
         """Name of the model that is taken if nobody names one."""
+        return self.best_model
 
     @abstractmethod
     def evaluate(

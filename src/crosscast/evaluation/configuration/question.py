@@ -40,14 +40,8 @@ class ConfigurationQuestion(
     folds = get_args(ConfigurationFolds)
     evaluation_options = ConfigurationEvaluationOptions
     training_options = ConfigurationTrainingOptions
-
-    def models(self, data: Dataset) -> Sequence[str]:
-        """All that have a name."""
-        return tuple(MODELS)
-
-    def default_model(self, data: Dataset) -> str:
-        """The best of them."""
-        return DEFAULT_MODEL
+    all_models = tuple(MODELS)
+    best_model = DEFAULT_MODEL
 
     def evaluate(
         self,

@@ -25,14 +25,8 @@ class CoRunQuestion(
     folds = get_args(CoRunFolds)
     evaluation_options = CoRunEvaluationOptions
     training_options = CoRunTrainingOptions
-
-    def models(self, data: Dataset) -> Sequence[str]:
-        """All that have a name."""
-        return tuple(MODELS)
-
-    def default_model(self, data: Dataset) -> str:
-        """The best of them."""
-        return DEFAULT_MODEL
+    all_models = tuple(MODELS)
+    best_model = DEFAULT_MODEL
 
     def evaluate(
         self,

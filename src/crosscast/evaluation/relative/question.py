@@ -62,14 +62,8 @@ class RelativeQuestion(
     folds = get_args(RelativeFolds)
     evaluation_options = RelativeEvaluationOptions
     training_options = RelativeTrainingOptions
-
-    def models(self, data: Dataset) -> Sequence[str]:
-        """All that have a name."""
-        return tuple(MODELS)
-
-    def default_model(self, data: Dataset) -> str:
-        """The best of them."""
-        return DEFAULT_MODEL
+    all_models = tuple(MODELS)
+    best_model = DEFAULT_MODEL
 
     def evaluate(
         self,
