@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -22,14 +22,15 @@ def install(
     json: bool,
 ) -> None:
     """Run ``crosscast hooks install``."""
-    told = []
-    for each in hooks.files(kind, folder, prefix):
-        writes = each.state in ("new", "newer")
-        if writes and not dry_run:
-            each.write()
-        said = _said(each.state, writes, "written", dry_run)
-        told.append({"path": str(each.path), "result": said, "content": each.content.decode()})
-    _show(told, json, contents=dry_run)
+    results = [
+        {
+            "path": str(each.path),
+            "result": _done(each, ("new", "newer"), each.write, "written", dry_run),
+            "content": each.content.decode(),
+        }
+        for each in hooks.files(kind, folder, prefix)
+    ]
+    _show(results, json, contents=dry_run)
 
 
 def remove(
@@ -42,27 +43,30 @@ def remove(
     json: bool,
 ) -> None:
     """Run ``crosscast hooks remove``."""
-    told = []
-    for each in hooks.files(kind, folder, prefix):
-        removes = each.state in ("same", "newer")
-        if removes and not dry_run:
-            each.remove()
-        told.append({"path": str(each.path), "result": _said(each.state, removes, "removed", dry_run)})
-    _show(told, json)
+    results = [
+        {"path": str(each.path), "result": _done(each, ("same", "newer"), each.remove, "removed", dry_run)}
+        for each in hooks.files(kind, folder, prefix)
+    ]
+    _show(results, json)
 
 
-def _said(state: str, acts: bool, done: str, dry_run: bool) -> str:
-    """What became of a file, or would."""
-    if not acts:
-        return _LEFT[state]
-    return f"would be {done}" if dry_run else done
+def _done(
+    file: hooks.HookFile, states: Sequence[str], act: Callable[[], None], done: str, dry_run: bool
+) -> str:
+    """Do it to a file that is in one of these states; return what became of it, or would."""
+    if file.state not in states:
+        return _LEFT[file.state]
+    if dry_run:
+        return f"would be {done}"
+    act()
+    return done
 
 
-def _show(told: Sequence[Mapping[str, str]], json: bool, *, contents: bool = False) -> None:
+def _show(results: Sequence[Mapping[str, str]], json: bool, *, contents: bool = False) -> None:
     if json:
-        print_json({"files": told})
+        print_json({"files": results})
         return
-    for each in told:
+    for each in results:
         print(f"{each['path']}: {each['result']}")
         if contents:
             print(each["content"])
