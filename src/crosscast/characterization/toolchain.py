@@ -214,7 +214,7 @@ def c_library(
 
     def make() -> bytes:
         if progress is not None:
-            progress(f"crosscast: compiling {sources[0].stem}, which is done once")
+            progress(f"compiling {sources[0].stem}, which is done once")
         try:
             code = clang(
                 [*target, *language, f"-I{sources[0].parent}"], sources[0].read_bytes(), sources[0].name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from crosscast.commands.options import Output, tell, warn
+from crosscast.commands.options import Output, say, warn
 from crosscast.commands.output import check_output, check_place, show
 from crosscast.commands.status import LabelStatus
 from crosscast.data.files import made
@@ -43,7 +43,7 @@ def calibrate(*, device: str | None, minutes: float, name: str, facts_only: bool
     if not facts_only:
         _check_suite(name)
     backend = _backend(device)
-    tell(f"crosscast: measuring what {backend.name} reaches, in about {SECONDS} s")
+    say(f"measuring what {backend.name} reaches, in about {SECONDS} s")
     with LabelStatus() as status:
         facts = measure(backend, status)
     for doubt in facts.doubts:
@@ -55,13 +55,13 @@ def calibrate(*, device: str | None, minutes: float, name: str, facts_only: bool
         from crosscast import calibration
         from crosscast.measure.opencl import find
 
-        tell(f"crosscast: measuring kernels for {60 * minutes:.0f} s, then fitting for some seconds")
+        say(f"measuring kernels for {60 * minutes:.0f} s, then fitting for some seconds")
         with LabelStatus() as status:
             found = calibration.calibrate(
                 find(device), name, described=facts.device(name), seconds=60 * minutes, report=status
             )
         for note in found.notes:
-            tell(f"crosscast: {note}")
+            say(f"{note}")
         reports.append(calibration_report(found))
         answer |= found.to_dict()
     show(

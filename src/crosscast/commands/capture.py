@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-from crosscast.commands.options import tell
+from crosscast.commands.options import say, tell
 from crosscast.commands.output import check_file
 from crosscast.errors import InputError
 from crosscast.report.capture import headline
@@ -36,7 +36,7 @@ def capture(
         check_file("--perfetto", perfetto)
     recording = Recording(out, select, parse_bytes(max_bytes), max_seconds, check)
     runnable(command)
-    layer_library(tell)
+    layer_library(say)
     was_there = out.exists()
     recording.prepare()
     code = 0
@@ -50,12 +50,12 @@ def capture(
         if runs == 2:
             undisturbed.discard()
         recording.discard(keep=was_there)
-        tell("crosscast: the program used no OpenCL that could be recorded")
+        say("the program used no OpenCL that could be recorded")
     else:
         summary = summary_of(trace)
-        tell(f"crosscast: {summary.application}: {headline(summary)}")
+        say(f"{summary.application}: {headline(summary)}")
         for doubt in summary.doubts:
-            tell(f"crosscast: note: {doubt}")
+            say(f"note: {doubt}")
         if perfetto is not None:
             write_timeline(trace, perfetto)
             tell(f"wrote {perfetto}")

@@ -13,7 +13,7 @@ from crosscast.characterization.engine import runtime_objects
 from crosscast.characterization.launchfiles.simfile import render_dumps
 from crosscast.commands.launch import read_inputs, run_launch, show_launches
 from crosscast.commands.launch_options import IN_LAUNCHFILE, LaunchOptions
-from crosscast.commands.options import FigureOutput, print_json, tell, warn
+from crosscast.commands.options import FigureOutput, print_json, say, tell, warn
 from crosscast.commands.output import check_output, check_picture, page_of
 from crosscast.commands.status import LaunchesStatus
 from crosscast.commands.traces import replay_trace
@@ -214,6 +214,6 @@ def _of_trace(folder: Path, direct: LaunchOptions, outputs: Outputs, options: ru
         else:
             between += 1
     if between:
-        tell(f"crosscast: note: {between} sizes between those of the same kernel are not characterized")
+        say(f"note: {between} sizes between those of the same kernel are not characterized")
     if not any(one.profile for one in found):
         raise InputError.of(where=folder, expected="a launch that can be run again", found="none")

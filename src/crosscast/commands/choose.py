@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from crosscast.answers import KernelChoices, Objective, choices_answer, choices_for
-from crosscast.commands.options import Output, tell
+from crosscast.commands.options import Output, say, tell
 from crosscast.commands.output import check_file, check_output, check_picture, show
 from crosscast.decide.samples import SampledKernel, read_samples, template_columns, write_template
 from crosscast.errors import InputError
@@ -117,7 +117,7 @@ def _chosen(
 ) -> list[KernelChoices]:
     read = read_samples(samples, trained.card)
     for note in read.notes:
-        tell(f"crosscast: note: {note}")
+        say(f"note: {note}")
     return choices_for(
         trained,
         _named(read.kernels, name),

@@ -7,12 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from crosscast.commands.dataset_build import print_outcome
-from crosscast.commands.options import (
-    Output,
-    names_in,
-    print_json,
-    tell,
-)
+from crosscast.commands.options import Output, names_in, print_json, say, tell
 from crosscast.commands.output import check_file, check_output, show
 from crosscast.commands.status import LabelStatus, TaskStatus, confirm
 from crosscast.data.isolated_runs import write_profile
@@ -75,9 +70,9 @@ def campaign(
         cpu=_host("auto", target),
         characterize=not no_instruction_mix,
     )
-    tell(f"crosscast: {plan.text}")
+    say(f"{plan.text}")
     if max(wanted for wanted, _ in plan.mix_counts.values()) > _MANY_MIXES:
-        tell(f"crosscast: --most-mixes {_FEWER_MIXES} measures a random sample of so many of each size")
+        say(f"--most-mixes {_FEWER_MIXES} measures a random sample of so many of each size")
     with TaskStatus() as status:
         outcome = corun_campaign.run_corun_campaign(plan, out, status, confirm)
     print_outcome(outcome)

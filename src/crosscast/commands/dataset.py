@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from crosscast.commands.options import Output, tell
+from crosscast.commands.options import Output, say
 from crosscast.commands.output import check_output, check_place, show
 from crosscast.data import description
 from crosscast.data.dataset import dataset_named, read_dataset, write_dataset
@@ -32,7 +32,7 @@ def merge(folder: Path, /, *more: Path, out: Path, output: Output) -> None:
         write_dataset(found, out)
     for device, hosts in hosts_of(found.sessions.to_pylist()).items():
         if len(hosts) > 1:
-            tell(f"crosscast: note: {device} was measured on {', '.join(hosts)}")
+            say(f"note: {device} was measured on {', '.join(hosts)}")
     described = description.describe(found)
     show(output, described.to_dict, lambda: description_report(described))
 

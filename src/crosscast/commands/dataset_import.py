@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from crosscast.characterization.synthesis import profiles_of
 from crosscast.commands.dataset import check_new
-from crosscast.commands.options import Output, names_in, tell
+from crosscast.commands.options import Output, names_in, say
 from crosscast.commands.output import check_output, show
 from crosscast.commands.status import LaunchesStatus, announce
 from crosscast.commands.traces import replay_trace
@@ -92,7 +92,7 @@ def trace(folder: Path, /, *, out: Path, output: Output) -> None:
         write_dataset(dataset, out)
     for each, one in zip(summary.classes, found, strict=True):
         if one.profile is None:
-            tell(f"crosscast: note: {each.kernel} {each.size_label} is left out: {one.refused}")
+            say(f"note: {each.kernel} {each.size_label} is left out: {one.refused}")
     described = description.describe(dataset)
     show(output, described.to_dict, lambda: description_report(described))
 

@@ -16,7 +16,7 @@ from crosscast.characterization import toolchain
 from crosscast.characterization.engine import runtime_objects
 from crosscast.cluster.jobs import Policy
 from crosscast.cluster.simulate import load_simulator
-from crosscast.commands.options import Output, say, tell
+from crosscast.commands.options import Output, say
 from crosscast.commands.output import check_output, show
 from crosscast.data.files import cache_home, is_writable
 from crosscast.environment import facts, version_of
@@ -56,7 +56,7 @@ def doctor(*, warm: bool, output: Output) -> None:
 
 def _warm() -> None:
     """Compile what captures, characterizations and simulations of large clusters need."""
-    layer_library(tell)
+    layer_library(say)
     runtime_objects.objects()
     if version_of("numba") is not None:
         load_simulator(None, [Policy(), Policy(conservative=True)], progress=say)
