@@ -18,8 +18,7 @@ from support.tables import dataset, record
 @pytest.fixture
 def data(monkeypatch: pytest.MonkeyPatch) -> Dataset:
     """Times of three applications that scatter by 0, 10 and 20 %, with the question in the registry."""
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "examples"))
-    monkeypatch.setitem(registry.HOMES, "scatter", registry.Home("none", "scatter_question"))
+    monkeypatch.setitem(registry.HOMES, "scatter", registry.Home("none", "support.scatter_question"))
     return dataset(
         records=[
             record(application=f"app{n}", kernel="k", time_s=[1.0 - n / 10, 1.0 + n / 10]) for n in range(3)
