@@ -368,6 +368,19 @@ def test_texels_count_one_by_one() -> None:
     }
 
 
+@pytest.mark.parametrize(("dtype", "order", "texel"), [("f4", "RGBA", 16), ("u1", "R", 1), ("f2", "RG", 4)])
+def test_texels_are_as_wide_as_the_image_says(dtype: str, order: str, texel: int) -> None:
+    kernel = Kernel.from_source(_OTHERS, "texels", options=("-cl-std=CL3.0",))
+    shape = (64, 64) if order == "R" else (64, 64, len(order))
+    image = Image(np.ones(shape, dtype), order, normalized=dtype == "u1")
+    args = (image, np.zeros(64 * 64, np.float32))
+    found = run.characterize_launch(Launch(kernel, (64, 64), (64, 1), args), options=run.Options()).launch
+    assert found["work"]["global_bytes"] == 64 * 64 * (texel + 4)
+    assert found["distinct_bytes"] == {"global": {"read": 64 * 64 * texel, "written": 64 * 64 * 4}}
+    pairs = found["access_patterns"]
+    assert pairs["contiguous"] == 2 * 64 * 2 * 31, pairs
+
+
 def test_an_async_copy_counts_as_if_neighbours_copied_neighbours() -> None:
     a, c = np.ones(256, np.float32), np.zeros(256, np.float32)
     assert _counts("copies", a, c, Local(256), sizes=((256,), (64,))) == {

@@ -121,8 +121,7 @@ def _coalescing(counts: _Counts) -> str:
     accesses, sectors = (sum(found[place] for found in known.values()) for place in (0, 1))
     lines = counts.sum(f"{of}_lines_128_read", f"{of}_lines_128_write") / accesses
     asked = _bytes_outside(counts)
-    # What texels and copies of unknown length ask for is not known.
-    unknown = counts["unsized_accesses"] or counts["instructions_images"] or not asked
+    unknown = counts["unsized_accesses"] or not asked  # What copies of unknown length ask for
     share = "" if unknown else f"{_percent(min(asked / (SECTOR * sectors), 1))}; "
     each = {side: found[1] / found[0] for side, found in known.items()}
     first = next(iter(each))

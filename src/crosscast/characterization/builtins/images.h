@@ -31,8 +31,8 @@ struct sampler {
 };
 
 /* The engine counts these as accesses to global memory. */
-extern "C" void cc_texel_read(const global void *);
-extern "C" void cc_texel_write(const global void *);
+extern "C" void cc_texel_read(const global void *, ulong nbytes);
+extern "C" void cc_texel_write(const global void *, ulong nbytes);
 
 namespace {
 
@@ -114,8 +114,8 @@ template <class S> vec<S, 4> fetch(picture image, int4 at) {
   vec<S, 4> stored = 0;
   global uchar *p = texel(image, at);
   if (!p) return stored;
-  cc_texel_read(p);
   uint type = image->channel_type, size = image->channel_size;
+  cc_texel_read(p, image->channels * size);
   stored.x = load_channel<S>(p, type);
   if (image->channels >= 2) stored.y = load_channel<S>(p + size, type);
   if (image->channels == 4) {
@@ -128,8 +128,8 @@ template <class S> vec<S, 4> fetch(picture image, int4 at) {
 template <class S> void put(picture image, int4 at, vec<S, 4> colour) {
   global uchar *p = texel(image, at);
   if (!p) return;
-  cc_texel_write(p);
   uint type = image->channel_type, size = image->channel_size;
+  cc_texel_write(p, image->channels * size);
   if (image->channel_order == CLK_BGRA) colour = colour.zyxw;
   if (image->channel_order == CLK_A) colour = colour.wwww;
   store_channel<S>(p, type, colour.x);

@@ -30,7 +30,7 @@ from crosscast.characterization.engine.arguments import (
     three,
 )
 from crosscast.characterization.engine.faults import describe_fault
-from crosscast.characterization.engine.layout import ResultLayout
+from crosscast.characterization.engine.layout import ResultLayout, Site
 from crosscast.characterization.engine.printing import printed
 from crosscast.errors import (
     CrosscastError,
@@ -40,7 +40,7 @@ from crosscast.errors import (
     LaunchError,
     UnsupportedError,
 )
-from crosscast.kernel import Launch
+from crosscast.kernel import Image, Launch
 
 MOST_THREADS = CONSTANTS["MOST_THREADS"]
 
@@ -237,7 +237,9 @@ class Run:
         terms = [form.terms for form in groups.forms]
         starts = itertools.accumulate(map(len, terms), initial=0)
         return {
-            "sites": add_words([(*site[:3], starts_of.get(site.buffer, 0)) for site in groups.sites]),
+            "sites": add_words(
+                [(site.flags, *self._width(site), starts_of.get(site.buffer, 0)) for site in groups.sites]
+            ),
             "n_sites": len(groups.sites),
             "recorded": add_words(groups.recorded),
             "n_recorded": len(groups.recorded),
@@ -255,13 +257,26 @@ class Run:
             "instructions": add_words(layout.instruction_weights()),
         }
 
+    def _width(self, site: Site) -> tuple[int, int]:
+        """Bytes of an access, and the logarithm of its alignment."""
+        nbytes = site.nbytes or self._texel_bytes(site.buffer)
+        return nbytes, site.shift if site.nbytes else nbytes.bit_length() - 1
+
+    def _texel_bytes(self, position: int) -> int:
+        """Bytes of a texel of an argument; 1 where it is not known which image it is."""
+        image = self.launch.args[position] if position >= 0 else None
+        return image.channels * image.array.itemsize if isinstance(image, Image) else 1
+
     def _regions(self) -> list[Region]:
         """Regions of buffers, images and local memory."""
         memory, layout, regions = self.memory, self.layout, []
         for placed in memory.placed:
             start, nbytes, position = placed.address, placed.shared.nbytes, placed.position
             if placed.place == "image":
-                regions.append(Region(start, nbytes, 1, CONSTANTS["IMAGE"]))
+                texel = self._texel_bytes(position)
+                regions.append(
+                    Region(start, nbytes, 1, CONSTANTS["IMAGE"], read_bytes=texel, write_bytes=texel)
+                )
                 continue
             read_only = int(position in self.launch.read_only)
             region = layout.parameters[position].region

@@ -24,7 +24,7 @@ _LINKAGE = re.compile(
 )
 _EXTERNAL = re.compile(r" = (?:\w+ )*(external|extern_weak) ")
 _UNCOUNTED = [
-    f"define void @{name}(ptr %texel) alwaysinline nounwind {{ ret void }}"
+    f"define void @{name}(ptr %texel, i64 %nbytes) alwaysinline nounwind {{ ret void }}"
     for name in ("cc_texel_read", "cc_texel_write")
 ]
 _NOTES = frozenset({"@llvm.used", "@llvm.compiler.used"})

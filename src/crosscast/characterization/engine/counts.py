@@ -255,6 +255,8 @@ def _read_dynamic(counts: Counts, *words: int) -> None:
         for total, n in zip((counts.reads, counts.writes, counts.plain), words[3 * number :], strict=False):
             total[space] += n
     counts.private += words[9]
+    if words[10]:
+        counts.work["global_bytes"] += words[10]  # Of texels
 
 
 def _read_levels(counts: Counts, rows: list[list[int]]) -> None:

@@ -76,7 +76,7 @@ class Site(NamedTuple):
     """A static access, as the runtime reads it."""
 
     flags: int
-    nbytes: int
+    nbytes: int  # 0 for texels, whose size the image says
     shift: int  # Logarithm of the alignment of its addresses, as far as a sector goes
     buffer: int = -1  # Position of the parameter whose buffer it accesses, if it can be one only
 

@@ -49,7 +49,8 @@ class MemoryCode:
                 self._repeats = block.label in self._in_loops
                 self._order = self._segment.order[block.label]
                 self._accompany(instruction, before, after, counted=id(instruction) not in apart)
-                if (site := self._emission.recording.texel_site(instruction)) is not None:
+                site = self._emission.recording.texel_site(instruction, self._plan.parameters)
+                if site is not None:
                     stream = self._emission.recording.record(self._segment.number, site, STREAM, self._order)
                     before.store("i64", stream, before.at("%cc.ctx", slot("texels")))
             if instruction.opcode in ("call", "atomicrmw", "cmpxchg"):

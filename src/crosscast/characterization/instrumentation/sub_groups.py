@@ -115,7 +115,7 @@ class Recording:
         self._by_segment: dict[int, list[Recorded]] = {}
         self.streams = self.once = 0  # How many are recorded as streams, and the other way
 
-    def texel_site(self, instruction: ir.Instruction) -> int | None:
+    def texel_site(self, instruction: ir.Instruction, parameters: Sequence[ir.Parameter]) -> int | None:
         """A site for the texels that a call reads or writes; ``None`` if it is no such call."""
         name = builtin_name(instruction.callee)
         if not name.startswith(("read_image", "write_image")) or instruction.opcode != "call":
@@ -123,7 +123,10 @@ class Recording:
         declaration = parse(instruction.callee)
         if declaration is None or not declaration.parameters[0].base.startswith("ocl_image"):
             return None
-        self.sites.append(Site(_WRITES * name.startswith("write"), 1, 0))
+        image = instruction.operands[0].value
+        position = next((n for n, parameter in enumerate(parameters) if parameter.name == image), -1)
+        # How wide a texel is, the argument says.
+        self.sites.append(Site(_WRITES * name.startswith("write"), 0, 0, position))
         return len(self.sites) - 1
 
     def record(self, segment: int, site: int, mode: int, order: int) -> int:

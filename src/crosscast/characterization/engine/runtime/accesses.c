@@ -60,15 +60,16 @@ void cc_count_dynamic(struct context *c, u8 *p, u32 flags, u32 granule) {
   bump(c, (u8 *)(((u64)p & ~(r->granule - 1)) + shift), r->granule, read, write);
 }
 
-static void access_texel(const void *p, u32 flags) {
+static void access_texel(const void *p, u64 nbytes, u32 flags) {
   struct context *c = cc_self;
   u64 room = c->job->stream_words;
   c->words[room * c->texels + (c->positions[c->texels]++ & (room - 1))] = (u64)p;
   cc_count_dynamic(c, (u8 *)p, flags, 0);
+  c->dynamic[10] += nbytes;
 }
 
-void cc_texel_read(const void *p) { access_texel(p, 1); }
-void cc_texel_write(const void *p) { access_texel(p, 2); }
+void cc_texel_read(const void *p, u64 nbytes) { access_texel(p, nbytes, 1); }
+void cc_texel_write(const void *p, u64 nbytes) { access_texel(p, nbytes, 2); }
 
 void cc_check(struct context *c, u8 *p, u64 n, u32 site, u32 write, u64 item) {
   u64 address = (u64)p;

@@ -484,7 +484,7 @@ u64 cc_reduce(struct context *c, struct job *j, struct levels *v, struct pages *
 /* What goes to the parent; and which pages of memory were ever touched: most of the
  * counters' address space never is. */
 
-enum { DYNAMIC_COUNTERS = 10 };
+enum { DYNAMIC_COUNTERS = 11 };
 
 __attribute__((noinline)) static void grow(struct context *c, struct out *o) {
   u64 capacity = 2 * (o->capacity + PAGE);
