@@ -21,6 +21,7 @@ import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
@@ -42,6 +43,7 @@ from benchmarks.training_launches import (
     stream_job,
     tuned_job,
 )
+from crosscast.commands.status import StatusLine, time_left
 from crosscast.data.files import whole_file
 from crosscast.data.profiles import LOOSE_PROFILES, to_row
 from crosscast.data.schema import Schema
@@ -354,30 +356,31 @@ def _characterize(
     count, total = sum(len(job.keys) for _, job in todo), _seconds_of(todo, spent)
     print(f"{count} profiles to make, about {total / 60:.0f} min", file=sys.stderr)
     began = time.perf_counter()
-    for number, (plan, job) in enumerate(todo):
-        start = time.perf_counter()
-        if minutes is not None and start - began > 60 * minutes:
-            print(f"\nstopped after {minutes:g} min: the same command goes on", file=sys.stderr)
-            break
-        try:
-            profiles = job.make(_run)
-        except CrosscastError as error:
-            why = f"no profile: {str(error).splitlines()[0]}"
-            failed |= {cell: why for cell, parts in plan.parts.items() if parts[0].key in job.keys}
-            print(f"\n{' '.join(map(str, job.keys[0]))}: {str(error).splitlines()[0]}", file=sys.stderr)
-            continue
-        journal.add(facts_of(profile, key) for profile, key in zip(profiles, job.keys, strict=True))
-        seconds = (time.perf_counter() - start) / len(job.keys)
-        spent.setdefault(job.keys[0][0], []).append(seconds)
-        left = _seconds_of(todo[number + 1 :], spent)
-        print(
-            f"\r{number + 1}/{len(todo)} {plan.source}: about {left / 60:.1f} min left  ",
-            end="",
-            file=sys.stderr,
-            flush=True,
-        )
-    if todo:
-        print(file=sys.stderr)
+    with StatusLine() as line:
+        for number, (plan, job) in enumerate(todo):
+            start = time.perf_counter()
+            if minutes is not None and start - began > 60 * minutes:
+                line.close()
+                print(f"stopped after {minutes:g} min: the same command goes on", file=sys.stderr)
+                break
+            try:
+                profiles = job.make(_run)
+            except CrosscastError as error:
+                reason = str(error).splitlines()[0]
+                failed |= {
+                    cell: f"no profile: {reason}"
+                    for cell, parts in plan.parts.items()
+                    if parts[0].key in job.keys
+                }
+                line.close()
+                print(f"{' '.join(map(str, job.keys[0]))}: {reason}", file=sys.stderr)
+                continue
+            journal.add(facts_of(profile, key) for profile, key in zip(profiles, job.keys, strict=True))
+            seconds = (time.perf_counter() - start) / len(job.keys)
+            spent.setdefault(job.keys[0][0], []).append(seconds)
+            left_s = _seconds_of(todo[number + 1 :], spent)
+            state = f"{number + 1} of {len(todo)}, {plan.source}, {time_left(left_s)}"
+            line.show(line.elapsed_s, partial(str, state))
     for application, taken in sorted(spent.items()):
         told = f"{application}: {len(taken)} jobs, {sum(taken) / len(taken):.2f} s a profile"
         print(f"{told} (median {median(taken):.2f}, most {max(taken):.1f})", file=sys.stderr)
