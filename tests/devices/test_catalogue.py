@@ -228,7 +228,19 @@ def test_siblings_have_about_the_number_that_a_sheet_lacks(name: str, error: flo
             inside.append(off <= 1.645 * sheet.taken[name].deviation)
     assert len(errors) > 100
     assert sorted(errors)[len(errors) // 2] <= error
-    assert sum(inside) / len(inside) >= 0.72
+    assert 0.85 <= sum(inside) / len(inside) <= 0.96
+
+
+@pytest.mark.parametrize("fact", FACTS)
+def test_nine_of_ten_facts_are_in_the_interval_that_siblings_give(fact: str) -> None:
+    inside = []
+    for device in map(device_named, catalogue()):
+        if (value := reached(device).get(fact)) is not None:
+            known = expected(replace(device, measured={}), fact)
+            assert known is not None
+            inside.append(abs(math.log(value / known.value)) <= 1.645 * known.deviation)
+    assert len(inside) > 50
+    assert 0.84 <= sum(inside) / len(inside) <= 0.97
 
 
 def test_what_was_measured_says_more_than_siblings_of_their_sheets() -> None:

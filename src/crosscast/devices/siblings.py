@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from statistics import median
@@ -27,8 +27,8 @@ _SOURCES = {
     "launch_s": ("launch_s", None),
 }
 _LEVELS = ("architecture", "vendor", "type")
-_OF_ONE = 0.25
-"""Deviation of a logarithm that is known of one sibling alone."""
+_WORTH = 3.0
+"""Siblings that the usual spread among siblings counts as, beside that of a device's own."""
 
 
 @dataclass(frozen=True)
@@ -55,36 +55,57 @@ def reached(device: Device) -> Mapping[str, float]:
 def expected(device: Device, fact: str) -> Expected | None:
     """A fact as measured on a device, or the median of its nearest siblings; ``None`` if of none is known."""
     own = reached(device).get(fact)
-    return Expected(own, 0.0, "device", 1) if own is not None else _of_siblings(device, _facts()[fact])
+    return Expected(own, 0.0, "device", 1) if own is not None else _facts()[fact].expect(device)
 
 
-def _of_siblings(device: Device, values: Mapping[str, Mapping[str, float]]) -> Expected | None:
-    """The median of values by whose they are and device, of the nearest siblings that have any."""
-    for level, of in zip(_LEVELS, _groups(device), strict=True):
-        logs = [math.log(value) for key, value in values.get(of, {}).items() if key != device.key]
-        if logs:
-            centre = median(logs)
-            spread = math.sqrt(sum((each - centre) ** 2 for each in logs) / len(logs))
-            return Expected(math.exp(centre), max(spread, _OF_ONE / len(logs)), level, len(logs))
-    return None
+class _Known:
+    """A value of each of several devices, to expect that of another from its siblings."""
+
+    def __init__(self, values: Iterable[tuple[Device, float]]) -> None:
+        # Logarithms by level and group there, and device.
+        self._logs: dict[tuple[str, str], dict[str, float]] = {}
+        for device, value in values:
+            for group in _groups(device):
+                self._logs.setdefault(group, {})[device.key] = math.log(value)
+        squares: dict[str, list[float]] = {}
+        for (level, _), logs in self._logs.items():
+            for key, log in logs.items():
+                if others := [each for other, each in logs.items() if other != key]:
+                    squares.setdefault(level, []).append((log - median(others)) ** 2)
+        # Mean squared deviations from the median of all siblings but oneself.
+        self._usual = {level: sum(each) / len(each) for level, each in squares.items()}
+
+    def expect(self, device: Device) -> Expected | None:
+        """The median of the nearest siblings that are known; ``None`` if none is.
+
+        Few siblings may be alike by chance, so their variance is drawn to the usual one of their level, and
+        grows by what a median of so few may be off.
+        """
+        for level, group in _groups(device):
+            logs = [each for key, each in self._logs.get((level, group), {}).items() if key != device.key]
+            if logs:
+                centre, count = median(logs), len(logs)
+                squares = sum((each - centre) ** 2 for each in logs)
+                variance = (squares + _WORTH * self._usual.get(level, 0.0)) / (count + _WORTH)
+                return Expected(math.exp(centre), math.sqrt(variance * (1 + 1 / count)), level, count)
+        return None
 
 
-def _groups(device: Device) -> Iterator[str]:
+def _groups(device: Device) -> Iterator[tuple[str, str]]:
+    """Levels and groups in which a device has siblings, the nearest first."""
     kind = "gpu" if device.type == "gpu" else "cpu"
-    yield f"{kind} {device.vendor} {device.series}"
-    yield f"{kind} {device.vendor}"
-    yield kind
+    names = (f"{kind} {device.vendor} {device.series}", f"{kind} {device.vendor}", kind)
+    return zip(_LEVELS, names, strict=True)
 
 
 @cache
-def _facts() -> Mapping[str, Mapping[str, Mapping[str, float]]]:
-    """Facts of the catalogue's devices, by fact, whose siblings they are, and device."""
-    found: dict[str, dict[str, dict[str, float]]] = {fact: {} for fact in FACTS}
-    for device in map(device_named, catalogue()):
-        for fact, value in reached(device).items():
-            for of in _groups(device):
-                found[fact].setdefault(of, {})[device.key] = value
-    return found
+def _facts() -> Mapping[str, _Known]:
+    """Facts of the catalogue's devices."""
+    devices = [device_named(key) for key in catalogue()]
+    return {
+        fact: _Known((device, facts[fact]) for device in devices if fact in (facts := reached(device)))
+        for fact in FACTS
+    }
 
 
 _SCALES: Mapping[str, Sequence[tuple[str, ...]]] = {
@@ -136,19 +157,18 @@ def _by_scale(
 ) -> Expected | None:
     for scale in scales:
         if all(column in numbers for column in scale):
-            ratio = _of_siblings(device, _ratios(name, scale))
+            ratio = _ratios(name, scale).expect(device)
             if ratio is not None:
                 return replace(ratio, value=ratio.value * math.prod(numbers[column] for column in scale))
     return None
 
 
 @cache
-def _ratios(name: str, scale: tuple[str, ...]) -> Mapping[str, Mapping[str, float]]:
-    """A number of the catalogue's devices over others, by whose siblings they are, and device."""
-    found: dict[str, dict[str, float]] = {}
-    for device in map(device_named, catalogue()):
-        if all(device.numbers.get(column) for column in (name, *scale)):
-            ratio = device.numbers[name] / math.prod(device.numbers[column] for column in scale)
-            for of in _groups(device):
-                found.setdefault(of, {})[device.key] = ratio
-    return found
+def _ratios(name: str, scale: tuple[str, ...]) -> _Known:
+    """A number of the catalogue's devices over the product of others."""
+    devices = [device_named(key) for key in catalogue()]
+    return _Known(
+        (device, device.numbers[name] / math.prod(device.numbers[column] for column in scale))
+        for device in devices
+        if all(device.numbers.get(column) for column in (name, *scale))
+    )
