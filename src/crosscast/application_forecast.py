@@ -121,7 +121,7 @@ def forecast_application(
     def predicted(trained: Any) -> ApplicationForecast:
         by_key = {device.key: device for device in trained.devices}
         chosen = None if devices is None else named_devices(listed(devices), list(by_key))
-        forecast = trained.predict(batch, chosen, level=level)
+        forecast = trained.predict(batch, chosen, level=level).on_device()
         by_key |= {each.key: each for each in chosen or () if not isinstance(each, str)}
         covered = sum(
             each.seconds

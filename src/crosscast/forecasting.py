@@ -138,7 +138,8 @@ class BesideMeasured(Tabular):
 
 
 def beside_measured(forecast: TimeForecast, measured_s: Mapping[str, float]) -> BesideMeasured:
-    """Kernels that were forecast on one device and measured."""
+    """Kernels that were forecast on one device and measured there, by the device's clock."""
+    forecast = forecast.on_device()
     places = [place for place, name in enumerate(forecast.profiles.kernel) if name in measured_s]
     names = tuple(forecast.profiles.kernel[place] for place in places)
     centre, low, high = (

@@ -13,7 +13,13 @@ from crosscast.devices.device_files import read_device
 from crosscast.errors import DeviceFault
 from crosscast.measure import host_state
 from crosscast.measure.microbenchmarks import bench
-from crosscast.measure.microbenchmarks.backends import CHAINS, Backend, HostBackend, OpenCLBackend
+from crosscast.measure.microbenchmarks.backends import (
+    CHAINS,
+    Backend,
+    EmptyLaunch,
+    HostBackend,
+    OpenCLBackend,
+)
 from crosscast.measure.opencl import devices
 from support.commands import Command, Output
 from support.refusals import refusals
@@ -42,8 +48,8 @@ class Paper:
     def groups(self, count: int) -> float | None:
         return count * 2e-7 / self.units
 
-    def launch(self) -> tuple[float | None, float]:
-        return 3e-6, 8e-6
+    def launch(self) -> EmptyLaunch:
+        return EmptyLaunch(3e-6, 2e-6, 8e-6)
 
     def transfer(self, nbytes: int, *, to_device: bool) -> float | None:
         return nbytes / (1.2e10 if to_device else 1.3e10)
@@ -108,8 +114,8 @@ def test_a_battery_that_feeds_the_machine_is_seen(tmp_path: Path) -> None:
 
 def test_times_that_cannot_be_are_refused() -> None:
     class Stuck(Paper):
-        def launch(self) -> tuple[float | None, float]:
-            return 0.0, 0.0
+        def launch(self) -> EmptyLaunch:
+            return EmptyLaunch(0.0, 0.0, 0.0)
 
     with pytest.raises(DeviceFault, match=r"paper:0: its times cannot be right: .*round_trip_s"):
         bench.measure(Stuck())
@@ -130,16 +136,17 @@ def test_every_kernel_runs_and_more_of_it_takes_longer(make: type[HostBackend]) 
         least = min(backend.chains(kernel, 100) for _ in range(5))
         most = min(backend.chains(kernel, 100_000) for _ in range(2))
         assert 0 < least < most
-    start, trip = backend.launch()
+    waited, busy, trip = backend.launch()
     assert trip > 0
-    assert start is None or 0 < start < trip
+    assert waited is None or 0 < waited < trip
+    assert busy is None or 0 < busy < trip
 
 
 def test_the_command_writes_a_device_that_is_known_by_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
 ) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    monkeypatch.setattr("crosscast.measure.microbenchmarks.backends.HostBackend", Paper)
+    monkeypatch.setattr("crosscast.commands.calibrate.HostBackend", Paper)
     page = tmp_path / "page.html"
     command = Command.of("calibrate")
     found = command.answer(capsys, "--device", "host", "--name", "bench", "--html", str(page))

@@ -86,6 +86,7 @@ _GUIDES = {
     "KernelLevel/MemoryStatisticsGlobal.htm)",
 }
 _BANDWIDTH = "bandwidth_bytes_per_s"
+_WORD_BYTES = 4.0  # Of scattered reads, as they are measured
 _LIMITS = ("width", "sub_groups", "groups", "registers", "local_bytes")
 _GCN = frozenset(
     ("GCN 1", "GCN 2", "GCN 3", "Vega", "Vega 20", "Tahiti", "Hawaii", "Kaveri", "Fiji", "Polaris", "CDNA")
@@ -163,8 +164,11 @@ class Sheets:
     spills: Flags  # Whether its compiler keeps the order of unrolled code, however many values live in it
     # Steps of chains of multiply-adds, one a work-item, that a unit takes in a clock, if measured
     chain: Reals
+    exp: Reals  # Multiply-adds in the time of one exponential function, if both were measured
     group_s: Reals  # That a unit takes for a group with nothing to do, if measured
-    empty_s: Reals  # From the call of an empty launch to the host's knowing of its end, if measured
+    empty_s: Reals  # That an empty kernel takes on the device itself, if measured
+    round_trip_s: Reals  # From the call of an empty launch to the host's knowing of its end, if measured
+    scattered: Reals  # Words a second that all units read from all over main memory, if measured
     # Bytes/s of main memory read and written, if both were measured; the lines that a CPU reads before it
     # writes to them are in the time
     reading: Reals
@@ -259,8 +263,12 @@ def _of(device: Device) -> tuple[float | bool, ...]:
         unit.caches_global or "p100" in device.key,
         gpu and device.vendor == "AMD",
         device.measured.get("chain_flop_per_s", np.nan) / (2 * units * clock),
+        device.measured.get("fp32_flop_per_s", np.nan)
+        / (2 * device.measured.get("transcendental_op_per_s", np.nan)),
         device.measured.get("group_s", np.nan),
+        device.measured.get("empty_s", np.nan),
         device.measured.get("round_trip_s", np.nan),
+        device.measured.get("scattered_bytes_per_s", np.nan) / _WORD_BYTES,
         *streams(device),
     )
 

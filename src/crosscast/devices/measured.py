@@ -34,6 +34,7 @@ QUANTITIES: Mapping[str, Quantity] = {
     "transcendental_op_per_s": Quantity("op/s", "exponential functions of single precision"),
     "atomic_op_per_s": Quantity("op/s", "atomic additions to words of different cache lines"),
     "launch_s": Quantity("s", "from the call of a launch to its start", "launch_overhead_s"),
+    "empty_s": Quantity("s", "an empty kernel on the device, from its start to its end"),
     "round_trip_s": Quantity("s", "from the call of an empty launch to the host's knowing of its end"),
     "group_s": Quantity("s", "a work-group with nothing to do, on one compute unit"),
     "to_device_bytes_per_s": Quantity("B/s", "copying from the host to the device"),

@@ -225,7 +225,7 @@ def rank(
         raise InputError.of(where=space.where, expected=expected, found=f"{int(fits.min())} at least")
     notes = []
     if variants.drawn:
-        notes.append(f"There are more valid variants: these {whole} were drawn of them at random.")
+        notes.append(f"There are more valid variants: these {whole:,} were drawn of them at random.")
     if whole > len(variants):
         notes.append(
             f"{whole - len(variants)} variants have work-groups of over {MAX_BLOCK_SIZE} work-items."

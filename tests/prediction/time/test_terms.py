@@ -45,12 +45,14 @@ RATES = st.floats(1e9, 2e12)
 @given(read=RATES, share=st.floats(0.6, 1.2), kind=st.sampled_from(["cpu", "gpu"]))
 def test_a_copy_takes_what_it_was_measured_to_take(read: float, share: float, kind: str) -> None:
     """On CPUs too, which read lines before they write to them: a measured copy has that in it."""
-    measured = {"read_bytes_per_s": read, "copy_bytes_per_s": share * read, "round_trip_s": 7e-5}
+    measured = {"read_bytes_per_s": read, "copy_bytes_per_s": share * read}
+    measured |= {"round_trip_s": 7e-5, "empty_s": 1e-5}
     mine = Device("mine", "mine", type=kind, measured=measured, numbers={"bandwidth_bytes_per_s": 1e9})
     memory = TERMS.index("memory")
     found = terms(work_of([stream(1 << 26)]), sheets_of([mine]))[0, 0]
     assert found[memory] == pytest.approx(8 * 2**26 / (share * read), rel=1e-6)
-    assert found[TERMS.index("launch")] == 7e-5
+    assert found[TERMS.index("launch")] == pytest.approx(6e-5)
+    assert found[TERMS.index("start")] == 1e-5
     # What others reach of their data sheets says nothing of it.
     others = Efficiencies({f"kind:{kind}": np.ones(len(TERMS)), "device:mine": np.full(len(TERMS), 0.1)})
     assert others.of(mine)[memory] == 0.1
@@ -61,6 +63,34 @@ def test_launches_timed_on_the_device_wait_for_no_host(work: Work) -> None:
     on_device, by_host = (terms(work, sheets_of(EVERY), by_host=each) for each in (False, True))
     assert (on_device[..., 0] < by_host[..., 0]).all()
     np.testing.assert_array_equal(on_device[..., 1:], by_host[..., 1:])
+
+
+@given(words=st.integers(2**20, 2**24), rate=st.floats(1e7, 1e9))
+def test_words_from_all_over_memory_come_at_the_rate_at_which_they_were_measured(
+    words: int, rate: float
+) -> None:
+    launch = work_of([stream(1 << 22)])
+    numbers = {"compute_units": 8.0}
+    mine = Device("m", "m", type="cpu", numbers=numbers, measured={"scattered_bytes_per_s": 4 * rate})
+    scattered = TERMS.index("scattered")
+    assert terms(launch, sheets_of([mine]))[0, 0, scattered] < 1e-9  # Neighbours fetch the next line
+    anywhere = replace(
+        launch, requested=np.full(1, 4.0 * words), behind=np.full_like(launch.behind, 64.0 * words)
+    )
+    found = terms(anywhere, sheets_of([mine]))[0, 0, scattered]
+    assert found == pytest.approx(words * 60 / 64 / rate, rel=1e-6)
+    assert terms(anywhere, sheets_of([GPU]))[0, 0, scattered] < 1e-9
+
+
+@given(steps=st.floats(8.0, 400.0))
+def test_functions_of_a_library_take_what_exp_was_measured_to_take(steps: float) -> None:
+    """Of which there is nothing faster than what an exponential function is usually taken to be."""
+    measured = {"fp32_flop_per_s": 2e11, "transcendental_op_per_s": 1e11 / steps}
+    launch = replace(work_of([stream(1 << 20)]), operations_real=np.full(1, 3e8), library=np.full(1, 1e8))
+    mine, usual = (Device("m", "m", type="cpu", measured=each) for each in (measured, {}))
+    arithmetic = TERMS.index("arithmetic")
+    own, plain = (terms(launch, sheets_of([each]))[0, 0, arithmetic] for each in (mine, usual))
+    assert own / plain == pytest.approx((2e8 + 1e8 * steps / 8) / 3e8)
 
 
 @pytest.mark.parametrize("registers", [200, 300, 400])
@@ -104,7 +134,7 @@ def test_more_work_never_takes_less_time(work: Work, grown: str) -> None:
 def test_twice_as_fast_a_device_takes_half_the_time_but_for_the_launch(work: Work) -> None:
     slow = sheets_of([GPU])
     rates = replace(slow, clock=2 * slow.clock, bandwidth=2 * slow.bandwidth)
-    before, after = terms(work, slow)[..., 1:], terms(work, rates)[..., 1:]
+    before, after = terms(work, slow)[..., 2:], terms(work, rates)[..., 2:]
     np.testing.assert_allclose(after, before / 2, rtol=1e-9, atol=1e-14)
 
 

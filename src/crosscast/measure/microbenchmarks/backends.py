@@ -7,7 +7,7 @@ import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,14 @@ _FOLDER = Path(__file__).parent
 _FIRST_BYTES = 1 << 20
 CHAINS = 10
 _CHAIN_GROUP = 64
+
+
+class EmptyLaunch(NamedTuple):
+    """Seconds of a launch with nothing to do; ``None`` where they are not known."""
+
+    waited: float | None  # From the call to its start
+    busy: float | None  # From its start to its end
+    round_trip: float  # From the call to the host's knowing of its end
 
 
 class Backend(Protocol):
@@ -47,8 +55,8 @@ class Backend(Protocol):
     def groups(self, count: int) -> float | None:
         """Seconds of so many work-groups that do next to nothing; ``None`` where there are none."""
 
-    def launch(self) -> tuple[float | None, float]:
-        """Seconds from the call of an empty launch to its start, if known, and to the host's knowing."""
+    def launch(self) -> EmptyLaunch:
+        """Launch a kernel that has nothing to do."""
 
     def transfer(self, nbytes: int, *, to_device: bool) -> float | None:
         """Seconds of a copy between host and device; ``None`` where the device is the host."""
@@ -153,13 +161,14 @@ class OpenCLBackend:
         group = 1 if self.type == "cpu" else _CHAIN_GROUP
         return self._seconds("one_word", count * group, group, self._out)
 
-    def launch(self) -> tuple[float | None, float]:
-        """Seconds of an empty launch."""
+    def launch(self) -> EmptyLaunch:
+        """Launch a kernel that has nothing to do."""
         start = time.perf_counter()
         event = self._run("empty", 1, 1)
         end = time.perf_counter()
         waited = float(event.profile.start - event.profile.queued) * 1e-9
-        return (waited if waited > 0 else None), end - start
+        busy = float(event.profile.end - event.profile.start) * 1e-9
+        return EmptyLaunch(waited if waited > 0 else None, busy if busy > 0 else None, end - start)
 
     def transfer(self, nbytes: int, *, to_device: bool) -> float | None:
         """Seconds of a copy."""
@@ -243,11 +252,11 @@ class HostBackend:
         """Threads have no work-groups."""
         return None
 
-    def launch(self) -> tuple[float | None, float]:
-        """Seconds of an empty launch."""
+    def launch(self) -> EmptyLaunch:
+        """Launch a kernel that has nothing to do."""
         start = time.perf_counter()
         self._seconds("empty", 0, 0)
-        return None, time.perf_counter() - start
+        return EmptyLaunch(None, None, time.perf_counter() - start)
 
     def transfer(self, nbytes: int, *, to_device: bool) -> float | None:
         """Seconds of a copy."""

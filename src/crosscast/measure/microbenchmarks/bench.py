@@ -199,9 +199,9 @@ def _rate(run: Callable[[int], float], work: float, seconds: float) -> Value:
 
 def _launches(backend: Backend) -> dict[str, Value]:
     backend.launch()
-    starts, trips = zip(*(backend.launch() for _ in range(_LAUNCHES)), strict=True)
-    known = [each for each in starts if each is not None]
-    found = {"round_trip_s": Value(median(trips), sorted(trips)[len(trips) * 3 // 4], len(trips))}
-    if known:
-        found["launch_s"] = Value(median(known), sorted(known)[len(known) * 3 // 4], len(known))
+    columns = zip(*(backend.launch() for _ in range(_LAUNCHES)), strict=True)
+    found = {}
+    for quantity, column in zip(("launch_s", "empty_s", "round_trip_s"), columns, strict=True):
+        if known := sorted(each for each in column if each is not None):
+            found[quantity] = Value(median(known), known[len(known) * 3 // 4], len(known))
     return found

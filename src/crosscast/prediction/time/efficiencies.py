@@ -20,12 +20,14 @@ LEVELS = ("kind", "vendor", "architecture", "device")
 # paper. A launch costs what a system makes of it, and drivers differ more than chips.
 _PRIORS = {
     "launch": ((1.5, 0.7), (1.0, 0.7)),
+    "start": ((1.5, 0.5), (1.0, 0.7)),
     "arithmetic": ((1.2, 0.15), (1.0, 0.5)),
     "issue": ((1.3, 0.3), (1.0, 0.5)),
     "local": ((1.5, 0.3), (1.0, 0.4)),
     "l1": ((1.5, 0.3), (1.0, 0.4)),
     "l2": ((1.3, 0.3), (1.0, 0.5)),
     "memory": ((1.18, 0.08), (1.4, 0.3)),
+    "scattered": ((1.0, 0.5), (1.0, 0.5)),
     "spills": ((1.2, 0.3), (1.0, 0.5)),
     "latency": ((1.0, 0.4), (1.0, 0.5)),
     "waiting": ((1.0, 0.5), (1.0, 0.5)),
@@ -64,6 +66,8 @@ def measured_terms(device: Device) -> Flags:
     """Of which terms the rates were measured on a device itself by microbenchmarks, ``(len(TERMS),)``."""
     known = {
         "launch": "round_trip_s" in device.measured,
+        "start": "empty_s" in device.measured,
+        "scattered": "scattered_bytes_per_s" in device.measured,
         "memory": bool(np.isfinite(streams(device)).all()),
     }
     return np.array([known.get(term, False) for term in TERMS])

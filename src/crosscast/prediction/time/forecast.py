@@ -15,7 +15,7 @@ from crosscast.device import Device
 from crosscast.devices.siblings import Expected
 from crosscast.prediction.intervals import summed
 from crosscast.prediction.time.data import Grid, ProfileBatch
-from crosscast.prediction.time.terms import TERMS, saved_by_half
+from crosscast.prediction.time.terms import LAUNCH, TERMS, saved_by_half
 from crosscast.results import Tabular
 
 if TYPE_CHECKING:
@@ -156,6 +156,17 @@ class TimeForecast(Tabular):
         rows = [times.get(names, {}) for names in self.profiles.names]
         recorded = np.array([[row.get(device, np.nan) for device in self.devices] for row in rows])
         return replace(self, recorded=recorded) if times else self
+
+    def on_device(self) -> TimeForecast:
+        """The same from start to end on the device, as its clock has it: without the host's launch."""
+        if self.terms is None:
+            return self
+        left = np.where(self.is_measured, 1.0, 1.0 - self.terms[..., LAUNCH])
+        terms = self.terms.copy()
+        terms[..., LAUNCH] = 0.0
+        terms /= np.maximum(terms.sum(axis=-1, keepdims=True), 1e-15)
+        own = replace(self, centre=self.centre * left, low=self.low * left, high=self.high * left)
+        return replace(own, terms=terms)
 
     @cached_property
     def recommended(self) -> tuple[Recommendation, ...]:

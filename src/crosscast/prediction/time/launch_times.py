@@ -27,10 +27,10 @@ KINDS = ("launch", "rates", "memory", "latency")
 """What a time may mostly be spent on: sources of error that differ."""
 
 _KIND_OF = {
-    "launch": 0,
+    **dict.fromkeys(("launch", "start"), 0),
     **dict.fromkeys(("arithmetic", "issue", "local", "l1", "l2", "spills"), 1),
     "memory": 2,
-    **dict.fromkeys(("latency", "waiting", "groups", "atomics"), 3),
+    **dict.fromkeys(("latency", "waiting", "scattered", "groups", "atomics"), 3),
 }
 _INTO_KINDS = np.eye(len(KINDS))[[_KIND_OF[term] for term in TERMS]]
 _LEAST_DEVIATION = 0.04

@@ -14,16 +14,18 @@ import numpy as np
 from crosscast.arrays import Flags, Reals
 from crosscast.devices.architectures import Sheets
 from crosscast.devices.siblings import FACTS
-from crosscast.prediction.time.work import CACHE_BITS, GROUPS_TOGETHER, Work
+from crosscast.prediction.time.work import CACHE_BITS, EXP_COST, GROUPS_TOGETHER, Work
 
 TERMS = (
     "launch",
+    "start",
     "arithmetic",
     "issue",
     "local",
     "l1",
     "l2",
     "memory",
+    "scattered",
     "spills",
     "latency",
     "waiting",
@@ -32,13 +34,15 @@ TERMS = (
 )
 """What a launch's time is made of.
 
-- launch: from the call to the first group, and from the last to the host's knowing.
+- launch: from the host's call to the device's start, and from its end to the host's knowing.
+- start: starting and ending a kernel on the device.
 - arithmetic: real operations at the rate of a unit's lanes, idle lanes too; doubles at their own rate.
 - issue: all other instructions of sub-groups at the rate of the lanes.
 - local: wavefronts of local memory, one a clock and unit, but for loads whose values registers keep.
 - l1: lines that accesses touch, one a clock and unit; two clocks where sub-groups have 64 work-items.
 - l2: bytes behind the units' own caches.
 - memory: bytes behind the last cache, as many groups sharing it as are resident.
+- scattered: lines that a thread of a CPU fetches from anywhere, beyond those that one after another need.
 - spills: values that registers have no room for, to memory and back; of loops, to the second cache.
 - latency: the longest chain of dependent instructions, once for each wave of groups.
 - waiting: accesses of memory of a work-item, as few at once as a loop has, once for each wave.
@@ -46,17 +50,25 @@ TERMS = (
 - atomics: those that wait for each other.
 """
 
+LAUNCH = TERMS.index("launch")
+
+_ADDED = 2
+"""The first terms, which nothing overlaps."""
+
 SHARPNESS = 2.5
 """Of the smooth maximum: the exponent of the norm by which the terms are joined."""
 
-_LAUNCH_S = {True: 8e-6, False: 20e-6}  # by whether it is a GPU
-_DEVICE_LAUNCH_S = {True: 2.5e-6, False: 0.5e-6}
+_LAUNCH_S = {True: 5.5e-6, False: 15e-6}  # by whether it is a GPU
+_START_S = {True: 2.5e-6, False: 5e-6}
 _USUAL_LAUNCH_S = 6e-6  # From the call to the start, as collections of measured devices have it
 _STEP_CLOCKS = {True: 6.0, False: 1.0}
 _BARRIER_CLOCKS = 30.0
 _ALONE = 2.0
 _L1_CLOCKS, _L2_CLOCKS, _MEMORY_CLOCKS = 80.0, 120.0, 300.0  # Each beyond the one before
 _AT_ONCE = 4.0
+_SCATTERED_LINE_S = 20e-9  # Of a thread of a CPU
+_LINE_BYTES = 64.0
+_OWN_CACHE_BYTES = 2.0**19
 _GROUP_CLOCKS = {True: 100.0, False: 1000.0}
 _ATOMIC_CLOCKS = 4.0
 _SECTOR_BYTES = 32.0
@@ -137,7 +149,10 @@ def terms(work: Work, sheets: Sheets, *, by_host: bool = True) -> Reals:
     busy_rate = busy * sheets.clock / tail
     together = np.minimum(groups, sheets.units * resident)
 
-    real = column(work.operations_real) + column(work.operations_fp64) / sheets.fp64
+    # What a CPU's library needs for a function was measured with that of exp.
+    more = np.where(gpu, 0.0, np.nan_to_num(sheets.exp / EXP_COST - 1.0))
+    real = column(work.operations_real) + column(work.library) * np.maximum(more, 0.0)
+    real = real + column(work.operations_fp64) / sheets.fp64
     lanes = np.where(
         gpu, sheets.lanes * np.maximum(of_width(work.utilization), 1e-3), _cpu_lanes(work, sheets)
     )
@@ -171,13 +186,15 @@ def terms(work: Work, sheets: Sheets, *, by_host: bool = True) -> Reals:
 
     usual = np.where(gpu, _GROUP_CLOCKS[True], _GROUP_CLOCKS[False]) / sheets.clock
     of_group = np.where(np.isfinite(sheets.group_s), sheets.group_s, usual)
+    start = np.where(gpu, _START_S[True], _START_S[False])
+    start = np.where(np.isfinite(sheets.empty_s), sheets.empty_s, start)
     launch = np.where(gpu, _LAUNCH_S[True] * _launch_ratio(sheets), _LAUNCH_S[False])
-    launch = np.where(np.isfinite(sheets.empty_s), sheets.empty_s, launch)
-    if not by_host:
-        launch = np.where(gpu, _DEVICE_LAUNCH_S[True], _DEVICE_LAUNCH_S[False])
+    waited = np.maximum(sheets.round_trip_s - start, 0.0)
+    launch = np.where(np.isfinite(waited), waited, launch) if by_host else np.zeros(d)
     found = np.stack(
         np.broadcast_arrays(
             launch + np.zeros((n, 1)),
+            start + np.zeros((n, 1)),
             real / slots,
             (column(work.operations) + column(work.products) / product_rate)
             / (slots * _beside(sheets, lanes)),
@@ -185,6 +202,7 @@ def terms(work: Work, sheets: Sheets, *, by_host: bool = True) -> Reals:
             np.where(gpu, of_width(work.lines) * (width / 32) / busy_rate, 0.0),
             np.where(gpu, l2_bytes / (sheets.l2_clock * rate), l2_bytes / (8.0 * busy_rate)),
             _streamed(moved, column(work.written), sheets),
+            np.where(gpu, 0.0, _scattered(work, sheets) * sheets.units / busy),
             np.where(gpu, spilled_bytes / sheets.bandwidth + _carried(work) / (sheets.l2_clock * rate), 0.0),
             latency + chains,
             waiting,
@@ -206,6 +224,20 @@ def _streamed(moved: Reals, written: Reals, sheets: Sheets) -> Reals:
     stored = np.minimum(written, moved)
     by_streams = (moved - stored) / sheets.reading + stored / sheets.writing
     return np.where(np.isfinite(by_streams), by_streams, on_paper)
+
+
+def _scattered(work: Work, sheets: Sheets) -> Reals:
+    """Seconds of all threads of a CPU for lines that no pattern foretells, ``(n, d)``.
+
+    What accesses ask for would come in lines one after another; a cache of a thread's own that misses more
+    bytes than these fetches the rest one by one.
+    """
+    own = np.full(len(sheets.gpu), _OWN_CACHE_BYTES)
+    missed = bytes_behind(work, own, np.ones((len(work), len(own))))
+    lines = np.maximum(missed - work.requested[:, None], 0.0) / _LINE_BYTES
+    each = np.where(np.isfinite(sheets.scattered), 1 / sheets.scattered, _SCATTERED_LINE_S / sheets.units)
+    found: Reals = lines * each
+    return found
 
 
 def _kept(work: Work, sheets: Sheets) -> tuple[Reals, Reals]:
@@ -281,22 +313,23 @@ def _loops(work: Work) -> Flags:
 def joined(seconds: Reals) -> tuple[Reals, Reals]:
     """Time of terms ``(..., len(TERMS))``, and the share of each in it.
 
-    The time is that of the launch and a smooth maximum of the others, in seconds. Shares are also how much
-    the logarithm of the time changes with that of each term.
+    The time is that of the launch, of the start, and a smooth maximum of the others, in seconds. Shares are
+    also how much the logarithm of the time changes with that of each term.
     """
-    work = seconds[..., 1:]
+    work = seconds[..., _ADDED:]
     most = work.max(axis=-1, keepdims=True)
     powers = (work / most) ** SHARPNESS
     total = powers.sum(axis=-1, keepdims=True)
     overlap = most * total ** (1 / SHARPNESS) * powers / total
-    parts = np.concatenate([seconds[..., :1], overlap], axis=-1)
+    parts = np.concatenate([seconds[..., :_ADDED], overlap], axis=-1)
     sums = parts.sum(axis=-1)
     return sums, parts / sums[..., None]
 
 
 def saved_by_half(shares: Reals) -> Reals:
     """Share of a time that half of each term would save, by the shares ``(..., len(TERMS))`` in it."""
-    overlap = 1.0 - shares[..., :1]
-    parts = shares[..., 1:] / np.maximum(overlap, _TINY)
+    added, parts = shares[..., :_ADDED], shares[..., _ADDED:]
+    overlap = 1.0 - added.sum(axis=-1, keepdims=True)
+    parts = parts / np.maximum(overlap, _TINY)
     left = (1.0 - parts * (1.0 - 0.5**SHARPNESS)) ** (1 / SHARPNESS)
-    return np.concatenate([0.5 * shares[..., :1], overlap * (1.0 - left)], axis=-1)
+    return np.concatenate([0.5 * added, overlap * (1.0 - left)], axis=-1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import accumulate
@@ -26,6 +27,7 @@ CACHE_BITS = tuple(range(14, 27))
 # quotients are computed by iteration, transcendental functions by a unit of a quarter of the lanes.
 # Most divisors of integers are constants, by which compilers divide with a product or a shift.
 _DIVISION_FP, _DIVISION_INT, _SPECIAL, _LIBRARY = 8.0, 4.0, 4.0, 20.0
+_UNIT_KINDS = ("add", "mul", "fused", "compare", "select", "other", "sqrt", "rsqrt", "recip", "div")
 _FP_COSTS = {
     **dict.fromkeys(("add", "mul", "fused", "compare", "select", "other"), 1.0),
     **dict.fromkeys(("sqrt", "rsqrt", "recip", "native_exp", "native_log", "native_sin"), _SPECIAL),
@@ -33,6 +35,8 @@ _FP_COSTS = {
     **dict.fromkeys(("exp", "log", "half_exp", "half_log", "half_sqrt", "half_div"), 2 * _SPECIAL),
     "div": _DIVISION_FP,
 }
+EXP_COST = _FP_COSTS["exp"]
+_ROOTS_AND_QUOTIENTS = frozenset(kind for kind in _FP_COSTS if kind.split("_")[-1] in _UNIT_KINDS)
 _INT_COSTS = {"mul": 0.0, "fused": 0.0, "div": _DIVISION_INT}  # Products count apart
 
 # Of integers that serve addresses and loops alone: a loop that is unrolled four times has a quarter of them,
@@ -59,6 +63,7 @@ class Work:
     code: Reals  # Instructions of its code
     reloads: Reals  # Loads of local memory that repeat another of straight-line code, over all
     operations_real: Reals  # Of single and half precision, weighted by what they cost
+    library: Reals  # Those of them that are of functions that CPUs have no instruction for, such as exp
     operations: Reals  # All others but those of double precision: integers, accesses, control
     products: Reals  # Of integers, which many devices compute in several steps
     operations_fp64: Reals
@@ -66,6 +71,7 @@ class Work:
     utilization: Reals  # `(n, 2)` Share of a sub-group's work-items that take part in its instructions
     accesses: Reals  # `(n, 2)` Instructions of sub-groups that access global memory
     sectors: Reals  # `(n, 2)` Bytes of the sectors of 32 bytes that these touch
+    requested: Reals  # Bytes that accesses of global memory ask for
     lines: Reals  # `(n, 2)` Lines of 128 bytes that these touch
     local_wavefronts: Reals  # `(n, 2)`
     atomics: Reals  # `(n, 2)` Atomics, and conflicts among them
@@ -194,6 +200,7 @@ def _of(metrics: Mapping[str, Any], launch: Mapping[str, Any], program: Mapping[
     alike = patterns.get("uniform", 0) + patterns.get("contiguous", 0)
     path_loads = loads.get("loads", {})
     accesses = [float(side["accesses_read"] + side["accesses_write"]) for side in sides]
+    sectors = [32.0 * (side["sectors_32_read"] + side["sectors_32_write"]) for side in sides]
     return found | {
         "utilization": [
             min(
@@ -204,7 +211,8 @@ def _of(metrics: Mapping[str, Any], launch: Mapping[str, Any], program: Mapping[
             for width, side in zip(WIDTHS, sides, strict=True)
         ],
         "accesses": accesses,
-        "sectors": [32.0 * (side["sectors_32_read"] + side["sectors_32_write"]) for side in sides],
+        "requested": _requested(launch.get("work") or {}) or sectors[0],
+        "sectors": sectors,
         "lines": [float(side["lines_128_read"] + side["lines_128_write"]) for side in sides],
         "local_wavefronts": [float(side["local_wavefronts_32_banks"]) for side in sides],
         "atomics": [
@@ -233,13 +241,15 @@ def _instructions(classes: Mapping[str, Any], total: float) -> dict[str, float]:
     if not classes:
         return {
             "operations_real": 0.0,
+            "library": 0.0,
             "operations": total,
             "products": 0.0,
             "operations_fp64": 0.0,
             "floating": 0.0,
         }
-    single = sum(_FP_COSTS.get(kind, _LIBRARY) * n for kind, n in classes.get("fp32", {}).items())
-    single += sum(_FP_COSTS.get(kind, _LIBRARY) * n for kind, n in classes.get("fp16", {}).items())
+    halves = Counter(classes.get("fp32", {})) + Counter(classes.get("fp16", {}))
+    costs = {kind: _FP_COSTS.get(kind, _LIBRARY) * n for kind, n in halves.items()}
+    library = sum(cost for kind, cost in costs.items() if kind not in _ROOTS_AND_QUOTIENTS)
     double = sum(_FP_COSTS.get(kind, _LIBRARY) * n for kind, n in classes.get("fp64", {}).items())
     others = 0.0
     for bits, times in (("int16", 1.0), ("int32", 1.0), ("int64", 2.0)):
@@ -263,7 +273,8 @@ def _instructions(classes: Mapping[str, Any], total: float) -> dict[str, float]:
         real.get("add", 0), real.get("mul", 0)
     )
     return {
-        "operations_real": float(single),
+        "operations_real": float(sum(costs.values())),
+        "library": float(library),
         "operations": float(others),
         "products": float(products),
         "operations_fp64": float(double),
@@ -273,6 +284,10 @@ def _instructions(classes: Mapping[str, Any], total: float) -> dict[str, float]:
 
 def _total(counts: Any) -> float:
     return float(sum(map(_total, counts.values()))) if isinstance(counts, Mapping) else float(counts)
+
+
+def _requested(counted: Mapping[str, Any]) -> float:
+    return float(sum(counted.get(f"{space}_bytes", 0) for space in ("global", "constant", "generic")))
 
 
 def _behind(counted: Mapping[str, Any] | None, distinct: float) -> list[list[float]]:
@@ -304,6 +319,7 @@ def _estimated(
     return {
         # Half of the instructions of the intermediate representation compute addresses or are free.
         "operations_real": 0.0,
+        "library": 0.0,
         "operations": 0.5 * total,
         "products": 0.0,
         "operations_fp64": 0.0,
@@ -311,6 +327,7 @@ def _estimated(
         "utilization": shares,
         "accesses": [accesses / width / share for width, share in zip(WIDTHS, shares, strict=True)],
         "sectors": [touched, touched],
+        "requested": touched,
         "lines": [touched / 128, touched / 128],
         "local_wavefronts": [local / width for width in WIDTHS],
         "atomics": [0.0, 0.0],
