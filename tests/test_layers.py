@@ -49,8 +49,8 @@ LAYERS = {
     "comparison": 10,
     "api": 9,
     "report": 11,
-    "commands": 12,
-    "cli": 13,
+    "cli": 12,
+    "commands": 13,
     "__main__": 14,
 }
 """Rank of each room. A folder that stands here with its parent, `data/sources`, is a room of its own."""

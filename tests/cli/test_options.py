@@ -1,17 +1,21 @@
 """Options that several commands share, and errors in the words that were typed."""
 
-from collections.abc import Iterator
+import inspect
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_type_hints
 
 import cyclopts
 import pytest
 
 from crosscast.cli import app as listed
 from crosscast.cli import main
-from crosscast.commands.launch_options import LAUNCH, OfLaunch
-from crosscast.commands.options import names_in, warn_of
+from crosscast.cli.dispatch import work
+from crosscast.cli.launch_options import LAUNCH, OfLaunch
+from crosscast.cli.options import names_in
 from crosscast.commands.output import cache_folder, check_place
+from crosscast.commands.status import warn_of
 from crosscast.errors import InputError
 from support.commands import Output
 
@@ -80,10 +84,29 @@ def listed_options(command: cyclopts.App) -> dict[str, set[str]]:
     return found
 
 
+def is_declared(command: cyclopts.App) -> bool:
+    """Whether a function declares the command; those of the sources are made from what these declare."""
+    return "module" in vars(command.default_command)
+
+
+def parameters_of(function: Callable[..., int | None]) -> list[tuple[str, object, object]]:
+    """Names, kinds and types of a function's parameters."""
+    hints, parameters = get_type_hints(function), inspect.signature(function).parameters
+    return [(name, each.kind, hints[name]) for name, each in parameters.items()]
+
+
 def test_the_list_of_commands_says_what_each_says_of_itself() -> None:
     app = listed.command_line()
     own = {name: app[name].help.split("\n\n")[0].replace("\n", " ") for name in listed.COMMANDS}
     assert {name: text for name, (_, text) in listed.COMMANDS.items()} == own
+
+
+@pytest.mark.parametrize("name", [name for name, command in EVERY.items() if is_declared(command)])
+def test_each_command_is_declared_as_the_function_that_does_its_work(name: str) -> None:
+    declared = EVERY[name].default_command
+    function = work(vars(declared)["module"], declared.__name__)
+    assert parameters_of(function) == parameters_of(declared)
+    assert all(each.default is each.empty for each in inspect.signature(function).parameters.values())
 
 
 def test_there_is_a_command_for_each_question() -> None:

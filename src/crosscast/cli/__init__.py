@@ -83,7 +83,7 @@ def _run(words: Sequence[str]) -> int:
     # Imported here so that `import crosscast.cli` stays as quick as `import crosscast`.
     import cyclopts
 
-    from crosscast.commands.options import TYPED, Typed
+    from crosscast.cli.dispatch import TYPED, Typed
 
     app = command_line()
     TYPED.set(Typed(words))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Literal
 
 from crosscast.cli.app import command_line
-from crosscast.commands.options import tell
 from crosscast.errors import InputError
 
 __all__ = ["install_completion"]
@@ -34,4 +34,4 @@ def install_completion(
         ) from error
     except OSError as error:
         raise InputError(f"--output: cannot write {error.filename} ({error.strerror})") from error
-    tell(f"wrote {path}; a new shell completes crosscast")
+    print(f"wrote {path}; a new shell completes crosscast", file=sys.stderr)

@@ -2,98 +2,94 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
 import cyclopts
 from cyclopts import Parameter
 
-from crosscast import commands
 from crosscast.cli.app import COMMANDS
 from crosscast.cli.dispatch import runs
-from crosscast.commands.options import (
-    OUTPUT,
-    Flag,
-    JsonFlag,
-    Numbers,
-    Output,
-    Whole,
-)
+from crosscast.cli.options import OUTPUT, Flag, JsonFlag, Numbers, Output, Whole
 
 
-@runs(lambda: commands.corun.campaign)
-def campaign(
-    *,
-    out: Path,
-    device: str | None = None,
-    suite: str = "all",
-    sizes: str = "tiny,small",
-    mixes: Numbers | None = None,
-    most_mixes: Whole | None = None,
-    seed: Whole = 0,
-    no_instruction_mix: Flag = False,
-    round_time: float = 0.2,
-    jobs: Whole = 3,
-    threads: Whole | None = None,
-    sensor: str = "auto",
-    timeout: float = 60.0,
-    json: JsonFlag = False,
-) -> None:
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class CorunCampaignOptions:
+    """Options of `crosscast corun campaign`."""
+
+    out: Path
+    """Folder of the dataset."""
+    device: str | None = None
+    """Id of the device, as `crosscast devices` shows it; by default the first one."""
+    suite: str = "all"
+    """Applications, separated by commas: `all`, folders of your own (docs/suite.md), or names of the
+    suite."""
+    sizes: str = "tiny,small"
+    """Problem sizes, separated by commas: `tiny`, `small`, `medium`, `large`. A mix may have several."""
+    mixes: Numbers | None = None
+    """Numbers of applications in a mix, separated by commas; one application may be in it several times. By
+    default 2."""
+    most_mixes: Whole | None = None
+    """Maximum number of randomly sampled mixes per size; by default all."""
+    seed: Whole = 0
+    """Random seed."""
+    no_instruction_mix: Flag = False
+    """Do not characterize the applications for their instruction mixes."""
+    round_time: float = 0.2
+    """Minimum time of a job in isolation, in seconds: runs of the application are repeated to fill it."""
+    jobs: Whole = 3
+    """Whole jobs of each co-runner, at least, that are timed while all run; then all start one together, as
+    often."""
+    threads: Whole | None = None
+    """Threads that each co-runner may use on a CPU device of PoCL; by default all cores."""
+    sensor: str = "auto"
+    """Energy sensor: `auto`, `none`, `rapl`, `nvml` or `replay:PATH`."""
+    timeout: float = 60.0
+    """Seconds without an answer after which an application is recorded as failed."""
+    json: JsonFlag = False
+
+
+@runs("corun")
+def campaign(*, options: CorunCampaignOptions) -> None:
     """Measure applications in isolation, beside stressors, and in mixes, into a dataset.
 
     An interrupted campaign resumes when the same command is run again; one with more sizes, applications or
     mixes adds to the dataset. What fails is recorded as failed, and the campaign continues; the exit code is
     1 then.
-
-    Parameters
-    ----------
-    out
-        Folder of the dataset.
-    device
-        Id of the device, as `crosscast devices` shows it; by default the first one.
-    suite
-        Applications, separated by commas: `all`, folders of your own (docs/suite.md), or names of the suite.
-    sizes
-        Problem sizes, separated by commas: `tiny`, `small`, `medium`, `large`. A mix may have several.
-    mixes
-        Numbers of applications in a mix, separated by commas; one application may be in it several times.
-        By default 2.
-    most_mixes
-        Maximum number of randomly sampled mixes per size; by default all.
-    seed
-        Random seed.
-    no_instruction_mix
-        Do not characterize the applications for their instruction mixes.
-    round_time
-        Minimum time of a job in isolation, in seconds: runs of the application are repeated to fill it.
-    jobs
-        Whole jobs of each co-runner, at least, that are timed while all run; then all start one together, as
-        often.
-    threads
-        Threads that each co-runner may use on a CPU device of PoCL; by default all cores.
-    sensor
-        Energy sensor: `auto`, `none`, `rapl`, `nvml` or `replay:PATH`.
-    timeout
-        Seconds without an answer after which an application is recorded as failed.
     """
 
 
-@runs(lambda: commands.corun.profile)
-def profile(
-    what: str,
-    /,
-    *,
-    device: str | None = None,
-    size: Literal["tiny", "small", "medium", "large"] | None = None,
-    out: Path | None = None,
-    cpu: str = "auto",
-    no_instruction_mix: Flag = False,
-    round_time: float = 0.2,
-    jobs: Whole = 3,
-    sensor: str = "auto",
-    timeout: float = 60.0,
-    output: Output = OUTPUT,
-) -> None:
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class CorunProfileOptions:
+    """Options of `crosscast corun profile`."""
+
+    device: str | None = None
+    """Id of the device, as `crosscast devices` shows it; by default the first one."""
+    size: Literal["tiny", "small", "medium", "large"] | None = None
+    """Size of the application's problem."""
+    out: Path | None = None
+    """File to write; by default the name of the application and its size with `.json`, here."""
+    cpu: str = "auto"
+    """Where the features of a CPU are measured if the device is none: `auto` (the first one), `none`, or an
+    id."""
+    no_instruction_mix: Flag = False
+    """Do not characterize the application for its instruction mix, which takes long for large problems."""
+    round_time: float = 0.2
+    """Minimum time of a job in isolation, in seconds: runs of the application are repeated to fill it."""
+    jobs: Whole = 3
+    """Whole jobs of each co-runner, at least, that are timed while all run."""
+    sensor: str = "auto"
+    """Energy sensor: `auto`, `none`, `rapl`, `nvml` or `replay:PATH`."""
+    timeout: float = 60.0
+    """Seconds without an answer after which an application is recorded as failed."""
+    output: Output = OUTPUT
+
+
+@runs("corun")
+def profile(what: str, /, *, options: CorunProfileOptions = CorunProfileOptions()) -> None:
     """Profile an application on a device: alone, and beside each of three stressors.
 
     WHAT is a launch file (`.toml`, `.sim`), or with `--size` an application: one of the suite or a folder of
@@ -104,38 +100,25 @@ def profile(
     ----------
     what
         Launch file, or name or folder of an application.
-    device
-        Id of the device, as `crosscast devices` shows it; by default the first one.
-    size
-        Size of the application's problem.
-    out
-        File to write; by default the name of the application and its size with `.json`, here.
-    cpu
-        Where the features of a CPU are measured if the device is none: `auto` (the first one), `none`, or an
-        id.
-    no_instruction_mix
-        Do not characterize the application for its instruction mix, which takes long for large problems.
-    round_time
-        Minimum time of a job in isolation, in seconds: runs of the application are repeated to fill it.
-    jobs
-        Whole jobs of each co-runner, at least, that are timed while all run.
-    sensor
-        Energy sensor: `auto`, `none`, `rapl`, `nvml` or `replay:PATH`.
-    timeout
-        Seconds without an answer after which an application is recorded as failed.
     """
 
 
-@runs(lambda: commands.corun_translate.translate)
-def translate(
-    dataset: Path,
-    /,
-    *more: Path,
-    from_: Annotated[str, Parameter(name="--from")],
-    to: str,
-    out: Path,
-    output: Output = OUTPUT,
-) -> None:
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class CorunTranslateOptions:
+    """Options of `crosscast corun translate`."""
+
+    from_: Annotated[str, Parameter(name="--from")]
+    """Device whose times are known."""
+    to: str
+    """Device whose times are predicted."""
+    out: Path
+    """File for the card, JSON."""
+    output: Output = OUTPUT
+
+
+@runs("corun_translate")
+def translate(dataset: Path, /, *more: Path, options: CorunTranslateOptions) -> None:
     """Fit a line that translates times on one device to times on another, and save it as a card.
 
     The line goes through the times of the same work on both devices: isolated runs, co-runners and whole
@@ -148,12 +131,6 @@ def translate(
         Dataset with isolated runs and mixes on both devices, or on one.
     more
         Further datasets, such as one of the other device.
-    from_
-        Device whose times are known.
-    to
-        Device whose times are predicted.
-    out
-        File for the card, JSON.
     """
 
 

@@ -2,70 +2,62 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import cyclopts
+from cyclopts import Parameter
 
-from crosscast import commands
 from crosscast.cli.app import COMMANDS
 from crosscast.cli.dataset_import import app as imports
 from crosscast.cli.dispatch import runs
-from crosscast.commands.options import OUTPUT, Executor, Output, Whole
+from crosscast.cli.options import OUTPUT, Executor, Output, Whole
 
 
-@runs(lambda: commands.dataset_build.build)
-def build(
-    *,
-    out: Path,
-    suite: str = "all",
-    sizes: str = "tiny,small",
-    devices: str = "all",
-    fit: str = "typical",
-    repeats: Whole = 1,
-    min_runs: Whole = 50,
-    min_time: float = 2.0,
-    seed: Whole = 0,
-    sensor: str = "auto",
-    timeout: float = 600.0,
-    executor: Executor = None,
-    output: Output = OUTPUT,
-) -> None:
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class DatasetBuildOptions:
+    """Options of `crosscast dataset build`."""
+
+    out: Path
+    """Folder of the dataset."""
+    suite: str = "all"
+    """Applications, separated by commas: `all`, folders of your own (docs/suite.md), or names of the suite:
+    bfs, cfd, crc, csr, dwt, fft, gem, hmm, kmeans, lud, nqueens, nw, srad, swat."""
+    sizes: str = "tiny,small"
+    """Problem sizes, separated by commas: `tiny`, `small`, `medium`, `large`."""
+    devices: str = "all"
+    """Device ids, as `crosscast devices` shows them, or `all`."""
+    fit: str = "typical"
+    """Caches that the problem sizes fit into: those of a `typical` CPU, so that datasets can be compared, or
+    of the device with this id."""
+    repeats: Whole = 1
+    """Number of processes that repeat each measurement."""
+    min_runs: Whole = 50
+    """Minimum number of recorded runs for each application, size and device."""
+    min_time: float = 2.0
+    """Minimum total time of these runs, in seconds."""
+    seed: Whole = 0
+    """Random seed of the problems."""
+    sensor: str = "auto"
+    """Energy sensor: `auto`, `none`, `rapl`, `nvml` or `replay:PATH`."""
+    timeout: float = 600.0
+    """Time limit of a process, in seconds."""
+    executor: Executor = None
+    output: Output = OUTPUT
+
+
+@runs("dataset_build")
+def build(*, options: DatasetBuildOptions) -> None:
     """Characterize and measure applications of the suite, into a dataset.
 
     What the dataset has already is not measured again: the same command resumes an interrupted build, and one
     with more sizes, devices or applications adds to it. An application that fails is recorded as failed, and
     the build continues; the exit code is 1 then.
-
-    Parameters
-    ----------
-    out
-        Folder of the dataset.
-    suite
-        Applications, separated by commas: `all`, folders of your own (docs/suite.md), or names of the suite:
-        bfs, cfd, crc, csr, dwt, fft, gem, hmm, kmeans, lud, nqueens, nw, srad, swat.
-    sizes
-        Problem sizes, separated by commas: `tiny`, `small`, `medium`, `large`.
-    devices
-        Device ids, as `crosscast devices` shows them, or `all`.
-    fit
-        Caches that the problem sizes fit into: those of a `typical` CPU, so that datasets can be compared, or
-        of the device with this id.
-    repeats
-        Number of processes that repeat each measurement.
-    min_runs
-        Minimum number of recorded runs for each application, size and device.
-    min_time
-        Minimum total time of these runs, in seconds.
-    seed
-        Random seed of the problems.
-    sensor
-        Energy sensor: `auto`, `none`, `rapl`, `nvml` or `replay:PATH`.
-    timeout
-        Time limit of a process, in seconds.
     """
 
 
-@runs(lambda: commands.dataset.merge)
+@runs("dataset")
 def merge(folder: Path, /, *more: Path, out: Path, output: Output = OUTPUT) -> None:
     """Join datasets that were built on several machines, or piece by piece, into one.
 
@@ -83,7 +75,7 @@ def merge(folder: Path, /, *more: Path, out: Path, output: Output = OUTPUT) -> N
     """
 
 
-@runs(lambda: commands.dataset.describe)
+@runs("dataset")
 def describe(folder: Path, /, *, output: Output = OUTPUT) -> None:
     """Summarize a dataset: contents, missing measurements, noise and warnings.
 
@@ -96,7 +88,7 @@ def describe(folder: Path, /, *, output: Output = OUTPUT) -> None:
     """
 
 
-@runs(lambda: commands.dataset.sources)
+@runs("dataset")
 def sources(*, output: Output = OUTPUT) -> None:
     """List what can be imported: what it is, its licence, where it is from, and which files are wanted."""
 

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import cyclopts
+from cyclopts import Parameter
 
-from crosscast import commands
-from crosscast.cli.dispatch import runs
-from crosscast.commands.options import OUTPUT, Flag, Output, Whole
+from crosscast.cli.dispatch import runs, work
+from crosscast.cli.options import OUTPUT, Flag, Output, Whole
 from crosscast.data.sources import IMPORTERS, Importer
-
-if TYPE_CHECKING:
-    pass
 
 _OUT = "Folder of the dataset."
 
@@ -29,7 +27,7 @@ def _documented(command: Callable[..., None], name: str, text: str, parameters: 
 
 def _source_command(importer: Importer) -> Callable[..., None]:
     def command(path: Path, *, out: Path, **options: Any) -> None:
-        commands.dataset_import.published(importer, path, out, options)
+        work("dataset_import", "published")(importer, path, out, options)
 
     kinds: dict[type, Any] = {int: Whole, str: str}
     only, keyword = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.KEYWORD_ONLY
@@ -54,7 +52,7 @@ def _source_command(importer: Importer) -> Callable[..., None]:
     return command
 
 
-@runs(lambda: commands.dataset_import.runs)
+@runs("dataset_import")
 def own_runs(path: Path, /, *, out: Path, settings: str | None = None) -> None:
     """Import runs of your own over the configurations of a machine: times, powers, counters.
 
@@ -72,20 +70,35 @@ def own_runs(path: Path, /, *, out: Path, settings: str | None = None) -> None:
     """
 
 
-@runs(lambda: commands.dataset_import.counted)
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class ImportCountersOptions:
+    """Options of `crosscast dataset import counters`."""
+
+    out: Path
+    """Folder of the dataset."""
+    device: str
+    """Key of the device or machine that the runs were counted on."""
+    application: str | None = None
+    """The program; by default what the profile calls it, or the name of the first file."""
+    kernel: str | None = None
+    """Region (Caliper) or kernel (ncu) that is taken, or the name of what was counted; by default the whole
+    program."""
+    size: str | None = None
+    """Name of the problem size; by default `default`."""
+    nodes: int | None = None
+    """Nodes that each run used."""
+    cores: int | None = None
+    """Cores that each run used."""
+    gpu: Flag = False
+    """The runs used a GPU."""
+    time: float | None = None
+    """Seconds that a run took, in the place of what the profile says."""
+
+
+@runs("dataset_import")
 def counters(
-    tool: Literal["hpctoolkit", "caliper", "perf", "ncu"],
-    /,
-    *profiles: Path,
-    out: Path,
-    device: str,
-    application: str | None = None,
-    kernel: str | None = None,
-    size: str | None = None,
-    nodes: int | None = None,
-    cores: int | None = None,
-    gpu: Flag = False,
-    time: float | None = None,
+    tool: Literal["hpctoolkit", "caliper", "perf", "ncu"], /, *profiles: Path, options: ImportCountersOptions
 ) -> None:
     """Import what a tool counted in runs of a program: counters and time of a run each.
 
@@ -98,29 +111,10 @@ def counters(
     profiles
         Runs of one program, or folders with such: databases `hpctoolkit-…-database`, files `.cali` or `.json`
         (json-split) of Caliper, `.json` of perf, `.csv` of ncu.
-    out
-        Folder of the dataset.
-    device
-        Key of the device or machine that the runs were counted on.
-    application
-        The program; by default what the profile calls it, or the name of the first file.
-    kernel
-        Region (Caliper) or kernel (ncu) that is taken, or the name of what was counted; by default the whole
-        program.
-    size
-        Name of the problem size; by default `default`.
-    nodes
-        Nodes that each run used.
-    cores
-        Cores that each run used.
-    gpu
-        The runs used a GPU.
-    time
-        Seconds that a run took, in the place of what the profile says.
     """
 
 
-@runs(lambda: commands.dataset_import.trace)
+@runs("dataset_import")
 def trace(folder: Path, /, *, out: Path, output: Output = OUTPUT) -> None:
     """Import a program that `crosscast capture` recorded: profiles, and the times that its device measured.
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import cyclopts
 from cyclopts import Parameter
 
-from crosscast import commands
 from crosscast.answers import Objective
 from crosscast.cli.app import COMMANDS
 from crosscast.cli.dispatch import runs
-from crosscast.commands.options import (
+from crosscast.cli.options import (
     FIGURES,
     OUTPUT,
     FigureOutput,
@@ -29,7 +29,7 @@ choose_app = cyclopts.App(name="choose", help=COMMANDS["choose"][1])
 
 
 @choose_app.command
-@runs(lambda: commands.choose.sample)
+@runs("choose")
 def sample(*, model: Model = None, template: Path | None = None, output: Output = OUTPUT) -> None:
     """List the configurations at which a new kernel must be run, and what to record (docs/choosing.md).
 
@@ -40,23 +40,34 @@ def sample(*, model: Model = None, template: Path | None = None, output: Output 
     """
 
 
-@choose_app.command
-@runs(lambda: commands.choose.configuration)
-def configuration(
-    samples: Path,
-    /,
-    *,
-    model: Model = None,
-    power_cap: str | None = None,
-    objective: Objective = "performance",
-    max_slowdown: str | None = None,
-    cap_probability: float | None = None,
-    level: Level = 0.9,
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class ChooseConfigurationOptions:
+    """Options of `crosscast choose configuration`."""
+
+    model: Model = None
+    power_cap: str | None = None
+    """Power cap (W); several, separated by commas, for a choice under each; none where the objective is not
+    `performance`."""
+    objective: Objective = "performance"
+    """What is optimized: `performance`, `energy`, `edp` (energy times time), or `power`."""
+    max_slowdown: str | None = None
+    """How much slower than the first sample configuration it may be, such as `5%`."""
+    cap_probability: float | None = None
+    """Required probability of staying under the cap, such as 0.9; by default the predicted mean has to."""
+    level: Level = 0.9
     kernel: Annotated[
         str | None, Parameter(help="Choose for this kernel alone, where the file has several.")
-    ] = None,
-    plot: Path | None = None,
-    output: Output = OUTPUT,
+    ] = None
+    plot: Path | None = None
+    """Figure (`.png`, `.svg`, `.pdf`) of all configurations, the predicted frontier and the choices."""
+    output: Output = OUTPUT
+
+
+@choose_app.command
+@runs("choose")
+def configuration(
+    samples: Path, /, *, options: ChooseConfigurationOptions = ChooseConfigurationOptions()
 ) -> None:
     """Choose the best configuration under a power cap (docs/choosing.md).
 
@@ -66,37 +77,40 @@ def configuration(
     ----------
     samples
         Runs of the kernel: CSV with a row for each, or a history of `crosscast.profiled`.
-    power_cap
-        Power cap (W); several, separated by commas, for a choice under each; none where
-        the objective is not `performance`.
-    objective
-        What is optimized: `performance`, `energy`, `edp` (energy times time), or `power`.
-    max_slowdown
-        How much slower than the first sample configuration it may be, such as `5%`.
-    cap_probability
-        Required probability of staying under the cap, such as 0.9; by default the predicted mean has to.
-    plot
-        Figure (`.png`, `.svg`, `.pdf`) of all configurations, the predicted frontier and the choices.
     """
 
 
-@runs(lambda: commands.colocate.colocate)
-def colocate(
-    profile: Path,
-    /,
-    *more: Path,
-    model: Model = None,
-    probe: Annotated[tuple[str, ...], Repeated] = (),
-    max_slowdown: float | None = None,
-    conservative: Flag = False,
-    memory: str | None = None,
-    lengths: str | None = None,
-    group_size: Whole = 2,
-    level: Level = 0.9,
-    suggest_probes: Whole | None = None,
-    seed: Whole = 0,
-    output: Output = OUTPUT,
-) -> None:
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class ColocateOptions:
+    """Options of `crosscast colocate`."""
+
+    model: Model = None
+    probe: Annotated[tuple[str, ...], Repeated] = ()
+    """Measured slowdowns of the co-runners of a mix, such as `bfs/small,fft/tiny=1.3,2.1`; may be repeated.
+    Names are application/size, of these profiles or of the training."""
+    max_slowdown: float | None = None
+    """Largest predicted slowdown of a job, such as 1.3; no limit by default."""
+    conservative: Flag = False
+    """Apply `--max-slowdown` to the upper end of each slowdown's interval."""
+    memory: str | None = None
+    """Memory of the device, such as `16GiB`; by default that of the device that the model was trained on, if
+    it is known."""
+    lengths: str | None = None
+    """Run time of each job in isolation, in seconds, separated by commas, in the order of the files; by
+    default the times in the profiles."""
+    group_size: Whole = 2
+    """Maximum number of jobs in a group, 2 to 5. Pairs are optimal; larger groups are found by a search."""
+    level: Level = 0.9
+    suggest_probes: Whole | None = None
+    """Also name so many pairs of these jobs whose measured slowdowns would tell most of the others."""
+    seed: Whole = 0
+    """Random seed."""
+    output: Output = OUTPUT
+
+
+@runs("colocate")
+def colocate(profile: Path, /, *more: Path, options: ColocateOptions = ColocateOptions()) -> None:
     """Recommend which jobs to co-locate on a device, for the least total time (docs/corun.md).
 
     Lists the jobs to run together, the predicted gain with its interval, and the jobs that must run alone.
@@ -107,46 +121,42 @@ def colocate(
         Profile of a job, written by `crosscast corun profile`.
     more
         Those of the others; the same again for a job that is there twice.
-    probe
-        Measured slowdowns of the co-runners of a mix, such as `bfs/small,fft/tiny=1.3,2.1`; may be repeated.
-        Names are application/size, of these profiles or of the training.
-    max_slowdown
-        Largest predicted slowdown of a job, such as 1.3; no limit by default.
-    conservative
-        Apply `--max-slowdown` to the upper end of each slowdown's interval.
-    memory
-        Memory of the device, such as `16GiB`; by default that of the device that the model was trained on, if
-        it is known.
-    lengths
-        Run time of each job in isolation, in seconds, separated by commas, in the order of the files; by
-        default the times in the profiles.
-    group_size
-        Maximum number of jobs in a group, 2 to 5. Pairs are optimal; larger groups are found by a search.
-    suggest_probes
-        Also name so many pairs of these jobs whose measured slowdowns would tell most of the others.
-    seed
-        Random seed.
     """
 
 
-@runs(lambda: commands.tune.tune)
-def tune(
-    file: Path,
-    /,
-    *,
-    space: Path,
-    kernel: str | None = None,
-    devices: Annotated[Names | None, Parameter(show_default=False)] = None,
-    device_file: Annotated[tuple[Path, ...], Repeated] = (),
-    model: str | None = None,
-    profiles: Whole = 120,
-    measure: Whole = 0,
-    on: str | None = None,
-    within: str = "2%",
-    out: Path | None = None,
-    seed: Whole = 0,
-    output: FigureOutput = FIGURES,
-) -> None:
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class TuneOptions:
+    """Options of `crosscast tune`."""
+
+    space: Path
+    """Parameters with their values, constraints, and the launch: TOML, or a T1 file of Kernel Tuner."""
+    kernel: str | None = None
+    """Name of the kernel; by default the one that the space names."""
+    devices: Annotated[Names | None, Parameter(show_default=False)] = None
+    """Devices of the model or the catalogue, separated by commas."""
+    device_file: Annotated[tuple[Path, ...], Repeated] = ()
+    """Data sheet (TOML) of a further device; may be repeated."""
+    model: str | None = None
+    """Folder or name of a model of launch times; by default the one that comes with Crosscast."""
+    profiles: Whole = 120
+    """How many variants are profiled."""
+    measure: Whole = 0
+    """Maximum number of variants that are measured; none by default."""
+    on: str | None = None
+    """Id of the device that measures, as `crosscast devices` shows it; by default the first."""
+    within: str = "2%"
+    """Measuring ends when no variant is likely to be faster by this share."""
+    out: Path | None = None
+    """Folder for `ranking.json`, and for the space (`t1.json`) and the results (`t4.json`) as Kernel Tuner
+    writes them."""
+    seed: Whole = 0
+    """Random seed."""
+    output: FigureOutput = FIGURES
+
+
+@runs("tune")
+def tune(file: Path, /, *, options: TuneOptions) -> None:
     """Rank the variants of a kernel by forecast time on devices, or measure the most promising here.
 
     Some variants are profiled, which needs no device; the counts of the others follow from theirs. With
@@ -157,27 +167,4 @@ def tune(
     ----------
     file
         The kernel's file: OpenCL C, CUDA or HIP.
-    space
-        Parameters with their values, constraints, and the launch: TOML, or a T1 file of Kernel Tuner.
-    kernel
-        Name of the kernel; by default the one that the space names.
-    devices
-        Devices of the model or the catalogue, separated by commas.
-    device_file
-        Data sheet (TOML) of a further device; may be repeated.
-    model
-        Folder or name of a model of launch times; by default the one that comes with Crosscast.
-    profiles
-        How many variants are profiled.
-    measure
-        Maximum number of variants that are measured; none by default.
-    on
-        Id of the device that measures, as `crosscast devices` shows it; by default the first.
-    within
-        Measuring ends when no variant is likely to be faster by this share.
-    out
-        Folder for `ranking.json`, and for the space (`t1.json`) and the results (`t4.json`) as Kernel Tuner
-        writes them.
-    seed
-        Random seed.
     """

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import cyclopts
+from cyclopts import Parameter
 
-from crosscast import commands
 from crosscast.cli.dispatch import runs
-from crosscast.commands.launch_options import LAUNCH, OfLaunch
-from crosscast.commands.options import OUTPUT, Flag, JsonFlag, Output, Whole
+from crosscast.cli.launch_options import LAUNCH, OfLaunch
+from crosscast.cli.options import OUTPUT, Flag, JsonFlag, Output, Whole
 
 
-@runs(lambda: commands.doctor.doctor)
+@runs("doctor")
 def doctor(*, warm: Flag = False, output: Output = OUTPUT) -> None:
     """Check this installation and machine: compiler, extras, OpenCL, caches, models, sensors, load.
 
@@ -25,7 +26,7 @@ def doctor(*, warm: Flag = False, output: Output = OUTPUT) -> None:
     """
 
 
-@runs(lambda: commands.devices.devices)
+@runs("devices")
 def devices(
     name: str | None = None,
     /,
@@ -55,7 +56,7 @@ def devices(
     """
 
 
-@runs(lambda: commands.devices.compare)
+@runs("devices")
 def compare(first: str, second: str, /, *, output: Output = OUTPUT) -> None:
     """Show two devices side by side, with ratios, and which kernels of the suite each is faster at.
 
@@ -75,22 +76,34 @@ devices_app.default(devices)
 devices_app.command(compare)
 
 
-@runs(lambda: commands.measure.measure)
-def measure(
-    what: str,
-    /,
-    *,
-    device: str | None = None,
-    size: Literal["tiny", "small", "medium", "large"] | None = None,
-    min_runs: Whole = 50,
-    min_time: float = 2.0,
-    repeats: Whole = 1,
-    sensor: str = "auto",
-    timeout: float = 600.0,
-    against_forecast: str | None = None,
-    launch: OfLaunch = LAUNCH,
-    output: Output = OUTPUT,
-) -> None:
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class MeasureOptions:
+    """Options of `crosscast measure`."""
+
+    device: str | None = None
+    """Id of the device, as `crosscast devices` shows it; by default the first one."""
+    size: Literal["tiny", "small", "medium", "large"] | None = None
+    """Size of the application's problem."""
+    min_runs: Whole = 50
+    """Minimum number of recorded runs."""
+    min_time: float = 2.0
+    """Minimum total time of the recorded runs, in seconds."""
+    repeats: Whole = 1
+    """Number of processes that repeat the measurement, one after another."""
+    sensor: str = "auto"
+    """Energy sensor: `auto`, `none`, `rapl`, `nvml` or `replay:PATH`."""
+    timeout: float = 600.0
+    """Time limit of a process, in seconds."""
+    against_forecast: str | None = None
+    """Name of this device in a model or the catalogue (`crosscast devices --catalogue`), or of one that was
+    calibrated: its times are forecast first, and shown beside the measured ones."""
+    launch: OfLaunch = LAUNCH
+    output: Output = OUTPUT
+
+
+@runs("measure")
+def measure(what: str, /, *, options: MeasureOptions = MeasureOptions()) -> None:
     """Measure the kernels of WHAT on an OpenCL device, in repeated runs.
 
     WHAT is a launch file (`.toml`, `.sim`), or a program with the launch options of `crosscast characterize`
@@ -103,27 +116,10 @@ def measure(
     ----------
     what
         Launch file, or name or folder of an application.
-    device
-        Id of the device, as `crosscast devices` shows it; by default the first one.
-    size
-        Size of the application's problem.
-    min_runs
-        Minimum number of recorded runs.
-    min_time
-        Minimum total time of the recorded runs, in seconds.
-    repeats
-        Number of processes that repeat the measurement, one after another.
-    sensor
-        Energy sensor: `auto`, `none`, `rapl`, `nvml` or `replay:PATH`.
-    timeout
-        Time limit of a process, in seconds.
-    against_forecast
-        Name of this device in a model or the catalogue (`crosscast devices --catalogue`), or of one that was
-        calibrated: its times are forecast first, and shown beside the measured ones.
     """
 
 
-@runs(lambda: commands.measure.stressor)
+@runs("measure")
 def stressor(
     level: str, /, *, seconds: float = 10.0, image: str | None = None, json: JsonFlag = False
 ) -> None:
@@ -148,7 +144,7 @@ measure_app.default(measure)
 measure_app.command(stressor)
 
 
-@runs(lambda: commands.calibrate.calibrate)
+@runs("calibrate")
 def calibrate(
     *,
     device: str | None = None,

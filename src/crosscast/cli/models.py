@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import cyclopts
 from cyclopts import Parameter
 
-from crosscast import commands
 from crosscast.cli.app import COMMANDS
 from crosscast.cli.dispatch import runs
-from crosscast.commands.options import (
-    OUTPUT,
-    RUN,
-    DatasetFolder,
-    Device,
-    Devices,
-    Names,
-    Output,
-    RunOptions,
-)
+from crosscast.cli.options import OUTPUT, RUN, DatasetFolder, Device, Devices, Names, Output, RunOptions
 
 
-@runs(lambda: commands.models.models)
+@runs("models")
 def models(name: str | None = None, /, *, output: Output = OUTPUT) -> None:
     """List the models that come with Crosscast and your own, or say all about one.
 
@@ -46,88 +37,93 @@ Without = Annotated[
 ]
 
 
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class TrainTimeOptions:
+    """Options of `crosscast train time`."""
+
+    out: Out
+    model: Model = None
+    without: Without = None
+    run: RunOptions = RUN
+    output: Output = OUTPUT
+
+
 @train_app.command
-@runs(lambda: commands.train.time)
-def time(
-    dataset: DatasetFolder,
-    /,
-    *,
-    out: Out,
-    model: Model = None,
-    without: Without = None,
-    run: RunOptions = RUN,
-    output: Output = OUTPUT,
-) -> None:
+@runs("train")
+def time(dataset: DatasetFolder, /, *, options: TrainTimeOptions) -> None:
     """Train a model of kernels' times on devices, for `crosscast predict time` (docs/predicting.md)."""
 
 
-@train_app.command
-@runs(lambda: commands.train.relative)
-def relative(
-    dataset: DatasetFolder,
-    /,
-    *,
-    out: Out,
-    model: Model = None,
-    without: Without = None,
-    devices: Devices = None,
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class TrainRelativeOptions:
+    """Options of `crosscast train relative`."""
+
+    out: Out
+    model: Model = None
+    without: Without = None
+    devices: Devices = None
     sources: Annotated[
         Names | None, Parameter(help="Devices whose counters are learned from; all by default.")
-    ] = None,
-    run: RunOptions = RUN,
-    output: Output = OUTPUT,
-) -> None:
+    ] = None
+    run: RunOptions = RUN
+    output: Output = OUTPUT
+
+
+@train_app.command
+@runs("train")
+def relative(dataset: DatasetFolder, /, *, options: TrainRelativeOptions) -> None:
     """Train a model of times on devices relative to each other, for `crosscast predict relative`.
 
     It predicts from what was counted in one run on one device, or from a profile (docs/relative.md).
     """
 
 
-@train_app.command
-@runs(lambda: commands.train.configuration)
-def configuration(
-    dataset: DatasetFolder,
-    /,
-    *,
-    out: Out,
-    model: Model = None,
-    without: Without = None,
-    samples: str | None = None,
-    held_out: Names | None = None,
-    devices: Devices = None,
-    power_domain: str | None = None,
-    run: RunOptions = RUN,
-    output: Output = OUTPUT,
-) -> None:
-    """Train a model of time and power at configurations, for `crosscast choose` (docs/choosing.md).
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class TrainConfigurationOptions:
+    """Options of `crosscast train configuration`."""
 
-    Parameters
-    ----------
-    samples
-        Configurations at which a new kernel is run first, such as
-        `node:cpu_cap_w=120,gpu_cap_w=260;node:cpu_cap_w=65,gpu_cap_w=100`; by default the two most
-        informative ones.
-    held_out
-        Applications that are held out in turn to measure the errors, separated by commas; by default all.
-        Microbenchmarks, say, are to be learned from and are not what a model is asked about.
-    power_domain
-        Power domain that is capped; by default the node, or the sum of all domains.
-    """
+    out: Out
+    model: Model = None
+    without: Without = None
+    samples: str | None = None
+    """Configurations at which a new kernel is run first, such as
+    `node:cpu_cap_w=120,gpu_cap_w=260;node:cpu_cap_w=65,gpu_cap_w=100`; by default the two most informative
+    ones."""
+    held_out: Names | None = None
+    """Applications that are held out in turn to measure the errors, separated by commas; by default all.
+    Microbenchmarks, say, are to be learned from and are not what a model is asked about."""
+    devices: Devices = None
+    power_domain: str | None = None
+    """Power domain that is capped; by default the node, or the sum of all domains."""
+    run: RunOptions = RUN
+    output: Output = OUTPUT
 
 
 @train_app.command
-@runs(lambda: commands.train.corun)
-def corun(
-    dataset: DatasetFolder,
-    /,
-    *,
-    out: Out,
-    model: Model = None,
-    without: Without = None,
-    device: Device = None,
-    run: RunOptions = RUN,
-    output: Output = OUTPUT,
-) -> None:
+@runs("train")
+def configuration(dataset: DatasetFolder, /, *, options: TrainConfigurationOptions) -> None:
+    """Train a model of time and power at configurations, for `crosscast choose` (docs/choosing.md)."""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class TrainCorunOptions:
+    """Options of `crosscast train corun`."""
+
+    out: Out
+    model: Model = None
+    without: Without = None
+    device: Device = None
+    run: RunOptions = RUN
+    output: Output = OUTPUT
+
+
+@train_app.command
+@runs("train")
+def corun(dataset: DatasetFolder, /, *, options: TrainCorunOptions) -> None:
     """Train a model of applications that share a device, for `crosscast predict corun` and `colocate`.
 
     It predicts slowdowns, times and power of mixes (docs/corun.md).

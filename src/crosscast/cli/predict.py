@@ -2,48 +2,50 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import cyclopts
+from cyclopts import Parameter
 
-from crosscast import commands
 from crosscast.cli.app import COMMANDS
 from crosscast.cli.dispatch import runs
-from crosscast.commands.launch_options import LAUNCH, OfLaunch
-from crosscast.commands.options import (
-    OUTPUT,
-    Application,
-    Level,
-    Model,
-    Names,
-    Output,
-    Repeated,
-    Whole,
-)
+from crosscast.cli.launch_options import LAUNCH, OfLaunch
+from crosscast.cli.options import OUTPUT, Application, Level, Model, Names, Output, Repeated, Whole
 
 __all__ = ["app"]
 app = cyclopts.App(name="predict", help=COMMANDS["predict"][1])
 
 
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class PredictTimeOptions:
+    """Options of `crosscast predict time`."""
+
+    model: Model = None
+    probe: Annotated[tuple[str, ...], Repeated] = ()
+    """Measured time of the kernel on a device, in seconds, such as `gtx1080=0.00123`; may be repeated. The
+    predictions for the other devices are conditioned on it."""
+    devices: Names | None = None
+    """Devices, separated by commas: those that the model knows, which are the default, and devices of the
+    catalogue (`crosscast devices --catalogue`), on which nothing was measured."""
+    device_file: Annotated[tuple[Path, ...], Repeated] = ()
+    """Data sheet (TOML) of a further device on which nothing was measured; may be repeated."""
+    application: Application = None
+    level: Level = 0.9
+    suggest_probes: Whole | None = None
+    """Also name so many devices whose measured times would tell most of the others."""
+    invocations: Whole | None = None
+    """How often a kernel is launched in a run; by default as often as in FILE."""
+    launch: OfLaunch = LAUNCH
+    output: Output = OUTPUT
+
+
 @app.default
 @app.command
-@runs(lambda: commands.predict.time)
-def time(
-    file: Path,
-    /,
-    *more: Path,
-    model: Model = None,
-    probe: Annotated[tuple[str, ...], Repeated] = (),
-    devices: Names | None = None,
-    device_file: Annotated[tuple[Path, ...], Repeated] = (),
-    application: Application = None,
-    level: Level = 0.9,
-    suggest_probes: Whole | None = None,
-    invocations: Whole | None = None,
-    launch: OfLaunch = LAUNCH,
-    output: Output = OUTPUT,
-) -> None:
+@runs("predict")
+def time(file: Path, /, *more: Path, options: PredictTimeOptions = PredictTimeOptions()) -> None:
     """Predict how long kernels take on each device, and recommend a device (docs/predicting.md).
 
     FILE is a launch file (`.toml`, `.sim`), or a program with the launch options of `crosscast characterize`
@@ -60,36 +62,31 @@ def time(
         What to predict.
     more
         Further files.
-    probe
-        Measured time of the kernel on a device, in seconds, such as `gtx1080=0.00123`; may be repeated. The
-        predictions for the other devices are conditioned on it.
-    devices
-        Devices, separated by commas: those that the model knows, which are the default, and devices of the
-        catalogue (`crosscast devices --catalogue`), on which nothing was measured.
-    device_file
-        Data sheet (TOML) of a further device on which nothing was measured; may be repeated.
-    suggest_probes
-        Also name so many devices whose measured times would tell most of the others.
-    invocations
-        How often a kernel is launched in a run; by default as often as in FILE.
     """
 
 
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class PredictRelativeOptions:
+    """Options of `crosscast predict relative`."""
+
+    model: Model = None
+    relative_to: str | None = None
+    """The device that times are relative to; by default the slowest."""
+    source: str | None = None
+    """The device on which FILE was counted, if it does not say, or on which `--time` was measured; of a
+    dataset, the device whose runs are taken."""
+    time: float | None = None
+    """How long the run took on that device, in seconds, to predict seconds."""
+    application: Application = None
+    level: Level = 0.9
+    launch: OfLaunch = LAUNCH
+    output: Output = OUTPUT
+
+
 @app.command
-@runs(lambda: commands.predict_relative.relative)
-def relative(
-    file: Path,
-    /,
-    *more: Path,
-    model: Model = None,
-    relative_to: str | None = None,
-    source: str | None = None,
-    time: float | None = None,
-    application: Application = None,
-    level: Level = 0.9,
-    launch: OfLaunch = LAUNCH,
-    output: Output = OUTPUT,
-) -> None:
+@runs("predict_relative")
+def relative(file: Path, /, *more: Path, options: PredictRelativeOptions = PredictRelativeOptions()) -> None:
     """Predict how long a run takes on each device relative to the others (docs/relative.md).
 
     FILE is what HPCToolkit, Caliper, Linux perf or Nsight Compute counted in a run, or the folder of a
@@ -101,29 +98,31 @@ def relative(
         What to predict.
     more
         Further files.
-    relative_to
-        The device that times are relative to; by default the slowest.
-    source
-        The device on which FILE was counted, if it does not say, or on which `--time` was measured; of a
-        dataset, the device whose runs are taken.
-    time
-        How long the run took on that device, in seconds, to predict seconds.
     """
 
 
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class PredictCorunOptions:
+    """Options of `crosscast predict corun`."""
+
+    model: Model = None
+    probe: Annotated[tuple[str, ...], Repeated] = ()
+    """Measured slowdowns of the co-runners of another mix, such as `bfs/small,fft/tiny=1.3,2.1`; may be
+    repeated. Names are application/size, of these profiles or of the training."""
+    level: Level = 0.9
+    suggest_probes: Whole | None = None
+    """Also name so many pairs of these applications with those of the training whose measured slowdowns would
+    tell most."""
+    translate: Path | None = None
+    """Card of `crosscast corun translate`, with profiles on the device that it is from, to predict times and
+    slowdowns on the other. The model may be of either."""
+    output: Output = OUTPUT
+
+
 @app.command
-@runs(lambda: commands.predict_corun.corun)
-def corun(
-    profile: Path,
-    /,
-    *more: Path,
-    model: Model = None,
-    probe: Annotated[tuple[str, ...], Repeated] = (),
-    level: Level = 0.9,
-    suggest_probes: Whole | None = None,
-    translate: Path | None = None,
-    output: Output = OUTPUT,
-) -> None:
+@runs("predict_corun")
+def corun(profile: Path, /, *more: Path, options: PredictCorunOptions = PredictCorunOptions()) -> None:
     """Predict a mix: applications that start together on one device (docs/corun.md).
 
     Says how long the mix takes, how much each co-runner slows down, and what power the device draws, beside
@@ -135,13 +134,4 @@ def corun(
         Profile of an application, written by `crosscast corun profile`.
     more
         Those of its co-runners; the same again for an application that is there twice.
-    probe
-        Measured slowdowns of the co-runners of another mix, such as `bfs/small,fft/tiny=1.3,2.1`; may be
-        repeated. Names are application/size, of these profiles or of the training.
-    suggest_probes
-        Also name so many pairs of these applications with those of the training whose measured slowdowns
-        would tell most.
-    translate
-        Card of `crosscast corun translate`, with profiles on the device that it is from, to predict times and
-        slowdowns on the other. The model may be of either.
     """

@@ -2,36 +2,52 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from crosscast import commands
 from crosscast.cli.dispatch import runs
-from crosscast.commands.launch_options import LAUNCH, OfLaunch, ShownLaunch
-from crosscast.commands.options import OUTPUT, Application, Flag, Names, Output, Repeated, Whole
+from crosscast.cli.launch_options import LAUNCH, OfLaunch, ShownLaunch
+from crosscast.cli.options import OUTPUT, Application, Flag, Names, Output, Repeated, Whole
 
 
-@runs(lambda: commands.characterize.characterize)
-def characterize(
-    file: Path,
-    /,
-    *more: Path,
-    launch: ShownLaunch = LAUNCH,
-    launches: Flag = False,
-    all: Flag = False,
-    json: Flag = False,
-    csv: Flag = False,
-    parquet: Path | None = None,
-    plot: Path | None = None,
-    html: Path | None = None,
-    aiwc: Path | None = None,
-    check_bounds: Flag = False,
-    threads: Whole | None = None,
-    timeout: float = 600.0,
-    memory_limit: str | None = None,
-) -> None:
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class CharacterizeOptions:
+    """Options of `crosscast characterize`."""
+
+    launch: ShownLaunch = LAUNCH
+    launches: Flag = False
+    """List the launches in the host code of a CUDA or HIP program: what its constants tell of each, and what
+    not. Without `--grid` and `--block`, those that are wholly known are profiled."""
+    all: Flag = False
+    """Print all metrics and counts, not a summary alone."""
+    json: Flag = False
+    """Print one JSON object a launch, each on a line."""
+    csv: Flag = False
+    """Print one CSV row a launch."""
+    parquet: Path | None = None
+    """Write the profiles to this Parquet file."""
+    plot: Path | None = None
+    """Draw a Kiviat picture to this file (.png, .svg or .pdf)."""
+    html: Path | None = None
+    """Also write the tables and the Kiviat picture as one HTML page."""
+    aiwc: Path | None = None
+    """Folder for the published tool's `aiwc_<kernel>_<n>.csv` files, with its conventions."""
+    check_bounds: Flag = False
+    """Check each access against its buffer, and say which one is out of bounds."""
+    threads: Whole | None = None
+    """Threads that run work-groups; the profile does not depend on it."""
+    timeout: float = 600.0
+    """Longest run of a kernel, in seconds."""
+    memory_limit: str | None = None
+    """Most memory of the process that runs the kernel, such as `4G`."""
+
+
+@runs("characterize")
+def characterize(file: Path, /, *more: Path, options: CharacterizeOptions = CharacterizeOptions()) -> None:
     """Profile each kernel launch of FILE, independently of any device.
 
     FILE is a launch file (`.toml`), a simulator file of Oclgrind (`.sim`), or a program (OpenCL C,
@@ -62,47 +78,37 @@ def characterize(
         What to characterize.
     more
         Further files, whose launches follow.
-    launches
-        List the launches in the host code of a CUDA or HIP program: what its constants tell of each, and what
-        not. Without `--grid` and `--block`, those that are wholly known are profiled.
-    all
-        Print all metrics and counts, not a summary alone.
-    json
-        Print one JSON object a launch, each on a line.
-    csv
-        Print one CSV row a launch.
-    parquet
-        Write the profiles to this Parquet file.
-    plot
-        Draw a Kiviat picture to this file (.png, .svg or .pdf).
-    html
-        Also write the tables and the Kiviat picture as one HTML page.
-    aiwc
-        Folder for the published tool's `aiwc_<kernel>_<n>.csv` files, with its conventions.
-    check_bounds
-        Check each access against its buffer, and say which one is out of bounds.
-    threads
-        Threads that run work-groups; the profile does not depend on it.
-    timeout
-        Longest run of a kernel, in seconds.
-    memory_limit
-        Most memory of the process that runs the kernel, such as `4G`.
     """
 
 
 _OUT = Path("crosscast-trace")
 
 
-@runs(lambda: commands.capture.capture)
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class CaptureOptions:
+    """Options of `crosscast capture`."""
+
+    out: Path = _OUT
+    """Folder of the trace, new or empty."""
+    select: str = "spread"
+    """Launches whose memory is kept, so that they can be characterized: `spread` (the 1st, 2nd, 3rd, 5th,
+    9th, ... of a kernel and its sizes), `all`, `none` (times only), `first:N` or `every:N`."""
+    max_bytes: str = "4 GiB"
+    """Most memory of launches that is kept."""
+    max_seconds: Whole = 60
+    """Most time that the program waits for its memory to be read."""
+    check: Flag = False
+    """Also keep what these launches leave in memory, so that `crosscast report` compares."""
+    runs: Whole = 1
+    """2 runs the program twice: first for undisturbed times, then for memory."""
+    perfetto: Path | None = None
+    """Also write a timeline for ui.perfetto.dev."""
+
+
+@runs("capture")
 def capture(
-    *command: Annotated[str, Parameter(allow_leading_hyphen=True)],
-    out: Path = _OUT,
-    select: str = "spread",
-    max_bytes: str = "4 GiB",
-    max_seconds: Whole = 60,
-    check: Flag = False,
-    runs: Whole = 1,
-    perfetto: Path | None = None,
+    *command: Annotated[str, Parameter(allow_leading_hyphen=True)], options: CaptureOptions = CaptureOptions()
 ) -> None:
     """Run a program, unchanged, and record its kernel launches and transfers.
 
@@ -114,37 +120,31 @@ def capture(
     ----------
     command
         The program and its arguments.
-    out
-        Folder of the trace, new or empty.
-    select
-        Launches whose memory is kept, so that they can be characterized: `spread` (the 1st, 2nd, 3rd, 5th,
-        9th, ... of a kernel and its sizes), `all`, `none` (times only), `first:N` or `every:N`.
-    max_bytes
-        Most memory of launches that is kept.
-    max_seconds
-        Most time that the program waits for its memory to be read.
-    check
-        Also keep what these launches leave in memory, so that `crosscast report` compares.
-    runs
-        2 runs the program twice: first for undisturbed times, then for memory.
-    perfetto
-        Also write a timeline for ui.perfetto.dev.
     """
 
 
-@runs(lambda: commands.embed.embed)
-def embed(
-    file: Path,
-    /,
-    *,
-    profiles: Path | None = None,
-    spirv: Path | None = None,
-    no_spirv: Flag = False,
-    out: Path | None = None,
-    in_place: Flag = False,
-    launch: OfLaunch = LAUNCH,
-    json: Flag = False,
-) -> None:
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class EmbedOptions:
+    """Options of `crosscast embed`."""
+
+    profiles: Path | None = None
+    """Table with profiles of this source (.parquet, .csv), as `crosscast characterize` writes it."""
+    spirv: Path | None = None
+    """Module of this kernel that gets the profiles, instead of one compiled from the source."""
+    no_spirv: Flag = False
+    """Write no SPIR-V module."""
+    out: Path | None = None
+    """File for the source with its profiles."""
+    in_place: Flag = False
+    """Write them into the source, and the module given with `--spirv`, themselves."""
+    launch: OfLaunch = LAUNCH
+    json: Flag = False
+    """Print one JSON object."""
+
+
+@runs("embed")
+def embed(file: Path, /, *, options: EmbedOptions = EmbedOptions()) -> None:
     """Write the profiles of a kernel's launches into its source as a comment, and into a SPIR-V module.
 
     FILE is a launch file (`.toml`, `.sim`), or a source with the launch options of `crosscast characterize`
@@ -159,32 +159,26 @@ def embed(
     ----------
     file
         Launch file, or source.
-    profiles
-        Table with profiles of this source (.parquet, .csv), as `crosscast characterize` writes it.
-    spirv
-        Module of this kernel that gets the profiles, instead of one compiled from the source.
-    no_spirv
-        Write no SPIR-V module.
-    out
-        File for the source with its profiles.
-    in_place
-        Write them into the source, and the module given with `--spirv`, themselves.
-    json
-        Print one JSON object.
     """
 
 
-@runs(lambda: commands.explain.explain)
-def explain(
-    file: Path,
-    /,
-    *more: Path,
-    devices: Annotated[Names | None, Parameter(show_default=False)] = None,
-    device_file: Annotated[tuple[Path, ...], Repeated] = (),
-    application: Application = None,
-    launch: OfLaunch = LAUNCH,
-    output: Output = OUTPUT,
-) -> None:
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class ExplainOptions:
+    """Options of `crosscast explain`."""
+
+    devices: Annotated[Names | None, Parameter(show_default=False)] = None
+    """Devices of the catalogue, separated by commas (`crosscast devices --catalogue`); by default h100-sxm,
+    rtx4090 and epyc-9654."""
+    device_file: Annotated[tuple[Path, ...], Repeated] = ()
+    """Data sheet (TOML) of a further device; may be repeated."""
+    application: Application = None
+    launch: OfLaunch = LAUNCH
+    output: Output = OUTPUT
+
+
+@runs("explain")
+def explain(file: Path, /, *more: Path, options: ExplainOptions = ExplainOptions()) -> None:
     """Say what bounds a kernel on a device: memory, compute, launch or latency; why, and what to try.
 
     What bounds it follows from the profile and the device's data sheet alone (docs/verdicts.md). Beside it
@@ -197,15 +191,10 @@ def explain(
         What to explain.
     more
         Further files.
-    devices
-        Devices of the catalogue, separated by commas (`crosscast devices --catalogue`); by default h100-sxm,
-        rtx4090 and epyc-9654.
-    device_file
-        Data sheet (TOML) of a further device; may be repeated.
     """
 
 
-@runs(lambda: commands.compare.compare)
+@runs("compare")
 def compare(
     first: Path,
     second: Path,

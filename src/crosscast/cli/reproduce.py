@@ -6,25 +6,16 @@ from typing import Literal
 
 import cyclopts
 
-from crosscast import commands
 from crosscast.cli.app import COMMANDS
 from crosscast.cli.dispatch import runs
-from crosscast.commands.options import (
-    FIGURES,
-    OUTPUT,
-    RUN,
-    DatasetFolder,
-    FigureOutput,
-    Output,
-    RunOptions,
-)
+from crosscast.cli.options import FIGURES, OUTPUT, RUN, DatasetFolder, FigureOutput, Output, RunOptions
 
 __all__ = ["app"]
 app = cyclopts.App(name="reproduce", help=COMMANDS["reproduce"][1])
 
 
 @app.command
-@runs(lambda: commands.reproduce.johnston2018)
+@runs("reproduce")
 def johnston2018(
     dataset: DatasetFolder,
     /,
@@ -45,7 +36,7 @@ def johnston2018(
 
 
 @app.command
-@runs(lambda: commands.reproduce.bailey2014)
+@runs("reproduce")
 def bailey2014(
     dataset: DatasetFolder,
     /,
@@ -61,7 +52,7 @@ def bailey2014(
 
 
 @app.command
-@runs(lambda: commands.reproduce.cummins2017)
+@runs("reproduce")
 def cummins2017(
     dataset: DatasetFolder,
     /,
@@ -76,7 +67,7 @@ def cummins2017(
 
 
 @app.command
-@runs(lambda: commands.reproduce.nichols2024)
+@runs("reproduce")
 def nichols2024(
     dataset: DatasetFolder,
     /,
@@ -92,7 +83,7 @@ def nichols2024(
 
 
 @app.command
-@runs(lambda: commands.reproduce.moolchandani2022)
+@runs("reproduce")
 def moolchandani2022(
     dataset: DatasetFolder,
     /,

@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
 import cyclopts
 from cyclopts import Parameter
 
-from crosscast import commands
 from crosscast.cli.app import COMMANDS
 from crosscast.cli.dispatch import runs
-from crosscast.commands.options import OUTPUT, RUN, Flag, JsonFlag, Names, Output, Repeated, RunOptions
+from crosscast.cli.options import OUTPUT, RUN, Flag, JsonFlag, Names, Output, Repeated, RunOptions
 
 
-@runs(lambda: commands.report.report)
-def report(
-    folder: Path,
-    /,
-    *,
-    models: Names | None = None,
-    application: str | None = None,
-    title: str | None = None,
-    devices: Names | None = None,
-    run: RunOptions = RUN,
-    output: Output = OUTPUT,
-) -> None:
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class ReportOptions:
+    """Options of `crosscast report`."""
+
+    models: Names | None = None
+    """Models, separated by commas, or `all`; by default the one that `crosscast train` takes. The page shows
+    the one with the least error, beside the baselines."""
+    application: str | None = None
+    """Application that is shown in detail; by default the one with the median error."""
+    title: str | None = None
+    """Title of the page."""
+    devices: Names | None = None
+    """Devices of the forecast of a recorded program, separated by commas; by default all of the model."""
+    run: RunOptions = RUN
+    output: Output = OUTPUT
+
+
+@runs("report")
+def report(folder: Path, /, *, options: ReportOptions = ReportOptions()) -> None:
     """Report on a recorded program, or write a page about a dataset and how well its times are predicted.
 
     Of the trace of `crosscast capture`: where the time goes, profiles, and how long the program takes on
@@ -36,49 +44,36 @@ def report(
     ----------
     folder
         Folder of a trace or dataset, or `bundled` for the dataset that comes with Crosscast.
-    models
-        Models, separated by commas, or `all`; by default the one that `crosscast train` takes. The page shows
-        the one with the least error, beside the baselines.
-    application
-        Application that is shown in detail; by default the one with the median error.
-    title
-        Title of the page.
-    devices
-        Devices of the forecast of a recorded program, separated by commas; by default all of the model.
     """
 
 
-@runs(lambda: commands.serve.serve)
-def serve(
-    *,
-    model: Annotated[tuple[str, ...], Repeated],
-    profiles: Annotated[tuple[str, ...], Repeated] = ("bundled",),
-    samples: Annotated[tuple[str, ...], Repeated] = (),
-    socket: Path | None = None,
-    bind: str | None = None,
-    token_file: Path | None = None,
-) -> None:
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class ServeOptions:
+    """Options of `crosscast serve`."""
+
+    model: Annotated[tuple[str, ...], Repeated]
+    """Folder of a model, or a name that `crosscast models` lists; may be repeated."""
+    profiles: Annotated[tuple[str, ...], Repeated] = ("bundled",)
+    """What requests may name: a dataset, a file of profiles or launches, a profile of
+    `crosscast corun profile`, or a folder of these; may be repeated."""
+    samples: Annotated[tuple[str, ...], Repeated] = ()
+    """Sample runs of kernels that requests may name, as `crosscast choose configuration` takes them; may be
+    repeated."""
+    socket: Path | None = None
+    """Unix socket, which its owner and group may use."""
+    bind: str | None = None
+    """Address such as `127.0.0.1:8750`, too or instead; needs `--token-file`."""
+    token_file: Path | None = None
+    """Tokens of those who may ask over TCP, a line each."""
+
+
+@runs("serve")
+def serve(*, options: ServeOptions) -> None:
     """Answer forecasts, choices and co-location plans over a Unix socket or TCP (docs/service.md).
 
     Answers have the numbers of `crosscast predict`, `choose` and `colocate`. A model that is replaced in its
     folder is read again; SIGHUP reads everything again, and SIGTERM ends the service when it has answered.
-
-    Parameters
-    ----------
-    model
-        Folder of a model, or a name that `crosscast models` lists; may be repeated.
-    profiles
-        What requests may name: a dataset, a file of profiles or launches, a profile of `crosscast corun
-        profile`, or a folder of these; may be repeated.
-    samples
-        Sample runs of kernels that requests may name, as `crosscast choose configuration` takes them; may be
-        repeated.
-    socket
-        Unix socket, which its owner and group may use.
-    bind
-        Address such as `127.0.0.1:8750`, too or instead; needs `--token-file`.
-    token_file
-        Tokens of those who may ask over TCP, a line each.
     """
 
 
@@ -88,7 +83,7 @@ Folder = Annotated[Path, Parameter(name="--dir")]
 
 
 @hooks_app.command
-@runs(lambda: commands.hooks.install)
+@runs("hooks")
 def install(
     kind: Kind,
     /,
@@ -117,7 +112,7 @@ def install(
 
 
 @hooks_app.command
-@runs(lambda: commands.hooks.remove)
+@runs("hooks")
 def remove(
     kind: Kind,
     /,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -9,18 +10,9 @@ import cyclopts
 from cyclopts import Group, Parameter
 from cyclopts.validators import mutually_exclusive
 
-from crosscast import commands
 from crosscast.cli.app import COMMANDS
 from crosscast.cli.dispatch import runs
-from crosscast.commands.options import (
-    FIGURES,
-    Executor,
-    FigureOutput,
-    Flag,
-    Names,
-    Repeated,
-    Whole,
-)
+from crosscast.cli.options import FIGURES, Executor, FigureOutput, Flag, Names, Repeated, Whole
 
 __all__ = ["app"]
 app = cyclopts.App(name="simulate", help=COMMANDS["simulate"][1])
@@ -62,25 +54,44 @@ Window = Annotated[
 _ARRIVALS = Group(validator=mutually_exclusive)
 
 
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class SimulatePoliciesOptions:
+    """Options of `crosscast simulate policies`.
+
+    Parameters
+    ----------
+    output.figures
+        Folder for figures: jobs that wait over time, power against the budget where there is one, and the
+        timeline of the schedule, if it is one.
+    """
+
+    policy: Policies = None
+    priority: Priority = None
+    backfill: Backfill = None
+    search: str | None = None
+    """Find the best of all policies, and of some orders where none are given, by makespan, slowdown,
+    mean-wait, wait-p95, fairness, energy, cost or carbon, and list it first."""
+    estimates: Names = ("requested",)  # type: ignore[assignment]
+    """Run times that the scheduler assumes: `requested` by users (the default), `exact`, or `predicted` by
+    forecasts of the TOML file and the last two jobs of the same user."""
+    machines: str | None = None
+    """TOML file with the machines and what surrounds them: how jobs are placed where there are several,
+    reservations, a budget of power, and who may share processors (docs/traces.md); or the number of
+    processors of a single machine; by default the number in the trace's header."""
+    enforce_walltime: Flag = False
+    """End jobs when their requested time is over, whatever the header says."""
+    users: Flag = False
+    """Also list each user's jobs and waits; the timeline's colours are users instead of waits."""
+    out: Out = None
+    window: Window = None
+    executor: Executor = None
+    output: FigureOutput = FIGURES
+
+
 @app.command
-@runs(lambda: commands.simulate.policies)
-def policies(
-    trace: Path,
-    /,
-    *,
-    policy: Policies = None,
-    priority: Priority = None,
-    backfill: Backfill = None,
-    search: str | None = None,
-    estimates: Names = ("requested",),  # type: ignore[assignment]
-    machines: str | None = None,
-    enforce_walltime: Flag = False,
-    users: Flag = False,
-    out: Out = None,
-    window: Window = None,
-    executor: Executor = None,
-    output: FigureOutput = FIGURES,
-) -> None:
+@runs("simulate")
+def policies(trace: Path, /, *, options: SimulatePoliciesOptions = SimulatePoliciesOptions()) -> None:
     """Compare scheduling policies on a trace of a cluster (docs/scheduling.md).
 
     Several policies, priorities and orders of backfilling, with commas between, are compared in all
@@ -91,46 +102,57 @@ def policies(
     trace
         Jobs in the Standard Workload Format, or what `sacct --parsable2` printed, plain or compressed with
         gzip.
-    search
-        Find the best of all policies, and of some orders where none are given, by makespan, slowdown,
-        mean-wait, wait-p95, fairness, energy, cost or carbon, and list it first.
-    estimates
-        Run times that the scheduler assumes: `requested` by users (the default), `exact`, or `predicted` by
-        forecasts of the TOML file and the last two jobs of the same user.
-    machines
-        TOML file with the machines and what surrounds them: how jobs are placed where there are several,
-        reservations, a budget of power, and who may share processors (docs/traces.md); or the number of
-        processors of a single machine; by default the number in the trace's header.
-    enforce_walltime
-        End jobs when their requested time is over, whatever the header says.
-    users
-        Also list each user's jobs and waits; the timeline's colours are users instead of waits.
-    output.figures
-        Folder for figures: jobs that wait over time, power against the budget where there is one, and the
-        timeline of the schedule, if it is one.
     """
 
 
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class SimulatePlacementsOptions:
+    """Options of `crosscast simulate placements`.
+
+    Parameters
+    ----------
+    output.figures
+        Folder for figures: makespans and slowdowns, jobs that wait over time, and the timeline of the
+        schedule, if it is one.
+    """
+
+    machines: Path
+    """TOML file with the machines."""
+    placement: Names | None = None
+    """How jobs are assigned to machines, separated by commas: round-robin, random, user, model, exact,
+    model-near, exact-near, completion, exact-completion; by default all for which the file has data."""
+    jobs: Whole | None = None
+    """Number of jobs drawn, with replacement; by default 50,000, or the rows themselves where the file says
+    when they are submitted."""
+    seed: str = "0"
+    """Random seed, or the first and the last one, such as `1:10`, to draw a workload with each."""
+    interarrival: Annotated[float | None, Parameter(group=_ARRIVALS)] = None
+    """Mean seconds between submissions, a Poisson process; by default all jobs are submitted at once."""
+    load: Annotated[float | None, Parameter(group=_ARRIVALS)] = None
+    """Instead of `--interarrival`: arriving work as a share of the machines' capacity."""
+    estimates: Literal["exact", "predicted"] = "exact"
+    """Run times that the scheduler assumes: exact ones, or those that a model predicted."""
+    policy: Literal["easy", "fcfs"] = "easy"
+    """`easy`: jobs may start before the head of the queue if that does not delay it (EASY backfilling);
+    `fcfs`: none may."""
+    priority: str | None = None
+    """Order of the queue: fcfs, lcfs, shortest, longest, narrowest, widest, smallest-area or largest-area."""
+    backfill: str | None = None
+    """Order in which jobs are tried for backfilling, one of the same."""
+    out: Out = None
+    executor: Executor = None
+    output: FigureOutput = FIGURES
+
+
 @app.command
-@runs(lambda: commands.placements.placements)
+@runs("placements")
 def placements(
     jobs_file: Annotated[Path, Parameter(name="JOBS")],
     speeds: Path | None = None,
     /,
     *,
-    machines: Path,
-    placement: Names | None = None,
-    jobs: Whole | None = None,
-    seed: str = "0",
-    interarrival: Annotated[float | None, Parameter(group=_ARRIVALS)] = None,
-    load: Annotated[float | None, Parameter(group=_ARRIVALS)] = None,
-    estimates: Literal["exact", "predicted"] = "exact",
-    policy: Literal["easy", "fcfs"] = "easy",
-    priority: str | None = None,
-    backfill: str | None = None,
-    out: Out = None,
-    executor: Executor = None,
-    output: FigureOutput = FIGURES,
+    options: SimulatePlacementsOptions,
 ) -> None:
     """Compare placements of jobs whose times on several machines are known (docs/scheduling.md).
 
@@ -142,30 +164,4 @@ def placements(
         Types of jobs with measured and predicted times (Parquet or CSV, docs/traces.md), or a trace of Gavel.
     speeds
         CSV file with the speeds of a trace of Gavel.
-    machines
-        TOML file with the machines.
-    placement
-        How jobs are assigned to machines, separated by commas: round-robin, random, user, model, exact,
-        model-near, exact-near, completion, exact-completion; by default all for which the file has data.
-    jobs
-        Number of jobs drawn, with replacement; by default 50,000, or the rows themselves where the file says
-        when they are submitted.
-    seed
-        Random seed, or the first and the last one, such as `1:10`, to draw a workload with each.
-    interarrival
-        Mean seconds between submissions, a Poisson process; by default all jobs are submitted at once.
-    load
-        Instead of `--interarrival`: arriving work as a share of the machines' capacity.
-    estimates
-        Run times that the scheduler assumes: exact ones, or those that a model predicted.
-    policy
-        `easy`: jobs may start before the head of the queue if that does not delay it (EASY backfilling);
-        `fcfs`: none may.
-    priority
-        Order of the queue: fcfs, lcfs, shortest, longest, narrowest, widest, smallest-area or largest-area.
-    backfill
-        Order in which jobs are tried for backfilling, one of the same.
-    output.figures
-        Folder for figures: makespans and slowdowns, jobs that wait over time, and the timeline of the
-        schedule, if it is one.
     """

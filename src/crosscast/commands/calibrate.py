@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from crosscast.commands.options import Output, say, warn
+from crosscast.cli.options import Output
 from crosscast.commands.output import check_output, check_place, show
-from crosscast.commands.status import LabelStatus
+from crosscast.commands.status import LabelStatus, say, warn
 from crosscast.data.files import made
 from crosscast.devices.catalogue import catalogue
 from crosscast.devices.device_files import check_name, own_folder, write_device

@@ -11,11 +11,12 @@ from typing import Literal
 from crosscast.characterization import run
 from crosscast.characterization.engine import runtime_objects
 from crosscast.characterization.launchfiles.simfile import render_dumps
+from crosscast.cli.launch_options import IN_LAUNCHFILE, LaunchOptions
+from crosscast.cli.options import FigureOutput
+from crosscast.cli.profiles import CharacterizeOptions
 from crosscast.commands.launch import read_inputs, run_launch, show_launches
-from crosscast.commands.launch_options import IN_LAUNCHFILE, LaunchOptions
-from crosscast.commands.options import FigureOutput, print_json, say, tell, warn
-from crosscast.commands.output import check_output, check_picture, page_of
-from crosscast.commands.status import LaunchesStatus
+from crosscast.commands.output import check_output, check_picture, page_of, print_json
+from crosscast.commands.status import LaunchesStatus, say, tell, warn
 from crosscast.commands.traces import replay_trace
 from crosscast.data.files import made
 from crosscast.data.profiles import csv_header, csv_row, require_pyarrow, write_aiwc, write_parquet
@@ -125,86 +126,69 @@ class Outputs:
         print(csv_row(profile), flush=True)
 
 
-def characterize(
-    file: Path,
-    /,
-    *more: Path,
-    launch: LaunchOptions,
-    launches: bool,
-    all: bool,
-    json: bool,
-    csv: bool,
-    parquet: Path | None,
-    plot: Path | None,
-    html: Path | None,
-    aiwc: Path | None,
-    check_bounds: bool,
-    threads: int | None,
-    timeout: float,
-    memory_limit: str | None,
-) -> None:
+def characterize(file: Path, /, *more: Path, options: CharacterizeOptions) -> None:
     """Run ``crosscast characterize``."""
-    if launches:
+    if options.launches:
         for each in (file, *more):
-            show_launches(each, launch, as_json=json)
+            show_launches(each, options.launch, as_json=options.json)
         return
 
     runtime_objects.start()
 
-    if json and csv:
+    if options.json and options.csv:
         raise InputError("--json and --csv both want standard output: choose one")
-    sample_groups = launch.sampled("all")
-    if aiwc is not None and sample_groups != "all":
+    sample_groups = options.launch.sampled("all")
+    if options.aiwc is not None and sample_groups != "all":
         raise InputError(
             "--aiwc: the published tool's metrics are of all work-groups; leave --sample-groups out"
         )
-    if threads is not None and threads < 1:
-        raise InputError.of(where="--threads", expected="at least 1", found=f"{threads}")
-    if not timeout > 0:
-        raise InputError.of(where="--timeout", expected="more than 0 seconds", found=f"{timeout:g}")
+    if options.threads is not None and options.threads < 1:
+        raise InputError.of(where="--threads", expected="at least 1", found=f"{options.threads}")
+    if not options.timeout > 0:
+        raise InputError.of(where="--timeout", expected="more than 0 seconds", found=f"{options.timeout:g}")
     outputs = Outputs(
-        "json" if json else "csv" if csv else "table",
-        aiwc,
-        parquet,
-        plot,
-        html,
-        all,
+        "json" if options.json else "csv" if options.csv else "table",
+        options.aiwc,
+        options.parquet,
+        options.plot,
+        options.html,
+        options.all,
     )
-    options = run.Options(
-        threads=threads,
-        check_bounds=check_bounds,
-        timeout_s=timeout,
-        memory_limit=None if memory_limit is None else parse_bytes(memory_limit),
-        published=aiwc is not None,
+    how = run.Options(
+        threads=options.threads,
+        check_bounds=options.check_bounds,
+        timeout_s=options.timeout,
+        memory_limit=None if options.memory_limit is None else parse_bytes(options.memory_limit),
+        published=options.aiwc is not None,
         host_time=True,
         sample_groups=sample_groups,
     )
     outputs.prepare()
-    _run((file, *more), launch, outputs, options)
+    _run((file, *more), options.launch, outputs, how)
 
 
-def _run(files: Sequence[Path], direct: LaunchOptions, outputs: Outputs, options: run.Options) -> None:
+def _run(files: Sequence[Path], direct: LaunchOptions, outputs: Outputs, how: run.Options) -> None:
     """Run every launch; what is finished is shown even if a later one fails."""
     try:
         # One file after the other, as the arguments of all may be more than memory holds.
         for file in files:
             if is_trace(file):
-                _of_trace(file, direct, outputs, options)
+                _of_trace(file, direct, outputs, how)
                 continue
             inputs = read_inputs(file, direct)
             with LaunchesStatus(len(inputs.launches)) as status:
                 for launch in inputs.launches:
-                    profile = run_launch(launch, len(outputs.profiles), options)
+                    profile = run_launch(launch, len(outputs.profiles), how)
                     outputs.add(profile, render_dumps(inputs.simfile) if inputs.simfile else None)
                     status.advance()
     finally:
         outputs.finish()
 
 
-def _of_trace(folder: Path, direct: LaunchOptions, outputs: Outputs, options: run.Options) -> None:
+def _of_trace(folder: Path, direct: LaunchOptions, outputs: Outputs, how: run.Options) -> None:
     """A launch of each class of a recorded program; those that cannot be run again are told."""
     direct.refuse(folder, IN_LAUNCHFILE)
-    summary, found = replay_trace(folder, options)
+    summary, found = replay_trace(folder, how)
     between = 0
     for each, one in zip(summary.classes, found, strict=True):
         if one.profile is not None:

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from crosscast.answers import KernelChoices, Objective, choices_answer, choices_for
-from crosscast.commands.options import Output, say, tell
+from crosscast.cli.decide import ChooseConfigurationOptions
+from crosscast.cli.options import Output
 from crosscast.commands.output import check_file, check_output, check_picture, show
+from crosscast.commands.status import say, tell
 from crosscast.decide.samples import SampledKernel, read_samples, template_columns, write_template
 from crosscast.errors import InputError
 from crosscast.forecasting import first_fit, models_for
@@ -35,42 +37,38 @@ def sample(*, model: str | None, template: Path | None, output: Output) -> None:
     )
 
 
-def configuration(
-    samples: Path,
-    /,
-    *,
-    model: str | None,
-    power_cap: str | None,
-    objective: Objective,
-    max_slowdown: str | None,
-    cap_probability: float | None,
-    level: float,
-    kernel: str | None,
-    plot: Path | None,
-    output: Output,
-) -> None:
+def configuration(samples: Path, /, *, options: ChooseConfigurationOptions) -> None:
     """Run ``crosscast choose configuration``."""
-    check_output(output)
-    if plot is not None:
-        check_picture("--plot", plot)
-        check_file("--plot", plot)
-    if power_cap is None and objective == "performance":
+    check_output(options.output)
+    if options.plot is not None:
+        check_picture("--plot", options.plot)
+        check_file("--plot", options.plot)
+    if options.power_cap is None and options.objective == "performance":
         raise InputError.of(
             where="--power-cap", expected="watts such as 150, or another --objective", found="neither"
         )
-    caps = [float("inf")] if power_cap is None else _caps(power_cap)
-    slowdown = None if max_slowdown is None else _share(max_slowdown)
+    caps = [float("inf")] if options.power_cap is None else _caps(options.power_cap)
+    slowdown = None if options.max_slowdown is None else _share(options.max_slowdown)
     trained, found = first_fit(
-        models_for(model, "configuration"),
-        lambda trained: _chosen(trained, samples, kernel, caps, objective, cap_probability, level, slowdown),
+        models_for(options.model, "configuration"),
+        lambda trained: _chosen(
+            trained,
+            samples,
+            options.kernel,
+            caps,
+            options.objective,
+            options.cap_probability,
+            options.level,
+            slowdown,
+        ),
         tell,
     )
-    if plot is not None:
-        _write_plot(found, trained, plot)
+    if options.plot is not None:
+        _write_plot(found, trained, options.plot)
     impossible = [each.reason for one in found for each in one.choices if each.recommended is None]
     if len(impossible) < len(found) * len(caps) or len(impossible) > 1:
         show(
-            output,
+            options.output,
             lambda: choices_answer(found, trained),
             lambda: chosen_report([(one.kernel, one.choices) for one in found], trained.card),
             lambda: {one.kernel.name: _drawn(one, trained) for one in found},

@@ -7,9 +7,10 @@ from itertools import combinations
 from pathlib import Path
 
 from crosscast.answers import model_facts
-from crosscast.commands.options import Output, tell, warn_of
+from crosscast.cli.decide import ColocateOptions
 from crosscast.commands.output import check_output, show
 from crosscast.commands.predict_corun import isolated_runs, with_probes
+from crosscast.commands.status import tell, warn_of
 from crosscast.decide.colocation import ColocationPlan, choose_colocation
 from crosscast.errors import InputError
 from crosscast.forecasting import first_fit, models_for
@@ -19,47 +20,32 @@ from crosscast.report.corun import colocation_report
 from crosscast.units import parse_bytes
 
 
-def colocate(
-    profile: Path,
-    /,
-    *more: Path,
-    model: str | None,
-    probe: tuple[str, ...],
-    max_slowdown: float | None,
-    conservative: bool,
-    memory: str | None,
-    lengths: str | None,
-    group_size: int,
-    level: float,
-    suggest_probes: int | None,
-    seed: int,
-    output: Output,
-) -> None:
+def colocate(profile: Path, /, *more: Path, options: ColocateOptions) -> None:
     """Run ``crosscast colocate``."""
-    check_output(output)
-    models = models_for(model, "corun")
+    check_output(options.output)
+    models = models_for(options.model, "corun")
     files = (profile, *more)
     solos = isolated_runs(files)
-    if seed < 0:
-        raise InputError.of(where="--seed", expected="a number of at least 0", found=f"{seed}")
-    own_lengths = None if lengths is None else _numbers(lengths)
-    memory_bytes = None if memory is None else parse_bytes(memory)
+    if options.seed < 0:
+        raise InputError.of(where="--seed", expected="a number of at least 0", found=f"{options.seed}")
+    own_lengths = None if options.lengths is None else _numbers(options.lengths)
+    memory_bytes = None if options.memory is None else parse_bytes(options.memory)
 
     def planned(trained: TrainedCoRunModel) -> tuple[ColocationPlan, SuggestedMixes | None]:
-        told, suggestion = with_probes(trained, probe, solos), None
-        if suggest_probes is not None:
+        told, suggestion = with_probes(trained, options.probe, solos), None
+        if options.suggest_probes is not None:
             pairs = list(combinations(solos, 2))
-            suggestion = told.suggest_probes(suggest_probes, pairs, among=pairs)
+            suggestion = told.suggest_probes(options.suggest_probes, pairs, among=pairs)
         plan = choose_colocation(
             solos,
             told,
             lengths=own_lengths,
-            max_slowdown=max_slowdown,
-            sure=conservative,
+            max_slowdown=options.max_slowdown,
+            sure=options.conservative,
             memory_bytes=memory_bytes,
-            group_size=group_size,
-            level=level,
-            seed=seed,
+            group_size=options.group_size,
+            level=options.level,
+            seed=options.seed,
         )
         return plan, suggestion
 
@@ -69,7 +55,7 @@ def colocate(
     if suggestion is not None:
         told["suggested_probes"] = suggestion.to_dict()
     names = _numbered([solo.name for solo in solos])
-    show(output, lambda: told, lambda: colocation_report(plan, names, trained.card, suggestion))
+    show(options.output, lambda: told, lambda: colocation_report(plan, names, trained.card, suggestion))
 
 
 def _numbers(text: str) -> list[float]:

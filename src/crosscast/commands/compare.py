@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from crosscast.cli.launch_options import LAUNCH, LaunchOptions
+from crosscast.cli.options import Output
 from crosscast.commands.files import read_profiles
-from crosscast.commands.launch_options import LAUNCH, LaunchOptions
-from crosscast.commands.options import Output
 from crosscast.commands.output import check_output, show
 from crosscast.comparison import Condition, contents_of, kind_of
 from crosscast.comparison import compare as compared

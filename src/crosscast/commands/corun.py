@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Literal
 
+from crosscast.cli.corun import CorunCampaignOptions, CorunProfileOptions
+from crosscast.cli.options import names_in
 from crosscast.commands.dataset_build import print_outcome
-from crosscast.commands.options import Output, names_in, print_json, say, tell
-from crosscast.commands.output import check_file, check_output, show
-from crosscast.commands.status import LabelStatus, TaskStatus, confirm
+from crosscast.commands.output import check_file, check_output, print_json, show
+from crosscast.commands.status import LabelStatus, TaskStatus, confirm, say, tell
 from crosscast.data.isolated_runs import write_profile
 from crosscast.measure import host_state, inventory
 from crosscast.measure.corun import campaign as corun_campaign
@@ -33,29 +33,13 @@ _SHORT_MIXES = 60
 """Mixes that are enough for a first model of a device."""
 
 
-def campaign(
-    *,
-    out: Path,
-    device: str | None,
-    suite: str,
-    sizes: str,
-    mixes: list[int] | None,
-    most_mixes: int | None,
-    seed: int,
-    no_instruction_mix: bool,
-    round_time: float,
-    jobs: int,
-    threads: int | None,
-    sensor: str,
-    timeout: float,
-    json: bool,
-) -> int:
+def campaign(*, options: CorunCampaignOptions) -> int:
     """Run ``crosscast corun campaign``."""
-    applications = selected(names_in("--suite", suite))
+    applications = selected(names_in("--suite", options.suite))
     expect_installed(applications)
 
-    names = names_in("--sizes", sizes)
-    target = find(device)
+    names = names_in("--sizes", options.sizes)
+    target = find(options.device)
     for name in names:
         working_set(name)
     plan = corun_campaign.CoRunPlan(
@@ -63,57 +47,54 @@ def campaign(
         sizes=tuple(names),
         device=target,
         caches=TYPICAL,
-        settings=CoRunSettings(round_time, jobs, timeout_s=timeout, sensor=sensor, threads=threads),
-        mixes=tuple(mixes or (2,)),
-        most_mixes=most_mixes,
-        seed=seed,
+        settings=CoRunSettings(
+            options.round_time,
+            options.jobs,
+            timeout_s=options.timeout,
+            sensor=options.sensor,
+            threads=options.threads,
+        ),
+        mixes=tuple(options.mixes or (2,)),
+        most_mixes=options.most_mixes,
+        seed=options.seed,
         cpu=_host("auto", target),
-        characterize=not no_instruction_mix,
+        characterize=not options.no_instruction_mix,
     )
     say(f"{plan.text}")
     if max(wanted for wanted, _ in plan.mix_counts.values()) > _MANY_MIXES:
         say(f"--most-mixes {_FEWER_MIXES} measures a random sample of so many of each size")
     with TaskStatus() as status:
-        outcome = corun_campaign.run_corun_campaign(plan, out, status, confirm)
+        outcome = corun_campaign.run_corun_campaign(plan, options.out, status, confirm)
     print_outcome(outcome)
-    if json:
+    if options.json:
         print_json(outcome.to_dict())
     else:
-        print(f"{out}: {outcome.done} done now, {outcome.kept} there before, {len(outcome.failures)} failed")
+        done = f"{outcome.done} done now, {outcome.kept} there before"
+        print(f"{options.out}: {done}, {len(outcome.failures)} failed")
     return _FAILED if outcome.failures else 0
 
 
-def profile(
-    what: str,
-    /,
-    *,
-    device: str | None,
-    size: Literal["tiny", "small", "medium", "large"] | None,
-    out: Path | None,
-    cpu: str,
-    no_instruction_mix: bool,
-    round_time: float,
-    jobs: int,
-    sensor: str,
-    timeout: float,
-    output: Output,
-) -> None:
+def profile(what: str, /, *, options: CorunProfileOptions) -> None:
     """Run ``crosscast corun profile``."""
-    check_output(output)
+    check_output(options.output)
 
-    subject = subject_of(what, size)
+    subject = subject_of(what, options.size)
 
-    target = find(device)
+    target = find(options.device)
     name = _name(subject)
-    path = out or Path(f"{name[0]}.json" if size is None else f"{name[0]}-{size}.json")
+    path = options.out or Path(
+        f"{name[0]}.json" if options.size is None else f"{name[0]}-{options.size}.json"
+    )
     check_file("--out", path)
     doubts = host_state.doubts()
-    settings = CoRunSettings(round_time, jobs, timeout_s=timeout, sensor=sensor)
+    settings = CoRunSettings(
+        options.round_time, options.jobs, timeout_s=options.timeout, sensor=options.sensor
+    )
     row = inventory.known_row(target)
     _tell_other_device(target)
     with LabelStatus() as status, ExitStack() as crews:
         crew = crews.enter_context(Crew(target, settings))
-        host = _host(cpu, target)
+        host = _host(options.cpu, target)
         calibration = calibrate(crew, target.id, inventory.static_facts(target), status)
         found = profile_of(
             name,
@@ -121,13 +102,13 @@ def profile(
             target,
             crew,
             calibration,
-            characterize=not no_instruction_mix,
+            characterize=not options.no_instruction_mix,
             on_cpu=None if host is None else (host, crews.enter_context(Crew(host, settings))),
             note=status,
         )
     write_profile(found.solo, row, path)
     done = CoRunProfile(found.solo, target.id, target.name, calibration, [*doubts, *found.notes], path)
-    show(output, done.to_dict, lambda: corun_profile_report(done))
+    show(options.output, done.to_dict, lambda: corun_profile_report(done))
     tell(f"wrote {path}")
 
 

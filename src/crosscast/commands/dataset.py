@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from crosscast.commands.options import Output, say
+from crosscast.cli.options import Output
 from crosscast.commands.output import check_output, check_place, show
+from crosscast.commands.status import say
 from crosscast.data import description
 from crosscast.data.dataset import dataset_named, read_dataset, write_dataset
 from crosscast.data.files import locked

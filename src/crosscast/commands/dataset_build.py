@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 from contextlib import ExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crosscast.commands.options import Output, names_in
+from crosscast.cli.dataset import DatasetBuildOptions
+from crosscast.cli.options import names_in
 from crosscast.commands.output import check_output, show
 from crosscast.commands.status import TaskStatus, announce
 from crosscast.data.dataset import read_dataset
@@ -25,25 +25,10 @@ if TYPE_CHECKING:
 _FAILED = 1
 
 
-def build(
-    *,
-    out: Path,
-    suite: str,
-    sizes: str,
-    devices: str,
-    fit: str,
-    repeats: int,
-    min_runs: int,
-    min_time: float,
-    seed: int,
-    sensor: str,
-    timeout: float,
-    executor: str | None,
-    output: Output,
-) -> int:
+def build(*, options: DatasetBuildOptions) -> int:
     """Run ``crosscast dataset build``; the exit code is 1 if something failed."""
-    check_output(output)
-    applications = selected(names_in("--suite", suite))
+    check_output(options.output)
+    applications = selected(names_in("--suite", options.suite))
     expect_installed(applications)
     # Imported here: they need OpenCL, which is a part of what applications need.
     from crosscast.measure.campaign import HERE, Plan
@@ -51,14 +36,14 @@ def build(
     from crosscast.measure.opencl import selected as selected_devices
     from crosscast.measure.workers import Workers
 
-    names = names_in("--sizes", sizes)
+    names = names_in("--sizes", options.sizes)
     for name in names:
         working_set(name)
-    wanted = names_in("--devices", devices)
+    wanted = names_in("--devices", options.devices)
     with ExitStack() as undo:
         place = HERE
-        if executor not in (None, "local"):
-            place = far = Workers(undo.enter_context(workers(str(executor))))
+        if options.executor not in (None, "local"):
+            place = far = Workers(undo.enter_context(workers(str(options.executor))))
             chosen = far.devices(wanted)
         else:
             chosen = selected_devices(wanted)
@@ -66,17 +51,19 @@ def build(
             applications=applications,
             sizes=tuple(names),
             devices=tuple(chosen),
-            caches=_caches(fit),
-            settings=Settings(min_runs, min_time, timeout_s=timeout, sensor=sensor),
-            repeats=repeats,
-            seed=seed,
+            caches=_caches(options.fit),
+            settings=Settings(
+                options.min_runs, options.min_time, timeout_s=options.timeout, sensor=options.sensor
+            ),
+            repeats=options.repeats,
+            seed=options.seed,
             place=place,
         )
         with TaskStatus() as status:
-            outcome = build_dataset(plan, out, status, announce)
+            outcome = build_dataset(plan, options.out, status, announce)
     print_outcome(outcome)
-    description = describe(read_dataset(out))
-    show(output, description.to_dict, lambda: description_report(description))
+    description = describe(read_dataset(options.out))
+    show(options.output, description.to_dict, lambda: description_report(description))
     return _FAILED if outcome.failures else 0
 
 

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from crosscast.characterization.synthesis import profiles_of
+from crosscast.cli.dataset_import import ImportCountersOptions
+from crosscast.cli.options import Output, names_in
 from crosscast.commands.dataset import check_new
-from crosscast.commands.options import Output, names_in, say
 from crosscast.commands.output import check_output, show
-from crosscast.commands.status import LaunchesStatus, announce
+from crosscast.commands.status import LaunchesStatus, announce, say
 from crosscast.commands.traces import replay_trace
 from crosscast.data import description
 from crosscast.data.counters.common import Circumstances
@@ -38,37 +39,26 @@ def published(importer: Importer, path: Path, out: Path, options: Mapping[str, A
     keep.unlink(missing_ok=True)
 
 
-def counted(
-    tool: Literal["hpctoolkit", "caliper", "perf", "ncu"],
-    /,
-    *profiles: Path,
-    out: Path,
-    device: str,
-    application: str | None,
-    kernel: str | None,
-    size: str | None,
-    nodes: int | None,
-    cores: int | None,
-    gpu: bool,
-    time: float | None,
+def counters(
+    tool: Literal["hpctoolkit", "caliper", "perf", "ncu"], /, *profiles: Path, options: ImportCountersOptions
 ) -> None:
     """Run ``crosscast dataset import counters``."""
     if not profiles:
         raise InputError.of(where="profiles", expected="one path or more", found="none")
     circumstances = Circumstances(
-        device=device,
-        application=application,
-        kernel=kernel,
-        size=size,
-        nodes=nodes,
-        cores=cores,
-        uses_gpu=gpu,
-        time_s=time,
+        device=options.device,
+        application=options.application,
+        kernel=options.kernel,
+        size=options.size,
+        nodes=options.nodes,
+        cores=options.cores,
+        uses_gpu=options.gpu,
+        time_s=options.time,
     )
-    _store(import_counted(tool, profiles, circumstances), out)
+    _store(import_counted(tool, profiles, circumstances), options.out)
 
 
-def runs(path: Path, /, *, out: Path, settings: str | None) -> None:
+def own_runs(path: Path, /, *, out: Path, settings: str | None) -> None:
     """Run ``crosscast dataset import runs``."""
     imported = import_runs(path, None if settings is None else names_in("--settings", settings))
     for note in imported.notes:

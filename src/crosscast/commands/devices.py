@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from crosscast.commands.options import Output
+from crosscast.cli.options import Output
 from crosscast.commands.output import check_output, show
 from crosscast.devices.catalogue import catalogue, filtered
 from crosscast.devices.knowledge import known_of

@@ -14,10 +14,11 @@ import numpy as np
 import crosscast
 from crosscast.characterization import toolchain
 from crosscast.characterization.engine import runtime_objects
+from crosscast.cli.options import Output
 from crosscast.cluster.jobs import Policy
 from crosscast.cluster.simulate import load_simulator
-from crosscast.commands.options import Output, say
 from crosscast.commands.output import check_output, show
+from crosscast.commands.status import say
 from crosscast.data.files import cache_home, is_writable
 from crosscast.environment import facts, version_of
 from crosscast.errors import CrosscastError, EnvironmentFault

@@ -15,39 +15,29 @@ from crosscast.characterization.embedding.files import Target, read_content
 from crosscast.characterization.engine import runtime_objects
 from crosscast.characterization.launchfiles.launchfile import LAUNCH_FILES, read_launches
 from crosscast.characterization.run import Options
+from crosscast.cli.launch_options import LaunchOptions
+from crosscast.cli.profiles import EmbedOptions
 from crosscast.commands.launch import read_inputs, run_launch
-from crosscast.commands.launch_options import LaunchOptions
-from crosscast.commands.options import print_json
+from crosscast.commands.output import print_json
 from crosscast.data.profiles import read_csv, read_parquet
 from crosscast.errors import CompileError, InputError, UnsupportedError
 from crosscast.kernel import Launch, Program
 from crosscast.profile import Profile
 
 
-def embed(
-    file: Path,
-    /,
-    *,
-    profiles: Path | None,
-    spirv: Path | None,
-    no_spirv: bool,
-    out: Path | None,
-    in_place: bool,
-    launch: LaunchOptions,
-    json: bool,
-) -> None:
+def embed(file: Path, /, *, options: EmbedOptions) -> None:
     """Run ``crosscast embed``."""
-    if spirv is not None and no_spirv:
+    if options.spirv is not None and options.no_spirv:
         raise InputError("--spirv and --no-spirv exclude each other: choose one")
-    if out is not None and in_place:
+    if options.out is not None and options.in_place:
         raise InputError("--out and --in-place exclude each other: choose one")
 
-    subject = _subject(file, profiles, launch)
+    subject = _subject(file, options.profiles, options.launch)
     path, content = subject.path, subject.program.content
-    beside = out or _profiled(path)
-    target = Target.of(path, content, beside, in_place=in_place)
-    module = None if no_spirv else _Module.of(spirv, beside, in_place)
-    found = _run(subject, launch) if profiles is None else _chosen(subject, profiles)
+    beside = options.out or _profiled(path)
+    target = Target.of(path, content, beside, in_place=options.in_place)
+    module = None if options.no_spirv else _Module.of(options.spirv, beside, options.in_place)
+    found = _run(subject, options.launch) if options.profiles is None else _chosen(subject, options.profiles)
     with_profiles = source.embed(content, found, str(path))
     reason = module.write(subject.bare, found) if module else None
     target.write(with_profiles)
@@ -57,7 +47,7 @@ def embed(
         "no_spirv": reason,
         "profiles": [profile.to_dict() for profile in found],
     }
-    _show(answer, found, json)
+    _show(answer, found, options.json)
 
 
 def _show(answer: Mapping[str, Any], found: Sequence[Profile], json: bool) -> None:

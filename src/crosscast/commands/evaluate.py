@@ -3,34 +3,33 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from crosscast import api
+from crosscast.cli.evaluate import (
+    EvaluateConfigurationOptions,
+    EvaluateCorunOptions,
+    EvaluateJobsOptions,
+    EvaluateRelativeOptions,
+    EvaluateTimeOptions,
+    EvaluateTuneOptions,
+)
+from crosscast.cli.options import FigureOutput
 from crosscast.cluster.job_types import JobShape, held_out_jobs, write_job_types
 from crosscast.commands.data import data_named
-from crosscast.commands.options import (
-    FigureOutput,
-    Output,
-    RunOptions,
-    print_json,
-    tell,
-    warn,
-)
 from crosscast.commands.output import (
     check_file,
     check_output,
     check_run,
     fitting,
+    print_json,
     show,
 )
-from crosscast.commands.status import TaskStatus
+from crosscast.commands.status import TaskStatus, tell, warn
 from crosscast.data.dataset import dataset_named
 from crosscast.errors import InputError
-from crosscast.evaluation.corun.options import CoRunFolds
-from crosscast.evaluation.relative.options import RelativeFolds
 from crosscast.evaluation.relative.question import held_out_work
 from crosscast.evaluation.time.launch_times import LaunchEvaluation
-from crosscast.evaluation.time.options import TimeFolds
 from crosscast.prediction.registry import QuestionName
 from crosscast.prediction.time.training_times import read_training
 from crosscast.report import configuration as configuration_report
@@ -46,196 +45,145 @@ from crosscast.studies.nichols2024 import RelativeStudy
 from crosscast.tuning.evaluation import evaluate_tuning
 from crosscast.tuning.space_files import read_space
 
+EvaluateOptions = (
+    EvaluateTimeOptions | EvaluateRelativeOptions | EvaluateConfigurationOptions | EvaluateCorunOptions
+)
 
-def time(
-    dataset: Path,
-    /,
-    *,
-    folds: TimeFolds,
-    models: list[str] | None,
-    probes: list[int] | None,
-    level: float,
-    run: RunOptions,
-    output: FigureOutput,
-) -> None:
+
+def time(dataset: Path, /, *, options: EvaluateTimeOptions) -> None:
     """Run ``crosscast evaluate time``."""
-    if probes is not None and folds == "leave-device-out":
-        raise InputError(f"--probes: with {folds} all other devices are measured; leave the option out")
-    found = _evaluate(dataset, "time", models, folds, run, output, probes=probes or [0], level=level)
+    if options.probes is not None and options.folds == "leave-device-out":
+        raise InputError(
+            f"--probes: with {options.folds} all other devices are measured; leave the option out"
+        )
+    found = _evaluate(
+        dataset,
+        "time",
+        options.models,
+        options.folds,
+        options,
+        probes=options.probes or [0],
+        level=options.level,
+    )
 
     if isinstance(found, LaunchEvaluation):
-        show(output, found.to_dict, lambda: launch_evaluation_report(found))
+        show(options.output, found.to_dict, lambda: launch_evaluation_report(found))
         return
     show(
-        output,
+        options.output,
         found.to_dict,
         lambda: time_report.evaluation_report(found),
         lambda: time_report.evaluation_figures(found),
     )
 
 
-def relative(
-    dataset: Path,
-    /,
-    *,
-    folds: RelativeFolds,
-    models: list[str] | None,
-    devices: list[str] | None,
-    sources: list[str] | None,
-    weights: Literal["rows", "kernels", "applications"] | None,
-    run: RunOptions,
-    output: FigureOutput,
-) -> None:
+def relative(dataset: Path, /, *, options: EvaluateRelativeOptions) -> None:
     """Run ``crosscast evaluate relative``."""
     found = _evaluate(
         dataset,
         "relative",
-        models,
-        folds,
-        run,
-        output,
-        devices=devices,
-        sources=sources,
-        weights=weights,
+        options.models,
+        options.folds,
+        options,
+        devices=options.devices,
+        sources=options.sources,
+        weights=options.weights,
         note=warn,
     )
-    show_relative(RelativeStudy(found), output)
+    show_relative(RelativeStudy(found), options.output)
 
 
-def configuration(
-    dataset: Path,
-    /,
-    *,
-    methods: list[str] | None,
-    samples: str | None,
-    group: str | None,
-    devices: list[str] | None,
-    power_domain: str | None,
-    max_retunes: int | None,
-    cap_probability: float | None,
-    programs: bool,
-    run: RunOptions,
-    output: FigureOutput,
-) -> None:
+def configuration(dataset: Path, /, *, options: EvaluateConfigurationOptions) -> None:
     """Run ``crosscast evaluate configuration``."""
     found = _evaluate(
         dataset,
         "configuration",
-        methods,
+        options.methods,
         None,
-        run,
-        output,
-        samples=samples,
-        groups=_groups(group),
-        devices=devices,
-        power_domain=power_domain,
-        max_retunes=max_retunes,
-        cap_probability=cap_probability,
+        options,
+        samples=options.samples,
+        groups=_groups(options.group),
+        devices=options.devices,
+        power_domain=options.power_domain,
+        max_retunes=options.max_retunes,
+        cap_probability=options.cap_probability,
     )
-    show_configuration(found, output, programs=programs)
+    show_configuration(found, options.output, programs=options.programs)
 
 
-def corun(
-    dataset: Path,
-    /,
-    *,
-    folds: CoRunFolds,
-    models: list[str] | None,
-    device: str | None,
-    probes: list[int] | None,
-    level: float,
-    run: RunOptions,
-    output: FigureOutput,
-) -> None:
+def corun(dataset: Path, /, *, options: EvaluateCorunOptions) -> None:
     """Run ``crosscast evaluate corun``."""
     found = _evaluate(
-        dataset, "corun", models, folds, run, output, device=device, probes=probes or [0], level=level
+        dataset,
+        "corun",
+        options.models,
+        options.folds,
+        options,
+        device=options.device,
+        probes=options.probes or [0],
+        level=options.level,
     )
-    show_corun(CoRunStudy(found), output)
+    show_corun(CoRunStudy(found), options.output)
 
 
-def tune(
-    dataset: Path,
-    /,
-    *,
-    space: tuple[Path, ...],
-    training: Path | None,
-    model: str | None,
-    devices: list[str] | None,
-    profiles: int,
-    strategies: list[str] | None,
-    seed: int,
-    output: FigureOutput,
-) -> None:
+def tune(dataset: Path, /, *, options: EvaluateTuneOptions) -> None:
     """Run ``crosscast evaluate tune``."""
-    check_output(output)
+    check_output(options.output)
 
-    spaces = [read_space(each) for each in space]
+    spaces = [read_space(each) for each in options.space]
     tables = None
-    if training is not None:
-        tables = read_training(training)
+    if options.training is not None:
+        tables = read_training(options.training)
     with TaskStatus("variants") as status:
         found = evaluate_tuning(
             dataset_named(dataset),
             spaces,
             training=tables,
-            model=model,
-            devices=devices,
-            profiles=profiles,
-            strategies=strategies or (),
-            seed=seed,
+            model=options.model,
+            devices=options.devices,
+            profiles=options.profiles,
+            strategies=options.strategies or (),
+            seed=options.seed,
             progress=status,
             tell=tell,
         )
     show(
-        output,
+        options.output,
         found.to_dict,
         lambda: tuning_report.evaluation_report(found),
         lambda: tuning_report.evaluation_figures(found),
     )
 
 
-def jobs(
-    dataset: Path,
-    /,
-    *,
-    out: Path,
-    folds: RelativeFolds,
-    model: str | None,
-    devices: list[str] | None,
-    sources: list[str] | None,
-    job_seconds: float | None,
-    job_procs: list[int] | None,
-    job_source: str | None,
-    gpu_applications: list[str] | None,
-    run: RunOptions,
-    json: bool,
-) -> None:
+def jobs(dataset: Path, /, *, options: EvaluateJobsOptions) -> None:
     """Run ``crosscast evaluate jobs``."""
-    check_file("--out", out)
-    if out.suffix != ".parquet":
-        raise InputError.of(where="--out", expected="a file name with .parquet", found=repr(out.name))
+    check_file("--out", options.out)
+    if options.out.suffix != ".parquet":
+        raise InputError.of(where="--out", expected="a file name with .parquet", found=repr(options.out.name))
     shape = JobShape(
-        job_procs=job_procs, job_s=job_seconds, gpu_applications=gpu_applications, job_source=job_source
+        job_procs=options.job_procs,
+        job_s=options.job_seconds,
+        gpu_applications=options.gpu_applications,
+        job_source=options.job_source,
     )
-    check_run(run)
-    with fitting(run) as how:
+    check_run(options.run)
+    with fitting(options.run) as how:
         held_out = held_out_work(
             dataset_named(dataset),
-            model,
-            folds,
-            devices=devices,
-            sources=sources,
+            options.model,
+            options.folds,
+            devices=options.devices,
+            sources=options.sources,
             check=shape.check,
             note=warn,
             **how,
         )
     types = held_out_jobs(held_out, shape)
-    write_job_types(types, out)
-    if json:
-        print_json({"out": str(out), "types": len(types), "model": held_out.model})
+    write_job_types(types, options.out)
+    if options.json:
+        print_json({"out": str(options.out), "types": len(types), "model": held_out.model})
     else:
-        tell(f"wrote {out} ({len(types):,} types of jobs, predicted by {held_out.model})")
+        tell(f"wrote {options.out} ({len(types):,} types of jobs, predicted by {held_out.model})")
 
 
 def _evaluate(
@@ -243,15 +191,14 @@ def _evaluate(
     question: QuestionName,
     models: list[str] | None,
     folds: str | None,
-    run: RunOptions,
-    output: Output,
-    **options: Any,
+    options: EvaluateOptions,
+    **more: Any,
 ) -> Any:
-    check_output(output)
-    check_run(run)
+    check_output(options.output)
+    check_run(options.run)
     dataset = data_named(folder, question)
-    with fitting(run) as how:
-        return api.evaluate(dataset, question, models, folds, **how, **options)
+    with fitting(options.run) as how:
+        return api.evaluate(dataset, question, models, folds, **how, **more)
 
 
 def _groups(text: str | None) -> list[list[str]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from crosscast import forecasting
 from crosscast.characterization.launchfiles.launchfile import LAUNCH_FILES
-from crosscast.commands.launch_options import LAUNCH, LaunchOptions
+from crosscast.cli.launch_options import LAUNCH, LaunchOptions
 from crosscast.errors import InputError
 from crosscast.forecasting import Recorded
 from crosscast.kernel import Launch

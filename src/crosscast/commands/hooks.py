@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-from crosscast.commands.options import print_json
+from crosscast.commands.output import print_json
 from crosscast.service import hooks
 
 _LEFT = {"new": "not there", "same": "already there", "yours": "yours differs, and stays"}

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from crosscast import forecasting
 from crosscast.characterization.engine.child import Options
+from crosscast.cli.machine import MeasureOptions
 from crosscast.commands.launch import launch_file
-from crosscast.commands.launch_options import LaunchOptions
-from crosscast.commands.options import Output, print_json, tell, warn_about
-from crosscast.commands.output import check_output, show
-from crosscast.commands.status import StatusLine
+from crosscast.commands.output import check_output, print_json, show
+from crosscast.commands.status import StatusLine, tell, warn_about
 from crosscast.measure import host_state
 from crosscast.measure.measurement import measure_times, subject_of
 from crosscast.measure.stressors import host_run
@@ -20,47 +17,39 @@ from crosscast.report.dataset import measurement_report
 from crosscast.units import format_bytes, format_bytes_per_second, format_seconds, parse_bytes
 
 
-def measure(
-    what: str,
-    /,
-    *,
-    device: str | None,
-    size: Literal["tiny", "small", "medium", "large"] | None,
-    min_runs: int,
-    min_time: float,
-    repeats: int,
-    sensor: str,
-    timeout: float,
-    against_forecast: str | None,
-    launch: LaunchOptions,
-    output: Output,
-) -> None:
+def measure(what: str, /, *, options: MeasureOptions) -> None:
     """Run ``crosscast measure``."""
-    check_output(output)
+    check_output(options.output)
 
     beside = None
-    with launch_file(what, launch) as path:
-        if against_forecast is not None:
+    with launch_file(what, options.launch) as path:
+        if options.against_forecast is not None:
             # First, as a name that nobody knows is said before the work.
-            forecast = _forecast(path, size, against_forecast, timeout)
-        with _Status(what, min_runs, min_time) as status:
+            forecast = _forecast(path, options.size, options.against_forecast, options.timeout)
+        with _Status(what, options.min_runs, options.min_time) as status:
             measurement = measure_times(
                 path,
-                device,
-                size=size,
-                min_runs=min_runs,
-                min_time=min_time,
-                repeats=repeats,
-                sensor=sensor,
-                timeout=timeout,
+                options.device,
+                size=options.size,
+                min_runs=options.min_runs,
+                min_time=options.min_time,
+                repeats=options.repeats,
+                sensor=options.sensor,
+                timeout=options.timeout,
                 progress=status,
             )
-    if against_forecast is not None:
+    if options.against_forecast is not None:
         beside = forecasting.beside_measured(
             forecast, {each.kernel: each.median_s for each in measurement.kernels}
         )
-    told = {} if beside is None else {"against_forecast": {"device": against_forecast, **beside.to_dict()}}
-    show(output, lambda: measurement.to_dict() | told, lambda: measurement_report(measurement, beside))
+    told = (
+        {}
+        if beside is None
+        else {"against_forecast": {"device": options.against_forecast, **beside.to_dict()}}
+    )
+    show(
+        options.output, lambda: measurement.to_dict() | told, lambda: measurement_report(measurement, beside)
+    )
 
 
 def _forecast(path: str, size: str | None, device: str, timeout_s: float) -> TimeForecast:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.metadata import entry_points
 
-from crosscast.commands.options import Output
+from crosscast.cli.options import Output
 from crosscast.commands.output import check_output, show
 from crosscast.errors import InputError
 from crosscast.prediction.named_models import PLUGINS, load_model, named_models

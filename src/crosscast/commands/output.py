@@ -12,13 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import crosscast
-from crosscast.commands.options import TYPED, FigureOutput, Output, RunOptions, Typed, print_json, tell
-from crosscast.commands.status import TaskStatus
+from crosscast.cli.dispatch import TYPED, Typed
+from crosscast.cli.options import FigureOutput, Output, RunOptions
+from crosscast.commands.status import TaskStatus, tell
 from crosscast.data.files import cache_home, made
 from crosscast.errors import InputError
 from crosscast.executor import spreading
 from crosscast.report.document import Heading, Report, Text, require_jinja2
 from crosscast.report.pictures import check_suffix, require_matplotlib, save_figures, with_figures
+from crosscast.results import to_json
 
 _INSTEAD = "set XDG_CACHE_HOME to another folder, or give --cache none"
 
@@ -147,3 +149,8 @@ def page_of(report: Report, figures: Mapping[str, Any]) -> Report:
         parts.insert(1 if parts and isinstance(parts[0], Heading) else 0, Text(typed.warnings, "warnings"))
     made = [f"Made by Crosscast {crosscast.__version__}:", shlex.join(["crosscast", *typed.words])]
     return replace(report, parts=[*parts, Text(made if typed.words else made[:1], "made")])
+
+
+def print_json(value: Any) -> None:
+    """Print a result on standard output as a line of JSON."""
+    print(to_json(value), flush=True)

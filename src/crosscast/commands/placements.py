@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
 
+from crosscast.cli.simulate import SimulatePlacementsOptions
 from crosscast.cluster.experiment import (
     PUBLISHED_JOBS,
     Setup,
@@ -19,13 +19,9 @@ from crosscast.cluster.jobs import (
 )
 from crosscast.cluster.placements import check_placements
 from crosscast.cluster.simulate import load_simulator
-from crosscast.commands.options import (
-    FigureOutput,
-    say,
-)
 from crosscast.commands.output import check_output, show
 from crosscast.commands.schedule_files import ScheduleFiles
-from crosscast.commands.status import LabelStatus
+from crosscast.commands.status import LabelStatus, say
 from crosscast.errors import InputError
 from crosscast.executor import spreading
 from crosscast.report.schedule import experiment_report
@@ -34,56 +30,45 @@ from crosscast.report.schedule_figures import placement_figure
 _MOST_SEEDS = 10_000
 
 
-def placements(
-    jobs_file: Path,
-    speeds: Path | None,
-    /,
-    *,
-    machines: Path,
-    placement: list[str] | None,
-    jobs: int | None,
-    seed: str,
-    interarrival: float | None,
-    load: float | None,
-    estimates: Literal["exact", "predicted"],
-    policy: Literal["easy", "fcfs"],
-    priority: str | None,
-    backfill: str | None,
-    out: list[Path] | None,
-    executor: str | None,
-    output: FigureOutput,
-) -> None:
+def placements(jobs_file: Path, speeds: Path | None, /, *, options: SimulatePlacementsOptions) -> None:
     """Run ``crosscast simulate placements``."""
-    chosen = policy_named(policy, priority, backfill)
-    files = ScheduleFiles(out or [], output)
-    several = _seeds(seed)
+    chosen = policy_named(options.policy, options.priority, options.backfill)
+    files = ScheduleFiles(options.out or [], options.output)
+    several = _seeds(options.seed)
 
-    if placement is not None:
-        check_placements(placement)
-    files.check(len(several) * len(placement or ()))
-    check_output(output)
+    if options.placement is not None:
+        check_placements(options.placement)
+    files.check(len(several) * len(options.placement or ()))
+    check_output(options.output)
 
     table = read_job_table(
-        jobs_file, read_machines(machines), speeds, placement, predicted=estimates == "predicted"
+        jobs_file,
+        read_machines(options.machines),
+        speeds,
+        options.placement,
+        predicted=options.estimates == "predicted",
     )
-    placement = table.placements if placement is None else placement
+    placement = table.placements if options.placement is None else options.placement
     files.check(len(several) * len(placement))
-    if jobs is None and table.submit_s is None:
-        jobs = PUBLISHED_JOBS
+    jobs = PUBLISHED_JOBS if options.jobs is None and table.submit_s is None else options.jobs
     if jobs is None:
-        drawn = (("--interarrival", interarrival), ("--load", load), ("--seed", several[1:] or None))
+        drawn = (
+            ("--interarrival", options.interarrival),
+            ("--load", options.load),
+            ("--seed", several[1:] or None),
+        )
         for option, value in drawn:
             if value is not None:
                 raise InputError(
                     f"{option}: {table.label} says when jobs are submitted; leave the option out, or draw "
                     "--jobs"
                 )
-    interarrival_s = interarrival or 0.0
-    if load is not None:
-        interarrival_s = interarrival_of_load(table.types, load)
+    interarrival_s = options.interarrival or 0.0
+    if options.load is not None:
+        interarrival_s = interarrival_of_load(table.types, options.load)
     load_simulator(len(table.types) if jobs is None else jobs, [chosen], progress=say)
-    setup = Setup(placement, jobs, several, table.submit_s, interarrival_s, chosen, estimates)
-    with spreading(executor), LabelStatus() as status:
+    setup = Setup(placement, jobs, several, table.submit_s, interarrival_s, chosen, options.estimates)
+    with spreading(options.executor), LabelStatus() as status:
         found = run_experiment(
             table.types,
             setup,
@@ -99,7 +84,7 @@ def placements(
 
     files.write()
     show(
-        output,
+        options.output,
         lambda: {"results": [each.to_dict() for each in found.results], "workload": facts},
         lambda: experiment_report(found, facts),
         lambda: figures,

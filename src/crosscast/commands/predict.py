@@ -7,14 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from crosscast.answers import forecasts_answer, launches_answer, with_verdicts
+from crosscast.cli.launch_options import LaunchOptions
+from crosscast.cli.predict import PredictTimeOptions
 from crosscast.commands.files import only_named, read_profiles
-from crosscast.commands.launch_options import LaunchOptions
-from crosscast.commands.options import (
-    Output,
-    tell,
-    warn_about,
-)
 from crosscast.commands.output import check_output, show
+from crosscast.commands.status import tell, warn_about
 from crosscast.device import Device
 from crosscast.devices.device_files import read_device
 from crosscast.errors import InputError
@@ -29,44 +26,35 @@ from crosscast.report.verdict import roofline_figures
 from crosscast.roofline import Verdict
 
 
-def time(
-    file: Path,
-    /,
-    *more: Path,
-    model: str | None,
-    probe: tuple[str, ...],
-    devices: list[str] | None,
-    device_file: tuple[Path, ...],
-    application: str | None,
-    level: float,
-    suggest_probes: int | None,
-    invocations: int | None,
-    launch: LaunchOptions,
-    output: Output,
-) -> None:
+def time(file: Path, /, *more: Path, options: PredictTimeOptions) -> None:
     """Run ``crosscast predict time``."""
-    check_output(output)
-    models = models_for(model, "time", devices or ())
-    profiles, batch, recorded = _batch((file, *more), launch, application, invocations)
+    check_output(options.output)
+    models = models_for(options.model, "time", options.devices or ())
+    profiles, batch, recorded = _batch(
+        (file, *more), options.launch, options.application, options.invocations
+    )
 
     def predicted(trained: TrainedTimeModel) -> TimeForecast:
         known = [device.key for device in trained.devices]
-        chosen = _chosen(devices, device_file, known)
-        return trained.predict(batch, chosen, probes=_probes(probe, known), level=level)
+        chosen = _chosen(options.devices, options.device_file, known)
+        return trained.predict(batch, chosen, probes=_probes(options.probe, known), level=options.level)
 
     trained, found = first_fit(models, predicted, tell)
     found = found.with_recorded(recorded)
     warn_about(zip(found.labels, found.warnings, strict=True))
 
-    described = {each.key: each for each in (*trained.devices, *_described(devices, device_file, trained))}
+    described = {
+        each.key: each
+        for each in (*trained.devices, *_described(options.devices, options.device_file, trained))
+    }
     verdicts = verdicts_beside(found, profiles, described)
     told, suggestion = {}, None
-    if suggest_probes is not None:
-        measured = [word.rpartition("=")[0] for word in probe]
-        suggestion = trained.suggest_probes(suggest_probes, among=found.devices, measured=measured)
+    if options.suggest_probes is not None:
+        measured = [word.rpartition("=")[0] for word in options.probe]
+        suggestion = trained.suggest_probes(options.suggest_probes, among=found.devices, measured=measured)
         told = {"suggested_probes": suggestion.to_dict()}
     show(
-        output,
+        options.output,
         lambda: (
             forecasts_answer("kernels", with_verdicts(found, verdicts), trained.card)
             | {
@@ -78,7 +66,7 @@ def time(
             }
             | told
         ),
-        lambda: predictions_report(found, trained.card, len(probe), verdicts, suggestion),
+        lambda: predictions_report(found, trained.card, len(options.probe), verdicts, suggestion),
         lambda: _roofline(verdicts),
     )
 

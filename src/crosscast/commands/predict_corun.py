@@ -6,12 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from crosscast.answers import model_facts
-from crosscast.commands.options import (
-    Output,
-    tell,
-    warn_of,
-)
+from crosscast.cli.predict import PredictCorunOptions
 from crosscast.commands.output import check_output, show
+from crosscast.commands.status import tell, warn_of
 from crosscast.data.corun import Solo
 from crosscast.data.isolated_runs import read_profile
 from crosscast.errors import InputError
@@ -23,34 +20,24 @@ from crosscast.prediction.corun.translation import read_translation, translated_
 from crosscast.report.corun import corun_forecast_report
 
 
-def corun(
-    profile: Path,
-    /,
-    *more: Path,
-    model: str | None,
-    probe: tuple[str, ...],
-    level: float,
-    suggest_probes: int | None,
-    translate: Path | None,
-    output: Output,
-) -> None:
+def corun(profile: Path, /, *more: Path, options: PredictCorunOptions) -> None:
     """Run ``crosscast predict corun``."""
-    check_output(output)
-    models = models_for(model, "corun")
+    check_output(options.output)
+    models = models_for(options.model, "corun")
     mix = tuple(isolated_runs((profile, *more)))
     if len(mix) < 2:
         raise InputError.of(where=profile, expected="the profiles of at least 2 applications", found="1")
-    card = None if translate is None else read_translation(translate)
+    card = None if options.translate is None else read_translation(options.translate)
 
     def predicted(trained: TrainedCoRunModel) -> tuple[MixForecast, SuggestedMixes | None]:
-        told, suggestion = with_probes(trained, probe, mix), None
+        told, suggestion = with_probes(trained, options.probe, mix), None
         if card is None:
-            (found,) = told.predict([mix], level=level)
+            (found,) = told.predict([mix], level=options.level)
         else:
-            (found,) = translated_forecasts(told, card, [mix], level=level)
-        if suggest_probes is not None:
+            (found,) = translated_forecasts(told, card, [mix], level=options.level)
+        if options.suggest_probes is not None:
             pairs = [(run, other) for run in mix for other in trained.card.runs]
-            suggestion = told.suggest_probes(suggest_probes, [mix], among=pairs)
+            suggestion = told.suggest_probes(options.suggest_probes, [mix], among=pairs)
         return found, suggestion
 
     trained, (found, suggestion) = first_fit(models, predicted, tell)
@@ -60,7 +47,7 @@ def corun(
         told["suggested_probes"] = suggestion.to_dict()
     if card is not None:
         told["translation"] = {"from": card.source, "to": card.target, "line": card.to_dict()["line"]}
-    show(output, lambda: told, lambda: corun_forecast_report(found, trained.card, card, suggestion))
+    show(options.output, lambda: told, lambda: corun_forecast_report(found, trained.card, card, suggestion))
 
 
 def with_probes(trained: TrainedCoRunModel, words: Sequence[str], runs: Sequence[Solo]) -> TrainedCoRunModel:

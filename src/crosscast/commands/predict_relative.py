@@ -9,14 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from crosscast.answers import forecasts_answer
+from crosscast.cli.launch_options import LaunchOptions
+from crosscast.cli.predict import PredictRelativeOptions
 from crosscast.commands.files import read_profiles
-from crosscast.commands.launch_options import LaunchOptions
-from crosscast.commands.options import (
-    Output,
-    tell,
-    warn_of,
-)
 from crosscast.commands.output import check_output, show
+from crosscast.commands.status import tell, warn_of
 from crosscast.data.counters.hpctoolkit import is_hpctoolkit
 from crosscast.data.counters.importing import counted_profile
 from crosscast.data.dataset import dataset_named
@@ -30,47 +27,37 @@ from crosscast.prediction.warnings import format_names
 from crosscast.report.relative import relative_forecasts_report
 
 
-def relative(
-    file: Path,
-    /,
-    *more: Path,
-    model: str | None,
-    relative_to: str | None,
-    source: str | None,
-    time: float | None,
-    application: str | None,
-    level: float,
-    launch: LaunchOptions,
-    output: Output,
-) -> None:
+def relative(file: Path, /, *more: Path, options: PredictRelativeOptions) -> None:
     """Run ``crosscast predict relative``."""
-    check_output(output)
-    if time is not None and not time > 0:
-        raise InputError.of(where="--time", expected="seconds above 0", found=f"{time:g}")
+    check_output(options.output)
+    if options.time is not None and not options.time > 0:
+        raise InputError.of(where="--time", expected="seconds above 0", found=f"{options.time:g}")
     for each in (file, *more):
         if not each.exists() and str(each) != "bundled":
             raise InputError.of(where=each, expected="a file or the folder of a dataset", found="none")
 
     def predicted(trained: TrainedRelativeModel) -> list[RelativeForecast]:
-        asked = _observations(trained, (file, *more), application, launch, source, time)
-        _check_device("--relative-to", relative_to, trained.devices)
+        asked = _observations(
+            trained, (file, *more), options.application, options.launch, options.source, options.time
+        )
+        _check_device("--relative-to", options.relative_to, trained.devices)
         return [
             trained.predict(
                 runs,
-                relative_to=relative_to,
-                level=level,
-                timed_on=source if source in trained.devices else None,
-                time_s=time,
+                relative_to=options.relative_to,
+                level=options.level,
+                timed_on=options.source if options.source in trained.devices else None,
+                time_s=options.time,
             )
             for runs in asked
         ]
 
-    trained, forecasts = first_fit(models_for(model, "relative"), predicted, tell)
+    trained, forecasts = first_fit(models_for(options.model, "relative"), predicted, tell)
     found = [run for forecast in forecasts for run in forecast]
     warn_of(found)
 
     show(
-        output,
+        options.output,
         lambda: forecasts_answer("runs", [each.to_dict() for each in found], trained.card),
         lambda: relative_forecasts_report(forecasts, trained.card),
     )

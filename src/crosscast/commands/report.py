@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from crosscast.application_forecast import ApplicationForecast, forecast_application
-from crosscast.commands.options import Names, Output, RunOptions, print_json, tell
-from crosscast.commands.output import check_file, check_output, check_run, fitting, show
+from crosscast.cli.options import Names, Output
+from crosscast.cli.service import ReportOptions
+from crosscast.commands.output import check_file, check_output, check_run, fitting, print_json, show
+from crosscast.commands.status import tell
 from crosscast.commands.traces import replay_trace
 from crosscast.data.dataset import dataset_named
 from crosscast.errors import CrosscastError, InputError
@@ -17,33 +19,25 @@ from crosscast.report.pictures import require_matplotlib
 from crosscast.tracing.trace import is_trace
 
 
-def report(
-    folder: Path,
-    /,
-    *,
-    models: list[str] | None,
-    application: str | None,
-    title: str | None,
-    devices: list[str] | None,
-    run: RunOptions,
-    output: Output,
-) -> None:
+def report(folder: Path, /, *, options: ReportOptions) -> None:
     """Run ``crosscast report``."""
     if is_trace(folder):
-        _of_trace(folder, devices, output)
+        _of_trace(folder, options.devices, options.output)
         return
-    page = output.html
+    page = options.output.html
     if page is None:
         raise InputError("--html is missing, expected the page about a dataset, such as --html page.html")
 
     require_matplotlib()
     check_file("--html", page)
-    check_run(run)
+    check_run(options.run)
     dataset = dataset_named(folder)
-    with fitting(run) as how:
-        subject = write_report(dataset, page, models, application=application, title=title, **how)
+    with fitting(options.run) as how:
+        subject = write_report(
+            dataset, page, options.models, application=options.application, title=options.title, **how
+        )
     tell(f"wrote {page}")
-    if output.json:
+    if options.output.json:
         print_json(subject.to_dict())
     else:
         print(headline(subject))

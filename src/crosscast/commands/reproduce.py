@@ -6,14 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
+from crosscast.cli.options import FigureOutput, Output, RunOptions
 from crosscast.commands.evaluate import show_configuration, show_corun, show_relative
-from crosscast.commands.options import (
-    FigureOutput,
-    Output,
-    RunOptions,
-    warn,
-)
 from crosscast.commands.output import check_output, check_run, fitting, show
+from crosscast.commands.status import warn
 from crosscast.data.dataset import dataset_named
 from crosscast.report import cummins2017 as cummins2017_report
 from crosscast.report import johnston2018 as johnston2018_report

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from crosscast.cli.options import FigureOutput
 from crosscast.cluster.jobs import (
     Schedule,
     write_schedule,
@@ -22,12 +23,8 @@ from crosscast.cluster.power import (
 )
 from crosscast.cluster.site import Budget, idle_power_w
 from crosscast.cluster.swf import write_swf
-from crosscast.commands.options import (
-    FigureOutput,
-    tell,
-    warn,
-)
 from crosscast.commands.output import check_file
+from crosscast.commands.status import tell, warn
 from crosscast.errors import InputError
 from crosscast.units import parse_elapsed
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from crosscast.arrays import Integers
+from crosscast.cli.simulate import SimulatePoliciesOptions
 from crosscast.cluster.jobs import (
     POLICIES,
     Bound,
@@ -42,13 +43,9 @@ from crosscast.cluster.simulate import load_simulator
 from crosscast.cluster.site import NO_SITE, Budget, Shift, Site, read_site
 from crosscast.cluster.site import PLACEMENTS as KNOWN
 from crosscast.cluster.swf import CleanedJobs, Trace
-from crosscast.commands.options import (
-    FigureOutput,
-    say,
-)
 from crosscast.commands.output import check_output, show
 from crosscast.commands.schedule_files import ScheduleFiles
-from crosscast.commands.status import LabelStatus
+from crosscast.commands.status import LabelStatus, say
 from crosscast.errors import InputError
 from crosscast.executor import spreading
 from crosscast.report.schedule import policies_report
@@ -59,85 +56,72 @@ _SEARCHED = ("fcfs", "shortest", "smallest-area")
 """Orders that are searched, where none are named."""
 
 
-def policies(
-    trace: Path,
-    /,
-    *,
-    policy: list[str] | None,
-    priority: list[str] | None,
-    backfill: list[str] | None,
-    search: str | None,
-    estimates: list[str],
-    machines: str | None,
-    enforce_walltime: bool,
-    users: bool,
-    out: list[Path] | None,
-    window: str | None,
-    executor: str | None,
-    output: FigureOutput,
-) -> None:
+def policies(trace: Path, /, *, options: SimulatePoliciesOptions) -> None:
     """Run ``crosscast simulate policies``."""
-    if search is not None:
-        policy, priority, backfill = _grid(search, policy, priority, backfill)
+    policy, priority, backfill = options.policy, options.priority, options.backfill
+    if options.search is not None:
+        policy, priority, backfill = _grid(options.search, policy, priority, backfill)
     chosen = _policies(policy or ["easy"], priority, backfill)
-    files = ScheduleFiles(out or [], output, window, users=users)
+    files = ScheduleFiles(options.out or [], options.output, options.window, users=options.users)
     files.check(len(chosen))
-    check_output(output)
+    check_output(options.output)
 
     read = read_trace(trace)
-    clusters, site = _machines(read, machines)
+    clusters, site = _machines(read, options.machines)
     files.budget = site.budget
-    for name in estimates:
+    for name in options.estimates:
         if name not in _ESTIMATES:
             raise InputError.of(
                 where="--estimates", expected=f"some of {', '.join(_ESTIMATES)}", found=repr(name)
             )
-    overruns: Literal["kill", "header"] = "kill" if enforce_walltime else "header"
-    cleaned = {name: read.jobs("exact" if name == "exact" else "requested", overruns) for name in estimates}
-    found = cleaned[estimates[0]]
+    overruns: Literal["kill", "header"] = "kill" if options.enforce_walltime else "header"
+    cleaned = {
+        name: read.jobs("exact" if name == "exact" else "requested", overruns) for name in options.estimates
+    }
+    found = cleaned[options.estimates[0]]
     _check_width(found.jobs, clusters)
-    if users and found.jobs.user is None:
+    if options.users and found.jobs.user is None:
         raise InputError.of(where="--users", expected="a trace with users", found=f"none in {trace}")
-    placed = _placed(read, found, clusters, site, machines)
-    facts, label = trace_facts(read, found, clusters, " and ".join(estimates)), read.label
+    placed = _placed(read, found, clusters, site, options.machines)
+    facts, label = trace_facts(read, found, clusters, " and ".join(options.estimates)), read.label
     runs = []
-    for name in estimates:
+    for name in options.estimates:
         some, notes = _runs(
             chosen, read, cleaned[name], clusters, placed, site, predicted=name == "predicted"
         )
-        runs += [replace(run, exact=name == "exact" and len(estimates) > 1) for run in some]
+        runs += [replace(run, exact=name == "exact" and len(options.estimates) > 1) for run in some]
     files.check(len(runs))
     facts["notes"] += notes
     # Of ten million jobs, the columns that are not simulated are most of the memory.
     del read
     load_simulator(len(found.jobs), chosen, site, runs[0].rules, say)
-    with spreading(executor), LabelStatus() as status:
+    with spreading(options.executor), LabelStatus() as status:
         results = compare_policies(
             runs,
             clusters,
             placed,
             site=site,
-            progress=status if executor in (None, "local") else None,
+            progress=status if options.executor in (None, "local") else None,
             keep=files.keep,
         )
-    if search is not None:
-        results = ranked(results, search)
-        facts["best"] = {"objective": search, "policy": results[0].label}
+    if options.search is not None:
+        results = ranked(results, options.search)
+        facts["best"] = {"objective": options.search, "policy": results[0].label}
     drawn = files.drawn(label)
     against = [differences(each, results[0], site.seed) for each in results]
 
     def listed() -> dict[str, Any]:
         found = [
-            result.to_dict(users=users) | _against(results[0].label, each)
+            result.to_dict(users=options.users) | _against(results[0].label, each)
             for result, each in zip(results, against, strict=True)
         ]
         return {"results": found, "trace": facts}
 
     files.write()
     show(
-        output,
+        options.output,
         listed,
-        lambda: policies_report(results, facts, against, users=users),
+        lambda: policies_report(results, facts, against, users=options.users),
         lambda: drawn,
     )
 

@@ -1,12 +1,13 @@
-"""Progress of long work on standard error."""
+"""Progress of long work, notes and warnings: what commands say on standard error."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, Self, TextIO
 
+from crosscast.cli.dispatch import TYPED, Typed
 from crosscast.units import format_count, format_seconds
 
 _QUIET_S = 2.0
@@ -210,3 +211,44 @@ def confirm(tasks: int, _: float) -> None:
     )
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise KeyboardInterrupt
+
+
+def tell(text: str) -> None:
+    """Say on standard error what is done, such as a file that was written."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def say(text: str) -> None:
+    """Say on standard error what is going on, such as what is compiled once."""
+    tell(f"crosscast: {text}")
+
+
+def warn(text: str) -> None:
+    """Print a warning on standard error; a page that is written later has it, too."""
+    TYPED.get(Typed()).warnings.append(text)
+    print(f"crosscast: warning: {text}", file=sys.stderr)
+
+
+def warn_about(predictions: Iterable[tuple[str, Sequence[str]]]) -> None:
+    """Print each warning once, with the first that it is about and how many more there are."""
+    about: dict[str, list[str]] = {}
+    for label, warnings in predictions:
+        for warning in warnings:
+            about.setdefault(warning, []).append(label)
+    for warning, labels in about.items():
+        more = f" and {len(labels) - 1} more" if len(labels) > 1 else ""
+        warn(f"{labels[0]}{more}: {warning}")
+
+
+class _Warned(Protocol):
+    """A prediction, with its applicability warnings: sentences without a full stop."""
+
+    @property
+    def label(self) -> str: ...
+    @property
+    def warnings(self) -> Sequence[str]: ...
+
+
+def warn_of(predictions: Sequence[_Warned]) -> None:
+    """Print each warning once, with what it is about."""
+    warn_about((prediction.label, prediction.warnings) for prediction in predictions)

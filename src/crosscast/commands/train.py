@@ -6,13 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from crosscast import api
-from crosscast.commands.data import data_named
-from crosscast.commands.options import (
-    Output,
-    RunOptions,
-    warn,
+from crosscast.cli.models import (
+    TrainConfigurationOptions,
+    TrainCorunOptions,
+    TrainRelativeOptions,
+    TrainTimeOptions,
 )
+from crosscast.commands.data import data_named
 from crosscast.commands.output import check_output, check_place, check_run, fitting, show
+from crosscast.commands.status import warn
 from crosscast.data.dataset import Dataset, without_applications
 from crosscast.prediction.configuration.bailey2014 import PublishedPredictor
 from crosscast.prediction.registry import QuestionName
@@ -22,114 +24,83 @@ from crosscast.report import time as time_report
 from crosscast.report.corun import corun_training_report
 from crosscast.report.relative import relative_training_report
 
+TrainOptions = TrainTimeOptions | TrainRelativeOptions | TrainConfigurationOptions | TrainCorunOptions
 
-def time(
-    dataset: Path,
-    /,
-    *,
-    out: Path,
-    model: str | None,
-    without: list[str] | None,
-    run: RunOptions,
-    output: Output,
-) -> None:
+
+def time(dataset: Path, /, *, options: TrainTimeOptions) -> None:
     """Run ``crosscast train time``."""
-    trained = _train(dataset, "time", out, model, without, run, output)
-
-    show(output, trained.card.to_dict, lambda: time_report.training_report(trained.card, out))
-
-
-def relative(
-    dataset: Path,
-    /,
-    *,
-    out: Path,
-    model: str | None,
-    without: list[str] | None,
-    devices: list[str] | None,
-    sources: list[str] | None,
-    run: RunOptions,
-    output: Output,
-) -> None:
-    """Run ``crosscast train relative``."""
     trained = _train(
-        dataset, "relative", out, model, without, run, output, devices=devices, sources=sources, note=warn
+        dataset,
+        "time",
+        options,
     )
 
-    show(output, trained.card.to_dict, lambda: relative_training_report(trained.card, out))
+    show(options.output, trained.card.to_dict, lambda: time_report.training_report(trained.card, options.out))
 
 
-def configuration(
-    dataset: Path,
-    /,
-    *,
-    out: Path,
-    model: str | None,
-    without: list[str] | None,
-    samples: str | None,
-    held_out: list[str] | None,
-    devices: list[str] | None,
-    power_domain: str | None,
-    run: RunOptions,
-    output: Output,
-) -> None:
+def relative(dataset: Path, /, *, options: TrainRelativeOptions) -> None:
+    """Run ``crosscast train relative``."""
+    trained = _train(
+        dataset,
+        "relative",
+        options,
+        devices=options.devices,
+        sources=options.sources,
+        note=warn,
+    )
+
+    show(options.output, trained.card.to_dict, lambda: relative_training_report(trained.card, options.out))
+
+
+def configuration(dataset: Path, /, *, options: TrainConfigurationOptions) -> None:
     """Run ``crosscast train configuration``."""
     trained = _train(
         dataset,
         "configuration",
-        out,
-        model,
-        without,
-        run,
-        output,
-        samples=samples,
-        held_out=held_out,
-        devices=devices,
-        power_domain=power_domain,
+        options,
+        samples=options.samples,
+        held_out=options.held_out,
+        devices=options.devices,
+        power_domain=options.power_domain,
     )
 
     found, tree = trained.predictor, None
     if isinstance(found, PublishedPredictor):
         tree = (found.fitted.clusters.note, found.fitted.tree.text())
-    show(output, trained.card.to_dict, lambda: configuration_report.training_report(trained.card, out, tree))
+    show(
+        options.output,
+        trained.card.to_dict,
+        lambda: configuration_report.training_report(trained.card, options.out, tree),
+    )
 
 
-def corun(
-    dataset: Path,
-    /,
-    *,
-    out: Path,
-    model: str | None,
-    without: list[str] | None,
-    device: str | None,
-    run: RunOptions,
-    output: Output,
-) -> None:
+def corun(dataset: Path, /, *, options: TrainCorunOptions) -> None:
     """Run ``crosscast train corun``."""
-    trained = _train(dataset, "corun", out, model, without, run, output, device=device)
+    trained = _train(
+        dataset,
+        "corun",
+        options,
+        device=options.device,
+    )
 
-    show(output, trained.card.to_dict, lambda: corun_training_report(trained.card, out))
+    show(options.output, trained.card.to_dict, lambda: corun_training_report(trained.card, options.out))
 
 
 def _train(
     folder: Path,
     question: QuestionName,
-    out: Path,
-    model: str | None,
-    without: list[str] | None,
-    run: RunOptions,
-    output: Output,
-    **options: Any,
+    options: TrainOptions,
+    **more: Any,
 ) -> Any:
     # What cannot be written is refused before the work.
-    check_folder(out)
-    check_place("--out", out)
-    check_output(output)
-    check_run(run)
+    check_folder(options.out)
+    check_place("--out", options.out)
+    check_output(options.output)
+    check_run(options.run)
     whole = data_named(folder, question)
-    left_out = without or []
+    left_out = options.without or []
     dataset = without_applications(whole, left_out) if isinstance(whole, Dataset) else whole.without(left_out)
-    with fitting(run) as how:
-        trained = api.train(dataset, question, model, **how, **options)
-    trained.save(out)
+    with fitting(options.run) as how:
+        trained = api.train(dataset, question, options.model, **how, **more)
+    trained.save(options.out)
     return trained

@@ -7,9 +7,9 @@ import math
 from pathlib import Path
 from typing import Any
 
-from crosscast.commands.options import FigureOutput, tell
+from crosscast.cli.decide import TuneOptions
 from crosscast.commands.output import check_folder, check_output, show
-from crosscast.commands.status import TaskStatus
+from crosscast.commands.status import TaskStatus, tell
 from crosscast.data.files import made, whole_file
 from crosscast.devices.device_files import read_device
 from crosscast.errors import InputError
@@ -19,48 +19,37 @@ from crosscast.tuning.ranking import Ranking
 from crosscast.tuning.tune import tune as ranked
 
 
-def tune(
-    file: Path,
-    /,
-    *,
-    space: Path,
-    kernel: str | None,
-    devices: list[str] | None,
-    device_file: tuple[Path, ...],
-    model: str | None,
-    profiles: int,
-    measure: int,
-    on: str | None,
-    within: str,
-    out: Path | None,
-    seed: int,
-    output: FigureOutput,
-) -> None:
+def tune(file: Path, /, *, options: TuneOptions) -> None:
     """Run ``crosscast tune``."""
-    check_output(output)
-    check_folder("--out", out)
-    share = _share(within)
-    if on is not None and not measure:
+    check_output(options.output)
+    check_folder("--out", options.out)
+    share = _share(options.within)
+    if options.on is not None and not options.measure:
         raise InputError.of(where="--on", expected="it beside --measure", found="it alone")
 
-    asked: list[Any] = [*(devices or ()), *map(read_device, device_file)]
+    asked: list[Any] = [*(options.devices or ()), *map(read_device, options.device_file)]
     with TaskStatus("variants") as status:
         found = ranked(
             file,
-            space,
+            options.space,
             asked,
-            kernel=kernel,
-            model=model,
-            profiles=profiles,
-            measure=measure,
+            kernel=options.kernel,
+            model=options.model,
+            profiles=options.profiles,
+            measure=options.measure,
             within=share,
-            on=on,
-            seed=seed,
+            on=options.on,
+            seed=options.seed,
             progress=status,
         )
-    if out is not None:
-        _write(found, out)
-    show(output, lambda: answer_of(found), lambda: ranking_report(found), lambda: ranking_figures(found))
+    if options.out is not None:
+        _write(found, options.out)
+    show(
+        options.output,
+        lambda: answer_of(found),
+        lambda: ranking_report(found),
+        lambda: ranking_figures(found),
+    )
 
 
 def _share(text: str) -> float:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Sequence
-from contextvars import ContextVar
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 from cyclopts import Parameter, Token
 
 from crosscast.errors import InputError
-from crosscast.results import to_json
 
 
 def names_in(option: str, text: str) -> list[str]:
@@ -148,60 +145,3 @@ class FigureOutput(Output):
 
 
 RUN, OUTPUT, FIGURES = RunOptions(), Output(), FigureOutput()
-
-
-def print_json(value: Any) -> None:
-    """Print a result on standard output as a line of JSON."""
-    print(to_json(value), flush=True)
-
-
-def tell(text: str) -> None:
-    """Say on standard error what is done, such as a file that was written."""
-    print(text, file=sys.stderr, flush=True)
-
-
-def say(text: str) -> None:
-    """Say on standard error what is going on, such as what is compiled once."""
-    tell(f"crosscast: {text}")
-
-
-@dataclass(frozen=True)
-class Typed:
-    """A command line, and the warnings of its run: what a page repeats."""
-
-    words: Sequence[str] = ()
-    warnings: list[str] = field(default_factory=list)
-
-
-TYPED: ContextVar[Typed] = ContextVar("TYPED")
-
-
-def warn(text: str) -> None:
-    """Print a warning on standard error; a page that is written later has it, too."""
-    TYPED.get(Typed()).warnings.append(text)
-    print(f"crosscast: warning: {text}", file=sys.stderr)
-
-
-def warn_about(predictions: Iterable[tuple[str, Sequence[str]]]) -> None:
-    """Print each warning once, with the first that it is about and how many more there are."""
-    about: dict[str, list[str]] = {}
-    for label, warnings in predictions:
-        for warning in warnings:
-            about.setdefault(warning, []).append(label)
-    for warning, labels in about.items():
-        more = f" and {len(labels) - 1} more" if len(labels) > 1 else ""
-        warn(f"{labels[0]}{more}: {warning}")
-
-
-class _Warned(Protocol):
-    """A prediction, with its applicability warnings: sentences without a full stop."""
-
-    @property
-    def label(self) -> str: ...
-    @property
-    def warnings(self) -> Sequence[str]: ...
-
-
-def warn_of(predictions: Sequence[_Warned]) -> None:
-    """Print each warning once, with what it is about."""
-    warn_about((prediction.label, prediction.warnings) for prediction in predictions)

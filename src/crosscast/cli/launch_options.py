@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from cyclopts import Group, Token
 from cyclopts import Parameter as Option
 
-from crosscast.commands.options import Whole
+from crosscast.cli.options import Whole
 from crosscast.errors import InputError
 
 __all__ = ["IN_LAUNCHFILE", "IN_SIMFILE", "LAUNCH", "LaunchOptions", "OfLaunch", "ShownLaunch"]
