@@ -174,13 +174,17 @@ def calibrate(
 def check_name(name: str) -> None:
     """Refuse a name that cannot be a device's, or is another model's or device's."""
     if not name.replace("-", "").replace("_", "").isalnum() or not name.isascii():
-        raise InputError(f"name: expected letters, digits, - and _, found {name!r}")
+        raise InputError.of(field="name", expected="letters, digits, - and _", found=repr(name))
     base: TrainedLaunchTimes = load_model(BUNDLED / BASE)
     if name in recipes() or name in [device.key for device in base.devices]:
-        raise InputError(f"name: expected one that no bundled model or device has, found {name!r}")
+        raise InputError.of(
+            field="name", expected="one that no bundled model or device has", found=repr(name)
+        )
     home = models_home() / name
     if home.exists() and not (data_home() / "calibrations" / name).exists():
-        raise InputError(f"name: expected one that is not taken, found {name!r}, a model in {home}")
+        raise InputError.of(
+            field="name", expected="one that is not taken", found=f"{name!r}, a model in {home}"
+        )
 
 
 def _measure(device: OpenCLDevice, folder: Path, seconds: float, report: Callable[[str], None]) -> list[str]:
@@ -193,9 +197,13 @@ def _measure(device: OpenCLDevice, folder: Path, seconds: float, report: Callabl
         if left <= 0 and len(done) >= LEAST_APPLICATIONS:
             break
         if left <= -seconds:
-            raise InputError(
-                f"minutes: expected time for {LEAST_APPLICATIONS} applications, found that "
-                f"{seconds / 60:g} minutes are enough for {len(done)}; what was measured is kept in {folder}"
+            raise InputError.of(
+                field="minutes",
+                expected=f"time for {LEAST_APPLICATIONS} applications",
+                found=(
+                    f"that {seconds / 60:g} minutes are enough for {len(done)}; what was measured is kept "
+                    f"in {folder}"
+                ),
             )
         measured = f"{len(done)} applications measured, {max(left, 0):.0f} s left"
         report(f"{application} {size} on {device.id}: {measured}")

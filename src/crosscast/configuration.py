@@ -82,9 +82,13 @@ class Configuration:
         try:
             found = json.loads(settings)
         except (ValueError, RecursionError) as error:
-            raise InputError(f"configuration: expected JSON objects, found {settings[:60]!r}") from error
+            raise InputError.of(
+                field="configuration", expected="JSON objects", found=repr(settings[:60])
+            ) from error
         if not isinstance(found, dict):
-            raise InputError(f"configuration: expected an object of settings, found {settings[:60]!r}")
+            raise InputError.of(
+                field="configuration", expected="an object of settings", found=repr(settings[:60])
+            )
         return cls(device, found)
 
 
@@ -93,7 +97,9 @@ def _setting(name: str, value: object) -> Setting:
         return value
     # Whole numbers of any length are less than infinity, but not all of them fit.
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) <= sys.float_info.max:
-        raise InputError(f"configuration: {name}: expected a finite number or a word, found {value!r}")
+        raise InputError.of(
+            field="configuration", problem=f"{name}: expected a finite number or a word, found {value!r}"
+        )
     return float(value)
 
 
@@ -121,9 +127,8 @@ def parse_configurations(field: str, text: str, devices: Sequence[str]) -> list[
         if not colon and len(devices) == 1:
             device = devices[0]
         if device.strip() not in devices:
-            raise InputError(
-                f"{field}: expected {_FORM} with one of the devices {', '.join(devices)}, found {part!r}"
-            )
+            expected = f"{_FORM} with one of the devices {', '.join(devices)}"
+            raise InputError.of(field=field, expected=expected, found=repr(part))
         found.append(Configuration(device.strip(), _knobs(field, settings)))
     return found
 
@@ -133,7 +138,8 @@ def _knobs(field: str, text: str) -> dict[str, float | str]:
     for word in filter(None, map(str.strip, text.split(","))):
         name, equals, value = (each.strip() for each in word.partition("="))
         if not equals or not name or not value or name in settings:
-            raise InputError(f"{field}: expected each knob once, as KNOB=VALUE, found {word!r} in {text!r}")
+            found = f"{word!r} in {text!r}"
+            raise InputError.of(field=field, expected="each knob once, as KNOB=VALUE", found=found)
         settings[name] = _typed(value)
     return settings
 

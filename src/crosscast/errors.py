@@ -83,6 +83,7 @@ class InputError(CrosscastError):
         field: str | None = None,
         expected: str | None = None,
         found: object = None,
+        problem: str | None = None,
     ) -> Self:
         """Make the sentence of its parts; those that are ``None`` are left out.
 
@@ -96,11 +97,14 @@ class InputError(CrosscastError):
             What should be there.
         found
             What is there; texts are told as they are, all else by ``repr``.
+        problem
+            What is wrong where nothing is expected or found, such as a file that cannot be written.
         """
         places = [str(each) for each in (where, field) if each is not None]
         told = found if found is None or isinstance(found, str) else repr(found)
         wanted = None if expected is None else f"expected {expected}"
-        facts = [each for each in (wanted, None if told is None else f"found {told}") if each is not None]
+        seen = None if told is None else f"found {told}"
+        facts = [each for each in (wanted, seen, problem) if each is not None]
         error = cls(": ".join([*places, ", ".join(facts)] if facts else places))
         error.where, error.field = None if where is None else str(where), field
         error.expected, error.found = expected, told

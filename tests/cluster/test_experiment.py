@@ -254,9 +254,9 @@ def test_progress_tells_of_each_simulation() -> None:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"jobs": 0}, "count: expected 1 to 100,000,000 jobs, found 0"),
-        ({"jobs": -4}, "count: expected 1 to 100,000,000 jobs, found -4"),
-        ({"jobs": 10**12}, "count: expected 1 to 100,000,000 jobs"),
+        ({"jobs": 0}, "jobs: expected 1 to 100,000,000 jobs, found 0"),
+        ({"jobs": -4}, "jobs: expected 1 to 100,000,000 jobs, found -4"),
+        ({"jobs": 10**12}, "jobs: expected 1 to 100,000,000 jobs"),
         ({"placements": ("best",)}, "placement: expected one of .*, found 'best'"),
         ({"placements": ()}, "experiment: expected at least one placement and one seed, found none"),
         ({"seeds": []}, "experiment: expected at least one placement and one seed, found none"),

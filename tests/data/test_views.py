@@ -124,7 +124,7 @@ def test_a_domain_may_be_chosen_of_those_that_were_measured() -> None:
     assert (row["power_w"], json.loads(row["powers"])) == (50.0, {"cpu": 50.0, "node": 90.0})
     with pytest.raises(InputError) as caught:
         power(*energies, domain="dram")
-    assert str(caught.value) == "domain: expected one whose power made up has (cpu, node), found 'dram'"
+    assert str(caught.value) == "power_domain: expected one whose power made up has (cpu, node), found 'dram'"
     with pytest.raises(InputError, match=r"has \(none\), found 'gpu'"):
         power(domain="gpu")
 

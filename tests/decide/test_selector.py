@@ -98,7 +98,7 @@ def test_another_cap_is_obeyed_at_once_without_new_runs(model: Path) -> None:
         selector.power_cap = cap
         assert selector.power_cap == cap
         assert selector.configuration(KEY) == SPACE.configurations[expected(cap) or 0]
-    with pytest.raises(InputError, match="power cap: expected watts above 0, found 0"):
+    with pytest.raises(InputError, match="power_cap: expected watts above 0, found 0"):
         selector.power_cap = 0.0
     assert selector.power_cap == 320.0
 
@@ -285,9 +285,9 @@ def test_threads_get_samples_and_choices_without_losing_runs(model: Path) -> Non
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"power_cap": float("nan")}, "power cap: expected watts above 0, found nan"),
-        ({"power_cap": "abc"}, "power cap: expected watts above 0, found 'abc'"),
-        ({"power_cap": None}, "power cap: expected watts above 0, found None"),
+        ({"power_cap": float("nan")}, "power_cap: expected watts above 0, found nan"),
+        ({"power_cap": "abc"}, "power_cap: expected watts above 0, found 'abc'"),
+        ({"power_cap": None}, "power_cap: expected watts above 0, found None"),
         ({"power_cap": 100.0, "objective": "speed"}, "objective: expected one of"),
         ({"power_cap": 100.0, "confidence": 1.5}, "confidence: expected a probability"),
     ],

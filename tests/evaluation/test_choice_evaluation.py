@@ -71,9 +71,7 @@ def test_each_program_is_left_out_once_and_some_stay_to_learn_from() -> None:
     assert sorted(name for fold in folds for name in fold) == ALTIS
     assert ("cfd", "cfd_double") in folds
     assert ("nw",) in folds
-    with pytest.raises(
-        InputError, match=r"together: expected programs left to learn from, found all in a\+b"
-    ):
+    with pytest.raises(InputError, match=r"groups: expected programs left to learn from, found all in a\+b"):
         folds_together(["a", "b"], [("a", "b")])
 
 
@@ -177,7 +175,7 @@ def test_variants_are_left_out_together_in_results_of_their_own() -> None:
 def test_names_that_all_begin_alike_say_nothing_unless_groups_are_named() -> None:
     found = evaluate_machine(made_surfaces(3), [FeedbackCapping()])
     assert [result.protocol for result in found.results] == [ALONE]
-    with pytest.raises(InputError, match="together: expected programs left to learn from"):
+    with pytest.raises(InputError, match="groups: expected programs left to learn from"):
         evaluate_machine(made_surfaces(3), [FeedbackCapping()], together=[("app0", "app1")])
 
 
@@ -286,7 +284,7 @@ def test_one_program_with_cases_is_refused() -> None:
 
 
 def test_groups_name_programs_of_at_least_one_machine() -> None:
-    with pytest.raises(InputError, match="together: expected one of app0, app1, found 'app9'"):
+    with pytest.raises(InputError, match="groups: expected one of app0, app1, found 'app9'"):
         evaluate_configuration([made_surfaces(2)], methods, together=[("app0", "app9")])
     with pytest.raises(InputError, match="made up: expected at least one machine, found none"):
         evaluate_configuration([], methods, label="made up")

@@ -107,7 +107,7 @@ def test_each_mix_is_tested_once_or_a_fifth_at_random() -> None:
 @pytest.mark.parametrize(
     ("bags", "split", "message"),
     [
-        (BAGS, "leave-nothing-out", "split: expected one of leave-benchmark-out"),
+        (BAGS, "leave-nothing-out", "folds: expected one of leave-benchmark-out"),
         (BAGS[:2], "random-80-20", "expected at least 5 different ones"),
         (made_co_runs(NAMES[:2]).bags, "leave-benchmark-out", "at least 3 to leave one out, found 2"),
         (

@@ -148,8 +148,8 @@ CASES = {
         ],
         [partial(with_more_of, "time_s")],
         [
-            ({"budget": -1}, "budget: expected at least 0, found -1"),
-            ({"curve": (0, -2)}, "budget: expected at least 0, found -2"),
+            ({"budget": -1}, "max_retunes: expected at least 0, found -1"),
+            ({"curve": (0, -2)}, "max_retunes: expected at least 0, found -2"),
             ({"samples": []}, "samples: expected at least one configuration, and each once, found none"),
             (
                 {"samples": [Configuration("node", {"cpu_cap_w": 61})]},

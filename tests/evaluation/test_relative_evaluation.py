@@ -238,7 +238,7 @@ def test_one_source_is_named() -> None:
 
 
 def test_unknown_splits_and_weightings_are_refused() -> None:
-    with pytest.raises(InputError, match=r"^split: expected one of published, .*, found 'leave-town'"):
+    with pytest.raises(InputError, match=r"^folds: expected one of published, .*, found 'leave-town'"):
         split_named("leave-town")
     with pytest.raises(InputError, match=r"^weights: expected one of rows, kernels, applications"):
         row_weights(ROWS, "sizes")  # type: ignore[arg-type]

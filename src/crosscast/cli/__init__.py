@@ -90,7 +90,7 @@ def _run(words: Sequence[str]) -> int:
     try:
         code = app(words, exit_on_error=False, print_error=False, result_action="return_value")
     except cyclopts.CycloptsError as error:
-        return _fail(misuse(error, words), BAD_USAGE)
+        return _fail(misuse(error, app, words), BAD_USAGE)
     except InputError as error:
         return _fail(in_options(error, app, words), 1 if _is_full(error) else error.exit_code)
     return code if isinstance(code, int) else 0

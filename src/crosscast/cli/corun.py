@@ -37,7 +37,7 @@ class CorunCampaignOptions:
     """Random seed."""
     no_instruction_mix: Flag = False
     """Do not characterize the applications for their instruction mixes."""
-    round_time: float = 0.2
+    round_s: Annotated[float, Parameter(name="--round-time")] = 0.2
     """Minimum time of a job in isolation, in seconds: runs of the application are repeated to fill it."""
     jobs: Whole = 3
     """Whole jobs of each co-runner, at least, that are timed while all run; then all start one together, as
@@ -77,7 +77,7 @@ class CorunProfileOptions:
     id."""
     no_instruction_mix: Flag = False
     """Do not characterize the application for its instruction mix, which takes long for large problems."""
-    round_time: float = 0.2
+    round_s: Annotated[float, Parameter(name="--round-time")] = 0.2
     """Minimum time of a job in isolation, in seconds: runs of the application are repeated to fill it."""
     jobs: Whole = 3
     """Whole jobs of each co-runner, at least, that are timed while all run."""
@@ -108,9 +108,9 @@ def profile(what: str, /, *, options: CorunProfileOptions = CorunProfileOptions(
 class CorunTranslateOptions:
     """Options of `crosscast corun translate`."""
 
-    from_: Annotated[str, Parameter(name="--from")]
+    source: Annotated[str, Parameter(name="--from")]
     """Device whose times are known."""
-    to: str
+    target: Annotated[str, Parameter(name="--to")]
     """Device whose times are predicted."""
     out: Path
     """File for the card, JSON."""

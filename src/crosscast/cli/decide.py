@@ -53,7 +53,7 @@ class ChooseConfigurationOptions:
     """What is optimized: `performance`, `energy`, `edp` (energy times time), or `power`."""
     max_slowdown: str | None = None
     """How much slower than the first sample configuration it may be, such as `5%`."""
-    cap_probability: float | None = None
+    confidence: Annotated[float | None, Parameter(name="--cap-probability")] = None
     """Required probability of staying under the cap, such as 0.9; by default the predicted mean has to."""
     level: Level = 0.9
     kernel: Annotated[
@@ -110,14 +110,19 @@ class ColocateOptions:
 
 
 @runs("colocate")
-def colocate(profile: Path, /, *more: Path, options: ColocateOptions = ColocateOptions()) -> None:
+def colocate(
+    jobs: Annotated[Path, Parameter(name="PROFILE")],
+    /,
+    *more: Path,
+    options: ColocateOptions = ColocateOptions(),
+) -> None:
     """Recommend which jobs to co-locate on a device, for the least total time (docs/corun.md).
 
     Lists the jobs to run together, the predicted gain with its interval, and the jobs that must run alone.
 
     Parameters
     ----------
-    profile
+    jobs
         Profile of a job, written by `crosscast corun profile`.
     more
         Those of the others; the same again for a job that is there twice.

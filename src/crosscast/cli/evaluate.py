@@ -94,14 +94,14 @@ class EvaluateConfigurationOptions:
     """Configurations at which a kernel is run first, such as
     `node:cpu_cap_w=120,gpu_cap_w=260;node:cpu_cap_w=65,gpu_cap_w=100`; by default the two most informative
     ones for the training kernels."""
-    group: str | None = None
+    groups: Annotated[str | None, Parameter(name="--group")] = None
     """Programs that are nearly the same, such as `a+b,c+d`, besides those whose names say so."""
     devices: Devices = None
     power_domain: str | None = None
     """Power domain that is capped; by default the node, or the sum of all domains."""
     max_retunes: Whole | None = None
     """Maximum number of changes after the first choice; no limit by default."""
-    cap_probability: float | None = None
+    confidence: Annotated[float | None, Parameter(name="--cap-probability")] = None
     """Required probability of staying under the cap, for methods that use one; by default 0.9."""
     programs: Flag = False
     """Also print a table by program for each method, and the longest frontier."""
@@ -188,7 +188,7 @@ class EvaluateJobsOptions:
     devices: Devices = None
     """Devices to compare, separated by commas; by default those with the most times in common."""
     sources: Sources = None
-    job_seconds: float | None = None
+    job_s: Annotated[float | None, Parameter(name="--job-seconds")] = None
     """Repeat each kernel so often that a job takes this long at the geometric mean over devices; by default a
     job is one invocation."""
     job_procs: Annotated[Numbers | None, Parameter(show_default=False)] = None

@@ -60,16 +60,18 @@ PUBLISHED_JOBS = 50_000
 def draw_types(types: int, count: int, generator: np.random.Generator) -> Integers:
     """Draw the type of each job, with replacement, all types equally often."""
     if types < 1:
-        raise InputError("types: expected at least one type of job, found none")
+        raise InputError.of(field="types", expected="at least one type of job", found="none")
     if not 1 <= count <= MOST_JOBS:
-        raise InputError(f"count: expected 1 to {MOST_JOBS:,} jobs, found {count:,}")
+        raise InputError.of(field="jobs", expected=f"1 to {MOST_JOBS:,} jobs", found=f"{count:,}")
     return generator.integers(types, size=count)
 
 
 def submissions(count: int, interarrival_s: float, generator: np.random.Generator) -> Reals:
     """When jobs are submitted: the first at 0 s, the next after exponential times (a Poisson process)."""
     if not (interarrival_s >= 0 and np.isfinite(interarrival_s)):
-        raise InputError(f"interarrival: expected a time of at least 0 s, found {interarrival_s}")
+        raise InputError.of(
+            field="interarrival", expected="a time of at least 0 s", found=f"{interarrival_s}"
+        )
     between = generator.exponential(interarrival_s, size=count)
     between[:1] = 0.0
     return np.cumsum(between)
@@ -323,7 +325,7 @@ def interarrival_of_load(types: Workload, load: float) -> float:
     A load of 1 is as much as the machines can do at best, if each job goes where that is best for all.
     """
     if not (load > 0 and np.isfinite(load)):
-        raise InputError(f"load: expected a number above 0, found {load}")
+        raise InputError.of(field="load", expected="a number above 0", found=f"{load}")
     count = len(types)
     return least_work_s(types, np.ones(count, dtype=np.int64)) / count / load
 
@@ -338,7 +340,7 @@ def run_experiment(
     """Draw workloads and simulate each placement on each: section VII of Nichols et al. 2024."""
     check_placements(list(setup.placements))
     if not setup.placements or not setup.seeds:
-        raise InputError("experiment: expected at least one placement and one seed, found none")
+        raise InputError.of(field="experiment", expected="at least one placement and one seed", found="none")
     outcomes: list[Outcome] = []
     at_once: list[bool] = []
     least: list[float] = []
@@ -365,7 +367,7 @@ def run_experiment(
 def _workload(types: Workload, setup: Setup, seed: int) -> tuple[Workload, Integers]:
     """The jobs of a seed, and how many there are of each type."""
     if seed < 0:
-        raise InputError(f"seed: expected at least 0, found {seed}")
+        raise InputError.of(field="seed", expected="at least 0", found=f"{seed}")
     generator = np.random.default_rng((seed, _DRAW))
     if setup.jobs is None:
         places = np.arange(len(types))
@@ -376,7 +378,7 @@ def _workload(types: Workload, setup: Setup, seed: int) -> tuple[Workload, Integ
         workload = drawn(types, places, submissions(setup.jobs, setup.interarrival_s, generator))
     if setup.estimates == "predicted":
         if workload.predicted_s is None:
-            raise InputError("estimates: expected jobs with predicted times, found none")
+            raise InputError.of(field="estimates", expected="jobs with predicted times", found="none")
         # Where a job cannot run, nothing is expected of it.
         estimate_s = np.where(workload.runs_on, workload.predicted_s, np.inf)
         workload = replace(workload, jobs=workload.jobs.with_estimates(estimate_s))

@@ -116,28 +116,31 @@ class JobShape:
         counts = self.job_procs
         if counts is not None and not (counts and all(1 <= count <= _MOST_PROCS for count in counts)):
             found = ", ".join(map(str, counts)) or "none"
-            raise InputError(f"job_procs: expected numbers from 1 to {_MOST_PROCS}, found {found}")
+            raise InputError.of(
+                field="job_procs", expected=f"numbers from 1 to {_MOST_PROCS}", found=f"{found}"
+            )
         if self.job_s is not None and not (self.job_s > 0 and np.isfinite(self.job_s)):
-            raise InputError(f"job_s: expected a time above 0 s, found {self.job_s}")
+            raise InputError.of(field="job_s", expected="a time above 0 s", found=f"{self.job_s}")
 
     def check(self, seen: Observations, devices: Sequence[str]) -> None:
         """Refuse what does not fit the runs that jobs are to be made of."""
         applications = sorted(set(seen.application))
         for name in self.gpu_applications or ():
             if name not in applications:
-                raise InputError(
-                    f"gpu_applications: expected some of {', '.join(applications)}, found {name!r}"
+                raise InputError.of(
+                    field="gpu_applications", expected=f"some of {', '.join(applications)}", found=repr(name)
                 )
         if self.job_source is not None:
             own = sorted(set(seen.source) - {NO_SOURCE})
             if own:
-                raise InputError(
-                    f"job_source: expected it of profiles, which are of no device, found counters of "
-                    f"{', '.join(own)}"
+                raise InputError.of(
+                    field="job_source",
+                    expected="it of profiles, which are of no device",
+                    found=f"counters of {', '.join(own)}",
                 )
             if self.job_source not in devices:
-                raise InputError(
-                    f"job_source: expected one of {', '.join(devices)}, found {self.job_source!r}"
+                raise InputError.of(
+                    field="job_source", expected=f"one of {', '.join(devices)}", found=repr(self.job_source)
                 )
         if self.job_procs is None:
             for row in range(len(seen)):
@@ -158,9 +161,10 @@ class JobShape:
         typical_s = np.exp(np.log(times_s).mean(axis=1))
         repeats = np.maximum(np.round(self.job_s / typical_s), 1)
         if repeats.max() > _MOST_REPEATS:
-            raise InputError(
-                f"job_s: expected at most 2^53 times as long as each kernel, found {self.job_s:g} s for one "
-                f"of {typical_s.min():g} s"
+            raise InputError.of(
+                field="job_s",
+                expected="at most 2^53 times as long as each kernel",
+                found=f"{self.job_s:g} s for one of {typical_s.min():g} s",
             )
         counted: Integers = repeats.astype(np.int64)
         return counted

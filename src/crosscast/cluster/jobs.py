@@ -58,7 +58,9 @@ class Jobs:
         self._refuse(self.procs < 1, "procs", "at least 1")
         if self.power_w is not None:
             if self.power_w.shape != (count,):
-                raise InputError(f"jobs: power_w: expected {count} numbers, found {self.power_w.shape}")
+                raise InputError.of(
+                    where="jobs", field="power_w", expected=f"{count} numbers", found=f"{self.power_w.shape}"
+                )
             self._refuse((self.power_w < 0) | np.isinf(self.power_w), "power_w", "watts of at least 0")
 
     def __len__(self) -> int:
@@ -128,13 +130,17 @@ class Machine:
 def check_machines(machines: Sequence[Machine]) -> None:
     """Refuse machines that cannot be told apart, or have no processors."""
     if not machines:
-        raise InputError("machines: expected at least one, found none")
+        raise InputError.of(field="machines", expected="at least one", found="none")
     names = [machine.name for machine in machines]
     for machine in machines:
         if machine.procs < 1:
-            raise InputError(f"machines: {machine.name}: procs: expected at least 1, found {machine.procs}")
+            raise InputError.of(
+                field="machines", problem=f"{machine.name}: procs: expected at least 1, found {machine.procs}"
+            )
         if names.count(machine.name) > 1:
-            raise InputError(f"machines: expected each name once, found {machine.name!r} more than once")
+            raise InputError.of(
+                field="machines", expected="each name once", found=f"{machine.name!r} more than once"
+            )
 
 
 _MOST_BYTES = 1 << 20
@@ -272,17 +278,17 @@ POLICIES = ("fcfs", "easy", "conservative")
 def policy_named(name: str, queue: str | None = None, backfill: str | None = None) -> Policy:
     """The policy ``fcfs`` (nobody passes the head), ``easy`` or ``conservative``; first come first served."""
     if name not in POLICIES:
-        raise InputError(f"policy: expected one of {', '.join(POLICIES)}, found {name!r}")
-    for argument, order in (("queue", queue), ("backfill", backfill)):
+        raise InputError.of(field="policy", expected=f"one of {', '.join(POLICIES)}", found=repr(name))
+    for argument, order in (("priority", queue), ("backfill", backfill)):
         if order is not None and order not in ORDERS:
-            raise InputError(f"{argument}: expected one of {', '.join(ORDERS)}, found {order!r}")
+            raise InputError.of(field=argument, expected=f"one of {', '.join(ORDERS)}", found=repr(order))
     if name != "easy" and backfill is not None:
         why = (
             "with fcfs nobody passes the head"
             if name == "fcfs"
             else "with conservative all have reservations"
         )
-        raise InputError(f"backfill: expected policy easy, as {why}, found {backfill!r}")
+        raise InputError.of(field="backfill", expected=f"policy easy, as {why}", found=repr(backfill))
     first: Order = queue or "fcfs"  # type: ignore[assignment]
     # Priorities hold for those who pass, too.
     usual = "multifactor" if first == "multifactor" else "fcfs"

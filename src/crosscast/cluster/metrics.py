@@ -198,13 +198,15 @@ def metrics_of(schedule: Schedule) -> Metrics:
         If there is no job, or times are too large to be added up.
     """
     if not len(schedule.jobs):
-        raise InputError("schedule: expected at least one job, found none")
+        raise InputError.of(field="schedule", expected="at least one job", found="none")
     wait_s = schedule.wait_s
     makespan_s = float(schedule.end_s.max() - schedule.jobs.submit_s[0])
     capacity = makespan_s * sum(machine.procs for machine in schedule.machines)
     work = float(processor_seconds(schedule).sum())
     if not np.isfinite(capacity + work + float(wait_s.sum())):
-        raise InputError("schedule: expected times that can be added up, found ones that are too large")
+        raise InputError.of(
+            field="schedule", expected="times that can be added up", found="ones that are too large"
+        )
     median_s, p95_s = np.quantile(wait_s, (0.5, 0.95)).tolist()
     return Metrics(
         jobs=len(schedule.jobs),
@@ -516,11 +518,11 @@ def ranked(results: Sequence[PolicyResult], objective: str) -> list[PolicyResult
         If there is no such objective, or nothing is known of it.
     """
     if objective not in _OBJECTIVES:
-        raise InputError(f"search: expected one of {', '.join(OBJECTIVES)}, found {objective!r}")
+        raise InputError.of(field="search", expected=f"one of {', '.join(OBJECTIVES)}", found=repr(objective))
     values = [_OBJECTIVES[objective](each) for each in results]
     if None in values:
         needs = "a trace with users" if objective == "fairness" else "a budget of power that says so"
-        raise InputError(f"search: {objective}: expected {needs}, found none")
+        raise InputError.of(field="search", problem=f"{objective}: expected {needs}, found none")
     order = sorted(range(len(results)), key=lambda place: (values[place], place))
     return [results[place] for place in order]
 

@@ -34,13 +34,19 @@ class Workload:
         check_machines(self.machines)
         shape = (len(self.jobs), len(self.machines))
         if self.jobs.run_s.shape[1] not in (1, shape[1]):
-            raise InputError(f"workload: run_s: expected shape {shape}, found {self.jobs.run_s.shape}")
+            raise InputError.of(
+                where="workload", field="run_s", expected=f"shape {shape}", found=f"{self.jobs.run_s.shape}"
+            )
         for name in ("vector", "predicted_s"):
             values: Reals | None = getattr(self, name)
             if values is not None and values.shape != shape:
-                raise InputError(f"workload: {name}: expected shape {shape}, found {values.shape}")
+                raise InputError.of(
+                    field="workload", problem=f"{name}: expected shape {shape}, found {values.shape}"
+                )
         if self.uses_gpu.shape != shape[:1]:
-            raise InputError(f"workload: uses_gpu: expected {shape[0]}, found {self.uses_gpu.shape}")
+            raise InputError.of(
+                where="workload", field="uses_gpu", expected=f"{shape[0]}", found=f"{self.uses_gpu.shape}"
+            )
         nowhere = ~self.runs_on.any(axis=1)
         if nowhere.any():
             row = int(np.argmax(nowhere))
@@ -90,7 +96,9 @@ def _predicted(workload: Workload, name: str) -> Reals:
     if NEEDS[name] == "seconds":
         values, what = workload.predicted_s, "times"
     if values is None:
-        raise InputError(f"placement: {name}: expected jobs with predicted {what}, found none")
+        raise InputError.of(
+            field="placement", problem=f"{name}: expected jobs with predicted {what}, found none"
+        )
     return values
 
 
@@ -200,7 +208,9 @@ def check_placements(names: list[str]) -> None:
     """Refuse a placement that is not there."""
     for name in names:
         if name not in PLACEMENTS:
-            raise InputError(f"placement: expected one of {', '.join(PLACEMENTS)}, found {name!r}")
+            raise InputError.of(
+                field="placement", expected=f"one of {', '.join(PLACEMENTS)}", found=repr(name)
+            )
 
 
 Needs = frozenset[str]

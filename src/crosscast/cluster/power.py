@@ -44,7 +44,12 @@ class PowerOptions:
         if policy != "model":
             return self.power_w, self.slowdown
         if self.predicted_power_w is None or self.predicted_slowdown is None:
-            raise InputError("power: model: expected options with predicted power and slowdown, found none")
+            raise InputError.of(
+                where="power",
+                field="model",
+                expected="options with predicted power and slowdown",
+                found="none",
+            )
         return self.predicted_power_w, self.predicted_slowdown
 
 
@@ -143,7 +148,7 @@ def choose_options(
     weigh what a job takes of the processors against what it takes of the power, see `_weighed`.
     """
     if policy not in POWER_POLICIES:
-        raise InputError(f"power: expected one of {', '.join(POWER_POLICIES)}, found {policy!r}")
+        raise InputError.of(field="power", expected=f"one of {', '.join(POWER_POLICIES)}", found=repr(policy))
     idle_w = np.array([each.idle_w for each in machines])
     # Of each kind on each machine: a row a pair.
     power_w, slowdown = (np.tile(each, (len(machines), 1)) for each in options.believed(policy))

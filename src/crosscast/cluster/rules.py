@@ -55,7 +55,7 @@ class Rules:
         pairs = (("group", "most"), ("partition", "partition_procs"), ("kind", "preempts"))
         for one, other in pairs:
             if (getattr(self, one) is None) != (getattr(self, other) is None):
-                raise InputError(f"rules: expected both or none of {one} and {other}, found one")
+                raise InputError.of(field="rules", expected=f"both or none of {one} and {other}", found="one")
         if self.preempts is not None:
             heights(self.preempts)
 
@@ -64,9 +64,13 @@ class Rules:
         for name in _OF_JOBS:
             values = getattr(self, name)
             if values is not None and values.shape != (jobs,):
-                raise InputError(f"rules: {name}: expected {jobs} numbers, found {values.shape}")
+                raise InputError.of(
+                    field="rules", problem=f"{name}: expected {jobs} numbers, found {values.shape}"
+                )
         if self.priority is not None and not len(self.priority.fixed) == len(self.priority.account) == jobs:
-            raise InputError(f"rules: priority: expected {jobs} jobs, found {len(self.priority.fixed)}")
+            raise InputError.of(
+                where="rules", field="priority", expected=f"{jobs} jobs", found=f"{len(self.priority.fixed)}"
+            )
 
     def taken(self, order: Integers) -> Rules:
         """The rules of the same jobs in another order, who join the queue when they are submitted."""
@@ -103,7 +107,9 @@ def heights(preempts: Flags) -> Integers:
         if (again == found).all():
             return found
         found = again
-    raise InputError("preemption: expected nobody to be stopped by who it may stop, found a circle")
+    raise InputError.of(
+        field="preemption", expected="nobody to be stopped by who it may stop", found="a circle"
+    )
 
 
 @dataclass(frozen=True)
@@ -277,7 +283,9 @@ def _partitioned(
         found["partition_procs"] = np.array([each.procs or widest for each in partitions])
     if any(each.most_jobs is not None for each in partitions):
         if jobs.user is None:
-            raise InputError("partition: most_jobs: expected a trace with users, found none")
+            raise InputError.of(
+                where="partition", field="most_jobs", expected="a trace with users", found="none"
+            )
         users = len(jobs.users)
         limited = np.array([each.most_jobs is not None for each in partitions])
         found["group"] = np.where(limited[place], place * users + jobs.user, -1)

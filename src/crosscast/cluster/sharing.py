@@ -45,15 +45,21 @@ class Sharing:
     def __post_init__(self) -> None:
         """Check the numbers."""
         if self.most < 2:
-            raise InputError(f"sharing: most: expected at least 2 jobs, found {self.most}")
+            raise InputError.of(
+                where="sharing", field="most", expected="at least 2 jobs", found=f"{self.most}"
+            )
         if not self.limit >= 1:
-            raise InputError(f"sharing: limit: expected a number of at least 1, found {self.limit:g}")
+            raise InputError.of(
+                where="sharing", field="limit", expected="a number of at least 1", found=f"{self.limit:g}"
+            )
         if np.isnan(self.least_gain):
-            raise InputError("sharing: least_gain: expected a number, found none")
+            raise InputError.of(where="sharing", field="least_gain", expected="a number", found="none")
         for name in ("true", "believed"):
             values = getattr(self, name)
             if values.ndim != 2 or values.shape[0] != values.shape[1] or not (values > 0).all():
-                raise InputError(f"sharing: {name}: expected a slowdown above 0 for each two kinds")
+                raise InputError.of(
+                    field="sharing", problem=f"{name}: expected a slowdown above 0 for each two kinds"
+                )
 
 
 def sharing_for(
@@ -61,11 +67,15 @@ def sharing_for(
 ) -> Sharing | None:
     """What a policy does with jobs of these kinds; ``None`` if nobody shares."""
     if policy not in SHARING_POLICIES:
-        raise InputError(f"sharing: expected one of {', '.join(SHARING_POLICIES)}, found {policy!r}")
+        raise InputError.of(
+            field="sharing", expected=f"one of {', '.join(SHARING_POLICIES)}", found=repr(policy)
+        )
     if policy == "never":
         return None
     if policy in ("threshold", "gain") and slowdowns.predicted is None:
-        raise InputError(f"sharing: {policy}: expected a table with predicted slowdowns, found none")
+        raise InputError.of(
+            field="sharing", problem=f"{policy}: expected a table with predicted slowdowns, found none"
+        )
     believed = slowdowns.predicted if policy in ("threshold", "gain") else slowdowns.true
     assert believed is not None
     # Whether they fit is known of their memory.

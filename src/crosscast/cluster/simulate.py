@@ -131,7 +131,9 @@ def simulate(
     check_machines(machines)
     for argument, order in (("queue", policy.queue), ("backfill", policy.backfill)):
         if order not in ORDERS and (order is not None or argument == "queue"):
-            raise InputError(f"policy: {argument}: expected one of {', '.join(ORDERS)}, found {order!r}")
+            raise InputError.of(
+                field="policy", problem=f"{argument}: expected one of {', '.join(ORDERS)}, found {order!r}"
+            )
     for name in ("run_s", "estimate_s"):
         columns = getattr(jobs, name).shape[1]
         if columns not in (1, len(machines)):
@@ -140,7 +142,7 @@ def simulate(
             )
     if placement is None:
         if len(machines) > 1:
-            raise InputError(f"placement: expected one for {len(machines)} machines, found none")
+            raise InputError.of(field="placement", expected=f"one for {len(machines)} machines", found="none")
         placement = Bound(np.zeros(len(jobs), np.int64))
     with importing("cluster", "simulating a cluster"):
         import numba  # noqa: F401
@@ -149,26 +151,35 @@ def simulate(
     rules.check(len(jobs))
     if policy.queue != "multifactor":
         if policy.backfill == "multifactor":
-            raise InputError("policy: backfill: expected the queue in the order multifactor, too")
+            raise InputError.of(
+                field="policy", problem="backfill: expected the queue in the order multifactor, too"
+            )
         rules = replace(rules, priority=None)
     elif rules.priority is None:
-        raise InputError("policy: queue: multifactor: expected a site with priorities, found none")
+        raise InputError.of(
+            field="policy", problem="queue: multifactor: expected a site with priorities, found none"
+        )
     if not needs_plan(policy, site, sharing, rules):
         return run(jobs, machines, policy, placement, progress)
     if not isinstance(placement, Bound):
-        raise InputError(
-            "placement: expected jobs that are bound to machines before they are submitted, as conservative "
-            "backfilling, reservations, a budget and rules of a site need, "
-            f"found {type(placement).__name__}"
+        raise InputError.of(
+            field="placement",
+            expected=(
+                "jobs that are bound to machines before they are submitted, as conservative backfilling, "
+                "reservations, a budget and rules of a site need"
+            ),
+            found=f"{type(placement).__name__}",
         )
     choices_of(jobs, machines, placement)
     from crosscast.cluster.simulator.planning import run_plan
 
     if sharing is not None and sharing.kind.shape != (len(jobs),):
-        raise InputError(f"sharing: kind: expected {len(jobs)} kinds, found {sharing.kind.shape}")
+        raise InputError.of(
+            where="sharing", field="kind", expected=f"{len(jobs)} kinds", found=f"{sharing.kind.shape}"
+        )
     for name, given in (("preemption", rules.preempts), ("predicted times", rules.forecast_s)):
         if sharing is not None and given is not None:
-            raise InputError(f"sharing: expected jobs without {name}, found both")
+            raise InputError.of(field="sharing", expected=f"jobs without {name}", found="both")
     machine, release_s = placement.machine, rules.release_s
     if release_s is None:
         resources = resources_of(jobs, machines, machine, site, rules)
@@ -176,9 +187,13 @@ def simulate(
     wrong = ~((release_s >= jobs.submit_s) & np.isfinite(release_s))
     if wrong.any():
         row = int(np.argmax(wrong))
-        raise InputError(
-            f"rules: release_s: job {jobs.number[row]}: expected a time from its submission on, "
-            f"{jobs.submit_s[row]:g} s, found {release_s[row]:g}"
+        raise InputError.of(
+            where="rules",
+            field="release_s",
+            problem=(
+                f"job {jobs.number[row]}: expected a time from its submission on, {jobs.submit_s[row]:g} s, "
+                f"found {release_s[row]:g}"
+            ),
         )
     # As if they were submitted then; times of the site stay where they are.
     place = np.argsort(release_s, kind="stable")

@@ -67,13 +67,18 @@ class Budget:
     def __post_init__(self) -> None:
         """Check the steps."""
         if not len(self.start_s) or not np.isfinite(self.start_s).all() or (np.diff(self.start_s) <= 0).any():
-            raise InputError("budget: start_s: expected times, each after the last one")
+            raise InputError.of(where="budget", field="start_s", expected="times, each after the last one")
         if not (self.power_w > 0).all():
-            raise InputError(f"budget: power_w: expected watts above 0, found {np.nanmin(self.power_w):g}")
+            raise InputError.of(
+                where="budget",
+                field="power_w",
+                expected="watts above 0",
+                found=f"{np.nanmin(self.power_w):g}",
+            )
         for name in ("power_w", "price_per_kwh", "carbon_g_per_kwh"):
             values = getattr(self, name)
             if values is not None and (values.shape != self.start_s.shape or np.isnan(values).any()):
-                raise InputError(f"budget: {name}: expected {len(self.start_s)} numbers")
+                raise InputError.of(field="budget", problem=f"{name}: expected {len(self.start_s)} numbers")
 
 
 def constant_budget(power_w: float) -> Budget:
@@ -500,9 +505,10 @@ def _left_by_idle(machines: Sequence[Machine], budget: Budget) -> Integers:
     idle_w = idle_power_w(machines)
     if (budget.power_w < idle_w).any():
         place = int(np.argmax(budget.power_w < idle_w))
-        raise InputError(
-            f"budget: expected at least the {idle_w:g} W that idle machines draw, found "
-            f"{budget.power_w[place]:g} W from {budget.start_s[place]:g} s on"
+        raise InputError.of(
+            field="budget",
+            expected=f"at least the {idle_w:g} W that idle machines draw",
+            found=f"{budget.power_w[place]:g} W from {budget.start_s[place]:g} s on",
         )
     # No sum of jobs comes near to this.
     left = np.minimum(budget.power_w - idle_w, 2.0**52 / MILLIWATTS)
@@ -570,8 +576,8 @@ def _check_fits(jobs: Jobs, machines: Sequence[Machine], resources: Resources, h
             )
         if not has_budget or which < resources.capacity.shape[1] - 1:
             raise InputError(
-                f"jobs: job {jobs.number[row]}: procs: expected at most the {left} of its partition, "
-                f"found {needed}"
+                f"jobs: job {jobs.number[row]}: procs: expected at most the {left} of its partition, found "
+                f"{needed}"
             )
         raise InputError(
             f"jobs: job {jobs.number[row]}: power_w: expected at most the {left / MILLIWATTS:g} W that the "

@@ -57,7 +57,7 @@ def configuration(samples: Path, /, *, options: ChooseConfigurationOptions) -> N
             options.kernel,
             caps,
             options.objective,
-            options.cap_probability,
+            options.confidence,
             options.level,
             slowdown,
         ),
@@ -74,13 +74,14 @@ def configuration(samples: Path, /, *, options: ChooseConfigurationOptions) -> N
             lambda: {one.kernel.name: _drawn(one, trained) for one in found},
         )
     if impossible:
-        raise InputError(_joined(impossible))
+        raise _joined(impossible)
 
 
-def _joined(reasons: Sequence[str]) -> str:
+def _joined(reasons: Sequence[str]) -> InputError:
     """All reasons in one sentence, which names an option once where they are about the same one."""
-    field = f"{reasons[0].partition(': ')[0]}: "
-    return "; ".join([reasons[0], *(each.removeprefix(field) for each in dict.fromkeys(reasons[1:]))])
+    field, _, first = reasons[0].partition(": ")
+    others = [each.removeprefix(f"{field}: ") for each in dict.fromkeys(reasons[1:])]
+    return InputError.of(field=field.replace(" ", "_"), problem="; ".join([first, *others]))
 
 
 def _caps(text: str) -> list[float]:

@@ -20,11 +20,11 @@ from crosscast.report.corun import colocation_report
 from crosscast.units import parse_bytes
 
 
-def colocate(profile: Path, /, *more: Path, options: ColocateOptions) -> None:
+def colocate(jobs: Path, /, *more: Path, options: ColocateOptions) -> None:
     """Run ``crosscast colocate``."""
     check_output(options.output)
     models = models_for(options.model, "corun")
-    files = (profile, *more)
+    files = (jobs, *more)
     solos = isolated_runs(files)
     if options.seed < 0:
         raise InputError.of(where="--seed", expected="a number of at least 0", found=f"{options.seed}")

@@ -48,7 +48,7 @@ def campaign(*, options: CorunCampaignOptions) -> int:
         device=target,
         caches=TYPICAL,
         settings=CoRunSettings(
-            options.round_time,
+            options.round_s,
             options.jobs,
             timeout_s=options.timeout,
             sensor=options.sensor,
@@ -87,9 +87,7 @@ def profile(what: str, /, *, options: CorunProfileOptions) -> None:
     )
     check_file("--out", path)
     doubts = host_state.doubts()
-    settings = CoRunSettings(
-        options.round_time, options.jobs, timeout_s=options.timeout, sensor=options.sensor
-    )
+    settings = CoRunSettings(options.round_s, options.jobs, timeout_s=options.timeout, sensor=options.sensor)
     row = inventory.known_row(target)
     _tell_other_device(target)
     with LabelStatus() as status, ExitStack() as crews:

@@ -22,7 +22,7 @@ def translate(dataset: Path, /, *more: Path, options: CorunTranslateOptions) -> 
         tuple(solo for each in found for solo in each.solos),
         tuple(bag for each in found for bag in each.bags),
     )
-    card = train_translation(shared_times(together, options.from_, options.to))
+    card = train_translation(shared_times(together, options.source, options.target))
     write_translation(card, options.out)
     show(options.output, card.to_dict, lambda: translation_report(card))
     tell(f"wrote {options.out}")

@@ -102,11 +102,11 @@ def configuration(dataset: Path, /, *, options: EvaluateConfigurationOptions) ->
         None,
         options,
         samples=options.samples,
-        groups=_groups(options.group),
+        groups=_groups(options.groups),
         devices=options.devices,
         power_domain=options.power_domain,
         max_retunes=options.max_retunes,
-        cap_probability=options.cap_probability,
+        cap_probability=options.confidence,
     )
     show_configuration(found, options.output, programs=options.programs)
 
@@ -162,7 +162,7 @@ def jobs(dataset: Path, /, *, options: EvaluateJobsOptions) -> None:
         raise InputError.of(where="--out", expected="a file name with .parquet", found=repr(options.out.name))
     shape = JobShape(
         job_procs=options.job_procs,
-        job_s=options.job_seconds,
+        job_s=options.job_s,
         gpu_applications=options.gpu_applications,
         job_source=options.job_source,
     )

@@ -422,8 +422,10 @@ def without_applications(dataset: Dataset, names: Sequence[str]) -> Dataset:
     known = applications_of(dataset)
     for name in names:
         if name not in known:
-            raise InputError(
-                f"without: expected applications of {dataset.label} ({', '.join(known)}), found {name!r}"
+            raise InputError.of(
+                field="without",
+                expected=f"applications of {dataset.label} ({', '.join(known)})",
+                found=repr(name),
             )
     unwanted = pa.array(list(names), type=pa.string())
     left = {
@@ -464,7 +466,7 @@ def bundled_dataset(name: str = BUNDLED) -> Dataset:
         If there is no dataset of this name.
     """
     if name not in _FOLDERS:
-        raise InputError(f"name: expected one of {', '.join(_FOLDERS)}, found {name!r}")
+        raise InputError.of(field="name", expected=f"one of {', '.join(_FOLDERS)}", found=repr(name))
     return read_dataset(bundled_folder(name))
 
 

@@ -122,10 +122,10 @@ def made(folder: str | Path, role: str | None = None) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        at = f"{folder}: cannot make the folder"
-        if role is not None:
-            at = f"{role}: cannot make the folder {folder}"
-        raise InputError(f"{at} ({error.strerror})") from error
+        if role is None:
+            raise InputError(f"{folder}: cannot make the folder ({error.strerror})") from error
+        problem = f"cannot make the folder {folder} ({error.strerror})"
+        raise InputError.of(field=role, problem=problem) from error
     return folder
 
 

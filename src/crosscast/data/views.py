@@ -126,9 +126,10 @@ def configured(dataset: Dataset, *, domain: str | None = None) -> Table:
     cells = cells_of(sound(dataset.records, dataset.sessions))
     powers = _powers(cells.keys, sound(dataset.energy, dataset.sessions))
     if domain is not None and domain not in powers.domains:
-        raise InputError(
-            f"domain: expected one whose power {dataset.label} has ({', '.join(powers.domains) or 'none'}), "
-            f"found {domain!r}"
+        raise InputError.of(
+            field="power_domain",
+            expected=f"one whose power {dataset.label} has ({', '.join(powers.domains) or 'none'})",
+            found=repr(domain),
         )
     chosen = powers.default(cells.keys) if domain is None else powers.watts[:, powers.domains.index(domain)]
     columns = [
@@ -285,7 +286,7 @@ def join(dataset: Dataset, *, invocations: Literal["mean", "first"] = "mean") ->
         If `invocations` is another word.
     """
     if invocations not in ("mean", "first"):
-        raise InputError(f"invocations: expected mean or first, found {invocations!r}")
+        raise InputError.of(field="invocations", expected="mean or first", found=repr(invocations))
     cells = cells_of(sound(dataset.records, dataset.sessions))
     times = cells.times
     columns = [

@@ -100,8 +100,10 @@ class Selector:
             self._names = (loaded.card.domains, loaded.card.counters)
             loaded = loaded.predictor
         if not all(hasattr(loaded, name) for name in ("space", "samples", "forecast")):
-            raise InputError(
-                f"model: expected the folder of a model that chooses, or one, found {type(loaded).__name__}"
+            raise InputError.of(
+                field="model",
+                expected="the folder of a model that chooses, or one",
+                found=f"{type(loaded).__name__}",
             )
         self._predictor = loaded
         check_asked(power_cap, confidence, objective)

@@ -201,7 +201,9 @@ def how_measured(path: Path) -> Mapping[str, str]:
 def check_name(name: str) -> None:
     """Refuse a name under which a device cannot be kept."""
     if not _NAME.fullmatch(name):
-        raise InputError(f"name: expected letters, digits, -, _ and ., 64 at most, found {name!r}")
+        raise InputError.of(
+            field="name", expected="letters, digits, -, _ and ., 64 at most", found=repr(name)
+        )
 
 
 def own_folder() -> Path:

@@ -62,7 +62,9 @@ class Kept:
             with whole_file(path) as temporary:
                 temporary.write_bytes(npz_bytes(answer))
         except OSError as error:
-            raise InputError(f"cache: cannot write {path} ({error.strerror or error})") from error
+            raise InputError.of(
+                field="cache", problem=f"cannot write {path} ({error.strerror or error})"
+            ) from error
 
     def _path(self, ask: object) -> Path:
         facts = {"sources": sources_digest(self.sources), "data": self.data, "ask": ask}

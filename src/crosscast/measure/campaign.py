@@ -306,9 +306,11 @@ class Plan:
 
     def __post_init__(self) -> None:
         if self.repeats < 1:
-            raise InputError(f"repeats: expected at least 1, found {self.repeats}")
+            raise InputError.of(field="repeats", expected="at least 1", found=f"{self.repeats}")
         if not 0 <= self.seed < _SEEDS:
-            raise InputError(f"seed: expected a number from 0 to {_SEEDS - 1}, found {self.seed}")
+            raise InputError.of(
+                field="seed", expected=f"a number from 0 to {_SEEDS - 1}", found=f"{self.seed}"
+            )
 
     def problem(self, name: str, size: str) -> SuiteProblem:
         """An application, by the name or path that it is found by, at a size."""

@@ -113,7 +113,9 @@ def subject_of(what: str, size: str | None) -> LaunchFile | SuiteProblem:
     path = Path(what)
     if path.suffix in LAUNCH_FILES and not path.is_dir():
         if size is not None:
-            raise InputError(f"size: {what} is a launch file, whose sizes are what they are")
+            raise InputError.of(
+                field="size", problem=f"{what} is a launch file, whose sizes are what they are"
+            )
         return LaunchFile(str(path))
     if path.is_file() and what not in names():
         raise InputError(
@@ -187,7 +189,7 @@ def measure_times(
     from crosscast.measure.processes import SessionJob, run_job
 
     if repeats < 1:
-        raise InputError(f"repeats: expected at least 1, found {repeats}")
+        raise InputError.of(field="repeats", expected="at least 1", found=f"{repeats}")
     settings = Settings(min_runs, min_time, warmups, timeout, sensor)
     target = find(device)
     answers = [

@@ -21,7 +21,7 @@ from typing import IO, Any, Protocol
 import msgspec
 
 from crosscast import errors
-from crosscast.errors import CrosscastError, DeviceFault, MissingExtraError
+from crosscast.errors import CrosscastError, DeviceFault, InputError, MissingExtraError
 from crosscast.measure.subjects import LaunchFile, Settings, Subject, SuiteProblem
 
 Report = Callable[[int, float], None]
@@ -119,7 +119,9 @@ def answering(parent: int) -> Iterator[Send]:
         except CrosscastError as error:
             # Of a part that is missing, also how to get it.
             missing = isinstance(error, MissingExtraError)
-            send(error=type(error).__name__, arguments=error.__reduce__()[1] if missing else [str(error)])
+            arguments = error.__reduce__()[1] if missing else [str(error)]
+            about = {"where": error.where, "field": error.field} if isinstance(error, InputError) else {}
+            send(error=type(error).__name__, arguments=arguments, **about)
         except MemoryError:
             send(error="DeviceFault", arguments=["this machine has not enough memory for the problem"])
 
@@ -304,7 +306,10 @@ def said(line: bytes) -> dict[str, Any]:
     if "error" not in found:
         return found
     kind = getattr(errors, found["error"], DeviceFault)
-    raise (kind if issubclass(kind, CrosscastError) else DeviceFault)(*found["arguments"])
+    error = (kind if issubclass(kind, CrosscastError) else DeviceFault)(*found["arguments"])
+    if isinstance(error, InputError):
+        error.where, error.field = found.get("where"), found.get("field")
+    raise error
 
 
 OUT_OF_BOUNDS = "; crosscast characterize ... --check-bounds finds accesses that are out of bounds"

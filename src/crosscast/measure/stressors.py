@@ -268,11 +268,11 @@ def host_run(
 ) -> HostRun:
     """Run a microbenchmark in this process, on one core, and check its result."""
     if level not in LEVELS:
-        raise InputError(f"level: expected one of {', '.join(LEVELS)}, found {level!r}")
+        raise InputError.of(field="level", expected=f"one of {', '.join(LEVELS)}", found=repr(level))
     if not math.isfinite(seconds) or seconds < 0:
-        raise InputError(f"seconds: expected a number of seconds, found {seconds:g}")
+        raise InputError.of(field="seconds", expected="a number of seconds", found=f"{seconds:g}")
     if image_bytes < VECTOR_BYTES:
-        raise InputError(f"image_bytes: expected at least {VECTOR_BYTES}, found {image_bytes}")
+        raise InputError.of(field="image_bytes", expected=f"at least {VECTOR_BYTES}", found=f"{image_bytes}")
     made, queue = LEVELS[level](extents_of(image_bytes, groups=1), 0), HostQueue()
     made.run(queue)
     ready()

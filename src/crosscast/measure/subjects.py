@@ -61,7 +61,7 @@ def check_counts(settings: object, **least: int) -> None:
     for name, smallest in least.items():
         value = getattr(settings, name)
         if value is not None and value < smallest:
-            raise InputError(f"{name}: expected at least {smallest}, found {value}")
+            raise InputError.of(field=name, expected=f"at least {smallest}", found=value)
 
 
 def check_seconds(settings: Any, name: str) -> None:
@@ -69,9 +69,10 @@ def check_seconds(settings: Any, name: str) -> None:
     value, limit_s = getattr(settings, name), settings.timeout_s
     for field, seconds in ((name, value), ("timeout_s", limit_s)):
         if not math.isfinite(seconds) or seconds < 0 or (field == "timeout_s" and seconds == 0):
-            raise InputError(f"{field}: expected a number of seconds, found {seconds:g}")
+            raise InputError.of(field=field, expected="a number of seconds", found=f"{seconds:g}")
     if value >= limit_s:
-        raise InputError(f"{name}: expected less than the time limit of {limit_s:g} s, found {value:g}")
+        expected = f"less than the time limit of {limit_s:g} s"
+        raise InputError.of(field=name, expected=expected, found=f"{value:g}")
 
 
 GIVEN = "given"

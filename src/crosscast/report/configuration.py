@@ -567,7 +567,9 @@ def write_frontier(found: KernelFrontier, folder: Path) -> list[Path]:
             with whole_file(path) as temporary:
                 write(found, temporary)
         except OSError as error:
-            raise InputError(f"figures: cannot write {path} ({error.strerror or error})") from error
+            raise InputError.of(
+                field="figures", problem=f"cannot write {path} ({error.strerror or error})"
+            ) from error
     return paths
 
 

@@ -227,7 +227,9 @@ class Report:
             with whole_file(path) as temporary:
                 temporary.write_text(text, encoding="utf-8")
         except OSError as error:
-            raise InputError(f"page: cannot write {path} ({error.strerror or error})") from error
+            raise InputError.of(
+                field="page", problem=f"cannot write {path} ({error.strerror or error})"
+            ) from error
         return path
 
 

@@ -60,7 +60,9 @@ def save_figure(figure: Any, path: Path) -> Path:
         with whole_file(path) as temporary, _settings():
             figure.savefig(temporary, metadata=undated)
     except OSError as error:
-        raise InputError(f"figures: cannot write {path} ({error.strerror or error})") from error
+        raise InputError.of(
+            field="figures", problem=f"cannot write {path} ({error.strerror or error})"
+        ) from error
     return path
 
 

@@ -48,7 +48,9 @@ class HookFile:
                 temporary.write_bytes(self.content)
                 temporary.chmod(0o755 if self.path.suffix == ".sh" else 0o644)
         except OSError as error:
-            raise InputError(f"dir: cannot write {self.path} ({error.strerror or error})") from error
+            raise InputError.of(
+                field="dir", problem=f"cannot write {self.path} ({error.strerror or error})"
+            ) from error
 
     def remove(self) -> None:
         """Remove it, and its folder in ours if nothing is left in that.
@@ -61,7 +63,9 @@ class HookFile:
         try:
             self.path.unlink()
         except OSError as error:
-            raise InputError(f"dir: cannot remove {self.path} ({error.strerror or error})") from error
+            raise InputError.of(
+                field="dir", problem=f"cannot remove {self.path} ({error.strerror or error})"
+            ) from error
         if self.path.parent.name == "crosscast":
             with suppress(OSError):  # something is left in it
                 self.path.parent.rmdir()
@@ -99,7 +103,9 @@ def _files(source: Path, folder: Path, root: Path) -> Iterator[HookFile]:
         try:
             there = place.read_bytes() if place.is_file() else None
         except OSError as error:
-            raise InputError(f"dir: cannot read {place} ({error.strerror or error})") from error
+            raise InputError.of(
+                field="dir", problem=f"cannot read {place} ({error.strerror or error})"
+            ) from error
         state: State = "newer" if is_code else "yours"
         if there is None or there == content:
             state = "new" if there is None else "same"

@@ -52,11 +52,12 @@ class Tokens:
 
     def read(self) -> None:
         """Take the tokens that the file holds now."""
-        field = "token-file"
+        field = "token_file"
         try:
             mode, content = self._path.stat().st_mode, self._path.read_bytes()
         except OSError as error:
-            raise InputError(f"{field}: cannot read {self._path} ({error.strerror})") from error
+            problem = f"cannot read {self._path} ({error.strerror})"
+            raise InputError.of(field=field, problem=problem) from error
         if mode & 0o007:
             expected = "a file that only its owner and group may read"
             raise InputError.of(where=field, expected=expected, found=f"mode {mode & 0o777:03o}")
@@ -137,7 +138,7 @@ def serve(
     over_tcp = bind is not None or any(each.family != socket.AF_UNIX for each in given)
     if over_tcp and token_file is None:
         raise InputError.of(
-            where="token-file", expected="a file of tokens, as TCP is open to all", found="none"
+            where="token_file", expected="a file of tokens, as TCP is open to all", found="none"
         )
     if path is None and bind is None and not given:
         raise InputError.of(where="socket", expected="a path, or --bind with --token-file", found="neither")
@@ -187,7 +188,9 @@ def _tcp(bind: str) -> Iterator[socket.socket]:
     try:
         opened = socket.create_server((host, int(port)), family=family, backlog=_BACKLOG)
     except OSError as error:
-        raise InputError(f"bind: cannot listen at {bind} ({error.strerror or error})") from error
+        raise InputError.of(
+            field="bind", problem=f"cannot listen at {bind} ({error.strerror or error})"
+        ) from error
     with opened:
         yield opened
 
@@ -214,8 +217,10 @@ def unix_socket(path: Path) -> Iterator[socket.socket]:
     except OSError as error:
         opened.close()
         temporary.unlink(missing_ok=True)
-        kind = EnvironmentFault if error.errno == errno.ENOSPC else InputError
-        raise kind(f"socket: cannot make {path} ({error.strerror or error})") from error
+        problem = f"cannot make {path} ({error.strerror or error})"
+        if error.errno == errno.ENOSPC:
+            raise EnvironmentFault(f"socket: {problem}") from error
+        raise InputError.of(field="socket", problem=problem) from error
     try:
         with opened:
             yield opened
@@ -237,5 +242,7 @@ def _check_free(path: Path) -> None:
         except (ConnectionRefusedError, FileNotFoundError):
             return
         except OSError as error:
-            raise InputError(f"socket: cannot use {path} ({error.strerror or error})") from error
+            raise InputError.of(
+                field="socket", problem=f"cannot use {path} ({error.strerror or error})"
+            ) from error
     raise InputError.of(where="socket", expected="one that nobody uses", found=f"a service at {path}")

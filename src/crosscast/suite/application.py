@@ -55,7 +55,7 @@ def working_set(size: str, caches: Caches = TYPICAL) -> int:
         zip(SIZES, (caches.l1, caches.l2, caches.l3, _TIMES_LAST_CACHE * caches.l3), strict=True)
     )
     if size not in capacities:
-        raise InputError(f"size: expected one of {', '.join(SIZES)}, found {size!r}")
+        raise InputError.of(field="size", expected=f"one of {', '.join(SIZES)}", found=repr(size))
     return capacities[size]
 
 

@@ -49,7 +49,7 @@ class Recording:
 
     def __post_init__(self) -> None:
         if not _SELECTION.fullmatch(self.select):
-            raise InputError(f"select: expected {SELECTIONS}, found {self.select!r}")
+            raise InputError.of(field="select", expected=f"{SELECTIONS}", found=repr(self.select))
         if self.max_bytes < 0:
             raise InputError(f"max-bytes: expected at least 0, found {self.max_bytes}")
         if self.max_seconds < 0:

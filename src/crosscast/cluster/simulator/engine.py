@@ -53,7 +53,9 @@ def keys_of(order: Order, jobs: Jobs, estimate_s: Reals) -> Reals:
     if order == "longest":
         return -estimate_s
     if order == "multifactor":
-        raise InputError("policy: multifactor: expected the general simulator, as priorities change")
+        raise InputError.of(
+            where="policy", field="multifactor", expected="the general simulator, as priorities change"
+        )
     area = procs * estimate_s
     return area if order == "smallest-area" else -area
 
@@ -84,7 +86,9 @@ def choices_of(jobs: Jobs, machines: Sequence[Machine], placement: Placement) ->
 
 def _bound(jobs: Jobs, machines: Sequence[Machine], machine: Integers) -> Choices:
     if machine.shape != (len(jobs),):
-        raise InputError(f"placement: machine: expected {len(jobs)} places, found shape {machine.shape}")
+        raise InputError.of(
+            where="placement", field="machine", expected=f"{len(jobs)} places", found=f"shape {machine.shape}"
+        )
     _check_places(jobs, machine, 0, len(machines), "machine")
     _check_runs(jobs, machines, _runs_on(jobs, machines, machine[:, None])[:, 0], machine)
     choices = machine.astype(np.int64).reshape(-1, 1)
@@ -93,8 +97,11 @@ def _bound(jobs: Jobs, machines: Sequence[Machine], machine: Integers) -> Choice
 
 def _preferred(jobs: Jobs, machines: Sequence[Machine], order: Integers) -> Choices:
     if order.ndim != 2 or len(order) != len(jobs):
-        raise InputError(
-            f"placement: order: expected shape ({len(jobs)}, {len(machines)}), found {order.shape}"
+        raise InputError.of(
+            where="placement",
+            field="order",
+            expected=f"shape ({len(jobs)}, {len(machines)})",
+            found=f"{order.shape}",
         )
     _check_places(jobs, order, -1, len(machines), "order")
     usable = _runs_on(jobs, machines, order)
@@ -116,13 +123,16 @@ def _preferred(jobs: Jobs, machines: Sequence[Machine], order: Integers) -> Choi
 def _completion(jobs: Jobs, machines: Sequence[Machine], predicted_s: Reals) -> Choices:
     expected = (len(jobs), len(machines))
     if predicted_s.shape != expected:
-        raise InputError(f"placement: predicted_s: expected shape {expected}, found {predicted_s.shape}")
+        raise InputError.of(
+            where="placement", field="predicted_s", expected=f"shape {expected}", found=f"{predicted_s.shape}"
+        )
     wrong = ~(predicted_s >= 0).all(axis=1)
     if wrong.any():
         row = int(np.argmax(wrong))
-        raise InputError(
-            f"placement: predicted_s: job {jobs.number[row]}: expected times of at least 0 s, "
-            f"found {predicted_s[row]}"
+        raise InputError.of(
+            where="placement",
+            field="predicted_s",
+            problem=f"job {jobs.number[row]}: expected times of at least 0 s, found {predicted_s[row]}",
         )
     everywhere = np.broadcast_to(np.arange(len(machines)), expected)
     usable = _runs_on(jobs, machines, everywhere) & np.isfinite(predicted_s)
@@ -136,9 +146,12 @@ def _check_places(jobs: Jobs, places: Integers, least: int, machines: int, name:
     wrong = (places < least) | (places >= machines)
     if wrong.any():
         row, *column = (int(place) for place in np.argwhere(wrong)[0])
-        raise InputError(
-            f"placement: {name}: job {jobs.number[row]}: expected places from {least} to {machines - 1}, "
-            f"found {places[row, *column]}"
+        raise InputError.of(
+            field="placement",
+            problem=(
+                f"{name}: job {jobs.number[row]}: expected places from {least} to {machines - 1}, found "
+                f"{places[row, *column]}"
+            ),
         )
 
 
@@ -162,8 +175,8 @@ def _check_runs(
     widest = max(machine.procs for machine in machines) if bound is None else machines[bound[row]].procs
     if jobs.procs[row] > widest:
         raise InputError(
-            f"jobs: job {jobs.number[row]}: procs: expected at most the {widest} of {where}, "
-            f"found {jobs.procs[row]}"
+            f"jobs: job {jobs.number[row]}: procs: expected at most the {widest} of {where}, found "
+            f"{jobs.procs[row]}"
         )
     raise InputError(
         f"jobs: job {jobs.number[row]}: expected a machine wide enough on which it runs, found none"

@@ -132,13 +132,13 @@ class Circumstances:
         for name in ("device", "application", "kernel", "size"):
             text = getattr(self, name)
             if text is not None and not (text.strip() and text.isprintable()):
-                raise InputError(f"{name}: expected a name, found {text[:60]!r}")
+                raise InputError.of(field=name, expected="a name", found=repr(text[:60]))
         for name in ("nodes", "cores"):
             count = getattr(self, name)
             if count is not None and count < 1:
-                raise InputError(f"{name}: expected a whole number of at least 1, found {count}")
+                raise InputError.of(field=name, expected="a whole number of at least 1", found=count)
         if self.time_s is not None and not 0 < self.time_s < math.inf:
-            raise InputError(f"time: expected seconds above 0, found {self.time_s:g}")
+            raise InputError.of(field="time", expected="seconds above 0", found=f"{self.time_s:g}")
 
     def settings(self, run: CountedRun) -> dict[str, float]:
         """What a run was set to, as far as it is known."""

@@ -21,7 +21,7 @@ def profiles_at(paths: Sequence[Path], is_profile: Callable[[Path], bool], what:
     """The paths themselves, and in the place of a folder that is no profile, those that lie in it."""
     found = [each for path in paths for each in _at(path, is_profile, what)]
     if not found:
-        raise InputError(f"profiles: expected {what}, found none")
+        raise InputError.of(field="profiles", expected=f"{what}", found="none")
     for place, path in enumerate(found):
         if path in found[:place]:
             raise InputError(f"{path}: expected each profile once, found it twice")

@@ -103,5 +103,5 @@ def import_source(name: str, path: str | Path, **options: Any) -> Dataset:
     """
     importer = IMPORTERS.get(name.replace("-", "_"))
     if importer is None:
-        raise InputError(f"name: expected one of {', '.join(IMPORTERS)}, found {name!r}")
+        raise InputError.of(field="name", expected=f"one of {', '.join(IMPORTERS)}", found=repr(name))
     return importer(path, **options)

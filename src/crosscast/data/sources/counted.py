@@ -32,7 +32,7 @@ _TOPDOWN = tuple(
 def _rajaperf(found: Found, *, cores: int | None = None, block_size: int = DEFAULT_BLOCK_SIZE) -> Dataset:
     """Runs on a CPU, with counters, and on a GPU, without."""
     if cores is not None and cores < 1:
-        raise InputError(f"cores: expected at least 1, found {cores}")
+        raise InputError.of(field="cores", expected="at least 1", found=f"{cores}")
     file = found.only()
     blocks: set[float] = set()
     runs = []

@@ -80,7 +80,9 @@ def folds_together(programs: Sequence[str], groups: Sequence[Sequence[str]]) -> 
     grouped = {name for group in groups for name in group}
     folds = sorted([*((name,) for name in programs if name not in grouped), *map(tuple, groups)])
     if len(folds) < 2:
-        raise InputError(f"together: expected programs left to learn from, found all in {'+'.join(folds[0])}")
+        raise InputError.of(
+            field="groups", expected="programs left to learn from", found=f"all in {'+'.join(folds[0])}"
+        )
     return tuple(folds)
 
 
@@ -266,7 +268,7 @@ def evaluate_machine(
         expected, found = "at least 2 programs to leave one out", ", ".join(programs) or "none"
         raise InputError.of(where=surfaces.label, expected=expected, found=found)
     if min(budgets) < 0:
-        raise InputError.of(field="budget", expected="at least 0", found=min(budgets))
+        raise InputError.of(field="max_retunes", expected="at least 0", found=min(budgets))
     groups, folds = _folds(programs, together, duplicates_too)
     sampler = sampler_of(surfaces, samples)
     by_fold = {
@@ -392,7 +394,7 @@ def evaluate_configuration(
     known = sorted({name for surfaces in machines for name in surfaces.applications})
     for name in (name for group in together for name in group):
         if name not in known:
-            raise InputError.of(where="together", expected=f"one of {', '.join(known)}", found=repr(name))
+            raise InputError.of(where="groups", expected=f"one of {', '.join(known)}", found=repr(name))
     named = methods if callable(methods) else partial(methods_of, names=methods, confidence=confidence)
     found = [
         evaluate_machine(

@@ -110,8 +110,10 @@ def _samples(
         return None
     if len(machines) > 1:
         found = "; ".join(", ".join(machine.space.devices) for machine in machines)
-        raise InputError(
-            f"samples: expected one machine, found {len(machines)} ({found}): say which with --devices"
+        raise InputError.of(
+            field="samples",
+            expected="one machine",
+            found=f"{len(machines)} ({found}): say which with --devices",
         )
     if isinstance(samples, str):
         return parse_configurations("samples", samples, machines[0].space.devices)

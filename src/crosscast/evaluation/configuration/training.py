@@ -144,9 +144,10 @@ def machine_of(
     machines = machines_of(configured(dataset, domain=power_domain), label, devices)
     if len(machines) > 1:
         listed = "; ".join(", ".join(each.space.devices) for each in machines)
-        raise InputError(
-            f"device: expected those of one machine, found {len(machines)} machines without a kernel in "
-            f"common ({listed}): name the devices of one"
+        raise InputError.of(
+            field="device",
+            expected="those of one machine",
+            found=f"{len(machines)} machines without a kernel in common ({listed}): name the devices of one",
         )
     if len(machines[0].space) < 2:
         raise InputError.of(where=label, expected="at least 2 configurations to choose from", found=1)

@@ -74,7 +74,7 @@ def folds_of(mixes: Sequence[Bag], split: str, seed: int) -> tuple[Fold, ...]:
     the same applications run at the same sizes are held out together.
     """
     if split not in SPLITS:
-        raise InputError.of(where="split", expected=f"one of {', '.join(SPLITS)}", found=repr(split))
+        raise InputError.of(where="folds", expected=f"one of {', '.join(SPLITS)}", found=repr(split))
     if split == "leave-benchmark-out":
         names = sorted({name for mix in mixes for name in mix.applications})
         if len(names) < 3:

@@ -56,7 +56,7 @@ def mix_key(bag: Bag) -> tuple[Any, ...]:
 def shared_times(co_runs: CoRuns, source: str, target: str) -> SharedTimes:
     """Find work that was timed on both devices."""
     if source == target:
-        raise InputError.of(where="devices", expected="two different ones", found=f"{source} twice")
+        raise InputError.of(where="target", expected="two different ones", found=f"{source} twice")
     rows: list[tuple[float, float, float, float, int, frozenset[str]]] = []
     # Work on several GPUs at once, say, is not what a line through mixes on one is for.
     settings = {"{}", *(bag.configuration for bag in co_runs.bags)}

@@ -120,7 +120,7 @@ SPLITS = {split.name: split for split in _SPLITS}
 def split_named(name: str) -> RelativeSplit:
     """A split."""
     if name not in SPLITS:
-        raise InputError.of(where="split", expected=f"one of {', '.join(SPLITS)}", found=repr(name))
+        raise InputError.of(where="folds", expected=f"one of {', '.join(SPLITS)}", found=repr(name))
     return SPLITS[name]
 
 

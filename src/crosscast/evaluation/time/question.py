@@ -64,8 +64,9 @@ class TimeQuestion(
             if isinstance(data, Dataset):
                 data = launch_tables_of(data)
             if list(options.probes) != [0]:
-                raise InputError(
-                    f"probes: {data.label} has times of launches, which are forecast without any"
+                raise InputError.of(
+                    field="probes",
+                    problem=f"{data.label} has times of launches, which are forecast without any",
                 )
             return evaluate_launch_times(data, folds, level=options.level, seed=seed, **run)
         if folds == "leave-source-out":

@@ -138,11 +138,13 @@ class CoRunPlan:
     def __post_init__(self) -> None:
         for number in self.mixes:
             if not _SMALLEST <= number <= _LARGEST:
-                raise InputError(
-                    f"mixes: expected numbers of applications from {_SMALLEST} to {_LARGEST}, found {number}"
+                raise InputError.of(
+                    field="mixes",
+                    expected=f"numbers of applications from {_SMALLEST} to {_LARGEST}",
+                    found=f"{number}",
                 )
         if self.most_mixes is not None and self.most_mixes < 1:
-            raise InputError(f"most_mixes: expected at least 1, found {self.most_mixes}")
+            raise InputError.of(field="most_mixes", expected="at least 1", found=f"{self.most_mixes}")
 
     @property
     def sized(self) -> tuple[Sized, ...]:

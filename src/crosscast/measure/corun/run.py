@@ -57,9 +57,12 @@ class CoRunSettings:
         check_counts(self, jobs=1, warmups=0, threads=1)
         check_seconds(self, "round_s")
         if self.window_s >= self.timeout_s:
-            raise InputError(
-                f"jobs: expected fewer than fit into the time limit of {self.timeout_s:g} s, each of "
-                f"{self.round_s:g} s, found {self.jobs}"
+            raise InputError.of(
+                field="jobs",
+                expected=(
+                    f"fewer than fit into the time limit of {self.timeout_s:g} s, each of {self.round_s:g} s"
+                ),
+                found=f"{self.jobs}",
             )
 
     @property
@@ -480,7 +483,7 @@ class Crew:
     def run(self, works: Sequence[Work], report: Report = lambda runs, elapsed_s: None) -> MixRun:
         """Measure a mix; a mix of one is an isolated run."""
         if not works:
-            raise InputError("works: expected a co-runner at least, found none")
+            raise InputError.of(field="works", expected="a co-runner at least", found="none")
         with ExitStack() as undo:
             # Whoever interrupts a mix leaves its co-runners in the middle of something.
             undo.callback(self.close)
@@ -575,7 +578,9 @@ def _limits(device: OpenCLDevice, threads: int | None) -> Mapping[str, str]:
             f"threads: expected a CPU device of PoCL, whose threads can be limited, found {device.id!r}"
         )
     if threads > device.compute_units:
-        raise InputError(f"threads: expected at most {device.compute_units} ({device.id}), found {threads}")
+        raise InputError.of(
+            field="threads", expected=f"at most {device.compute_units} ({device.id})", found=f"{threads}"
+        )
     return dict.fromkeys(_THREADS, str(threads))
 
 

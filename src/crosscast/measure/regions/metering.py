@@ -263,6 +263,8 @@ def counters_of(events: tuple[str, ...]) -> OpenCounters:
     if counters is None:
         for name in events:
             if name not in EVENTS:
-                raise InputError(f"counters: expected some of {', '.join(EVENTS)}, found {name!r}")
+                raise InputError.of(
+                    field="counters", expected=f"some of {', '.join(EVENTS)}", found=repr(name)
+                )
         counters = _OPEN_COUNTERS.setdefault(key, OpenCounters(events))
     return counters

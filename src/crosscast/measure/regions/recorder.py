@@ -129,7 +129,7 @@ class Recorder:
         if selector is not None and configuration is not None:
             raise InputError("expected a selector or a configuration, found both")
         if isinstance(counters, str):
-            raise InputError(f"counters: expected a list of names, found {counters!r}")
+            raise InputError.of(field="counters", expected="a list of names", found=repr(counters))
         self.history = history_of(history)
         self._selector = selector
         self._configuration = configuration
@@ -244,12 +244,16 @@ class Profiled:
         callers: int = 0,
     ) -> None:
         if not isinstance(name, str) or not 0 < len(name) <= MOST_NAME:
-            raise InputError(f"name: expected a text of 1 to {MOST_NAME} characters, found {name!r}")
+            raise InputError.of(
+                field="name", expected=f"a text of 1 to {MOST_NAME} characters", found=repr(name)
+            )
         if not isinstance(arguments, (tuple, list)):
             kind = type(arguments).__name__
             raise InputError(f"arguments of {name}: expected a tuple of them, found one of type {kind}")
         if not 0 <= callers <= MOST_PLACES:
-            raise InputError(f"callers: expected a number from 0 to {MOST_PLACES}, found {callers}")
+            raise InputError.of(
+                field="callers", expected=f"a number from 0 to {MOST_PLACES}", found=f"{callers}"
+            )
         self._name = name
         self._arguments = arguments
         self._callers = callers
@@ -282,9 +286,13 @@ class Profiled:
         """Make each call of a function a run."""
         for is_one, what in _IN_TURNS:
             if is_one(function):
-                raise InputError(
-                    f"profiled: expected a function that runs from its begin to its end, found the {what} "
-                    f"{function.__qualname__}, which runs in turns with others: profile what it calls"
+                raise InputError.of(
+                    field="profiled",
+                    expected="a function that runs from its begin to its end",
+                    found=(
+                        f"the {what} {function.__qualname__}, which runs in turns with others: profile what "
+                        "it calls"
+                    ),
                 )
         bind, recorder = inspect.signature(function).bind, self._recorder
 

@@ -407,7 +407,7 @@ class PublishedModel:
 
     def __post_init__(self) -> None:
         if self.clusters is not None and self.clusters < 1:
-            raise InputError(f"clusters: expected at least 1, found {self.clusters}")
+            raise InputError.of(field="clusters", expected="at least 1", found=f"{self.clusters}")
 
     @property
     def name(self) -> str:

@@ -52,7 +52,7 @@ def check_asked(
 ) -> None:
     """Refuse a cap that is not above 0 W, a confidence outside of 0 to 1, and an unknown objective."""
     if not (isinstance(power_cap, Real) and power_cap > 0):
-        raise InputError.of(field="power cap", expected="watts above 0", found=repr(power_cap))
+        raise InputError.of(field="power_cap", expected="watts above 0", found=repr(power_cap))
     if confidence is not None and not (isinstance(confidence, Real) and 0 < confidence < 1):
         expected = "a probability between 0 and 1"
         raise InputError.of(field="confidence", expected=expected, found=repr(confidence))

@@ -59,7 +59,7 @@ class Space:
         if configuration not in self._numbers:
             expected = f"one of the {len(self)} that are known, such as {self.configurations[0]}"
             found = f"found {configuration}"
-            raise InputError(f"configuration: expected {expected}; {found}")
+            raise InputError.of(field="configuration", expected=f"{expected}; {found}")
         return self._numbers[configuration]
 
     @cached_property
@@ -293,7 +293,7 @@ def total_power(sets: tuple[tuple[str, ...], ...], powers_w: Mapping[str, float]
 def sampled(surfaces: Surfaces, samples: Sequence[int]) -> Surfaces:
     """The kernels that ran at all sample configurations: only of these can be learned."""
     if not samples:
-        raise InputError("samples: expected at least one sample configuration, found none")
+        raise InputError.of(field="samples", expected="at least one sample configuration", found="none")
     there: Flags = np.all(surfaces.known[:, list(samples)], axis=1)
     if not there.any():
         names = "; ".join(str(surfaces.space.configurations[each]) for each in samples)
@@ -306,10 +306,12 @@ def sample_numbers(space: Space, samples: Sequence[Configuration]) -> tuple[int,
     try:
         numbers = tuple(space.number_of(each) for each in samples)
     except InputError as error:
-        raise error.within("samples") from error
+        raise InputError.of(field="samples", problem=str(error)) from error
     if not numbers or len(set(numbers)) < len(numbers):
         found = "; ".join(map(str, samples)) or "none"
-        raise InputError(f"samples: expected at least one configuration, and each once, found {found}")
+        raise InputError.of(
+            field="samples", expected="at least one configuration, and each once", found=f"{found}"
+        )
     return numbers
 
 

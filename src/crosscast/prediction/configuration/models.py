@@ -42,7 +42,7 @@ MODELS: Mapping[str, Callable[[], ConfigurationModel]] = MappingProxyType(
 def model_named(name: str) -> ConfigurationModel:
     """Make one of `MODELS`."""
     if name not in MODELS:
-        raise InputError(f"model: expected one of {', '.join(MODELS)}, found {name!r}")
+        raise InputError.of(field="model", expected=f"one of {', '.join(MODELS)}", found=repr(name))
     return MODELS[name]()
 
 
@@ -102,7 +102,7 @@ class NearestKernels(Baseline):
 
     def __post_init__(self) -> None:
         if self.count < 1:
-            raise InputError(f"nearest: expected at least 1 kernel, found {self.count}")
+            raise InputError.of(field="nearest", expected="at least 1 kernel", found=f"{self.count}")
 
     @property
     def name(self) -> str:

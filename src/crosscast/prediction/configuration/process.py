@@ -272,7 +272,9 @@ class ProcessModel:
         count = len(surfaces.space)
         if len(set(samples)) < len(samples) or not all(0 <= each < count for each in samples):
             named = ", ".join(map(str, samples))
-            raise InputError(f"samples: expected places from 0 to {count - 1}, each once, found {named}")
+            raise InputError.of(
+                field="samples", expected=f"places from 0 to {count - 1}, each once", found=f"{named}"
+            )
         known = TrainingRuns.of(replace(surfaces, counters={}), samples)
         programs = known.surfaces.applications
         if len(programs) < 2:

@@ -154,5 +154,5 @@ def models_named(names: Sequence[str]) -> list[CoRunModel]:
     """Make models, in the order of their names."""
     for name in names:
         if name not in MODELS:
-            raise InputError(f"models: expected one of {', '.join(MODELS)}, found {name!r}")
+            raise InputError.of(field="models", expected=f"one of {', '.join(MODELS)}", found=repr(name))
     return [MODELS[name]() for name in dict.fromkeys(names)]

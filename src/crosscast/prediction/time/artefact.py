@@ -232,9 +232,12 @@ class TrainedTimeModel(Trained[TimeCard, GaussianPredictor]):
             beyond = max(low / seconds, seconds / high)
             interval = f"{format_seconds(low)} to {format_seconds(high)}"
             if beyond > _ABSURD:
-                raise InputError(
-                    f"probe: {key}: expected about {interval} ({100 * _FAR:g} % interval of the model), "
-                    f"found {format_seconds(seconds)}: is it in seconds, and of this kernel?"
+                raise InputError.of(
+                    field="probe",
+                    problem=(
+                        f"{key}: expected about {interval} ({100 * _FAR:g} % interval of the model), found "
+                        f"{format_seconds(seconds)}: is it in seconds, and of this kernel?"
+                    ),
                 )
             if beyond > 1:
                 yield (

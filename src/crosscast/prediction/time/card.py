@@ -78,8 +78,9 @@ def probe_times(devices: Sequence[Device], batch: ProfileBatch, probes: Mapping[
             expected = f"a device that the model knows ({', '.join(keys)})"
             raise InputError.of(where="probe", expected=expected, found=repr(key))
         if not _LEAST_S <= seconds <= _MOST_S:
-            raise InputError(
-                f"probe: {key}: expected a time from {_LEAST_S:g} to {_MOST_S:g} seconds, found {seconds:g}"
+            raise InputError.of(
+                field="probe",
+                problem=f"{key}: expected a time from {_LEAST_S:g} to {_MOST_S:g} seconds, found {seconds:g}",
             )
         times[0, keys.index(key)] = seconds
     return times if probes else None

@@ -107,9 +107,10 @@ def out_of_fold_residuals(model: PointModel, grid: Grid, seed: int) -> Reals:
     groups = grid.profiles.groups("application")
     found = len(grid.applications)
     if found < _LEAST_APPLICATIONS:
-        raise InputError(
-            f"applications: expected at least {_LEAST_APPLICATIONS} with profiles and records, found {found} "
-            "(intervals are made from the errors on each of them)"
+        raise InputError.of(
+            field="applications",
+            expected=f"at least {_LEAST_APPLICATIONS} with profiles and records",
+            found=f"{found} (intervals are made from the errors on each of them)",
         )
     errors = np.full(grid.log_time.shape, np.nan)
     for out in (groups == group for group in range(found)):

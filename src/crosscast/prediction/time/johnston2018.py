@@ -131,7 +131,9 @@ def draw_trees(rows: Rows, trees: int, *, tried: int, seed: int) -> Iterator[Dra
         from sklearn.tree import DecisionTreeRegressor
 
     if min(trees, tried) < 1:
-        raise InputError(f"forest: expected at least one tree and one feature, found {trees} and {tried}")
+        raise InputError.of(
+            field="forest", expected="at least one tree and one feature", found=f"{trees} and {tried}"
+        )
     features, n = rows.features.astype(np.float32), len(rows.response)
     tried = min(tried, features.shape[1])
     for number in range(trees):

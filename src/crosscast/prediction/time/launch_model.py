@@ -192,7 +192,7 @@ class TrainedLaunchTimes(Trained[TimeCard, LaunchModels]):
         keys = [device.key for device in self.devices if among is None or device.key in among]
         left = [key for key in keys if key not in measured]
         if count > len(left):
-            raise InputError.of(where="count", expected=f"at most {len(left)} devices", found=count)
+            raise InputError.of(where="suggest_probes", expected=f"at most {len(left)} devices", found=count)
         together = self.predictor.counted.together
 
         def error(n: int) -> float:

@@ -94,7 +94,7 @@ class PluggedTimeModel(Trained[TimeCard, TimeModel]):
         """
         batch = ProfileBatch.asked(profiles)
         if probes is not None and len(probes):
-            raise InputError(f"probe: the model {self.card.model} takes no measured times")
+            raise InputError.of(field="probe", problem=f"the model {self.card.model} takes no measured times")
         if not batch.launches:
             raise InputError.of(where="profiles", expected="whole profiles", found="metrics alone")
         known = {device.key: device for device in self.devices}
