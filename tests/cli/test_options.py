@@ -104,6 +104,7 @@ def test_the_list_of_commands_says_what_each_says_of_itself() -> None:
 @pytest.mark.parametrize("name", [name for name, command in EVERY.items() if is_declared(command)])
 def test_each_command_is_declared_as_the_function_that_does_its_work(name: str) -> None:
     declared = EVERY[name].default_command
+    assert declared is not None
     function = work(vars(declared)["module"], declared.__name__)
     assert parameters_of(function) == parameters_of(declared)
     assert all(each.default is each.empty for each in inspect.signature(function).parameters.values())
