@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from crosscast.commands.argument_text import parse_argument
+from crosscast.commands.launch import parse_argument
 from crosscast.errors import InputError
 
 

@@ -186,7 +186,7 @@ def test_a_device_that_vanishes_meanwhile_is_said_and_leaves_no_file(
             return super().memory(kernel, words, passes)
 
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    monkeypatch.setattr("crosscast.commands.calibrate.HostBackend", Lost)
+    monkeypatch.setattr("crosscast.commands.measure.HostBackend", Lost)
     assert main(["calibrate", "--device", "host", "--name", "bench"]) == 1
     said = capsys.readouterr()
     assert said.out == ""

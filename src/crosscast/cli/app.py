@@ -89,7 +89,7 @@ COMMANDS = {
         "Evaluate models on held-out data, beside trivial baselines, with bootstrap intervals.",
     ),
     "reproduce": (
-        "crosscast.cli.reproduce:app",
+        "crosscast.cli.evaluate:reproduce_app",
         "Reproduce the tables and figures of a published study, beside our models where they apply.",
     ),
     "serve": (

@@ -117,7 +117,7 @@ class CorunTranslateOptions:
     output: Output = OUTPUT
 
 
-@runs("corun_translate")
+@runs("mixes")
 def translate(dataset: Path, /, *more: Path, options: CorunTranslateOptions) -> None:
     """Fit a line that translates times on one device to times on another, and save it as a card.
 

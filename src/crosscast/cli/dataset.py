@@ -1,17 +1,145 @@
-"""``crosscast dataset``: build, import, merge and describe."""
+"""``crosscast dataset``: build, merge, describe, and import from each source or tool."""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Literal
 
 import cyclopts
 from cyclopts import Parameter
 
 from crosscast.cli.app import COMMANDS
-from crosscast.cli.dataset_import import app as imports
-from crosscast.cli.dispatch import runs
-from crosscast.cli.options import OUTPUT, Executor, Output, Whole
+from crosscast.cli.dispatch import runs, work
+from crosscast.cli.options import OUTPUT, Executor, Flag, Output, Whole
+from crosscast.data.sources import IMPORTERS, Importer
+
+_OUT = "Folder of the dataset."
+
+
+def _documented(command: Callable[..., None], name: str, text: str, parameters: dict[str, str]) -> None:
+    """Give a command the name and the docstring that its help is made of."""
+    lines = "\n".join(f"{parameter}\n    {about}" for parameter, about in parameters.items())
+    command.__name__ = name
+    command.__doc__ = f"{text}\n\nParameters\n----------\n{lines}\n"
+
+
+def _source_command(importer: Importer) -> Callable[..., None]:
+    def command(path: Path, *, out: Path, **options: Any) -> None:
+        work("dataset_import", "published")(importer, path, out, options)
+
+    kinds: dict[type, Any] = {int: Whole, str: str}
+    only, keyword = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.KEYWORD_ONLY
+    parameters = [
+        inspect.Parameter("path", only, annotation=Path),
+        inspect.Parameter("out", keyword, annotation=Path),
+        *(
+            inspect.Parameter(
+                option.name,
+                keyword,
+                default=option.default,
+                annotation=kinds[option.type] | None if option.default is None else kinds[option.type],
+            )
+            for option in importer.options
+        ),
+    ]
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {each.name: each.annotation for each in parameters}
+    about = {option.name: option.help for option in importer.options}
+    texts = {"path": importer.path, "out": _OUT, **about}
+    _documented(command, importer.name, importer.help, texts)
+    return command
+
+
+@runs("dataset_import")
+def own_runs(path: Path, /, *, out: Path, settings: str | None = None) -> None:
+    """Import runs of your own over the configurations of a machine: times, powers, counters.
+
+    What `crosscast train configuration` learns from. docs/importing.md has the columns.
+
+    Parameters
+    ----------
+    path
+        A CSV file with a row for each run, a history of `crosscast.profiled`, or a folder with such files.
+    out
+        Folder of the dataset.
+    settings
+        Columns of a CSV file, separated by commas, that say what a run was set to; by default those that are
+        called as settings are, such as `gpu_cap_w`, `core_clock_hz` and `threads`.
+    """
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class ImportCountersOptions:
+    """Options of `crosscast dataset import counters`."""
+
+    out: Path
+    """Folder of the dataset."""
+    device: str
+    """Key of the device or machine that the runs were counted on."""
+    application: str | None = None
+    """The program; by default what the profile calls it, or the name of the first file."""
+    kernel: str | None = None
+    """Region (Caliper) or kernel (ncu) that is taken, or the name of what was counted; by default the whole
+    program."""
+    size: str | None = None
+    """Name of the problem size; by default `default`."""
+    nodes: int | None = None
+    """Nodes that each run used."""
+    cores: int | None = None
+    """Cores that each run used."""
+    gpu: Flag = False
+    """The runs used a GPU."""
+    time: float | None = None
+    """Seconds that a run took, in the place of what the profile says."""
+
+
+@runs("dataset_import")
+def counters(
+    tool: Literal["hpctoolkit", "caliper", "perf", "ncu"], /, *profiles: Path, options: ImportCountersOptions
+) -> None:
+    """Import what a tool counted in runs of a program: counters and time of a run each.
+
+    docs/counters.md says how to make the files, and what features their counters give.
+
+    Parameters
+    ----------
+    tool
+        HPCToolkit, Caliper, `perf stat -j` of Linux, or Nsight Compute (`ncu --csv`), on a GPU.
+    profiles
+        Runs of one program, or folders with such: databases `hpctoolkit-…-database`, files `.cali` or `.json`
+        (json-split) of Caliper, `.json` of perf, `.csv` of ncu.
+    """
+
+
+@runs("dataset_import")
+def trace(folder: Path, /, *, out: Path, output: Output = OUTPUT) -> None:
+    """Import a program that `crosscast capture` recorded: profiles, and the times that its device measured.
+
+    Parameters
+    ----------
+    folder
+        Folder of the trace.
+    out
+        Folder of the dataset.
+    """
+
+
+import_app = cyclopts.App(
+    name="import",
+    help="Import published data, counters of tools, runs of your own, or data of an older Crosscast.",
+)
+for _importer in IMPORTERS.values():
+    if _importer.name != "crosscast":
+        _dashed = _importer.name.replace("_", "-")
+        import_app.command(_source_command(_importer), name=tuple(dict.fromkeys((_dashed, _importer.name))))
+import_app.command(counters)
+import_app.command(trace)
+import_app.command(own_runs, name="runs")
+import_app.command(_source_command(IMPORTERS["crosscast"]), name="crosscast")
 
 
 @Parameter(name="*")
@@ -47,7 +175,7 @@ class DatasetBuildOptions:
     output: Output = OUTPUT
 
 
-@runs("dataset_build")
+@runs("dataset")
 def build(*, options: DatasetBuildOptions) -> None:
     """Characterize and measure applications of the suite, into a dataset.
 
@@ -96,6 +224,6 @@ def sources(*, output: Output = OUTPUT) -> None:
 app = cyclopts.App(name="dataset", help=COMMANDS["dataset"][1])
 app.command(build)
 app.command(merge)
-app.command(imports)
+app.command(import_app)
 app.command(describe)
 app.command(sources)

@@ -109,7 +109,7 @@ class ColocateOptions:
     output: Output = OUTPUT
 
 
-@runs("colocate")
+@runs("mixes")
 def colocate(
     jobs: Annotated[Path, Parameter(name="PROFILE")],
     /,

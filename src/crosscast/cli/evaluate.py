@@ -1,4 +1,4 @@
-"""``crosscast evaluate``: scores of models on data that was held out."""
+"""``crosscast evaluate`` and ``reproduce``: scores on held-out data, and those of published studies."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from crosscast.cli.app import COMMANDS
 from crosscast.cli.dispatch import runs
 from crosscast.cli.options import (
     FIGURES,
+    OUTPUT,
     RUN,
     DatasetFolder,
     Device,
@@ -24,6 +25,7 @@ from crosscast.cli.options import (
     Models,
     Names,
     Numbers,
+    Output,
     RunOptions,
     Whole,
 )
@@ -31,7 +33,6 @@ from crosscast.evaluation.corun.options import CoRunFolds
 from crosscast.evaluation.relative.options import RelativeFolds
 from crosscast.evaluation.time.options import TimeFolds
 
-__all__ = ["app"]
 app = cyclopts.App(name="evaluate", help=COMMANDS["evaluate"][1])
 Weights = Literal["rows", "kernels", "applications"]
 HeldOut = Parameter(help="What is held out.")
@@ -208,4 +209,91 @@ def jobs(dataset: DatasetFolder, /, *, options: EvaluateJobsOptions) -> None:
     """Write held-out work as job types for `crosscast simulate placements` (docs/scheduling-results.md).
 
     Each type has its measured times, and those predicted by a model of relative times fitted without it.
+    """
+
+
+reproduce_app = cyclopts.App(name="reproduce", help=COMMANDS["reproduce"][1])
+
+
+@reproduce_app.command
+@runs("evaluate")
+def johnston2018(
+    dataset: DatasetFolder,
+    /,
+    *,
+    preset: Literal["quick", "default", "paper"] = "default",
+    run: RunOptions = RUN,
+    output: FigureOutput = FIGURES,
+) -> None:
+    """Predict times with the random forest of Johnston, Falzon and Milthorpe (docs/results.md).
+
+    Its tables and figures, beside what the same quantities are in real time and on held-out applications.
+
+    Parameters
+    ----------
+    preset
+        How many trees and samples: `quick` takes a minute, `paper` as many as the paper, which takes hours.
+    """
+
+
+@reproduce_app.command
+@runs("evaluate")
+def bailey2014(
+    dataset: DatasetFolder,
+    /,
+    *,
+    run: RunOptions = RUN,
+    output: FigureOutput = FIGURES,
+) -> None:
+    """Choose configurations under power caps with the model and policies of Bailey et al. 2014.
+
+    Its clusters and tree of all programs, and its methods with each benchmark held out: the model, the model
+    with frequency limiting, limiters of single knobs, and the oracle (docs/choosing-results.md).
+    """
+
+
+@reproduce_app.command
+@runs("evaluate")
+def cummins2017(
+    dataset: DatasetFolder,
+    /,
+    *,
+    run: RunOptions = RUN,
+    output: Output = OUTPUT,
+) -> None:
+    """Choose CPU or GPU for the kernels of Cummins et al. 2017 (docs/choosing-results.md).
+
+    As published, with rows held out at random; and with kernels, applications and suites held out.
+    """
+
+
+@reproduce_app.command
+@runs("evaluate")
+def nichols2024(
+    dataset: DatasetFolder,
+    /,
+    *,
+    run: RunOptions = RUN,
+    output: FigureOutput = FIGURES,
+) -> None:
+    """Predict relative performance with the models and the random split of Nichols et al. 2024.
+
+    Beside them our own model, studies by source, scale and application, importances of features and their
+    selection (docs/relative-results.md).
+    """
+
+
+@reproduce_app.command
+@runs("evaluate")
+def moolchandani2022(
+    dataset: DatasetFolder,
+    /,
+    *,
+    run: RunOptions = RUN,
+    output: FigureOutput = FIGURES,
+) -> None:
+    """Predict co-runs with the models of Moolchandani et al. 2022, and repeat its studies.
+
+    Clusters of mixes, combinations of features, decision paths, sizes of mixes, and translation to other
+    devices, beside our own model (docs/corun-results.md).
     """

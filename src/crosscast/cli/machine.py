@@ -26,7 +26,7 @@ def doctor(*, warm: Flag = False, output: Output = OUTPUT) -> None:
     """
 
 
-@runs("devices")
+@runs("catalogues")
 def devices(
     name: str | None = None,
     /,
@@ -56,7 +56,7 @@ def devices(
     """
 
 
-@runs("devices")
+@runs("catalogues")
 def compare(first: str, second: str, /, *, output: Output = OUTPUT) -> None:
     """Show two devices side by side, with ratios, and which kernels of the suite each is faster at.
 
@@ -144,7 +144,7 @@ measure_app.default(measure)
 measure_app.command(stressor)
 
 
-@runs("calibrate")
+@runs("measure")
 def calibrate(
     *,
     device: str | None = None,

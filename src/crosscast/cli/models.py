@@ -14,7 +14,7 @@ from crosscast.cli.dispatch import runs
 from crosscast.cli.options import OUTPUT, RUN, DatasetFolder, Device, Devices, Names, Output, RunOptions
 
 
-@runs("models")
+@runs("catalogues")
 def models(name: str | None = None, /, *, output: Output = OUTPUT) -> None:
     """List the models that come with Crosscast and your own, or say all about one.
 

@@ -121,7 +121,7 @@ class PredictCorunOptions:
 
 
 @app.command
-@runs("predict_corun")
+@runs("mixes")
 def corun(profile: Path, /, *more: Path, options: PredictCorunOptions = PredictCorunOptions()) -> None:
     """Predict a mix: applications that start together on one device (docs/corun.md).
 

@@ -177,7 +177,7 @@ class ExplainOptions:
     output: Output = OUTPUT
 
 
-@runs("explain")
+@runs("predict")
 def explain(file: Path, /, *more: Path, options: ExplainOptions = ExplainOptions()) -> None:
     """Say what bounds a kernel on a device: memory, compute, launch or latency; why, and what to try.
 

@@ -68,7 +68,7 @@ class ServeOptions:
     """Tokens of those who may ask over TCP, a line each."""
 
 
-@runs("serve")
+@runs("service")
 def serve(*, options: ServeOptions) -> None:
     """Answer forecasts, choices and co-location plans over a Unix socket or TCP (docs/service.md).
 
@@ -83,7 +83,7 @@ Folder = Annotated[Path, Parameter(name="--dir")]
 
 
 @hooks_app.command
-@runs("hooks")
+@runs("service")
 def install(
     kind: Kind,
     /,
@@ -112,7 +112,7 @@ def install(
 
 
 @hooks_app.command
-@runs("hooks")
+@runs("service")
 def remove(
     kind: Kind,
     /,

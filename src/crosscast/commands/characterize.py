@@ -14,10 +14,9 @@ from crosscast.characterization.launchfiles.simfile import render_dumps
 from crosscast.cli.launch_options import IN_LAUNCHFILE, LaunchOptions
 from crosscast.cli.options import FigureOutput
 from crosscast.cli.profiles import CharacterizeOptions
-from crosscast.commands.launch import read_inputs, run_launch, show_launches
+from crosscast.commands.launch import read_inputs, replay_trace, run_launch, show_launches
 from crosscast.commands.output import check_output, check_picture, page_of, print_json
 from crosscast.commands.status import LaunchesStatus, say, tell, warn
-from crosscast.commands.traces import replay_trace
 from crosscast.data.files import made
 from crosscast.data.profiles import csv_header, csv_row, require_pyarrow, write_aiwc, write_parquet
 from crosscast.errors import InputError

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from crosscast.cli.corun import CorunCampaignOptions, CorunProfileOptions
 from crosscast.cli.options import names_in
-from crosscast.commands.dataset_build import print_outcome
+from crosscast.commands.dataset import print_outcome
 from crosscast.commands.output import check_file, check_output, print_json, show
 from crosscast.commands.status import LabelStatus, TaskStatus, confirm, say, tell
 from crosscast.data.isolated_runs import write_profile

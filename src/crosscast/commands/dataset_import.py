@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from crosscast.characterization.synthesis import profiles_of
-from crosscast.cli.dataset_import import ImportCountersOptions
+from crosscast.cli.dataset import ImportCountersOptions
 from crosscast.cli.options import Output, names_in
 from crosscast.commands.dataset import check_new
+from crosscast.commands.launch import replay_trace
 from crosscast.commands.output import check_output, show
 from crosscast.commands.status import LaunchesStatus, announce, say
-from crosscast.commands.traces import replay_trace
 from crosscast.data import description
 from crosscast.data.counters.common import Circumstances
 from crosscast.data.counters.importing import import_counted

@@ -1,9 +1,10 @@
-"""``crosscast evaluate``: scores of models on data that was held out."""
+"""``crosscast evaluate`` and ``reproduce``: scores on held-out data, and those of published studies."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from crosscast import api
 from crosscast.cli.evaluate import (
@@ -14,9 +15,9 @@ from crosscast.cli.evaluate import (
     EvaluateTimeOptions,
     EvaluateTuneOptions,
 )
-from crosscast.cli.options import FigureOutput
+from crosscast.cli.options import FigureOutput, Output, RunOptions
 from crosscast.cluster.job_types import JobShape, held_out_jobs, write_job_types
-from crosscast.commands.data import data_named
+from crosscast.commands.files import data_named
 from crosscast.commands.output import (
     check_file,
     check_output,
@@ -34,12 +35,19 @@ from crosscast.prediction.registry import QuestionName
 from crosscast.prediction.time.training_times import read_training
 from crosscast.report import configuration as configuration_report
 from crosscast.report import configuration_figures
+from crosscast.report import cummins2017 as cummins2017_report
+from crosscast.report import johnston2018 as johnston2018_report
 from crosscast.report import time as time_report
 from crosscast.report import tuning as tuning_report
 from crosscast.report.corun_evaluation import corun_evaluation_report
 from crosscast.report.corun_figures import corun_figures
 from crosscast.report.relative import relative_evaluation_report, relative_figures
 from crosscast.report.time import launch_evaluation_report
+from crosscast.studies import bailey2014 as bailey2014_study
+from crosscast.studies import cummins2017 as cummins2017_study
+from crosscast.studies import johnston2018 as johnston2018_study
+from crosscast.studies import moolchandani2022 as moolchandani2022_study
+from crosscast.studies import nichols2024 as nichols2024_study
 from crosscast.studies.moolchandani2022 import CoRunStudy
 from crosscast.studies.nichols2024 import RelativeStudy
 from crosscast.tuning.evaluation import evaluate_tuning
@@ -234,3 +242,54 @@ def show_configuration(found: Any, output: FigureOutput, *, programs: bool = Fal
 def show_corun(found: Any, output: FigureOutput) -> None:
     """Print and draw an evaluation of co-runs."""
     show(output, found.to_dict, lambda: corun_evaluation_report(found), lambda: corun_figures(found))
+
+
+def johnston2018(
+    dataset: Path, /, *, preset: Literal["quick", "default", "paper"], run: RunOptions, output: FigureOutput
+) -> None:
+    """Run ``crosscast reproduce johnston2018``."""
+    found = _fitted(
+        johnston2018_study.reproduce, dataset, run, output, "parts", preset=johnston2018_study.PRESETS[preset]
+    )
+    show(
+        output,
+        found.to_dict,
+        lambda: johnston2018_report.study_report(found),
+        lambda: johnston2018_report.study_figures(found),
+    )
+
+
+def bailey2014(dataset: Path, /, *, run: RunOptions, output: FigureOutput) -> None:
+    """Run ``crosscast reproduce bailey2014``."""
+    show_configuration(_fitted(bailey2014_study.reproduce, dataset, run, output), output)
+
+
+def cummins2017(dataset: Path, /, *, run: RunOptions, output: Output) -> None:
+    """Run ``crosscast reproduce cummins2017``."""
+    found = _fitted(cummins2017_study.reproduce, dataset, run, output)
+    show(output, found.to_dict, lambda: cummins2017_report.study_report(found))
+
+
+def nichols2024(dataset: Path, /, *, run: RunOptions, output: FigureOutput) -> None:
+    """Run ``crosscast reproduce nichols2024``."""
+    show_relative(_fitted(nichols2024_study.reproduce, dataset, run, output, note=warn), output)
+
+
+def moolchandani2022(dataset: Path, /, *, run: RunOptions, output: FigureOutput) -> None:
+    """Run ``crosscast reproduce moolchandani2022``."""
+    show_corun(_fitted(moolchandani2022_study.reproduce, dataset, run, output), output)
+
+
+def _fitted(
+    study: Callable[..., Any],
+    folder: Path,
+    run: RunOptions,
+    output: Output,
+    noun: str = "fits",
+    **options: Any,
+) -> Any:
+    check_output(output)
+    check_run(run)
+    dataset = dataset_named(folder)
+    with fitting(run, noun) as how:
+        return study(dataset, **how, **options)

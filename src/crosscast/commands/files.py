@@ -1,4 +1,4 @@
-"""Profiles that commands are asked about: of a file or dataset, or of launches that are characterized now."""
+"""Profiles and datasets that commands name: of a file, or of launches that are characterized now."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 from crosscast import forecasting
 from crosscast.characterization.launchfiles.launchfile import LAUNCH_FILES
 from crosscast.cli.launch_options import LAUNCH, LaunchOptions
+from crosscast.data.dataset import Dataset, dataset_named
+from crosscast.data.times import LaunchTables, has_launch_times, read_launch_tables
 from crosscast.errors import InputError
 from crosscast.forecasting import Recorded
 from crosscast.kernel import Launch
 from crosscast.profile import Profile
-
-__all__ = ["only_named", "read_profiles"]
 
 
 def read_profiles(path: Path, launch: LaunchOptions = LAUNCH) -> tuple[list[Profile], Recorded]:
@@ -63,3 +63,10 @@ def _only(option: str, name: str | None, profiles: list[Profile], names: Sequenc
             where=option, expected=f"one of {', '.join(dict.fromkeys(names))}", found=repr(name)
         )
     return [profile for profile, label in zip(profiles, names, strict=True) if label == name]
+
+
+def data_named(folder: Path, question: str) -> Dataset | LaunchTables:
+    """What models of a question learn from: a dataset, or tables of times with the launches of each."""
+    if question == "time" and has_launch_times(folder):
+        return read_launch_tables(folder)
+    return dataset_named(folder)

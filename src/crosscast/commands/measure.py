@@ -1,19 +1,34 @@
-"""``crosscast measure`` with its stressors, and how people name what is measured."""
+"""``crosscast measure`` with its stressors, and ``calibrate``: how long kernels take on a device."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 from crosscast import forecasting
 from crosscast.characterization.engine.child import Options
 from crosscast.cli.machine import MeasureOptions
+from crosscast.cli.options import Output
 from crosscast.commands.launch import launch_file
-from crosscast.commands.output import check_output, print_json, show
-from crosscast.commands.status import StatusLine, tell, warn_about
+from crosscast.commands.output import check_output, check_place, print_json, show
+from crosscast.commands.status import LabelStatus, StatusLine, say, tell, warn, warn_about
+from crosscast.data.files import made
+from crosscast.devices.catalogue import catalogue
+from crosscast.devices.device_files import check_name, own_folder, write_device
+from crosscast.errors import InputError, MissingExtraError
 from crosscast.measure import host_state
 from crosscast.measure.measurement import measure_times, subject_of
+from crosscast.measure.microbenchmarks.backends import Backend, HostBackend, OpenCLBackend
+from crosscast.measure.microbenchmarks.bench import SECONDS, Microbenchmarks
+from crosscast.measure.microbenchmarks.bench import measure as run_microbenchmarks
 from crosscast.measure.stressors import host_run
-from crosscast.measure.subjects import characterized
+from crosscast.measure.subjects import characterized, expect_installed
+from crosscast.prediction.named_models import models_home
 from crosscast.prediction.time.forecast import TimeForecast
+from crosscast.report.catalogues import calibration_report
 from crosscast.report.dataset import measurement_report
+from crosscast.report.devices import microbenchmark_figures, microbenchmarks_report
+from crosscast.report.document import Report
+from crosscast.suite.registry import selected
 from crosscast.units import format_bytes, format_bytes_per_second, format_seconds, parse_bytes
 
 
@@ -90,3 +105,95 @@ def stressor(level: str, /, *, seconds: float, image: str | None, json: bool) ->
         f"{found.level}: {format_bytes_per_second(found.bandwidth_bytes_per_s)} on one core for "
         f"{format_seconds(found.elapsed_s)}; 4 images of {format_bytes(nbytes)}"
     )
+
+
+_HOST = "host"
+
+
+def calibrate(*, device: str | None, minutes: float, name: str, facts_only: bool, output: Output) -> None:
+    """Run ``crosscast calibrate``."""
+    check_output(output)
+    if not 0 < minutes <= 24 * 60:
+        raise InputError.of(
+            where="--minutes", expected=f"more than 0, at most {24 * 60}", found=f"{minutes:g}"
+        )
+    if device is None:
+        raise InputError("--device: expected an id such as pocl:0 (crosscast devices lists them), or host")
+    facts_only = facts_only or device == _HOST
+
+    check_name(name)
+    if name in catalogue():
+        raise InputError.of(
+            where="--name", expected="one that no device of the catalogue has", found=repr(name)
+        )
+    check_place("XDG_DATA_HOME", own_folder())
+    if not facts_only:
+        _check_suite(name)
+    backend = _backend(device)
+    say(f"measuring what {backend.name} reaches, in about {SECONDS} s")
+    with LabelStatus() as status:
+        facts = run_microbenchmarks(backend, status)
+    for doubt in facts.doubts:
+        warn(doubt)
+    path = _written(facts, name)
+    reports, answer = [microbenchmarks_report(facts, path)], _facts_dict(facts, name, path)
+    if not facts_only:
+        # Imported here: --device host needs no OpenCL.
+        from crosscast import calibration
+        from crosscast.measure.opencl import find
+
+        say(f"measuring kernels for {60 * minutes:.0f} s, then fitting for some seconds")
+        with LabelStatus() as status:
+            found = calibration.calibrate(
+                find(device), name, described=facts.device(name), seconds=60 * minutes, report=status
+            )
+        for note in found.notes:
+            say(f"{note}")
+        reports.append(calibration_report(found))
+        answer |= found.to_dict()
+    show(
+        output,
+        lambda: answer,
+        lambda: Report([part for each in reports for part in each.parts]),
+        lambda: microbenchmark_figures(facts),
+    )
+
+
+def _check_suite(name: str) -> None:
+    expect_installed(selected(["all"]))
+    # Imported here: --device host needs no OpenCL.
+    from crosscast import calibration
+
+    calibration.check_name(name)
+    check_place("XDG_DATA_HOME", models_home())
+
+
+def _backend(device: str) -> Backend:
+    if device == _HOST:
+        return HostBackend()
+    try:
+        from crosscast.measure.opencl import find
+    except MissingExtraError as error:
+        raise MissingExtraError("opencl", "calibrating OpenCL devices (--device host needs none)") from error
+    return OpenCLBackend(find(device))
+
+
+def _written(facts: Microbenchmarks, name: str) -> Path:
+    path = made(own_folder(), "XDG_DATA_HOME") / f"{name}.toml"
+    how = {key: str(each) for key, each in facts.values.items()}
+    conditions = {"measured_on": facts.id, "seconds": facts.seconds, "doubts": list(facts.doubts)}
+    write_device(path, facts.device(name), how=how, conditions=conditions, working_sets=facts.working_sets)
+    return path
+
+
+def _facts_dict(facts: Microbenchmarks, name: str, path: Path) -> dict[str, object]:
+    measured = {key: {**vars(each), "spread": each.spread} for key, each in facts.values.items()}
+    return {
+        "device": name,
+        "file": str(path),
+        "measured": measured,
+        "working_sets": facts.working_sets,
+        "unsure": facts.unsure(),
+        "doubts": list(facts.doubts),
+        "microbenchmarks_s": facts.seconds,
+    }

@@ -1,4 +1,4 @@
-"""``crosscast predict time``: times of kernels on devices where they were not measured."""
+"""``crosscast predict time`` and ``explain``: times of kernels on devices, and what bounds them."""
 
 from __future__ import annotations
 
@@ -9,21 +9,30 @@ from typing import Any
 from crosscast.answers import forecasts_answer, launches_answer, with_verdicts
 from crosscast.cli.launch_options import LaunchOptions
 from crosscast.cli.predict import PredictTimeOptions
+from crosscast.cli.profiles import ExplainOptions
 from crosscast.commands.files import only_named, read_profiles
 from crosscast.commands.output import check_output, show
 from crosscast.commands.status import tell, warn_about
 from crosscast.device import Device
+from crosscast.devices.catalogue import device_named
 from crosscast.devices.device_files import read_device
 from crosscast.errors import InputError
-from crosscast.forecasting import Recorded, first_fit, models_for, named_devices, verdicts_beside
+from crosscast.forecasting import (
+    Recorded,
+    first_fit,
+    forecast_beside,
+    models_for,
+    named_devices,
+    verdicts_beside,
+)
 from crosscast.prediction.time.artefact import TrainedTimeModel
 from crosscast.prediction.time.data import ProfileBatch
 from crosscast.prediction.time.forecast import TimeForecast
 from crosscast.profile import Profile
 from crosscast.report.pictures import require_matplotlib
 from crosscast.report.prediction import predictions_report
-from crosscast.report.verdict import roofline_figures
-from crosscast.roofline import Verdict
+from crosscast.report.verdict import roofline_figures, verdicts_report
+from crosscast.roofline import DEVICES, Verdict, verdicts_of
 
 
 def time(file: Path, /, *more: Path, options: PredictTimeOptions) -> None:
@@ -141,3 +150,25 @@ def _chosen(
                 found=f"{device.key}",
             )
     return [*chosen, *described]
+
+
+def explain(file: Path, /, *more: Path, options: ExplainOptions) -> None:
+    """Run ``crosscast explain``."""
+    check_output(options.output)
+
+    named = options.devices if options.devices is not None else () if options.device_file else DEVICES
+    chosen = [*map(device_named, named), *map(read_device, options.device_file)]
+    profiles = [each for path in (file, *more) for each in read_profiles(path, options.launch)[0]]
+    profiles = only_named(profiles, options.application, options.launch.kernel)
+    found = verdicts_of(profiles, chosen)
+    forecast = forecast_beside(profiles, chosen)
+
+    show(
+        options.output,
+        lambda: (
+            {"verdicts": [each.to_dict() for each in found.verdicts]}
+            | ({} if forecast is None else {"forecasts": forecast.to_dict()["kernels"]})
+        ),
+        lambda: verdicts_report(found, forecast),
+        lambda: roofline_figures(found.verdicts),
+    )

@@ -7,9 +7,9 @@ from pathlib import Path
 from crosscast.application_forecast import ApplicationForecast, forecast_application
 from crosscast.cli.options import Names, Output
 from crosscast.cli.service import ReportOptions
+from crosscast.commands.launch import replay_trace
 from crosscast.commands.output import check_file, check_output, check_run, fitting, print_json, show
 from crosscast.commands.status import tell
-from crosscast.commands.traces import replay_trace
 from crosscast.data.dataset import dataset_named
 from crosscast.errors import CrosscastError, InputError
 from crosscast.report.capture import application_report, capture_figures, to_dict

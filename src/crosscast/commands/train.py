@@ -12,7 +12,7 @@ from crosscast.cli.models import (
     TrainRelativeOptions,
     TrainTimeOptions,
 )
-from crosscast.commands.data import data_named
+from crosscast.commands.files import data_named
 from crosscast.commands.output import check_output, check_place, check_run, fitting, show
 from crosscast.commands.status import warn
 from crosscast.data.dataset import Dataset, without_applications

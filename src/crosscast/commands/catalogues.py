@@ -1,7 +1,8 @@
-"""``crosscast devices``: those of this machine, the catalogue, what is known of one, and two side by side."""
+"""``crosscast devices`` and ``models``: what there is, all about one, and two devices side by side."""
 
 from __future__ import annotations
 
+from importlib.metadata import entry_points
 from typing import Literal
 
 from crosscast.cli.options import Output
@@ -9,6 +10,8 @@ from crosscast.commands.output import check_output, show
 from crosscast.devices.catalogue import catalogue, filtered
 from crosscast.devices.knowledge import known_of
 from crosscast.errors import InputError
+from crosscast.prediction.named_models import PLUGINS, load_model, named_models
+from crosscast.report.catalogues import model_report, models_report
 from crosscast.report.devices import catalogue_report, comparison_report, data_sheets_report, device_report
 
 
@@ -60,3 +63,25 @@ def compare(first: str, second: str, /, *, output: Output) -> None:
 
     found = compare_devices(first, second)
     show(output, found.to_dict, lambda: comparison_report(found))
+
+
+def models(name: str | None, /, *, output: Output) -> None:
+    """Run ``crosscast models``."""
+    check_output(output)
+    found = {each.name: each for each in named_models()}
+    if name is None:
+        plugged = {each.name: each.dist.name if each.dist else "" for each in entry_points(group=PLUGINS)}
+        show(
+            output,
+            lambda: {"models": [each.to_dict() for each in found.values()], "of_packages": plugged},
+            lambda: models_report(list(found.values()), plugged),
+        )
+        return
+    if name not in found:
+        raise InputError.of(where="NAME", expected=f"one of {', '.join(found)}", found=repr(name))
+    trained = load_model(found[name].folder)
+    show(
+        output,
+        lambda: {**found[name].to_dict(), "card": trained.card.to_dict()},
+        lambda: model_report(found[name], trained.card),
+    )

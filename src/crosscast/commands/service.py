@@ -1,13 +1,33 @@
-"""``crosscast hooks``: files that schedulers and operators use."""
+"""``crosscast serve``, the prediction service, and ``hooks``: files that schedulers and operators use."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
+from crosscast.cli.service import ServeOptions
 from crosscast.commands.output import print_json
+from crosscast.errors import importing
 from crosscast.service import hooks
+
+
+def serve(*, options: ServeOptions) -> None:
+    """Run ``crosscast serve``."""
+    with importing("service", "the prediction service"):
+        from crosscast.service.models import Served
+        from crosscast.service.server import serve
+
+    logging.basicConfig(level=logging.WARNING, format="crosscast: %(message)s")
+    logging.getLogger("crosscast.service").setLevel(logging.INFO)
+    serve(
+        Served(options.model, options.profiles, options.samples),
+        path=options.socket,
+        bind=options.bind,
+        token_file=options.token_file,
+    )
+
 
 _LEFT = {"new": "not there", "same": "already there", "yours": "yours differs, and stays"}
 

@@ -1,0 +1,149 @@
+"""Applications that share a device: ``predict corun``, ``colocate`` and ``corun translate``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from pathlib import Path
+
+from crosscast.answers import model_facts
+from crosscast.cli.corun import CorunTranslateOptions
+from crosscast.cli.decide import ColocateOptions
+from crosscast.cli.predict import PredictCorunOptions
+from crosscast.commands.output import check_output, show
+from crosscast.commands.status import tell, warn_of
+from crosscast.data.corun import CoRuns, Solo, co_runs
+from crosscast.data.dataset import dataset_named
+from crosscast.data.isolated_runs import read_profile
+from crosscast.decide.colocation import ColocationPlan, choose_colocation
+from crosscast.errors import InputError
+from crosscast.evaluation.corun.translation import shared_times, train_translation
+from crosscast.forecasting import first_fit, models_for
+from crosscast.prediction.corun.artefact import TrainedCoRunModel
+from crosscast.prediction.corun.forecast import MixForecast
+from crosscast.prediction.corun.probes import SuggestedMixes
+from crosscast.prediction.corun.translation import read_translation, translated_forecasts, write_translation
+from crosscast.report.corun import colocation_report, corun_forecast_report, translation_report
+from crosscast.units import parse_bytes
+
+
+def corun(profile: Path, /, *more: Path, options: PredictCorunOptions) -> None:
+    """Run ``crosscast predict corun``."""
+    check_output(options.output)
+    models = models_for(options.model, "corun")
+    mix = tuple(isolated_runs((profile, *more)))
+    if len(mix) < 2:
+        raise InputError.of(where=profile, expected="the profiles of at least 2 applications", found="1")
+    card = None if options.translate is None else read_translation(options.translate)
+
+    def predicted(trained: TrainedCoRunModel) -> tuple[MixForecast, SuggestedMixes | None]:
+        told, suggestion = with_probes(trained, options.probe, mix), None
+        if card is None:
+            (found,) = told.predict([mix], level=options.level)
+        else:
+            (found,) = translated_forecasts(told, card, [mix], level=options.level)
+        if options.suggest_probes is not None:
+            pairs = [(run, other) for run in mix for other in trained.card.runs]
+            suggestion = told.suggest_probes(options.suggest_probes, [mix], among=pairs)
+        return found, suggestion
+
+    trained, (found, suggestion) = first_fit(models, predicted, tell)
+    warn_of([found])
+    told = {**found.to_dict(), "model": model_facts(trained.card)}
+    if suggestion is not None:
+        told["suggested_probes"] = suggestion.to_dict()
+    if card is not None:
+        told["translation"] = {"from": card.source, "to": card.target, "line": card.to_dict()["line"]}
+    show(options.output, lambda: told, lambda: corun_forecast_report(found, trained.card, card, suggestion))
+
+
+def with_probes(trained: TrainedCoRunModel, words: Sequence[str], runs: Sequence[Solo]) -> TrainedCoRunModel:
+    """A model that knows measured mixes, which name isolated runs or those of the training."""
+    named = {run.qualified_name: run for run in reversed(runs)}
+    probes = []
+    for word in words:
+        names, _, numbers = word.rpartition("=")
+        try:
+            slowdowns = [float(number) for number in numbers.split(",")]
+        except ValueError:
+            slowdowns = []
+        mix = [named.get(name, name) for name in names.split(",")]
+        if len(slowdowns) != len(mix):
+            expected = "MIX=SLOWDOWNS such as bfs/small,fft/tiny=1.3,2.1"
+            raise InputError.of(where="--probe", expected=f"{expected}", found=repr(word))
+        probes.append((mix, slowdowns))
+    return trained.with_probes(probes) if probes else trained
+
+
+def isolated_runs(files: Sequence[Path]) -> list[Solo]:
+    """Isolated runs of applications, from files that ``crosscast corun profile`` wrote."""
+    return [read_profile(file).solo for file in files]
+
+
+def colocate(jobs: Path, /, *more: Path, options: ColocateOptions) -> None:
+    """Run ``crosscast colocate``."""
+    check_output(options.output)
+    models = models_for(options.model, "corun")
+    files = (jobs, *more)
+    solos = isolated_runs(files)
+    if options.seed < 0:
+        raise InputError.of(where="--seed", expected="a number of at least 0", found=f"{options.seed}")
+    own_lengths = None if options.lengths is None else _numbers(options.lengths)
+    memory_bytes = None if options.memory is None else parse_bytes(options.memory)
+
+    def planned(trained: TrainedCoRunModel) -> tuple[ColocationPlan, SuggestedMixes | None]:
+        told, suggestion = with_probes(trained, options.probe, solos), None
+        if options.suggest_probes is not None:
+            pairs = list(combinations(solos, 2))
+            suggestion = told.suggest_probes(options.suggest_probes, pairs, among=pairs)
+        plan = choose_colocation(
+            solos,
+            told,
+            lengths=own_lengths,
+            max_slowdown=options.max_slowdown,
+            sure=options.conservative,
+            memory_bytes=memory_bytes,
+            group_size=options.group_size,
+            level=options.level,
+            seed=options.seed,
+        )
+        return plan, suggestion
+
+    trained, (plan, suggestion) = first_fit(models, planned, tell)
+    warn_of(plan.shared)
+    told = {**plan.to_dict([str(each) for each in files]), "model": model_facts(trained.card)}
+    if suggestion is not None:
+        told["suggested_probes"] = suggestion.to_dict()
+    names = _numbered([solo.name for solo in solos])
+    show(options.output, lambda: told, lambda: colocation_report(plan, names, trained.card, suggestion))
+
+
+def _numbers(text: str) -> list[float]:
+    try:
+        return [float(word) for word in text.split(",")]
+    except ValueError as error:
+        raise InputError.of(
+            where="--lengths", expected="numbers separated by commas", found=repr(text)
+        ) from error
+
+
+def _numbered(names: Sequence[str]) -> list[str]:
+    """Names of jobs, with a number for those of the same name."""
+    return [
+        name if names.count(name) == 1 else f"{name} #{names[: place + 1].count(name)}"
+        for place, name in enumerate(names)
+    ]
+
+
+def translate(dataset: Path, /, *more: Path, options: CorunTranslateOptions) -> None:
+    """Run ``crosscast corun translate``."""
+    found = [co_runs(dataset_named(folder)) for folder in (dataset, *more)]
+    together = CoRuns(
+        found[0].label,
+        tuple(solo for each in found for solo in each.solos),
+        tuple(bag for each in found for bag in each.bags),
+    )
+    card = train_translation(shared_times(together, options.source, options.target))
+    write_translation(card, options.out)
+    show(options.output, card.to_dict, lambda: translation_report(card))
+    tell(f"wrote {options.out}")
