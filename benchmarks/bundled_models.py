@@ -32,7 +32,7 @@ def make(name: str, recipe: Recipe, data: Path) -> None:
             _run("dataset", "import", recipe.source, str(data / recipe.files), "--out", dataset)
         named = ["--model", recipe.model] if recipe.model else []
         named += ["--held-out", ",".join(recipe.held_out.split())] if recipe.held_out else []
-        _run("train", recipe.question, dataset, *named, "--out", str(BUNDLED / name), "--cache", "none")
+        _run("train", recipe.question, dataset, *named, "--out", str(BUNDLED / name))
         slim(BUNDLED / name)
     size = sum(file.stat().st_size for file in (BUNDLED / name).iterdir())
     print(f"{name}: {size / 1e3:.0f} KB\n")

@@ -21,7 +21,7 @@ from support.slurm import free_ports
 
 pytest.importorskip("distributed", reason="Dask is not installed")
 
-EVALUATE = "evaluate time bundled --models device-mean --cache none --json".split()
+EVALUATE = "evaluate time bundled --models device-mean --json".split()
 BUILD = "dataset build --suite crc,nqueens --sizes tiny --devices pocl:0 --min-runs 3 --min-time 0.02".split()
 
 

@@ -17,7 +17,7 @@ from support.surfaces import configured_dataset, made_surfaces
 
 CHOOSE = Command.of("choose configuration")
 answer, refusal = CHOOSE.answer, CHOOSE.refusal
-train = Command.of("train configuration", "--jobs 1 --cache none")
+train = Command.of("train configuration", "--jobs 1")
 
 
 SURFACES = made_surfaces(noise=0.01)

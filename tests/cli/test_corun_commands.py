@@ -26,7 +26,7 @@ COMMAND = Command()
 answer, refusal = COMMAND.answer, COMMAND.refusal
 
 
-QUICK = ("--model", "process-alone", "--jobs", "1", "--cache", "none")
+QUICK = ("--model", "process-alone", "--jobs", "1")
 SOLOS = [made_solo(name) for name in NAMES[:5]]
 
 
@@ -159,7 +159,7 @@ def test_a_person_sees_times_slowdowns_power_and_how_sure_it_is(
 
 
 def test_evaluating_prints_one_json_object_with_what_a_check_reads(capsys: Output, dataset: str) -> None:
-    words = ("--models", "process-alone", "--jobs", "1", "--cache", "none", "--probes", "0,1")
+    words = ("--models", "process-alone", "--jobs", "1", "--probes", "0,1")
     found = answer(capsys, "evaluate", "corun", dataset, "--folds", "leave-benchmark-out", *words)
     keys = {"model", "split", "bag_size", "quantity", "mape", "coverage", "auc"}
     assert all(keys <= set(each) for each in found["results"])
@@ -172,7 +172,7 @@ def test_evaluating_prints_one_json_object_with_what_a_check_reads(capsys: Outpu
 
 @pytest.mark.parametrize("protocol", ["random-80-20", "leave-mix-out"])
 def test_a_person_sees_how_good_models_are(capsys: Output, dataset: str, protocol: str) -> None:
-    words = ("--models", "process-alone", "--jobs", "1", "--cache", "none")
+    words = ("--models", "process-alone", "--jobs", "1")
     assert main(["evaluate", "corun", dataset, "--folds", protocol, *words]) == 0
     shown = capsys.readouterr().out
     for words_ in (

@@ -137,7 +137,7 @@ class TestTime:
         kept = list((tmp_path / "cache" / "crosscast" / "evaluate").iterdir())
         assert len(kept) == 2 * 14
         assert run("time", small, "--json") == 0
-        assert run("time", small, "--json", "--cache", "none") == 0
+        assert run("time", small, "--json") == 0
         assert capsys.readouterr().out == 2 * first
 
     def test_figures_are_written_where_they_are_wanted(

@@ -152,7 +152,7 @@ def alive(process: int) -> bool:
     ids=["SIGINT", "SIGTERM", "SIGKILL"],
 )
 def test_no_process_outlives_a_command(sent: signal.Signals, code: int, said: str) -> None:
-    words = ["evaluate", "time", "bundled", "--models", "combined", "--jobs", "2", "--cache", "none"]
+    words = ["evaluate", "time", "bundled", "--models", "combined", "--jobs", "2"]
     command = subprocess.Popen(
         [sys.executable, "-m", "crosscast", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )

@@ -19,7 +19,7 @@ answer, refusal = COMMAND.answer, COMMAND.refusal
 
 
 PREDICT = ("predict", "relative")
-LINEAR = ("--model", "published-linear", "--jobs", "1", "--cache", "none")
+LINEAR = ("--model", "published-linear", "--jobs", "1")
 PERF = """{"counter-value" : "1000000000.0", "event" : "PAPI_TOT_INS"}
 {"counter-value" : "100000000.0", "event" : "PAPI_BR_INS"}
 {"counter-value" : "1500000000.0", "unit" : "ns", "event" : "duration_time"}
@@ -163,7 +163,7 @@ def test_profiles_of_no_device_are_learned_from_and_predicted(capsys: Output, tm
     """A dataset of AIWC profiles: vectors of its devices, by its metrics; a time may be told."""
     folder = tmp_path / "small"
     write_dataset(made_up(), folder)
-    words = ("--model", "published-mean", "--jobs", "1", "--cache", "none")
+    words = ("--model", "published-mean", "--jobs", "1")
     assert main(["train", "relative", str(folder), *words, "--out", str(tmp_path / "rpv")]) == 0
     assert "with architecture-independent profiles" in capsys.readouterr().out
     device = open_model(read(tmp_path / "rpv")).devices[0]

@@ -255,7 +255,7 @@ def test_seeds_give_intervals_and_the_first_is_that_of_one_seed(
 
 
 def test_the_table_of_placements_says_why_one_is_better(capsys: Output, table: str, machines: str) -> None:
-    assert run(table, "--machines", machines, "--jobs", "200", "--seed", "0:1", "--load", "0.8") == 0
+    assert run(table, "--machines", machines, "--jobs", "200", "--seed", "0:1", "--arrivals", "80%") == 0
     out = capsys.readouterr().out
     assert "200 jobs drawn with replacement from 8 types (seeds 0 to 1), submitted" in out
     assert "apart on average (Poisson)" in out
@@ -281,7 +281,7 @@ def test_fifty_thousand_jobs_are_drawn_unless_said_or_the_rows_have_times(
 def test_files_and_figures_of_one_placement_are_written(
     capsys: Output, table: str, machines: str, tmp_path: Path
 ) -> None:
-    words = (table, "--machines", machines, "--jobs", "50", "--placement", "model", "--interarrival", "0.5")
+    words = (table, "--machines", machines, "--jobs", "50", "--placement", "model", "--arrivals", "0.5")
     assert run(*words, "--out", str(tmp_path / "o.csv"), "--figures", str(tmp_path / "figures")) == 0
     names = ("timeline.png", "queue-length.png", "placements.png")
     assert all((tmp_path / "figures" / name).stat().st_size > 500 for name in names)

@@ -34,7 +34,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def model(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("trained") / "model"
-    assert train(dataset, "--out", folder, "--seed", "5", "--cache", "none") == 0
+    assert train(dataset, "--out", folder, "--seed", "5") == 0
     return folder
 
 
@@ -106,7 +106,7 @@ def test_an_application_left_out_is_unknown_to_the_model_and_can_be_compared(
     tmp_path: Path, bundled: Grid, capsys: Output
 ) -> None:
     out = tmp_path / "model"
-    assert train("bundled", "--out", out, "--without", "kmeans, crc", "--cache", "none") == 0
+    assert train("bundled", "--out", out, "--without", "kmeans, crc") == 0
     names = sorted(set(bundled.profiles.application) - {"kmeans", "crc"})
     assert time_model(out).card.training["names"] == names
     capsys.readouterr()

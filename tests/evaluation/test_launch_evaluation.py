@@ -22,8 +22,8 @@ from support.commands import Command, Output
 from support.streams import launch_tables, stream
 from support.tables import dataset, device, record
 
-run = Command.of("evaluate time", "--jobs 1 --cache none")
-train = Command.of("train time", "--jobs 1 --cache none")
+run = Command.of("evaluate time", "--jobs 1")
+train = Command.of("train time", "--jobs 1")
 Rows = list[dict[str, Any]]
 
 

@@ -180,7 +180,7 @@ def _relative_model(folder: Path) -> None:
     with TemporaryDirectory() as data:
         write_dataset(made_counted_dataset(), Path(data) / "counted")
         words = ["train", "relative", f"{data}/counted", "--model", "published-linear", "--jobs", "1"]
-        assert main([*words, "--cache", "none", "--out", str(folder)]) == 0
+        assert main([*words, "--out", str(folder)]) == 0
 
 
 def _two_devices() -> Dataset:

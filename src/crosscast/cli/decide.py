@@ -104,8 +104,6 @@ class ColocateOptions:
     level: Level = 0.9
     suggest_probes: Whole | None = None
     """Also name so many pairs of these jobs whose measured slowdowns would tell most of the others."""
-    seed: Whole = 0
-    """Random seed."""
     output: Output = OUTPUT
 
 

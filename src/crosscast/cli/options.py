@@ -116,13 +116,6 @@ class RunOptions:
             "`dask://HOST:PORT`, or `slurm:FILE.toml` (docs/machines.md).",
         ),
     ] = None
-    cache: Annotated[
-        Path | None,
-        Parameter(
-            help="Folder for the cache, from which an interrupted run resumes, or `none`; by default the "
-            "user's cache folder."
-        ),
-    ] = None
 
 
 @Parameter(name="*")

@@ -24,8 +24,6 @@ class ReportOptions:
     the one with the least error, beside the baselines."""
     application: str | None = None
     """Application that is shown in detail; by default the one with the median error."""
-    title: str | None = None
-    """Title of the page."""
     devices: Names | None = None
     """Devices of the forecast of a recorded program, separated by commas; by default all of the model."""
     run: RunOptions = RUN

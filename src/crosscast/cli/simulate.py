@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import cyclopts
-from cyclopts import Group, Parameter
-from cyclopts.validators import mutually_exclusive
+from cyclopts import Parameter
 
 from crosscast.cli.app import COMMANDS
 from crosscast.cli.dispatch import runs
@@ -51,7 +50,6 @@ Window = Annotated[
         "by default all."
     ),
 ]
-_ARRIVALS = Group(validator=mutually_exclusive)
 
 
 @Parameter(name="*")
@@ -127,10 +125,9 @@ class SimulatePlacementsOptions:
     when they are submitted."""
     seed: str = "0"
     """Random seed, or the first and the last one, such as `1:10`, to draw a workload with each."""
-    interarrival: Annotated[float | None, Parameter(group=_ARRIVALS)] = None
-    """Mean seconds between submissions, a Poisson process; by default all jobs are submitted at once."""
-    load: Annotated[float | None, Parameter(group=_ARRIVALS)] = None
-    """Instead of `--interarrival`: arriving work as a share of the machines' capacity."""
+    arrivals: str | None = None
+    """Mean seconds between submissions, a Poisson process, such as `30`; or the arriving work as a share of
+    the machines' capacity, such as `90%`. By default all jobs are submitted at once."""
     estimates: Literal["exact", "predicted"] = "exact"
     """Run times that the scheduler assumes: exact ones, or those that a model predicted."""
     policy: Literal["easy", "fcfs"] = "easy"

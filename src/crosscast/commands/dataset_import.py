@@ -11,10 +11,9 @@ from typing import Any, Literal
 
 from crosscast.characterization.synthesis import profiles_of
 from crosscast.cli.dataset import ImportCountersOptions
-from crosscast.cli.options import Output, names_in
+from crosscast.cli.options import names_in
 from crosscast.commands.dataset import check_new
 from crosscast.commands.launch import replay_trace
-from crosscast.commands.output import check_output, show
 from crosscast.commands.status import LaunchesStatus, announce, say
 from crosscast.data import description
 from crosscast.data.counters.common import Circumstances
@@ -72,9 +71,8 @@ def own_runs(path: Path, /, *, out: Path, settings: str | None) -> None:
     _store(imported.dataset, out)
 
 
-def trace(folder: Path, /, *, out: Path, output: Output) -> None:
+def trace(folder: Path, /, *, out: Path) -> None:
     """Run ``crosscast dataset import trace``; each class of launches that cannot be run again is told."""
-    check_output(output)
     check_new(out)
     summary, found = replay_trace(folder)
     dataset = dataset_of(summary, found)
@@ -83,8 +81,7 @@ def trace(folder: Path, /, *, out: Path, output: Output) -> None:
     for each, one in zip(summary.classes, found, strict=True):
         if one.profile is None:
             say(f"note: {each.kernel} {each.size_label} is left out: {one.refused}")
-    described = description.describe(dataset)
-    show(output, described.to_dict, lambda: description_report(described))
+    description_report(description.describe(dataset)).print(sys.stdout)
 
 
 def _store(dataset: Dataset, out: Path) -> None:

@@ -86,8 +86,6 @@ def colocate(jobs: Path, /, *more: Path, options: ColocateOptions) -> None:
     models = models_for(options.model, "corun")
     files = (jobs, *more)
     solos = isolated_runs(files)
-    if options.seed < 0:
-        raise InputError.of(where="--seed", expected="a number of at least 0", found=f"{options.seed}")
     own_lengths = None if options.lengths is None else _numbers(options.lengths)
     memory_bytes = None if options.memory is None else parse_bytes(options.memory)
 
@@ -105,7 +103,6 @@ def colocate(jobs: Path, /, *more: Path, options: ColocateOptions) -> None:
             memory_bytes=memory_bytes,
             group_size=options.group_size,
             level=options.level,
-            seed=options.seed,
         )
         return plan, suggestion
 

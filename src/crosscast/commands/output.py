@@ -22,7 +22,7 @@ from crosscast.report.document import Heading, Report, Text, require_jinja2
 from crosscast.report.pictures import check_suffix, require_matplotlib, save_figures, with_figures
 from crosscast.results import to_json
 
-_INSTEAD = "set XDG_CACHE_HOME to another folder, or give --cache none"
+_INSTEAD = "set XDG_CACHE_HOME to another folder"
 
 
 def check_place(option: str, folder: Path) -> None:
@@ -56,10 +56,8 @@ def check_picture(option: str, path: Path) -> None:
     check_suffix(option, path)
 
 
-def cache_folder(named: Path | None) -> Path | None:
-    """Folder of the cache: the named one, or by default one of the user's; ``None`` for the word none."""
-    if named is not None:
-        return None if str(named) == "none" else named
+def cache_folder() -> Path:
+    """Folder of finished fits, from which a run that was interrupted resumes."""
     try:
         folder = cache_home() / "evaluate"
     except RuntimeError as error:
@@ -83,7 +81,7 @@ def _obstacle(folder: Path) -> str:
 
 def check_run(run: RunOptions) -> None:
     """Refuse a cache that cannot be, before anything is read."""
-    cache_folder(run.cache)
+    cache_folder()
     _workers(run)
 
 
@@ -101,10 +99,9 @@ def _workers(run: RunOptions) -> tuple[int | None, str | None]:
 @contextmanager
 def fitting(run: RunOptions, noun: str = "fits") -> Iterator[dict[str, Any]]:
     """The keyword arguments of fits, whose progress shows on standard error meanwhile."""
-    cache = cache_folder(run.cache)
     jobs, executor = _workers(run)
     with spreading(executor), TaskStatus(noun) as status:
-        yield {"seed": run.seed, "jobs": jobs, "cache": cache, "progress": status}
+        yield {"seed": run.seed, "jobs": jobs, "cache": cache_folder(), "progress": status}
 
 
 def check_output(output: Output) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 from crosscast.cli.simulate import SimulatePlacementsOptions
@@ -17,7 +18,7 @@ from crosscast.cluster.jobs import (
     policy_named,
     read_machines,
 )
-from crosscast.cluster.placements import check_placements
+from crosscast.cluster.placements import Workload, check_placements
 from crosscast.cluster.simulate import load_simulator
 from crosscast.commands.output import check_output, show
 from crosscast.commands.schedule_files import ScheduleFiles
@@ -52,20 +53,15 @@ def placements(jobs_file: Path, speeds: Path | None, /, *, options: SimulatePlac
     files.check(len(several) * len(placement))
     jobs = PUBLISHED_JOBS if options.jobs is None and table.submit_s is None else options.jobs
     if jobs is None:
-        drawn = (
-            ("--interarrival", options.interarrival),
-            ("--load", options.load),
-            ("--seed", several[1:] or None),
-        )
-        for option, value in drawn:
+        for option, value in (("--arrivals", options.arrivals), ("--seed", several[1:] or None)):
             if value is not None:
                 raise InputError(
                     f"{option}: {table.label} says when jobs are submitted; leave the option out, or draw "
                     "--jobs"
                 )
-    interarrival_s = options.interarrival or 0.0
-    if options.load is not None:
-        interarrival_s = interarrival_of_load(table.types, options.load)
+    interarrival_s = 0.0
+    if options.arrivals is not None:
+        interarrival_s = _interarrival_s(options.arrivals, table.types)
     load_simulator(len(table.types) if jobs is None else jobs, [chosen], progress=say)
     setup = Setup(placement, jobs, several, table.submit_s, interarrival_s, chosen, options.estimates)
     with spreading(options.executor), LabelStatus() as status:
@@ -89,6 +85,21 @@ def placements(jobs_file: Path, speeds: Path | None, /, *, options: SimulatePlac
         lambda: experiment_report(found, facts),
         lambda: figures,
     )
+
+
+def _interarrival_s(text: str, types: Workload) -> float:
+    """Mean seconds between submissions, from these or from the arriving work as a share of the capacity."""
+    try:
+        number = float(text.removesuffix("%"))
+    except ValueError:
+        number = -1.0
+    if not (0 <= number < math.inf) or (number == 0 and text.endswith("%")):
+        raise InputError.of(
+            where="--arrivals",
+            expected="seconds such as 30, or a share of the machines' capacity such as 90%",
+            found=repr(text),
+        )
+    return interarrival_of_load(types, number / 100) if text.endswith("%") else number
 
 
 def _seeds(text: str) -> range:

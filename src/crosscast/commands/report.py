@@ -33,9 +33,7 @@ def report(folder: Path, /, *, options: ReportOptions) -> None:
     check_run(options.run)
     dataset = dataset_named(folder)
     with fitting(options.run) as how:
-        subject = write_report(
-            dataset, page, options.models, application=options.application, title=options.title, **how
-        )
+        subject = write_report(dataset, page, options.models, application=options.application, **how)
     tell(f"wrote {page}")
     if options.output.json:
         print_json(subject.to_dict())
