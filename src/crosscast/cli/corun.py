@@ -72,9 +72,6 @@ class CorunProfileOptions:
     """Size of the application's problem."""
     out: Path | None = None
     """File to write; by default the name of the application and its size with `.json`, here."""
-    cpu: str = "auto"
-    """Where the features of a CPU are measured if the device is none: `auto` (the first one), `none`, or an
-    id."""
     no_instruction_mix: Flag = False
     """Do not characterize the application for its instruction mix, which takes long for large problems."""
     round_s: Annotated[float, Parameter(name="--round-time")] = 0.2

@@ -153,8 +153,6 @@ class TuneOptions:
     out: Path | None = None
     """Folder for `ranking.json`, and for the space (`t1.json`) and the results (`t4.json`) as Kernel Tuner
     writes them."""
-    seed: Whole = 0
-    """Random seed."""
     output: FigureOutput = FIGURES
 
 

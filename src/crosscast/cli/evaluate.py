@@ -21,7 +21,6 @@ from crosscast.cli.options import (
     FigureOutput,
     Flag,
     JsonFlag,
-    Level,
     Models,
     Names,
     Numbers,
@@ -49,7 +48,6 @@ class EvaluateTimeOptions:
     probes: Numbers | None = None
     """On how many devices a kernel is measured before the others are predicted, such as `0,2`; by default 0.
     With `leave-device-out`, each kernel's times on all other devices are known."""
-    level: Level = 0.9
     run: RunOptions = RUN
     output: FigureOutput = FIGURES
 
@@ -132,7 +130,6 @@ class EvaluateCorunOptions:
     probes: Numbers | None = None
     """How many mixes with the held-out application are measured before the others are predicted, such as
     `0,3`; by default 0."""
-    level: Level = 0.9
     run: RunOptions = RUN
     output: FigureOutput = FIGURES
 
@@ -161,8 +158,6 @@ class EvaluateTuneOptions:
     strategies: Names | None = None
     """Optimizers of Kernel Tuner, separated by commas, such as `genetic_algorithm,simulated_annealing`; by
     default none."""
-    seed: Whole = 0
-    """Random seed."""
     output: FigureOutput = FIGURES
 
 

@@ -57,7 +57,7 @@ def campaign(*, options: CorunCampaignOptions) -> int:
         mixes=tuple(options.mixes or (2,)),
         most_mixes=options.most_mixes,
         seed=options.seed,
-        cpu=_host("auto", target),
+        cpu=_host(target),
         characterize=not options.no_instruction_mix,
     )
     say(f"{plan.text}")
@@ -92,7 +92,7 @@ def profile(what: str, /, *, options: CorunProfileOptions) -> None:
     _tell_other_device(target)
     with LabelStatus() as status, ExitStack() as crews:
         crew = crews.enter_context(Crew(target, settings))
-        host = _host(options.cpu, target)
+        host = _host(target)
         calibration = calibrate(crew, target.id, inventory.static_facts(target), status)
         found = profile_of(
             name,
@@ -130,10 +130,8 @@ def _name(subject: SuiteProblem | LaunchFile) -> tuple[str, str]:
     return found.name, found.size
 
 
-def _host(cpu: str, target: OpenCLDevice) -> OpenCLDevice | None:
+def _host(target: OpenCLDevice) -> OpenCLDevice | None:
     """CPU that tells the features, for a device that is not a CPU."""
-    if target.type == "cpu" or cpu == "none":
+    if target.type == "cpu":
         return None
-    if cpu != "auto":
-        return find(cpu)
     return next((device for device in devices() if device.type == "cpu"), None)

@@ -71,7 +71,6 @@ def time(dataset: Path, /, *, options: EvaluateTimeOptions) -> None:
         options.folds,
         options,
         probes=options.probes or [0],
-        level=options.level,
     )
 
     if isinstance(found, LaunchEvaluation):
@@ -129,7 +128,6 @@ def corun(dataset: Path, /, *, options: EvaluateCorunOptions) -> None:
         options,
         device=options.device,
         probes=options.probes or [0],
-        level=options.level,
     )
     show_corun(CoRunStudy(found), options.output)
 
@@ -151,7 +149,6 @@ def tune(dataset: Path, /, *, options: EvaluateTuneOptions) -> None:
             devices=options.devices,
             profiles=options.profiles,
             strategies=options.strategies or (),
-            seed=options.seed,
             progress=status,
             tell=tell,
         )

@@ -39,7 +39,6 @@ def tune(file: Path, /, *, options: TuneOptions) -> None:
             measure=options.measure,
             within=share,
             on=options.on,
-            seed=options.seed,
             progress=status,
         )
     if options.out is not None:
