@@ -146,7 +146,7 @@ def test_the_command_writes_a_device_that_is_known_by_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
 ) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    monkeypatch.setattr("crosscast.commands.calibrate.HostBackend", Paper)
+    monkeypatch.setattr("crosscast.commands.measure.HostBackend", Paper)
     page = tmp_path / "page.html"
     command = Command.of("calibrate")
     found = command.answer(capsys, "--device", "host", "--name", "bench", "--html", str(page))
