@@ -13,7 +13,8 @@ from crosscast.evaluation.time.results import TimeEvaluation
 from crosscast.prediction.time.forecast import Model
 from crosscast.report.figures import new_figure
 from crosscast.report.pictures import save_figure, save_figures
-from crosscast.report.time import evaluation_figures, evaluation_report
+from crosscast.report.time import evaluation_report
+from crosscast.report.time_figures import evaluation_figures
 from support.models import MeanModel, Oracle, random_grid
 
 GRID = random_grid()

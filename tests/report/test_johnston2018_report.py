@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from crosscast.errors import InputError
-from crosscast.report.johnston2018 import study_figures, study_report
 from crosscast.report.pictures import save_figures
 from crosscast.studies.johnston2018 import Johnston2018, reproduce
+from crosscast.studies.johnston2018_report import study_figures, study_report
 from support.johnston2018 import SMALL, made_up
 
 FIGURES = ("1", "2", "3", "4", "5", "5-real-time", "6")

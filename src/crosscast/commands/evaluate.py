@@ -29,18 +29,14 @@ from crosscast.errors import InputError
 from crosscast.evaluation.corun.options import CoRunFolds
 from crosscast.evaluation.relative.options import RelativeFolds
 from crosscast.evaluation.relative.question import held_out_work
-from crosscast.evaluation.time.launch_times import LaunchEvaluation
 from crosscast.evaluation.time.options import TimeFolds
 from crosscast.prediction.registry import QuestionName
 from crosscast.prediction.time.training_times import read_training
 from crosscast.report import configuration as configuration_report
-from crosscast.report import configuration_figures
+from crosscast.report import configuration_figures, corun_evaluation, time_figures
+from crosscast.report import relative as relative_report
 from crosscast.report import time as time_report
 from crosscast.report import tuning as tuning_report
-from crosscast.report.corun_evaluation import corun_evaluation_report
-from crosscast.report.corun_figures import corun_figures
-from crosscast.report.relative import relative_evaluation_report, relative_figures
-from crosscast.report.time import launch_evaluation_report
 from crosscast.studies.moolchandani2022 import CoRunStudy
 from crosscast.studies.nichols2024 import RelativeStudy
 from crosscast.tuning.evaluation import evaluate_tuning
@@ -63,14 +59,11 @@ def time(
         raise InputError(f"--probes: with {folds} all other devices are measured; leave the option out")
     found = _evaluate(dataset, "time", models, folds, run, output, probes=probes or [0], level=level)
 
-    if isinstance(found, LaunchEvaluation):
-        show(output, found.to_dict, lambda: launch_evaluation_report(found))
-        return
     show(
         output,
         found.to_dict,
         lambda: time_report.evaluation_report(found),
-        lambda: time_report.evaluation_figures(found),
+        lambda: time_figures.evaluation_figures(found),
     )
 
 
@@ -99,7 +92,12 @@ def relative(
         weights=weights,
         note=warn,
     )
-    show_relative(RelativeStudy(found), output)
+    show(
+        output,
+        RelativeStudy(found).to_dict,
+        lambda: relative_report.evaluation_report(found),
+        lambda: relative_report.evaluation_figures(found),
+    )
 
 
 def configuration(
@@ -151,7 +149,12 @@ def corun(
     found = _evaluate(
         dataset, "corun", models, folds, run, output, device=device, probes=probes or [0], level=level
     )
-    show_corun(CoRunStudy(found), output)
+    show(
+        output,
+        CoRunStudy(found).to_dict,
+        lambda: corun_evaluation.evaluation_report(found),
+        lambda: corun_evaluation.evaluation_figures(found),
+    )
 
 
 def tune(
@@ -265,11 +268,6 @@ def _groups(text: str | None) -> list[list[str]]:
     return groups
 
 
-def show_relative(found: Any, output: FigureOutput) -> None:
-    """Print and draw an evaluation of relative times."""
-    show(output, found.to_dict, lambda: relative_evaluation_report(found), lambda: relative_figures(found))
-
-
 def show_configuration(found: Any, output: FigureOutput, *, programs: bool = False) -> None:
     """Print and draw an evaluation of methods that choose, and write the longest frontiers."""
     show(
@@ -282,8 +280,3 @@ def show_configuration(found: Any, output: FigureOutput, *, programs: bool = Fal
         [] if output.figures is None else configuration_figures.write_frontiers(found, output.figures)
     ):
         tell(f"wrote {path}")
-
-
-def show_corun(found: Any, output: FigureOutput) -> None:
-    """Print and draw an evaluation of co-runs."""
-    show(output, found.to_dict, lambda: corun_evaluation_report(found), lambda: corun_figures(found))

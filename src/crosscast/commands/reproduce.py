@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
-from crosscast.commands.evaluate import show_configuration, show_corun, show_relative
+from crosscast.commands.evaluate import show_configuration
 from crosscast.commands.options import (
     FigureOutput,
     Output,
@@ -15,10 +15,15 @@ from crosscast.commands.options import (
 )
 from crosscast.commands.output import check_output, check_run, fitting, show
 from crosscast.data.dataset import dataset_named
-from crosscast.report import cummins2017 as cummins2017_report
-from crosscast.report import johnston2018 as johnston2018_report
 from crosscast.studies import bailey2014 as bailey2014_study
 from crosscast.studies import cummins2017 as cummins2017_study
+from crosscast.studies import (
+    cummins2017_report,
+    johnston2018_report,
+    moolchandani2022_figures,
+    moolchandani2022_report,
+    nichols2024_report,
+)
 from crosscast.studies import johnston2018 as johnston2018_study
 from crosscast.studies import moolchandani2022 as moolchandani2022_study
 from crosscast.studies import nichols2024 as nichols2024_study
@@ -52,12 +57,24 @@ def cummins2017(dataset: Path, /, *, run: RunOptions, output: Output) -> None:
 
 def nichols2024(dataset: Path, /, *, run: RunOptions, output: FigureOutput) -> None:
     """Run ``crosscast reproduce nichols2024``."""
-    show_relative(_fitted(nichols2024_study.reproduce, dataset, run, output, note=warn), output)
+    found = _fitted(nichols2024_study.reproduce, dataset, run, output, note=warn)
+    show(
+        output,
+        found.to_dict,
+        lambda: nichols2024_report.study_report(found),
+        lambda: nichols2024_report.study_figures(found),
+    )
 
 
 def moolchandani2022(dataset: Path, /, *, run: RunOptions, output: FigureOutput) -> None:
     """Run ``crosscast reproduce moolchandani2022``."""
-    show_corun(_fitted(moolchandani2022_study.reproduce, dataset, run, output), output)
+    found = _fitted(moolchandani2022_study.reproduce, dataset, run, output)
+    show(
+        output,
+        found.to_dict,
+        lambda: moolchandani2022_report.study_report(found),
+        lambda: moolchandani2022_figures.study_figures(found),
+    )
 
 
 def _fitted(

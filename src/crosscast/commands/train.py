@@ -18,9 +18,9 @@ from crosscast.prediction.configuration.bailey2014 import PublishedPredictor
 from crosscast.prediction.registry import QuestionName
 from crosscast.prediction.store import check_folder
 from crosscast.report import configuration as configuration_report
+from crosscast.report import relative as relative_report
 from crosscast.report import time as time_report
 from crosscast.report.corun import corun_training_report
-from crosscast.report.relative import relative_training_report
 
 
 def time(
@@ -56,7 +56,7 @@ def relative(
         dataset, "relative", out, model, without, run, output, devices=devices, sources=sources, note=warn
     )
 
-    show(output, trained.card.to_dict, lambda: relative_training_report(trained.card, out))
+    show(output, trained.card.to_dict, lambda: relative_report.training_report(trained.card, out))
 
 
 def configuration(

@@ -43,7 +43,7 @@ def sources_report(sources: Sequence[Mapping[str, Any]]) -> Report:
 
 _TEXTS = {
     "time": "prediction:trained_on,held_out_errors",
-    "relative": "relative:trained_on_runs,relative_errors_text",
+    "relative": "relative:trained_on,held_out_errors",
     "configuration": "configuration:trained_on,held_out_errors",
     "corun": "corun:trained_on_mixes,held_out_corun_errors",
 }

@@ -78,7 +78,6 @@ class Table:
     formats: Mapping[str, Callable[[Any], str]] = field(default_factory=dict)
     words: Collection[int] = (0,)  # Columns of words, which are on the left; numbers are on the right
     bold: Collection[int] = ()  # Rows that stand out
-    shade: Callable[[Any], str] | None = None  # Style of a value's cell on a page
     fold: str = ""  # On a page, the table is behind these words
     sorts: bool = True  # Whether rows say the same in any order
     ranges: Ranges | None = None  # What a page draws beside the rows

@@ -1,4 +1,4 @@
-"""Figures of an evaluation of models of co-running (Moolchandani et al. 2022, figures 4 to 15)."""
+"""Figures 4 to 15 of Moolchandani et al. 2022, beside those of an evaluation of models of co-running."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from crosscast.arrays import Reals
-from crosscast.evaluation.corun.scores import CoRunResult
+from crosscast.report.corun_evaluation import evaluation_figures
 from crosscast.report.figures import (
     BLACK,
     BLUE,
@@ -55,43 +55,19 @@ _CLUSTERS = (Look(RED, "o", RED), Look(BLUE, "s", BLUE), Look(GREEN, "^", GREEN)
 _FEWEST_COMBINATIONS = 4
 """From so many on, their errors have a distribution."""
 
-_QUANTITIES = ("time", "slowdown", "power")
 _HEAT_KINDS = ("forest", "decision-tree", "boosting", "svr")
 """Models of figure 13."""
 
 _TREE = "decision-tree"
 
 
-def corun_figures(study: CoRunStudy) -> dict[str, Any]:
+def study_figures(study: CoRunStudy) -> dict[str, Any]:
     """Figures of what was left out, and of each study that was made, by name."""
-    first = study.evaluation.co_runs.bags[0]
-    about = f"{Path(study.evaluation.co_runs.label).name}, {first.device}"
-    figures = _left_out(study, about)
+    figures = evaluation_figures(study.evaluation)
     if study.studies is not None:
-        figures |= _of_studies(study.studies, about)
+        co_runs = study.evaluation.co_runs
+        figures |= _of_studies(study.studies, f"{Path(co_runs.label).name}, {co_runs.bags[0].device}")
     return figures
-
-
-def _left_out(study: CoRunStudy, about: str) -> dict[str, Any]:
-    figures = {}
-    for quantity in _QUANTITIES:
-        whole = [
-            each
-            for each in study.evaluation.results
-            if each.quantity == quantity and each.bag_size is None and len(each.by_group or {}) > 1
-        ]
-        models = [each for each in whole if not each.baseline]
-        if models:
-            best = min(models, key=_mape)
-            rivals = [each for each in whole if each.baseline and each.probes == best.probes]
-            rival = min(rivals, key=_mape) if rivals else None
-            title = f"{about}: {quantity}, {study.evaluation.split}"
-            figures[f"left-out-{quantity}"] = _left_out_figure(best, rival, title)
-    return figures
-
-
-def _mape(result: CoRunResult) -> float:
-    return np.inf if result.mape is None else result.mape
 
 
 def _of_studies(studies: CoRunStudies, about: str) -> dict[str, Any]:
@@ -191,26 +167,6 @@ def error_scale(axes: Any, errors: Iterable[float]) -> None:
         ticks = [tick for tick in places if tick > 0]
     axes.set_yticks([math.log10(tick) for tick in ticks], [f"{tick:.4g}" for tick in ticks])
     axes.set_ylim(low - room, high + room)
-
-
-def _left_out_figure(best: CoRunResult, rival: CoRunResult | None, title: str) -> Any:
-    """A bar for each group that was left out, and a mark for a baseline."""
-    groups = {name: 100 * error for name, error in (best.by_group or {}).items()}
-    groups = dict(sorted(groups.items(), key=lambda each: (-each[1], each[0])))
-    figure, axes = one_figure(8, 2.0 + 0.28 * len(groups))
-    others = {} if rival is None else rival.by_group or {}
-    bars(
-        axes,
-        groups,
-        write="{:.3g}".format,
-        rivals=[100 * others.get(name, math.nan) for name in groups] if others else [],
-        labels=(best.model, "" if rival is None else f"{rival.model} (baseline)"),
-    )
-    if best.mape is not None:
-        axes.axvline(100 * best.mape, color=BLACK, linewidth=1, linestyle="--", zorder=4, label="its mean")
-    axes.set_xlabel("MAPE where it is left out, %")
-    legend_below(figure, 3)
-    return titled(figure, title)
 
 
 def _clusters_figure(found: ClusterStudy, title: str) -> Any:
