@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -32,8 +33,7 @@ from crosscast.evaluation.relative.question import held_out_work
 from crosscast.evaluation.time.options import TimeFolds
 from crosscast.prediction.registry import QuestionName
 from crosscast.prediction.time.training_times import read_training
-from crosscast.report import configuration as configuration_report
-from crosscast.report import configuration_figures, corun_evaluation, time_figures
+from crosscast.report import configuration_evaluation, configuration_figures, corun_evaluation, time_figures
 from crosscast.report import relative as relative_report
 from crosscast.report import time as time_report
 from crosscast.report import tuning as tuning_report
@@ -268,13 +268,19 @@ def _groups(text: str | None) -> list[list[str]]:
     return groups
 
 
-def show_configuration(found: Any, output: FigureOutput, *, programs: bool = False) -> None:
+def show_configuration(
+    found: Any,
+    output: FigureOutput,
+    draw: Callable[[Any], Mapping[str, Any]] = configuration_figures.evaluation_figures,
+    *,
+    programs: bool = False,
+) -> None:
     """Print and draw an evaluation of methods that choose, and write the longest frontiers."""
     show(
         output,
         found.to_dict,
-        lambda: configuration_report.evaluation_report(found, programs=programs),
-        lambda: configuration_figures.evaluation_figures(found),
+        lambda: configuration_evaluation.evaluation_report(found, programs=programs),
+        lambda: draw(found),
     )
     for path in (
         [] if output.figures is None else configuration_figures.write_frontiers(found, output.figures)

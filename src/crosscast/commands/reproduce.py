@@ -16,14 +16,15 @@ from crosscast.commands.options import (
 from crosscast.commands.output import check_output, check_run, fitting, show
 from crosscast.data.dataset import dataset_named
 from crosscast.studies import bailey2014 as bailey2014_study
-from crosscast.studies import cummins2017 as cummins2017_study
 from crosscast.studies import (
+    bailey2014_figures,
     cummins2017_report,
     johnston2018_report,
     moolchandani2022_figures,
     moolchandani2022_report,
     nichols2024_report,
 )
+from crosscast.studies import cummins2017 as cummins2017_study
 from crosscast.studies import johnston2018 as johnston2018_study
 from crosscast.studies import moolchandani2022 as moolchandani2022_study
 from crosscast.studies import nichols2024 as nichols2024_study
@@ -46,7 +47,8 @@ def johnston2018(
 
 def bailey2014(dataset: Path, /, *, run: RunOptions, output: FigureOutput) -> None:
     """Run ``crosscast reproduce bailey2014``."""
-    show_configuration(_fitted(bailey2014_study.reproduce, dataset, run, output), output)
+    found = _fitted(bailey2014_study.reproduce, dataset, run, output)
+    show_configuration(found, output, bailey2014_figures.study_figures)
 
 
 def cummins2017(dataset: Path, /, *, run: RunOptions, output: Output) -> None:

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from crosscast.report.document import Table
-from crosscast.report.numbers import MARK, NONE, factor, percent, slowdown
+from crosscast.report.numbers import MARK, NONE, factor, percent, share, slowdown
 from crosscast.units import (
     format_bytes,
     format_bytes_per_second,
@@ -60,7 +60,7 @@ FIELDS: Mapping[str, Field] = {
     "mae": Field("MAE", _FOUR),
     "validation_mae": Field("validation", _FOUR),
     "same_order": Field("same order", percent),
-    "regret": Field("mean regret", _THREE),
+    "regret": Field("regret", _THREE),
     "median_regret": Field("median", _THREE),
     "typical_factor": Field("typical factor", factor),
     "gain": Field("average gain", percent),
@@ -70,6 +70,14 @@ FIELDS: Mapping[str, Field] = {
     "speedup": Field("speed-up", _THREE),
     "mean_speedup": Field("mean", _THREE),
     "worst_regret": Field("worst", "{:.3g}".format),
+    # Scores of configurations
+    "under_limit_share": Field("under", share),
+    "under_performance": Field("perf.", share),
+    "under_power": Field("power", share),
+    "over_power": Field("power over", share),
+    "over_performance": Field("perf. over", share),
+    "score": Field("S", share),
+    "extra_runs": Field("extra runs", _ONE),
     # Schedules
     "makespan_s": Field("makespan", format_elapsed),
     "average_bounded_slowdown": Field("slowdown", slowdown),

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 NONE = "—"
 """What is not known."""
 
+_LARGE = 10.0
 MARK = "*"
 """After what is better than the best baseline, where the bootstrap of the difference excludes 0."""
 
@@ -34,6 +35,17 @@ def percent(share: float | None, digits: int = 0) -> str:
     if share is None:
         return NONE
     return f"{100 * share:,.{digits}f} %" if share < 100 else "> 9,999 %"
+
+
+def share(value: float | None) -> str:
+    """A share in per cent without its sign, for columns that say it; from ten times on without decimals.
+
+    >>> share(0.934), share(12.5), share(None)
+    ('93.4', '1,250', '—')
+    """
+    if value is None:
+        return NONE
+    return f"{100 * value:.1f}" if value < _LARGE else f"{100 * value:,.0f}"
 
 
 def level_percent(share: float) -> str:

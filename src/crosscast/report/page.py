@@ -17,7 +17,7 @@ from crosscast.evaluation.time.results import TimeEvaluation
 from crosscast.prediction.registry import QuestionName
 from crosscast.prediction.time.data import devices_of, grid_of
 from crosscast.report import (
-    configuration,
+    configuration_evaluation,
     configuration_figures,
     corun_evaluation,
     relative,
@@ -41,7 +41,7 @@ _TITLES: Mapping[QuestionName, str] = {
 _REPORTS: Mapping[QuestionName, tuple[Callable[[Any], Report], Callable[[Any], dict[str, Any]]]] = {
     "time": (time.evaluation_report, time_figures.evaluation_figures),
     "relative": (relative.evaluation_report, relative.evaluation_figures),
-    "configuration": (configuration.evaluation_report, configuration_figures.evaluation_figures),
+    "configuration": (configuration_evaluation.evaluation_report, configuration_figures.evaluation_figures),
     "corun": (corun_evaluation.evaluation_report, corun_evaluation.evaluation_figures),
 }
 """Tables and figures of evaluations."""
