@@ -100,6 +100,7 @@ FIELDS: Mapping[str, Field] = {
     "slowdown": Field("slowdown", factor),
     "spread": Field("spread", _TENTHS),
     "ratio": Field("ratio", "{:.3g}".format),
+    "forecast_over_measured": Field("forecast/measured", _TWO),
 }
 """Fields whose heading, or way to be written, is not that of their unit."""
 
@@ -159,6 +160,12 @@ def table_of(things: Iterable[Any], columns: Mapping[str, str | Callable[[Any], 
         heading: each if callable(each) else partial(value_of, path=each) for heading, each in columns.items()
     }
     return Table.of(things, functions, **{**how, "formats": {**formats, **how.get("formats", {})}})
+
+
+def columns_table(columns: Mapping[str, Sequence[Any]], headings: Mapping[str, str], **how: Any) -> Table:
+    """Some columns of a result, by heading and name, each written as its field is."""
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    return table_of(rows, headings, **how)
 
 
 class Score(NamedTuple):

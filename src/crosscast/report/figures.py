@@ -13,6 +13,7 @@ import numpy as np
 from crosscast.arrays import Reals
 from crosscast.evaluation.resampling import SHARE, Interval
 from crosscast.report.document import visible
+from crosscast.report.fields import UNITS
 from crosscast.report.pictures import require_matplotlib
 from crosscast.units import elapsed_unit, format_seconds
 
@@ -393,6 +394,16 @@ def time_axis(axis: Any, low: float, high: float, most: int) -> None:
     within = (1.0, 2.0, 5.0) if decades < _ONE_DECADE else (1.0, 3.0) if decades < _TWO_DECADES else (1.0,)
     axis.set_major_locator(LogLocator(subs=within, numticks=most))
     axis.set_major_formatter(FuncFormatter(lambda seconds, _: format_seconds(seconds)))
+    axis.set_minor_locator(NullLocator())
+
+
+def unit_axis(axis: Any, unit: str, base: float = 10.0) -> None:
+    """Ticks with their unit on a logarithmic axis."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    write = UNITS[unit]
+    axis.set_major_locator(LogLocator(base=base))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: write(value)))
     axis.set_minor_locator(NullLocator())
 
 

@@ -16,6 +16,7 @@ from crosscast.report.figures import (
     BLUE,
     MAP,
     RED,
+    diagonal,
     heat_map,
     labels_below,
     legend_below,
@@ -25,6 +26,7 @@ from crosscast.report.figures import (
     panels,
     points,
     style_axes,
+    time_axis,
     titled,
 )
 from crosscast.report.numbers import percent
@@ -375,16 +377,19 @@ def _scatter(study: Johnston2018) -> Any:
     if study.honest is not None:
         shown["application held out"] = np.exp(_array(study.honest.predicted))
     sizes = np.array(study.runs.grid.profiles.size)
+    every_time = np.stack([measured, *shown.values()])
     figure, every = panels(len(shown), 2, 6.2, 5.1, sharex=True, sharey=True)
     for axes, (title, predicted) in zip(every, shown.items(), strict=True):
-        limits = (np.nanmin(measured), np.nanmax(measured))
-        axes.plot(limits, limits, color=BLACK, linewidth=1)
+        limits = (float(np.nanmin(every_time)) / 1.3, float(np.nanmax(every_time)) * 1.3)
+        diagonal(axes, limits)
         for size, look in looks(sorted(set(sizes.tolist()), key=size_order)).items():
             rows = sizes == size
             points(axes, measured[rows].ravel(), predicted[rows].ravel(), look, size, alpha=0.6)
-        axes.set(xscale="log", yscale="log", xlabel="measured time (s)", title=title)
-        style_axes(axes)
-    every[0].set_ylabel("predicted time (s)")
+        axes.set_title(title)
+        style_axes(axes, x="measured time")
+        for axis in (axes.xaxis, axes.yaxis):
+            time_axis(axis, *limits, most=7)
+    every[0].set_ylabel("predicted time (dashed: half and twice as long)")
     legend_below(figure, 4)
     return titled(figure, "Figure 4: predicted and measured time, a point for each kernel, size and device")
 
@@ -427,7 +432,8 @@ def _kernels(study: Johnston2018) -> Any:
         if held_out is not None:
             axes.plot(held_out[place], "x", color=RED, markersize=7, label="predicted, application held out")
         axes.set_yscale("log")
-        axes.set_ylabel("time (s)")
+        axes.set_ylabel("time")
+        time_axis(axes.yaxis, float(np.nanmin(measured[place])), float(np.nanmax(measured[place])), most=6)
         axes.set_title(f"{profiles.kernel[place]} ({profiles.application[place]}, {profiles.size[place]})")
         labels_below(axes, devices, 60, 8)
         style_axes(axes)
