@@ -33,7 +33,6 @@ from crosscast.report.configuration_figures import (
     alone,
     choice_figure,
     curve_figure,
-    evaluation_figures,
     frontier_figure,
     method_styles,
     methods_figure,
@@ -41,12 +40,10 @@ from crosscast.report.configuration_figures import (
     write_frontiers,
 )
 from crosscast.report.numbers import share
-from crosscast.report.pictures import save_figure, save_figures
 from crosscast.studies.bailey2014_figures import (
     hardest_figure,
     hardest_kernel,
     programs_figure,
-    study_figures,
     tree_figure,
 )
 from support.choices import chosen_study, named_surfaces
@@ -151,14 +148,6 @@ def test_without_errors_or_a_choice_there_is_less_to_show() -> None:
     axes = drawn(forecast(sure=False), SURFACES.space, 20.0)
     assert labels(axes) == ["node", "predicted frontier", "measured", "power cap"]
     assert axes.get_title(loc="left") == "a kernel under 20 W: nothing is chosen"
-
-
-def test_a_picture_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
-    made = forecast()
-    choices: list[Choice] = [choice_of(made, SURFACES.space, 250.0)]
-    figure = choice_figure("a", made, SURFACES.space, choices)
-    with pytest.raises(InputError, match="cannot write"):
-        save_figure(figure, tmp_path / "no" / "f.png")
 
 
 def page(*, both: bool = False, programs: bool = False) -> str:
@@ -480,20 +469,6 @@ def test_no_number_is_cut_off_however_many_columns_there_are() -> None:
     assert max(map(len, text.splitlines())) > 200
 
 
-PICTURES = {
-    "frontier",
-    "tree",
-    "methods",
-    "under-performance",
-    "under-share",
-    "over-power",
-    "over-performance",
-    "hardest",
-    "curve",
-    "repeats",
-}
-
-
 def machine() -> MachineChoices:
     return chosen_study().machines[0]
 
@@ -510,33 +485,14 @@ def texts(figure: Any) -> list[str]:
     return [each.get_text() for axes in figure.axes for each in axes.texts]
 
 
-def test_every_picture_and_table_is_written(tmp_path: Path) -> None:
-    study = chosen_study()
-    assert set(evaluation_figures(study)) == {"frontier", "methods", "curve", "repeats"}
-    paths = save_figures(study_figures(study), tmp_path) + write_frontiers(study, tmp_path)
-    assert {path.stem for path in paths if path.suffix == ".png"} == PICTURES
-    assert {path.name for path in paths if path.suffix != ".png"} == {"frontier.csv"}
-    assert sorted(paths) == sorted(tmp_path.iterdir())
-    assert all(path.stat().st_size > (5_000 if path.suffix == ".png" else 100) for path in paths)
-
-
-def test_each_of_several_machines_has_a_folder_and_no_tree_without_clusters(tmp_path: Path) -> None:
-    study = chosen_study(both=True)
-    figures = study_figures(study)
-    assert set(figures) == {f"node/{name}" for name in PICTURES} | {
-        f"lonely/{name}" for name in PICTURES - {"tree"}
+def test_each_of_several_machines_has_its_frontier_in_a_folder(tmp_path: Path) -> None:
+    for name in ("lonely", "node"):
+        (tmp_path / name).mkdir()
+    paths = write_frontiers(chosen_study(both=True), tmp_path)
+    assert {path.relative_to(tmp_path).as_posix() for path in paths} == {
+        "node/frontier.csv",
+        "lonely/frontier.csv",
     }
-    kept = {name: figure for name, figure in figures.items() if name.endswith("/frontier")}
-    paths = save_figures(kept, tmp_path) + write_frontiers(study, tmp_path)
-    assert {path.parent.name for path in paths} == {"lonely", "node"}
-    assert len(set(paths)) == 4
-
-
-def test_a_place_that_is_no_folder_is_refused(tmp_path: Path) -> None:
-    study = chosen_study()
-    (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="figures: cannot make the folder"):
-        save_figures(evaluation_figures(study), tmp_path / "file")
 
 
 def test_the_frontier_has_a_point_for_each_configuration() -> None:

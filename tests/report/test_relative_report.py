@@ -11,20 +11,16 @@ import numpy as np
 import pytest
 from msgspec import structs
 
-from crosscast.errors import InputError
-from crosscast.evaluation.relative.evaluation import evaluate_relative
 from crosscast.prediction.relative.artefact import RelativeCard
 from crosscast.prediction.relative.nichols2024 import LogMean, PublishedLinear, PublishedMean
 from crosscast.report.document import Report
-from crosscast.report.pictures import save_figures
 from crosscast.report.relative import (
-    evaluation_figures,
     forecasts_report,
     held_out_errors,
     training_report,
 )
 from crosscast.studies.nichols2024 import RelativeStudy, study_relative
-from crosscast.studies.nichols2024_report import study_figures, study_report
+from crosscast.studies.nichols2024_report import study_report
 from support.vectors import made_vectors, trained
 
 VECTORS = made_vectors(applications=4)
@@ -83,25 +79,6 @@ def test_studies_are_printed_with_their_caution(whole: RelativeStudy) -> None:
     for heading in ("by source", "by scale", "by application", "importances of", "features of the most gain"):
         assert f"\n{heading}" in text
     assert "Gain says what the trees split at, not what performance depends on" in text
-
-
-def test_every_study_has_a_picture(whole: RelativeStudy, tmp_path: Path) -> None:
-    paths = save_figures(study_figures(whole), tmp_path / "new")
-    names = "models sources-mae sources-same-order scales applications importances selection"
-    assert {path.stem for path in paths} == set(names.split())
-    assert all(path.read_bytes().startswith(b"\x89PNG") for path in paths)
-
-
-def test_without_studies_there_is_one_picture(tmp_path: Path) -> None:
-    found = evaluate_relative(VECTORS, [PublishedMean()], "leave-kernel-out")
-    assert list(evaluation_figures(found)) == ["models"]
-
-
-def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    found = evaluate_relative(VECTORS, [PublishedMean()], "leave-kernel-out")
-    with pytest.raises(InputError, match=r"^figures: cannot make the folder"):
-        save_figures(evaluation_figures(found), tmp_path / "file" / "below")
 
 
 def shown(count: int, relative_to: str | None = None) -> list[str]:

@@ -16,6 +16,7 @@ from crosscast.evaluation.configuration.scores import ChoiceResult, Metrics
 from crosscast.evaluation.resampling import SHARE
 from crosscast.prediction.configuration.choice import Choice
 from crosscast.prediction.configuration.data import Quantity, Space, SurfaceForecast, pareto_frontier
+from crosscast.report import figures as draw
 from crosscast.report.configuration_evaluation import (
     REFERENCE,
     KernelFrontier,
@@ -23,51 +24,32 @@ from crosscast.report.configuration_evaluation import (
     method_label,
     write_frontier,
 )
-from crosscast.report.figures import (
-    BLACK,
-    BLUE,
-    COLOURS,
-    GREY,
-    MAP,
-    MARKS,
-    RED,
-    Look,
-    legend_below,
-    logarithmic_axis,
-    looks,
-    one_figure,
-    points,
-    spread_axis,
-    steps,
-    style_axes,
-    titled,
-)
 from crosscast.report.numbers import configuration_text, level_percent, setting_heading, setting_scale
 
 
 def choice_figure(name: str, forecast: SurfaceForecast, space: Space, choices: Sequence[Choice]) -> Any:
     """Time over power of one kernel."""
-    figure, axes = one_figure(8.4, 5.2)
+    figure, axes = draw.one_figure(8.4, 5.2)
     power, time = forecast.power.centre, forecast.time.centre
-    for number, (device, look) in enumerate(looks(space.devices).items()):
+    for number, (device, look) in enumerate(draw.looks(space.devices).items()):
         own = space.device_numbers == number
         how = {"s": 26, "alpha": 0.55, "edgecolors": look.colour, "zorder": 1, "label": device}
         axes.scatter(
             power[own], time[own], c=look.face, marker=look.mark, linewidths=look.face == "white", **how
         )
     frontier = pareto_frontier(time, power)
-    steps(axes, power[frontier], time[frontier], color="#333333", label="predicted frontier")
+    draw.steps(axes, power[frontier], time[frontier], color="#333333", label="predicted frontier")
     _draw_intervals(axes, forecast, frontier, choices[0].level)
     measured = np.flatnonzero(forecast.measured)
-    ring = {"s": 120, "facecolors": "none", "edgecolors": BLACK, "linewidths": 1.4, "zorder": 4}
+    ring = {"s": 120, "facecolors": "none", "edgecolors": draw.BLACK, "linewidths": 1.4, "zorder": 4}
     axes.scatter(power[measured], time[measured], label="measured", **ring)
     _draw_choices(axes, choices)
-    logarithmic_axis(axes, "y", time)
-    spread_axis(axes, "x", power)
+    draw.logarithmic_axis(axes, "y", time)
+    draw.spread_axis(axes, "x", power)
     axes.set_xlabel("power, W")
     axes.set_ylabel("time, s")
     axes.set_title(_title(name, choices), fontsize=10.5, loc="left")
-    style_axes(axes)
+    draw.style_axes(axes)
     figure.legend(loc="outside right upper", frameon=False, fontsize=9)
     return figure
 
@@ -102,7 +84,7 @@ def _draw_choices(axes: Any, choices: Sequence[Choice]) -> None:
     for place, choice in enumerate(choices):
         axes.axvline(
             choice.power_cap,
-            color=GREY,
+            color=draw.GREY,
             linestyle="--",
             linewidth=1,
             zorder=1,
@@ -147,13 +129,13 @@ def evaluation_figures(study: ConfigurationEvaluation) -> dict[str, Any]:
 
 
 def by_machine(
-    study: ConfigurationEvaluation, draw: Callable[[MachineChoices], dict[str, Any]]
+    study: ConfigurationEvaluation, figures_of: Callable[[MachineChoices], dict[str, Any]]
 ) -> dict[str, Any]:
     """Figures of each machine; the names begin with a folder for it where there are several."""
     return {
         f"{place}{name}": figure
         for machine, place in _placed(study)
-        for name, figure in draw(machine).items()
+        for name, figure in figures_of(machine).items()
     }
 
 
@@ -255,13 +237,13 @@ def method_styles(results: Sequence[ChoiceResult]) -> dict[str, Style]:
     for result in results:
         family, suffix = _family(result.method)
         place = families.setdefault(family, len(families))
-        colour, mark = COLOURS[place % len(COLOURS)], MARKS[place % len(MARKS)]
-        edge = BLACK if suffix == "+steps" else colour
+        colour, mark = draw.COLOURS[place % len(draw.COLOURS)], draw.MARKS[place % len(draw.MARKS)]
+        edge = draw.BLACK if suffix == "+steps" else colour
         styles[result.method] = Style(colour, mark, colour if suffix else "white", edge, _DASHES[suffix])
     if _LIMITER in styles:
-        styles[_LIMITER] = Style(BLACK, "X", BLACK, BLACK, "solid")
+        styles[_LIMITER] = Style(draw.BLACK, "X", draw.BLACK, draw.BLACK, "solid")
     if REFERENCE in styles:
-        styles[REFERENCE] = Style(GREY, "*", GREY, GREY, "solid")
+        styles[REFERENCE] = Style(draw.GREY, "*", draw.GREY, draw.GREY, "solid")
     return styles
 
 
@@ -278,26 +260,28 @@ def frontier_figure(found: KernelFrontier, title: str) -> Any:
 
     Configurations are coloured by the device; on a single one by its last knob.
     """
-    figure, axes = one_figure(8, 5.4)
+    figure, axes = draw.one_figure(8, 5.4)
     draw_frontier(axes, found)
     space = found.surfaces.space
     if len(space.devices) > 1:
-        for device, look in looks(space.devices).items():
+        for device, look in draw.looks(space.devices).items():
             own = space.device_numbers == space.devices.index(device)
-            points(axes, found.power_w[own], found.performance[own], look, device, size=5, alpha=0.8)
-        legend_below(figure, 8)
+            draw.points(axes, found.power_w[own], found.performance[own], look, device, size=5, alpha=0.8)
+        draw.legend_below(figure, 8)
     elif space.knobs:
         name = space.knobs[-1]
         shade = space.matrix[:, -1] * setting_scale(name)
-        dots = axes.scatter(found.power_w, found.performance, c=shade, cmap=MAP, s=28, linewidths=0, zorder=3)
+        dots = axes.scatter(
+            found.power_w, found.performance, c=shade, cmap=draw.MAP, s=28, linewidths=0, zorder=3
+        )
         figure.colorbar(dots, ax=axes, label=setting_heading(name), pad=0.02)
     axes.set_xlabel("power, W")
     axes.set_ylabel(PERFORMANCE)
-    spread_axis(axes, "x", found.power_w)
-    spread_axis(axes, "y", found.performance)
-    style_axes(axes)
+    draw.spread_axis(axes, "x", found.power_w)
+    draw.spread_axis(axes, "y", found.performance)
+    draw.style_axes(axes)
     known = int(np.isfinite(found.power_w).sum())
-    return titled(
+    return draw.titled(
         figure,
         f"{title}: {found.kernel}, the longest frontier",
         f"{len(found.frontier)} of {known} configurations are on it (line)",
@@ -307,12 +291,14 @@ def frontier_figure(found: KernelFrontier, title: str) -> Any:
 def draw_frontier(axes: Any, found: KernelFrontier) -> None:
     """What can be reached with the power at hand."""
     at = found.frontier
-    steps(axes, found.power_w[at], found.performance[at], color=GREY, linewidth=1.4, label="_frontier")
+    draw.steps(
+        axes, found.power_w[at], found.performance[at], color=draw.GREY, linewidth=1.4, label="_frontier"
+    )
 
 
 def methods_figure(results: Sequence[ChoiceResult], title: str) -> Any:
     """A mark a method, with lines as long as what a bootstrap over programs leaves."""
-    figure, axes = one_figure(8, 6.2)
+    figure, axes = draw.one_figure(8, 6.2)
     styles = method_styles(results)
     for result in results:
         share, performance = result.metrics.under_limit_share, result.metrics.under_performance
@@ -326,9 +312,9 @@ def methods_figure(results: Sequence[ChoiceResult], title: str) -> Any:
             axes.plot([100 * share] * 2, [100 * along.low, 100 * along.high], **line)
         how = {"markersize": 8, "markeredgewidth": 1.5, "linestyle": "none", "zorder": 4, "clip_on": False}
         axes.plot([100 * share], [100 * performance], label=method_label(result), **style.of_marks(), **how)
-    style_axes(axes, x="cases within the cap, %", y="performance in these, % of the oracle's")
-    legend_below(figure, 4)
-    return titled(
+    draw.style_axes(axes, x="cases within the cap, %", y="performance in these, % of the oracle's")
+    draw.legend_below(figure, 4)
+    return draw.titled(
         figure,
         f"{title}: hollow marks choose once, filled ones follow what they measure",
         f"lines hold {100 * SHARE:g} % of bootstrap draws of the programs",
@@ -336,10 +322,10 @@ def methods_figure(results: Sequence[ChoiceResult], title: str) -> Any:
 
 
 _SERIES = (
-    ("same run", Look(GREY, "o", "white")),
-    ("same run, 1 % tolerance", Look(GREY, "s", GREY)),
-    ("other repeats (simulated), 1 % tolerance", Look(BLUE, "D", BLUE)),
-    ("other repeats (simulated), told 1 % less", Look(RED, "X", RED)),
+    ("same run", draw.Look(draw.GREY, "o", "white")),
+    ("same run, 1 % tolerance", draw.Look(draw.GREY, "s", draw.GREY)),
+    ("other repeats (simulated), 1 % tolerance", draw.Look(draw.BLUE, "D", draw.BLUE)),
+    ("other repeats (simulated), told 1 % less", draw.Look(draw.RED, "X", draw.RED)),
 )
 
 
@@ -348,19 +334,19 @@ def repeats_figure(results: Sequence[ChoiceResult], split_half: Metrics, title: 
     rows = [(method_label(each), _kept_shares(each)) for each in results]
     rows.append(("split-half oracle", (None, None, split_half.under_limit_share_within_1pct, None)))
     rows.reverse()
-    figure, axes = one_figure(8, 1.9 + 0.3 * len(rows))
+    figure, axes = draw.one_figure(8, 1.9 + 0.3 * len(rows))
     for place, (name, look) in enumerate(_SERIES):
         known = [
             (100 * share, row) for row, (_, shares) in enumerate(rows) if (share := shares[place]) is not None
         ]
         size = 10.0 if look.face == "white" else 6.5
         across, along = [share for share, _ in known], [row for _, row in known]
-        points(axes, across, along, look, name, size=size, clip_on=False, zorder=3 + place)
+        draw.points(axes, across, along, look, name, size=size, clip_on=False, zorder=3 + place)
     axes.set_yticks(range(len(rows)), [name for name, _ in rows])
     axes.set_ylim(-0.6, len(rows) - 0.4)
-    style_axes(axes, x="cases within the cap, %")
-    legend_below(figure, 2)
-    return titled(figure, title)
+    draw.style_axes(axes, x="cases within the cap, %")
+    draw.legend_below(figure, 2)
+    return draw.titled(figure, title)
 
 
 def _kept_shares(result: ChoiceResult) -> tuple[float | None, ...]:
@@ -375,7 +361,7 @@ def _kept_shares(result: ChoiceResult) -> tuple[float | None, ...]:
 
 def curve_figure(results: Sequence[ChoiceResult], title: str) -> Any:
     """A line a method; the limiter without a model is thicker."""
-    figure, axes = one_figure(8, 6.0)
+    figure, axes = draw.one_figure(8, 6.0)
     styles = method_styles(results)
     for result in results:
         style, limiter = styles[result.method], result.method == _LIMITER
@@ -395,6 +381,6 @@ def curve_figure(results: Sequence[ChoiceResult], title: str) -> Any:
     axes.set_ylabel("S: performance with violations counting 0, % of the oracle's")
     axes.set_ylim(0, 100)
     axes.set_xticks(list(results[0].curve))
-    style_axes(axes)
-    legend_below(figure, 4)
-    return titled(figure, title)
+    draw.style_axes(axes)
+    draw.legend_below(figure, 4)
+    return draw.titled(figure, title)

@@ -13,28 +13,15 @@ from crosscast.evaluation.time.results import Result, TimeEvaluation
 from crosscast.evaluation.time.scores import Outcome
 from crosscast.prediction.time.data import Grid
 from crosscast.prediction.time.models import BASELINES
-from crosscast.report.figures import (
-    BLUE,
-    GREEN,
-    GREY,
-    RED,
-    Look,
-    ScoredModel,
-    bars,
-    diagonal,
-    heat_map,
-    one_figure,
-    panels,
-    plain_text,
-    points,
-    scores_figure,
-    time_axis,
-    titled,
-)
+from crosscast.report import figures as draw
 from crosscast.report.numbers import factor, level_percent
 
-_TYPES = {"gpu": Look(BLUE, "o", BLUE), "cpu": Look(RED, "s", RED), "accelerator": Look(GREEN, "^", GREEN)}
-_OTHER = Look(GREY, "D", GREY)
+_TYPES = {
+    "gpu": draw.Look(draw.BLUE, "o", draw.BLUE),
+    "cpu": draw.Look(draw.RED, "s", draw.RED),
+    "accelerator": draw.Look(draw.GREEN, "^", draw.GREEN),
+}
+_OTHER = draw.Look(draw.GREY, "D", draw.GREY)
 _FAR, _MARGIN = math.log(1e3), math.log(1.5)
 NAME = 32
 """Characters of a name for which there is room."""
@@ -73,13 +60,13 @@ def _models(study: TimeEvaluation, probes: int) -> Any:
     """A panel a score, a dot a model."""
     both = zip(study.results, study.confidences, strict=True)
     rows = [
-        ScoredModel(each.model, each.model in BASELINES, each.scores, confidence.intervals)
+        draw.ScoredModel(each.model, each.model in BASELINES, each.scores, confidence.intervals)
         for each, confidence in both
         if each.probes == probes
     ]
     rows.sort(key=lambda row: (row.baseline, row.scores.rmse_log or math.inf))
-    rows.append(ScoredModel("noise floor", True, study.noise.scores, {}))
-    return scores_figure(rows, _PANELS, f"{study.folds}, {_known(probes)}")
+    rows.append(draw.ScoredModel("noise floor", True, study.noise.scores, {}))
+    return draw.scores_figure(rows, _PANELS, f"{study.folds}, {_known(probes)}")
 
 
 def _means(result: Result, shape: tuple[int, int]) -> tuple[Reals, Reals]:
@@ -110,25 +97,25 @@ def _predicted(result: Result, grid: Grid) -> Any:
     limits = (math.exp(low - _MARGIN), math.exp(high + _MARGIN))
     applications = np.array(grid.profiles.application)
     types = np.array([device.type if device.type in _TYPES else "other" for device in grid.devices])
-    figure, every = panels(len(result.names), 4, 3.1, 2.9, sharex=True, sharey=True)
+    figure, every = draw.panels(len(result.names), 4, 3.1, 2.9, sharex=True, sharey=True)
     for axes, name in zip(every, result.names, strict=True):
         own = known & (applications == name)[:, None]
-        diagonal(axes, limits)
+        draw.diagonal(axes, limits)
         if len(result.outcomes) == 1:
             _draw_intervals(axes, result.outcomes[0], name, limits)
         for kind in sorted(set(types.tolist())):
             cells = own & (types == kind)
             shown = np.exp(np.clip(centre[cells], low, high))
-            points(axes, np.exp(grid.log_time[cells]), shown, _TYPES.get(kind, _OTHER), kind, alpha=0.7)
-        axes.set_title(f"{plain_text(name, NAME)} ({(applications == name).sum()})", fontsize=10)
+            draw.points(axes, np.exp(grid.log_time[cells]), shown, _TYPES.get(kind, _OTHER), kind, alpha=0.7)
+        axes.set_title(f"{draw.plain_text(name, NAME)} ({(applications == name).sum()})", fontsize=10)
         for axis in (axes.xaxis, axes.yaxis):
-            time_axis(axis, *limits, most=5)
+            draw.time_axis(axis, *limits, most=5)
     handles, labels = every[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper right", ncols=4, frameon=False, fontsize=9)
     figure.supxlabel("measured time (dashed: half and twice as long)")
     averaged = ", geometric mean over the choices of probes" if len(result.outcomes) > 1 else ""
     figure.supylabel(f"predicted time{averaged}")
-    return titled(
+    return draw.titled(
         figure,
         _title(result, "held-out kernels"),
         *([] if averaged else ["lines: intervals, dark where they miss the measured time"]),
@@ -156,12 +143,12 @@ def _errors(result: Result, grid: Grid) -> Any:
     errors = np.array(
         [[*map(_root_mean, squares[rows].T), _root_mean(squares[rows].ravel())] for rows in groups]
     )
-    names = [*(plain_text(device.key, NAME) for device in grid.devices), "all devices"]
-    figure, axes = one_figure(2.2 + 0.62 * errors.shape[1], 2.1 + 0.36 * errors.shape[0])
-    heat_map(
+    names = [*(draw.plain_text(device.key, NAME) for device in grid.devices), "all devices"]
+    figure, axes = draw.one_figure(2.2 + 0.62 * errors.shape[1], 2.1 + 0.36 * errors.shape[0])
+    draw.heat_map(
         axes,
         errors,
-        [*(plain_text(name, NAME) for name in result.names), "all"],
+        [*(draw.plain_text(name, NAME) for name in result.names), "all"],
         names,
         write="{:.2f}".format,
         limits=(0.0, float(np.nanmax(errors))),
@@ -169,7 +156,7 @@ def _errors(result: Result, grid: Grid) -> Any:
     )
     axes.axhline(len(groups) - 1.5, color="white", linewidth=3)
     axes.axvline(len(names) - 1.5, color="white", linewidth=3)
-    return titled(figure, _title(result, "errors by application and device"))
+    return draw.titled(figure, _title(result, "errors by application and device"))
 
 
 def _root_mean(squares: Reals) -> float:
@@ -186,14 +173,14 @@ def _coverage(result: Result) -> Any:
         if each.coverage is not None
     ]
     scored.sort(key=lambda row: -row[0])
-    figure, axes = one_figure(8, 1.8 + 0.34 * len(scored))
-    bars(axes, {plain_text(name, NAME): 100 * share for share, name, _ in scored})
-    axes.axvline(100 * result.level, color=RED, linewidth=1.5)
+    figure, axes = draw.one_figure(8, 1.8 + 0.34 * len(scored))
+    draw.bars(axes, {draw.plain_text(name, NAME): 100 * share for share, name, _ in scored})
+    axes.axvline(100 * result.level, color=draw.RED, linewidth=1.5)
     for place, (_, _, width) in enumerate(scored):
         text = "" if width is None else f"width {factor(width)}"
         axes.annotate(text, xy=(101, place), va="center", fontsize=9, annotation_clip=False)
     axes.set_xlim(0, 100)
     axes.set_xlabel("held-out measurement points whose measured time is within the interval, %")
-    return titled(
+    return draw.titled(
         figure, _title(result, f"intervals, of which {level_percent(result.level)} are to hold the time")
     )

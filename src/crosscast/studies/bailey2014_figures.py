@@ -12,6 +12,7 @@ from crosscast.evaluation.configuration.evaluation import ConfigurationEvaluatio
 from crosscast.evaluation.configuration.scores import ChoiceResult, Metrics
 from crosscast.prediction.configuration.bailey2014 import TreeNode
 from crosscast.prediction.configuration.choice import within_cap
+from crosscast.report import figures as draw
 from crosscast.report.configuration_evaluation import REFERENCE, frontier_of, method_label
 from crosscast.report.configuration_figures import (
     PERFORMANCE,
@@ -19,20 +20,6 @@ from crosscast.report.configuration_figures import (
     by_machine,
     draw_frontier,
     machine_figures,
-)
-from crosscast.report.figures import (
-    BLUE,
-    GREY,
-    RED,
-    Look,
-    heat_map,
-    legend_below,
-    one_figure,
-    panels,
-    points,
-    spread_axis,
-    style_axes,
-    titled,
 )
 from crosscast.report.numbers import plural
 
@@ -100,7 +87,7 @@ def hardest_figure(machine: MachineChoices, title: str) -> Any:
     found = frontier_of(machine.surfaces, row)
     every = alone(machine.results)
     results = [each for each in every if each.method != REFERENCE] or every
-    figure, drawn = panels(len(results), 4, max(3.0, 6.0 / len(results)), 2.6, sharex=True, sharey=True)
+    figure, drawn = draw.panels(len(results), 4, max(3.0, 6.0 / len(results)), 2.6, sharex=True, sharey=True)
     own = np.flatnonzero(machine.cases.kernel == row)
     caps = machine.cases.power_cap[own]
     for axes, result in zip(drawn, results, strict=True):
@@ -110,21 +97,21 @@ def hardest_figure(machine: MachineChoices, title: str) -> Any:
         under = within_cap(found.power_w[chosen], caps)
         # The same configuration may be within one cap and over another.
         for flags, look, size, label in (
-            (under, Look(BLUE, "o", BLUE), 8, "within the cap"),
-            (~under, Look(RED, "X", RED), 5, "over it"),
+            (under, draw.Look(draw.BLUE, "o", draw.BLUE), 8, "within the cap"),
+            (~under, draw.Look(draw.RED, "X", draw.RED), 5, "over it"),
         ):
             at = chosen[flags]
             edge = {"markeredgewidth": 0.6, "markeredgecolor": "white", "zorder": 9 - size / 2}
-            points(axes, found.power_w[at], found.performance[at], look, label, size=size, **edge)
+            draw.points(axes, found.power_w[at], found.performance[at], look, label, size=size, **edge)
         axes.set_title(f"{method_label(result)}: {under.sum()} of {len(own)} within", fontsize=9.5)
-        style_axes(axes)
-    spread_axis(drawn[0], "x", found.power_w)
-    spread_axis(drawn[0], "y", found.performance)
+        draw.style_axes(axes)
+    draw.spread_axis(drawn[0], "x", found.power_w)
+    draw.spread_axis(drawn[0], "y", found.performance)
     for axes in drawn[-4:]:
         axes.set_xlabel("power, W", fontsize=9)
-    legend_below(figure, 2)
+    draw.legend_below(figure, 2)
     figure.supylabel(PERFORMANCE, fontsize=10)
-    return titled(
+    return draw.titled(
         figure,
         f"{title}: {found.kernel}, where {judge.method} keeps to the fewest caps",
         "caps are the powers on the frontier (line), choices are marks",
@@ -146,8 +133,8 @@ def programs_figure(results: Sequence[ChoiceResult], metric: str, label: str, ti
         [[_value(result.programs[name], metric) for result in results] for name in names]
         + [[_value(result.metrics, metric) for result in results]]
     )
-    figure, axes = one_figure(3.0 + 0.68 * len(results), 2.1 + 0.29 * len(values))
-    heat_map(
+    figure, axes = draw.one_figure(3.0 + 0.68 * len(results), 2.1 + 0.29 * len(values))
+    draw.heat_map(
         axes,
         values,
         [*names, "all programs"],
@@ -157,7 +144,7 @@ def programs_figure(results: Sequence[ChoiceResult], metric: str, label: str, ti
         label=label,
     )
     axes.axhline(len(names) - 0.5, color="white", linewidth=3)
-    return titled(figure, title)
+    return draw.titled(figure, title)
 
 
 def _value(metrics: object, name: str) -> float:
@@ -182,7 +169,7 @@ def tree_figure(nodes: tuple[TreeNode, ...], title: str) -> Any:
     places = _places(nodes)
     leaves = sum(node.feature is None for node in nodes)
     deepest = -min(y for _, y in places)
-    figure, axes = one_figure(max(6.0, _WIDTH_OF_LEAF * leaves), 1.6 + 1.15 * deepest)
+    figure, axes = draw.one_figure(max(6.0, _WIDTH_OF_LEAF * leaves), 1.6 + 1.15 * deepest)
     for number, node in enumerate(nodes):
         for below, answer in ((node.left, "yes"), (node.right, "no")):
             if below is not None:
@@ -198,14 +185,14 @@ def tree_figure(nodes: tuple[TreeNode, ...], title: str) -> Any:
             bbox={
                 "boxstyle": "round,pad=0.4",
                 "facecolor": "#e6f0f7" if leaf else "white",
-                "edgecolor": BLUE,
+                "edgecolor": draw.BLUE,
             },
             zorder=3,
         )
     axes.set_xlim(-0.6, leaves - 0.4)
     axes.set_ylim(-deepest - 0.45, 0.45)
     axes.set_axis_off()
-    return titled(figure, title)
+    return draw.titled(figure, title)
 
 
 def _places(nodes: tuple[TreeNode, ...]) -> list[tuple[float, float]]:
@@ -226,7 +213,7 @@ def _places(nodes: tuple[TreeNode, ...]) -> list[tuple[float, float]]:
 
 
 def _branch(axes: Any, above: tuple[float, float], below: tuple[float, float], answer: str) -> None:
-    axes.plot([above[0], below[0]], [above[1], below[1]], color=GREY, linewidth=1, zorder=1)
+    axes.plot([above[0], below[0]], [above[1], below[1]], color=draw.GREY, linewidth=1, zorder=1)
     axes.text(
         0.45 * above[0] + 0.55 * below[0],
         0.45 * above[1] + 0.55 * below[1],

@@ -7,20 +7,9 @@ from typing import Any
 import numpy as np
 
 from crosscast.evaluation.relative.evaluation import RelativeEvaluation
+from crosscast.report import figures as draw
 from crosscast.report.document import Part, Report, Table
 from crosscast.report.fields import score_table, scores_of, table_of, writer_of
-from crosscast.report.figures import (
-    BLUE,
-    RED,
-    bars,
-    groups_figure,
-    heat_map,
-    new_figure,
-    one_figure,
-    robust_limits,
-    style_axes,
-    titled,
-)
 from crosscast.report.numbers import percent
 from crosscast.report.relative import evaluation_figures, evaluation_report
 from crosscast.studies.nichols2024 import (
@@ -107,7 +96,7 @@ def _groups_figure(evaluation: RelativeEvaluation, title: str) -> Any:
     best = evaluation.best()
     baselines = [result for result in evaluation.results if result.baseline and result is not best]
     rival = min(baselines, key=lambda each: each.metrics.mae, default=None)
-    return groups_figure(
+    return draw.groups_figure(
         best.model,
         {name: metrics.mae for name, metrics in best.per_group.items()},
         None if rival is None else (rival.model, {name: each.mae for name, each in rival.per_group.items()}),
@@ -121,31 +110,31 @@ def _sources_figure(found: BySource, metric: str, label: str, title: str) -> Any
     """A map of numbers: a row a model, a column a source."""
     models = list(found.metrics)
     values = np.array([[getattr(each, metric) for each in found.metrics[model]] for model in models])
-    figure = new_figure(4.2 + 0.95 * len(found.sources), 2.3 + 0.45 * len(models))
-    heat_map(
+    figure = draw.new_figure(4.2 + 0.95 * len(found.sources), 2.3 + 0.45 * len(models))
+    draw.heat_map(
         figure.subplots(),
         values,
         models,
         found.sources,
         write=lambda value: f"{value:.3f}" if value < 10 else f"{value:,.0f}",
-        limits=robust_limits(values),
+        limits=draw.robust_limits(values),
         label=label,
     )
-    return titled(figure, title)
+    return draw.titled(figure, title)
 
 
 def _importances_figure(found: Importances, title: str) -> Any:
     """The features of the most gain, most first, with both importances."""
     features = found.features[:_MOST_BARS]
-    figure = new_figure(10, 1.9 + 0.27 * len(features))
+    figure = draw.new_figure(10, 1.9 + 0.27 * len(features))
     gains, rises = figure.subplots(1, 2, sharey=True)
-    bars(gains, {each.feature: 100 * each.gain for each in features})
+    draw.bars(gains, {each.feature: 100 * each.gain for each in features})
     gains.set_xlabel("average gain, % of the sum over all features")
-    bars(rises, {each.feature: each.rise for each in features}, colours=RED)
+    draw.bars(rises, {each.feature: each.rise for each in features}, colours=draw.RED)
     rises.axvline(0, color="black", linewidth=0.8, zorder=3)
     rises.set_xlabel(f"rise of MAE ({found.mae:.3f}) when shuffled")
     more = len(found.features) - len(features)
-    return titled(
+    return draw.titled(
         figure,
         title + (f"; {more} more features not shown" if more else ""),
         "gain is what trees split at, not what performance depends on; features that go together share it",
@@ -154,14 +143,14 @@ def _importances_figure(found: Importances, title: str) -> Any:
 
 def _selection_figure(found: Selection, title: str) -> Any:
     """A line over the number of features, on a logarithmic axis."""
-    figure, axes = one_figure(7, 4)
+    figure, axes = draw.one_figure(7, 4)
     values = [each.mae for each in found.metrics]
-    axes.plot(found.counts, values, "o-", color=BLUE, markersize=6, zorder=3)
+    axes.plot(found.counts, values, "o-", color=draw.BLUE, markersize=6, zorder=3)
     for at in zip(found.counts, values, strict=True):
         axes.annotate(f"{at[1]:.3f}", at, (0, 7), textcoords="offset points", ha="center", fontsize=8.5)
     axes.set_xscale("log", base=2)
     axes.set_xticks(found.counts, [str(count) for count in found.counts])
     axes.minorticks_off()
     axes.set_ylim(0, 1.2 * max(values))
-    style_axes(axes, x="features of the most gain in the training runs", y="MAE")
-    return titled(figure, title)
+    draw.style_axes(axes, x="features of the most gain in the training runs", y="MAE")
+    return draw.titled(figure, title)
