@@ -14,6 +14,7 @@ from crosscast.arrays import Reals
 from crosscast.evaluation.resampling import SHARE, Interval
 from crosscast.report.document import visible
 from crosscast.report.fields import UNITS
+from crosscast.report.numbers import three_digits
 from crosscast.report.pictures import require_matplotlib
 from crosscast.units import elapsed_unit, format_seconds
 
@@ -244,7 +245,10 @@ def scores_figure(rows: Sequence[ScoredModel], scores: Mapping[str, str], *sente
             if value is not None and scale * value <= end:
                 axes.plot([scale * value], [place], "o", color=colour, markersize=6)
             elif value is not None:
-                axes.annotate(f"{scale * value:.3g} →", (end, place), ha="right", va="center", fontsize=8.5)
+                text = f"{three_digits(scale * value)} →"
+                axes.annotate(text, (end, place), ha="right", va="center", fontsize=8.5)
+        if known and scale * known[-1] > end:
+            axes.set_xlim(right=end)
         style_axes(axes, x=label)
     # The first is at the top.
     every[0].set_yticks(range(len(rows)), [plain_text(row.name) for row in rows])
