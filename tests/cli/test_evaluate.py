@@ -212,7 +212,7 @@ class TestConfiguration:
         )
         names = {path.name for path in (tmp_path / "new" / "figures").iterdir()}
         assert {"frontier.png", "frontier.csv", "curve.png"} <= names
-        assert capsys.readouterr().err.count("wrote ") == len(names) == 12
+        assert capsys.readouterr().err.count("wrote ") == len(names) == 5
 
 
 class TestRelative:
