@@ -44,14 +44,14 @@ LAYERS = {
     "cluster": 9,
     "device_comparison": 9,
     "service": 9,
-    "studies": 9,
     "tuning": 9,
     "comparison": 10,
     "api": 9,
     "report": 11,
-    "cli": 12,
-    "commands": 13,
-    "__main__": 14,
+    "studies": 12,
+    "cli": 13,
+    "commands": 14,
+    "__main__": 15,
 }
 """Rank of each room. A folder that stands here with its parent, `data/sources`, is a room of its own."""
 

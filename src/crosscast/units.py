@@ -49,6 +49,10 @@ _FEWEST = 3.0
 """A span has so many of its unit at least."""
 
 
+_ABSURD_S = 1e9
+"""From here on, some thirty years, a duration has no use for hours and minutes."""
+
+
 def format_seconds(seconds: float) -> str:
     """Write a duration for people, with three significant digits.
 
@@ -57,6 +61,8 @@ def format_seconds(seconds: float) -> str:
     >>> format_seconds(0.0123), format_seconds(4.5e-5), format_seconds(75)
     ('12.3 ms', '45 µs', '1 min 15 s')
     """
+    if seconds >= _ABSURD_S:
+        return f"{seconds:.2g} s"
     if seconds >= 3600:
         return f"{int(seconds // 3600)} h {int(seconds % 3600 // 60)} min"
     if seconds >= 60:

@@ -211,8 +211,8 @@ class TestConfiguration:
             == 0
         )
         names = {path.name for path in (tmp_path / "new" / "figures").iterdir()}
-        assert {"frontier.png", "frontier.csv", "curve.png", "tree.png"} <= names
-        assert capsys.readouterr().err.count("wrote ") == len(names) == 12
+        assert {"frontier.png", "frontier.csv", "curve.png"} <= names
+        assert capsys.readouterr().err.count("wrote ") == len(names) == 5
 
 
 class TestRelative:

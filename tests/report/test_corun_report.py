@@ -27,11 +27,10 @@ from crosscast.report.corun import (
     corun_training_report,
     held_out_corun_errors,
 )
-from crosscast.report.corun_evaluation import corun_evaluation_report
-from crosscast.report.corun_figures import corun_figures, error_scale
 from crosscast.report.dataset import contents_lines, failure_lines
 from crosscast.report.figures import new_figure
-from crosscast.report.pictures import save_figures
+from crosscast.studies.moolchandani2022_figures import error_scale
+from crosscast.studies.moolchandani2022_report import study_report
 from support.corun_models import constant, made_jobs
 from support.mixes import made_solo, studied
 
@@ -301,44 +300,10 @@ def test_ticks_are_enough_and_true(errors: list[float]) -> None:
     assert all(low <= math.log10(max(error, 0.1)) <= high for error in errors if error == error)
 
 
-PICTURES = {
-    "left-out-time",
-    "left-out-slowdown",
-    "left-out-power",
-    "clusters",
-    "silhouettes",
-    "performance-strip-leave-benchmark-out",
-    "performance-strip-random-80-20",
-    "performance-heat",
-    "performance-violins",
-    "performance-split-violins",
-    "performance-grid",
-    "performance-path-shares",
-    "performance-path-times",
-    "power-strip-leave-benchmark-out",
-    "power-strip-random-80-20",
-    "power-heat",
-    "power-path-shares",
-    "power-path-times",
-    "sizes",
-}
-
-
-def test_each_study_that_was_made_has_its_pictures(tmp_path: Path) -> None:
-    paths = save_figures(corun_figures(studied()), tmp_path / "figures")
-    assert {path.stem for path in paths} == PICTURES
-    assert all(path.read_bytes().startswith(b"\x89PNG") for path in paths)
-
-
-def test_without_studies_there_is_a_picture_a_quantity_of_what_was_left_out(tmp_path: Path) -> None:
-    paths = save_figures(corun_figures(replace(studied(), studies=None)), tmp_path)
-    assert {path.stem for path in paths} == {name for name in PICTURES if name.startswith("left-out")}
-
-
 def printed_corun_studies(**changes: str) -> str:
     study = studied()
     assert study.studies is not None
-    return corun_evaluation_report(replace(study, studies=replace(study.studies, **changes))).to_text()
+    return study_report(replace(study, studies=replace(study.studies, **changes))).to_text()
 
 
 def test_all_studies_are_printed() -> None:

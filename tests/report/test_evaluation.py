@@ -2,18 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from crosscast.errors import InputError
 from crosscast.evaluation.time.evaluation import evaluate_time
 from crosscast.evaluation.time.results import TimeEvaluation
 from crosscast.prediction.time.forecast import Model
-from crosscast.report.figures import new_figure
-from crosscast.report.pictures import save_figure, save_figures
-from crosscast.report.time import evaluation_figures, evaluation_report
+from crosscast.report.time import evaluation_report
 from support.models import MeanModel, Oracle, random_grid
 
 GRID = random_grid()
@@ -120,22 +116,3 @@ def test_the_best_model_is_no_baseline_if_there_is_another() -> None:
     only = study_of("device-mean").best(0)
     assert best is not None and only is not None
     assert (best.model, only.model) == ("worse", "device-mean")
-
-
-@pytest.mark.parametrize("split", ["leave-application-out", "leave-device-out"])
-def test_pictures_are_drawn_for_each_number_of_probes(tmp_path: Path, split: str) -> None:
-    probes = (0, 2) if split == "leave-application-out" else (3,)
-    paths = save_figures(
-        evaluation_figures(study_of("device-mean", "worse", split=split, probes=probes)), tmp_path
-    )
-    assert [path.name for path in paths] == [
-        f"{split}-{count}-probes-{name}.png"
-        for count in probes
-        for name in ("models", "predicted", "errors", "coverage")
-    ]
-    assert all(path.read_bytes().startswith(b"\x89PNG") for path in paths)
-
-
-def test_a_picture_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="figures: cannot write"):
-        save_figure(new_figure(1, 1), tmp_path / "missing" / "a.png")

@@ -11,20 +11,16 @@ import numpy as np
 import pytest
 from msgspec import structs
 
-from crosscast.errors import InputError
-from crosscast.evaluation.relative.evaluation import evaluate_relative
 from crosscast.prediction.relative.artefact import RelativeCard
 from crosscast.prediction.relative.nichols2024 import LogMean, PublishedLinear, PublishedMean
 from crosscast.report.document import Report
-from crosscast.report.pictures import save_figures
 from crosscast.report.relative import (
-    relative_errors_text,
-    relative_evaluation_report,
-    relative_figures,
-    relative_forecasts_report,
-    relative_training_report,
+    forecasts_report,
+    held_out_errors,
+    training_report,
 )
 from crosscast.studies.nichols2024 import RelativeStudy, study_relative
+from crosscast.studies.nichols2024_report import study_report
 from support.vectors import made_vectors, trained
 
 VECTORS = made_vectors(applications=4)
@@ -41,7 +37,7 @@ def text_of(show: Callable[..., Report], *what: Any) -> str:
 
 
 def printed(study: RelativeStudy) -> str:
-    return text_of(relative_evaluation_report, study)
+    return text_of(study_report, study)
 
 
 def test_a_table_has_every_model_with_its_numbers(whole: RelativeStudy) -> None:
@@ -85,29 +81,10 @@ def test_studies_are_printed_with_their_caution(whole: RelativeStudy) -> None:
     assert "Gain says what the trees split at, not what performance depends on" in text
 
 
-def test_every_study_has_a_picture(whole: RelativeStudy, tmp_path: Path) -> None:
-    paths = save_figures(relative_figures(whole), tmp_path / "new")
-    names = "models sources-mae sources-same-order scales applications importances selection"
-    assert {path.stem for path in paths} == set(names.split())
-    assert all(path.read_bytes().startswith(b"\x89PNG") for path in paths)
-
-
-def test_without_studies_there_is_one_picture(tmp_path: Path) -> None:
-    found = RelativeStudy(evaluate_relative(VECTORS, [PublishedMean()], "leave-kernel-out"))
-    assert list(relative_figures(found)) == ["models"]
-
-
-def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    found = RelativeStudy(evaluate_relative(VECTORS, [PublishedMean()], "leave-kernel-out"))
-    with pytest.raises(InputError, match=r"^figures: cannot make the folder"):
-        save_figures(relative_figures(found), tmp_path / "file" / "below")
-
-
 def shown(count: int, relative_to: str | None = None) -> list[str]:
     model = trained()
     forecast = model.predict(made_vectors().observations.rows(np.arange(count)), relative_to=relative_to)
-    text = text_of(relative_forecasts_report, [forecast], model.card)
+    text = text_of(forecasts_report, [forecast], model.card)
     return [line.rstrip() for line in text.splitlines()]
 
 
@@ -132,12 +109,12 @@ def test_a_device_that_is_more_often_the_fastest_than_the_first_is_named() -> No
     found = trained().predict(made_vectors().observations.rows(np.array([0])))
     second = found.in_order(0)[1]
     fastest = np.where(np.array(found.devices) == second, 0.7, 0.15)[None]
-    text = text_of(relative_forecasts_report, [replace(found, fastest=fastest)], trained().card)
+    text = text_of(forecasts_report, [replace(found, fastest=fastest)], trained().card)
     assert f"{second} is more likely to be (70 %)." in text
 
 
 def printed_card(card: RelativeCard) -> str:
-    return text_of(relative_training_report, card, Path("rpv"))
+    return text_of(training_report, card, Path("rpv"))
 
 
 def test_a_card_is_printed_with_the_baselines_and_what_was_left_out() -> None:
@@ -145,7 +122,7 @@ def test_a_card_is_printed_with_the_baselines_and_what_was_left_out() -> None:
     text = printed_card(card)
     assert "published-mean (baseline)" in text
     assert "Coverage of 90 % intervals by the errors on the 11 others:" in text
-    own = f"{card.errors['results'][0]['mae']:.3f}"
+    own = f"{card.errors['results'][0]['mae']:.4f}"
     assert own in text
     of_kernels = structs.replace(card, errors={**card.errors, "protocol": "leave-kernel-out"})
     assert "Each kernel was left out in turn" in printed_card(of_kernels)
@@ -159,5 +136,5 @@ def test_a_card_of_profiles_says_that_they_are_of_no_device() -> None:
 
 def test_a_card_without_scores_has_no_sentence_of_them() -> None:
     card = structs.replace(trained().card, errors={})
-    assert relative_errors_text(card) == []
+    assert held_out_errors(card) == []
     assert "published-linear, trained on made up" in printed_card(card)

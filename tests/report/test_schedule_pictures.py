@@ -90,12 +90,6 @@ def test_long_timelines_have_longer_units_of_time() -> None:
     assert figure.axes[0].get_xlabel() == "time since the first submission, days"
 
 
-def test_a_timeline_is_written_whole(tmp_path: Path) -> None:
-    path = save_figure(gantt(schedule_of(ROWS), "made up", to_s=100.0), tmp_path / "t.png")
-    assert path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
-    assert [each.name for each in tmp_path.iterdir()] == ["t.png"]
-
-
 def test_names_with_signs_of_formulas_and_markup_are_shown_as_they_are(tmp_path: Path) -> None:
     schedule = schedule_of(ROWS, machine=[0, 1, 0], sizes=(4, 2), user=[0, 1, 1])
     named = replace(

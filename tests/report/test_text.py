@@ -83,16 +83,6 @@ def test_headings_are_bold_on_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) 
     assert "\x1b" not in pipe.getvalue()
 
 
-def test_markdown_and_json_have_the_same_values() -> None:
-    text = REPORT.to_markdown()
-    assert "| [red]name\\| | 1 | 2.50 |\n| b | — | — |" in text
-    assert "| --- | ---: | ---: |" in text
-    assert "## Part\n" in text and "- two" in text
-    found = json.loads(json.dumps(REPORT.to_dict(), allow_nan=False))
-    assert found["title"] == "Title <b>"
-    assert found["parts"][2]["rows"] == [["[red]name|", 1, 2.5], ["b", None, None]]
-
-
 def test_a_page_can_be_read_on_a_phone_in_the_dark_and_aloud() -> None:
     page = REPORT.to_html()
     assert '<meta name="viewport" content="width=device-width, initial-scale=1">' in page
@@ -110,7 +100,7 @@ def test_a_page_can_be_read_on_a_phone_in_the_dark_and_aloud() -> None:
 @pytest.mark.parametrize("character", ["\x00", "\x1b", "\u202e", "\ud800", "\u2028"])
 def test_what_cannot_be_shown_is_replaced(character: str) -> None:
     report = Report([f"a{character}b", Table([f"c{character}"], [[f"d{character}"]])])
-    for text in (report.to_text(), report.to_html(), report.to_markdown()):
+    for text in (report.to_text(), report.to_html()):
         assert character not in text
         assert "a\ufffdb" in text and "c\ufffd" in text and "d\ufffd" in text
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -30,20 +30,21 @@ from crosscast.commands.status import TaskStatus, tell, warn
 from crosscast.data.dataset import dataset_named
 from crosscast.errors import InputError
 from crosscast.evaluation.relative.question import held_out_work
-from crosscast.evaluation.time.launch_times import LaunchEvaluation
 from crosscast.prediction.registry import QuestionName
 from crosscast.prediction.time.training_times import read_training
-from crosscast.report import configuration as configuration_report
-from crosscast.report import configuration_figures
-from crosscast.report import cummins2017 as cummins2017_report
-from crosscast.report import johnston2018 as johnston2018_report
+from crosscast.report import configuration_evaluation, configuration_figures, corun_evaluation, time_figures
+from crosscast.report import relative as relative_report
 from crosscast.report import time as time_report
 from crosscast.report import tuning as tuning_report
-from crosscast.report.corun_evaluation import corun_evaluation_report
-from crosscast.report.corun_figures import corun_figures
-from crosscast.report.relative import relative_evaluation_report, relative_figures
-from crosscast.report.time import launch_evaluation_report
 from crosscast.studies import bailey2014 as bailey2014_study
+from crosscast.studies import (
+    bailey2014_figures,
+    cummins2017_report,
+    johnston2018_report,
+    moolchandani2022_figures,
+    moolchandani2022_report,
+    nichols2024_report,
+)
 from crosscast.studies import cummins2017 as cummins2017_study
 from crosscast.studies import johnston2018 as johnston2018_study
 from crosscast.studies import moolchandani2022 as moolchandani2022_study
@@ -73,14 +74,11 @@ def time(dataset: Path, /, *, options: EvaluateTimeOptions) -> None:
         probes=options.probes or [0],
     )
 
-    if isinstance(found, LaunchEvaluation):
-        show(options.output, found.to_dict, lambda: launch_evaluation_report(found))
-        return
     show(
         options.output,
         found.to_dict,
         lambda: time_report.evaluation_report(found),
-        lambda: time_report.evaluation_figures(found),
+        lambda: time_figures.evaluation_figures(found),
     )
 
 
@@ -97,7 +95,12 @@ def relative(dataset: Path, /, *, options: EvaluateRelativeOptions) -> None:
         weights=options.weights,
         note=warn,
     )
-    show_relative(RelativeStudy(found), options.output)
+    show(
+        options.output,
+        RelativeStudy(found).to_dict,
+        lambda: relative_report.evaluation_report(found),
+        lambda: relative_report.evaluation_figures(found),
+    )
 
 
 def configuration(dataset: Path, /, *, options: EvaluateConfigurationOptions) -> None:
@@ -129,7 +132,12 @@ def corun(dataset: Path, /, *, options: EvaluateCorunOptions) -> None:
         device=options.device,
         probes=options.probes or [0],
     )
-    show_corun(CoRunStudy(found), options.output)
+    show(
+        options.output,
+        CoRunStudy(found).to_dict,
+        lambda: corun_evaluation.evaluation_report(found),
+        lambda: corun_evaluation.evaluation_figures(found),
+    )
 
 
 def tune(dataset: Path, /, *, options: EvaluateTuneOptions) -> None:
@@ -217,28 +225,24 @@ def _groups(text: str | None) -> list[list[str]]:
     return groups
 
 
-def show_relative(found: Any, output: FigureOutput) -> None:
-    """Print and draw an evaluation of relative times."""
-    show(output, found.to_dict, lambda: relative_evaluation_report(found), lambda: relative_figures(found))
-
-
-def show_configuration(found: Any, output: FigureOutput, *, programs: bool = False) -> None:
+def show_configuration(
+    found: Any,
+    output: FigureOutput,
+    draw: Callable[[Any], Mapping[str, Any]] = configuration_figures.evaluation_figures,
+    *,
+    programs: bool = False,
+) -> None:
     """Print and draw an evaluation of methods that choose, and write the longest frontiers."""
     show(
         output,
         found.to_dict,
-        lambda: configuration_report.evaluation_report(found, programs=programs),
-        lambda: configuration_figures.evaluation_figures(found),
+        lambda: configuration_evaluation.evaluation_report(found, programs=programs),
+        lambda: draw(found),
     )
     for path in (
         [] if output.figures is None else configuration_figures.write_frontiers(found, output.figures)
     ):
         tell(f"wrote {path}")
-
-
-def show_corun(found: Any, output: FigureOutput) -> None:
-    """Print and draw an evaluation of co-runs."""
-    show(output, found.to_dict, lambda: corun_evaluation_report(found), lambda: corun_figures(found))
 
 
 def johnston2018(
@@ -258,7 +262,8 @@ def johnston2018(
 
 def bailey2014(dataset: Path, /, *, run: RunOptions, output: FigureOutput) -> None:
     """Run ``crosscast reproduce bailey2014``."""
-    show_configuration(_fitted(bailey2014_study.reproduce, dataset, run, output), output)
+    found = _fitted(bailey2014_study.reproduce, dataset, run, output)
+    show_configuration(found, output, bailey2014_figures.study_figures)
 
 
 def cummins2017(dataset: Path, /, *, run: RunOptions, output: Output) -> None:
@@ -269,12 +274,24 @@ def cummins2017(dataset: Path, /, *, run: RunOptions, output: Output) -> None:
 
 def nichols2024(dataset: Path, /, *, run: RunOptions, output: FigureOutput) -> None:
     """Run ``crosscast reproduce nichols2024``."""
-    show_relative(_fitted(nichols2024_study.reproduce, dataset, run, output, note=warn), output)
+    found = _fitted(nichols2024_study.reproduce, dataset, run, output, note=warn)
+    show(
+        output,
+        found.to_dict,
+        lambda: nichols2024_report.study_report(found),
+        lambda: nichols2024_report.study_figures(found),
+    )
 
 
 def moolchandani2022(dataset: Path, /, *, run: RunOptions, output: FigureOutput) -> None:
     """Run ``crosscast reproduce moolchandani2022``."""
-    show_corun(_fitted(moolchandani2022_study.reproduce, dataset, run, output), output)
+    found = _fitted(moolchandani2022_study.reproduce, dataset, run, output)
+    show(
+        output,
+        found.to_dict,
+        lambda: moolchandani2022_report.study_report(found),
+        lambda: moolchandani2022_figures.study_figures(found),
+    )
 
 
 def _fitted(

@@ -24,7 +24,7 @@ from crosscast.prediction.relative.data import NO_SOURCE, Observations, profiles
 from crosscast.prediction.relative.observed import numeric_settings, observations_of, scale_of
 from crosscast.prediction.time.data import ProfileBatch
 from crosscast.prediction.warnings import format_names
-from crosscast.report.relative import relative_forecasts_report
+from crosscast.report.relative import forecasts_report
 
 
 def relative(file: Path, /, *more: Path, options: PredictRelativeOptions) -> None:
@@ -59,7 +59,7 @@ def relative(file: Path, /, *more: Path, options: PredictRelativeOptions) -> Non
     show(
         options.output,
         lambda: forecasts_answer("runs", [each.to_dict() for each in found], trained.card),
-        lambda: relative_forecasts_report(forecasts, trained.card),
+        lambda: forecasts_report(forecasts, trained.card),
     )
 
 

@@ -14,7 +14,6 @@ from crosscast.data.dataset import dataset_named
 from crosscast.errors import CrosscastError, InputError
 from crosscast.report.capture import application_report, capture_figures, to_dict
 from crosscast.report.page import write_report
-from crosscast.report.page_sections import headline
 from crosscast.report.pictures import require_matplotlib
 from crosscast.tracing.trace import is_trace
 
@@ -38,7 +37,7 @@ def report(folder: Path, /, *, options: ReportOptions) -> None:
     if options.output.json:
         print_json(subject.to_dict())
     else:
-        print(headline(subject))
+        print(subject.headline)
 
 
 def _of_trace(folder: Path, devices: Names | None, output: Output) -> None:

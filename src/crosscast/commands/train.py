@@ -20,9 +20,9 @@ from crosscast.prediction.configuration.bailey2014 import PublishedPredictor
 from crosscast.prediction.registry import QuestionName
 from crosscast.prediction.store import check_folder
 from crosscast.report import configuration as configuration_report
+from crosscast.report import relative as relative_report
 from crosscast.report import time as time_report
 from crosscast.report.corun import corun_training_report
-from crosscast.report.relative import relative_training_report
 
 TrainOptions = TrainTimeOptions | TrainRelativeOptions | TrainConfigurationOptions | TrainCorunOptions
 
@@ -49,7 +49,11 @@ def relative(dataset: Path, /, *, options: TrainRelativeOptions) -> None:
         note=warn,
     )
 
-    show(options.output, trained.card.to_dict, lambda: relative_training_report(trained.card, options.out))
+    show(
+        options.output,
+        trained.card.to_dict,
+        lambda: relative_report.training_report(trained.card, options.out),
+    )
 
 
 def configuration(dataset: Path, /, *, options: TrainConfigurationOptions) -> None:

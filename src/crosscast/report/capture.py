@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from crosscast.report.document import Heading, Part, Report, Table, Text
-from crosscast.report.figures import BLUE, one_figure, style_axes
+from crosscast.report.fields import columns_table, table_of
+from crosscast.report.figures import BLUE, bars, one_figure, plain_text, style_axes, titled
 from crosscast.report.numbers import level_percent, percent, plural, times
 from crosscast.tracing.summary import interpolated
 from crosscast.units import format_bytes, format_count, format_seconds
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 __all__ = ["application_report", "capture_figures", "headline", "to_dict"]
 
 _MOST_BARS = 12
-_PARTS = ("kernels", "transfers", "launches")
 
 
 def headline(summary: Summary) -> str:
@@ -119,16 +119,11 @@ def _state(found: Replayed) -> str:
 
 
 def _transfers(summary: Summary) -> Table:
-    return Table.of(
+    return table_of(
         summary.transfers,
-        {
-            "transfer": lambda each: each.kind,
-            "count": lambda each: each.count,
-            "bytes": lambda each: each.bytes,
-            "time": lambda each: each.seconds,
-        },
+        {"transfer": "kind", "count": "count", "bytes": "bytes", "time": "seconds"},
         caption="Transfers",
-        formats={"count": format_count, "bytes": format_bytes, "time": format_seconds},
+        formats={"bytes": format_bytes, "time": format_seconds},
     )
 
 
@@ -166,23 +161,17 @@ def _profiles(profiled: Sequence[tuple[LaunchClass, Replayed]]) -> Table:
 
 
 def _forecast(forecast: ApplicationForecast) -> list[Part]:
-    columns = {name: list(values) for name, values in forecast.columns().items()}
-    rows = list(
-        zip(
-            columns["device"],
-            columns["time_s"],
-            map(times, columns["low_s"], columns["high_s"]),
-            columns["kernels_s"],
-            columns["transfers_s"],
-            columns["launches_s"],
-            strict=True,
-        )
-    )
-    table = Table(
-        ["device", "time", f"{level_percent(forecast.kernels.level)} interval", *_PARTS],
-        rows,
+    columns = dict(forecast.columns())
+    columns["interval"] = list(map(times, columns["low_s"], columns["high_s"]))
+    table = columns_table(
+        columns,
+        {
+            "device": "device",
+            "time": "time_s",
+            f"{level_percent(forecast.kernels.level)} interval": "interval",
+            **{name: f"{name}_s" for name in ("kernels", "transfers", "launches")},
+        },
         caption="The application on other devices (without what the host does)",
-        formats=dict.fromkeys(("time", *_PARTS), format_seconds),
         words=(0, 2),
         bold=(0,),
     )
@@ -250,16 +239,21 @@ def capture_figures(summary: Summary) -> Mapping[str, Any]:
     """Shares of the kernels, and the timeline of the first process, as figures of matplotlib."""
     figures: dict[str, Any] = {}
     shown = [[summary.classes[place] for place in places] for places in summary.families[:_MOST_BARS]]
-    shown.reverse()
     if shown and summary.device_s:
-        figure, axes = one_figure(7, 0.6 + 0.3 * len(shown))
-        axes.barh(
-            [f"{classes[0].kernel} {_sizes(classes)}" for classes in shown],
-            [100 * sum(each.seconds for each in classes) / summary.device_s for classes in shown],
-            color=BLUE,
+        figure, axes = one_figure(8, 1.0 + 0.3 * len(shown))
+        shares = {
+            plain_text(f"{classes[0].kernel} {_sizes(classes)}"): sum(each.seconds for each in classes)
+            for classes in shown
+        }
+        bars(
+            axes,
+            {name: 100 * each / summary.device_s for name, each in shares.items()},
+            write="{:.3g}".format,
         )
-        style_axes(axes, x="share of the time of kernels (%)")
-        figures["shares"] = figure
+        axes.set_xlabel("share of the time of kernels, %")
+        figures["shares"] = titled(
+            figure, f"Where the time of kernels goes in {plain_text(summary.application)}"
+        )
     processes = [process for process in summary.trace.processes if np.isfinite(process.starts).any()]
     if processes:
         figures["timeline"] = _timeline(processes[0])
@@ -277,7 +271,7 @@ def _timeline(process: Any) -> Any:
         mine = rows[[name == kind for name in names]]
         spans = list(zip(process.starts[mine] - begin, process.seconds[mine], strict=True))
         axes.broken_barh(spans, (place - 0.4, 0.8), color=BLUE)
-    axes.set_yticks(range(len(kinds)), kinds)
+    axes.set_yticks(range(len(kinds)), [plain_text(kind) for kind in kinds])
     axes.invert_yaxis()
-    style_axes(axes, x="time since the first launch (s)")
-    return figure
+    style_axes(axes, x="time since the first launch, s")
+    return titled(figure, "When each kernel ran")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from crosscast.prediction.named_models import NamedModel
 from crosscast.report.document import Heading, Part, Report, Table, Text
+from crosscast.report.fields import table_of
 from crosscast.report.numbers import NONE, plural
 from crosscast.report.prediction import calibrated_on
 
@@ -43,7 +44,7 @@ def sources_report(sources: Sequence[Mapping[str, Any]]) -> Report:
 
 _TEXTS = {
     "time": "prediction:trained_on,held_out_errors",
-    "relative": "relative:trained_on_runs,relative_errors_text",
+    "relative": "relative:trained_on,held_out_errors",
     "configuration": "configuration:trained_on,held_out_errors",
     "corun": "corun:trained_on_mixes,held_out_corun_errors",
 }
@@ -52,15 +53,10 @@ _TEXTS = {
 
 def models_report(found: Sequence[NamedModel], plugged: Mapping[str, str]) -> Report:
     """All models that have a name, and where they are used."""
-    columns = {
-        "model": lambda each: each.name,
-        "for": lambda each: each.command,
-        "licence": lambda each: each.licence or "your own",
-        "predicts": lambda each: each.about,
-    }
+    rows = [[each.name, each.command, each.licence or "your own", each.about] for each in found]
     return Report(
         [
-            Table.of(found, columns, words=range(4)),
+            Table(["model", "for", "licence", "predicts"], rows, words=range(4)),
             *(
                 f"{name}: a model of times of the package {package} (predict time --model {name})"
                 for name, package in plugged.items()
@@ -118,14 +114,14 @@ def comparison_report(found: Comparison) -> Report:
     if found.differences:
         shown = found.differences[:_MOST]
         parts.append(
-            Table.of(
+            table_of(
                 shown,
                 {
-                    "of": lambda each: each.item,
-                    "number": lambda each: each.metric,
-                    "first": lambda each: each.first,
-                    "second": lambda each: each.second,
-                    "change": lambda each: each.change,
+                    "of": "item",
+                    "number": "metric",
+                    "first": "first",
+                    "second": "second",
+                    "change": "change",
                     "relative": lambda each: _relative(each.relative),
                 },
                 caption="Largest changes",

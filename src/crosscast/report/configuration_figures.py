@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,63 +14,42 @@ from crosscast.arrays import Integers, Reals
 from crosscast.evaluation.configuration.evaluation import ALONE, ConfigurationEvaluation, MachineChoices
 from crosscast.evaluation.configuration.scores import ChoiceResult, Metrics
 from crosscast.evaluation.resampling import SHARE
-from crosscast.prediction.configuration.bailey2014 import TreeNode
-from crosscast.prediction.configuration.choice import Choice, within_cap
+from crosscast.prediction.configuration.choice import Choice
 from crosscast.prediction.configuration.data import Quantity, Space, SurfaceForecast, pareto_frontier
-from crosscast.report.configuration import (
+from crosscast.report import figures as draw
+from crosscast.report.configuration_evaluation import (
+    REFERENCE,
     KernelFrontier,
-    frontier_of,
     longest_frontier,
     method_label,
     write_frontier,
 )
-from crosscast.report.figures import (
-    BLACK,
-    BLUE,
-    COLOURS,
-    GREY,
-    MAP,
-    MARKS,
-    RED,
-    Look,
-    heat_map,
-    legend_below,
-    logarithmic_axis,
-    looks,
-    one_figure,
-    panels,
-    points,
-    spread_axis,
-    steps,
-    style_axes,
-    titled,
-)
-from crosscast.report.numbers import configuration_text, level_percent, plural, setting_heading, setting_scale
+from crosscast.report.numbers import configuration_text, level_percent, setting_heading, setting_scale
 
 
 def choice_figure(name: str, forecast: SurfaceForecast, space: Space, choices: Sequence[Choice]) -> Any:
     """Time over power of one kernel."""
-    figure, axes = one_figure(8.4, 5.2)
+    figure, axes = draw.one_figure(8.4, 5.2)
     power, time = forecast.power.centre, forecast.time.centre
-    for number, (device, look) in enumerate(looks(space.devices).items()):
+    for number, (device, look) in enumerate(draw.looks(space.devices).items()):
         own = space.device_numbers == number
         how = {"s": 26, "alpha": 0.55, "edgecolors": look.colour, "zorder": 1, "label": device}
         axes.scatter(
             power[own], time[own], c=look.face, marker=look.mark, linewidths=look.face == "white", **how
         )
     frontier = pareto_frontier(time, power)
-    steps(axes, power[frontier], time[frontier], color="#333333", label="predicted frontier")
+    draw.steps(axes, power[frontier], time[frontier], color="#333333", label="predicted frontier")
     _draw_intervals(axes, forecast, frontier, choices[0].level)
     measured = np.flatnonzero(forecast.measured)
-    ring = {"s": 120, "facecolors": "none", "edgecolors": BLACK, "linewidths": 1.4, "zorder": 4}
+    ring = {"s": 120, "facecolors": "none", "edgecolors": draw.BLACK, "linewidths": 1.4, "zorder": 4}
     axes.scatter(power[measured], time[measured], label="measured", **ring)
     _draw_choices(axes, choices)
-    logarithmic_axis(axes, "y", time)
-    spread_axis(axes, "x", power)
+    draw.logarithmic_axis(axes, "y", time)
+    draw.spread_axis(axes, "x", power)
     axes.set_xlabel("power, W")
     axes.set_ylabel("time, s")
     axes.set_title(_title(name, choices), fontsize=10.5, loc="left")
-    style_axes(axes)
+    draw.style_axes(axes)
     figure.legend(loc="outside right upper", frameon=False, fontsize=9)
     return figure
 
@@ -105,7 +84,7 @@ def _draw_choices(axes: Any, choices: Sequence[Choice]) -> None:
     for place, choice in enumerate(choices):
         axes.axvline(
             choice.power_cap,
-            color=GREY,
+            color=draw.GREY,
             linestyle="--",
             linewidth=1,
             zorder=1,
@@ -140,33 +119,45 @@ def _title(name: str, choices: Sequence[Choice]) -> str:
 
 _LONGEST_NAME = 40
 
-_BY_PROGRAM = (
-    ("under-performance", "under_performance", "performance within the cap, % of the oracle's"),
-    ("under-share", "under_limit_share", "cases within the cap, %"),
-    ("over-power", "over_power", "power over the cap, % of the oracle's"),
-    ("over-performance", "over_performance", "performance over the cap, % of the oracle's"),
-)
-
 
 def evaluation_figures(study: ConfigurationEvaluation) -> dict[str, Any]:
-    """Figures 2 to 9 of Bailey et al. 2014 and those of repeats and extra runs, by name.
+    """The longest frontier, the methods, the score by extra runs and what repeats keep, by name.
 
-    Where there is nothing to cluster there is no tree, and without repeats no figure of them. The names begin
-    with a folder for each machine where there are several.
+    The names begin with a folder for each machine where there are several.
     """
+    return by_machine(study, machine_figures)
+
+
+def by_machine(
+    study: ConfigurationEvaluation, figures_of: Callable[[MachineChoices], dict[str, Any]]
+) -> dict[str, Any]:
+    """Figures of each machine; the names begin with a folder for it where there are several."""
     return {
         f"{place}{name}": figure
         for machine, place in _placed(study)
-        for name, figure in _figures(machine, machine.machine).items()
+        for name, figure in figures_of(machine).items()
     }
 
 
+def machine_figures(machine: MachineChoices) -> dict[str, Any]:
+    """Figures of one machine, by name; without repeats none of them."""
+    results, title = alone(machine.results), machine.machine
+    figures = {
+        "frontier": frontier_figure(longest_frontier(machine), title),
+        "methods": methods_figure(results, title),
+        "curve": curve_figure(results, f"{title}: S by the extra runs that are allowed"),
+    }
+    if machine.split_half is not None:
+        about = f"{title}: caps kept, by what is scored"
+        figures["repeats"] = repeats_figure(results, machine.split_half, about)
+    return figures
+
+
 def write_frontiers(study: ConfigurationEvaluation, folder: Path) -> list[Path]:
-    """Write Table I of Bailey et al. 2014, the longest frontier of each machine, beside its figures."""
+    """Write the longest frontier of each machine beside its figures (Table I of Bailey et al. 2014)."""
     return [
-        path
+        write_frontier(longest_frontier(machine), folder / place / "frontier.csv")
         for machine, place in _placed(study)
-        for path in write_frontier(longest_frontier(machine), folder / place)
     ]
 
 
@@ -194,24 +185,6 @@ def machine_folders(machines: Sequence[str]) -> list[str]:
     return names
 
 
-def _figures(machine: MachineChoices, title: str) -> dict[str, Any]:
-    results = alone(machine.results)
-    figures = {"frontier": frontier_figure(longest_frontier(machine), title)}
-    if not machine.published.fitted.clusters.nothing_to_cluster:
-        about = f"{title}: which cluster a kernel is of, by its sample runs (published model, all programs)"
-        figures["tree"] = tree_figure(machine.published.fitted.tree.nodes, about)
-    figures["methods"] = methods_figure(results, title)
-    for name, metric, label in _BY_PROGRAM:
-        figures[name] = programs_figure(results, metric, label, f"{title}: {label}")
-    figures["hardest"] = hardest_figure(machine, title)
-    figures["curve"] = curve_figure(results, f"{title}: S by the extra runs that are allowed")
-    if machine.split_half is not None:
-        figures["repeats"] = repeats_figure(
-            results, machine.split_half, f"{title}: caps kept, by what is scored"
-        )
-    return figures
-
-
 _FAMILIES = (
     "model",
     "published",
@@ -226,7 +199,7 @@ _FAMILIES = (
 """Those that look the same in all figures; others follow."""
 
 _DASHES = {"": (0, (1, 1.2)), "+fl": (0, (5, 1.5)), "+steps": "solid"}
-_LIMITER, _REFERENCE = "limiter", "oracle"
+_LIMITER = "limiter"
 
 
 @dataclass(frozen=True)
@@ -264,13 +237,13 @@ def method_styles(results: Sequence[ChoiceResult]) -> dict[str, Style]:
     for result in results:
         family, suffix = _family(result.method)
         place = families.setdefault(family, len(families))
-        colour, mark = COLOURS[place % len(COLOURS)], MARKS[place % len(MARKS)]
-        edge = BLACK if suffix == "+steps" else colour
+        colour, mark = draw.COLOURS[place % len(draw.COLOURS)], draw.MARKS[place % len(draw.MARKS)]
+        edge = draw.BLACK if suffix == "+steps" else colour
         styles[result.method] = Style(colour, mark, colour if suffix else "white", edge, _DASHES[suffix])
     if _LIMITER in styles:
-        styles[_LIMITER] = Style(BLACK, "X", BLACK, BLACK, "solid")
-    if _REFERENCE in styles:
-        styles[_REFERENCE] = Style(GREY, "*", GREY, GREY, "solid")
+        styles[_LIMITER] = Style(draw.BLACK, "X", draw.BLACK, draw.BLACK, "solid")
+    if REFERENCE in styles:
+        styles[REFERENCE] = Style(draw.GREY, "*", draw.GREY, draw.GREY, "solid")
     return styles
 
 
@@ -279,7 +252,7 @@ def _family(name: str) -> tuple[str, str]:
     return name.removesuffix(suffix), suffix
 
 
-_PERFORMANCE = "performance, relative to the fastest configuration"
+PERFORMANCE = "performance, relative to the fastest configuration"
 
 
 def frontier_figure(found: KernelFrontier, title: str) -> Any:
@@ -287,107 +260,45 @@ def frontier_figure(found: KernelFrontier, title: str) -> Any:
 
     Configurations are coloured by the device; on a single one by its last knob.
     """
-    figure, axes = one_figure(8, 5.4)
-    _draw_frontier(axes, found)
+    figure, axes = draw.one_figure(8, 5.4)
+    draw_frontier(axes, found)
     space = found.surfaces.space
     if len(space.devices) > 1:
-        for device, look in looks(space.devices).items():
+        for device, look in draw.looks(space.devices).items():
             own = space.device_numbers == space.devices.index(device)
-            points(axes, found.power_w[own], found.performance[own], look, device, size=5, alpha=0.8)
-        legend_below(figure, 8)
+            draw.points(axes, found.power_w[own], found.performance[own], look, device, size=5, alpha=0.8)
+        draw.legend_below(figure, 8)
     elif space.knobs:
         name = space.knobs[-1]
         shade = space.matrix[:, -1] * setting_scale(name)
-        dots = axes.scatter(found.power_w, found.performance, c=shade, cmap=MAP, s=28, linewidths=0, zorder=3)
+        dots = axes.scatter(
+            found.power_w, found.performance, c=shade, cmap=draw.MAP, s=28, linewidths=0, zorder=3
+        )
         figure.colorbar(dots, ax=axes, label=setting_heading(name), pad=0.02)
     axes.set_xlabel("power, W")
-    axes.set_ylabel(_PERFORMANCE)
-    spread_axis(axes, "x", found.power_w)
-    spread_axis(axes, "y", found.performance)
-    style_axes(axes)
+    axes.set_ylabel(PERFORMANCE)
+    draw.spread_axis(axes, "x", found.power_w)
+    draw.spread_axis(axes, "y", found.performance)
+    draw.style_axes(axes)
     known = int(np.isfinite(found.power_w).sum())
-    return titled(
+    return draw.titled(
         figure,
         f"{title}: {found.kernel}, the longest frontier",
         f"{len(found.frontier)} of {known} configurations are on it (line)",
     )
 
 
-def _draw_frontier(axes: Any, found: KernelFrontier) -> None:
+def draw_frontier(axes: Any, found: KernelFrontier) -> None:
     """What can be reached with the power at hand."""
     at = found.frontier
-    steps(axes, found.power_w[at], found.performance[at], color=GREY, linewidth=1.4, label="_frontier")
-
-
-_JUDGES = ("model+fl", "published+fl")
-
-
-def hardest_kernel(machine: MachineChoices) -> tuple[int, ChoiceResult]:
-    """Row of the kernel whose caps are kept least, of the program that keeps them least, and by which method.
-
-    Of those whose caps are kept as often, the one with the least score. By ``model+fl``, or ``published+fl``
-    where that was not evaluated, or else the first method.
-    """
-    results = {each.method: each for each in reversed(alone(machine.results))}
-    judge = next((results[name] for name in _JUDGES if name in results), alone(machine.results)[0])
-    program = min(judge.programs, key=lambda name: _kept_share(judge.programs[name]))
-    cases = machine.cases
-    under = within_cap(machine.surfaces.power_w[cases.kernel, judge.chosen], cases.power_cap)
-    time_s = machine.surfaces.time_s[cases.kernel, judge.chosen]
-    score = np.where(under, cases.oracle_time_s / time_s, 0.0)
-    rows = sorted(set(cases.kernel[cases.program == cases.programs.index(program)].tolist()))
-
-    def kept(row: int) -> tuple[float, float]:
-        own = cases.kernel == row
-        return float(under[own].mean()), float(score[own].mean())
-
-    return min(rows, key=kept), judge
-
-
-def _kept_share(metrics: Metrics) -> tuple[float, float]:
-    return metrics.under_limit_share or 0.0, metrics.score or 0.0
-
-
-def hardest_figure(machine: MachineChoices, title: str) -> Any:
-    """A panel a method: all configurations, the frontier, and the choices within caps and over them."""
-    row, judge = hardest_kernel(machine)
-    found = frontier_of(machine.surfaces, row)
-    every = alone(machine.results)
-    results = [each for each in every if each.method != _REFERENCE] or every
-    figure, drawn = panels(len(results), 4, max(3.0, 6.0 / len(results)), 2.6, sharex=True, sharey=True)
-    own = np.flatnonzero(machine.cases.kernel == row)
-    caps = machine.cases.power_cap[own]
-    for axes, result in zip(drawn, results, strict=True):
-        _draw_frontier(axes, found)
-        axes.plot(found.power_w, found.performance, ".", color="#bbbbbb", markersize=4, zorder=1)
-        chosen = result.chosen[own]
-        under = within_cap(found.power_w[chosen], caps)
-        # The same configuration may be within one cap and over another.
-        for flags, look, size, label in (
-            (under, Look(BLUE, "o", BLUE), 8, "within the cap"),
-            (~under, Look(RED, "X", RED), 5, "over it"),
-        ):
-            at = chosen[flags]
-            edge = {"markeredgewidth": 0.6, "markeredgecolor": "white", "zorder": 9 - size / 2}
-            points(axes, found.power_w[at], found.performance[at], look, label, size=size, **edge)
-        axes.set_title(f"{method_label(result)}: {under.sum()} of {len(own)} within", fontsize=9.5)
-        style_axes(axes)
-    spread_axis(drawn[0], "x", found.power_w)
-    spread_axis(drawn[0], "y", found.performance)
-    for axes in drawn[-4:]:
-        axes.set_xlabel("power, W", fontsize=9)
-    legend_below(figure, 2)
-    figure.supylabel(_PERFORMANCE, fontsize=10)
-    return titled(
-        figure,
-        f"{title}: {found.kernel}, where {judge.method} keeps to the fewest caps",
-        "caps are the powers on the frontier (line), choices are marks",
+    draw.steps(
+        axes, found.power_w[at], found.performance[at], color=draw.GREY, linewidth=1.4, label="_frontier"
     )
 
 
 def methods_figure(results: Sequence[ChoiceResult], title: str) -> Any:
     """A mark a method, with lines as long as what a bootstrap over programs leaves."""
-    figure, axes = one_figure(8, 6.2)
+    figure, axes = draw.one_figure(8, 6.2)
     styles = method_styles(results)
     for result in results:
         share, performance = result.metrics.under_limit_share, result.metrics.under_performance
@@ -401,63 +312,20 @@ def methods_figure(results: Sequence[ChoiceResult], title: str) -> Any:
             axes.plot([100 * share] * 2, [100 * along.low, 100 * along.high], **line)
         how = {"markersize": 8, "markeredgewidth": 1.5, "linestyle": "none", "zorder": 4, "clip_on": False}
         axes.plot([100 * share], [100 * performance], label=method_label(result), **style.of_marks(), **how)
-    style_axes(axes, x="cases within the cap, %", y="performance in these, % of the oracle's")
-    legend_below(figure, 4)
-    return titled(
+    draw.style_axes(axes, x="cases within the cap, %", y="performance in these, % of the oracle's")
+    draw.legend_below(figure, 4)
+    return draw.titled(
         figure,
         f"{title}: hollow marks choose once, filled ones follow what they measure",
         f"lines hold {100 * SHARE:g} % of bootstrap draws of the programs",
     )
 
 
-_LARGE = 100_000
-"""From here on numbers are too long for their cells."""
-
-
-def programs_figure(results: Sequence[ChoiceResult], metric: str, label: str, title: str) -> Any:
-    """A row a program, a column a method; what no case defines stays empty.
-
-    Performances over the limit may be many times the oracle's: the colours end at twice the oracle's, the
-    numbers do not.
-    """
-    names = list(results[0].programs)
-    values = np.array(
-        [[_value(result.programs[name], metric) for result in results] for name in names]
-        + [[_value(result.metrics, metric) for result in results]]
-    )
-    figure, axes = one_figure(3.0 + 0.68 * len(results), 2.1 + 0.29 * len(values))
-    heat_map(
-        axes,
-        values,
-        [*names, "all programs"],
-        [method_label(result) for result in results],
-        write=lambda value: f"{value:,.0f}" if value < _LARGE else f"{value:.0e}",
-        limits=_limits(values),
-        label=label,
-    )
-    axes.axhline(len(names) - 0.5, color="white", linewidth=3)
-    return titled(figure, title)
-
-
-def _value(metrics: object, name: str) -> float:
-    value = getattr(metrics, name)
-    return np.nan if value is None else 100 * float(value)
-
-
-def _limits(values: Reals) -> tuple[float, float]:
-    """Ends of the colours; at least a percentage point apart."""
-    known = values[np.isfinite(values)]
-    if not known.size:
-        return 0.0, 100.0
-    low, high = float(known.min()), min(float(known.max()), max(200.0, float(known.min())))
-    return low, max(high, low + 1)
-
-
 _SERIES = (
-    ("same run", Look(GREY, "o", "white")),
-    ("same run, 1 % tolerance", Look(GREY, "s", GREY)),
-    ("other repeats (simulated), 1 % tolerance", Look(BLUE, "D", BLUE)),
-    ("other repeats (simulated), told 1 % less", Look(RED, "X", RED)),
+    ("same run", draw.Look(draw.GREY, "o", "white")),
+    ("same run, 1 % tolerance", draw.Look(draw.GREY, "s", draw.GREY)),
+    ("other repeats (simulated), 1 % tolerance", draw.Look(draw.BLUE, "D", draw.BLUE)),
+    ("other repeats (simulated), told 1 % less", draw.Look(draw.RED, "X", draw.RED)),
 )
 
 
@@ -466,19 +334,19 @@ def repeats_figure(results: Sequence[ChoiceResult], split_half: Metrics, title: 
     rows = [(method_label(each), _kept_shares(each)) for each in results]
     rows.append(("split-half oracle", (None, None, split_half.under_limit_share_within_1pct, None)))
     rows.reverse()
-    figure, axes = one_figure(8, 1.9 + 0.3 * len(rows))
+    figure, axes = draw.one_figure(8, 1.9 + 0.3 * len(rows))
     for place, (name, look) in enumerate(_SERIES):
         known = [
             (100 * share, row) for row, (_, shares) in enumerate(rows) if (share := shares[place]) is not None
         ]
         size = 10.0 if look.face == "white" else 6.5
         across, along = [share for share, _ in known], [row for _, row in known]
-        points(axes, across, along, look, name, size=size, clip_on=False, zorder=3 + place)
+        draw.points(axes, across, along, look, name, size=size, clip_on=False, zorder=3 + place)
     axes.set_yticks(range(len(rows)), [name for name, _ in rows])
     axes.set_ylim(-0.6, len(rows) - 0.4)
-    style_axes(axes, x="cases within the cap, %")
-    legend_below(figure, 2)
-    return titled(figure, title)
+    draw.style_axes(axes, x="cases within the cap, %")
+    draw.legend_below(figure, 2)
+    return draw.titled(figure, title)
 
 
 def _kept_shares(result: ChoiceResult) -> tuple[float | None, ...]:
@@ -493,7 +361,7 @@ def _kept_shares(result: ChoiceResult) -> tuple[float | None, ...]:
 
 def curve_figure(results: Sequence[ChoiceResult], title: str) -> Any:
     """A line a method; the limiter without a model is thicker."""
-    figure, axes = one_figure(8, 6.0)
+    figure, axes = draw.one_figure(8, 6.0)
     styles = method_styles(results)
     for result in results:
         style, limiter = styles[result.method], result.method == _LIMITER
@@ -513,81 +381,6 @@ def curve_figure(results: Sequence[ChoiceResult], title: str) -> Any:
     axes.set_ylabel("S: performance with violations counting 0, % of the oracle's")
     axes.set_ylim(0, 100)
     axes.set_xticks(list(results[0].curve))
-    style_axes(axes)
-    legend_below(figure, 4)
-    return titled(figure, title)
-
-
-_WIDTH_OF_LEAF = 2.3
-
-
-def tree_figure(nodes: tuple[TreeNode, ...], title: str) -> Any:
-    """Questions as boxes, left for yes; leaves say the cluster and how many training kernels came there."""
-    places = _places(nodes)
-    leaves = sum(node.feature is None for node in nodes)
-    deepest = -min(y for _, y in places)
-    figure, axes = one_figure(max(6.0, _WIDTH_OF_LEAF * leaves), 1.6 + 1.15 * deepest)
-    for number, node in enumerate(nodes):
-        for below, answer in ((node.left, "yes"), (node.right, "no")):
-            if below is not None:
-                _branch(axes, places[number], places[below], answer)
-    for place, node in zip(places, nodes, strict=True):
-        leaf = node.feature is None
-        axes.text(
-            *place,
-            _leaf_text(node) if leaf else _question_text(node),
-            ha="center",
-            va="center",
-            fontsize=8.5,
-            bbox={
-                "boxstyle": "round,pad=0.4",
-                "facecolor": "#e6f0f7" if leaf else "white",
-                "edgecolor": BLUE,
-            },
-            zorder=3,
-        )
-    axes.set_xlim(-0.6, leaves - 0.4)
-    axes.set_ylim(-deepest - 0.45, 0.45)
-    axes.set_axis_off()
-    return titled(figure, title)
-
-
-def _places(nodes: tuple[TreeNode, ...]) -> list[tuple[float, float]]:
-    """Where to draw each node: leaves side by side, questions above the middle of what is below them."""
-    places: dict[int, tuple[float, float]] = {}
-
-    def place(number: int, depth: int, left: int) -> int:
-        node = nodes[number]
-        if node.left is None or node.right is None:
-            places[number] = (float(left), -float(depth))
-            return left + 1
-        end = place(node.right, depth + 1, place(node.left, depth + 1, left))
-        places[number] = ((places[node.left][0] + places[node.right][0]) / 2, -float(depth))
-        return end
-
-    place(0, 0, 0)
-    return [places[number] for number in range(len(nodes))]
-
-
-def _branch(axes: Any, above: tuple[float, float], below: tuple[float, float], answer: str) -> None:
-    axes.plot([above[0], below[0]], [above[1], below[1]], color=GREY, linewidth=1, zorder=1)
-    axes.text(
-        0.45 * above[0] + 0.55 * below[0],
-        0.45 * above[1] + 0.55 * below[1],
-        answer,
-        ha="center",
-        va="center",
-        fontsize=8,
-        color="#555555",
-        bbox={"boxstyle": "square,pad=0.15", "facecolor": "white", "edgecolor": "none"},
-        zorder=2,
-    )
-
-
-def _question_text(node: TreeNode) -> str:
-    name = str(node.feature).replace(" at sample", "\nat sample")
-    return f"{name}\n≤ {node.threshold:.5g}?"
-
-
-def _leaf_text(node: TreeNode) -> str:
-    return f"cluster {node.cluster}\n{plural(sum(node.counts), 'kernel')}"
+    draw.style_axes(axes)
+    draw.legend_below(figure, 4)
+    return draw.titled(figure, title)

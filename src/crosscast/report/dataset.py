@@ -17,8 +17,9 @@ from crosscast.data.description import (
     RecordWarning,
 )
 from crosscast.report.document import Heading, Part, Report, Table
-from crosscast.report.numbers import NONE, percent, plural, setting_range
-from crosscast.units import format_bytes, format_count, format_hertz, format_seconds
+from crosscast.report.fields import columns_table, table_of, writer_of
+from crosscast.report.numbers import NONE, level_percent, plural, setting_range, times
+from crosscast.units import format_count, format_seconds
 
 if TYPE_CHECKING:
     from crosscast.forecasting import BesideMeasured
@@ -28,29 +29,24 @@ if TYPE_CHECKING:
 
 def devices_report(entries: Sequence[Entry]) -> Report:
     """A table of devices, and below it why sensors and counters do not work."""
-    table = Table.of(
-        entries,
-        {
-            "id": lambda entry: entry.device.id,
-            "name": lambda entry: entry.device.name,
-            "type": lambda entry: entry.device.type,
-            "units": lambda entry: entry.device.compute_units,
-            "clock": lambda entry: _known(entry, "clock_hz"),
-            "L1": lambda entry: _known(entry, "l1_bytes"),
-            "L2": lambda entry: _known(entry, "l2_bytes"),
-            "L3": lambda entry: _known(entry, "l3_bytes"),
-            "memory": lambda entry: _known(entry, "memory_bytes"),
-            "sensors": lambda entry: ", ".join(each.name for each in entry.sensors if each.works) or "none",
-        },
-        formats={"clock": format_hertz, **dict.fromkeys(("L1", "L2", "L3", "memory"), format_bytes)},
+    facts = ("clock_hz", "l1_bytes", "l2_bytes", "l3_bytes", "memory_bytes")
+    rows = [
+        [
+            *(entry.device.id, entry.device.name, entry.device.type, entry.device.compute_units),
+            # What is not known stays empty.
+            *("" if entry.facts.get(name) is None else entry.facts[name] for name in facts),
+            ", ".join(each.name for each in entry.sensors if each.works) or "none",
+        ]
+        for entry in entries
+    ]
+    sizes = ("clock", "L1", "L2", "L3", "memory")
+    table = Table(
+        ["id", "name", "type", "units", *sizes, "sensors"],
+        rows,
+        formats={heading: writer_of(name) for heading, name in zip(sizes, facts, strict=True)},
         words=(0, 1, 2, 9),
     )
     return Report([table, *_reasons(entries)])
-
-
-def _known(entry: Entry, name: str) -> Any:
-    value = entry.facts.get(name)
-    return "" if value is None else value
 
 
 def _reasons(entries: Sequence[Entry]) -> list[str]:
@@ -300,23 +296,9 @@ def measurement_report(measurement: Measurement, beside: BesideMeasured | None =
     """The summary of each kernel, then what was forecast, transfers, energy and warnings."""
     processes = len(measurement.sessions)
     application = measurement.sessions[0]["application"]
-    table = Table.of(
-        measurement.kernels,
-        {
-            "kernel": lambda each: each.kernel,
-            "runs": lambda each: each.runs,
-            "invocations": lambda each: each.invocations,
-            "median": lambda each: each.median_s,
-            "mean": lambda each: each.mean_s,
-            "least": lambda each: each.min_s,
-            "most": lambda each: each.max_s,
-            "spread": lambda each: "" if each.spread is None else percent(each.spread, 1),
-        },
-        formats={
-            **dict.fromkeys(("runs", "invocations"), format_count),
-            **dict.fromkeys(("median", "mean", "least", "most"), format_seconds),
-        },
-    )
+    columns = {name: name for name in ("kernel", "runs", "invocations")}
+    columns |= {"median": "median_s", "mean": "mean_s", "least": "min_s", "most": "max_s", "spread": "spread"}
+    table = table_of(measurement.kernels, columns)
     return Report(
         [
             Heading(f"{application} on {measurement.device} ({measurement.device_name})", 1),
@@ -330,25 +312,20 @@ def measurement_report(measurement: Measurement, beside: BesideMeasured | None =
 
 
 def _beside(beside: BesideMeasured) -> Table:
-    columns = beside.columns()
-    limits = f"{100 * beside.level:.3g} % interval"
-    return Table.of(
-        range(len(beside.kernels)),
+    columns: dict[str, Any] = dict(beside.columns())
+    columns["interval"] = [times(*both) for both in zip(beside.low_s, beside.high_s, strict=True)]
+    columns["inside"] = ["yes" if inside else "no" for inside in columns["inside"]]
+    return columns_table(
+        columns,
         {
-            "kernel": lambda row: beside.kernels[row],
-            "measured": lambda row: beside.measured_s[row],
-            "forecast": lambda row: beside.forecast_s[row],
-            limits: lambda row: " to ".join(
-                format_seconds(each[row]) for each in (beside.low_s, beside.high_s)
-            ),
-            "forecast/measured": lambda row: columns["forecast_over_measured"][row],
-            "inside": lambda row: "yes" if columns["inside"][row] else "no",
+            "kernel": "kernel",
+            "measured": "measured_s",
+            "forecast": "forecast_s",
+            f"{level_percent(beside.level)} interval": "interval",
+            "forecast/measured": "forecast_over_measured",
+            "inside": "inside",
         },
         caption="forecast beside measurement",
-        formats={
-            **dict.fromkeys(("measured", "forecast"), format_seconds),
-            "forecast/measured": "{:.2f}".format,
-        },
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,30 +11,14 @@ from crosscast.data.schema import DEVICES
 from crosscast.devices.knowledge import Known
 from crosscast.devices.measured import QUANTITIES, measured_devices
 from crosscast.report.document import Heading, Part, Report, Table, Text
-from crosscast.report.figures import looks, new_figure, one_figure, style_axes, titled
-from crosscast.units import (
-    format_bytes,
-    format_bytes_per_second,
-    format_count,
-    format_hertz,
-    format_quantity,
-    format_seconds,
-)
+from crosscast.report.fields import UNITS, table_of
+from crosscast.report.figures import looks, one_figure, points, style_axes, titled, unit_axis
+from crosscast.units import format_seconds
 
 if TYPE_CHECKING:
     from crosscast.device_comparison import DeviceComparison, KernelTimes
     from crosscast.measure.microbenchmarks.bench import Microbenchmarks
 
-_WRITERS: dict[str, Callable[[float], str]] = {
-    "Hz": format_hertz,
-    "B": lambda value: format_bytes(int(value)),
-    "B/s": format_bytes_per_second,
-    "flop/s": lambda value: f"{value / 1e12:.4g} Tflop/s",
-    "op/s": lambda value: format_quantity(value, "op/s"),
-    "s": format_seconds,
-    "W": lambda value: f"{value:g} W",
-    "count": lambda value: format_count(int(value)),
-}
 _UNITS = {column.name: column.unit for column in DEVICES.columns} | {
     name: each.unit for name, each in QUANTITIES.items()
 }
@@ -60,7 +44,7 @@ _KERNELS_SHOWN = 5
 
 def written(name: str, value: Any) -> str | None:
     """A number of a data sheet, or a measured one, for people."""
-    writer = None if isinstance(value, str) else _WRITERS.get(_UNITS[name])
+    writer = None if isinstance(value, str) else UNITS.get(_UNITS[name])
     return value if value is None or writer is None else writer(value)
 
 
@@ -69,16 +53,13 @@ def catalogue_report(rows: Sequence[Mapping[str, Any]]) -> Report:
     groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for row in rows:
         groups.setdefault((row["vendor"], row["type"]), []).append(row)
-    columns = {
-        "vendor": lambda group: group[0][0],
-        "type": lambda group: group[0][1],
-        "devices": lambda group: len(group[1]),
-        "measured": lambda group: sum(row["device"] in measured_devices() for row in group[1]),
-        "architectures": lambda group: _series(group[1]),
-    }
+    lines = [
+        [*kind, len(of), sum(row["device"] in measured_devices() for row in of), _series(of)]
+        for kind, of in sorted(groups.items())
+    ]
     return Report(
         [
-            Table.of(sorted(groups.items()), columns, words=(0, 1, 4)),
+            Table(["vendor", "type", "devices", "measured", "architectures"], lines, words=(0, 1, 4)),
             "",
             f"{len(rows)} devices, {len(measured_devices())} of them with what was measured on them.",
             "Some of them: crosscast devices --catalogue ampere, --vendor nvidia, --type cpu.",
@@ -99,26 +80,23 @@ _SERIES_SHOWN = 8
 
 def data_sheets_report(rows: Sequence[Mapping[str, Any]]) -> Report:
     """A table of devices of the catalogue."""
-    columns = {
-        "device": lambda row: row["device"],
-        "name": lambda row: row["name"],
-        "architecture": lambda row: row["series"],
-        **{heading: _getter(name) for heading, name in _SHORT.items()},
-        "read": lambda row: _measured(row["device"], "read_bytes_per_s"),
-        "launch": lambda row: _measured(row["device"], "launch_s"),
-    }
+    lines = [
+        [
+            *(row[name] for name in ("device", "name", "series")),
+            *(written(name, row.get(name)) for name in _SHORT.values()),
+            *(_measured(row["device"], name) for name in ("read_bytes_per_s", "launch_s")),
+        ]
+        for row in rows
+    ]
+    headings = ["device", "name", "architecture", *_SHORT, "read", "launch"]
     return Report(
         [
-            Table.of(rows, columns, words=range(3)),
+            Table(headings, lines, words=range(3)),
             "",
             "Read and launch are measured. Where each number is from: crosscast devices NAME.",
             "A forecast for one: crosscast predict FILE --devices NAME.",
         ]
     )
-
-
-def _getter(name: str) -> Any:
-    return lambda row: written(name, row.get(name))
 
 
 def _measured(key: str, quantity: str) -> str | None:
@@ -215,15 +193,9 @@ def _ratio(one: float | None, other: float | None) -> str | None:
 
 
 def _kernels(kernels: Sequence[KernelTimes], one: str, other: str) -> Table:
-    columns: dict[str, Callable[[KernelTimes], Any]] = {
-        "application": lambda each: each.application,
-        "kernel": lambda each: each.kernel,
-        "size": lambda each: each.size,
-        one: lambda each: format_seconds(each.first_s),
-        other: lambda each: format_seconds(each.second_s),
-        f"{one} is faster by": lambda each: f"{each.ratio:.3g}",
-    }
-    return Table.of(kernels, columns, words=range(3))
+    columns = {name: name for name in ("application", "kernel", "size")}
+    columns |= {one: "first_s", other: "second_s", f"{one} is faster by": "ratio"}
+    return table_of(kernels, columns, words=range(3))
 
 
 _CEILINGS = ("fp32_flop_per_s", "fp64_flop_per_s", "int32_op_per_s")
@@ -261,18 +233,11 @@ def _bandwidth(found: Microbenchmarks) -> Any:
     figure, axes = one_figure(7, 4)
     kinds = [kind for kind in found.working_sets if kind != "bytes"]
     for kind, look in looks(kinds).items():
-        rates = [value / 1e9 for value in found.working_sets[kind]]
-        axes.plot(
-            [size / 1024 for size in found.working_sets["bytes"]],
-            rates,
-            color=look.colour,
-            marker="o",
-            markersize=4,
-            label=kind,
-        )
-    axes.set_xscale("log", base=2)
-    axes.set_yscale("log")
-    style_axes(axes, x="working set (KiB)", y="GB/s")
+        points(axes, found.working_sets["bytes"], found.working_sets[kind], look, kind, linestyle="solid")
+    axes.set(xscale="log", yscale="log")
+    unit_axis(axes.xaxis, "B", base=4)
+    unit_axis(axes.yaxis, "B/s")
+    style_axes(axes, x="working set", y="bandwidth")
     axes.legend(frameon=False)
     return titled(figure, f"Bandwidth of {found.name} by working set")
 
@@ -280,8 +245,7 @@ def _bandwidth(found: Microbenchmarks) -> Any:
 def _roofline(found: Microbenchmarks) -> Any:
     import numpy as np
 
-    figure = new_figure(7, 4)
-    axes = figure.subplots()
+    figure, axes = one_figure(7, 4)
     intensities = np.logspace(-2, 3, 200)
     bandwidth = found.values["read_bytes_per_s"].best
     ceilings = [name for name in _CEILINGS if name in found.values]
@@ -289,12 +253,12 @@ def _roofline(found: Microbenchmarks) -> Any:
         peak = found.values[name].best
         axes.plot(
             intensities,
-            np.minimum(peak, intensities * bandwidth) / 1e9,
+            np.minimum(peak, intensities * bandwidth),
             color=look.colour,
             label=f"{QUANTITIES[name].title}: {written(name, peak)}",
         )
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    style_axes(axes, x="operations a byte of main memory", y="billion operations a second")
+    axes.set(xscale="log", yscale="log")
+    unit_axis(axes.yaxis, "op/s")
+    style_axes(axes, x="operations for each byte of main memory", y="rate")
     axes.legend(frameon=False, fontsize=8)
     return titled(figure, f"Roofline of {found.name}, as measured")

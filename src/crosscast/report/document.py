@@ -1,4 +1,4 @@
-"""One model of a report, and how it is shown: on a terminal, as a page of HTML, as Markdown and as JSON.
+"""One model of a report, and how it is shown: on a terminal and as a page of HTML.
 
 Nothing heavy is imported here: showing a prediction must not take longer than predicting.
 """
@@ -78,7 +78,6 @@ class Table:
     formats: Mapping[str, Callable[[Any], str]] = field(default_factory=dict)
     words: Collection[int] = (0,)  # Columns of words, which are on the left; numbers are on the right
     bold: Collection[int] = ()  # Rows that stand out
-    shade: Callable[[Any], str] | None = None  # Style of a value's cell on a page
     fold: str = ""  # On a page, the table is behind these words
     sorts: bool = True  # Whether rows say the same in any order
     ranges: Ranges | None = None  # What a page draws beside the rows
@@ -170,28 +169,6 @@ class Report:
         bold = str if plain else (lambda text: f"\033[1m{text}\033[0m")
         stream.write(self.to_text(bold))
 
-    def to_markdown(self) -> str:
-        """The report as Markdown with tables of GitHub's kind."""
-        blocks: list[str] = []
-        for part in self.parts:
-            if isinstance(part, str):
-                blocks.append(visible(part))
-            elif isinstance(part, Heading):
-                blocks.append(f"{'#' * part.level} {visible(part.text)}")
-            elif isinstance(part, Text):
-                mark = {"list": "- ", "code": "    "}.get(part.kind, "")
-                blocks.append("\n".join(f"{mark}{visible(line)}" for line in part.lines))
-            elif isinstance(part, Table):
-                blocks += [f"**{visible(part.caption)}**"] if part.caption else []
-                blocks.append("\n".join(markdown_rows(part)))
-            else:
-                blocks.append(f"*{visible(part.alternative)}* {visible(part.caption)}")
-        return "\n\n".join(filter(None, blocks)) + "\n"
-
-    def to_dict(self) -> dict[str, Any]:
-        """The report as an object for JSON: values of tables as they are, where JSON has them."""
-        return {"title": self.title, "parts": [_to_dict(part) for part in self.parts if part != ""]}
-
     def to_html(self) -> str:
         """The report as one page that loads nothing, and runs no script but its own."""
         jinja2 = require_jinja2()
@@ -274,36 +251,6 @@ def require_jinja2() -> Any:
     except ImportError as error:
         raise MissingExtraError("report", "a page") from error
     return jinja2
-
-
-def _to_dict(part: Part) -> dict[str, Any]:
-    if isinstance(part, str):
-        return {"text": [part]}
-    if isinstance(part, Heading):
-        return {"heading": part.text, "level": part.level}
-    if isinstance(part, Text):
-        return {"text": list(part.lines)}
-    if isinstance(part, Figure):
-        return {"figure": part.alternative, "caption": part.caption}
-    rows = [
-        [
-            value if isinstance(value, str | int | float | None) else text
-            for value, text in zip(*both, strict=True)
-        ]
-        for both in zip(part.rows, part.cells(), strict=True)
-    ]
-    known = [
-        [None if isinstance(each, float) and not math.isfinite(each) else each for each in row]
-        for row in rows
-    ]
-    return {"table": part.caption, "columns": list(part.headings), "rows": known}
-
-
-def markdown_rows(table: Table) -> Iterator[str]:
-    """Lines of a table in Markdown."""
-    marks = ["---" if place in table.words else "---:" for place in range(len(table.headings))]
-    for row in (table.headings, marks, *table.cells()):
-        yield "| " + " | ".join(visible(cell).replace("|", "\\|") for cell in row) + " |"
 
 
 def visible(text: str) -> str:

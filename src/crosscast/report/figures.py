@@ -6,12 +6,15 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from crosscast.arrays import Reals
+from crosscast.evaluation.resampling import SHARE, Interval
 from crosscast.report.document import visible
+from crosscast.report.fields import UNITS
+from crosscast.report.numbers import three_digits
 from crosscast.report.pictures import require_matplotlib
 from crosscast.units import elapsed_unit, format_seconds
 
@@ -212,6 +215,78 @@ def bars(
     axes.grid(visible=False, axis="y")
 
 
+class ScoredModel(NamedTuple):
+    """A model with its scores, and how far each would move with other groups."""
+
+    name: str
+    baseline: bool
+    scores: Any
+    intervals: Mapping[str, Interval]
+
+
+_OFF_SCALE = 2.5
+"""A score that is so many times the one in the middle would hide how the others differ."""
+
+
+def scores_figure(rows: Sequence[ScoredModel], scores: Mapping[str, str], *sentences: str) -> Any:
+    """A panel a score by its name and label (in per cent if it says so), a dot a model from above."""
+    figure = new_figure(4.0 * len(scores), 1.6 + 0.3 * len(rows))
+    every = figure.subplots(1, len(scores), sharey=True, squeeze=False)[0]
+    for axes, (score, label) in zip(every, scores.items(), strict=True):
+        scale = 100.0 if "%" in label else 1.0
+        values = [getattr(row.scores, score) for row in rows]
+        known = sorted(each for each in values if each is not None and math.isfinite(each))
+        end = scale * max(_OFF_SCALE * known[len(known) // 2], 1e-9) if known else math.inf
+        for place, (row, value) in enumerate(zip(rows, values, strict=True)):
+            colour, interval = GREY if row.baseline else BLUE, row.intervals.get(score)
+            if interval is not None and value is not None and scale * value <= end:
+                limits = [min(scale * each, end) for each in (interval.low, interval.high)]
+                axes.plot(limits, [place, place], color=colour, linewidth=2, alpha=0.5)
+            if value is not None and scale * value <= end:
+                axes.plot([scale * value], [place], "o", color=colour, markersize=6)
+            elif value is not None:
+                text = f"{three_digits(scale * value)} →"
+                axes.annotate(text, (end, place), ha="right", va="center", fontsize=8.5)
+        if known and scale * known[-1] > end:
+            axes.set_xlim(right=end)
+        style_axes(axes, x=label)
+    # The first is at the top.
+    every[0].set_yticks(range(len(rows)), [plain_text(row.name) for row in rows])
+    every[0].set_ylim(len(rows) - 0.4, -0.6)
+    return titled(
+        figure,
+        *sentences,
+        f"dots are scores, lines hold {100 * SHARE:g} % of bootstrap draws of what is left out; grey: "
+        "baselines",
+    )
+
+
+def groups_figure(
+    model: str,
+    values: Mapping[str, float],
+    rival: tuple[str, Mapping[str, float]] | None,
+    *sentences: str,
+    label: str,
+    write: Callable[[float], str],
+    mean: float | None = None,
+) -> Any:
+    """A bar for each group that was left out, and marks for the best baseline."""
+    figure, axes = one_figure(8, 2.0 + 0.29 * len(values))
+    others = [] if rival is None else [rival[1].get(name, math.nan) for name in values]
+    bars(
+        axes,
+        values,
+        write=write,
+        rivals=others,
+        labels=(model, "" if rival is None else f"{rival[0]} (baseline)"),
+    )
+    if mean is not None:
+        axes.axvline(mean, color=BLACK, linewidth=1, linestyle="--", zorder=4, label="its mean")
+    axes.set_xlabel(label)
+    legend_below(figure, 3)
+    return titled(figure, *sentences)
+
+
 def letters_on(colour: Sequence[float]) -> str:
     """Black or white: of the two, that with more contrast by WCAG 2, which is always 4.5 and more."""
     light = [each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4 for each in colour[:3]]
@@ -323,6 +398,16 @@ def time_axis(axis: Any, low: float, high: float, most: int) -> None:
     within = (1.0, 2.0, 5.0) if decades < _ONE_DECADE else (1.0, 3.0) if decades < _TWO_DECADES else (1.0,)
     axis.set_major_locator(LogLocator(subs=within, numticks=most))
     axis.set_major_formatter(FuncFormatter(lambda seconds, _: format_seconds(seconds)))
+    axis.set_minor_locator(NullLocator())
+
+
+def unit_axis(axis: Any, unit: str, base: float = 10.0) -> None:
+    """Ticks with their unit on a logarithmic axis."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    write = UNITS[unit]
+    axis.set_major_locator(LogLocator(base=base))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: write(value)))
     axis.set_minor_locator(NullLocator())
 
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from crosscast.configuration import Configuration, Setting
 from crosscast.units import format_seconds
 
 if TYPE_CHECKING:
-    from crosscast.evaluation.resampling import Confidence
     from crosscast.prediction.configuration.data import Space
 
 NONE = "—"
 """What is not known."""
 
+_LARGE = 10.0
 MARK = "*"
 """After what is better than the best baseline, where the bootstrap of the difference excludes 0."""
 
@@ -24,8 +24,6 @@ _NUMBER = re.compile(r"\s*(>?)\s*([-+−]?[\d,]*\.?\d+(?:e[-+]?\d+)?)\s*([^\W\d_
 _UNIT_SCALES = dict(
     zip("ns µs ms s min h d".split(), (1e-9, 1e-6, 1e-3, 1.0, 60.0, 3600.0, 86400.0), strict=True)
 ) | {"kHz": 1e3, "MHz": 1e6, "GHz": 1e9, "%": 0.01, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30}
-_LONGEST_S = 1e9
-_LARGEST_EXPONENT = 700.0
 
 
 def percent(share: float | None, digits: int = 0) -> str:
@@ -37,6 +35,17 @@ def percent(share: float | None, digits: int = 0) -> str:
     if share is None:
         return NONE
     return f"{100 * share:,.{digits}f} %" if share < 100 else "> 9,999 %"
+
+
+def share(value: float | None) -> str:
+    """A share in per cent without its sign, for columns that say it; from ten times on without decimals.
+
+    >>> share(0.934), share(12.5), share(None)
+    ('93.4', '1,250', '—')
+    """
+    if value is None:
+        return NONE
+    return f"{100 * value:.1f}" if value < _LARGE else f"{100 * value:,.0f}"
 
 
 def level_percent(share: float) -> str:
@@ -73,12 +82,15 @@ def factor(ratio: float | None) -> str:
     return f"{ratio:.2f}×" if ratio < 100 else f"{ratio:,.0f}×"
 
 
-def of_log(log_time: float) -> str:
-    """The time whose logarithm (of seconds) this is."""
-    if math.isnan(log_time):
+def slowdown(value: float | None) -> str:
+    """A slowdown of jobs, which may be very long.
+
+    >>> slowdown(1.234), slowdown(12345.6), slowdown(None)
+    ('1.23', '12,346', '—')
+    """
+    if value is None:
         return NONE
-    seconds = math.exp(min(log_time, _LARGEST_EXPONENT))
-    return format_seconds(seconds) if seconds < _LONGEST_S else f"{seconds:.2g} s"
+    return f"{value:.2f}" if value < 100 else f"{value:,.0f}"
 
 
 def plural(number: int, noun: str, several: str | None = None) -> str:
@@ -125,32 +137,6 @@ def number_in(text: str) -> float | None:
             break
         place = found.end()
     return total
-
-
-class Score(NamedTuple):
-    """A score as a column: heading, attribute, how it is written, and whether with its interval."""
-
-    heading: str
-    name: str
-    write: Callable[[float], str]
-    interval: bool = False
-
-    def text(self, scores: Any, confidence: Confidence | None = None, *, marked: bool | None = None) -> str:
-        """The score, with a star where it is better than the best baseline, and its interval in brackets."""
-        value = scores.get(self.name) if isinstance(scores, dict) else getattr(scores, self.name)
-        if value is None:
-            return NONE
-        text = self.write(value)
-        if confidence is None:
-            return text
-        difference = confidence.differences.get(self.name)
-        if (difference is not None and difference.better) if marked is None else marked:
-            text += MARK
-        interval = confidence.intervals.get(self.name)
-        if self.interval and interval is not None:
-            low, high = (self.write(limit).rstrip(" %×") for limit in (interval.low, interval.high))
-            text += f" [{low}, {high}]"
-        return text
 
 
 def named(model: str, baseline: bool) -> str:

@@ -168,14 +168,18 @@ def _at(axis: Any, value: float) -> str:
 
 
 def with_figures(report: Report, figures: Mapping[str, Any]) -> Report:
-    """A report with figures in a section at its end, each described by its heading."""
+    """A report with figures in a section at its end."""
     if not figures:
         return report
-    drawn = [
+    return replace(report, parts=[*report.parts, Heading("Figures", 2), *figure_parts(figures)])
+
+
+def figure_parts(figures: Mapping[str, Any]) -> list[Figure]:
+    """Figures as parts of a report, each described by its heading."""
+    return [
         Figure(partial(as_drawing, partial(_same, figure)), heading_of(figure) or name)
         for name, figure in figures.items()
     ]
-    return replace(report, parts=[*report.parts, Heading("Figures", 2), *drawn])
 
 
 def _same(figure: Any) -> Any:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from crosscast.report.document import Heading, Part, Report, Table
+from crosscast.report.fields import table_of, value_of, writer_of
 from crosscast.report.numbers import NONE, factor, percent, plural
 from crosscast.units import format_count, format_elapsed, format_seconds
 
 if TYPE_CHECKING:
     from crosscast.cluster.experiment import Experiment, Mean
     from crosscast.cluster.metrics import PolicyDifference, PolicyResult
-    from crosscast.cluster.power import PowerMetrics
 
 _USERS = 15
 """Users that a table lists: those with the most jobs."""
@@ -57,22 +57,6 @@ def policies_report(
     return Report([*parts, "", _LEGEND])
 
 
-def slowdown(value: float | None) -> str:
-    """A slowdown for people.
-
-    >>> slowdown(1.234), slowdown(12345.6), slowdown(None)
-    ('1.23', '12,346', '—')
-    """
-    if value is None:
-        return NONE
-    return f"{value:.2f}" if value < 100 else f"{value:,.0f}"
-
-
-def share(value: float | None) -> str:
-    """A share as a percentage with a decimal."""
-    return percent(value, 1)
-
-
 def _subject(facts: Mapping[str, Any]) -> str:
     machines = ", ".join(
         f"{machine['machine']} ({plural(machine['procs'], 'processor')})" for machine in facts["machines"]
@@ -87,21 +71,18 @@ def _subject(facts: Mapping[str, Any]) -> str:
 
 
 def _policies(results: Sequence[PolicyResult]) -> Table:
-    return Table.of(
-        results,
-        {
-            "policy": lambda each: each.label,
-            "makespan": lambda each: each.metrics.makespan_s,
-            "slowdown": lambda each: each.metrics.average_bounded_slowdown,
-            "mean wait": lambda each: each.metrics.mean_wait_s,
-            "median": lambda each: each.metrics.median_wait_s,
-            "95 %": lambda each: each.metrics.wait_p95_s,
-            "used": lambda each: each.metrics.utilisation,
-            "simulated": lambda each: each.simulation_s,
-            "jobs/s": lambda each: round(each.metrics.jobs / each.simulation_s),
-        },
-        formats={**_FORMATS, "median": format_elapsed, "95 %": format_elapsed},
-    )
+    columns: dict[str, Any] = {
+        "policy": "label",
+        "makespan": "metrics.makespan_s",
+        "slowdown": "metrics.average_bounded_slowdown",
+        "mean wait": "metrics.mean_wait_s",
+        "median": "metrics.median_wait_s",
+        "95 %": "metrics.wait_p95_s",
+        "used": "metrics.utilisation",
+        "simulated": "simulation_s",
+        "jobs/s": lambda each: round(each.metrics.jobs / each.simulation_s),
+    }
+    return table_of(results, columns, formats={"jobs/s": format_count})
 
 
 def _against(
@@ -126,70 +107,57 @@ def _between(found: PolicyDifference, unit: tuple[float, str]) -> str:
 
 
 def _power(results: Sequence[PolicyResult]) -> Table:
-    measured = [(each.label, each.power) for each in results if each.power is not None]
-    columns: dict[str, Callable[[tuple[str, PowerMetrics]], object]] = {
-        "policy": lambda each: each[0],
-        "energy": lambda each: f"{each[1].energy_kwh:,.4g} kWh",
-        "mean": lambda each: _watts(each[1].mean_w),
-        "peak": lambda each: _watts(each[1].peak_w),
-        "in budget": lambda each: share(each[1].within_budget),
-        "over it": lambda each: share(each[1].over_budget),
+    measured = [each for each in results if each.power is not None]
+    columns = {
+        "policy": "label",
+        "energy": "power.energy_kwh",
+        "mean": "power.mean_w",
+        "peak": "power.peak_w",
+        "in budget": "power.within_budget",
+        "over it": "power.over_budget",
+        "cost": "power.cost",
+        "CO2": "power.carbon_kg",
     }
-    if any(power.cost is not None for _, power in measured):
-        columns["cost"] = lambda each: NONE if each[1].cost is None else f"{each[1].cost:,.4g}"
-    if any(power.carbon_kg is not None for _, power in measured):
-        columns["CO2"] = lambda each: NONE if each[1].carbon_kg is None else f"{each[1].carbon_kg:,.4g} kg"
+    for heading in ("cost", "CO2"):
+        if all(value_of(each, columns[heading]) is None for each in measured):
+            del columns[heading]
     caption = (
         "power of all machines: in budget, share of the time; over it, at most, as a share of the budget"
     )
-    return Table.of(measured, columns, caption=caption)
+    return table_of(measured, columns, caption=caption)
 
 
 def _sharing(results: Sequence[PolicyResult]) -> Table:
-    measured = [(each.label, each.sharing) for each in results if each.sharing is not None]
-    return Table.of(
-        measured,
+    return table_of(
+        [each for each in results if each.sharing is not None],
         {
-            "policy": lambda each: each[0],
-            "slowed down": lambda each: share(each[1].slowed),
-            "mean": lambda each: factor(each[1].mean_slowdown),
-            "more than promised": lambda each: share(each[1].broken_promises),
+            "policy": "label",
+            "slowed down": "sharing.slowed",
+            "mean": "sharing.mean_slowdown",
+            "more than promised": "sharing.broken_promises",
         },
         caption="jobs that share: slowed down, of all jobs; mean, time over that alone",
     )
 
 
 def _stopped(results: Sequence[PolicyResult]) -> Table:
-    measured = [(each.label, each.stopped) for each in results if each.stopped is not None]
-    return Table.of(
-        measured,
+    return table_of(
+        [each for each in results if each.stopped is not None],
         {
-            "policy": lambda each: each[0],
-            "stopped runs": lambda each: each[1].stopped_runs,
-            "of jobs": lambda each: each[1].stopped_jobs,
-            "lost": lambda each: share(each[1].lost),
+            "policy": "label",
+            "stopped runs": "stopped.stopped_runs",
+            "of jobs": "stopped.stopped_jobs",
+            "lost": "stopped.lost",
         },
         caption="jobs that were stopped for others: lost, of the processor-seconds that all occupied",
     )
 
 
-def _watts(value: float | None) -> str:
-    return NONE if value is None else f"{value:,.4g} W"
-
-
 def _machines(result: PolicyResult) -> Table:
-    return Table.of(
+    return table_of(
         result.machines,
-        {
-            "machine": lambda each: each.machine,
-            "processors": lambda each: each.procs,
-            "jobs": lambda each: each.jobs,
-            "used": lambda each: each.utilisation,
-            "mean wait": lambda each: each.mean_wait_s,
-            "slowdown": lambda each: each.average_bounded_slowdown,
-        },
+        {"machine": "machine", "processors": "procs", "jobs": "jobs", "used": "utilisation", **_WAITS},
         caption=f"by machine, {result.label}",
-        formats=_FORMATS,
     )
 
 
@@ -204,30 +172,16 @@ def _sizes(results: Sequence[PolicyResult]) -> Table:
 
 def _users(result: PolicyResult) -> Table:
     listed = sorted(result.users, key=lambda each: -each.jobs)[:_USERS]
-    return Table.of(
+    fairness = "" if result.fairness is None else f"; Jain's fairness of slowdowns {result.fairness:.2f}"
+    several = plural(len(result.users), "user")
+    return table_of(
         listed,
-        {
-            "user": lambda each: each.user,
-            "jobs": lambda each: each.jobs,
-            "mean wait": lambda each: each.mean_wait_s,
-            "slowdown": lambda each: each.average_bounded_slowdown,
-        },
-        caption=f"{len(listed)} of {plural(len(result.users), 'user')}, {result.label}: most jobs first"
-        + ("" if result.fairness is None else f"; Jain's fairness of slowdowns {result.fairness:.2f}"),
-        formats=_FORMATS,
+        {"user": "user", "jobs": "jobs", **_WAITS},
+        caption=f"{len(listed)} of {several}, {result.label}: most jobs first{fairness}",
     )
 
 
-_FORMATS = {
-    "makespan": format_elapsed,
-    "slowdown": slowdown,
-    "mean wait": format_elapsed,
-    "used": share,
-    "simulated": format_seconds,
-    "jobs/s": format_count,
-    "processors": format_count,
-    "jobs": format_count,
-}
+_WAITS = {"mean wait": "mean_wait_s", "slowdown": "average_bounded_slowdown"}
 
 
 _EXPERIMENT_LEGEND = (
@@ -302,7 +256,8 @@ def _placements(found: Experiment) -> Table:
         ]
         for each in found.results
     ]
-    return Table(headings, rows, formats=_FORMATS)
+    formats = {"slowdown": "average_bounded_slowdown", "mean wait": "mean_wait_s", "used": "utilisation"}
+    return Table(headings, rows, formats={heading: writer_of(name) for heading, name in formats.items()})
 
 
 def _within(mean: Mean) -> str:
@@ -326,7 +281,7 @@ def _placed(found: Experiment) -> Table:
         cells = [
             f"{100 * jobs:.0f} / {NONE if used is None else f'{100 * used:.0f}'}" for jobs, used in shares
         ]
-        rows.append([each.placement, share(each.on_fastest), factor(each.work_over_least), *cells])
+        rows.append([each.placement, percent(each.on_fastest, 1), factor(each.work_over_least), *cells])
     return Table(
         ["placement", "fastest", "work", *(machine.machine for machine in found.results[0].machines)],
         rows,

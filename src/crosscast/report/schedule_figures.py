@@ -12,22 +12,7 @@ from crosscast.cluster.experiment import SHARE, Experiment, Mean
 from crosscast.cluster.jobs import Schedule
 from crosscast.cluster.metrics import Rectangles, Steps, rectangles
 from crosscast.errors import InputError
-from crosscast.report.figures import (
-    COLOURS,
-    DASHES,
-    GREY,
-    INDIGO,
-    WIDE,
-    bars,
-    label_elapsed,
-    legend_below,
-    new_figure,
-    one_figure,
-    plain_text,
-    steps,
-    style_axes,
-    titled,
-)
+from crosscast.report import figures as draw
 from crosscast.report.numbers import plural
 from crosscast.units import elapsed_unit, format_elapsed
 
@@ -41,7 +26,7 @@ _EDGED = 1500
 
 _NO_WAIT = "#c9ced6"
 _OTHERS = "#d5d5d5"
-_USER_COLOURS = (*COLOURS, INDIGO)
+_USER_COLOURS = (*draw.COLOURS, draw.INDIGO)
 _TICKS = {
     1.0: "1 s",
     10.0: "10 s",
@@ -83,17 +68,17 @@ def gantt(
     ]
     heights = np.array([machine.procs for machine in schedule.machines], dtype=np.float64)
     heights = np.maximum(heights / heights.max(), 0.25)
-    figure = new_figure(11, 1.9 + 3.1 * float(heights.sum()))
+    figure = draw.new_figure(11, 1.9 + 3.1 * float(heights.sum()))
     panels = figure.subplots(len(parts), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
     paint = _by_wait if colour == "wait" else _by_user
     colours = paint(figure, panels, schedule, shows)
-    unit_s = label_elapsed(panels[-1], from_s, to_s)
+    unit_s = draw.label_elapsed(panels[-1], from_s, to_s)
     for axes, part, machine in zip(panels, parts, schedule.machines, strict=True):
         _draw(axes, part, colours, origin_s, unit_s)
         axes.set_ylim(0, machine.procs)
-        axes.set_ylabel("processors" if len(parts) == 1 else plain_text(machine.name))
+        axes.set_ylabel("processors" if len(parts) == 1 else draw.plain_text(machine.name))
         axes.spines[["top", "right"]].set_visible(False)
-    return titled(figure, plain_text(title))
+    return draw.titled(figure, draw.plain_text(title))
 
 
 def _draw(axes: Any, part: Rectangles, colours: Any, origin_s: float, unit_s: float) -> None:
@@ -157,10 +142,10 @@ def _by_user(figure: Any, panels: Any, schedule: Schedule, shows: Any) -> Any:
     handles: list[Patch] = []
     for place, name in zip(named, _USER_COLOURS, strict=False):
         palette[place] = to_rgba(name)
-        handles.append(Patch(color=name, label=plain_text(f"user {schedule.jobs.users[place]}")))
+        handles.append(Patch(color=name, label=draw.plain_text(f"user {schedule.jobs.users[place]}")))
     if np.count_nonzero(work) > len(named):
         handles.append(Patch(color=_OTHERS, label=f"{np.count_nonzero(work) - len(named):,} others"))
-    legend_below(figure, 9, {str(handle.get_label()): handle for handle in handles})
+    draw.legend_below(figure, 9, {str(handle.get_label()): handle for handle in handles})
     return palette[user]
 
 
@@ -180,23 +165,23 @@ def queue_figure(
     what: str = "waiting jobs",
 ) -> Any:
     """A line of steps for each policy or placement: jobs that wait, or what else is counted."""
-    figure, axes = one_figure(11, 4.4)
-    unit_s = label_elapsed(axes, from_s, to_s)
+    figure, axes = draw.one_figure(11, 4.4)
+    unit_s = draw.label_elapsed(axes, from_s, to_s)
     longest = []
     for place, (name, length) in enumerate(lengths.items()):
         time_s, count = _cut(length, origin_s + from_s, origin_s + to_s)
         longest.append(float(count.max()))
-        steps(
+        draw.steps(
             axes,
             (time_s - origin_s) / unit_s,
             count,
-            color=COLOURS[place % len(COLOURS)],
-            linestyle=DASHES[place // len(COLOURS) % len(DASHES)],
+            color=draw.COLOURS[place % len(draw.COLOURS)],
+            linestyle=draw.DASHES[place // len(draw.COLOURS) % len(draw.DASHES)],
             linewidth=1.0,
             label=f"{name} (at most {count.max():,.0f})",
         )
     # Very long queues beside short ones: logarithmic, but for 0 and 1.
-    if max(longest) > WIDE * max(min(longest), 1.0):
+    if max(longest) > draw.WIDE * max(min(longest), 1.0):
         axes.set_yscale("symlog", linthresh=1)
     else:
         axes.locator_params(axis="y", integer=True)
@@ -204,10 +189,10 @@ def queue_figure(
     axes.set_ylabel(what)
     # Without a queue, the axis still has two whole numbers.
     axes.set_ylim(0, max(1.05 * max(longest), 1.0))
-    style_axes(axes)
+    draw.style_axes(axes)
     widest = max(len(line.get_label()) for line in axes.get_lines())
-    legend_below(figure, min(4, max(1, _LETTERS // widest)))
-    return titled(figure, plain_text(title))
+    draw.legend_below(figure, min(4, max(1, _LETTERS // widest)))
+    return draw.titled(figure, draw.plain_text(title))
 
 
 def _cut(length: Steps, from_s: float, to_s: float) -> tuple[Reals, Reals]:
@@ -230,28 +215,30 @@ def _cut(length: Steps, from_s: float, to_s: float) -> tuple[Reals, Reals]:
 
 def placement_figure(found: Experiment, title: str) -> Any:
     """A bar a placement for the makespan, and one for the average bounded slowdown, with intervals."""
-    figure = new_figure(10, 2.0 + 0.42 * len(found.results))
+    figure = draw.new_figure(10, 2.0 + 0.42 * len(found.results))
     left, right = figure.subplots(1, 2, sharey=True)
     unit_s, unit = elapsed_unit(max(each.makespan_s.value for each in found.results))
     _draw_means(left, {each.placement: each.makespan_s for each in found.results}, unit_s)
     left.set_xlabel(f"makespan, {unit}")
     if found.least_makespan_s is not None:
-        left.axvline(found.least_makespan_s.value / unit_s, color=GREY, linestyle=(0, (4, 2)), linewidth=1.2)
+        left.axvline(
+            found.least_makespan_s.value / unit_s, color=draw.GREY, linestyle=(0, (4, 2)), linewidth=1.2
+        )
     slowdowns = {each.placement: each.average_bounded_slowdown for each in found.results}
     _draw_means(right, slowdowns, 1.0)
     right.set_xlabel("average bounded slowdown")
     values = [each.value for each in slowdowns.values()]
-    if max(values) > WIDE * min(values):
+    if max(values) > draw.WIDE * min(values):
         right.set(xscale="log", xlim=(1, 4 * max(values)))
     seeds = len(found.setup.seeds)
     sure = f"; lines hold {100 * SHARE:g} % over {plural(seeds, 'seed')}" if seeds > 1 else ""
     least = "; dashed: no placement can do better" if found.least_makespan_s is not None else ""
-    return titled(figure, plain_text(title), f"less is better{sure}{least}")
+    return draw.titled(figure, draw.plain_text(title), f"less is better{sure}{least}")
 
 
 def _draw_means(axes: Any, means: Mapping[str, Mean], unit: float) -> None:
     intervals = [each.interval for each in means.values()]
-    bars(
+    draw.bars(
         axes,
         {name: each.value / unit for name, each in means.items()},
         write=lambda value: f"{value:.3g}" if value < 100 else f"{value:,.0f}",

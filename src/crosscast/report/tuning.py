@@ -9,17 +9,8 @@ from typing import Any
 import numpy as np
 
 from crosscast.arrays import Reals
+from crosscast.report import figures as draw
 from crosscast.report.document import Heading, Part, Report, Table, Text
-from crosscast.report.figures import (
-    heat_map,
-    looks,
-    one_figure,
-    panels,
-    plain_text,
-    steps,
-    style_axes,
-    titled,
-)
 from crosscast.report.numbers import level_percent, percent, plural
 from crosscast.tuning.evaluation import BUDGETS, TuningEvaluation
 from crosscast.tuning.ranking import Ranking
@@ -110,9 +101,9 @@ def _saved(found: Ranking, row: int, key: str) -> str | None:
 def ranking_figures(found: Ranking) -> dict[str, Any]:
     """Heat maps of the least forecast over two parameters on each device."""
     return {
-        f"variants-{key}": titled(
+        f"variants-{key}": draw.titled(
             _maps([("forecast", np.exp(found.log_time[:, found.place(key)]))], found),
-            f"Least time over all other parameters on {plain_text(key)}, over the least of all",
+            f"Least time over all other parameters on {draw.plain_text(key)}, over the least of all",
         )
         for key in found.devices
     }
@@ -137,14 +128,14 @@ def two_parameters(found: Ranking, time_s: Reals) -> tuple[int, int]:
 def _maps(times: list[tuple[str, Reals]], found: Ranking) -> Any:
     first, second = two_parameters(found, times[-1][1])
     names, values = found.variants.names, found.variants.values
-    figure, axes = panels(len(times), 2, 5.4, 4.2)
+    figure, axes = draw.panels(len(times), 2, 5.4, 4.2)
     for each, (label, time_s) in zip(axes, times, strict=True):
         least = np.full((len(values[first]), len(values[second])), np.inf)
         np.minimum.at(
             least, tuple(found.variants.rows[:, [first, second]].T), np.nan_to_num(time_s, nan=np.inf)
         )
         ratio = np.where(np.isfinite(least), least / np.nanmin(time_s), np.nan)
-        heat_map(
+        draw.heat_map(
             each,
             ratio,
             [str(v) for v in values[first]],
@@ -213,18 +204,18 @@ def evaluation_figures(found: TuningEvaluation) -> Mapping[str, Any]:
         for key in ranking.devices:
             time_s = measured.time_s[places, measured.devices.index(key)]
             log_time = np.where(np.isfinite(time_s), ranking.log_time[:, ranking.place(key)], np.nan)
-            figures[f"map-{kernel}-{key}"] = titled(
+            figures[f"map-{kernel}-{key}"] = draw.titled(
                 _maps([("forecast", np.exp(log_time)), ("measured", time_s)], ranking),
-                f"{plain_text(kernel)} on {plain_text(key)}: least time over all other parameters, over the "
-                "least of all",
+                f"{draw.plain_text(kernel)} on {draw.plain_text(key)}: least time over all other parameters, "
+                "over the least of all",
             )
     return figures
 
 
 def _curve(found: TuningEvaluation, kernel: str) -> Any:
-    figure, axes = one_figure(6.4, 4.2)
+    figure, axes = draw.one_figure(6.4, 4.2)
     methods = list(dict.fromkeys(each.method for each in found.scores if each.kernel == kernel))
-    styles = looks(methods)
+    styles = draw.looks(methods)
     means = {method: fractions for name, method, fractions in found.means() if name == kernel}
     for method in methods:
         fractions = np.array(means[method])
@@ -233,7 +224,7 @@ def _curve(found: TuningEvaluation, kernel: str) -> Any:
             curves = [curve for (name, _), curve in found.curves.items() if name == kernel]
             length = min(map(len, curves))
             mean = np.mean([curve[:length] for curve in curves], axis=0)
-            steps(
+            draw.steps(
                 axes, np.arange(1, length + 1), mean, color=styles[method].colour, label=method, linewidth=1.8
             )
         elif np.isfinite(fractions[1:]).any():
@@ -247,6 +238,6 @@ def _curve(found: TuningEvaluation, kernel: str) -> Any:
     axes.set_xticks(BUDGETS[1:], [str(n) for n in BUDGETS[1:]])
     axes.minorticks_off()
     axes.set_ylim(0, 1.02)
-    style_axes(axes, x="variants measured", y="share of the optimum")
+    draw.style_axes(axes, x="variants measured", y="share of the optimum")
     axes.legend(frameon=False, fontsize=9, loc="lower right")
-    return titled(figure, f"The best variant of {plain_text(kernel)} found, mean over devices")
+    return draw.titled(figure, f"The best variant of {draw.plain_text(kernel)} found, mean over devices")

@@ -9,19 +9,8 @@ import numpy as np
 
 from crosscast.prediction.time.forecast import TimeForecast
 from crosscast.prediction.warnings import format_names
+from crosscast.report import figures as draw
 from crosscast.report.document import Heading, Part, Report, Table, Text
-from crosscast.report.figures import (
-    COLOURS,
-    DASHES,
-    label_beside,
-    legend_below,
-    looks,
-    one_figure,
-    plain_text,
-    points,
-    style_axes,
-    titled,
-)
 from crosscast.report.numbers import level_percent, percent, times
 from crosscast.roofline import Verdict, Verdicts, double_peak
 from crosscast.units import format_quantity, format_seconds
@@ -32,7 +21,7 @@ _MOST_NAMED = 3
 _LONGEST_LABEL = 36
 _LABEL_HEIGHT = 0.2
 """Of a name beside the roofline, in inches."""
-_MOST_DEVICES = len(COLOURS)
+_MOST_DEVICES = len(draw.COLOURS)
 
 
 def verdict_lines(verdict: Verdict, forecast_s: float | None = None) -> list[str]:
@@ -186,8 +175,8 @@ def roofline(verdicts: Sequence[Verdict]) -> Any:
     intensities = np.array([each.intensity for each in shown] + [each.balance for each in shown])
     x = np.geomspace(intensities.min() / 8, intensities.max() * 8, 200)
     names = list(dict.fromkeys(each.amounts.kernel for each in shown))
-    figure, axes = one_figure(8.0, max(5.4, _LABEL_HEIGHT * len(names) + 1.4))
-    look = looks(drawn)
+    figure, axes = draw.one_figure(8.0, max(5.4, _LABEL_HEIGHT * len(names) + 1.4))
+    look = draw.looks(drawn)
     for place, (key, device) in enumerate(drawn.items()):
         double = any(each.device.key == key and each.amounts.double_share > 0.5 for each in shown)
         peaks = {key: device.numbers["peak_flop_per_s"]}
@@ -197,24 +186,24 @@ def roofline(verdicts: Sequence[Verdict]) -> Any:
                 x,
                 np.minimum(peak, x * device.numbers["bandwidth_bytes_per_s"]),
                 color=look[key].colour,
-                linestyle=DASHES[place % len(DASHES)],
+                linestyle=draw.DASHES[place % len(draw.DASHES)],
                 linewidth=1.6 if label == key else 0.8,
-                label=plain_text(label),
+                label=draw.plain_text(label),
                 zorder=2,
             )
     highest: dict[str, tuple[float, float]] = {}
     for each in shown:
         at = (each.intensity or 0.0, (each.amounts.flops or 0.0) / each.limits_s[each.bound])
-        points(axes, [at[0]], [at[1]], look[each.device.key], "_", size=7)
+        draw.points(axes, [at[0]], [at[1]], look[each.device.key], "_", size=7)
         highest[each.amounts.kernel] = max(at, highest.get(each.amounts.kernel, at), key=lambda one: one[1])
     axes.set(xscale="log", yscale="log", xlim=(x[0], x[-1]))
-    style_axes(axes, x="flop for each byte that has to be moved", y="flop/s")
-    label_beside(axes, [(plain_text(name, _LONGEST_LABEL), at) for name, at in highest.items()])
-    legend_below(figure, 4)
+    draw.style_axes(axes, x="flop for each byte that has to be moved", y="flop/s")
+    draw.label_beside(axes, [(draw.plain_text(name, _LONGEST_LABEL), at) for name, at in highest.items()])
+    draw.legend_below(figure, 4)
     kernels = dict.fromkeys(each.amounts.kernel for each in verdicts if not each.amounts.flops)
-    without = [plain_text(each, _LONGEST_LABEL) for each in kernels]
+    without = [draw.plain_text(each, _LONGEST_LABEL) for each in kernels]
     omitted = format_names(without, _MOST_NAMED)
-    return titled(
+    return draw.titled(
         figure,
         "Roofline: what each device can at most do (lines), and what the limits leave of each kernel "
         "(marks).",

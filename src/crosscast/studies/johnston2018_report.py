@@ -10,23 +10,8 @@ import numpy as np
 
 from crosscast.arrays import Reals
 from crosscast.data.schema import SIZES, size_order
+from crosscast.report import figures as draw
 from crosscast.report.document import Heading, Part, Report, Table
-from crosscast.report.figures import (
-    BLACK,
-    BLUE,
-    MAP,
-    RED,
-    heat_map,
-    labels_below,
-    legend_below,
-    looks,
-    new_figure,
-    one_figure,
-    panels,
-    points,
-    style_axes,
-    titled,
-)
 from crosscast.report.numbers import percent
 from crosscast.studies.johnston2018 import (
     FIGURE_3_MAE,
@@ -302,27 +287,27 @@ def study_figures(study: Johnston2018) -> dict[str, Any]:
 
 
 def _node_sizes(study: Johnston2018) -> Any:
-    figure, axes = one_figure(7, 4.5)
-    axes.plot(NODE_SIZES, study.tuning.node_size_errors, "o-", color=BLUE, markersize=4, label="error")
+    figure, axes = draw.one_figure(7, 4.5)
+    axes.plot(NODE_SIZES, study.tuning.node_size_errors, "o-", color=draw.BLUE, markersize=4, label="error")
     axes.axvline(
-        NODE_SIZE, color=RED, linestyle="--", linewidth=1.2, label=f"the paper's choice, {NODE_SIZE}"
+        NODE_SIZE, color=draw.RED, linestyle="--", linewidth=1.2, label=f"the paper's choice, {NODE_SIZE}"
     )
     axes.set_ylim(bottom=0)
-    style_axes(axes, x="node size at or below which no split is made (rows)", y=_ERROR_LABEL)
-    legend_below(figure, 2)
-    return titled(figure, f"Figure 1: error by node size (300 trees, {TRIED} features tried)")
+    draw.style_axes(axes, x="node size at or below which no split is made (rows)", y=_ERROR_LABEL)
+    draw.legend_below(figure, 2)
+    return draw.titled(figure, f"Figure 1: error by node size (300 trees, {TRIED} features tried)")
 
 
 def _heat_and_search(study: Johnston2018) -> Any:
-    figure = new_figure(13, 5)
+    figure = draw.new_figure(13, 5)
     left, right = figure.subplots(1, 2, width_ratios=(3, 2))
     found = study.tuning
     heat = np.log10(np.array(found.heat))
     levels = np.linspace(heat.min(), heat.max(), 22)
-    drawn = left.contourf(found.tried, found.trees, heat, levels=levels, cmap=MAP)
+    drawn = left.contourf(found.tried, found.trees, heat, levels=levels, cmap=draw.MAP)
     left.set_yscale("log")
     paper = (min(TRIED, found.tried[-1]), TREES)
-    left.plot(*paper, "*", color="white", markersize=15, markeredgecolor=BLACK)
+    left.plot(*paper, "*", color="white", markersize=15, markeredgecolor=draw.BLACK)
     left.annotate(
         f"paper: {TREES} trees, {TRIED} tried",
         paper,
@@ -339,15 +324,15 @@ def _heat_and_search(study: Johnston2018) -> Any:
     bar.set_ticks(np.log10(ticks).tolist(), labels=[f"{tick:g}" for tick in ticks])
     search = found.search
     steps = range(1, len(search.error) + 1)
-    right.plot(steps, search.error, "o", color=BLUE, markersize=4, label="a step")
-    right.plot(steps, np.minimum.accumulate(search.error), color=RED, label="least so far")
+    right.plot(steps, search.error, "o", color=draw.BLUE, markersize=4, label="a step")
+    right.plot(steps, np.minimum.accumulate(search.error), color=draw.RED, label="least so far")
     right.set_yscale("log")
     right.set_xlabel("step of the annealing, over all three parameters")
     right.set_ylabel(_ERROR_LABEL)
     right.legend(frameon=False)
-    style_axes(right)
+    draw.style_axes(right)
     best = search.best
-    return titled(
+    return draw.titled(
         figure,
         f"Figure 2: error by trees and features tried (node size {NODE_SIZE}), and a search over all three",
         f"least: {search.trees[best]} trees, {search.tried[best]} tried, node size {search.node_size[best]}",
@@ -355,18 +340,20 @@ def _heat_and_search(study: Johnston2018) -> Any:
 
 
 def _learning_figure(study: Johnston2018) -> Any:
-    figure, axes = one_figure(8, 5)
+    figure, axes = draw.one_figure(8, 5)
     rows = study.learning
     kernels = [row.kernels for row in rows]
     corrected = [np.nan if row.mae_corrected is None else row.mae_corrected for row in rows]
     published = [row.mae_published for row in rows]
-    axes.plot(kernels, published, "o-", color=BLUE, label="as published: mostly tested on known points")
-    axes.plot(kernels, corrected, "s-", color=RED, label="corrected: tested on other kernels alone")
-    axes.plot(*zip(*FIGURE_3_MAE.items(), strict=True), "x", color=BLACK, markersize=8, label="the paper's")
+    axes.plot(kernels, published, "o-", color=draw.BLUE, label="as published: mostly tested on known points")
+    axes.plot(kernels, corrected, "s-", color=draw.RED, label="corrected: tested on other kernels alone")
+    axes.plot(
+        *zip(*FIGURE_3_MAE.items(), strict=True), "x", color=draw.BLACK, markersize=8, label="the paper's"
+    )
     axes.set_ylim(bottom=0)
-    style_axes(axes, x="kernels trained on", y="mean absolute error of ln(time)")
-    legend_below(figure, 2)
-    return titled(figure, f"Figure 3: error by kernels trained on ({rows[0].samples} samples each)")
+    draw.style_axes(axes, x="kernels trained on", y="mean absolute error of ln(time)")
+    draw.legend_below(figure, 2)
+    return draw.titled(figure, f"Figure 3: error by kernels trained on ({rows[0].samples} samples each)")
 
 
 def _scatter(study: Johnston2018) -> Any:
@@ -375,18 +362,23 @@ def _scatter(study: Johnston2018) -> Any:
     if study.honest is not None:
         shown["application held out"] = np.exp(_array(study.honest.predicted))
     sizes = np.array(study.runs.grid.profiles.size)
-    figure, every = panels(len(shown), 2, 6.2, 5.1, sharex=True, sharey=True)
+    every_time = np.stack([measured, *shown.values()])
+    figure, every = draw.panels(len(shown), 2, 6.2, 5.1, sharex=True, sharey=True)
     for axes, (title, predicted) in zip(every, shown.items(), strict=True):
-        limits = (np.nanmin(measured), np.nanmax(measured))
-        axes.plot(limits, limits, color=BLACK, linewidth=1)
-        for size, look in looks(sorted(set(sizes.tolist()), key=size_order)).items():
+        limits = (float(np.nanmin(every_time)) / 1.3, float(np.nanmax(every_time)) * 1.3)
+        draw.diagonal(axes, limits)
+        for size, look in draw.looks(sorted(set(sizes.tolist()), key=size_order)).items():
             rows = sizes == size
-            points(axes, measured[rows].ravel(), predicted[rows].ravel(), look, size, alpha=0.6)
-        axes.set(xscale="log", yscale="log", xlabel="measured time (s)", title=title)
-        style_axes(axes)
-    every[0].set_ylabel("predicted time (s)")
-    legend_below(figure, 4)
-    return titled(figure, "Figure 4: predicted and measured time, a point for each kernel, size and device")
+            draw.points(axes, measured[rows].ravel(), predicted[rows].ravel(), look, size, alpha=0.6)
+        axes.set_title(title)
+        draw.style_axes(axes, x="measured time")
+        for axis in (axes.xaxis, axes.yaxis):
+            draw.time_axis(axis, *limits, most=7)
+    every[0].set_ylabel("predicted time (dashed: half and twice as long)")
+    draw.legend_below(figure, 4)
+    return draw.titled(
+        figure, "Figure 4: predicted and measured time, a point for each kernel, size and device"
+    )
 
 
 def _errors(study: Johnston2018, errors: Reals, title: str) -> Any:
@@ -397,7 +389,7 @@ def _errors(study: Johnston2018, errors: Reals, title: str) -> Any:
     columns = min(2, len(sizes))
     starts = range(0, len(sizes), columns)
     heights = [max(len(rows[size]) for size in sizes[first : first + columns]) for first in starts]
-    figure = new_figure(7.5 * columns, 2.5 + 0.24 * sum(heights) + 1.3 * len(heights))
+    figure = draw.new_figure(7.5 * columns, 2.5 + 0.24 * sum(heights) + 1.3 * len(heights))
     grid = figure.subplots(len(heights), columns, squeeze=False, height_ratios=heights)
     top = float(np.nanpercentile(100 * errors, 98))
     devices = [device.key for device in study.runs.grid.devices]
@@ -405,12 +397,14 @@ def _errors(study: Johnston2018, errors: Reals, title: str) -> Any:
     for axes, size in zip(grid.ravel(), sizes, strict=False):
         here = 100 * errors[rows[size]]
         names = [profiles.kernel[place] for place in rows[size]]
-        drawn = heat_map(axes, here, names, devices, write=None, limits=(0, top), reverse=True, rotation=60)
+        drawn = draw.heat_map(
+            axes, here, names, devices, write=None, limits=(0, top), reverse=True, rotation=60
+        )
         axes.set_title(f"{size}: mean {np.nanmean(here):.1f} %")
     for axes in grid.ravel()[len(sizes) :]:
         axes.set_visible(False)
     figure.colorbar(drawn, ax=grid, label="relative error (%)", extend="max", shrink=0.6)
-    return titled(figure, title)
+    return draw.titled(figure, title)
 
 
 def _kernels(study: Johnston2018) -> Any:
@@ -419,20 +413,25 @@ def _kernels(study: Johnston2018) -> Any:
     devices = [device.key for device in study.runs.grid.devices]
     chosen = _four_kernels(study)
     profiles = study.runs.grid.profiles
-    figure, every = panels(len(chosen), 2, 6, 3.6)
+    figure, every = draw.panels(len(chosen), 2, 6, 3.6)
     for axes, place in zip(every, chosen, strict=True):
         hollow = {"markersize": 10, "markerfacecolor": "none"}
-        axes.plot(predicted[place], "D", color=BLUE, label="predicted, known point", **hollow)
-        axes.plot(measured[place], "s", color=BLACK, markersize=4, label="measured")
+        axes.plot(predicted[place], "D", color=draw.BLUE, label="predicted, known point", **hollow)
+        axes.plot(measured[place], "s", color=draw.BLACK, markersize=4, label="measured")
         if held_out is not None:
-            axes.plot(held_out[place], "x", color=RED, markersize=7, label="predicted, application held out")
+            axes.plot(
+                held_out[place], "x", color=draw.RED, markersize=7, label="predicted, application held out"
+            )
         axes.set_yscale("log")
-        axes.set_ylabel("time (s)")
+        axes.set_ylabel("time")
+        draw.time_axis(
+            axes.yaxis, float(np.nanmin(measured[place])), float(np.nanmax(measured[place])), most=6
+        )
         axes.set_title(f"{profiles.kernel[place]} ({profiles.application[place]}, {profiles.size[place]})")
-        labels_below(axes, devices, 60, 8)
-        style_axes(axes)
-    legend_below(figure, 3)
-    return titled(figure, "Figure 6: measured and predicted times on the devices")
+        draw.labels_below(axes, devices, 60, 8)
+        draw.style_axes(axes)
+    draw.legend_below(figure, 3)
+    return draw.titled(figure, "Figure 6: measured and predicted times on the devices")
 
 
 def _four_kernels(study: Johnston2018) -> list[int]:

@@ -1,4 +1,4 @@
-"""Figures of an evaluation of models of co-running (Moolchandani et al. 2022, figures 4 to 15)."""
+"""Figures 4 to 15 of Moolchandani et al. 2022, beside those of an evaluation of models of co-running."""
 
 from __future__ import annotations
 
@@ -11,87 +11,46 @@ from typing import Any
 import numpy as np
 
 from crosscast.arrays import Reals
-from crosscast.evaluation.corun.scores import CoRunResult
-from crosscast.report.figures import (
-    BLACK,
-    BLUE,
-    COLOURS,
-    GREEN,
-    GREY,
-    ORANGE,
-    PINK,
-    RED,
-    Look,
-    bars,
-    heat_map,
-    labels_below,
-    legend_below,
-    new_figure,
-    one_figure,
-    panels,
-    points,
-    robust_limits,
-    style_axes,
-    titled,
-)
+from crosscast.report import figures as draw
+from crosscast.report.corun_evaluation import evaluation_figures
 from crosscast.report.numbers import percent
 from crosscast.studies.moolchandani2022 import OWN, ClusterStudy, CoRunStudies, CoRunStudy, SizeStudy
 from crosscast.studies.moolchandani2022_features import SPLITS, CombinationStudy, PathStudy
 from crosscast.studies.moolchandani2022_published import FIGURE_7, FIGURE_8, TIGHT
 
-_KINDS: Mapping[str, Look] = MappingProxyType(
+_KINDS: Mapping[str, draw.Look] = MappingProxyType(
     {
-        "decision-tree": Look(BLUE, "o", BLUE),
-        "forest": Look(GREEN, "s", GREEN),
-        "boosting": Look(RED, "^", RED),
-        "linear": Look(ORANGE, "D", ORANGE),
-        "mlp": Look(PINK, "v", PINK),
-        "svr": Look(GREY, "X", GREY),
+        "decision-tree": draw.Look(draw.BLUE, "o", draw.BLUE),
+        "forest": draw.Look(draw.GREEN, "s", draw.GREEN),
+        "boosting": draw.Look(draw.RED, "^", draw.RED),
+        "linear": draw.Look(draw.ORANGE, "D", draw.ORANGE),
+        "mlp": draw.Look(draw.PINK, "v", draw.PINK),
+        "svr": draw.Look(draw.GREY, "X", draw.GREY),
     }
 )
 """The six regressors of the paper look the same in all figures."""
 
-_CLUSTERS = (Look(RED, "o", RED), Look(BLUE, "s", BLUE), Look(GREEN, "^", GREEN))
+_CLUSTERS = (
+    draw.Look(draw.RED, "o", draw.RED),
+    draw.Look(draw.BLUE, "s", draw.BLUE),
+    draw.Look(draw.GREEN, "^", draw.GREEN),
+)
 _FEWEST_COMBINATIONS = 4
 """From so many on, their errors have a distribution."""
 
-_QUANTITIES = ("time", "slowdown", "power")
 _HEAT_KINDS = ("forest", "decision-tree", "boosting", "svr")
 """Models of figure 13."""
 
 _TREE = "decision-tree"
 
 
-def corun_figures(study: CoRunStudy) -> dict[str, Any]:
+def study_figures(study: CoRunStudy) -> dict[str, Any]:
     """Figures of what was left out, and of each study that was made, by name."""
-    first = study.evaluation.co_runs.bags[0]
-    about = f"{Path(study.evaluation.co_runs.label).name}, {first.device}"
-    figures = _left_out(study, about)
+    figures = evaluation_figures(study.evaluation)
     if study.studies is not None:
-        figures |= _of_studies(study.studies, about)
+        co_runs = study.evaluation.co_runs
+        figures |= _of_studies(study.studies, f"{Path(co_runs.label).name}, {co_runs.bags[0].device}")
     return figures
-
-
-def _left_out(study: CoRunStudy, about: str) -> dict[str, Any]:
-    figures = {}
-    for quantity in _QUANTITIES:
-        whole = [
-            each
-            for each in study.evaluation.results
-            if each.quantity == quantity and each.bag_size is None and len(each.by_group or {}) > 1
-        ]
-        models = [each for each in whole if not each.baseline]
-        if models:
-            best = min(models, key=_mape)
-            rivals = [each for each in whole if each.baseline and each.probes == best.probes]
-            rival = min(rivals, key=_mape) if rivals else None
-            title = f"{about}: {quantity}, {study.evaluation.split}"
-            figures[f"left-out-{quantity}"] = _left_out_figure(best, rival, title)
-    return figures
-
-
-def _mape(result: CoRunResult) -> float:
-    return np.inf if result.mape is None else result.mape
 
 
 def _of_studies(studies: CoRunStudies, about: str) -> dict[str, Any]:
@@ -193,44 +152,24 @@ def error_scale(axes: Any, errors: Iterable[float]) -> None:
     axes.set_ylim(low - room, high + room)
 
 
-def _left_out_figure(best: CoRunResult, rival: CoRunResult | None, title: str) -> Any:
-    """A bar for each group that was left out, and a mark for a baseline."""
-    groups = {name: 100 * error for name, error in (best.by_group or {}).items()}
-    groups = dict(sorted(groups.items(), key=lambda each: (-each[1], each[0])))
-    figure, axes = one_figure(8, 2.0 + 0.28 * len(groups))
-    others = {} if rival is None else rival.by_group or {}
-    bars(
-        axes,
-        groups,
-        write="{:.3g}".format,
-        rivals=[100 * others.get(name, math.nan) for name in groups] if others else [],
-        labels=(best.model, "" if rival is None else f"{rival.model} (baseline)"),
-    )
-    if best.mape is not None:
-        axes.axvline(100 * best.mape, color=BLACK, linewidth=1, linestyle="--", zorder=4, label="its mean")
-    axes.set_xlabel("MAPE where it is left out, %")
-    legend_below(figure, 3)
-    return titled(figure, title)
-
-
 def _clusters_figure(found: ClusterStudy, title: str) -> Any:
     """Fairness over each other feature, the three clusters in colours."""
     count = len(found.features) - 1
-    figure, every = panels(count, count, 4.2, 3.9, sharey=True)
+    figure, every = draw.panels(count, count, 4.2, 3.9, sharey=True)
     for place, axes in enumerate(every, start=1):
         for label, (look, each) in enumerate(zip(_CLUSTERS, found.clusters, strict=True)):
             here = found.values[found.labels == label]
             about = f"{each.bags:,} mixes, {percent(each.share)} of those with {each.application}"
-            points(axes, here[:, place], here[:, 0], look, about, alpha=0.55)
-        style_axes(axes, x=found.features[place])
+            draw.points(axes, here[:, place], here[:, 0], look, about, alpha=0.55)
+        draw.style_axes(axes, x=found.features[place])
     every[0].set_ylabel("fairness of the mix")
-    legend_below(figure, min(count, 2))
-    return titled(figure, title)
+    draw.legend_below(figure, min(count, 2))
+    return draw.titled(figure, title)
 
 
 def _silhouettes_figure(found: ClusterStudy, title: str) -> Any:
     """The silhouette of each mix among three clusters, and the mean by their number."""
-    figure = new_figure(9.5, 4.4)
+    figure = draw.new_figure(9.5, 4.4)
     each, means = figure.subplots(1, 2)
     start = 0
     gap = max(1, len(found.values) // 50)
@@ -240,35 +179,35 @@ def _silhouettes_figure(found: ClusterStudy, title: str) -> Any:
         each.fill_betweenx(places, 0, values, color=look.colour, linewidth=0, step="mid")
         start += len(values) + gap
     mean = found.scores[len(_CLUSTERS)]
-    each.axvline(mean, color=BLACK, linestyle="--", linewidth=1)
+    each.axvline(mean, color=draw.BLACK, linestyle="--", linewidth=1)
     each.set_yticks([])
     each.set_ylabel("mixes, by cluster")
     each.set_xlabel(f"silhouette of each mix among three clusters (dashed: mean {mean:.2f})")
-    colours = [BLUE if count == found.best else GREY for count in found.scores]
+    colours = [draw.BLUE if count == found.best else draw.GREY for count in found.scores]
     drawn = means.bar(list(found.scores), list(found.scores.values()), color=colours, width=0.62, zorder=2)
     means.bar_label(drawn, fmt="{:.2f}", fontsize=8.5, padding=1)
-    means.axhline(TIGHT, color=BLACK, linestyle=":", linewidth=1)
+    means.axhline(TIGHT, color=draw.BLACK, linestyle=":", linewidth=1)
     means.set_xticks(list(found.scores))
     means.set_ylim(min(0, *found.scores.values()), max(0.85, 1.1 * max(found.scores.values())))
     means.set_xlabel(f"number of clusters (dotted: above {TIGHT:g} tightly bound)")
     means.set_ylabel("mean silhouette")
     for axes in (each, means):
-        style_axes(axes)
-    return titled(figure, title)
+        draw.style_axes(axes)
+    return draw.titled(figure, title)
 
 
 def _bars_figure(values: Mapping[str, float], label: str, title: str) -> Any:
     """A bar for each value, with its number, down from the first (figures 7 and 9)."""
-    figure, axes = one_figure(7, 1.7 + 0.42 * len(values))
-    bars(axes, values, write=lambda value: f"{value:.3g}")
+    figure, axes = draw.one_figure(7, 1.7 + 0.42 * len(values))
+    draw.bars(axes, values, write=lambda value: f"{value:.3g}")
     axes.set_xlabel(label)
-    return titled(figure, title)
+    return draw.titled(figure, title)
 
 
 def _heat_figure(values: Reals, rows: Sequence[str], columns: Sequence[str], *sentences: str) -> Any:
     """A cell for each error, darker for larger ones; one that is not a number is empty."""
-    figure = new_figure(3.0 + 0.075 * max(map(len, rows)) + 1.0 * len(columns), 2.2 + 0.3 * len(rows))
-    heat_map(
+    figure = draw.new_figure(3.0 + 0.075 * max(map(len, rows)) + 1.0 * len(columns), 2.2 + 0.3 * len(rows))
+    draw.heat_map(
         figure.subplots(),
         values,
         rows,
@@ -276,12 +215,12 @@ def _heat_figure(values: Reals, rows: Sequence[str], columns: Sequence[str], *se
         write=lambda value: (
             f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:,.0f}"
         ),
-        limits=robust_limits(values),
+        limits=draw.robust_limits(values),
         label="MAPE, %",
         reverse=True,
         rotation=30,
     )
-    return titled(figure, *sentences)
+    return draw.titled(figure, *sentences)
 
 
 _APART = 0.07
@@ -297,24 +236,26 @@ def _logs(errors: Reals) -> Reals:
 def _strip_figure(study: CombinationStudy, split: str, title: str) -> Any:
     """A mark for each model above each combination."""
     values = 100 * study.mape(split)
-    figure, axes = one_figure(3.2 + 0.34 * len(study.names), 5.4)
+    figure, axes = draw.one_figure(3.2 + 0.34 * len(study.names), 5.4)
     for place, kind in enumerate(study.kinds):
         across = np.arange(len(values)) + _APART * (place - (len(study.kinds) - 1) / 2)
         logs = np.log10(np.maximum(values[:, place], LEAST))
-        points(axes, across, logs, _KINDS[kind], kind, size=6, markeredgecolor="white", markeredgewidth=0.5)
+        draw.points(
+            axes, across, logs, _KINDS[kind], kind, size=6, markeredgecolor="white", markeredgewidth=0.5
+        )
     error_scale(axes, values.ravel().tolist())
-    labels_below(axes, study.names, 60, 8.5)
+    draw.labels_below(axes, study.names, 60, 8.5)
     axes.set_xlim(-0.6, len(values) - 0.4)
-    style_axes(axes, y=_ERROR_LABEL)
-    legend_below(figure, 3 if len(values) < 10 else 6)
-    return titled(figure, title)
+    draw.style_axes(axes, y=_ERROR_LABEL)
+    draw.legend_below(figure, 3 if len(values) < 10 else 6)
+    return draw.titled(figure, title)
 
 
 def _violins_figure(study: CombinationStudy, title: str) -> Any:
     """A panel a model, and in it a violin a benchmark, as wide as combinations have that error."""
     groups = {name: 100 * errors for name, errors in study.by_benchmark().items()}
     names = list(groups)
-    figure, every = panels(
+    figure, every = draw.panels(
         len(study.kinds), 2, max(4.5, 1.2 + 0.3 * len(names)), 2.9, sharex=True, sharey=True
     )
     for place, (kind, axes) in enumerate(zip(study.kinds, every, strict=True)):
@@ -322,12 +263,12 @@ def _violins_figure(study: CombinationStudy, title: str) -> Any:
         drawn = [at for at, values in enumerate(logs) if len(values)]
         _violins(axes, [logs[at] for at in drawn], drawn, _KINDS[kind].colour)
         axes.set_title(kind, fontsize=9.5, loc="left")
-        labels_below(axes, names, 60, 8)
-        style_axes(axes)
+        draw.labels_below(axes, names, 60, 8)
+        draw.style_axes(axes)
     error_scale(every[0], np.concatenate([values.ravel() for values in groups.values()]).tolist())
     for axes in every[::2]:
         axes.set_ylabel(_ERROR_LABEL, fontsize=9)
-    return titled(figure, title, f"lines: medians of the {len(study.names)} combinations")
+    return draw.titled(figure, title, f"lines: medians of the {len(study.names)} combinations")
 
 
 def _violins(axes: Any, logs: Sequence[Reals], places: Sequence[int], colour: str, side: str = "both") -> Any:
@@ -341,12 +282,12 @@ def _violins(axes: Any, logs: Sequence[Reals], places: Sequence[int], colour: st
     return parts["bodies"][0]
 
 
-_SIDES = (("low", BLUE), ("high", ORANGE))
+_SIDES = (("low", draw.BLUE), ("high", draw.ORANGE))
 
 
 def _split_violins_figure(study: CombinationStudy, title: str) -> Any:
     """A violin a model: on the left benchmarks are left out, on the right a fifth of the mixes at random."""
-    figure, axes = one_figure(8.5, 4.8)
+    figure, axes = draw.one_figure(8.5, 4.8)
     every: list[float] = []
     handles = {}
     for split, (side, colour), where in zip(SPLITS, _SIDES, ("left", "right"), strict=True):
@@ -356,9 +297,9 @@ def _split_violins_figure(study: CombinationStudy, title: str) -> Any:
         handles[f"{split} ({where})"] = _violins(axes, logs, range(len(study.kinds)), colour, side)
     error_scale(axes, every)
     axes.set_xticks(range(len(study.kinds)), list(study.kinds))
-    style_axes(axes, y=_ERROR_LABEL)
-    legend_below(figure, 2, handles)
-    return titled(figure, title, f"lines: medians of the {len(study.names)} combinations")
+    draw.style_axes(axes, y=_ERROR_LABEL)
+    draw.legend_below(figure, 2, handles)
+    return draw.titled(figure, title, f"lines: medians of the {len(study.names)} combinations")
 
 
 _MOST = 25
@@ -381,12 +322,12 @@ def _path_times_figure(study: PathStudy, title: str) -> Any:
     order = np.lexsort(chosen.T[::-1])
     angles = np.linspace(0, 2 * np.pi, len(chosen) + 1)
     rows = -(-chosen.shape[1] // _COLUMNS)
-    figure = new_figure(2.6 * _COLUMNS, 0.9 + 2.8 * rows)
+    figure = draw.new_figure(2.6 * _COLUMNS, 0.9 + 2.8 * rows)
     most = max(1, int(chosen.max()))
     for place in range(chosen.shape[1]):
         axes = figure.add_subplot(rows, _COLUMNS, place + 1, projection="polar")
         values = chosen[order, place]
-        axes.fill_between(angles, 0, np.append(values, values[-1]), step="post", color=BLUE, linewidth=0)
+        axes.fill_between(angles, 0, np.append(values, values[-1]), step="post", color=draw.BLUE, linewidth=0)
         axes.set_title(study.features[place], fontsize=9.5)
         axes.set_ylim(0, most)
         axes.set_yticks(range(1, most + 1), [str(count) for count in range(1, most + 1)], fontsize=7)
@@ -394,7 +335,7 @@ def _path_times_figure(study: PathStudy, title: str) -> Any:
         axes.grid(color="#bbbbbb", linewidth=0.6)
         axes.spines["polar"].set_color("#bbbbbb")
     left = study.times.shape[1] - chosen.shape[1]
-    return titled(
+    return draw.titled(
         figure,
         title + (f"; {left} more features not shown" if left else ""),
         f"around each circle the same {len(chosen):,} mixes; radius: splits at the feature on its path",
@@ -404,12 +345,12 @@ def _path_times_figure(study: PathStudy, title: str) -> Any:
 def _sizes_figure(study: SizeStudy, title: str) -> Any:
     """A line for each model and what it was fitted to, a panel for each quantity."""
     quantities = list(dict.fromkeys(each.quantity for each in study.results))
-    figure = new_figure(2.2 + 3.1 * len(quantities), 4.6)
-    panels = figure.subplots(1, len(quantities), squeeze=False)[0]
+    figure = draw.new_figure(2.2 + 3.1 * len(quantities), 4.6)
+    every = figure.subplots(1, len(quantities), squeeze=False)[0]
     models = list(dict.fromkeys(each.model for each in study.results))
     ways = list(dict.fromkeys(each.fitted_to for each in study.results))
     lines: dict[str, Any] = {}
-    for quantity, axes in zip(quantities, panels, strict=True):
+    for quantity, axes in zip(quantities, every, strict=True):
         for model in models:
             for way in ways:
                 found = [
@@ -423,7 +364,7 @@ def _sizes_figure(study: SizeStudy, title: str) -> Any:
                     *zip(*found, strict=True),
                     marker="os^"[ways.index(way) % 3],
                     linestyle="-" if way == OWN else "--",
-                    color=COLOURS[models.index(model) % len(COLOURS)],
+                    color=draw.COLOURS[models.index(model) % len(draw.COLOURS)],
                 )
                 lines.setdefault(f"{model}, {way}", line)
         axes.set_xticks(study.sizes)
@@ -431,7 +372,7 @@ def _sizes_figure(study: SizeStudy, title: str) -> Any:
         axes.set_ylim(bottom=0)
         axes.set_xlabel("applications at the same time")
         axes.set_title(quantity, fontsize=9.5, loc="left")
-        style_axes(axes)
-    panels[0].set_ylabel("MAPE, %")
-    legend_below(figure, 2, lines)
-    return titled(figure, title)
+        draw.style_axes(axes)
+    every[0].set_ylabel("MAPE, %")
+    draw.legend_below(figure, 2, lines)
+    return draw.titled(figure, title)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from crosscast.report.document import Heading, Part, Report, Table
-from crosscast.report.numbers import MARK, Score, named, percent
+from crosscast.report.fields import score_table, scores_of
+from crosscast.report.numbers import MARK, named, percent
 from crosscast.studies.cummins2017 import Cummins2017, DeviceResult
 
 _HELD_OUT = {
@@ -14,13 +13,7 @@ _HELD_OUT = {
     "leave-application-out": "Ten folds of programs, each with all its kernels: the honest figure.",
     "leave-suite-out": "Each suite held out with all its programs.",
 }
-_SCORES = (
-    Score("accuracy", "accuracy", partial(percent, digits=1), interval=True),
-    Score("speed-up", "speedup", "{:.3f}".format),
-    Score("mean", "mean_speedup", "{:.3f}".format),
-    Score("regret", "regret", "{:.3f}".format),
-    Score("worst", "worst_regret", "{:.3g}".format),
-)
+_SCORES = scores_of("accuracy± speedup mean_speedup regret worst_regret")
 
 
 def study_report(study: Cummins2017) -> Report:
@@ -60,7 +53,5 @@ def study_report(study: Cummins2017) -> Report:
 
 
 def _table(results: list[DeviceResult]) -> Table:
-    columns = {
-        score.heading: lambda each, score=score: score.text(each.scores, each.confidence) for score in _SCORES
-    }
-    return Table.of(results, {"model": lambda each: named(each.model, each.baseline), **columns})
+    rows = [([named(each.model, each.baseline)], each.scores, each.confidence) for each in results]
+    return score_table(["model"], rows, _SCORES)

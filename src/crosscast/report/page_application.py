@@ -1,0 +1,212 @@
+"""The part of a page that only times have: one application in detail, and what the scores do not say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from crosscast.data.schema import size_order
+from crosscast.errors import InputError
+from crosscast.evaluation.resampling import Confidence
+from crosscast.evaluation.time.results import Result, TimeEvaluation
+from crosscast.evaluation.time.scores import choices
+from crosscast.prediction.time.data import Grid
+from crosscast.prediction.time.models import BASELINES
+from crosscast.report.document import Part, Ranges, Text
+from crosscast.report.fields import table_of
+from crosscast.report.numbers import factor, level_percent, percent, plural, times
+from crosscast.units import format_seconds
+
+_MOST_LOG = 700.0
+_FEW = 20
+"""Applications below which the page says that they are few."""
+
+
+@dataclass(frozen=True)
+class Closer:
+    """The model with the least error, and the application that is looked at closely."""
+
+    study: TimeEvaluation
+    result: Result
+    application: str
+
+    @classmethod
+    def of(cls, study: TimeEvaluation, application: str | None = None) -> Closer:
+        """Take the best model, and an application: by default that whose median error is in the middle."""
+        result = study.best(0)
+        if result is None:
+            raise InputError.of(
+                where=study.label, expected="a measurement point that is predicted and measured", found="none"
+            )
+        if application is not None:
+            check_application(study.grid, application)
+        return cls(study, result, application or _in_the_middle(result))
+
+    @property
+    def confidence(self) -> Confidence:
+        """How sure the scores of the model are."""
+        index = next(index for index, each in enumerate(self.study.results) if each is self.result)
+        return self.study.confidences[index]
+
+    @cached_property
+    def points(self) -> list[dict[str, Any]]:
+        """Every kernel on every device, as ``--json`` has it; times in seconds, ``None`` where not known."""
+        (outcome,) = self.result.outcomes
+        profiles = self.study.grid.profiles
+        slowdown = choices(outcome)["slowdown"]
+        recommended = np.argmin(np.where(np.isfinite(outcome.measured), outcome.centre, np.inf), axis=1)
+        logs = {
+            "measured_s": outcome.measured,
+            "predicted_s": outcome.centre,
+            "low_s": outcome.low,
+            "high_s": outcome.high,
+        }
+        # What is beyond all numbers is the greatest that JSON can have.
+        seconds = {name: np.exp(np.clip(each, -_MOST_LOG, _MOST_LOG)) for name, each in logs.items()}
+        return [
+            {
+                "application": profiles.application[outcome.rows[row]],
+                "kernel": profiles.kernel[outcome.rows[row]],
+                "size": profiles.size[outcome.rows[row]],
+                "device": device.key,
+                **{name: _known(values[row, column]) for name, values in seconds.items()},
+                "recommended": bool(column == recommended[row]),
+                "slowdown": _known(slowdown[row]) if column == recommended[row] else None,
+            }
+            for row in np.argsort(outcome.rows, kind="stable").tolist()
+            for column, device in enumerate(self.study.grid.devices)
+        ]
+
+    @property
+    def headline(self) -> str:
+        """How well times and the fastest device are predicted, in a sentence."""
+        scores, interval = self.result.scores, self.confidence.intervals.get("median_ape")
+        sentence = f"Half of the predicted times are within {percent(scores.median_ape)} of the measured ones"
+        if interval is not None:
+            sentence += (
+                f" ({percent(interval.low)} to {percent(interval.high)} over bootstrap draws of the "
+                "applications)"
+            )
+        if scores.slowdown_mean is not None:
+            sentence += (
+                ", and the device recommended for a kernel takes "
+                f"{factor(scores.slowdown_mean)} the time of the fastest on average"
+            )
+        return f"{sentence}."
+
+    def parts(self) -> list[Part]:
+        """The scores of the application, and every measurement point beside its forecast."""
+        scores, level = self.result.applications[self.application], level_percent(self.result.level)
+        others = plural(len(self.result.names) - 1, "application")
+        points = [
+            each
+            for each in self.points
+            if each["application"] == self.application and each["measured_s"] is not None
+        ]
+        points.sort(key=lambda each: (each["kernel"], size_order(each["size"])))
+        columns: dict[str, Any] = {
+            "kernel": "kernel",
+            "size": "size",
+            "device": "device",
+            "measured": "measured_s",
+            "predicted": "predicted_s",
+            f"{level} interval": lambda each: times(each["low_s"], each["high_s"]),
+            "within": lambda each: "yes" if each["low_s"] <= each["measured_s"] <= each["high_s"] else "no",
+            "predicted / measured": lambda each: factor(each["predicted_s"] / each["measured_s"]),
+        }
+        choice = any(each["slowdown"] is not None for each in points)
+        if choice:
+            columns["cost of the recommended"] = "slowdown"
+        table = table_of(
+            points,
+            columns,
+            caption=f"All measurement points of {self.application}",
+            words=(0, 1, 2, 5, 6),
+            bold=[index for index, each in enumerate(points) if choice and each["recommended"]],
+            fold=f"All {plural(len(points), 'measurement point')}",
+            ranges=Ranges(
+                [(each["low_s"], each["predicted_s"], each["high_s"]) for each in points],
+                format_seconds,
+                "predicted time",
+            ),
+        )
+        recommended = (
+            " The recommended device (bold) is the one with the least predicted time, of those that the "
+            "kernel was measured on; its cost is its measured time over that of the fastest device."
+        )
+        said = (
+            f"{self.application}, predicted by the model {self.result.model} fitted to the other {others}: "
+            f"median error {percent(scores.median_ape)}, coverage of {level} intervals "
+            f"{percent(scores.coverage)}.{recommended if choice else ''}"
+        )
+        return [said, table]
+
+    def limits(self) -> Text:
+        """What the scores say and do not say."""
+        return Text(list(self._limits()), "list")
+
+    def _limits(self) -> Iterator[str]:
+        counts, difference = self.study.counts, self.confidence.differences.get("rmse_log")
+        if difference is None:
+            yield (
+                "No baseline stands beside this model, so nothing here says that it is better than a trivial "
+                "one."
+            )
+        else:
+            low, high = (f"{each:+.2f}" for each in (difference.interval.low, difference.interval.high))
+            better = "better (the range excludes 0)" if difference.better else "not shown to be better"
+            yield (
+                f"The root mean square error of ln(time) of {self.result.model} less that of the best "
+                f"baseline, {difference.baseline}, is {difference.value:+.2f}, and {low} to {high} over the "
+                f"draws of applications: {better}."
+            )
+        applications = plural(counts["applications"], "application")
+        few = f"{applications} are few. " if counts["applications"] < _FEW else ""
+        yield (
+            f"{few}Kernels of an application resemble each other, so the ranges are over applications, and "
+            f"not over {plural(counts['cells'], 'point')}. They hold for applications drawn from the same "
+            "pool as these, and for no others."
+        )
+        yield (
+            "The model had seen these devices run other applications. Nothing here says how well another "
+            "device is predicted, or another compiler or driver."
+        )
+        yield (
+            "A single application can be predicted far worse than the scores over all say: look at its row "
+            "in the table by application."
+        )
+        candidates = sum(each.model not in BASELINES for each in self.study.results)
+        if candidates > 1:
+            yield (
+                f"{self.result.model} has the least error of {candidates} models on these same "
+                "applications: its scores have a selection bias."
+            )
+        yield (
+            "Times are those of kernels, as the dataset records them, without copies of data, energy or "
+            "costs."
+        )
+
+
+def check_application(grid: Grid, name: str) -> None:
+    """Refuse an application that is not there."""
+    names = grid.applications
+    if name not in names:
+        raise InputError.of(where="application", expected=f"one of {', '.join(names)}", found=repr(name))
+
+
+def _in_the_middle(result: Result) -> str:
+    """The application whose median error is the median of all; the better one of two."""
+    errors = sorted(
+        (scores.median_ape, name)
+        for name, scores in result.applications.items()
+        if scores.median_ape is not None
+    )
+    return errors[(len(errors) - 1) // 2][1]
+
+
+def _known(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None

@@ -1,0 +1,236 @@
+"""Figures 2 to 9 of Bailey et al. 2014, beside those of an evaluation of methods that choose."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from crosscast.arrays import Reals
+from crosscast.evaluation.configuration.evaluation import ConfigurationEvaluation, MachineChoices
+from crosscast.evaluation.configuration.scores import ChoiceResult, Metrics
+from crosscast.prediction.configuration.bailey2014 import TreeNode
+from crosscast.prediction.configuration.choice import within_cap
+from crosscast.report import figures as draw
+from crosscast.report.configuration_evaluation import REFERENCE, frontier_of, method_label
+from crosscast.report.configuration_figures import (
+    PERFORMANCE,
+    alone,
+    by_machine,
+    draw_frontier,
+    machine_figures,
+)
+from crosscast.report.numbers import plural
+
+_BY_PROGRAM = (
+    ("under-performance", "under_performance", "performance within the cap, % of the oracle's"),
+    ("under-share", "under_limit_share", "cases within the cap, %"),
+    ("over-power", "over_power", "power over the cap, % of the oracle's"),
+    ("over-performance", "over_performance", "performance over the cap, % of the oracle's"),
+)
+
+
+def study_figures(study: ConfigurationEvaluation) -> dict[str, Any]:
+    """Figures of the evaluation, the tree, each program and the hardest kernel, by name.
+
+    Where there is nothing to cluster there is no tree. The names begin with a folder for each machine where
+    there are several.
+    """
+    return by_machine(study, _figures)
+
+
+def _figures(machine: MachineChoices) -> dict[str, Any]:
+    results, title = alone(machine.results), machine.machine
+    figures = machine_figures(machine)
+    if not machine.published.fitted.clusters.nothing_to_cluster:
+        about = f"{title}: which cluster a kernel is of, by its sample runs (published model, all programs)"
+        figures["tree"] = tree_figure(machine.published.fitted.tree.nodes, about)
+    for name, metric, label in _BY_PROGRAM:
+        figures[name] = programs_figure(results, metric, label, f"{title}: {label}")
+    figures["hardest"] = hardest_figure(machine, title)
+    return figures
+
+
+_JUDGES = ("model+fl", "published+fl")
+
+
+def hardest_kernel(machine: MachineChoices) -> tuple[int, ChoiceResult]:
+    """Row of the kernel whose caps are kept least, of the program that keeps them least, and by which method.
+
+    Of those whose caps are kept as often, the one with the least score. By ``model+fl``, or ``published+fl``
+    where that was not evaluated, or else the first method.
+    """
+    results = {each.method: each for each in reversed(alone(machine.results))}
+    judge = next((results[name] for name in _JUDGES if name in results), alone(machine.results)[0])
+    program = min(judge.programs, key=lambda name: _kept_share(judge.programs[name]))
+    cases = machine.cases
+    under = within_cap(machine.surfaces.power_w[cases.kernel, judge.chosen], cases.power_cap)
+    time_s = machine.surfaces.time_s[cases.kernel, judge.chosen]
+    score = np.where(under, cases.oracle_time_s / time_s, 0.0)
+    rows = sorted(set(cases.kernel[cases.program == cases.programs.index(program)].tolist()))
+
+    def kept(row: int) -> tuple[float, float]:
+        own = cases.kernel == row
+        return float(under[own].mean()), float(score[own].mean())
+
+    return min(rows, key=kept), judge
+
+
+def _kept_share(metrics: Metrics) -> tuple[float, float]:
+    return metrics.under_limit_share or 0.0, metrics.score or 0.0
+
+
+def hardest_figure(machine: MachineChoices, title: str) -> Any:
+    """A panel a method: all configurations, the frontier, and the choices within caps and over them."""
+    row, judge = hardest_kernel(machine)
+    found = frontier_of(machine.surfaces, row)
+    every = alone(machine.results)
+    results = [each for each in every if each.method != REFERENCE] or every
+    figure, drawn = draw.panels(len(results), 4, max(3.0, 6.0 / len(results)), 2.6, sharex=True, sharey=True)
+    own = np.flatnonzero(machine.cases.kernel == row)
+    caps = machine.cases.power_cap[own]
+    for axes, result in zip(drawn, results, strict=True):
+        draw_frontier(axes, found)
+        axes.plot(found.power_w, found.performance, ".", color="#bbbbbb", markersize=4, zorder=1)
+        chosen = result.chosen[own]
+        under = within_cap(found.power_w[chosen], caps)
+        # The same configuration may be within one cap and over another.
+        for flags, look, size, label in (
+            (under, draw.Look(draw.BLUE, "o", draw.BLUE), 8, "within the cap"),
+            (~under, draw.Look(draw.RED, "X", draw.RED), 5, "over it"),
+        ):
+            at = chosen[flags]
+            edge = {"markeredgewidth": 0.6, "markeredgecolor": "white", "zorder": 9 - size / 2}
+            draw.points(axes, found.power_w[at], found.performance[at], look, label, size=size, **edge)
+        axes.set_title(f"{method_label(result)}: {under.sum()} of {len(own)} within", fontsize=9.5)
+        draw.style_axes(axes)
+    draw.spread_axis(drawn[0], "x", found.power_w)
+    draw.spread_axis(drawn[0], "y", found.performance)
+    for axes in drawn[-4:]:
+        axes.set_xlabel("power, W", fontsize=9)
+    draw.legend_below(figure, 2)
+    figure.supylabel(PERFORMANCE, fontsize=10)
+    return draw.titled(
+        figure,
+        f"{title}: {found.kernel}, where {judge.method} keeps to the fewest caps",
+        "caps are the powers on the frontier (line), choices are marks",
+    )
+
+
+_LARGE = 100_000
+"""From here on numbers are too long for their cells."""
+
+
+def programs_figure(results: Sequence[ChoiceResult], metric: str, label: str, title: str) -> Any:
+    """A row a program, a column a method; what no case defines stays empty.
+
+    Performances over the limit may be many times the oracle's: the colours end at twice the oracle's, the
+    numbers do not.
+    """
+    names = list(results[0].programs)
+    values = np.array(
+        [[_value(result.programs[name], metric) for result in results] for name in names]
+        + [[_value(result.metrics, metric) for result in results]]
+    )
+    figure, axes = draw.one_figure(3.0 + 0.68 * len(results), 2.1 + 0.29 * len(values))
+    draw.heat_map(
+        axes,
+        values,
+        [*names, "all programs"],
+        [method_label(result) for result in results],
+        write=lambda value: f"{value:,.0f}" if value < _LARGE else f"{value:.0e}",
+        limits=_limits(values),
+        label=label,
+    )
+    axes.axhline(len(names) - 0.5, color="white", linewidth=3)
+    return draw.titled(figure, title)
+
+
+def _value(metrics: object, name: str) -> float:
+    value = getattr(metrics, name)
+    return np.nan if value is None else 100 * float(value)
+
+
+def _limits(values: Reals) -> tuple[float, float]:
+    """Ends of the colours; at least a percentage point apart."""
+    known = values[np.isfinite(values)]
+    if not known.size:
+        return 0.0, 100.0
+    low, high = float(known.min()), min(float(known.max()), max(200.0, float(known.min())))
+    return low, max(high, low + 1)
+
+
+_WIDTH_OF_LEAF = 2.3
+
+
+def tree_figure(nodes: tuple[TreeNode, ...], title: str) -> Any:
+    """Questions as boxes, left for yes; leaves say the cluster and how many training kernels came there."""
+    places = _places(nodes)
+    leaves = sum(node.feature is None for node in nodes)
+    deepest = -min(y for _, y in places)
+    figure, axes = draw.one_figure(max(6.0, _WIDTH_OF_LEAF * leaves), 1.6 + 1.15 * deepest)
+    for number, node in enumerate(nodes):
+        for below, answer in ((node.left, "yes"), (node.right, "no")):
+            if below is not None:
+                _branch(axes, places[number], places[below], answer)
+    for place, node in zip(places, nodes, strict=True):
+        leaf = node.feature is None
+        axes.text(
+            *place,
+            _leaf_text(node) if leaf else _question_text(node),
+            ha="center",
+            va="center",
+            fontsize=8.5,
+            bbox={
+                "boxstyle": "round,pad=0.4",
+                "facecolor": "#e6f0f7" if leaf else "white",
+                "edgecolor": draw.BLUE,
+            },
+            zorder=3,
+        )
+    axes.set_xlim(-0.6, leaves - 0.4)
+    axes.set_ylim(-deepest - 0.45, 0.45)
+    axes.set_axis_off()
+    return draw.titled(figure, title)
+
+
+def _places(nodes: tuple[TreeNode, ...]) -> list[tuple[float, float]]:
+    """Where to draw each node: leaves side by side, questions above the middle of what is below them."""
+    places: dict[int, tuple[float, float]] = {}
+
+    def place(number: int, depth: int, left: int) -> int:
+        node = nodes[number]
+        if node.left is None or node.right is None:
+            places[number] = (float(left), -float(depth))
+            return left + 1
+        end = place(node.right, depth + 1, place(node.left, depth + 1, left))
+        places[number] = ((places[node.left][0] + places[node.right][0]) / 2, -float(depth))
+        return end
+
+    place(0, 0, 0)
+    return [places[number] for number in range(len(nodes))]
+
+
+def _branch(axes: Any, above: tuple[float, float], below: tuple[float, float], answer: str) -> None:
+    axes.plot([above[0], below[0]], [above[1], below[1]], color=draw.GREY, linewidth=1, zorder=1)
+    axes.text(
+        0.45 * above[0] + 0.55 * below[0],
+        0.45 * above[1] + 0.55 * below[1],
+        answer,
+        ha="center",
+        va="center",
+        fontsize=8,
+        color="#555555",
+        bbox={"boxstyle": "square,pad=0.15", "facecolor": "white", "edgecolor": "none"},
+        zorder=2,
+    )
+
+
+def _question_text(node: TreeNode) -> str:
+    name = str(node.feature).replace(" at sample", "\nat sample")
+    return f"{name}\n≤ {node.threshold:.5g}?"
+
+
+def _leaf_text(node: TreeNode) -> str:
+    return f"cluster {node.cluster}\n{plural(sum(node.counts), 'kernel')}"

@@ -1,0 +1,134 @@
+"""Every figure of every evaluation and study in one table: its names, and that it can be written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crosscast.errors import InputError
+from crosscast.evaluation.relative.evaluation import evaluate_relative
+from crosscast.evaluation.time.evaluation import evaluate_time
+from crosscast.prediction.relative.nichols2024 import LogMean, PublishedLinear, PublishedMean
+from crosscast.report import (
+    configuration_figures,
+    corun_evaluation,
+    relative,
+    time_figures,
+)
+from crosscast.report.figures import new_figure
+from crosscast.report.pictures import heading_of, save_figure, save_figures
+from crosscast.studies import (
+    bailey2014_figures,
+    johnston2018,
+    johnston2018_report,
+    moolchandani2022_figures,
+    nichols2024_report,
+)
+from crosscast.studies.nichols2024 import study_relative
+from support.choices import chosen_study
+from support.johnston2018 import SMALL, made_up
+from support.mixes import studied
+from support.models import MeanModel, random_grid
+from support.vectors import made_vectors
+
+Drawn = Mapping[str, Any]
+
+GENERIC = "frontier methods curve repeats"
+BAILEY = f"{GENERIC} tree under-performance under-share over-power over-performance hardest"
+LEFT_OUT = "left-out-time left-out-slowdown left-out-power"
+STRIPS = "strip-leave-benchmark-out strip-random-80-20 heat path-shares path-times"
+
+
+def of_times(split: str, probes: tuple[int, ...]) -> Drawn:
+    models = [MeanModel(), MeanModel("worse", shift=5.0)]
+    return time_figures.evaluation_figures(evaluate_time(random_grid(), models, split, probes=probes))
+
+
+def of_times_names(split: str, probes: tuple[int, ...]) -> str:
+    names = ("models", "predicted", "errors", "coverage")
+    return " ".join(f"{split}-{count}-probes-{name}" for count in probes for name in names)
+
+
+def of_machines() -> Drawn:
+    """The second machine has nothing to cluster."""
+    return bailey2014_figures.study_figures(chosen_study(both=True))
+
+
+def of_nichols() -> Drawn:
+    models = (PublishedLinear(), PublishedMean(), LogMean())
+    return nichols2024_report.study_figures(
+        study_relative(made_vectors(applications=4), models, "published", label="made up [1]")
+    )
+
+
+def of_relative() -> Drawn:
+    vectors = made_vectors(applications=4)
+    return relative.evaluation_figures(evaluate_relative(vectors, [PublishedMean()], "leave-kernel-out"))
+
+
+def of_johnston() -> Drawn:
+    return johnston2018_report.study_figures(johnston2018.reproduce(made_up(), preset=SMALL))
+
+
+CASES: Mapping[str, tuple[Callable[[], Drawn], str]] = {
+    "time": (
+        lambda: of_times("leave-application-out", (0, 2)),
+        of_times_names("leave-application-out", (0, 2)),
+    ),
+    "time of other devices": (
+        lambda: of_times("leave-device-out", (3,)),
+        of_times_names("leave-device-out", (3,)),
+    ),
+    "relative": (of_relative, "models"),
+    "configuration": (lambda: configuration_figures.evaluation_figures(chosen_study()), GENERIC),
+    "corun": (lambda: corun_evaluation.evaluation_figures(studied().evaluation), LEFT_OUT),
+    "bailey2014": (
+        of_machines,
+        " ".join(
+            [f"node/{name}" for name in BAILEY.split()]
+            + [f"lonely/{name}" for name in BAILEY.split() if name != "tree"]
+        ),
+    ),
+    "nichols2024": (
+        of_nichols,
+        "models sources-mae sources-same-order scales applications importances selection",
+    ),
+    "moolchandani2022": (
+        lambda: moolchandani2022_figures.study_figures(studied()),
+        f"{LEFT_OUT} clusters silhouettes sizes performance-violins performance-split-violins "
+        "performance-grid "
+        + " ".join(f"{quantity}-{name}" for quantity in ("performance", "power") for name in STRIPS.split()),
+    ),
+    "johnston2018": (of_johnston, " ".join(f"figure-{name}" for name in "1 2 3 4 5 5-real-time 6".split())),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_figure_has_a_name_and_a_heading_and_is_written(tmp_path: Path, case: str) -> None:
+    draw, names = CASES[case]
+    figures = draw()
+    assert set(figures) == set(names.split())
+    assert all(map(heading_of, figures.values()))
+    paths = save_figures(figures, tmp_path / "new")
+    assert [path.relative_to(tmp_path / "new") for path in paths] == [Path(f"{name}.png") for name in figures]
+    assert all(path.read_bytes().startswith(b"\x89PNG") and path.stat().st_size > 5_000 for path in paths)
+
+
+def test_what_was_not_studied_has_no_figure() -> None:
+    figures = moolchandani2022_figures.study_figures(replace(studied(), studies=None))
+    assert set(figures) == set(LEFT_OUT.split())
+
+
+def test_figures_that_cannot_be_written_are_refused(tmp_path: Path) -> None:
+    figure = new_figure(1, 1)
+    with pytest.raises(InputError, match="figures: cannot write"):
+        save_figure(figure, tmp_path / "missing" / "a.png")
+    with pytest.raises(InputError, match=r"figures: expected one of \.png"):
+        save_figures({"a": figure}, tmp_path, ".bmp")
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match=r"^figures: cannot make the folder"):
+        save_figures({"a": figure}, tmp_path / "file" / "below")
