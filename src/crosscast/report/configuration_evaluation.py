@@ -343,5 +343,6 @@ def write_frontier(found: KernelFrontier, path: Path) -> Path:
                 measured = [float(found.power_w[number]), time_s, float(found.performance[number])]
                 writer.writerow([each.device, *settings, *measured])
     except OSError as error:
-        raise InputError(f"figures: cannot write {path} ({error.strerror or error})") from error
+        problem = f"cannot write {path} ({error.strerror or error})"
+        raise InputError.of(field="figures", problem=problem) from error
     return path
