@@ -38,7 +38,7 @@ from crosscast.evaluation.corun.evaluation import (
 )
 from crosscast.evaluation.loop import Fold, Progress, one_thread
 from crosscast.prediction.corun.forecast import CoRunModel
-from crosscast.prediction.intervals import Residuals
+from crosscast.prediction.corun.residuals import CoRunResiduals
 
 EQUAL, LOGNORMAL = "equal", "lognormal"
 """Lengths of jobs: all 1, or with a logarithm of mean 0 and standard deviation 1."""
@@ -107,7 +107,13 @@ class PredictedPairs:
         return weights
 
     def put(
-        self, truth: Truth, bags: Sequence[Bag], slowdowns: Reals, fits: Reals, errors: Residuals, number: int
+        self,
+        truth: Truth,
+        bags: Sequence[Bag],
+        slowdowns: Reals,
+        fits: Reals,
+        errors: CoRunResiduals,
+        number: int,
     ) -> None:
         """Put in pairs that were left out, with the number of their set of errors."""
         place = {solo.key: place for place, solo in enumerate(truth.solos)}
@@ -225,7 +231,9 @@ def unseen_pairs(
     return found
 
 
-def _errors(folds: Sequence[Fold], bags: Sequence[Sequence[Bag]], answers: Sequence[Arrays]) -> Residuals:
+def _errors(
+    folds: Sequence[Fold], bags: Sequence[Sequence[Bag]], answers: Sequence[Arrays]
+) -> CoRunResiduals:
     """Errors of slowdowns on what each fold holds out."""
     rows: list[list[Reals]] = []
     for number, (fold, tested, answer) in enumerate(zip(folds, bags, answers, strict=True)):
@@ -236,12 +244,12 @@ def _errors(folds: Sequence[Fold], bags: Sequence[Sequence[Bag]], answers: Seque
         group = np.full(int(known.sum()), number)
         rows.append([errors[known], group, mix[known], found[known]])
     errors, group, bag, value = (np.concatenate(each) for each in zip(*rows, strict=True))
-    return Residuals(errors, group, tuple(fold.held_out for fold in folds), bag, value)
+    return CoRunResiduals(errors, group, tuple(fold.held_out for fold in folds), bag, value)
 
 
-def _where(errors: Residuals, chosen: Flags) -> Residuals:
+def _where(errors: CoRunResiduals, chosen: Flags) -> CoRunResiduals:
     bag, value = errors.mix, errors.log_value
     assert bag is not None and value is not None
-    return Residuals(
+    return CoRunResiduals(
         errors.log_error[chosen], errors.group[chosen], errors.groups, bag[chosen], value[chosen]
     )

@@ -14,7 +14,7 @@ from hypothesis.extra.numpy import arrays
 from crosscast.decide.colocation_gains import JointErrors, best_matching, expected_gain, pair_gain
 from crosscast.errors import InputError, MissingExtraError
 from crosscast.prediction.corun.mix_times import mix_times
-from crosscast.prediction.intervals import Residuals
+from crosscast.prediction.corun.residuals import CoRunResiduals
 from support.examples import examples
 
 LENGTHS = arrays(np.float64, (7, 2), elements=st.floats(0.01, 100))
@@ -42,7 +42,7 @@ def test_pairs_gain_what_is_counted_by_hand_and_losses_are_cut_off() -> None:
 
 
 # Two groups; the first has a bag of two and one of three, the second a bag of two.
-ERRORS = Residuals(
+ERRORS = CoRunResiduals(
     np.array([0.1, 0.2, 0.3, 0.4, 0.5, -1.0, -2.0]),
     np.array([0, 0, 0, 0, 0, 1, 1]),
     ("a", "b"),
@@ -63,12 +63,12 @@ def test_errors_of_mixes_are_drawn_together_with_a_seed_and_again_for_larger_one
 
 
 def test_errors_are_relative_to_their_slowdown_and_alone_where_mixes_are_not_known() -> None:
-    alone = Residuals(ERRORS.log_error, ERRORS.group, ERRORS.groups)
+    alone = CoRunResiduals(ERRORS.log_error, ERRORS.group, ERRORS.groups)
     drawn = JointErrors.of(alone).sample(2, 100, seed=0)
     assert (drawn[:, 0] == drawn[:, 1]).all()
     values = np.log(np.array([1.0, 1.0, 2.0, 2.0]))
     errors = np.array([0.1, -0.1, 0.3, -0.3])
-    spread = Residuals(errors, np.array([0, 0, 1, 1]), ("a", "b"), np.array([0, 0, 1, 1]), values)
+    spread = CoRunResiduals(errors, np.array([0, 0, 1, 1]), ("a", "b"), np.array([0, 0, 1, 1]), values)
     drawn = JointErrors.of(spread).sample(2, 100, seed=0)
     assert np.allclose(np.abs(drawn), 1.0)
 

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crosscast.arrays import Integers
+from crosscast.prediction.corun.residuals import CoRunResiduals
 from crosscast.prediction.intervals import (
-    Residuals,
     cautious_quantiles,
+    conformal_quantiles,
     correlation_within,
-    group_reach,
     group_weights,
     most_level,
     summed,
@@ -32,7 +32,7 @@ def test_each_group_weighs_the_same(group: Integers) -> None:
 @given(GROUPED, st.floats(0.05, 0.95), st.integers(0, 100))
 def test_errors_up_to_the_reach_have_the_mass_asked_for(group: Integers, level: float, seed: int) -> None:
     errors = np.random.default_rng(seed).uniform(size=len(group))
-    reach = group_reach(errors[:, None], group, level)[0]
+    reach = conformal_quantiles(errors, group, np.array([level]))[0]
     mass = group_weights(group)[errors <= reach].sum() * most_level(group.max() + 1)
     assert mass >= level - 1e-6 or reach == errors.max()
     below = group_weights(group)[errors < reach].sum() * most_level(group.max() + 1)
@@ -50,7 +50,9 @@ def test_intervals_hold_a_new_group_as_often_as_they_say(level: float, groups: i
         group = np.repeat(np.arange(groups + 1), sizes)
         errors = np.abs(shared[group] + rng.normal(0, 0.3, len(group)))
         known = group < groups
-        inside.append(np.mean(errors[~known] <= group_reach(errors[known, None], group[known], level)))
+        inside.append(
+            np.mean(errors[~known] <= conformal_quantiles(errors[known], group[known], np.array([level])))
+        )
     share = float(np.mean(inside))
     # Between what conformal intervals promise and one group more, with three standard errors.
     slack = 3 * float(np.std(inside)) / np.sqrt(len(inside))
@@ -58,8 +60,10 @@ def test_intervals_hold_a_new_group_as_often_as_they_say(level: float, groups: i
 
 
 def test_few_groups_have_the_largest_error_and_one_has_the_quantile_of_its_errors() -> None:
-    assert group_reach(np.array([[0.1], [0.2], [0.3]]), np.arange(3), 0.99).tolist() == [0.3]
-    assert cautious_quantiles([np.arange(1.0, 11.0)], np.array([0.9])).tolist() == [9.0]
+    assert conformal_quantiles(np.array([[0.1], [0.2], [0.3]]), np.arange(3), np.array([0.99])).tolist() == [
+        [0.3]
+    ]
+    assert cautious_quantiles(np.arange(1.0, 11.0), np.zeros(10, np.int64), np.array([0.9])).tolist() == [9.0]
 
 
 @given(GROUPED, st.floats(0.05, 0.95), st.integers(0, 100))
@@ -67,8 +71,7 @@ def test_quantiles_hold_the_share_of_the_errors_where_each_group_weighs_the_same
     group: Integers, level: float, seed: int
 ) -> None:
     errors = np.random.default_rng(seed).uniform(size=len(group))
-    by_group = [errors[group == number] for number in range(group.max() + 1)]
-    (found,) = cautious_quantiles(by_group, np.array([level]))
+    (found,) = cautious_quantiles(errors, group, np.array([level]))
     assert found in errors
     assert group_weights(group)[errors <= found].sum() >= level - 1e-6 or found == errors.max()
 
@@ -79,14 +82,14 @@ def test_quantiles_hold_of_new_groups_as_often_as_they_say_and_more_often_by_cau
     for _ in range(400):
         scale = random.lognormal(size=8)
         errors = np.abs(random.normal(size=(8, 30))) * scale[:, None]
-        (found,) = cautious_quantiles(list(errors[1:]), np.array([0.8]))
+        (found,) = cautious_quantiles(errors[1:].ravel(), np.repeat(np.arange(7), 30), np.array([0.8]))
         held.append((errors[0] <= found).mean())
     assert 0.8 < np.mean(held) < 0.92
 
 
 def test_no_limit_is_below_the_least_measured_value_or_above_the_prediction() -> None:
     true, value = np.array([1.0, 1.1, 1.5, 3.0]), np.array([1.4, 1.2, 1.3, 2.0])
-    residuals = Residuals(np.log(value / true), np.arange(4), ("a", "b", "c", "d"), None, np.log(value))
+    residuals = CoRunResiduals(np.log(value / true), np.arange(4), ("a", "b", "c", "d"), None, np.log(value))
     asked = np.array([0.8, 1.1, 4.0])
     low, high = residuals.limits(0.9, asked)
     assert low[0] == 0.8

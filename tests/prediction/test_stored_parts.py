@@ -20,8 +20,7 @@ from crosscast.prediction.corun.models import FittedSum, Mean
 from crosscast.prediction.corun.moolchandani2022 import KINDS, Published
 from crosscast.prediction.corun.moolchandani2022_features import FairnessChoice, MixColumns
 from crosscast.prediction.corun.process import Feasibility, Process
-from crosscast.prediction.intervals import Residuals
-from crosscast.prediction.relative.artefact import RelativeResiduals
+from crosscast.prediction.corun.residuals import CoRunResiduals
 from crosscast.prediction.relative.features import fit_features
 from crosscast.prediction.relative.models import CombinedRelative, Effort, ExtraTrees, fit_blend
 from crosscast.prediction.relative.nichols2024 import (
@@ -30,6 +29,7 @@ from crosscast.prediction.relative.nichols2024 import (
     PublishedMean,
     PublishedXGBoost,
 )
+from crosscast.prediction.relative.residuals import RelativeResiduals
 from crosscast.prediction.serialization import Stored
 from crosscast.prediction.time.combined import Combined
 from crosscast.prediction.time.gaussian import GaussianPredictor
@@ -65,7 +65,7 @@ def grown() -> Stored:
 
 PARTS: dict[str, Callable[[], Any]] = {
     "trees": grown,
-    "residuals": lambda: Residuals(SIX, THREE, ("a", "b", "c"), THREE, SIX),
+    "residuals": lambda: CoRunResiduals(SIX, THREE, ("a", "b", "c"), THREE, SIX),
     "time mean": lambda: DeviceMean().fit(SMALL, 0),
     "nearest": lambda: Nearest().fit(SMALL, 0),
     "time trees": lambda: TimeTrees(trees=5).fit(SMALL, 0),
@@ -343,9 +343,9 @@ DAMAGED: dict[str, list[tuple[str, Any, str]]] = {
     "relative residuals": [
         ("log_error", np.empty((0, 2)), "log_error: expected at least 1 along axis n, found 0"),
         ("group", np.array([0, 1]), "group: expected 6 along axis n, found 2"),
-        ("group", np.array([0, 1, 2, 9, 0, 0]), "group: expected less than 3, found 9"),
-        ("group", np.array([0, 1, 1, 0, 1, 1]), "group: expected errors of each of 3 groups"),
-        ("sources", np.array(["x", "y", "z"]), "source: expected errors of each of 3 sources"),
+        ("group", np.array([0, 1, 2, 9, 0, 0]), "group: expected residuals of each of 3 groups, found those of [0, 1, 2, 9]"),
+        ("group", np.array([0, 1, 1, 0, 1, 1]), "group: expected residuals of each of 3 groups"),
+        ("sources", np.array(["x", "y", "z"]), "source: expected residuals of each of 3 sources"),
     ],
 }
 

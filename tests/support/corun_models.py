@@ -12,7 +12,7 @@ from crosscast.prediction.corun.artefact import KNOWN, NEW, CoRunCard, FittedCoR
 from crosscast.prediction.corun.forecast import CoRunPredictor
 from crosscast.prediction.corun.models import FittedCoRunMean, Mean
 from crosscast.prediction.corun.moolchandani2022 import Published
-from crosscast.prediction.intervals import Residuals
+from crosscast.prediction.corun.residuals import CoRunResiduals
 from crosscast.prediction.named_models import load_model
 from support.mixes import NAMES, made_co_runs, made_solo
 
@@ -21,7 +21,7 @@ MEMORY = 16 << 20
 
 def kept(
     predictor: CoRunPredictor,
-    errors: dict[str, dict[str, Residuals]],
+    errors: dict[str, dict[str, CoRunResiduals]],
     folder: Path,
     sizes: tuple[int, ...] = (2,),
     memory_bytes: int | None = MEMORY,
@@ -51,7 +51,7 @@ def constant(folder: Path, slowdown: float, *, error: float = 0.0, fits: float =
     predictor = Mean().fit(runs)
     means = predictor.means.copy()
     means[:, 0], means[:, 3] = slowdown, fits
-    errors = Residuals(
+    errors = CoRunResiduals(
         np.array([error, error, -error, -error]), np.array([0, 0, 1, 1]), ("a", "b"), np.array([0, 0, 1, 1])
     )
     both = {KNOWN: {"slowdown": errors}, NEW: {"slowdown": errors}}

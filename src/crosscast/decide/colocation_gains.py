@@ -14,7 +14,7 @@ from crosscast.errors import InputError, importing
 from crosscast.prediction.corun.artefact import TrainedCoRunModel
 from crosscast.prediction.corun.forecast import check_profile, is_plausible
 from crosscast.prediction.corun.mix_times import mix_times, pairs_added_up
-from crosscast.prediction.intervals import Residuals
+from crosscast.prediction.corun.residuals import CoRunResiduals
 from crosscast.units import format_bytes
 
 LIKELY = 0.5  # Mixes that fit with a lower probability are not proposed
@@ -102,13 +102,13 @@ class JointErrors:
     drawn as they were found: those of one mix.
     """
 
-    # Logarithms of predicted over true slowdowns, relative to their spread (`Residuals.spread`), of shape
+    # Logarithms of predicted over true slowdowns, over their spread (`CoRunResiduals.spread`), of shape
     # `(m, most jobs)`
     relative: Reals
     count: Integers  # Jobs of each mix, of shape `(m,)`
 
     @classmethod
-    def of(cls, errors: Residuals) -> JointErrors:
+    def of(cls, errors: CoRunResiduals) -> JointErrors:
         """Errors of slowdowns by their mixes; each is a mix of its own where these are not known."""
         own = np.arange(len(errors.log_error)) if errors.mix is None else errors.mix
         order = np.lexsort((own, errors.group))
@@ -305,7 +305,7 @@ class MixJudge:
     def _trained(self) -> Flags:
         return np.array([self.model.knows((solo,)) for solo in self.jobs.solos])
 
-    def errors(self, *, known: bool) -> Residuals:
+    def errors(self, *, known: bool) -> CoRunResiduals:
         """Errors of slowdowns; see `TrainedCoRunModel.errors_of`."""
         errors = self.model.errors_of(known=known)
         if "slowdown" not in errors:
@@ -323,7 +323,7 @@ class MixJudge:
             gains[:, known == each] = self._gains(mixes[known == each], errors, relative)
         return gains
 
-    def _gains(self, mixes: Integers, errors: Residuals, relative: Reals) -> Reals:
+    def _gains(self, mixes: Integers, errors: CoRunResiduals, relative: Reals) -> Reals:
         """Gains in seconds of mixes of one size if predictions err so, of shape ``(k, m)``."""
         (count, size), lengths = mixes.shape, self.jobs.length_s[mixes]
         slow, _ = self.slowdowns(mixes)

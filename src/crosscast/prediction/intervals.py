@@ -2,15 +2,14 @@
 
 The groups, applications as a rule, are what is taken as exchangeable: a new application is to these as they
 are to each other. Within a group the errors are correlated, so that each group weighs the same, however many
-errors it has.
+errors it has. Each question has one `IntervalMethod`, which says how far an interval reaches by such errors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Annotated, Any
+from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -40,10 +39,10 @@ def group_weights(group: Integers) -> Reals:
     return weights
 
 
-def group_reach(errors: Reals, group: Integers, level: float) -> Reals:
-    """Conformal quantiles of errors, of shape ``(d,)``.
+def conformal_quantiles(errors: Reals, group: Integers, levels: Reals) -> Reals:
+    """Conformal quantiles of errors ``(n,)`` or ``(n, d)``, of shape ``(q,)`` or ``(q, d)``.
 
-    An error of another group is at most so large with a probability of at least ``level``, if that group is
+    An error of another group is at most so large with a probability of at least the level, if that group is
     exchangeable with these, and the model with those that were fitted without a group. Each group has a mass
     of ``1 / (g + 1)``, spread over its errors, and the group that is new has the rest, at an error beyond
     all others (Lee, Barber and Willett 2023, "Distribution-free inference with hierarchical data").
@@ -51,29 +50,93 @@ def group_reach(errors: Reals, group: Integers, level: float) -> Reals:
     order = np.argsort(errors, axis=0, kind="stable")
     mass = group_weights(group) * most_level(int(group.max()) + 1)
     until = np.cumsum(mass[order], axis=0)
-    place = np.minimum((until < level - _TINY).sum(axis=0), len(errors) - 1)
-    reach: Reals = np.take_along_axis(errors, np.take_along_axis(order, place[None], axis=0), axis=0)[0]
-    return reach
+    ranked = np.take_along_axis(errors, order, axis=0)
+    index = [np.minimum((until < level - _TINY).sum(axis=0), len(errors) - 1) for level in levels.tolist()]
+    quantiles: Reals = np.take_along_axis(ranked, np.stack(index), axis=0)
+    return quantiles
 
 
 # One-sided 95 % of a normal distribution.
 _CAUTION = 1.645
 
 
-def cautious_quantiles(by_group: Sequence[Reals], levels: Reals) -> Reals:
+def cautious_quantiles(errors: Reals, group: Integers, levels: Reals) -> Reals:
     """The errors up to which a mean share of a group's errors lies, with 95 % confidence in the mean.
 
-    One for each level, a share. The mean is over groups, each of which has errors, and one standard error of
-    it is asked for 1.645 times more: the mean over few groups would be taken for that over all. Unlike
-    `group_reach`, this leaves nothing to a group that is unlike all others: with nine groups or fewer that
-    would take the largest error of all for a level of 0.9.
+    One for each level, a share. The mean is over groups, and one standard error of it is asked for 1.645
+    times more: the mean over few groups would be taken for that over all. Unlike `conformal_quantiles`, this
+    leaves nothing to a group that is unlike all others: with nine groups or fewer that would take the largest
+    error of all for a level of 0.9.
     """
-    errors = np.unique(np.concatenate(by_group))
-    shares = np.stack([np.searchsorted(np.sort(own), errors, side="right") / len(own) for own in by_group])
+    values = np.unique(errors)
+    by_group = [np.sort(errors[group == number]) for number in np.unique(group)]
+    shares = np.stack([np.searchsorted(each, values, side="right") / len(each) for each in by_group])
     doubt = shares.std(axis=0, ddof=1) / np.sqrt(len(shares)) if len(shares) > 1 else 0.0
     sure = np.maximum.accumulate(shares.mean(axis=0) - _CAUTION * doubt)
-    quantiles: Reals = errors[np.minimum(np.searchsorted(sure, levels), len(errors) - 1)]
+    quantiles: Reals = values[np.minimum(np.searchsorted(sure, levels), len(values) - 1)]
     return quantiles
+
+
+_WITHIN, _SURE = 0.8, 0.9
+_LEAST_ERROR = 0.05
+
+
+def cautious_quantiles_of_most_groups(errors: Reals, group: Integers, levels: Reals) -> Reals:
+    """`cautious_quantiles` that from the level of 90 % on reach most errors of nearly every group.
+
+    80 % of the errors of a new group are reached with a probability of 90 %, if the logarithms of what that
+    takes are of a normal distribution (its prediction limit).
+    """
+    # Imported here: predicting needs no SciPy.
+    from scipy.stats import t
+
+    quantiles = cautious_quantiles(errors, group, levels)
+    within = [np.quantile(errors[group == number], _WITHIN) for number in np.unique(group)]
+    count, logs = len(within), np.log(np.maximum(within, _LEAST_ERROR))
+    far = float(t.ppf(_SURE, count - 1)) * float(logs.std(ddof=1)) * np.sqrt(1 + 1 / count)
+    limit = float(np.exp(logs.mean() + far))
+    return np.where(levels >= _SURE - _TINY, np.maximum(quantiles, limit), quantiles)
+
+
+def pooled_quantiles(errors: Reals, group: Integers, levels: Reals) -> Reals:
+    """Quantiles of all errors together, whatever group they are of."""
+    quantiles: Reals = np.quantile(errors, levels)
+    return quantiles
+
+
+@dataclass(frozen=True)
+class IntervalMethod:
+    """How far intervals of a question reach, by the errors of groups that were left out."""
+
+    name: str
+    promise: str  # What an interval of a level holds, for people
+    # By absolute errors `(n,)`, their groups `(n,)` and levels `(q,)`; of shape `(q,)`
+    quantiles: Callable[[Reals, Integers, Reals], Reals]
+
+
+CONFORMAL = IntervalMethod(
+    "conformal", "the value of a new group with at least the level's probability", conformal_quantiles
+)
+CAUTIOUS = IntervalMethod(
+    "cautious", "the level's share of a group's values, in the mean over groups", cautious_quantiles
+)
+CAUTIOUS_OF_MOST_GROUPS = IntervalMethod(
+    "cautious-most-groups",
+    "the level's share of a group's values, in the mean over groups, and from 90 % on most of nearly each",
+    cautious_quantiles_of_most_groups,
+)
+POOLED = IntervalMethod("pooled", "the level's share of all values", pooled_quantiles)
+
+LEVELS = np.linspace(0, 1, 201)
+"""Levels at which quantiles are kept."""
+
+
+def factor_at(level: float, quantiles: Reals, levels: Reals | None = None) -> float:
+    """How many standard deviations an interval of a level reaches, between quantiles ``(q,)`` that are kept.
+
+    They are of probabilities from 0 to 1 in equal steps, if `levels` do not say which.
+    """
+    return float(np.interp(level, np.linspace(0, 1, len(quantiles)) if levels is None else levels, quantiles))
 
 
 def summed(
@@ -135,94 +198,35 @@ def correlation_within(errors: Reals, groups: Integers) -> float:
     return float(np.clip(sum(products) / total, 0.0, 1.0)) if total > 0 else 1.0
 
 
-LEVELS = np.linspace(0, 1, 201)
-"""Probabilities at which quantiles are kept; between them they are interpolated."""
-
-_LEAST_SHARE = 0.02
-"""Least spread over the mean error."""
-
-_FARTHEST = 100.0
-"""An interval that reaches so far says nothing; by damaged errors its limits would be no numbers."""
-
-
 @dataclass(frozen=True, eq=False)
 class Residuals(Stored):
-    """Out-of-fold residuals of one quantity, with how far an interval around a prediction reaches by them.
+    """Out-of-fold residuals, each of a group that was left out."""
 
-    Residuals may spread the more the larger the predicted value is: the more an application is slowed down,
-    the less sure it is by how much.
-    """
+    method: ClassVar[IntervalMethod]
+    """How intervals are made of them."""
 
     log_error: Annotated[Reals, Array("n", least=1)]  # Logarithm of the predicted over the true value
-    group: Annotated[Integers, Array("n", low=0)]  # Number of the group that was left out, in `groups`
+    group: Annotated[Integers, Array("n", low=0)]  # Number of the group that was left out
     groups: Annotated[tuple[str, ...], Array("g", least=1)]  # Names of the groups; each has a residual
-    # Number of the mix of each: residuals of co-runners of one mix belong together. `None` where they do not
-    # tell. A mix that several groups leave out has a number in each
-    mix: Annotated[Integers, Array("n", low=0)] | None = None
-    # Logarithm of each predicted value; `None` where it says nothing of residuals
-    log_value: Annotated[Reals, Array("n")] | None = None
 
     def check(self) -> None:
-        """Refuse residuals of other groups than those that have names."""
-        found = np.unique(self.group)
-        if len(found) != len(self.groups) or found[-1] >= len(self.groups):
-            expected = f"residuals of each of {len(self.groups)} groups"
-            raise InputError.of(field="group", expected=expected, found=f"those of {found.tolist()}")
+        """Refuse groups without a residual."""
+        check_numbers("group", self.group, self.groups)
 
-    def reach(self, level: float, log_value: ArrayLike = 0.0) -> Any:
-        """How far an interval reaches to both sides of predictions, in logarithms.
+    @property
+    def weights(self) -> Reals:
+        """Weight of each residual: together 1, and the same for each group."""
+        return group_weights(self.group)
 
-        By `cautious_quantiles` of the residuals relative to their spread.
-        """
-        if level not in self._reaches:
-            known = np.zeros_like(self.log_error) if self.log_value is None else self.log_value
-            relative = np.abs(self.log_error) / self.spread(known)
-            by_group = [relative[self.group == number] for number in range(len(self.groups))]
-            self._reaches[level] = float(cautious_quantiles(by_group, np.array([level]))[0])
-        return np.minimum(self._reaches[level] * self.spread(np.asarray(log_value)), _FARTHEST)
+    def quantile(self, errors: Reals, level: float) -> Reals:
+        """How far intervals of a level reach, by absolute errors ``(n,)`` or ``(n, d)`` of the residuals."""
+        reach: Reals = self.method.quantiles(errors, self.group, np.array([level]))[0]
+        return reach
 
-    def limits(self, level: float, value: Reals) -> tuple[Reals, Reals]:
-        """Lower and upper limits of intervals around predicted values.
 
-        Where values tell of residuals, no lower limit is below the least value that was measured.
-        """
-        far = np.exp(self.reach(level, np.log(value)))
-        return np.maximum(value / far, np.minimum(value, self.least)), value * far
-
-    @cached_property
-    def least(self) -> float:
-        """Least value that was measured; 0 where values do not tell of residuals."""
-        return 0.0 if self.log_value is None else float(np.exp((self.log_value - self.log_error).min()))
-
-    @cached_property
-    def _reaches(self) -> dict[float, float]:
-        """Reach relative to the spread by level, for one forecast after the other."""
-        return {}
-
-    def spread(self, log_value: Reals) -> Reals:
-        """How large residuals are where a value is predicted, up to a factor that is common to all.
-
-        A straight line over the logarithm of the value, level below 0. Level at 1 where values do not tell.
-        """
-        start, slope = self._line
-        spread: Reals = start + slope * np.maximum(log_value, 0.0)
-        return spread
-
-    @cached_property
-    def _line(self) -> tuple[float, float]:
-        if self.log_value is None or not self.log_error.any():
-            return 1.0, 0.0
-        weights, errors = group_weights(self.group), np.abs(self.log_error)
-        above = np.maximum(self.log_value, 0.0)
-        root = np.sqrt(weights)
-        design = np.column_stack([root, above * root])
-        start, slope = (float(each) for each in np.linalg.lstsq(design, errors * root, rcond=None)[0])
-        mean = float(weights @ errors)
-        if slope < 0:
-            return mean, 0.0
-        if start < _LEAST_SHARE * mean:
-            # Through the least that is allowed: nothing is sure to the last digit.
-            start = _LEAST_SHARE * mean
-            squares = float((weights * above) @ above)
-            slope = float((weights * above) @ (errors - start)) / squares if squares > 0 else 0.0
-        return start, max(slope, 0.0)
+def check_numbers(field: str, numbers: Integers, names: tuple[str, ...]) -> None:
+    """Refuse residuals of other groups or sources than those that have names."""
+    there = np.unique(numbers)
+    if len(there) != len(names) or there[-1] >= len(names):
+        expected = f"residuals of each of {len(names)} {field}s"
+        raise InputError.of(field=field, expected=expected, found=f"those of {there.tolist()}")

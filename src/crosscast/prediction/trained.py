@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 import msgspec
 
 from crosscast.arrays import Arrays
+from crosscast.prediction.intervals import IntervalMethod
 from crosscast.prediction.store import StoredModel, write
 from crosscast.results import Brief
 
@@ -70,6 +71,9 @@ class Trained(Brief, ABC, Generic[CardT, FittedT]):
     question: ClassVar[str]
     """What it answers."""
 
+    intervals: ClassVar[IntervalMethod | None] = None
+    """How far its intervals reach; ``None`` where it has none."""
+
     card: CardT
     source: FittedT | StoredModel
 
@@ -113,8 +117,10 @@ class Trained(Brief, ABC, Generic[CardT, FittedT]):
         counts = [
             f"{value:,} {name.replace('_', ' ')}" for name, value in facts.items() if type(value) is int
         ]
+        of_intervals = self.intervals and f"{self.intervals.name} intervals, for {self.intervals.promise}"
         return [
             f"model {self.card.model}, trained on {facts.get('dataset', 'what its package says')}",
             ", ".join(counts) or self.about,
+            *([of_intervals] if of_intervals else []),
             "predict() asks it; card says all about it",
         ]

@@ -18,7 +18,7 @@ from crosscast.prediction.corun.artefact import KNOWN, NEW, CoRunCard, FittedCoR
 from crosscast.prediction.corun.forecast import CoRunPredictor
 from crosscast.prediction.corun.moolchandani2022 import Published
 from crosscast.prediction.corun.process import Process
-from crosscast.prediction.intervals import Residuals
+from crosscast.prediction.corun.residuals import CoRunResiduals
 from crosscast.prediction.named_models import load_model
 from support.mixes import NAMES, made_co_runs, made_solo
 
@@ -28,8 +28,8 @@ X, Y = made_solo("x"), made_solo("y")
 GROUPS = np.array([0, 0, 1, 1, 2, 2])
 
 
-def left_out(size: float) -> Residuals:
-    return Residuals(size * np.array([1, -1, 1, 1, -1, 1.0]), GROUPS, ("a", "b", "c"))
+def left_out(size: float) -> CoRunResiduals:
+    return CoRunResiduals(size * np.array([1, -1, 1, 1, -1, 1.0]), GROUPS, ("a", "b", "c"))
 
 
 QUANTITIES = {"slowdown": 0.1, "time": 0.2, "power": 0.05}

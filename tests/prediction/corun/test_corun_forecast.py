@@ -14,19 +14,19 @@ from numpy.testing import assert_array_equal
 from crosscast.arrays import Integers, Reals
 from crosscast.errors import InputError
 from crosscast.prediction.corun.mix_times import even_slowdown, mix_times, with_fewer
-from crosscast.prediction.intervals import Residuals
+from crosscast.prediction.corun.residuals import CoRunResiduals
 from support.examples import examples
 from support.mix_times import mix_time
 
 GROUPS = tuple("abcdefgh")
 
 
-def made(seed: int = 0, *, slope: float = 0.0, values: bool = True) -> Residuals:
+def made(seed: int = 0, *, slope: float = 0.0, values: bool = True) -> CoRunResiduals:
     """Errors of eight groups, 60 each, whose spread rises with the logarithm of what is predicted."""
     random = np.random.default_rng(seed)
     log_value = random.uniform(-0.2, 1.0, 480)
     spread = 0.05 + slope * np.maximum(log_value, 0)
-    return Residuals(
+    return CoRunResiduals(
         random.normal(0, spread),
         np.repeat(np.arange(8), 60),
         GROUPS,
@@ -65,13 +65,15 @@ def test_intervals_are_wider_where_larger_values_are_less_sure() -> None:
 
 
 @pytest.mark.parametrize("errors", [made(values=False), made(slope=-0.04)], ids=["untold", "surer"])
-def test_intervals_are_never_narrower_for_larger_values(errors: Residuals) -> None:
+def test_intervals_are_never_narrower_for_larger_values(errors: CoRunResiduals) -> None:
     reach = errors.reach(0.9, np.array([0.0, 2.0]))
     assert reach[0] == pytest.approx(reach[1])
 
 
 def test_errors_that_are_all_0_reach_nowhere() -> None:
-    errors = Residuals(np.zeros(4), np.array([0, 0, 1, 1]), ("a", "b"), None, np.array([0.1, 0.2, 0.3, 0.4]))
+    errors = CoRunResiduals(
+        np.zeros(4), np.array([0, 0, 1, 1]), ("a", "b"), None, np.array([0.1, 0.2, 0.3, 0.4])
+    )
     assert errors.reach(0.9, 0.3) == 0
 
 
@@ -85,7 +87,7 @@ def test_asking_again_gives_the_same() -> None:
 
 def test_absurd_errors_reach_as_far_as_there_are_numbers() -> None:
     errors = made(slope=0.3)
-    absurd = Residuals(1e6 * errors.log_error, errors.group, GROUPS, errors.mix, errors.log_value)
+    absurd = CoRunResiduals(1e6 * errors.log_error, errors.group, GROUPS, errors.mix, errors.log_value)
     assert_array_equal(absurd.reach(0.9, np.array([0.0, 200.0])), [100.0, 100.0])
 
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from crosscast.prediction.time.gaussian import _level_quantiles, fit_spread
+from crosscast.prediction.intervals import CAUTIOUS, CAUTIOUS_OF_MOST_GROUPS, LEVELS
+from crosscast.prediction.time.gaussian import fit_spread
 from crosscast.prediction.time.models import model_named
 from support.grids import noisy_grid
 
@@ -33,7 +34,11 @@ def test_of_few_applications_or_one_time_nothing_is_learned() -> None:
 def test_only_from_the_level_on_do_quantiles_reach_most_of_an_application_unlike_others() -> None:
     random = np.random.default_rng(0)
     errors = [np.abs(random.normal(0, scale, 200)) for scale in (0.5, 1.0, 2.0, 0.7, 1.4)]
-    plain, adaptive = (_level_quantiles(errors, adaptive=each) for each in (False, True))
+    group = np.repeat(np.arange(5), 200)
+    plain, adaptive = (
+        method.quantiles(np.concatenate(errors), group, LEVELS)
+        for method in (CAUTIOUS, CAUTIOUS_OF_MOST_GROUPS)
+    )
     assert np.array_equal(plain[:180], adaptive[:180])
     assert (adaptive[180:] >= plain[180:]).all()
     assert (np.diff(adaptive) >= 0).all()

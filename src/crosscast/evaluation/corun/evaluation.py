@@ -18,8 +18,9 @@ from crosscast.prediction.corun.features import CoRunnerRows, Traits, applicatio
 from crosscast.prediction.corun.forecast import CoRunModel, CoRunPrediction, CoRunPredictor
 from crosscast.prediction.corun.probes import OpenMixes
 from crosscast.prediction.corun.process import Process, ProcessPredictor
+from crosscast.prediction.corun.residuals import CoRunResiduals
 from crosscast.prediction.corun.slowdowns import Covariance, KernelSizes
-from crosscast.prediction.intervals import Residuals, check_level
+from crosscast.prediction.intervals import check_level
 
 QUANTITIES = ("slowdown", "speed", "time", "power")
 """Quantities: slowdown and speed (its inverse) of each co-runner, time and power of the mix."""
@@ -195,7 +196,7 @@ class CoRunTask(FoldTask[CoRunModel, Fold, CoRuns]):
         known, probed = _with_probes(training, tested, self.fold.held_out, self.probes, probing)
         predictor = self.model.fit(known, self.seed)
         found = predictor.predict([mix.solos for mix in tested])
-        errors: Mapping[str, Residuals] = {}
+        errors: Mapping[str, CoRunResiduals] = {}
         if self.level is not None:
             refit, how = refit_of(self.model, predictor), (self.split, self.seed)
             errors = out_of_fold_errors(training, refit, *how, probes=self.probes, probing=probing)
@@ -232,7 +233,7 @@ def out_of_fold_errors(
     *,
     probes: int = 0,
     probing: Probing | None = None,
-) -> dict[str, Residuals]:
+) -> dict[str, CoRunResiduals]:
     """Errors of a model on what it is not fitted to, by quantity, of quantities that it tells."""
     parts: dict[str, list[tuple[Reals, Integers, Integers, Reals]]] = {name: [] for name in _WITH_ERRORS}
     held_out: list[str] = []
@@ -264,7 +265,7 @@ def out_of_fold_errors(
             names = tuple(held_out[place] for place in kept.tolist())
             # The more an application is slowed down, the less sure it is by how much.
             log_value = logs if name == "slowdown" else None
-            found_errors[name] = Residuals(errors, group, names, mix, log_value)
+            found_errors[name] = CoRunResiduals(errors, group, names, mix, log_value)
     return found_errors
 
 

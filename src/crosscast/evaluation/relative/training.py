@@ -17,10 +17,10 @@ from crosscast.prediction.intervals import check_level
 from crosscast.prediction.relative.artefact import (
     FittedRelative,
     RelativeCard,
-    RelativeResiduals,
     TrainedRelativeModel,
 )
 from crosscast.prediction.relative.data import RelativeModel, Vectors, relative_to_slowest
+from crosscast.prediction.relative.residuals import RelativeResiduals
 
 LEAST_GROUPS = 3  # Fewer leave too few when one is held out
 

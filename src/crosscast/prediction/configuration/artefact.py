@@ -24,6 +24,7 @@ from crosscast.prediction.configuration.data import (
     sample_numbers,
 )
 from crosscast.prediction.configuration.process import FittedProcess, ProcessPredictor
+from crosscast.prediction.intervals import POOLED
 from crosscast.prediction.serialization import Stored
 from crosscast.prediction.store import StoredModel
 from crosscast.prediction.trained import StructCard, Trained
@@ -121,6 +122,7 @@ class TrainedConfigurationModel(Trained[ConfigurationCard, ConfigurationPredicto
     """A model by which configurations are chosen, as it was trained or read."""
 
     question = "configuration"
+    intervals = POOLED
 
     @classmethod
     def read(cls, card: ConfigurationCard, stored: StoredModel) -> ConfigurationPredictor:

@@ -13,6 +13,7 @@ from crosscast.arrays import Flags, Reals
 from crosscast.configuration import Configuration
 from crosscast.errors import InputError
 from crosscast.prediction.configuration.data import Space, SurfaceForecast, pareto_frontier
+from crosscast.prediction.intervals import check_level
 from crosscast.results import Tabular
 
 if TYPE_CHECKING:
@@ -215,8 +216,7 @@ def choice_of(
     With `max_slowdown` only among those that are slower than the configuration number `baseline` by at most
     that share.
     """
-    if not 0 < level < 1:
-        raise InputError.of(field="level", expected="a probability between 0 and 1", found=level)
+    check_level(level)
     time, power = forecast.time, forecast.power
     if confidence is not None and not power.errors.size:
         expected = "a model that knows how sure it is"

@@ -32,7 +32,8 @@ from crosscast.prediction.corun.forecast import (
 )
 from crosscast.prediction.corun.probes import SuggestedMixes, suggest_mixes, with_measured
 from crosscast.prediction.corun.process import ProcessPredictor
-from crosscast.prediction.intervals import Residuals, group_weights
+from crosscast.prediction.corun.residuals import CoRunResiduals
+from crosscast.prediction.intervals import check_level
 from crosscast.prediction.serialization import Nested, Stored, register_homes
 from crosscast.prediction.store import StoredModel
 from crosscast.prediction.trained import StructCard, Trained
@@ -111,7 +112,7 @@ def corun_warnings(
 NEW, KNOWN = "new", "known"
 """Residuals of mixes with an application that was left out, and of mixes of applications that were not."""
 
-CoRunErrors = Mapping[str, Mapping[str, Residuals]]
+CoRunErrors = Mapping[str, Mapping[str, CoRunResiduals]]
 """Residuals by `NEW` or `KNOWN`, and quantity."""
 
 
@@ -142,6 +143,7 @@ class TrainedCoRunModel(Trained[CoRunCard, FittedCoRun]):
     """
 
     question = "corun"
+    intervals = CoRunResiduals.method
     base: TrainedCoRunModel | None = None
     measured: frozenset[tuple[str, ...]] = frozenset()
 
@@ -149,11 +151,11 @@ class TrainedCoRunModel(Trained[CoRunCard, FittedCoRun]):
     def read(cls, card: CoRunCard, stored: StoredModel) -> FittedCoRun:
         """The predictor of any kind, and the residuals of each quantity."""
         where, arrays = str(stored.path), stored.arrays
-        errors: dict[str, dict[str, Residuals]] = {}
+        errors: dict[str, dict[str, CoRunResiduals]] = {}
         for prefix in sorted({name.rpartition(".")[0] for name in arrays if name.startswith(_ERRORS)}):
             kept = {name.rpartition(".")[2]: arrays[name] for name in arrays if name.startswith(f"{prefix}.")}
             whose, _, quantity = prefix.removeprefix(_ERRORS).partition(".")
-            errors.setdefault(whose, {})[quantity] = Residuals.from_state(kept, f"{where}: {prefix}")
+            errors.setdefault(whose, {})[quantity] = CoRunResiduals.from_state(kept, f"{where}: {prefix}")
         return FittedCoRun(_Kept.from_state(arrays, where).model, errors)
 
     def arrays(self) -> Arrays:
@@ -204,8 +206,7 @@ class TrainedCoRunModel(Trained[CoRunCard, FittedCoRun]):
             If a mix has fewer than two applications, one is unknown or of another device, or the level is no
             probability.
         """
-        if not 0 < level < 1:
-            raise InputError.of(where="level", expected="a probability between 0 and 1", found=f"{level:g}")
+        check_level(level)
         asked = self._mixes(mixes)
         predicted = self.predicted(asked)
         found = [self._forecast(mix, predicted, place, level) for place, mix in enumerate(asked)]
@@ -262,7 +263,7 @@ class TrainedCoRunModel(Trained[CoRunCard, FittedCoRun]):
         """
         asked = self._mixes(mixes)
         errors = self.errors_of(known=all(map(self.knows, asked)))["slowdown"]
-        typical = float(np.average(np.abs(errors.log_error), weights=group_weights(errors.group)))
+        typical = float(np.average(np.abs(errors.log_error), weights=errors.weights))
         base = None if self.base is None else self.base._process.slowdowns
         return suggest_mixes(self._process.slowdowns, count, asked, self._mixes(among), typical, base)
 
@@ -305,7 +306,7 @@ class TrainedCoRunModel(Trained[CoRunCard, FittedCoRun]):
             return {run.name for run in mix} <= set(self.card.inputs)
         return {run.application for run in mix} <= set(self.card.applications)
 
-    def errors_of(self, *, known: bool) -> Mapping[str, Residuals]:
+    def errors_of(self, *, known: bool) -> Mapping[str, CoRunResiduals]:
         """Residuals by quantity that intervals of a mix come from; none where none were kept."""
         errors = self.errors
         return errors.get(KNOWN if known else NEW) or errors.get(NEW) or {}

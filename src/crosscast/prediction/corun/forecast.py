@@ -12,7 +12,7 @@ import numpy as np
 from crosscast.arrays import Reals
 from crosscast.data.corun import CoRuns, Solo
 from crosscast.errors import InputError
-from crosscast.prediction.intervals import Residuals
+from crosscast.prediction.corun.residuals import CoRunResiduals
 from crosscast.results import Tabular
 
 Mix = tuple[Solo, ...]
@@ -199,7 +199,7 @@ def is_plausible(value: float) -> bool:
 
 
 def estimates(
-    values: Reals, residuals: Mapping[str, Residuals], quantity: str, level: float
+    values: Reals, residuals: Mapping[str, CoRunResiduals], quantity: str, level: float
 ) -> tuple[Estimate | None, ...]:
     """Values with intervals by the residuals of their quantity; ``None`` for what is not known."""
     known = (values > _LEAST) & (values < _MOST)

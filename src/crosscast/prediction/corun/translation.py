@@ -19,7 +19,7 @@ from crosscast.errors import InputError
 from crosscast.fields import decode
 from crosscast.prediction.corun.artefact import TrainedCoRunModel
 from crosscast.prediction.corun.forecast import Estimate, MixForecast, is_plausible
-from crosscast.prediction.intervals import Residuals
+from crosscast.prediction.corun.residuals import CoRunResiduals
 
 Form = Annotated[str, msgspec.Meta(pattern="^(plain|logarithmic)$")]
 """A line through times, as published, or one through their logarithms."""
@@ -80,9 +80,9 @@ class TranslationErrors(msgspec.Struct, frozen=True):
     groups: list[str]
 
     @property
-    def left_out(self) -> Residuals:
+    def left_out(self) -> CoRunResiduals:
         """The same as arrays."""
-        return Residuals(np.array(self.log_error), np.array(self.group), tuple(self.groups))
+        return CoRunResiduals(np.array(self.log_error), np.array(self.group), tuple(self.groups))
 
     def check(self, where: str) -> None:
         """Refuse errors that are none."""

@@ -9,10 +9,10 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 import numpy as np
 
-from crosscast.arrays import Arrays, Flags, Integers, Reals
+from crosscast.arrays import Arrays, Integers, Reals
 from crosscast.errors import InputError
 from crosscast.fields import decode
-from crosscast.prediction.intervals import group_reach, group_weights, most_level
+from crosscast.prediction.intervals import check_level
 from crosscast.prediction.relative.data import (
     MOST_NAMED,
     NO_SOURCE,
@@ -22,7 +22,8 @@ from crosscast.prediction.relative.data import (
     profiles_seen,
     unknown_counters_error,
 )
-from crosscast.prediction.serialization import Array, Nested, Stored, register_homes
+from crosscast.prediction.relative.residuals import RelativeResiduals
+from crosscast.prediction.serialization import Nested, Stored, register_homes
 from crosscast.prediction.store import StoredModel
 from crosscast.prediction.time.data import ProfileBatch
 from crosscast.prediction.trained import StructCard, Trained
@@ -70,57 +71,6 @@ class RelativeCard(StructCard, frozen=True, kw_only=True):
                 wrong.append((field, f"at least {least}, and each once", ", ".join(names) or "none"))
         for field, expected, found in wrong:
             raise InputError.of(where=where, field=field, expected=expected, found=found)
-
-
-@dataclass(frozen=True, eq=False)
-class RelativeResiduals(Stored):
-    """Out-of-fold residuals of ``n`` vectors of ``d`` devices.
-
-    Groups, applications as a rule, are exchangeable: a new one is to these as they are to each other. Errors
-    within a group depend on each other, so that each group weighs the same.
-    """
-
-    groups: Annotated[tuple[str, ...], Array("g")]
-    sources: Annotated[tuple[str, ...], Array("s")]  # devices that counted
-    # Logarithm of the predicted over the true entry, both relative to the slowest device of their vector.
-    log_error: Annotated[Reals, Array("n d", least=1)]
-    group: Annotated[Integers, Array("n", low=0, below="g")]
-    source: Annotated[Integers, Array("n", low=0, below="s")]
-
-    def check(self) -> None:
-        """Refuse groups and sources without an error."""
-        for field, names in (("group", self.groups), ("source", self.sources)):
-            found = len(np.unique(getattr(self, field)))
-            if found < len(names):
-                expected = f"errors of each of {len(names)} {field}s"
-                raise InputError.of(field=field, expected=expected, found=f"those of {found}")
-
-    @classmethod
-    def of(cls, group: Sequence[str], source: Sequence[str], log_error: Reals) -> RelativeResiduals:
-        """Errors, each with the name of its group and of the device that counted."""
-        (groups, of_group), (sources, of_source) = (
-            np.unique(np.array(names), return_inverse=True) for names in (group, source)
-        )
-        return cls(tuple(groups.tolist()), tuple(sources.tolist()), log_error, of_group, of_source)
-
-    def rows(self, there: Flags) -> RelativeResiduals:
-        """Some of the errors."""
-        groups = [self.groups[number] for number in self.group[there]]
-        sources = [self.sources[number] for number in self.source[there]]
-        return self.of(groups, sources, self.log_error[there])
-
-    def of_source(self, source: str) -> RelativeResiduals:
-        """The errors of what was counted on a device; all of them if there are none."""
-        known = source in self.sources
-        return self.rows(self.source == self.sources.index(source)) if known else self
-
-    def relative_errors(self, base: int | None) -> Reals:
-        """Errors of times over that on a device, of shape ``(n, d)``."""
-        return np.asarray(self.log_error - (0.0 if base is None else self.log_error[:, [base]]))
-
-    def reach(self, level: float, base: int | None) -> Reals:
-        """How far intervals reach to both sides, in logarithms, of shape ``(d,)``; see `group_reach`."""
-        return group_reach(np.abs(self.relative_errors(base)), self.group, level)
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,8 +192,7 @@ def forecast_of(
 
     `times` say for each run a device with a time that is known there, and that time in seconds.
     """
-    if not 0 < level < 1:
-        raise InputError.of(where="level", expected="a probability between 0 and 1", found=f"{level:g}")
+    check_level(level)
     if relative_to is not None:
         _check_device("relative_to", relative_to, devices)
     check_times(predicted, "model")
@@ -251,7 +200,7 @@ def forecast_of(
     errors = [residuals.of_source(source) for source in runs.source]
     logs = _logs(predicted, base)
     order = np.argsort(logs, axis=1, kind="stable").astype(np.int64)
-    reached = np.array([min(level, most_level(len(each.groups))) for each in errors])
+    reached = np.array([min(level, each.most_level) for each in errors])
     time_s = np.full((*predicted.shape, 3), np.nan)
     known, said = [*times] or [None] * len(runs), warnings or [()] * len(runs)
     for row, time in enumerate(known):
@@ -303,7 +252,7 @@ def _shares(logs: Reals, order: Integers, errors: RelativeResiduals) -> tuple[Re
     truths = logs - errors.log_error
     best = truths == truths.min(axis=1, keepdims=True)
     same = (np.diff(truths[:, order], axis=1) >= 0).all(axis=1)
-    weights = group_weights(errors.group)
+    weights = errors.weights
     shares = weights @ (best / best.sum(axis=1, keepdims=True))
     return shares / shares.sum(), min(float(weights @ same), 1.0)
 
@@ -332,6 +281,7 @@ class TrainedRelativeModel(Trained[RelativeCard, FittedRelative]):
     """A model of times on devices relative to each other."""
 
     question = "relative"
+    intervals = RelativeResiduals.method
 
     @classmethod
     def read(cls, card: RelativeCard, stored: StoredModel) -> FittedRelative:

@@ -12,6 +12,7 @@ from crosscast.arrays import Arrays, Reals
 from crosscast.device import Device
 from crosscast.errors import InputError
 from crosscast.fields import decode
+from crosscast.prediction.intervals import CAUTIOUS
 from crosscast.prediction.serialization import register_homes
 from crosscast.prediction.store import StoredModel
 from crosscast.prediction.time.card import MetricRange, TimeCard, probe_times
@@ -89,6 +90,7 @@ class TrainedTimeModel(Trained[TimeCard, GaussianPredictor]):
     """A model of the times of kernels on devices."""
 
     question = "time"
+    intervals = CAUTIOUS
 
     @classmethod
     def read(cls, card: TimeCard, stored: StoredModel) -> GaussianPredictor:

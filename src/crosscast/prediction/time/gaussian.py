@@ -19,7 +19,14 @@ import numpy as np
 from crosscast.arrays import Flags, Reals
 from crosscast.device import Device
 from crosscast.errors import InputError
-from crosscast.prediction.intervals import LEVELS, cautious_quantiles, correlation_within
+from crosscast.prediction.intervals import (
+    CAUTIOUS,
+    CAUTIOUS_OF_MOST_GROUPS,
+    LEVELS,
+    check_level,
+    correlation_within,
+    factor_at,
+)
 from crosscast.prediction.serialization import NOT_KEPT, Array, Stored
 from crosscast.prediction.time.data import Grid, ProfileBatch, application_weights, device_groups
 from crosscast.prediction.time.forecast import PointModel, PointPredictor, TimeForecast
@@ -160,7 +167,6 @@ _NO_METRICS = np.empty((0, len(METRICS)))
 _LEAST_SPREAD_APPLICATIONS = 5
 _LEAST_RATIO = 0.05
 _TAIL = 0.05
-_WITHIN, _SURE = 0.8, 0.9
 
 
 @dataclass(frozen=True)
@@ -276,8 +282,7 @@ class GaussianPredictor(Stored):
         level: float = 0.9,
     ) -> TimeForecast:
         """Predict times; see `Predictor.predict`."""
-        if not 0 < level < 1:
-            raise InputError.of(where="level", expected="a probability between 0 and 1", found=f"{level:g}")
+        check_level(level)
         places, new = self._asked(devices)
         shape = (len(profiles), len(self.keys))
         measured = np.full(shape, np.nan)
@@ -359,8 +364,7 @@ class GaussianPredictor(Stored):
 
     def factors(self, probes: Any, level: float) -> Reals:
         """By how many standard deviations an interval of a level reaches, for numbers of probes."""
-        levels = np.linspace(0, 1, self.quantiles.shape[1])
-        by_count = np.array([np.interp(level, levels, row) for row in self.quantiles])
+        by_count = np.array([factor_at(level, row) for row in self.quantiles])
         factors: Reals = by_count[np.minimum(probes, len(by_count) - 1)]
         return factors
 
@@ -451,14 +455,14 @@ def _quantiles(errors: Reals, grid: Grid, seed: int, *, adaptive: bool) -> tuple
         plain[out] = _standardized(errors[out], scatter, nothing)
     spread = fit_spread(plain, log_time, grid) if adaptive else None
     by_time = np.ones_like(errors) if spread is None else spread.at(log_time)
-    quantiles = []
+    method, quantiles = CAUTIOUS_OF_MOST_GROUPS if adaptive else CAUTIOUS, []
     for count in range(min(_MOST_PROBES, d - 1) + 1):
         sets, ratios = _patterns(d, count, seed), []
         for out, scatter in zip(parts, scatters, strict=True):
-            found = [_standardized(errors[out], scatter, known) / by_time[out] for known in sets]
-            every = np.concatenate([each.ravel() for each in found])
+            every = np.stack([_standardized(errors[out], scatter, known) / by_time[out] for known in sets])
             ratios.append(every[np.isfinite(every)])
-        quantiles.append(_level_quantiles(ratios, adaptive=adaptive))
+        group = np.repeat(np.arange(len(parts)), [len(each) for each in ratios])
+        quantiles.append(method.quantiles(np.concatenate(ratios), group, LEVELS))
     return np.stack(quantiles), spread
 
 
@@ -480,26 +484,3 @@ def _patterns(d: int, count: int, seed: int) -> list[Flags]:
         chosen = np.random.default_rng(seed).choice(len(sets), _MOST_SETS, replace=False)
         sets = [sets[place] for place in sorted(chosen.tolist())]
     return [np.isin(np.arange(d), each) for each in sets]
-
-
-def _level_quantiles(by_application: Sequence[Reals], *, adaptive: bool) -> Reals:
-    """`cautious_quantiles` at all `LEVELS`.
-
-    If adaptive, from the level of 90 % on, 80 % of the errors of a new application are reached, too, with a
-    probability of 90 %, if the logarithms of what that takes are of a normal distribution (its prediction
-    limit).
-    """
-    known = [each for each in by_application if len(each)]
-    quantiles = cautious_quantiles(known, LEVELS)
-    if not adaptive:
-        return quantiles
-    return np.where(LEVELS >= _SURE - 1e-9, np.maximum(quantiles, _worst_limit(known)), quantiles)
-
-
-def _worst_limit(by_application: Sequence[Reals]) -> float:
-    from scipy.stats import t
-
-    each = np.array([np.quantile(errors, _WITHIN) for errors in by_application])
-    count, logs = len(each), np.log(np.maximum(each, _LEAST_RATIO))
-    far = float(t.ppf(_SURE, count - 1)) * float(logs.std(ddof=1)) * np.sqrt(1 + 1 / count)
-    return float(np.exp(logs.mean() + far))

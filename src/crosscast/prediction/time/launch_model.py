@@ -14,6 +14,7 @@ from crosscast.devices.architectures import missing, sheets_of
 from crosscast.devices.device_files import NUMBERS
 from crosscast.devices.siblings import Filled, filled
 from crosscast.errors import InputError
+from crosscast.prediction.intervals import POOLED, check_level
 from crosscast.prediction.store import StoredModel
 from crosscast.prediction.time.card import TimeCard, probe_times
 from crosscast.prediction.time.data import ProfileBatch
@@ -66,6 +67,7 @@ class TrainedLaunchTimes(Trained[TimeCard, LaunchModels]):
     """A model of the times of kernels on devices, from terms with units."""
 
     question = "time"
+    intervals = POOLED
 
     @classmethod
     def read(cls, card: TimeCard, stored: StoredModel) -> LaunchModels:
@@ -100,8 +102,7 @@ class TrainedLaunchTimes(Trained[TimeCard, LaunchModels]):
         as of the published tool, is asked a model that was fitted to metrics alone, and less sure.
         """
         batch = ProfileBatch.asked(profiles)
-        if not 0 < level < 1:
-            raise InputError.of(where="level", expected="a number between 0 and 1", found=level)
+        check_level(level)
         known = {device.key: device for device in self.devices}
         chosen = [self._device(each, known) for each in (self.devices if devices is None else devices)]
         measured = probe_times(self.devices, batch, probes) if isinstance(probes, Mapping) else probes

@@ -17,6 +17,7 @@ from crosscast.arrays import Flags, Reals
 from crosscast.device import Device
 from crosscast.devices.architectures import Sheets, sheets_of
 from crosscast.errors import InputError
+from crosscast.prediction.intervals import factor_at
 from crosscast.prediction.serialization import Array, Stored
 from crosscast.prediction.time.correction import Correction, kind_number
 from crosscast.prediction.time.efficiencies import Efficiencies, measured_terms
@@ -60,7 +61,7 @@ class Doubt(Stored, kind="doubt"):
 
     def factor(self, level: float) -> float:
         """How many deviations hold so large a share of the errors."""
-        return float(np.interp(level, _LEVELS, self.quantiles))
+        return factor_at(level, self.quantiles, _LEVELS)
 
 
 def doubt_of(errors: Reals, shares: Reals, weights: Reals) -> Doubt:

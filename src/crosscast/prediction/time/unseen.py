@@ -19,7 +19,7 @@ import numpy as np
 from crosscast.arrays import Flags, Reals
 from crosscast.device import SPEED_NUMBERS, Device
 from crosscast.errors import InputError
-from crosscast.prediction.intervals import LEVELS
+from crosscast.prediction.intervals import LEVELS, POOLED, factor_at
 from crosscast.prediction.serialization import Array, Nested, Stored
 from crosscast.prediction.time.data import Grid, application_weights, impute
 
@@ -328,8 +328,7 @@ class UnseenDevices(Stored):
 
     def factor(self, level: float) -> float:
         """By how many standard deviations an interval of a level reaches."""
-        quantiles = self.unseen_quantiles
-        return float(np.interp(level, np.linspace(0, 1, len(quantiles)), quantiles))
+        return factor_at(level, self.unseen_quantiles)
 
 
 def enough_devices(grid: Grid) -> bool:
@@ -360,5 +359,6 @@ def fit_unseen(grid: Grid, seed: int) -> UnseenDevices:
         transfer = Transfer.of(*fit(others), pairs.take([*others, device]))
         error = transfer.log_time(whole.log_time[:, others]) - whole.log_time[:, device]
         ratios.append(np.abs(error) / transfer.sd)
-    quantiles: Reals = np.quantile(np.concatenate(ratios), LEVELS)
+    group = np.repeat(np.arange(count), [len(each) for each in ratios])
+    quantiles = POOLED.quantiles(np.concatenate(ratios), group, LEVELS)
     return UnseenDevices(descriptors, *fit(range(count)), quantiles)
