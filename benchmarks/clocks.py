@@ -30,13 +30,14 @@ from scipy.stats import beta
 from benchmarks.table import text_table
 from benchmarks.verdict import Verdict
 from crosscast.arrays import Integers, Reals
+from crosscast.data.configuration import Objective
 from crosscast.data.dataset import dataset_named
 from crosscast.data.sources import import_source
 from crosscast.data.views import configured
 from crosscast.decide.samples import two_samples
 from crosscast.prediction.configuration import choice
 from crosscast.prediction.configuration.bailey2014 import PublishedModel
-from crosscast.prediction.configuration.choice import NO_CAP, Objective, choice_of, merit
+from crosscast.prediction.configuration.choice import NO_CAP, choice_of, merit
 from crosscast.prediction.configuration.data import (
     ConfigurationModel,
     ConfigurationPredictor,

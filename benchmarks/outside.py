@@ -24,10 +24,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.table import text_table
-from crosscast.application_forecast import forecast_application
+from crosscast.devices.roofline import amounts_of, verdict_of
+from crosscast.forecasting.application import forecast_application
 from crosscast.prediction.named_models import load_model
 from crosscast.report.numbers import percent
-from crosscast.roofline import amounts_of, verdict_of
 from crosscast.tracing.summary import Trace, replayed, summary_of
 from crosscast.units import format_seconds
 

@@ -15,10 +15,10 @@ from scipy.stats import spearmanr
 from benchmarks.table import text_table
 from crosscast.data.dataset import read_dataset
 from crosscast.data.profiles import from_row
+from crosscast.devices.roofline import Verdict, amounts_of, verdict_of
 from crosscast.errors import InputError
 from crosscast.prediction.time.data import devices_of, recorded_times
 from crosscast.profile import Profile
-from crosscast.roofline import Verdict, amounts_of, verdict_of
 
 Found = list[tuple[Verdict, float]]
 

@@ -11,23 +11,23 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from crosscast import errors
     from crosscast.api import QUESTIONS, evaluate, train
-    from crosscast.calibration import calibrate
     from crosscast.characterization import characterize
     from crosscast.characterization.launchfiles.launchfile import read_launches
     from crosscast.cluster.jobs import Machine
     from crosscast.cluster.metrics import metrics_of as schedule_metrics
     from crosscast.cluster.simulate import simulate
     from crosscast.cluster.swf import read_swf
-    from crosscast.comparison import compare
-    from crosscast.configuration import Configuration
+    from crosscast.comparison.contents import compare
+    from crosscast.data.configuration import Configuration
     from crosscast.data.dataset import Dataset, bundled_dataset, read_dataset
     from crosscast.data.isolated_runs import read_profile as read_corun_profile
     from crosscast.data.views import join
     from crosscast.decide.colocation import choose_colocation as colocate
     from crosscast.decide.selector import Selector
     from crosscast.devices.catalogue import device_named
-    from crosscast.forecasting import explain, predict
+    from crosscast.forecasting.kernels import explain, predict
     from crosscast.kernel import Image, Kernel, Launch, Local, Parameter, Program, Sampler
+    from crosscast.measure.calibration import calibrate
     from crosscast.measure.measurement import measure_times
     from crosscast.measure.regions.file import read_history
     from crosscast.measure.regions.recorder import ProfiledQueue, profiled
@@ -107,7 +107,7 @@ __all__ = [
 _HOMES = {
     "Application": "crosscast.suite.application:Application",
     "Array": "crosscast.suite.application:Array",
-    "Configuration": "crosscast.configuration:Configuration",
+    "Configuration": "crosscast.data.configuration:Configuration",
     "Dataset": "crosscast.data.dataset:Dataset",
     "Image": "crosscast.kernel:Image",
     "Kernel": "crosscast.kernel:Kernel",
@@ -126,19 +126,19 @@ _HOMES = {
     "Selector": "crosscast.decide.selector:Selector",
     "application": "crosscast.suite.registry:application",
     "bundled_dataset": "crosscast.data.dataset:bundled_dataset",
-    "calibrate": "crosscast.calibration:calibrate",
+    "calibrate": "crosscast.measure.calibration:calibrate",
     "capture": "crosscast.tracing.program:capture",
     "characterize": "crosscast.characterization:characterize",
     "colocate": "crosscast.decide.colocation:choose_colocation",
-    "compare": "crosscast.comparison:compare",
+    "compare": "crosscast.comparison.contents:compare",
     "device_named": "crosscast.devices.catalogue:device_named",
     "evaluate": "crosscast.api:evaluate",
     "expect_close": "crosscast.suite.application:expect_close",
-    "explain": "crosscast.forecasting:explain",
+    "explain": "crosscast.forecasting.kernels:explain",
     "join": "crosscast.data.views:join",
     "load_model": "crosscast.prediction.named_models:load_model",
     "measure_times": "crosscast.measure.measurement:measure_times",
-    "predict": "crosscast.forecasting:predict",
+    "predict": "crosscast.forecasting.kernels:predict",
     "profiled": "crosscast.measure.regions.recorder:profiled",
     "profiles_of": "crosscast.suite.registry:profiles_of",
     "read_corun_profile": "crosscast.data.isolated_runs:read_profile",

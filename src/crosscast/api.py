@@ -12,7 +12,7 @@ from crosscast.evaluation.question import Question, names_of, options_of
 from crosscast.prediction.registry import HOMES
 
 if TYPE_CHECKING:
-    from crosscast.configuration import Configuration
+    from crosscast.data.configuration import Configuration
     from crosscast.data.dataset import Dataset
     from crosscast.data.times import LaunchTables
     from crosscast.evaluation.configuration.evaluation import ConfigurationEvaluation

@@ -10,8 +10,8 @@ import pytest
 import crosscast
 from crosscast import Kernel, Local
 from crosscast.devices.catalogue import device_named
+from crosscast.devices.roofline import amounts_of, verdicts_of
 from crosscast.profile import Profile
-from crosscast.roofline import amounts_of, verdicts_of
 
 SOURCE = """
 kernel void saxpy(global const float *x, global float *y) { int i = get_global_id(0); y[i] += 2 * x[i]; }

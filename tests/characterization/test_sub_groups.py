@@ -15,7 +15,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from crosscast.characterization import ir, run
-from crosscast.forecasting import read_profiles
+from crosscast.forecasting.profiles import read_profiles
 from crosscast.kernel import Image, Kernel, Launch, Local
 from crosscast.profile import Profile
 from support import random_kernels

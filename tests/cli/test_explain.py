@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from crosscast.cli import main
-from crosscast.roofline import DEVICES
+from crosscast.devices.roofline import DEVICES
 from support.commands import Command, Output
 
 ROOT = Path(__file__).parents[2]

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crosscast.configuration import Configuration
+from crosscast.data.configuration import Configuration
 from crosscast.data.counters.common import Circumstances, CountedRun, configured_runs
 from crosscast.data.counters.importing import counted_profile, import_counted
 from crosscast.data.counters.ncu import read_ncu

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from crosscast.configuration import Configuration
+from crosscast.data.configuration import Configuration
 from crosscast.data.dataset import Dataset, validate
 from crosscast.data.sources import import_source
 from crosscast.data.sources.runs import ConfiguredRun, with_own_sessions

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crosscast.configuration import Configuration
+from crosscast.data.configuration import Configuration
 from crosscast.data.dataset import Dataset, read_dataset, validate, write_dataset
 from crosscast.data.launch_counts import COUNTS
 from crosscast.data.profiles import PROFILES, to_row, write_csv, write_parquet

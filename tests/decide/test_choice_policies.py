@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crosscast.arrays import Flags, Reals
-from crosscast.configuration import Configuration
+from crosscast.data.configuration import Configuration, Objective
 from crosscast.decide.cases import cases_of
 from crosscast.decide.policies import (
     MAIN,
@@ -32,7 +32,7 @@ from crosscast.decide.policies import (
 from crosscast.decide.power_cap import Method, Outcome, Policy, rollout
 from crosscast.errors import InputError
 from crosscast.evaluation.configuration.scores import Metrics, program_sums
-from crosscast.prediction.configuration.choice import OBJECTIVES, Objective, within_cap
+from crosscast.prediction.configuration.choice import OBJECTIVES, within_cap
 from crosscast.prediction.configuration.data import (
     Observed,
     Quantity,

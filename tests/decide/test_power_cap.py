@@ -12,11 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crosscast.arrays import Flags
-from crosscast.configuration import Configuration
+from crosscast.data.configuration import Configuration, Objective
 from crosscast.decide.power_cap import Decisions, Outcome, highest, lowest, step_down, step_up
 from crosscast.errors import InputError
 from crosscast.prediction.configuration.choice import (
-    Objective,
     choice_of,
     probability_under,
     select,

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import crosscast
-from crosscast.configuration import Configuration
+from crosscast.data.configuration import Configuration
 from crosscast.decide.policies import ClosedLoopSearch
 from crosscast.decide.selector import Selector
 from crosscast.errors import InputError

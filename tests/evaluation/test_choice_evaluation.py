@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from crosscast.arrays import Flags
-from crosscast.configuration import Configuration
+from crosscast.data.configuration import Configuration
 from crosscast.decide.policies import FeedbackCapping, Fixed, Oracle, knob_methods
 from crosscast.decide.power_cap import Decisions, Method, Policy
 from crosscast.errors import InputError

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crosscast.configuration import Configuration
+from crosscast.data.configuration import Configuration
 from crosscast.decide.cases import Cases, cases_of, joined
 from crosscast.decide.policies import FeedbackCapping, Fixed, Oracle
 from crosscast.decide.power_cap import Method, outcomes

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crosscast.configuration import Configuration
+from crosscast.data.configuration import Configuration
 from crosscast.decide.samples import two_samples
 from crosscast.errors import InputError
 from crosscast.evaluation.configuration.training import errors_left_out, machine_of, train_configuration

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from crosscast.configuration import Configuration
+from crosscast.data.configuration import Configuration
 from crosscast.decide.policies import FeedbackCapping, Fixed, Oracle
 from crosscast.errors import InputError
 from crosscast.evaluation.configuration.evaluation import evaluate_configuration

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import crosscast
-from crosscast.configuration import Configuration
+from crosscast.data.configuration import Configuration
 from crosscast.errors import InputError
 from crosscast.measure.regions import recorder as applying
 from crosscast.measure.regions.history import History

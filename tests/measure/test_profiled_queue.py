@@ -9,7 +9,7 @@ import pyopencl as cl
 import pytest
 
 import crosscast
-from crosscast.configuration import Configuration
+from crosscast.data.configuration import Configuration
 from crosscast.errors import InputError
 from crosscast.measure.opencl import devices
 from crosscast.measure.regions.history import History

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from crosscast.configuration import Configuration
+from crosscast.data.configuration import Configuration
 from crosscast.data.views import configured
 from crosscast.errors import InputError
 from crosscast.measure.regions.samples import import_runs

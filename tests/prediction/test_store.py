@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crosscast.data.fields import decode
 from crosscast.data.schema import json_text
 from crosscast.errors import InputError
-from crosscast.fields import decode
 from crosscast.prediction.store import CARD, check_folder, read, write
 
 CARD_FIELDS = {"model": "combined", "seed": 1, "errors": {"rmse": 0.5, "none": None}}

@@ -343,7 +343,11 @@ DAMAGED: dict[str, list[tuple[str, Any, str]]] = {
     "relative residuals": [
         ("log_error", np.empty((0, 2)), "log_error: expected at least 1 along axis n, found 0"),
         ("group", np.array([0, 1]), "group: expected 6 along axis n, found 2"),
-        ("group", np.array([0, 1, 2, 9, 0, 0]), "group: expected residuals of each of 3 groups, found those of [0, 1, 2, 9]"),
+        (
+            "group",
+            np.array([0, 1, 2, 9, 0, 0]),
+            "group: expected residuals of each of 3 groups, found those of [0, 1, 2, 9]",
+        ),
         ("group", np.array([0, 1, 1, 0, 1, 1]), "group: expected residuals of each of 3 groups"),
         ("sources", np.array(["x", "y", "z"]), "source: expected residuals of each of 3 sources"),
     ],

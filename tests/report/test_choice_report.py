@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from crosscast.configuration import Configuration
+from crosscast.data.configuration import Configuration
 from crosscast.decide.samples import SampledKernel
 from crosscast.errors import InputError
 from crosscast.evaluation.configuration.evaluation import ALONE, TOGETHER, MachineChoices

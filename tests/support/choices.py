@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 
 from crosscast.arrays import Flags
-from crosscast.configuration import Configuration
+from crosscast.data.configuration import Configuration
 from crosscast.decide.policies import SelectedModel, WithFeedback, methods_of
 from crosscast.decide.power_cap import Decisions, Method, Outcome, Policy, rollout
 from crosscast.evaluation.configuration.evaluation import ConfigurationEvaluation, evaluate_configuration

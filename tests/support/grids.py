@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from crosscast.arrays import Reals
-from crosscast.configuration import Configuration
+from crosscast.data.configuration import Configuration
 from crosscast.device import Device
 from crosscast.prediction.configuration.data import KernelAt, Space, Surfaces
 from crosscast.prediction.time.data import Grid, ProfileBatch

@@ -9,7 +9,7 @@ import pyopencl as cl
 import pytest
 from hypothesis import strategies as st
 
-from crosscast.configuration import Configuration
+from crosscast.data.configuration import Configuration
 from crosscast.errors import SensorFault
 from crosscast.measure.corun.run import CoRunnerRun, MixRun, Work
 from crosscast.measure.regions.key import RegionKey, RegionRun

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from crosscast.arrays import Integers, Reals
-from crosscast.configuration import Configuration
+from crosscast.data.configuration import Configuration
 from crosscast.data.dataset import Dataset
 from crosscast.data.schema import json_text
 from crosscast.prediction.configuration.data import KernelAt, Space, Surfaces

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from crosscast.configuration import Configuration
+from crosscast.data.configuration import Configuration
 from crosscast.data.dataset import Dataset
 from crosscast.data.sources.runs import ConfiguredRun, dataset_of, device_row, with_own_sessions
 from crosscast.evaluation.relative.training import train_relative

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 import crosscast
-from crosscast.application_forecast import forecast_application
 from crosscast.characterization import characterize
 from crosscast.cli import main
 from crosscast.errors import EnvironmentFault, InputError, UnsupportedError
+from crosscast.forecasting.application import forecast_application
 from crosscast.kernel import Image, Kernel, Launch
 from crosscast.measure import sensors
 from crosscast.tracing.program import Recording, layer_library, run

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crosscast.configuration import Configuration
+from crosscast.data.configuration import Configuration
 from crosscast.data.sources.kernel_times import dataset_on_catalogue
 from crosscast.data.sources.runs import ConfiguredRun
 from crosscast.errors import InputError

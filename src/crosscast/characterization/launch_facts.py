@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from crosscast import environment
 from crosscast.characterization import frontend
 from crosscast.characterization.engine.child import HostTime, RunResult
 from crosscast.characterization.engine.counts import WIDTHS, Counts
@@ -19,6 +18,7 @@ from crosscast.characterization.frontend import Frontend
 from crosscast.characterization.instrumentation import instruction_kinds
 from crosscast.characterization.instrumentation.plan import KernelFacts, Plan
 from crosscast.characterization.sampling import Box
+from crosscast.data import environment
 from crosscast.kernel import Argument, Launch, Local, Parameter, Program
 from crosscast.results import spelled
 

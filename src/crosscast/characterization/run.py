@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from crosscast import environment
 from crosscast.characterization import frontend, ir
 from crosscast.characterization.cuda.adapt import adapt_kernel
 from crosscast.characterization.cuda.compiler import wave_size
@@ -51,6 +50,7 @@ from crosscast.characterization.launch_facts import (
 )
 from crosscast.characterization.metrics import compute_metrics, published_metrics
 from crosscast.characterization.sampling import Box, Sample, Seen, extend_sample, fewest_groups, sample_of
+from crosscast.data import environment
 from crosscast.errors import KernelFault, LaunchError
 from crosscast.kernel import Kernel, Launch
 from crosscast.profile import Profile

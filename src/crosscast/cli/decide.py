@@ -9,7 +9,6 @@ from typing import Annotated
 import cyclopts
 from cyclopts import Parameter
 
-from crosscast.answers import Objective
 from crosscast.cli.app import COMMANDS
 from crosscast.cli.dispatch import runs
 from crosscast.cli.options import (
@@ -24,6 +23,7 @@ from crosscast.cli.options import (
     Repeated,
     Whole,
 )
+from crosscast.data.configuration import Objective
 
 choose_app = cyclopts.App(name="choose", help=COMMANDS["choose"][1])
 

@@ -14,7 +14,7 @@ from crosscast.cluster.metrics import MachineMetrics, Metrics, metrics_of, per_m
 from crosscast.cluster.placements import PLACEMENTS, Workload, check_placements, without_choice
 from crosscast.cluster.simulate import timed
 from crosscast.errors import CrosscastError, InputError, importing
-from crosscast.executor import mapped
+from crosscast.evaluation.executor import mapped
 
 SHARE = 0.95
 """Probability with which an interval holds the mean, were there more seeds."""

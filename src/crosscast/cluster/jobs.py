@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from crosscast.arrays import Integers, Reals
+from crosscast.data.fields import Fields
 from crosscast.data.files import read_bytes, whole_file
 from crosscast.errors import InputError
-from crosscast.fields import Fields
 from crosscast.results import Tabular
 
 

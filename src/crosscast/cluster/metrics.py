@@ -19,8 +19,8 @@ from crosscast.cluster.simulate import timed
 from crosscast.cluster.site import NO_SITE, PowerPolicy, SharingPolicy, Shift, Site
 from crosscast.cluster.swf import CleanedJobs, Trace
 from crosscast.errors import InputError
+from crosscast.evaluation.executor import mapped
 from crosscast.evaluation.resampling import Interval, middle
-from crosscast.executor import mapped
 
 
 @dataclass(frozen=True)

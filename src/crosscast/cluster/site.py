@@ -22,9 +22,9 @@ from crosscast.cluster.rules import (
     SiteRules,
     Weights,
 )
+from crosscast.data.fields import Fields
 from crosscast.data.files import read_bytes
 from crosscast.errors import InputError
-from crosscast.fields import Fields
 from crosscast.units import parse_elapsed
 
 

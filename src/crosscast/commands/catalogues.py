@@ -59,7 +59,7 @@ def compare(first: str, second: str, /, *, output: Output) -> None:
     """Run ``crosscast devices compare``."""
     check_output(output)
     # Imported here: a list of devices needs no models.
-    from crosscast.device_comparison import compare_devices
+    from crosscast.comparison.devices import compare_devices
 
     found = compare_devices(first, second)
     show(output, found.to_dict, lambda: comparison_report(found))

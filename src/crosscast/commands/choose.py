@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from crosscast.answers import KernelChoices, Objective, choices_answer, choices_for
 from crosscast.cli.decide import ChooseConfigurationOptions
 from crosscast.cli.options import Output
 from crosscast.commands.output import check_file, check_output, check_picture, show
 from crosscast.commands.status import say, tell
+from crosscast.data.configuration import Objective
+from crosscast.decide.choices import KernelChoices, choices_answer, choices_for
 from crosscast.decide.samples import SampledKernel, read_samples, template_columns, write_template
 from crosscast.errors import InputError
-from crosscast.forecasting import first_fit, models_for
 from crosscast.prediction.configuration.artefact import TrainedConfigurationModel
+from crosscast.prediction.first_fit import first_fit, models_for
 from crosscast.report.configuration import chosen_report, samples_report
 from crosscast.report.configuration_figures import choice_figure
 from crosscast.report.pictures import save_figure

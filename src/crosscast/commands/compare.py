@@ -8,8 +8,8 @@ from crosscast.cli.launch_options import LAUNCH, LaunchOptions
 from crosscast.cli.options import Output
 from crosscast.commands.files import read_profiles
 from crosscast.commands.output import check_output, show
-from crosscast.comparison import Condition, contents_of, kind_of
-from crosscast.comparison import compare as compared
+from crosscast.comparison.contents import Condition, contents_of, kind_of
+from crosscast.comparison.contents import compare as compared
 from crosscast.profile import Profile
 from crosscast.report.catalogues import comparison_report
 

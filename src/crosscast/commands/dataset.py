@@ -17,7 +17,7 @@ from crosscast.data.files import locked
 from crosscast.data.merge import hosts_of, merged
 from crosscast.data.sources import IMPORTERS
 from crosscast.errors import InputError
-from crosscast.executor import workers
+from crosscast.evaluation.executor import workers
 from crosscast.measure.subjects import Settings, expect_installed
 from crosscast.report.catalogues import sources_report
 from crosscast.report.dataset import description_report

@@ -19,8 +19,8 @@ from crosscast.cluster.jobs import Policy
 from crosscast.cluster.simulate import load_simulator
 from crosscast.commands.output import check_output, show
 from crosscast.commands.status import say
+from crosscast.data.environment import facts, version_of
 from crosscast.data.files import cache_home, is_writable
-from crosscast.environment import facts, version_of
 from crosscast.errors import CrosscastError, EnvironmentFault
 from crosscast.measure.campaign import suite_s
 from crosscast.measure.host_state import doubts

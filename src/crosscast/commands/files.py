@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from crosscast import forecasting
 from crosscast.characterization.launchfiles.launchfile import LAUNCH_FILES
 from crosscast.cli.launch_options import LAUNCH, LaunchOptions
 from crosscast.data.dataset import Dataset, dataset_named
 from crosscast.data.times import LaunchTables, has_launch_times, read_launch_tables
 from crosscast.errors import InputError
-from crosscast.forecasting import Recorded
+from crosscast.forecasting import profiles as inputs
+from crosscast.forecasting.profiles import Recorded
 from crosscast.kernel import Launch
 from crosscast.profile import Profile
 
@@ -24,7 +24,7 @@ def read_profiles(path: Path, launch: LaunchOptions = LAUNCH) -> tuple[list[Prof
     if not launch.described:
         if path.suffix in LAUNCH_FILES:
             _start_engine()
-        return forecasting.read_profiles(path, lambda each, number: _characterized(each, number, launch))
+        return inputs.read_profiles(path, lambda each, number: _characterized(each, number, launch))
     _start_engine()
     # Imported here: stored profiles need no compiler.
     from crosscast.commands.launch import read_inputs

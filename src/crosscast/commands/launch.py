@@ -21,8 +21,8 @@ from crosscast.characterization.run import Options
 from crosscast.cli.launch_options import IN_LAUNCHFILE, IN_SIMFILE, LaunchOptions
 from crosscast.commands.output import print_json
 from crosscast.commands.status import ProgressLine
+from crosscast.data.fields import Fields
 from crosscast.errors import CrosscastError, InputError
-from crosscast.fields import Fields
 from crosscast.kernel import Argument, Kernel, Launch, Parameter, Program
 from crosscast.profile import Profile
 from crosscast.tracing.summary import Replayed, Summary, Trace, replayed, summary_of

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from crosscast import forecasting
 from crosscast.characterization.engine.child import Options
 from crosscast.cli.machine import MeasureOptions
 from crosscast.cli.options import Output
@@ -15,6 +14,7 @@ from crosscast.data.files import made
 from crosscast.devices.catalogue import catalogue
 from crosscast.devices.device_files import check_name, own_folder, write_device
 from crosscast.errors import InputError, MissingExtraError
+from crosscast.forecasting import kernels
 from crosscast.measure import host_state
 from crosscast.measure.measurement import measure_times, subject_of
 from crosscast.measure.microbenchmarks.backends import Backend, HostBackend, OpenCLBackend
@@ -54,7 +54,7 @@ def measure(what: str, /, *, options: MeasureOptions) -> None:
                 progress=status,
             )
     if options.against_forecast is not None:
-        beside = forecasting.beside_measured(
+        beside = kernels.beside_measured(
             forecast, {each.kernel: each.median_s for each in measurement.kernels}
         )
     told = (
@@ -70,7 +70,7 @@ def measure(what: str, /, *, options: MeasureOptions) -> None:
 def _forecast(path: str, size: str | None, device: str, timeout_s: float) -> TimeForecast:
     """Times of what will be measured, forecast for a device."""
     profiles = characterized(subject_of(path, size), Options(timeout_s=timeout_s, sample_groups="auto"))
-    forecast = forecasting.predict(profiles, devices=[device])
+    forecast = kernels.predict(profiles, devices=[device])
     warn_about(zip(forecast.labels, forecast.warnings, strict=True))
     return forecast
 
@@ -139,7 +139,7 @@ def calibrate(*, device: str | None, minutes: float, name: str, facts_only: bool
     reports, answer = [microbenchmarks_report(facts, path)], _facts_dict(facts, name, path)
     if not facts_only:
         # Imported here: --device host needs no OpenCL.
-        from crosscast import calibration
+        from crosscast.measure import calibration
         from crosscast.measure.opencl import find
 
         say(f"measuring kernels for {60 * minutes:.0f} s, then fitting for some seconds")
@@ -162,7 +162,7 @@ def calibrate(*, device: str | None, minutes: float, name: str, facts_only: bool
 def _check_suite(name: str) -> None:
     expect_installed(selected(["all"]))
     # Imported here: --device host needs no OpenCL.
-    from crosscast import calibration
+    from crosscast.measure import calibration
 
     calibration.check_name(name)
     check_place("XDG_DATA_HOME", models_home())

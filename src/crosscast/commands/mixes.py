@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
 
-from crosscast.answers import model_facts
 from crosscast.cli.corun import CorunTranslateOptions
 from crosscast.cli.decide import ColocateOptions
 from crosscast.cli.predict import PredictCorunOptions
@@ -18,11 +17,12 @@ from crosscast.data.isolated_runs import read_profile
 from crosscast.decide.colocation import ColocationPlan, choose_colocation
 from crosscast.errors import InputError
 from crosscast.evaluation.corun.translation import shared_times, train_translation
-from crosscast.forecasting import first_fit, models_for
 from crosscast.prediction.corun.artefact import TrainedCoRunModel
 from crosscast.prediction.corun.forecast import MixForecast
 from crosscast.prediction.corun.probes import SuggestedMixes
 from crosscast.prediction.corun.translation import read_translation, translated_forecasts, write_translation
+from crosscast.prediction.first_fit import first_fit, models_for
+from crosscast.prediction.trained import model_facts
 from crosscast.report.corun import colocation_report, corun_forecast_report, translation_report
 from crosscast.units import parse_bytes
 

@@ -17,7 +17,7 @@ from crosscast.cli.options import FigureOutput, Output, RunOptions
 from crosscast.commands.status import TaskStatus, tell
 from crosscast.data.files import cache_home, made
 from crosscast.errors import InputError
-from crosscast.executor import spreading
+from crosscast.evaluation.executor import spreading
 from crosscast.report.document import Heading, Report, Text, require_jinja2
 from crosscast.report.pictures import check_suffix, require_matplotlib, save_figures, with_figures
 from crosscast.results import to_json

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from crosscast.answers import forecasts_answer, launches_answer, with_verdicts
 from crosscast.cli.launch_options import LaunchOptions
 from crosscast.cli.predict import PredictTimeOptions
 from crosscast.cli.profiles import ExplainOptions
@@ -16,15 +15,12 @@ from crosscast.commands.status import tell, warn_about
 from crosscast.device import Device
 from crosscast.devices.catalogue import device_named
 from crosscast.devices.device_files import read_device
+from crosscast.devices.roofline import DEVICES, Verdict, verdicts_of
 from crosscast.errors import InputError
-from crosscast.forecasting import (
-    Recorded,
-    first_fit,
-    forecast_beside,
-    models_for,
-    named_devices,
-    verdicts_beside,
-)
+from crosscast.forecasting.answers import forecasts_answer, launches_answer, with_verdicts
+from crosscast.forecasting.kernels import forecast_beside, verdicts_beside
+from crosscast.forecasting.profiles import Recorded
+from crosscast.prediction.first_fit import first_fit, models_for, named_devices
 from crosscast.prediction.time.artefact import TrainedTimeModel
 from crosscast.prediction.time.data import ProfileBatch
 from crosscast.prediction.time.forecast import TimeForecast
@@ -32,7 +28,6 @@ from crosscast.profile import Profile
 from crosscast.report.pictures import require_matplotlib
 from crosscast.report.prediction import predictions_report
 from crosscast.report.verdict import roofline_figures, verdicts_report
-from crosscast.roofline import DEVICES, Verdict, verdicts_of
 
 
 def time(file: Path, /, *more: Path, options: PredictTimeOptions) -> None:

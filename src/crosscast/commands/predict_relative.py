@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 
-from crosscast.answers import forecasts_answer
 from crosscast.cli.launch_options import LaunchOptions
 from crosscast.cli.predict import PredictRelativeOptions
 from crosscast.commands.files import read_profiles
@@ -18,7 +17,8 @@ from crosscast.data.counters.hpctoolkit import is_hpctoolkit
 from crosscast.data.counters.importing import counted_profile
 from crosscast.data.dataset import dataset_named
 from crosscast.errors import InputError
-from crosscast.forecasting import first_fit, models_for
+from crosscast.forecasting.answers import forecasts_answer
+from crosscast.prediction.first_fit import first_fit, models_for
 from crosscast.prediction.relative.artefact import RelativeForecast, TrainedRelativeModel
 from crosscast.prediction.relative.data import NO_SOURCE, Observations, profiles_seen
 from crosscast.prediction.relative.observed import numeric_settings, observations_of, scale_of

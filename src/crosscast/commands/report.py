@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from crosscast.application_forecast import ApplicationForecast, forecast_application
 from crosscast.cli.options import Names, Output
 from crosscast.cli.service import ReportOptions
 from crosscast.commands.launch import replay_trace
@@ -12,6 +11,7 @@ from crosscast.commands.output import check_file, check_output, check_run, fitti
 from crosscast.commands.status import tell
 from crosscast.data.dataset import dataset_named
 from crosscast.errors import CrosscastError, InputError
+from crosscast.forecasting.application import ApplicationForecast, forecast_application
 from crosscast.report.capture import application_report, capture_figures, to_dict
 from crosscast.report.page import write_report
 from crosscast.report.pictures import require_matplotlib

@@ -47,7 +47,7 @@ from crosscast.commands.output import check_output, show
 from crosscast.commands.schedule_files import ScheduleFiles
 from crosscast.commands.status import LabelStatus, say
 from crosscast.errors import InputError
-from crosscast.executor import spreading
+from crosscast.evaluation.executor import spreading
 from crosscast.report.schedule import policies_report
 
 _ESTIMATES = ("requested", "exact", "predicted")

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from crosscast.arrays import Reals
-from crosscast.configuration import Configuration, Setting
+from crosscast.data.configuration import Configuration, Setting
 from crosscast.data.dataset import TABLES, Dataset
 from crosscast.data.library import pa, pc
 from crosscast.data.merge import hosts_of

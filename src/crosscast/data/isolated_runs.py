@@ -13,12 +13,12 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from crosscast.configuration import Configuration
+from crosscast.data.configuration import Configuration
 from crosscast.data.corun import Solo
+from crosscast.data.fields import STRICT_JSON, decode
 from crosscast.data.files import read_bytes, whole_file
 from crosscast.data.schema import DEVICES, Column, json_text
 from crosscast.errors import InputError
-from crosscast.fields import STRICT_JSON, decode
 
 FORMAT = "crosscast solo profile"
 """What the field ``format`` of these files says."""

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from crosscast.arrays import Flags, Reals
-from crosscast.configuration import Configuration, Setting, setting_text
+from crosscast.data.configuration import Configuration, Setting, setting_text
 from crosscast.data.files import csv_rows, whole_file
 from crosscast.data.schema import DEVICE_COLUMN, KERNEL, POWER, TIME, TIMES, domain_column
 from crosscast.decide.power_cap import highest, lowest

@@ -10,7 +10,7 @@ from weakref import WeakSet
 
 import numpy as np
 
-from crosscast.configuration import Configuration
+from crosscast.data.configuration import Configuration, Objective
 from crosscast.decide.policies import next_number
 from crosscast.decide.samples import Aggregate, observed_of
 from crosscast.errors import InputError
@@ -19,7 +19,6 @@ from crosscast.prediction.configuration.artefact import TrainedConfigurationMode
 from crosscast.prediction.configuration.choice import (
     LEVEL,
     Choice,
-    Objective,
     check_asked,
     choice_of,
     select,

@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from crosscast.data.fields import Fields
 from crosscast.data.files import data_home, read_text, whole_file
 from crosscast.data.schema import DEVICES
 from crosscast.device import SPEED_NUMBERS, Device
 from crosscast.devices.measured import QUANTITIES
 from crosscast.errors import InputError
-from crosscast.fields import Fields
 
 TYPES = ("cpu", "gpu", "accelerator")
 LEAST_NUMBERS = 5

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from crosscast import environment
+from crosscast.data import environment
 from crosscast.errors import InputError
 from crosscast.measure import host_state
 from crosscast.measure.cpu_counters import Counters

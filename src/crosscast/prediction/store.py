@@ -25,10 +25,10 @@ import numpy.typing as npt
 import crosscast
 from crosscast.arrays import Arrays, npz_bytes
 from crosscast.data.array_file import DAMAGE, array_header
+from crosscast.data.fields import decode, shown
 from crosscast.data.files import whole_file
 from crosscast.data.schema import json_text
 from crosscast.errors import InputError
-from crosscast.fields import decode, shown
 
 CARD = "card.json"
 """Name of the card's file."""

@@ -52,6 +52,11 @@ class StructCard(msgspec.Struct, frozen=True):
         return self.stored()
 
 
+def model_facts(card: Card) -> dict[str, Any]:
+    """What every answer says about its model."""
+    return {"name": card.model, "training": dict(card.training)}
+
+
 CardT = TypeVar("CardT", bound=Card)
 FittedT = TypeVar("FittedT")
 

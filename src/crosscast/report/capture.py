@@ -16,7 +16,7 @@ from crosscast.tracing.summary import interpolated
 from crosscast.units import format_bytes, format_count, format_seconds
 
 if TYPE_CHECKING:
-    from crosscast.application_forecast import ApplicationForecast
+    from crosscast.forecasting.application import ApplicationForecast
     from crosscast.tracing.summary import LaunchClass, Replayed, Summary
 
 __all__ = ["application_report", "capture_figures", "headline", "to_dict"]
@@ -181,7 +181,7 @@ def _forecast(forecast: ApplicationForecast) -> list[Part]:
         else [f"The forecast is of launches that have {percent(forecast.covered, 1)} of the time of kernels."]
     )
     # Imported here: it brings models of times.
-    from crosscast.application_forecast import ASSUMED
+    from crosscast.forecasting.application import ASSUMED
 
     return [table, ASSUMED, *missing]
 

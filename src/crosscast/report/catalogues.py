@@ -14,8 +14,8 @@ from crosscast.report.numbers import NONE, plural
 from crosscast.report.prediction import calibrated_on
 
 if TYPE_CHECKING:
-    from crosscast.calibration import Calibration
-    from crosscast.comparison import Comparison
+    from crosscast.comparison.contents import Comparison
+    from crosscast.measure.calibration import Calibration
 
 
 def sources_report(sources: Sequence[Mapping[str, Any]]) -> Report:

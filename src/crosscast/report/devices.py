@@ -16,7 +16,7 @@ from crosscast.report.figures import looks, one_figure, points, style_axes, titl
 from crosscast.units import format_seconds
 
 if TYPE_CHECKING:
-    from crosscast.device_comparison import DeviceComparison, KernelTimes
+    from crosscast.comparison.devices import DeviceComparison, KernelTimes
     from crosscast.measure.microbenchmarks.bench import Microbenchmarks
 
 _UNITS = {column.name: column.unit for column in DEVICES.columns} | {

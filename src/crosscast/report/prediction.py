@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from crosscast.devices.roofline import Verdict
 from crosscast.prediction.time.card import TimeCard
 from crosscast.prediction.time.forecast import Recommendation, TimeForecast
 from crosscast.prediction.time.suggestion import Suggestion
 from crosscast.report.document import Heading, Part, Ranges, Report, Table, Text
 from crosscast.report.numbers import level_percent, percent, probability, times
 from crosscast.report.verdict import forecast_table, spent_on, verdict_lines
-from crosscast.roofline import Verdict
 from crosscast.units import format_count, format_seconds
 
 

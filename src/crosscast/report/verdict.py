@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from crosscast.devices.roofline import Verdict, Verdicts, double_peak
 from crosscast.prediction.time.forecast import TimeForecast
 from crosscast.prediction.warnings import format_names
 from crosscast.report import figures as draw
 from crosscast.report.document import Heading, Part, Report, Table, Text
 from crosscast.report.numbers import level_percent, percent, times
-from crosscast.roofline import Verdict, Verdicts, double_peak
 from crosscast.units import format_quantity, format_seconds
 
 _FAR = 10.0

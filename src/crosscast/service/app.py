@@ -16,8 +16,8 @@ from fastapi import FastAPI, Request, Response
 from fastapi.responses import HTMLResponse
 from starlette.exceptions import HTTPException
 
+from crosscast.data.fields import STRICT_JSON
 from crosscast.errors import CrosscastError, InputError
-from crosscast.fields import STRICT_JSON
 from crosscast.service.catalogue import UnknownName
 from crosscast.service.gate import App, Gate, Limits
 from crosscast.service.metrics import Metrics

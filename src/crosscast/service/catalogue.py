@@ -12,7 +12,7 @@ from crosscast.data.corun import Solo, co_runs
 from crosscast.data.dataset import BUNDLED, BUNDLED_CORUN, dataset_named
 from crosscast.data.isolated_runs import FORMAT, read_profile
 from crosscast.errors import InputError
-from crosscast.forecasting import Recorded, read_profiles
+from crosscast.forecasting.profiles import Recorded, read_profiles
 from crosscast.prediction.time.data import ProfileBatch
 from crosscast.profile import Profile
 

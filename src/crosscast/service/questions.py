@@ -10,16 +10,18 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 from msgspec import Meta
 
-from crosscast.answers import choices_answer, choices_for, forecasts_answer, launches_answer, with_verdicts
 from crosscast.characterization.embedding.payload import profile_of
+from crosscast.data.fields import decode
 from crosscast.data.isolated_runs import profile_from
+from crosscast.decide.choices import choices_answer, choices_for
 from crosscast.decide.colocation import choose_colocation
 from crosscast.decide.samples import SampledKernel, kernels_of_rows
+from crosscast.devices.roofline import Verdict
 from crosscast.errors import InputError
-from crosscast.fields import decode
-from crosscast.forecasting import named_devices, verdicts_beside
+from crosscast.forecasting.answers import forecasts_answer, launches_answer, with_verdicts
+from crosscast.forecasting.kernels import verdicts_beside
+from crosscast.prediction.first_fit import named_devices
 from crosscast.prediction.time.forecast import TimeForecast
-from crosscast.roofline import Verdict
 from crosscast.service.catalogue import Profiled, UnknownName, named_runs
 from crosscast.service.models import ServedModel, State
 

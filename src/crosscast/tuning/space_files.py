@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from crosscast.characterization.launchfiles.launchfile import SIZE_NAMES, refuse_sizes
+from crosscast.data.fields import Fields
 from crosscast.errors import InputError
-from crosscast.fields import Fields
 from crosscast.kernel import Program
 from crosscast.tuning.expressions import Expression, Value, plain
 from crosscast.tuning.spaces import NUMERIC, LaunchRule, Setting, Space

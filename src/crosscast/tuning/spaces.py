@@ -19,8 +19,8 @@ import numpy as np
 from crosscast.arrays import Integers, Reals
 from crosscast.characterization import default_local_size
 from crosscast.characterization.launchfiles.arguments import build_argument, frontend_parameters
+from crosscast.data.fields import Fields
 from crosscast.errors import InputError
-from crosscast.fields import Fields
 from crosscast.kernel import Argument, Kernel, Launch, Parameter, Program
 from crosscast.tuning.expressions import Expression, Value, plain
 

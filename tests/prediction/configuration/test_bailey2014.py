@@ -14,7 +14,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.tree import DecisionTreeClassifier
 
 from crosscast.arrays import Integers, Reals
-from crosscast.configuration import Configuration
+from crosscast.data.configuration import Configuration
 from crosscast.errors import InputError
 from crosscast.prediction.configuration.bailey2014 import (
     Amounts,

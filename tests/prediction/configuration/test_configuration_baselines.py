@@ -13,7 +13,7 @@ from sklearn.linear_model import Ridge
 from sklearn.neighbors import KNeighborsRegressor
 
 from crosscast.arrays import Reals
-from crosscast.configuration import Configuration
+from crosscast.data.configuration import Configuration
 from crosscast.errors import InputError
 from crosscast.prediction.configuration.bailey2014 import PublishedModel
 from crosscast.prediction.configuration.data import (

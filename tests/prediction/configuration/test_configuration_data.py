@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crosscast.arrays import Reals
-from crosscast.configuration import Configuration
+from crosscast.data.configuration import Configuration
 from crosscast.data.table import Table, table_of
 from crosscast.data.views import CONFIGURED
 from crosscast.errors import InputError

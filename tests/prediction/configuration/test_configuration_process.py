@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crosscast.arrays import Flags, Reals
-from crosscast.configuration import Configuration, Setting
+from crosscast.data.configuration import Configuration, Setting
 from crosscast.data.views import configured
 from crosscast.errors import InputError
 from crosscast.prediction.configuration.bailey2014 import PublishedModel

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from crosscast.configuration import Configuration
+from crosscast.data.configuration import Configuration
 from crosscast.errors import InputError
 from crosscast.prediction.configuration.data import KernelAt, Space, Surfaces
 from crosscast.prediction.configuration.features import TrainingRuns

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from crosscast.configuration import Configuration
+from crosscast.data.configuration import Configuration
 from crosscast.errors import InputError
 from crosscast.prediction.configuration.choice import NO_CAP, choice_of, within_slowdown
 from crosscast.prediction.configuration.data import Quantity, Space, SurfaceForecast

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from crosscast.arrays import Flags, Reals
-from crosscast.configuration import Setting
+from crosscast.data.configuration import Setting
 from crosscast.data.dataset import validate
 from crosscast.errors import InputError
 from crosscast.prediction.relative.data import NO_SOURCE, Vectors

@@ -13,7 +13,7 @@ from typing import Annotated, Any, NoReturn
 import msgspec
 
 import crosscast
-from crosscast import fields
+from crosscast.data import fields
 from crosscast.data.profiles import COLUMNS
 from crosscast.data.schema import json_text
 from crosscast.errors import InputError

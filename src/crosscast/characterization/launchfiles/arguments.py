@@ -13,9 +13,9 @@ import numpy.typing as npt
 
 from crosscast.characterization.engine.arguments import shared_empty
 from crosscast.characterization.value_types import ValueType
-from crosscast.environment import memory_bytes
+from crosscast.data.environment import memory_bytes
+from crosscast.data.fields import Fields
 from crosscast.errors import InputError
-from crosscast.fields import Fields
 from crosscast.kernel import Argument, Image, Local, Parameter, Program, Sampler
 
 

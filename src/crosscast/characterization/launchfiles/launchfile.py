@@ -22,8 +22,8 @@ from crosscast.characterization.launchfiles.arguments import (
 )
 from crosscast.characterization.launchfiles.includes import self_contained
 from crosscast.characterization.value_types import SCALAR_NAMES, ValueType
+from crosscast.data.fields import Fields
 from crosscast.errors import InputError
-from crosscast.fields import Fields
 from crosscast.kernel import (
     CPP_STANDARDS,
     OPENCL_STANDARDS,

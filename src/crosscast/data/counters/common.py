@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from crosscast.configuration import Configuration
+from crosscast.data.configuration import Configuration
 from crosscast.data.files import read_text
 from crosscast.data.sources.runs import DEFAULT_SIZE, ConfiguredRun
 from crosscast.errors import InputError

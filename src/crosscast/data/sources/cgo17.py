@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from crosscast.configuration import Configuration
+from crosscast.data.configuration import Configuration
 from crosscast.data.dataset import Dataset
 from crosscast.data.profiles import PROFILES
 from crosscast.data.sources.runs import ConfiguredRun, dataset_of_found, with_own_sessions

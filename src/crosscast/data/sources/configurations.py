@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from crosscast.configuration import Configuration, Setting
+from crosscast.data.configuration import Configuration, Setting
 from crosscast.data.dataset import Dataset
 from crosscast.data.schema import Column
 from crosscast.data.sources.runs import (

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from crosscast.configuration import Configuration, Setting
+from crosscast.data.configuration import Configuration, Setting
 from crosscast.data.dataset import Dataset
 from crosscast.data.schema import Column
 from crosscast.data.sources.runs import ConfiguredRun, dataset_of, dataset_of_found, with_own_sessions

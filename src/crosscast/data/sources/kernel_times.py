@@ -12,7 +12,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from crosscast.configuration import Configuration, Setting
+from crosscast.data.configuration import Configuration, Setting
 from crosscast.data.dataset import Dataset
 from crosscast.data.sources.runs import ConfiguredRun, dataset_of, with_own_sessions
 from crosscast.data.sources.source import File, Found, FoundFile, Source, required

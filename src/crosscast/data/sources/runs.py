@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from crosscast.configuration import Configuration, Setting
+from crosscast.data.configuration import Configuration, Setting
 from crosscast.data.dataset import Dataset
 from crosscast.data.files import csv_rows, number_of_text
 from crosscast.data.schema import (

@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from crosscast.configuration import Configuration
+from crosscast.data.configuration import Configuration
 from crosscast.data.dataset import Dataset
 from crosscast.data.sources.kernel_times import dataset_on_catalogue, known_device, variant_of
 from crosscast.data.sources.runs import ConfiguredRun

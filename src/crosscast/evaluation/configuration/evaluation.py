@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from crosscast.arrays import Arrays
-from crosscast.configuration import Configuration
+from crosscast.data.configuration import Configuration
 from crosscast.decide.cases import Cases, Weighting, cases_of, check_weighting, joined
 from crosscast.decide.policies import CONFIDENCE, methods_of
 from crosscast.decide.power_cap import GUARD, Method, Outcome, Policy, outcomes

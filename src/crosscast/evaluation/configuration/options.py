@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from crosscast.configuration import Configuration
+    from crosscast.data.configuration import Configuration
 
 ConfigurationFolds = Literal["leave-benchmark-out"]
 """What can be held out."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Unpack, get_args
 
-from crosscast.configuration import Configuration, parse_configurations
+from crosscast.data.configuration import Configuration, parse_configurations
 from crosscast.data.dataset import Dataset
 from crosscast.data.views import configured
 from crosscast.decide.policies import CONFIDENCE, check_method_names, method_names

@@ -10,7 +10,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from crosscast.arrays import Arrays
-from crosscast.configuration import Configuration
+from crosscast.data.configuration import Configuration
 from crosscast.data.dataset import Dataset
 from crosscast.data.views import configured
 from crosscast.decide.policies import method_names, methods_of

@@ -17,9 +17,9 @@ from typing import Annotated, Any, BinaryIO
 import msgspec
 from msgspec import Meta
 
-from crosscast.configuration import Configuration
+from crosscast.data.configuration import Configuration
+from crosscast.data.fields import STRICT_JSON, decode, shown
 from crosscast.errors import InputError
-from crosscast.fields import STRICT_JSON, decode, shown
 from crosscast.measure.regions.key import (
     MOST_ARGUMENTS,
     MOST_CHARACTERS,

@@ -6,7 +6,7 @@ import os
 import threading
 from pathlib import Path
 
-from crosscast.configuration import Configuration
+from crosscast.data.configuration import Configuration
 from crosscast.measure.regions.file import MOST_BYTES, Runs, append, check_history, to_line
 from crosscast.measure.regions.key import RegionKey, RegionRun, say_once
 from crosscast.measure.regions.metering import Metering, Pool

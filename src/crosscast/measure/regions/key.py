@@ -11,7 +11,7 @@ from numbers import Integral, Real
 from types import FrameType, MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
-from crosscast.configuration import Configuration
+from crosscast.data.configuration import Configuration
 
 LOGGER = logging.getLogger("crosscast.regions")
 """Where it is said. A warning would stop programs that turn warnings into errors."""

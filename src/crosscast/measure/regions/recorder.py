@@ -16,7 +16,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
 
-from crosscast.configuration import Configuration
+from crosscast.data.configuration import Configuration
 from crosscast.errors import InputError
 from crosscast.measure.regions.file import MOST_NAME
 from crosscast.measure.regions.history import History, history_of

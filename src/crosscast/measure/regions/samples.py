@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from crosscast.configuration import Configuration
+from crosscast.data.configuration import Configuration
 from crosscast.data.dataset import Dataset
 from crosscast.data.files import whole_file
 from crosscast.data.sources.runs import DEFAULT_SIZE, FoundRuns, OwnRun, dataset_of_own, read_run_table

@@ -11,11 +11,11 @@ import msgspec
 import numpy as np
 
 from crosscast.arrays import Arrays, Reals
-from crosscast.configuration import Configuration
+from crosscast.data.configuration import Configuration, Objective
+from crosscast.data.fields import decode
 from crosscast.errors import InputError
-from crosscast.fields import decode
 from crosscast.prediction.configuration.bailey2014 import FittedClusters, PublishedPredictor
-from crosscast.prediction.configuration.choice import LEVEL, NO_CAP, Choice, Objective, choice_of
+from crosscast.prediction.configuration.choice import LEVEL, NO_CAP, Choice, choice_of
 from crosscast.prediction.configuration.data import (
     ConfigurationPredictor,
     Observed,

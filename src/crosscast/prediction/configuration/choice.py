@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
 from crosscast.arrays import Flags, Reals
-from crosscast.configuration import Configuration
+from crosscast.data.configuration import Configuration, Objective
 from crosscast.errors import InputError
 from crosscast.prediction.configuration.data import Space, SurfaceForecast, pareto_frontier
 from crosscast.prediction.intervals import check_level
@@ -28,7 +28,6 @@ def within_cap(power_w: Reals | float, power_cap: Reals | float, tolerance: floa
     return power_w <= power_cap * (1 + tolerance + SLACK)
 
 
-Objective = Literal["performance", "energy", "edp", "power"]
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 
 

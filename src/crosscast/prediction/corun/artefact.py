@@ -13,8 +13,8 @@ from msgspec import Meta
 
 from crosscast.arrays import Arrays
 from crosscast.data.corun import Bag, Member, Solo
+from crosscast.data.fields import decode
 from crosscast.errors import InputError
-from crosscast.fields import decode
 from crosscast.prediction.corun.features import Traits, raw_value
 from crosscast.prediction.corun.forecast import (
     CoRunForecast,

@@ -14,9 +14,9 @@ import numpy as np
 
 from crosscast.arrays import Reals
 from crosscast.data.corun import Solo
+from crosscast.data.fields import decode
 from crosscast.data.files import whole_file
 from crosscast.errors import InputError
-from crosscast.fields import decode
 from crosscast.prediction.corun.artefact import TrainedCoRunModel
 from crosscast.prediction.corun.forecast import Estimate, MixForecast, is_plausible
 from crosscast.prediction.corun.residuals import CoRunResiduals

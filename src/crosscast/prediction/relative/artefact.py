@@ -10,8 +10,8 @@ import msgspec
 import numpy as np
 
 from crosscast.arrays import Arrays, Integers, Reals
+from crosscast.data.fields import decode
 from crosscast.errors import InputError
-from crosscast.fields import decode
 from crosscast.prediction.intervals import check_level
 from crosscast.prediction.relative.data import (
     MOST_NAMED,

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 
 from crosscast.arrays import Flags, Reals
-from crosscast.configuration import Configuration, Setting, setting_text
+from crosscast.data.configuration import Configuration, Setting, setting_text
 from crosscast.data.dataset import Dataset
 from crosscast.data.library import pc
 from crosscast.data.profiles import from_row

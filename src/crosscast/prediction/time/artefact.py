@@ -9,9 +9,9 @@ from itertools import chain
 import numpy as np
 
 from crosscast.arrays import Arrays, Reals
+from crosscast.data.fields import decode
 from crosscast.device import Device
 from crosscast.errors import InputError
-from crosscast.fields import decode
 from crosscast.prediction.intervals import CAUTIOUS
 from crosscast.prediction.serialization import register_homes
 from crosscast.prediction.store import StoredModel

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from crosscast.data.launch_counts import counts_of, kinds_of, work_of
 from crosscast.errors import InputError
-from crosscast.forecasting import read_profiles
+from crosscast.forecasting.profiles import read_profiles
 from crosscast.prediction import store
 from crosscast.prediction.named_models import folder_of, named_models
 from crosscast.profile import Profile

@@ -8,7 +8,7 @@ from typing import Any
 
 from crosscast.devices.knowledge import Known, known_of
 from crosscast.errors import InputError
-from crosscast.forecasting import predict
+from crosscast.forecasting.kernels import predict
 
 MODEL = "opencl-15-devices"
 """The bundled profiles are of the metrics that it takes."""

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from crosscast.data.fields import listed
+from crosscast.devices.roofline import launch_cost
 from crosscast.errors import InputError
-from crosscast.fields import listed
-from crosscast.forecasting import first_fit, models_for, named_devices
+from crosscast.prediction.first_fit import first_fit, models_for, named_devices
 from crosscast.prediction.time.data import ProfileBatch
 from crosscast.results import Tabular
-from crosscast.roofline import launch_cost
 from crosscast.tracing.summary import UPLOAD
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from crosscast.configuration import Configuration, parse_configurations
+from crosscast.data.configuration import Configuration, parse_configurations
 from crosscast.errors import InputError
 
 

@@ -9,18 +9,17 @@ from typing import Any
 import pytest
 
 import crosscast
-from crosscast import calibration
 from crosscast.cli import main
 from crosscast.device import Device
 from crosscast.errors import EnvironmentFault, InputError
-from crosscast.forecasting import models_for
-from crosscast.measure import campaign
+from crosscast.measure import calibration, campaign
+from crosscast.prediction.first_fit import models_for
 from crosscast.prediction.named_models import named_models
 from crosscast.prediction.time.joining import joined
 from crosscast.tuning.ranking import model_for
 from support.streams import times_of_streams
 
-EXAMPLE = Path(__file__).parents[1] / "examples" / "vecadd.toml"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "vecadd.toml"
 DEVICE: Any = SimpleNamespace(id="fake:0", key="fake")
 
 

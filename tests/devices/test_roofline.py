@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 import crosscast
 from crosscast.device import Device
 from crosscast.devices.catalogue import catalogue, device_named, device_of
+from crosscast.devices.roofline import Amounts, Verdict, amounts_of, verdict_of, verdicts_of
 from crosscast.errors import InputError
 from crosscast.profile import Profile
-from crosscast.roofline import Amounts, Verdict, amounts_of, verdict_of, verdicts_of
 
 GPU = device_named("gtx1080")
 CPU = device_named("i7-6700k")

@@ -1,47 +1,17 @@
-"""What the commands and the service answer: JSON objects of forecasts and choices, and facts of the model."""
+"""Choices of a configuration for each kernel under each power cap, and the JSON object of all of them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
-if TYPE_CHECKING:
-    from crosscast.decide.samples import SampledKernel
-    from crosscast.prediction.configuration.artefact import TrainedConfigurationModel
-    from crosscast.prediction.configuration.choice import Choice
-    from crosscast.prediction.configuration.data import SurfaceForecast
-    from crosscast.prediction.time.forecast import TimeForecast
-    from crosscast.roofline import Verdict
-
-Objective = Literal["performance", "energy", "edp", "power"]
-
-
-def model_facts(card: Any) -> dict[str, Any]:
-    """What every answer says about its model."""
-    return {"name": card.model, "training": dict(card.training)}
-
-
-def forecasts_answer(noun: str, found: Sequence[Mapping[str, Any]], card: Any) -> dict[str, Any]:
-    """One JSON object with all forecasts; of a single one, what belongs to it also by itself."""
-    single = found[0] if len(found) == 1 else {}
-    return {**single, noun: found, "model": model_facts(card)}
-
-
-def with_verdicts(found: TimeForecast, verdicts: Sequence[Verdict | None]) -> list[dict[str, Any]]:
-    """Forecasts of kernels, each with what bounds it on the recommended device."""
-    return [
-        {**kernel, "verdict": verdict and verdict.to_dict()}
-        for kernel, verdict in zip(found.to_dict()["kernels"], verdicts, strict=True)
-    ]
-
-
-def launches_answer(kernels: TimeForecast, repeat: float = 1.0) -> dict[str, Any]:
-    """Times of all kernels of an application, as often as they are launched, and the fastest device."""
-    times = zip(kernels.devices, *(each.tolist() for each in kernels.of_all_launches(repeat)), strict=True)
-    devices = [dict(zip(("device", "time_s", "low_s", "high_s"), row, strict=True)) for row in times]
-    return {"devices": devices, "recommended": min(devices, key=itemgetter("time_s"))["device"]}
+from crosscast.data.configuration import Objective
+from crosscast.decide.samples import SampledKernel
+from crosscast.prediction.configuration.artefact import TrainedConfigurationModel
+from crosscast.prediction.configuration.choice import Choice, choice_of
+from crosscast.prediction.configuration.data import SurfaceForecast
+from crosscast.prediction.trained import model_facts
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,8 +37,6 @@ def choices_for(
 
     A slowdown is that over the first of the sample configurations.
     """
-    from crosscast.prediction.configuration.choice import choice_of
-
     space = trained.predictor.space
     words: dict[str, Any] = {"objective": objective, "confidence": cap_probability, "level": level}
     words |= {"max_slowdown": max_slowdown, "baseline": int(trained.card.numbers[0])}

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from crosscast import executor
 from crosscast.cli import main
+from crosscast.evaluation import executor
 from support.commands import Command, Output
 from support.slurm import free_ports
 

@@ -7,14 +7,17 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 from crosscast.errors import InputError
 
-__all__ = ["Configuration", "Setting", "parse_configurations", "setting_text"]
+__all__ = ["Configuration", "Objective", "Setting", "parse_configurations", "setting_text"]
 
 Setting = float | str
 """What a knob is set to: a number in SI units, or a word."""
+
+Objective = Literal["performance", "energy", "edp", "power"]
+"""What a choice of a configuration makes as good as possible."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,34 @@
+"""What the commands and the service answer: JSON objects of forecasts, with facts of the model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+from crosscast.prediction.trained import Card, model_facts
+
+if TYPE_CHECKING:
+    from crosscast.devices.roofline import Verdict
+    from crosscast.prediction.time.forecast import TimeForecast
+
+
+def forecasts_answer(noun: str, found: Sequence[Mapping[str, Any]], card: Card) -> dict[str, Any]:
+    """One JSON object with all forecasts; of a single one, what belongs to it also by itself."""
+    single = found[0] if len(found) == 1 else {}
+    return {**single, noun: found, "model": model_facts(card)}
+
+
+def with_verdicts(found: TimeForecast, verdicts: Sequence[Verdict | None]) -> list[dict[str, Any]]:
+    """Forecasts of kernels, each with what bounds it on the recommended device."""
+    return [
+        {**kernel, "verdict": verdict and verdict.to_dict()}
+        for kernel, verdict in zip(found.to_dict()["kernels"], verdicts, strict=True)
+    ]
+
+
+def launches_answer(kernels: TimeForecast, repeat: float = 1.0) -> dict[str, Any]:
+    """Times of all kernels of an application, as often as they are launched, and the fastest device."""
+    times = zip(kernels.devices, *(each.tolist() for each in kernels.of_all_launches(repeat)), strict=True)
+    devices = [dict(zip(("device", "time_s", "low_s", "high_s"), row, strict=True)) for row in times]
+    return {"devices": devices, "recommended": min(devices, key=itemgetter("time_s"))["device"]}

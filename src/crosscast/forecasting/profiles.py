@@ -1,0 +1,116 @@
+"""Profiles of whatever kernels can be given as: launches, files, datasets and traces."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from crosscast.characterization.embedding.files import read_content, read_embedded
+from crosscast.characterization.embedding.payload import profile_of
+from crosscast.data.profiles import from_row, read_csv, read_parquet
+from crosscast.errors import InputError
+from crosscast.kernel import Launch
+from crosscast.profile import Profile
+
+__all__ = ["Asked", "Recorded", "profiles_of", "read_profiles"]
+
+Recorded = dict[tuple[str, str, str], dict[str, float]]
+"""Median times in seconds by application, kernel and size, and by device."""
+
+Asked = str | Path | Profile | Launch
+"""What a forecast can be asked of."""
+
+
+def profiles_of(asked: Asked) -> tuple[list[Profile], Recorded]:
+    """Profiles of what a forecast can be asked of, and measured times if they are of a dataset."""
+    if isinstance(asked, Profile):
+        return [asked], {}
+    if isinstance(asked, Launch):
+        return [_characterized(asked)], {}
+    return read_profiles(Path(asked))
+
+
+def _characterized(launch: Launch, number: int = 0) -> Profile:
+    # Imported here: the engine brings the compiler, and stored profiles need none of it.
+    from crosscast.characterization.run import Options, characterize_launch
+
+    return characterize_launch(launch, invocation=number, options=Options(sample_groups="auto"))
+
+
+def read_profiles(
+    path: Path, characterized: Callable[[Launch, int], Profile] = _characterized
+) -> tuple[list[Profile], Recorded]:
+    """Read the profiles of a file, dataset or trace, or make those of a launch file's launches."""
+    if path.is_dir():
+        # Imported here: stored profiles need none of it.
+        from crosscast.tracing.trace import is_trace
+
+        return (_of_trace(path, characterized), {}) if is_trace(path) else _of_dataset(path)
+    if str(path) == "bundled":
+        return _of_dataset(path)
+    if path.suffix in (".parquet", ".csv"):
+        profiles = read_parquet(path) if path.suffix == ".parquet" else read_csv(path)
+        if not profiles:
+            raise InputError(f"{path}: expected profiles, found an empty table")
+        return profiles, {}
+    if path.suffix in (".json", ".jsonl"):
+        return _of_json(path), {}
+    # Imported here: stored profiles need none of it.
+    from crosscast.characterization.launchfiles.launchfile import LAUNCH_FILES, read_launches
+
+    if path.suffix in LAUNCH_FILES:
+        return [characterized(launch, number) for number, launch in enumerate(read_launches(path))], {}
+    try:
+        return list(read_embedded(path)), {}
+    except InputError as error:
+        raise InputError(
+            f"{error}; to characterize it now, say its launch (--global 1024 --arg ...)"
+        ) from error
+
+
+def _of_trace(folder: Path, characterized: Callable[[Launch, int], Profile]) -> list[Profile]:
+    """Profiles of the classes of a trace's launches, each as often as it was launched."""
+    # Imported here: stored profiles need none of it.
+    from crosscast.tracing.summary import Trace, replayed, summary_of
+
+    summary = summary_of(Trace(folder))
+    found = replayed(summary, characterized)
+    profiles = [each.profile for each in found if each.profile is not None]
+    if not profiles:
+        refused = next((each.refused for each in found), "it has no launches")
+        raise InputError(
+            f"{folder}: expected a trace with a launch that can be run again, found none: {refused}"
+        )
+    return profiles
+
+
+def _of_dataset(folder: Path) -> tuple[list[Profile], Recorded]:
+    # Imported here: datasets need pyarrow, and a kernel's forecast does not.
+    from crosscast.data.dataset import dataset_named
+    from crosscast.prediction.time.data import recorded_times
+
+    dataset = dataset_named(folder)
+    if dataset.profiles.num_rows == 0:
+        raise InputError(f"{folder}: expected a dataset with profiles, found none")
+    return [from_row(row) for row in dataset.profiles.to_pylist()], recorded_times(dataset)
+
+
+def _of_json(path: Path) -> list[Profile]:
+    """Profiles of JSON: one object, a list, or one a line, as ``crosscast characterize`` prints them."""
+    try:
+        text = read_content(path).decode()
+        entries = _values(text)
+        if not entries:
+            raise ValueError("found none")
+        return [profile_of(entry, number) for number, entry in enumerate(entries)]
+    except (ValueError, RecursionError, InputError) as error:
+        raise InputError(f"{path}: expected profiles as characterize --json prints them ({error})") from error
+
+
+def _values(text: str) -> list[object]:
+    try:
+        whole = json.loads(text)
+    except ValueError:
+        return [json.loads(line) for line in text.splitlines() if line.strip()]
+    return whole if isinstance(whole, list) else [whole]

@@ -1,0 +1,112 @@
+"""The first model that fits what is asked, and the devices that it is asked about, by name."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+from crosscast.data.fields import listed
+from crosscast.errors import InputError
+from crosscast.prediction.named_models import load_model, models_for_devices
+from crosscast.prediction.warnings import format_names
+
+if TYPE_CHECKING:
+    from crosscast.device import Device
+    from crosscast.prediction.named_models import NamedModel
+    from crosscast.prediction.registry import QuestionName
+    from crosscast.prediction.time.artefact import TrainedTimeModel
+    from crosscast.prediction.time.launch_model import TrainedLaunchTimes
+    from crosscast.prediction.time.plugins import PluggedTimeModel
+
+    TrainedTimes: TypeAlias = TrainedTimeModel | TrainedLaunchTimes | PluggedTimeModel
+
+__all__ = ["UnknownDevice", "first_fit", "models_for", "named_devices"]
+
+Thing = TypeVar("Thing")
+
+Loaded = Iterable[tuple["NamedModel | None", Any]]
+
+
+def models_for(
+    model: str | Path | None,
+    question: QuestionName,
+    devices: Sequence[str | Device] | str | Device | None = None,
+) -> Loaded:
+    """Load the model that is named; or else those that have a name in turn, when they are asked for.
+
+    What was calibrated comes first where its device is asked about, and is none of these otherwise.
+    """
+    if model is not None:
+        return [(None, load_model(model, question))]
+    given: Sequence[str | Device] = () if devices is None else listed(devices)
+    named = models_for_devices(question, {each if isinstance(each, str) else each.key for each in given})
+    return ((each, load_model(each.folder, question)) for each in named)
+
+
+def first_fit(
+    models: Loaded, use: Callable[[Any], Thing], tell: Callable[[str], None] | None = None
+) -> tuple[Any, Thing]:
+    """The first model that can be used, which is told if nobody named it, and what the use of it gives.
+
+    A model cannot be used if that raises `InputError`: it is of other devices, or of other counters.
+    """
+    refusals: dict[str, InputError] = {}
+    for named, trained in models:
+        try:
+            found = use(trained)
+        except InputError as error:
+            if named is None:
+                raise
+            refusals[named.name] = error
+        else:
+            if named is not None and tell is not None:
+                tell(f"crosscast: model {named.name}: {named.about} (crosscast models lists all)")
+            return trained, found
+    errors = list(refusals.values())
+    if len({str(error) for error in errors}) == 1 or all(isinstance(e, UnknownDevice) for e in errors):
+        # What they say differs in the devices that are near at most.
+        raise max(errors, key=lambda error: len(str(error)))
+    reasons = "; ".join(f"{name}: {error}" for name, error in refusals.items())
+    raise InputError(f"--model: none of the models that have a name fits ({reasons})")
+
+
+_HOW_TO_ADD = "to add one, measure it (crosscast calibrate) or describe it (--device-file)"
+_MOST_NEAR = 3
+_MOST_KNOWN = 6
+
+
+class UnknownDevice(InputError):
+    """A device that neither the model nor the catalogue has."""
+
+
+def named_devices(
+    devices: Sequence[str | Device], known: Sequence[str], field: str = "devices"
+) -> list[str | Device]:
+    """Devices by name: those that a model knows, and else those of the catalogue, each once."""
+    chosen = [_named_device(each, known, field) if isinstance(each, str) else each for each in devices]
+    # A device of the catalogue may be named by its key and by its name.
+    return list({each if isinstance(each, str) else each.key: each for each in chosen}.values())
+
+
+def _named_device(name: str, known: Sequence[str], field: str) -> str | Device:
+    """A device that the model knows, or else one of the catalogue."""
+    # Imported here: most devices are the model's own.
+    from crosscast.devices.catalogue import NameOfSeveral, catalogue, device_named
+
+    if name in known:
+        return name
+    try:
+        device = device_named(name)
+    except NameOfSeveral:
+        raise
+    except InputError as error:
+        near = difflib.get_close_matches(name, [*known, *catalogue()], n=_MOST_NEAR)
+        like = f", near to which are {', '.join(dict.fromkeys(near))}" if near else ""
+        raise UnknownDevice.of(
+            where=field,
+            expected=f"some of {format_names(known, _MOST_KNOWN)}, or {error.expected}",
+            found=f"{name!r}{like}; {_HOW_TO_ADD}",
+        ) from error
+    return device.key if device.key in known else device
