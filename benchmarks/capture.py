@@ -18,7 +18,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from crosscast.tracing.program import Recording
+from crosscast.tracing.program import TraceRecording
 from crosscast.tracing.trace import read_processes
 
 _LAUNCHES = """
@@ -124,7 +124,7 @@ def _ratio(script: str, repeat: int, select: str) -> float:
 
 
 def _recorded(folder: Path, select: str) -> dict[str, str]:
-    recording = Recording(folder, select)
+    recording = TraceRecording(folder, select)
     recording.prepare()
     return recording.environment(os.environ)
 

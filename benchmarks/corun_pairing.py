@@ -36,7 +36,7 @@ from crosscast.arrays import Reals
 from crosscast.data.corun import CoRuns, Solo, co_runs
 from crosscast.data.dataset import read_dataset
 from crosscast.decide.colocation import choose_colocation
-from crosscast.evaluation.corun.evaluation import of_one_device, out_of_fold_errors, refit_of
+from crosscast.evaluation.corun.evaluation import of_one_device, out_of_fold_errors
 from crosscast.evaluation.loop import one_thread
 from crosscast.prediction.corun.artefact import KNOWN, CoRunCard, FittedCoRun, TrainedCoRunModel
 from crosscast.prediction.corun.forecast import CoRunModel
@@ -127,7 +127,7 @@ def _pairing_time(runs: CoRuns, model: CoRunModel, solos: Sequence[Solo], seed: 
     """Pair jobs of which none is like another, with a model that was kept and is read again."""
     with one_thread("pairing jobs"), tempfile.TemporaryDirectory() as folder:
         predictor = model.fit(runs, seed)
-        errors = {KNOWN: out_of_fold_errors(runs, refit_of(model, predictor), "leave-mix-out", seed)}
+        errors = {KNOWN: out_of_fold_errors(runs, model.refit(predictor), "leave-mix-out", seed)}
         card = CoRunCard(model.name, seed, runs.bags[0].device, "{}", (2,), runs.applications, None, {}, {})
         TrainedCoRunModel(card, FittedCoRun(predictor, errors)).save(folder)
         random = np.random.default_rng(seed)

@@ -33,7 +33,6 @@ from crosscast.evaluation.corun.evaluation import (
     measured,
     mix_of_rows,
     out_of_fold_errors,
-    refit_of,
     with_mixes,
 )
 from crosscast.evaluation.loop import Fold, Progress, one_thread
@@ -221,7 +220,7 @@ def unseen_pairs(
         with one_thread("pairing jobs"):
             predictor = model.fit(rest, seed)
             answer = predictor.predict([bag.solos for bag in bags])
-            refit = refit_of(model, predictor)
+            refit = model.refit(predictor)
             errors = out_of_fold_errors(rest, refit, _BENCHMARKS, seed)["slowdown"]
         known = known_pairs(rest, refit, truth, seed, progress=progress, cache=cache, jobs=jobs)
         own = JointErrors.of(errors).sample(2, ERROR_SAMPLES, seed)[None]

@@ -25,7 +25,7 @@ import numpy as np
 from benchmarks.table import text_table
 from benchmarks.verdict import Verdict
 from crosscast.data.dataset import read_dataset
-from crosscast.studies.johnston2018_forests import NODE_SIZE, TREES, TRIED, Runs, grow, runs_of
+from crosscast.studies.johnston2018_forests import NODE_SIZE, TREES, TRIED, KernelRuns, grow, runs_of
 
 _TIMES_FASTER = 5.0
 _SAME_ERROR = 1.02
@@ -98,13 +98,13 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _ours(runs: Runs, trees: int, seed: int) -> Fit:
+def _ours(runs: KernelRuns, trees: int, seed: int) -> Fit:
     start = time.perf_counter()
     error = grow(runs.rows(), trees, TRIED, (NODE_SIZE,), seed).error(trees, 0)
     return Fit("crosscast", trees, 1, time.perf_counter() - start, error)
 
 
-def _scikit(runs: Runs, trees: int, seed: int) -> Fit:
+def _scikit(runs: KernelRuns, trees: int, seed: int) -> Fit:
     """scikit-learn's own forest on the rows, which tries on until a feature varies."""
     from sklearn.ensemble import RandomForestRegressor
 
@@ -130,7 +130,7 @@ def _scikit_error(forest: Any, features: np.ndarray, response: np.ndarray) -> fl
     return float(np.mean((sums[known] / counts[known] - response[known]) ** 2))
 
 
-def _ranger(runs: Runs, trees: int, threads: int) -> Fit | None:
+def _ranger(runs: KernelRuns, trees: int, threads: int) -> Fit | None:
     rscript = shutil.which("Rscript")
     if rscript is None:
         return None
@@ -149,7 +149,7 @@ def _ranger(runs: Runs, trees: int, threads: int) -> Fit | None:
     return Fit(f"ranger {version}", trees, threads, float(seconds), float(error))
 
 
-def _write_rows(runs: Runs, path: Path) -> None:
+def _write_rows(runs: KernelRuns, path: Path) -> None:
     keys = [device.key for device in runs.grid.devices]
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)

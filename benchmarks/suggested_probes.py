@@ -27,7 +27,7 @@ from crosscast.evaluation.corun.evaluation import folds_of, measured, of_one_dev
 from crosscast.evaluation.loop import one_thread
 from crosscast.evaluation.time.evaluation import probe_sets
 from crosscast.prediction.corun.probes import suggest_mixes, with_measured
-from crosscast.prediction.corun.process import Process, ProcessPredictor
+from crosscast.prediction.corun.process import CoRunProcessPredictor, Process
 from crosscast.prediction.time.data import grid_of
 from crosscast.prediction.time.gaussian import GaussianPredictor
 from crosscast.prediction.time.models import DEFAULT_MODEL, model_named
@@ -106,7 +106,9 @@ def _of_mixes(runs: CoRuns) -> int:
     return 0
 
 
-def _error(predictor: ProcessPredictor, mixes: Sequence[Bag], probes: Sequence[Bag]) -> tuple[float, float]:
+def _error(
+    predictor: CoRunProcessPredictor, mixes: Sequence[Bag], probes: Sequence[Bag]
+) -> tuple[float, float]:
     """Mean absolute error of slowdowns in the mixes that are no probes, with and without these."""
     rest = [mix for mix in mixes if mix not in probes]
     true = measured(rest, "slowdown")

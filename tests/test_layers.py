@@ -135,6 +135,15 @@ def test_no_module_is_a_box_for_everything() -> None:
     assert not [module for module in MODULES if module.rsplit(".", 1)[-1] in boxes]
 
 
+def test_a_name_of_a_class_means_one_thing() -> None:
+    modules: dict[str, list[str]] = {}
+    for module in MODULES:
+        for node in tree_of(module).body:
+            if isinstance(node, ast.ClassDef):
+                modules.setdefault(node.name, []).append(module)
+    assert not {name: every for name, every in modules.items() if len(every) > 1}
+
+
 def test_no_except_catches_everything() -> None:
     broad = [
         f"{module}:{node.lineno}"

@@ -91,9 +91,10 @@ def test_a_simulation_brings_no_other_room() -> None:
     assert len(loaded) <= 50
     rooms = {name.split(".")[1] for name in loaded if "." in name}
     assert rooms.isdisjoint({"characterization", "decide", "measure", "prediction", "tuning"})
-    # Intervals over weeks are those of all evaluations; their module needs nothing else.
+    # Intervals over weeks, and where work runs, are as of all evaluations; their modules need nothing else.
     assert {name for name in loaded if name.startswith("crosscast.evaluation.")} == {
-        "crosscast.evaluation.resampling"
+        "crosscast.evaluation.executor",
+        "crosscast.evaluation.resampling",
     }
 
 

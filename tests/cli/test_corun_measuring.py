@@ -12,7 +12,7 @@ from crosscast.data.corun import co_runs
 from crosscast.data.dataset import read_dataset
 from crosscast.data.isolated_runs import read_profile
 from crosscast.measure import inventory as describe
-from crosscast.measure.campaign import Outcome
+from crosscast.measure.campaign import CampaignOutcome
 from crosscast.measure.corun import campaign as corun_campaign
 from crosscast.measure.opencl import devices
 from support.commands import Output
@@ -105,7 +105,9 @@ def test_a_campaign_fills_a_dataset_and_goes_on_where_it_was(tmp_path: Path, cap
 def test_of_very_many_mixes_people_are_told_how_to_measure_fewer(
     most: list[str], hinted: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Output
 ) -> None:
-    monkeypatch.setattr(corun_campaign, "run_corun_campaign", lambda plan, out, status, confirm: Outcome())
+    monkeypatch.setattr(
+        corun_campaign, "run_corun_campaign", lambda plan, out, status, confirm: CampaignOutcome()
+    )
     words = ["corun", "campaign", "--out", str(tmp_path), "--sizes", "tiny", "--mixes", "2,3", *most]
     assert main(words) == 0
     errors = capfd.readouterr().err.splitlines()

@@ -27,7 +27,7 @@ from crosscast.cluster.experiment import (
 )
 from crosscast.cluster.job_types import JobShape, JobTypes, held_out_jobs
 from crosscast.cluster.jobs import Jobs, Machine, Policy, Schedule, read_machines
-from crosscast.cluster.metrics import Run, compare_policies, jain_index, policy_label
+from crosscast.cluster.metrics import QueuedJobs, compare_policies, jain_index, policy_label
 from crosscast.cluster.placements import PLACEMENTS, Workload, type_workload
 from crosscast.data.sources import import_source
 from crosscast.errors import InputError, MissingExtraError
@@ -306,7 +306,7 @@ def jobs() -> Jobs:
 
 def test_a_result_for_each_policy_in_their_order() -> None:
     kept: list[tuple[str, Schedule]] = []
-    runs = [Run(policy, jobs()) for policy in (Policy(backfill=None), Policy())]
+    runs = [QueuedJobs(policy, jobs()) for policy in (Policy(backfill=None), Policy())]
     found = compare_policies(
         runs, [Machine("one", 5)], keep=lambda label, schedule: kept.append((label, schedule))
     )
@@ -318,7 +318,7 @@ def test_a_result_for_each_policy_in_their_order() -> None:
 
 
 def test_json_has_what_a_check_reads() -> None:
-    (found,) = compare_policies([Run(Policy("fcfs", "widest"), jobs())], [Machine("one", 5)])
+    (found,) = compare_policies([QueuedJobs(Policy("fcfs", "widest"), jobs())], [Machine("one", 5)])
     listed = found.to_dict()
     assert (listed["policy"], listed["queue"], listed["backfill"]) == ("easy", "fcfs", "widest")
     assert listed["jobs"] == 4
@@ -329,7 +329,7 @@ def test_json_has_what_a_check_reads() -> None:
 
 
 def test_sizes_are_by_powers_of_two_and_fairness_over_users() -> None:
-    (found,) = compare_policies([Run(Policy(), jobs())], [Machine("one", 5)])
+    (found,) = compare_policies([QueuedJobs(Policy(), jobs())], [Machine("one", 5)])
     assert [(each.least_procs, each.most_procs, each.jobs) for each in found.sizes] == [(1, 1, 2), (3, 4, 2)]
     assert [each.mean_wait_s for each in found.sizes] == [0, 2]
     assert found.fairness == pytest.approx(

@@ -13,8 +13,8 @@ from hypothesis import given
 from crosscast.cluster.jobs import Jobs, Machine, Policy, Schedule
 from crosscast.cluster.metrics import (
     PolicyResult,
+    QueuedJobs,
     Rectangles,
-    Run,
     bounded_slowdown,
     differences,
     metrics_of,
@@ -216,7 +216,7 @@ def test_moving_all_times_changes_nothing(schedule: Schedule) -> None:
 
 def result_of(schedule: Schedule, policy: Policy | None = None) -> PolicyResult:
     found = metrics_of(schedule), per_machine(schedule), per_user(schedule), per_size(schedule)
-    return PolicyResult(Run(policy or Policy(), schedule.jobs), *found, 1.0, weeks=weeks_of(schedule))
+    return PolicyResult(QueuedJobs(policy or Policy(), schedule.jobs), *found, 1.0, weeks=weeks_of(schedule))
 
 
 def weekly(waits: list[list[float]]) -> Schedule:
@@ -265,12 +265,12 @@ def test_the_best_by_an_objective_is_first() -> None:
 def test_runs_that_differ_in_one_choice_have_labels_of_their_own() -> None:
     jobs = weekly([[1.0]]).jobs
     runs = [
-        Run(Policy(), jobs),
-        Run(Policy(), jobs, shift="never"),
-        Run(Policy(), jobs, shift="price"),
-        Run(Policy(), jobs, configured="model"),
-        Run(Policy(), jobs, shared="gain"),
-        Run(Policy(), jobs, predicted=True),
-        Run(Policy(), jobs, exact=True),
+        QueuedJobs(Policy(), jobs),
+        QueuedJobs(Policy(), jobs, shift="never"),
+        QueuedJobs(Policy(), jobs, shift="price"),
+        QueuedJobs(Policy(), jobs, configured="model"),
+        QueuedJobs(Policy(), jobs, shared="gain"),
+        QueuedJobs(Policy(), jobs, predicted=True),
+        QueuedJobs(Policy(), jobs, exact=True),
     ]
     assert len({each.label for each in runs}) == len(runs)

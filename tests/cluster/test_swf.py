@@ -16,9 +16,9 @@ from crosscast.cluster.jobs import Jobs, Machine, Schedule
 from crosscast.cluster.swf import (
     FIELDS,
     NAMES,
+    JobTrace,
     Overruns,
     SwfHeader,
-    Trace,
     header_of,
     read_swf,
     trace_of,
@@ -504,7 +504,7 @@ REALS = st.just(0.0) | st.floats(1e-300, 2.0**43)
 
 
 @st.composite
-def traces(draw: st.DrawFn) -> Trace:
+def traces(draw: st.DrawFn) -> JobTrace:
     count = draw(st.integers(1, 4))
     columns = {}
     for field in FIELDS:
@@ -512,12 +512,12 @@ def traces(draw: st.DrawFn) -> Trace:
         columns[field.name] = np.array(draw(st.lists(numbers, min_size=count, max_size=count)))
     # Missing ones, which sort last, may stand anywhere; all others are in order.
     columns["submit_s"] = np.sort(columns["submit_s"])
-    return Trace("back", SwfHeader({"MaxProcs": "5", "Note": "a\nb: c"}), columns)
+    return JobTrace("back", SwfHeader({"MaxProcs": "5", "Note": "a\nb: c"}), columns)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(traces())
-def test_a_trace_read_back_is_the_same(tmp_path: Path, trace: Trace) -> None:
+def test_a_trace_read_back_is_the_same(tmp_path: Path, trace: JobTrace) -> None:
     write_swf(trace, tmp_path / "back.swf")
     again = read_swf(tmp_path / "back.swf")
     assert (again.label, again.header) == (trace.label, trace.header)
@@ -527,11 +527,11 @@ def test_a_trace_read_back_is_the_same(tmp_path: Path, trace: Trace) -> None:
 
 def test_a_trace_has_all_columns_of_one_length() -> None:
     columns = dict(trace_with(run_s=[1, 2]).columns)
-    assert len(Trace("a", SwfHeader(), columns)) == 2
+    assert len(JobTrace("a", SwfHeader(), columns)) == 2
     with pytest.raises(InputError, match="trace a: run_s: expected 2 numbers, found 3"):
-        Trace("a", SwfHeader(), columns | {"run_s": np.zeros(3)})
+        JobTrace("a", SwfHeader(), columns | {"run_s": np.zeros(3)})
     with pytest.raises(InputError, match="trace a: unknown column 'speed'"):
-        Trace("a", SwfHeader(), columns | {"speed": np.zeros(2)})
+        JobTrace("a", SwfHeader(), columns | {"speed": np.zeros(2)})
     del columns["run_s"]
     with pytest.raises(InputError, match="trace a: column 'run_s' is missing"):
-        Trace("a", SwfHeader(), columns)
+        JobTrace("a", SwfHeader(), columns)

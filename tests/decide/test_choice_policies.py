@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -29,14 +30,14 @@ from crosscast.decide.policies import (
     methods_of,
     next_number,
 )
-from crosscast.decide.power_cap import Method, Outcome, Policy, rollout
+from crosscast.decide.power_cap import FittedMethod, Method, Outcome, rollout
 from crosscast.errors import InputError
-from crosscast.evaluation.configuration.scores import Metrics, program_sums
+from crosscast.evaluation.configuration.scores import ChoiceMetrics, program_sums
 from crosscast.prediction.configuration.choice import OBJECTIVES, within_cap
 from crosscast.prediction.configuration.data import (
+    ConfigurationSpace,
     Observed,
     Quantity,
-    Space,
     SurfaceForecast,
     Surfaces,
     plain_forecast,
@@ -92,12 +93,12 @@ def test_the_limiter_ends_at_the_lowest_and_one_of_a_knob_leaves_the_others() ->
     ],
 )
 def test_names_are_without_units(knob: str, name: str) -> None:
-    space = Space(tuple(Configuration("node", {knob: value}) for value in (1, 2)))
+    space = ConfigurationSpace(tuple(Configuration("node", {knob: value}) for value in (1, 2)))
     assert [method.name for method in knob_methods(space)] == [name]
 
 
 def test_with_several_devices_each_has_a_limiter_of_all_its_knobs() -> None:
-    space = Space(
+    space = ConfigurationSpace(
         tuple(
             Configuration(device, {"cores": cores, "clock_hz": clock})
             for device in ("big", "little")
@@ -256,8 +257,10 @@ class Knowing:
     spread: float = 0.0
     name: str = "knowing"
     asked: list[Observed] = field(default_factory=list)
-    space: Space = TWO.space
+    space: ConfigurationSpace = TWO.space
     samples: tuple[int, ...] = SAMPLES
+    kind: ClassVar[str] = ""
+    fitted: ClassVar[None] = None
 
     def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> Knowing:
         assert tuple(samples) == self.samples
@@ -371,16 +374,16 @@ def predictor() -> ProcessPredictor:
 
 
 @pytest.fixture(scope="module")
-def policy(predictor: ProcessPredictor) -> Policy:
+def policy(predictor: ProcessPredictor) -> FittedMethod:
     return policy_of(ClosedLoopSearch(Fitted(predictor)))  # type: ignore[arg-type]
 
 
-def policy_of(method: Method) -> Policy:
+def policy_of(method: Method) -> FittedMethod:
     return method.fit(SIX, SAMPLES)
 
 
 def followed(
-    policy: Policy, row: int, cap: float, budget: int, available: Flags = ALL
+    policy: FittedMethod, row: int, cap: float, budget: int, available: Flags = ALL
 ) -> tuple[Outcome, list[int]]:
     """Where it ends, and all that it took before."""
     taken: list[int] = []
@@ -399,7 +402,7 @@ CAPS = st.floats(130, 380)
 @examples(60)
 @given(st.sampled_from(ROWS), CAPS, BUDGETS, st.sets(st.integers(1, 10), max_size=9))
 def test_it_keeps_to_its_budget_and_to_what_may_be_taken(
-    policy: Policy, row: int, cap: float, budget: int, without: set[int]
+    policy: FittedMethod, row: int, cap: float, budget: int, without: set[int]
 ) -> None:
     available = ALL.copy()
     available[list(without)] = False
@@ -411,7 +414,7 @@ def test_it_keeps_to_its_budget_and_to_what_may_be_taken(
 @examples(60)
 @given(st.sampled_from(ROWS), CAPS, BUDGETS)
 def test_it_ends_at_the_best_that_it_measured_within_the_cap(
-    policy: Policy, row: int, cap: float, budget: int
+    policy: FittedMethod, row: int, cap: float, budget: int
 ) -> None:
     settled, taken = followed(policy, row, cap, budget)
     if settled.changes == budget:
@@ -427,7 +430,7 @@ def test_it_ends_at_the_best_that_it_measured_within_the_cap(
 
 @pytest.mark.parametrize("row", ROWS)
 def test_with_some_changes_it_keeps_to_all_caps_and_is_as_good_as_the_open_loop(
-    policy: Policy, predictor: ProcessPredictor, row: int
+    policy: FittedMethod, predictor: ProcessPredictor, row: int
 ) -> None:
     power, time = SIX.power_w[row], SIX.time_s[row]
     opened = policy_of(SelectedModel(Fitted(predictor), "model"))
@@ -442,7 +445,7 @@ def test_with_some_changes_it_keeps_to_all_caps_and_is_as_good_as_the_open_loop(
 
 
 def test_without_changes_it_takes_what_is_best_on_average(
-    policy: Policy, predictor: ProcessPredictor
+    policy: FittedMethod, predictor: ProcessPredictor
 ) -> None:
     settled, taken = followed(policy, 2, 250.0, 0)
     assert settled.changes == 0
@@ -453,7 +456,7 @@ def test_without_changes_it_takes_what_is_best_on_average(
 
 @pytest.mark.parametrize(("cap", "surface"), [(1.0, SIX.power_w), (1e4, SIX.time_s)])
 def test_beyond_all_powers_it_ends_where_the_power_is_least_or_as_fast_as_any(
-    policy: Policy, cap: float, surface: Reals
+    policy: FittedMethod, cap: float, surface: Reals
 ) -> None:
     for row in ROWS:
         settled, _ = followed(policy, row, cap, 8)
@@ -537,7 +540,7 @@ def test_no_other_configuration_scores_better_on_the_training_kernels(seed: int)
     scores = []
     for number in range(9):
         time_s, power_w = surfaces.time_s[cases.kernel, number], surfaces.power_w[cases.kernel, number]
-        score = Metrics.of(program_sums(cases, time_s, power_w, np.zeros(len(cases)))).score
+        score = ChoiceMetrics.of(program_sums(cases, time_s, power_w, np.zeros(len(cases)))).score
         assert score is not None
         scores.append(score)
     policy = Fixed().fit(surfaces, samples)
@@ -561,7 +564,7 @@ def test_without_a_training_kernel_under_caps_there_is_none() -> None:
 
 
 SPACE = made_space()
-OTHER = Space(tuple(Configuration("gpu", {"clock_hz": 1e9 * clock}) for clock in (1, 2)))
+OTHER = ConfigurationSpace(tuple(Configuration("gpu", {"clock_hz": 1e9 * clock}) for clock in (1, 2)))
 
 
 def test_each_method_has_the_name_by_which_it_is_known() -> None:

@@ -21,7 +21,7 @@ from crosscast.prediction.configuration.choice import (
     select,
     within_cap,
 )
-from crosscast.prediction.configuration.data import Observed, Quantity, Space, SurfaceForecast
+from crosscast.prediction.configuration.data import ConfigurationSpace, Observed, Quantity, SurfaceForecast
 from support.choices import outcome
 from support.models import fitted_chooser
 from support.refusals import refusals
@@ -82,14 +82,14 @@ def test_a_step_up_undoes_a_step_down_of_the_same_knob(number: int, missing: set
             assert step_up(SPACE, down, available, (knob,)) == number
 
 
-def several() -> Space:
+def several() -> ConfigurationSpace:
     """A CPU with cores and a governor, and a GPU with a clock."""
     cpu = [
         Configuration("cpu", {"cores": cores, "governor": word})
         for cores in (1, 2)
         for word in ("low", "swift")
     ]
-    return Space((*cpu, *(Configuration("gpu", {"clock_hz": clock}) for clock in (1e9, 2e9))))
+    return ConfigurationSpace((*cpu, *(Configuration("gpu", {"clock_hz": clock}) for clock in (1e9, 2e9))))
 
 
 def test_no_step_leaves_the_device_or_changes_a_word() -> None:

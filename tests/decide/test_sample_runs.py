@@ -32,7 +32,7 @@ from crosscast.errors import InputError
 from crosscast.measure.regions.history import History
 from crosscast.measure.regions.key import RegionKey, RegionRun
 from crosscast.measure.regions.samples import write_samples
-from crosscast.prediction.configuration.data import KernelAt, Space, Surfaces, sample_numbers
+from crosscast.prediction.configuration.data import ConfigurationSpace, KernelAt, Surfaces, sample_numbers
 from support.grids import linear_surfaces
 from support.models import fitted_chooser
 from support.refusals import refusals
@@ -66,10 +66,10 @@ def test_a_model_is_told_of_configurations_with_power_in_order() -> None:
 
 
 NODE = SettingColumns(
-    Space(tuple(Configuration("node", {"cap_w": cap, "governor": "fast"}) for cap in (60, 80.5)))
+    ConfigurationSpace(tuple(Configuration("node", {"cap_w": cap, "governor": "fast"}) for cap in (60, 80.5)))
 )
 BOTH = SettingColumns(
-    Space(
+    ConfigurationSpace(
         (
             Configuration("card", {"clock_hz": 1e9}),
             Configuration("card", {"clock_hz": 2e9}),
@@ -101,7 +101,9 @@ def test_settings_are_read_however_numbers_are_written_and_constants_are_what_th
 
 
 def test_a_knob_that_not_every_configuration_has_is_left_empty_by_those_without() -> None:
-    columns = SettingColumns(Space((Configuration("a", {}), Configuration("a", {"boost": "on"}))))
+    columns = SettingColumns(
+        ConfigurationSpace((Configuration("a", {}), Configuration("a", {"boost": "on"})))
+    )
     assert [columns.number(columns.cells(number), "x") for number in (0, 1)] == [0, 1]
 
 
@@ -127,7 +129,7 @@ def holes(surfaces: Surfaces, rows: list[int], columns: list[int]) -> Surfaces:
 def several(seed: int = 0, devices: str = "abc") -> Surfaces:
     """Eight kernels: what they do on b and on c are two things, and on a they hardly differ."""
     rng = np.random.default_rng(seed)
-    space = Space(
+    space = ConfigurationSpace(
         tuple(Configuration(key, {"clock_hz": clock}) for key in devices for clock in (1e9, 2e9, 3e9))
     )
     clock = space.matrix[:, 0] / 1e9

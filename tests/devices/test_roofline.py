@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import crosscast
 from crosscast.device import Device
 from crosscast.devices.catalogue import catalogue, device_named, device_of
-from crosscast.devices.roofline import Amounts, Verdict, amounts_of, verdict_of, verdicts_of
+from crosscast.devices.roofline import LaunchWork, Verdict, amounts_of, verdict_of, verdicts_of
 from crosscast.errors import InputError
 from crosscast.profile import Profile
 
@@ -192,7 +192,7 @@ def test_a_device_of_an_unknown_type_gets_a_verdict(large_add: Profile) -> None:
 
 amount = st.floats(1.0, 1e13)
 amounts = st.builds(
-    Amounts,
+    LaunchWork,
     kernel=st.just("k"),
     operations=amount,
     flops=st.none() | st.floats(0, 1e13),
@@ -219,7 +219,7 @@ def scaled(device: Device, factor: float, *names: str) -> Device:
 
 
 @given(amounts, devices, more)
-def test_more_bandwidth_never_makes_memory_the_bound(work: Amounts, device: Device, factor: float) -> None:
+def test_more_bandwidth_never_makes_memory_the_bound(work: LaunchWork, device: Device, factor: float) -> None:
     before = verdict_of(work, device)
     after = verdict_of(work, scaled(device, factor, "bandwidth_bytes_per_s"))
     assert after.limits_s["memory"] < before.limits_s["memory"]
@@ -227,7 +227,7 @@ def test_more_bandwidth_never_makes_memory_the_bound(work: Amounts, device: Devi
 
 
 @given(amounts, devices, more)
-def test_a_higher_peak_never_makes_compute_the_bound(work: Amounts, device: Device, factor: float) -> None:
+def test_a_higher_peak_never_makes_compute_the_bound(work: LaunchWork, device: Device, factor: float) -> None:
     before = verdict_of(work, device)
     after = verdict_of(work, scaled(device, factor, "peak_flop_per_s"))
     assert before.bound == "compute" or after.bound != "compute"
@@ -235,7 +235,7 @@ def test_a_higher_peak_never_makes_compute_the_bound(work: Amounts, device: Devi
 
 @given(amounts, devices, more)
 def test_cheaper_launches_never_make_the_launch_the_bound(
-    work: Amounts, device: Device, factor: float
+    work: LaunchWork, device: Device, factor: float
 ) -> None:
     dear = replace(device, numbers={**device.numbers, "launch_overhead_s": 1e-5})
     before = verdict_of(work, dear)
@@ -244,14 +244,14 @@ def test_cheaper_launches_never_make_the_launch_the_bound(
 
 
 @given(amounts, devices, more)
-def test_more_bytes_never_lead_away_from_memory(work: Amounts, device: Device, factor: float) -> None:
+def test_more_bytes_never_lead_away_from_memory(work: LaunchWork, device: Device, factor: float) -> None:
     before = verdict_of(work, device)
     after = verdict_of(replace(work, unique_bytes=work.unique_bytes * factor), device)
     assert before.bound != "memory" or after.bound == "memory"
 
 
 @given(amounts, devices)
-def test_verdicts_are_sentences_and_the_bound_takes_longest(work: Amounts, device: Device) -> None:
+def test_verdicts_are_sentences_and_the_bound_takes_longest(work: LaunchWork, device: Device) -> None:
     found = verdict_of(work, device)
     assert found.limits_s[found.bound] == max(found.limits_s.values())
     assert found.text.endswith(".")

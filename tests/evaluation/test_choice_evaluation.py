@@ -12,7 +12,7 @@ import pytest
 from crosscast.arrays import Flags
 from crosscast.data.configuration import Configuration
 from crosscast.decide.policies import FeedbackCapping, Fixed, Oracle, knob_methods
-from crosscast.decide.power_cap import Decisions, Method, Policy
+from crosscast.decide.power_cap import Decisions, FittedMethod, Method
 from crosscast.errors import InputError
 from crosscast.evaluation.configuration.evaluation import (
     ALONE,
@@ -22,7 +22,7 @@ from crosscast.evaluation.configuration.evaluation import (
     evaluate_machine,
     folds_together,
 )
-from crosscast.prediction.configuration.data import Observed, Space, Surfaces
+from crosscast.prediction.configuration.data import ConfigurationSpace, Observed, Surfaces
 from support.choices import Wanderer, limited, random_surfaces
 from support.surfaces import made_surfaces
 
@@ -75,7 +75,7 @@ def test_each_program_is_left_out_once_and_some_stay_to_learn_from() -> None:
         folds_together(["a", "b"], [("a", "b")])
 
 
-def methods(space: Space) -> tuple[Method, ...]:
+def methods(space: ConfigurationSpace) -> tuple[Method, ...]:
     return (Fixed(), *knob_methods(space), FeedbackCapping(), limited(Fixed(), ups=True), Oracle())
 
 
@@ -91,9 +91,9 @@ class Watcher(Method):
 
     def fit(
         self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0, predictor: object = None
-    ) -> Policy:
+    ) -> FittedMethod:
         self.fits.append((surfaces.applications, tuple(samples), seed))
-        return Policy(self.decide)
+        return FittedMethod(self.decide)
 
     def decide(self, observed: Observed, power_cap: float, available: Flags, budget: int) -> Decisions:
         self.caps.append(power_cap)
@@ -141,8 +141,8 @@ class ByTraining(Method):
 
     def fit(
         self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0, predictor: object = None
-    ) -> Policy:
-        return Policy(Watcher(number=len(surfaces.applications)).decide)
+    ) -> FittedMethod:
+        return FittedMethod(Watcher(number=len(surfaces.applications)).decide)
 
 
 def renamed(surfaces: Surfaces, names: dict[str, str]) -> Surfaces:
@@ -249,7 +249,9 @@ def test_the_object_for_programs_has_what_was_asked() -> None:
 
 def test_machines_have_results_of_their_own() -> None:
     one = random_surfaces(1)
-    space = Space(tuple(Configuration("other", each.settings) for each in one.space.configurations))
+    space = ConfigurationSpace(
+        tuple(Configuration("other", each.settings) for each in one.space.configurations)
+    )
     found = evaluate_configuration([one, replace(random_surfaces(2), space=space)], methods).to_dict()
     assert [machine["machine"] for machine in found["machines"]] == ["node", "other"]
     assert {row["machine"] for row in found["results"]} == {"node", "other"}

@@ -19,7 +19,7 @@ from crosscast.evaluation.configuration.evaluation import MachineChoices, evalua
 from crosscast.evaluation.configuration.scores import (
     BETTER,
     METRICS,
-    Metrics,
+    ChoiceMetrics,
     Regret,
     RepeatNoise,
     metric_values,
@@ -29,7 +29,7 @@ from crosscast.evaluation.configuration.scores import (
     split_half_oracle,
 )
 from crosscast.evaluation.resampling import Scored, confidences
-from crosscast.prediction.configuration.data import KernelAt, Space, Surfaces
+from crosscast.prediction.configuration.data import ConfigurationSpace, KernelAt, Surfaces
 from support.choices import Wanderer, limited, outcome, random_surfaces
 from support.examples import examples
 from support.surfaces import made_surfaces
@@ -38,7 +38,7 @@ from support.surfaces import made_surfaces
 def small() -> Surfaces:
     """Program p has kernels x and y at size big, which take 3 s and 1 s, and x at size small; q has x."""
     kernels = [("p", "x", "big"), ("p", "y", "big"), ("p", "x", "small"), ("q", "x", "big")]
-    space = Space(tuple(Configuration("node", {"cap_w": cap}) for cap in (1.0, 2.0, 3.0)))
+    space = ConfigurationSpace(tuple(Configuration("node", {"cap_w": cap}) for cap in (1.0, 2.0, 3.0)))
     time_s = np.array([[9.0, 5.0, 3.0], [4.0, 2.0, 1.0], [7.0, 6.0, 7.0], [8.0, 8.0, 2.0]])
     power_w = np.tile([10.0, 20.0, 30.0], (4, 1))
     return Surfaces("small", tuple(KernelAt(*each) for each in kernels), space, time_s, power_w)
@@ -120,7 +120,7 @@ SEEDS = st.integers(0, 3_000)
 """With none of these a fold has no case to learn from; with 5430 one has none."""
 
 
-def counted(surfaces: Surfaces, cases: Cases, chosen: list[int], changes: list[int]) -> Metrics:
+def counted(surfaces: Surfaces, cases: Cases, chosen: list[int], changes: list[int]) -> ChoiceMetrics:
     """The metrics, one case after the other."""
     under: list[tuple[float, float, float]] = []
     over: list[tuple[float, float, float]] = []
@@ -149,7 +149,7 @@ def counted(surfaces: Surfaces, cases: Cases, chosen: list[int], changes: list[i
         weight = sum(part[0] for part in parts)
         return sum(part[0] * part[place] for part in parts) / weight if parts else None
 
-    return Metrics(
+    return ChoiceMetrics(
         sum(part[0] for part in under),
         mean([*under], 1),
         mean([*under], 2),
@@ -163,7 +163,7 @@ def counted(surfaces: Surfaces, cases: Cases, chosen: list[int], changes: list[i
     )
 
 
-def same(one: Metrics, other: Metrics) -> bool:
+def same(one: ChoiceMetrics, other: ChoiceMetrics) -> bool:
     pairs = [(getattr(one, name), getattr(other, name)) for name in METRICS]
     return all(a is b if a is None or b is None else a == pytest.approx(b) for a, b in pairs)
 
@@ -177,7 +177,7 @@ def test_metrics_are_what_a_loop_counts(seed: int) -> None:
     chosen = [int(rng.choice(np.flatnonzero(surfaces.known[row]))) for row in cases.kernel]
     changes = rng.integers(0, 4, len(cases))
     time_s, power_w = surfaces.time_s[cases.kernel, chosen], surfaces.power_w[cases.kernel, chosen]
-    metrics = Metrics.of(program_sums(cases, time_s, power_w, changes))
+    metrics = ChoiceMetrics.of(program_sums(cases, time_s, power_w, changes))
     assert same(metrics, counted(surfaces, cases, chosen, changes.tolist()))
 
 
@@ -193,7 +193,7 @@ def test_a_case_small_enough_to_count_by_hand() -> None:
         left_out=(),
     )
     found = program_sums(cases, np.array([8.0, 2.0, 2.0]), np.array([90.0, 200.0, 50.4]), np.array([0, 2, 1]))
-    metrics = Metrics.of(found)
+    metrics = ChoiceMetrics.of(found)
     assert metrics.under_limit_share == pytest.approx(0.5)
     assert metrics.violations == pytest.approx(0.5)
     assert metrics.under_performance == pytest.approx(0.75)
@@ -248,7 +248,7 @@ def rearranged(surfaces: Surfaces, seed: int) -> Surfaces:
     """The same kernels and configurations in another order; the space puts configurations in order itself."""
     rng = np.random.default_rng(seed)
     shuffled = [surfaces.space.configurations[place] for place in rng.permutation(len(surfaces.space))]
-    moved = replace(surfaces, space=Space(tuple(shuffled)))
+    moved = replace(surfaces, space=ConfigurationSpace(tuple(shuffled)))
     return moved.take(rng.permutation(len(surfaces.kernels)))
 
 
@@ -276,14 +276,14 @@ def test_units_of_time_and_power_do_not_matter(seed: int, time: float, power: fl
 def test_no_share_is_above_1_where_weights_are_rounded() -> None:
     sums = np.zeros((3, 9))
     sums[:, [0, 7]] = np.nextafter(1.0, 2.0)
-    found = Metrics.of(sums)
+    found = ChoiceMetrics.of(sums)
     assert (found.under_limit_share, found.under_limit_share_within_1pct, found.violations) == (1, 1, 0)
 
 
 def flat(time: float, power: float, *, slope: float = 0.0, kernels: int = 20, seed: int = 0) -> Surfaces:
     """Kernels whose log time and log power rise evenly with two knobs, and noise of these sizes."""
     rng = np.random.default_rng(seed)
-    space = Space(
+    space = ConfigurationSpace(
         tuple(Configuration("n", {"a": float(a**2), "b": float(b)}) for a in range(1, 10) for b in range(9))
     )
     rise = slope * space.matrix @ np.array([0.01, 0.1])
@@ -383,7 +383,7 @@ def scored(name: str, performance: list[float], extra: float = 1.0, *, baseline:
     made[:, 1] = made[:, 8] = performance
     made[:, 2] = 0.9
     made[:, 6] = extra
-    return Scored(name, baseline, asdict(Metrics.of(made)), partial(metric_values, made))
+    return Scored(name, baseline, asdict(ChoiceMetrics.of(made)), partial(metric_values, made))
 
 
 SCORES = [0.9, 0.7, 0.95, 0.5, 0.8, 0.85, 0.6, 0.99]

@@ -14,7 +14,13 @@ from crosscast.errors import InputError
 from crosscast.evaluation.configuration.training import errors_left_out, machine_of, train_configuration
 from crosscast.evaluation.loop import State
 from crosscast.prediction.configuration.bailey2014 import PublishedModel
-from crosscast.prediction.configuration.data import Observed, Quantity, Space, SurfaceForecast, Surfaces
+from crosscast.prediction.configuration.data import (
+    ConfigurationSpace,
+    Observed,
+    Quantity,
+    SurfaceForecast,
+    Surfaces,
+)
 from crosscast.prediction.configuration.models import NearestKernels
 from support.choices import chosen_study, named_surfaces
 from support.surfaces import configured_dataset, made_surfaces
@@ -51,12 +57,14 @@ class Off:
 
     name = "off"
     samples = SAMPLES
+    kind = ""
+    fitted = None
 
     def __init__(self, surfaces: Surfaces) -> None:
         self.surfaces = surfaces
 
     @property
-    def space(self) -> Space:
+    def space(self) -> ConfigurationSpace:
         return self.surfaces.space
 
     def fit(self, surfaces: Surfaces, samples: object, seed: int = 0) -> Off:
@@ -166,7 +174,9 @@ def test_too_few_programs_or_an_unknown_model_are_refused() -> None:
 
 
 def renamed(surfaces: Surfaces, device: str) -> Surfaces:
-    space = Space(tuple(Configuration(device, each.settings) for each in surfaces.space.configurations))
+    space = ConfigurationSpace(
+        tuple(Configuration(device, each.settings) for each in surfaces.space.configurations)
+    )
     kernels = tuple(each._replace(application=f"{device}-{each.application}") for each in surfaces.kernels)
     return replace(surfaces, space=space, kernels=kernels)
 
@@ -180,7 +190,7 @@ def test_machines_without_a_kernel_in_common_are_told_apart() -> None:
 
 def test_a_single_configuration_leaves_nothing_to_choose() -> None:
     made = made_surfaces(3)
-    space = Space(made.space.configurations[:1])
+    space = ConfigurationSpace(made.space.configurations[:1])
     lone = Surfaces("lone", made.kernels, space, made.time_s[:, :1], made.power_w[:, :1])
     lone = replace(lone, domains={"cpu": lone.power_w})
     with pytest.raises(InputError, match="expected at least 2 configurations to choose from, found 1"):

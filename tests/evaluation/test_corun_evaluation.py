@@ -29,7 +29,7 @@ from crosscast.evaluation.corun.evaluation import (
     out_of_fold_errors,
     predicted,
 )
-from crosscast.evaluation.corun.scores import CoRunResult, Scored, scores_of
+from crosscast.evaluation.corun.scores import CoRunResult, ScoredValues, scores_of
 from crosscast.evaluation.corun.training import train_corun
 from crosscast.prediction.corun.forecast import CoRunPrediction
 from crosscast.prediction.corun.models import Mean, Sum
@@ -39,9 +39,9 @@ from support.mixes import NAMES, made_bag, made_co_runs, made_solo
 VALUES = st.floats(0.1, 10)
 
 
-def scored(true: Any, centre: Any, low: Any = None, high: Any = None, group: Any = None) -> Scored:
+def scored(true: Any, centre: Any, low: Any = None, high: Any = None, group: Any = None) -> ScoredValues:
     nothing = np.full(len(true), np.nan)
-    return Scored(
+    return ScoredValues(
         np.array(true),
         np.array(centre),
         nothing if low is None else np.array(low),

@@ -24,9 +24,9 @@ from crosscast.prediction.configuration.data import Surfaces
 from crosscast.prediction.corun.models import Mean
 from crosscast.prediction.relative.nichols2024 import (
     LogMean,
-    PublishedForest,
     PublishedLinear,
     PublishedMean,
+    PublishedVectorForest,
     PublishedXGBoost,
 )
 from support.choices import Wanderer, limited
@@ -119,9 +119,9 @@ CASES = {
     "relative": Case(
         partial(evaluate_relative, folds="leave-application-out"),
         VECTORS,
-        [PublishedXGBoost(rounds=5, depth=3), PublishedForest(trees=5), PublishedLinear()],
+        [PublishedXGBoost(rounds=5, depth=3), PublishedVectorForest(trees=5), PublishedLinear()],
         12,
-        [{"seed": 1}, {"models": [PublishedMean(), LogMean(), PublishedForest(trees=6)]}],
+        [{"seed": 1}, {"models": [PublishedMean(), LogMean(), PublishedVectorForest(trees=6)]}],
         [partial(with_more_of, "times_s"), with_more_counted],
         [
             ({"weighting": "none"}, "^weights: "),

@@ -31,9 +31,9 @@ from crosscast.prediction.relative.data import RelativeModel, Vectors, relative_
 from crosscast.prediction.relative.nichols2024 import (
     FixedVector,
     LogMean,
-    PublishedForest,
     PublishedLinear,
     PublishedMean,
+    PublishedVectorForest,
     PublishedXGBoost,
 )
 from crosscast.prediction.relative.observed import vectors_of
@@ -268,7 +268,7 @@ def test_times_of_what_is_held_out_change_no_prediction_of_it() -> None:
     times = VECTORS.times_s.copy()
     times[held_out] = times[held_out][:, ::-1] * 3
     changed = Vectors(VECTORS.observations, VECTORS.devices, times)
-    for model in (QUICK, PublishedLinear(), PublishedForest(trees=5)):
+    for model in (QUICK, PublishedLinear(), PublishedVectorForest(trees=5)):
         before, after = (
             evaluate_relative(each, [model], "leave-application-out").results[0].predicted[held_out]
             for each in (VECTORS, changed)
@@ -276,7 +276,7 @@ def test_times_of_what_is_held_out_change_no_prediction_of_it() -> None:
         assert np.array_equal(before, after)
 
 
-@pytest.mark.parametrize("model", [QUICK, PublishedForest(trees=20), PublishedLinear()])
+@pytest.mark.parametrize("model", [QUICK, PublishedVectorForest(trees=20), PublishedLinear()])
 def test_counters_that_tell_beat_the_mean(model: RelativeModel) -> None:
     found = evaluate_relative(made_vectors(), [model, PublishedMean(), LogMean()], "leave-application-out")
     best, *means = found.results

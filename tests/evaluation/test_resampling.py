@@ -13,10 +13,10 @@ from crosscast.arrays import Reals
 from crosscast.errors import InputError
 from crosscast.evaluation.resampling import (
     Confidence,
-    Difference,
     Grouped,
     Interval,
     Scored,
+    ScoreDifference,
     average,
     confidences,
     difference_of,
@@ -117,7 +117,7 @@ def test_a_difference_is_better_where_its_interval_is_on_the_good_side_of_0(
 
 def test_it_is_written_by_names() -> None:
     sure = Confidence(
-        {"mae": Interval(1.0, 2.0)}, {"mae": Difference("mean", -3.0, Interval(-4.0, -2.0), True)}
+        {"mae": Interval(1.0, 2.0)}, {"mae": ScoreDifference("mean", -3.0, Interval(-4.0, -2.0), True)}
     )
     assert json.loads(json.dumps(sure.to_dict())) == {
         "intervals": {"mae": [1.0, 2.0]},

@@ -189,7 +189,7 @@ def test_device_scores_are_those_of_its_cells() -> None:
 
 
 @dataclass(frozen=True)
-class Broken:
+class Broken(Model):
     """Forecasts what is no time."""
 
     value: float

@@ -17,7 +17,7 @@ from sklearn.metrics import mean_absolute_error, mean_absolute_percentage_error,
 from crosscast.arrays import Reals
 from crosscast.data.dataset import bundled_dataset
 from crosscast.evaluation.time.references import always_the_same, noise_floor
-from crosscast.evaluation.time.scores import Outcome, Scores, of_applications, scores
+from crosscast.evaluation.time.scores import Scores, TimeOutcome, of_applications, scores
 from crosscast.evaluation.time.training import effect_of
 from crosscast.prediction.time.data import Grid, ProfileBatch, Toolchain, grid_of
 from crosscast.profile import METRICS
@@ -27,10 +27,10 @@ from support.models import make_grid
 LEVEL = 0.9
 
 
-def outcome_of(measured: Reals, centre: Reals, applications: str = "", half: float = 1.0) -> Outcome:
+def outcome_of(measured: Reals, centre: Reals, applications: str = "", half: float = 1.0) -> TimeOutcome:
     n, _ = measured.shape
     everything = np.ones(measured.shape, dtype=np.bool_)
-    return Outcome(
+    return TimeOutcome(
         tuple(applications or "a" * n),
         measured,
         centre,
@@ -42,7 +42,7 @@ def outcome_of(measured: Reals, centre: Reals, applications: str = "", half: flo
     )
 
 
-def random_outcome(seed: int = 0, n: int = 9, d: int = 5) -> Outcome:
+def random_outcome(seed: int = 0, n: int = 9, d: int = 5) -> TimeOutcome:
     rng = np.random.default_rng(seed)
     measured = rng.normal(-7, 2, (n, d))
     return outcome_of(measured, measured + rng.normal(0, 0.7, (n, d)), ("abc" * n)[:n])

@@ -78,9 +78,9 @@ def test_variants_are_ranked_by_the_model_of_a_calibrated_device_where_it_is_nam
 
 
 def test_a_device_that_is_gone_ends_the_calibration(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def gone(*_: object) -> campaign.Outcome:
-        task = campaign.Task("measure", "measure bfs small on fake:0", 1.0, False, lambda say: ())
-        return campaign.Outcome(failures=[campaign.Failure(task, "the device is lost")])
+    def gone(*_: object) -> campaign.CampaignOutcome:
+        task = campaign.CampaignTask("measure", "measure bfs small on fake:0", 1.0, False, lambda say: ())
+        return campaign.CampaignOutcome(failures=[campaign.TaskFailure(task, "the device is lost")])
 
     monkeypatch.setattr(campaign, "run", gone)
     with pytest.raises(EnvironmentFault, match=r"fake:0: 3 measurements failed .* the device is lost"):

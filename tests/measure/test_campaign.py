@@ -21,7 +21,15 @@ from crosscast.data.schema import DEVICES, SESSIONS
 from crosscast.data.table import table_of
 from crosscast.errors import CheckFailed, DeviceFault, EnvironmentFault, InputError, MissingExtraError
 from crosscast.measure import campaign
-from crosscast.measure.campaign import Outcome, Plan, State, Task, _left_s, build, tasks
+from crosscast.measure.campaign import (
+    CampaignOutcome,
+    CampaignPlan,
+    CampaignState,
+    CampaignTask,
+    _left_s,
+    build,
+    tasks,
+)
 from crosscast.measure.inventory import known_row
 from crosscast.measure.opencl import devices, find
 from crosscast.measure.processes import (
@@ -101,10 +109,10 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     return found
 
 
-def plan(*applications: object, **options: Any) -> Plan:
+def plan(*applications: object, **options: Any) -> CampaignPlan:
     names = [str(name) for name in applications] or ["crc", "gem"]
     settings = options.pop("settings", Settings(min_runs=2, min_time_s=0.0, sensor="none"))
-    return Plan(selected(names), ("tiny",), (devices()[0],), TYPICAL, settings, **options)
+    return CampaignPlan(selected(names), ("tiny",), (devices()[0],), TYPICAL, settings, **options)
 
 
 def failed(dataset: Dataset) -> dict[str, str]:
@@ -126,7 +134,7 @@ def test_a_second_time_there_is_nothing_to_do(machine: Machine, tmp_path: Path) 
     build(plan(), tmp_path)
     files = {path: path.read_bytes() for path in tmp_path.glob("*.parquet")}
     machine.done.clear()
-    assert build(plan(), tmp_path) == Outcome(kept=5)
+    assert build(plan(), tmp_path) == CampaignOutcome(kept=5)
     assert machine.done == []
     assert {path: path.read_bytes() for path in tmp_path.glob("*.parquet")} == files
 
@@ -306,8 +314,8 @@ def test_sessions_that_are_kept_with_less_than_is_wanted_now_are_a_note(
 def test_the_time_left_is_guessed_with_the_least_time_of_runs_and_follows_from_what_was_done(
     machine: Machine, tmp_path: Path
 ) -> None:
-    def told(min_time_s: float) -> list[State]:
-        states: list[State] = []
+    def told(min_time_s: float) -> list[CampaignState]:
+        states: list[CampaignState] = []
         settings = Settings(2, min_time_s, sensor="none")
         build(plan(settings=settings), tmp_path / str(min_time_s), states.append)
         return states
@@ -344,12 +352,12 @@ def test_failures_of_real_processes_are_recorded_with_their_reasons(
 
 
 @pytest.fixture
-def one() -> Plan:
+def one() -> CampaignPlan:
     """One application at one size on one device, in two processes."""
-    return Plan(selected(["crc"]), ("tiny",), (devices()[0],), TYPICAL, Settings(), repeats=2)
+    return CampaignPlan(selected(["crc"]), ("tiny",), (devices()[0],), TYPICAL, Settings(), repeats=2)
 
 
-def rows(one: Plan) -> tuple[Row, Row, list[Row]]:
+def rows(one: CampaignPlan) -> tuple[Row, Row, list[Row]]:
     """What a finished build of the plan holds: device, profile, sessions."""
     subject, device = identity(one.problem("crc", "tiny")), one.devices[0]
     where = {"application": "crc", "size": "tiny"}
@@ -391,25 +399,25 @@ def dataset(described: Row, profile: Row, sessions: list[Row]) -> Dataset:
     )
 
 
-def missing(one: Plan, dataset: Dataset) -> list[str]:
+def missing(one: CampaignPlan, dataset: Dataset) -> list[str]:
     """What is to be done of a plan."""
-    return [task.label for task in tasks(one, dataset, Outcome()) if not task.is_done]
+    return [task.label for task in tasks(one, dataset, CampaignOutcome()) if not task.is_done]
 
 
-def test_tasks_are_devices_then_profiles_then_sessions(one: Plan) -> None:
+def test_tasks_are_devices_then_profiles_then_sessions(one: CampaignPlan) -> None:
     one = replace(one, applications=selected(["crc", "gem"]), sizes=("tiny", "small"))
-    found = tasks(one, Dataset("new"), Outcome())
+    found = tasks(one, Dataset("new"), CampaignOutcome())
     assert [task.kind for task in found] == ["describe", *["characterize"] * 4, *["measure"] * 8]
     assert [task.label for task in found[:2]] == [f"describe {one.devices[0].id}", "characterize crc tiny"]
     assert found[5].label == f"measure crc tiny on {one.devices[0].id}"
 
 
-def test_everything_is_missing_before_and_nothing_after_a_whole_build(one: Plan) -> None:
+def test_everything_is_missing_before_and_nothing_after_a_whole_build(one: CampaignPlan) -> None:
     assert len(missing(one, Dataset("new"))) == 4
     assert missing(one, dataset(*rows(one))) == []
 
 
-def test_what_failed_is_tried_again(one: Plan) -> None:
+def test_what_failed_is_tried_again(one: CampaignPlan) -> None:
     described, profile, sessions = rows(one)
     sessions[1]["failure"] = "wrong"
     described["launch_overhead_s"] = None
@@ -421,7 +429,7 @@ def test_what_failed_is_tried_again(one: Plan) -> None:
 
 
 @refusals("cells message")
-def test_sessions_of_other_problems_are_not_mixed(one: Plan, cells: Row, message: str) -> None:
+def test_sessions_of_other_problems_are_not_mixed(one: CampaignPlan, cells: Row, message: str) -> None:
     described, profile, sessions = rows(one)
     # On another device too: the profiles are for all.
     sessions[0] |= {"device": "elsewhere", **cells}
@@ -429,21 +437,21 @@ def test_sessions_of_other_problems_are_not_mixed(one: Plan, cells: Row, message
         missing(one, dataset(described, profile, sessions))
 
 
-def test_failed_sessions_of_other_problems_are_done_again(one: Plan) -> None:
+def test_failed_sessions_of_other_problems_are_done_again(one: CampaignPlan) -> None:
     described, profile, sessions = rows(one)
     sessions[0] |= {"failure": "wrong", "source_sha256": "ab"}
     assert len(missing(one, dataset(described, profile, sessions))) == 1
 
 
 @pytest.mark.parametrize("column", ["driver", "platform"])
-def test_devices_with_another_driver_are_not_mixed(one: Plan, column: str) -> None:
+def test_devices_with_another_driver_are_not_mixed(one: CampaignPlan, column: str) -> None:
     described, profile, sessions = rows(one)
     described[column] = "old"
     with pytest.raises(InputError, match=f"was measured with the OpenCL {column} 'old'"):
         missing(one, dataset(described, profile, sessions))
 
 
-def test_profiles_of_another_source_are_made_again(one: Plan) -> None:
+def test_profiles_of_another_source_are_made_again(one: CampaignPlan) -> None:
     described, profile, sessions = rows(one)
     for session in sessions:
         session["failure"] = "wrong"
@@ -452,32 +460,32 @@ def test_profiles_of_another_source_are_made_again(one: Plan) -> None:
     assert "characterize crc tiny" in todo
 
 
-def test_profiles_from_elsewhere_are_not_mixed(one: Plan) -> None:
+def test_profiles_from_elsewhere_are_not_mixed(one: CampaignPlan) -> None:
     described, profile, sessions = rows(one)
     profile["launch"] = "{}"
     with pytest.raises(InputError, match="mine: the profiles of crc tiny come from elsewhere"):
         missing(one, dataset(described, profile, sessions))
 
 
-def test_what_is_not_in_the_plan_does_not_matter(one: Plan) -> None:
+def test_what_is_not_in_the_plan_does_not_matter(one: CampaignPlan) -> None:
     described, profile, sessions = rows(one)
     assert missing(replace(one, sizes=("small",)), dataset(described, profile, sessions))[0] == (
         "characterize crc small"
     )
 
 
-def test_sizes_are_measured_by_the_caches_of_the_plan(one: Plan) -> None:
+def test_sizes_are_measured_by_the_caches_of_the_plan(one: CampaignPlan) -> None:
     larger = replace(one, caches=Caches(64 << 10, 1 << 20, 1 << 24))
     assert larger.problem("crc", "tiny").parameters["bytes"] > one.problem("crc", "tiny").parameters["bytes"]
 
 
-def test_a_driver_that_does_not_fit_is_named(one: Plan, make_application: Folder) -> None:
+def test_a_driver_that_does_not_fit_is_named(one: CampaignPlan, make_application: Folder) -> None:
     unfit = replace(one, applications=selected([str(make_application("unfit", fit="1 / 0"))]))
     with pytest.raises(InputError, match="unfit: expected its driver to fit a problem into 32768 bytes"):
         missing(unfit, Dataset("new"))
 
 
-def test_a_plan_measures_once_at_least(one: Plan) -> None:
+def test_a_plan_measures_once_at_least(one: CampaignPlan) -> None:
     with pytest.raises(InputError, match="repeats: expected at least 1, found 0"):
         replace(one, repeats=0)
     for seed in (-1, 1 << 63):
@@ -486,7 +494,9 @@ def test_a_plan_measures_once_at_least(one: Plan) -> None:
 
 
 def test_what_is_left_is_guessed_first_and_then_known_by_kind() -> None:
-    short, long = (Task(kind, "", guess, False, lambda say: []) for kind, guess in (("s", 1.0), ("l", 10.0)))
+    short, long = (
+        CampaignTask(kind, "", guess, False, lambda say: []) for kind, guess in (("s", 1.0), ("l", 10.0))
+    )
     assert _left_s([short, short, short, long, long], {}) == 3 * 1.0 + 2 * 10.0
     assert _left_s([short, short, long, long], {"s": [4.0]}) == 2 * 4.0 + 2 * 10.0
     assert _left_s([short, long], {"s": [4.0, 2.0], "l": [7.0]}) == 3.0 + 7.0

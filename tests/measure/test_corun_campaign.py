@@ -21,7 +21,7 @@ from crosscast.data.table import table_of
 from crosscast.errors import CheckFailed, DeviceFault, InputError, MissingExtraError
 from crosscast.measure import campaign as engine
 from crosscast.measure import host_state
-from crosscast.measure.campaign import Outcome, State
+from crosscast.measure.campaign import CampaignOutcome, CampaignState
 from crosscast.measure.corun import campaign, profile
 from crosscast.measure.corun.campaign import (
     ALONE,
@@ -32,7 +32,7 @@ from crosscast.measure.corun.campaign import (
     run_corun_campaign,
     settled,
 )
-from crosscast.measure.corun.run import CoRunSettings, MixRun, Work
+from crosscast.measure.corun.run import CoRunSettings, JobWork, MixRun
 from crosscast.measure.inventory import known_row
 from crosscast.measure.opencl import OpenCLDevice, devices, find
 from crosscast.measure.processes import DescribeJob, InstructionMixJob, Job, label_of
@@ -135,7 +135,7 @@ def test_a_second_time_there_is_nothing_to_do(machine: Machine, tmp_path: Path) 
     run_corun_campaign(plan(), tmp_path)
     files = {path: path.read_bytes() for path in tmp_path.glob("*.parquet")}
     machine.crew.mixes.clear()
-    assert run_corun_campaign(plan(), tmp_path) == Outcome(kept=6)
+    assert run_corun_campaign(plan(), tmp_path) == CampaignOutcome(kept=6)
     assert machine.crew.mixes == []
     assert {path: path.read_bytes() for path in tmp_path.glob("*.parquet")} == files
 
@@ -159,7 +159,7 @@ def test_slowdowns_are_over_the_median_of_times_alone_before_and_between_mixes(
     monkeypatch.setattr(campaign, "_STALE_S", -1.0)
     whole = machine.crew.run
 
-    def slower_since_the_first_mix(works: list[Work]) -> MixRun:
+    def slower_since_the_first_mix(works: list[JobWork]) -> MixRun:
         if len(machine.mixes()) == 1:
             machine.crew.times_s |= {"crc": 0.02, "gem": 0.04}
         return whole(works)
@@ -179,7 +179,7 @@ def test_an_interrupted_campaign_keeps_what_was_finished(
 ) -> None:
     whole = machine.crew.run
 
-    def until_the_second_mix(works: list[Work]) -> MixRun:
+    def until_the_second_mix(works: list[JobWork]) -> MixRun:
         if len(machine.mixes()) == 1:
             raise KeyboardInterrupt
         return whole(works)
@@ -199,7 +199,7 @@ def test_a_mix_with_a_co_runner_that_fails_is_kept_marked_with_what_the_others_d
 ) -> None:
     whole = machine.crew.run
 
-    def failing(works: list[Work]) -> MixRun:
+    def failing(works: list[JobWork]) -> MixRun:
         machine.crew.failing = {"gem": "gem tiny: it hangs"} if _names(works) == ["crc", "gem"] else {}
         return whole(works)
 
@@ -221,7 +221,7 @@ def test_a_mix_with_a_co_runner_that_fails_is_kept_marked_with_what_the_others_d
     assert (outcome.done, outcome.kept, outcome.failures) == (1, 5, [])
 
 
-def _names(works: list[Work]) -> list[str]:
+def _names(works: list[JobWork]) -> list[str]:
     return [str(getattr(work.subject, "name", "")) for work in works]
 
 
@@ -245,7 +245,7 @@ def test_times_alone_that_change_meanwhile_are_told(
 ) -> None:
     whole = machine.crew.run
 
-    def slower_after_mixes(works: list[Work]) -> MixRun:
+    def slower_after_mixes(works: list[JobWork]) -> MixRun:
         if len(machine.mixes()) == 3:
             machine.crew.times_s |= {"crc": 0.012, "gem": 0.026}
         return whole(works)
@@ -304,7 +304,7 @@ def test_applications_of_another_source_are_not_mixed(
 def test_mixes_that_share_the_device_in_another_way_are_measured_beside(
     machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def until_the_end(state: State) -> None:
+    def until_the_end(state: CampaignState) -> None:
         if state.label.endswith("alone again"):
             raise KeyboardInterrupt
 
@@ -330,7 +330,7 @@ def test_applications_with_other_limits_of_threads_are_not_mixed(machine: Machin
 
 
 def test_progress_tells_what_is_done_and_how_long_the_rest_takes(machine: Machine, tmp_path: Path) -> None:
-    states: list[State] = []
+    states: list[CampaignState] = []
     run_corun_campaign(plan(), tmp_path, states.append)
     assert {state.total for state in states} == {6}
     assert [state.done for state in states] == sorted(state.done for state in states)

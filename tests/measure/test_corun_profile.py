@@ -8,7 +8,13 @@ import pytest
 
 from crosscast.errors import DeviceFault
 from crosscast.measure.corun import profile
-from crosscast.measure.corun.profile import Calibration, Profiled, calibrate, device_power_w, profile_of
+from crosscast.measure.corun.profile import (
+    ProfiledApplication,
+    StressorCalibration,
+    calibrate,
+    device_power_w,
+    profile_of,
+)
 from crosscast.measure.corun.run import CoRunSettings, Crew, MixRun
 from crosscast.measure.inventory import static_facts
 from crosscast.measure.opencl import OpenCLDevice, devices
@@ -26,11 +32,11 @@ FACTS: dict[str, Any] = {
 }
 
 
-def made(crew: MadeCrew, **facts: Any) -> Calibration:
+def made(crew: MadeCrew, **facts: Any) -> StressorCalibration:
     return calibrate(crew, "pocl:0", {**FACTS, **facts})
 
 
-def subjects(calibration: Calibration) -> list[Stressor]:
+def subjects(calibration: StressorCalibration) -> list[Stressor]:
     found = [level.work.subject for level in calibration.levels]
     assert all(isinstance(subject, Stressor) for subject in found)
     return [subject for subject in found if isinstance(subject, Stressor)]
@@ -120,11 +126,11 @@ KMEANS = SuiteProblem("kmeans", "tiny", {}, 0)
 COUNTED = {"kmeans": {"instructions": 300.0, "cycles": 100.0, "branches": 10.0, "branch_misses": 0.0}}
 
 
-def calibrated(crew: MadeCrew) -> Calibration:
+def calibrated(crew: MadeCrew) -> StressorCalibration:
     return calibrate(crew, CPU.id, static_facts(CPU))
 
 
-def profiled(crew: MadeCrew, device: OpenCLDevice = CPU, **options: object) -> Profiled:
+def profiled(crew: MadeCrew, device: OpenCLDevice = CPU, **options: object) -> ProfiledApplication:
     calibration = calibrated(crew)
     crew.mixes.clear()
     return profile_of(("kmeans", "tiny"), KMEANS, device, crew, calibration, **options)  # type: ignore[arg-type]

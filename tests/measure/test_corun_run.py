@@ -20,9 +20,9 @@ from crosscast.errors import InputError, MissingExtraError, UnsupportedError
 from crosscast.measure.corun.run import (
     CoRunSettings,
     Crew,
+    JobWork,
     MixRun,
     Span,
-    Work,
     inside,
     mps_runs,
     overlap,
@@ -47,7 +47,7 @@ def test_settings_that_make_no_sense_are_refused(given: dict[str, Any], message:
 
 def test_a_job_has_a_run_at_least() -> None:
     with pytest.raises(InputError, match="runs: expected at least 1, found 0"):
-        Work(LaunchFile("launches.toml"), 0)
+        JobWork(LaunchFile("launches.toml"), 0)
 
 
 STEPS = Reading("package-0", 4, (0.0, 1.0, 2.0, 3.0), (0.0, 10.0, 40.0, 50.0))
@@ -159,8 +159,8 @@ QUICK = CoRunSettings(round_s=0.05, jobs=2)
 FLAG = "if Path(__file__).with_name('flag').exists(): "
 
 
-def work(folder: Path, runs: int | None = 1) -> Work:
-    return Work(SuiteProblem(str(folder), "tiny", {"items": 1024}, 0), runs)
+def work(folder: Path, runs: int | None = 1) -> JobWork:
+    return JobWork(SuiteProblem(str(folder), "tiny", {"items": 1024}, 0), runs)
 
 
 def flag(folder: Path) -> Path:

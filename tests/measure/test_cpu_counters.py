@@ -14,10 +14,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crosscast.measure.cpu_counters import EVENTS, Count, Counters, LinuxPerf, available, counter_shares
+from crosscast.measure.cpu_counters import (
+    EVENTS,
+    Counters,
+    CounterValue,
+    LinuxPerf,
+    available,
+    counter_shares,
+)
 from support.refusals import refusals
 
-Answer = Callable[[int, int], Count]
+Answer = Callable[[int, int], CounterValue]
 """Tells what a counter of an event (its number) and a thread holds."""
 
 
@@ -48,7 +55,7 @@ class FakePerf(LinuxPerf):
     def disable(self, descriptor: int) -> None:
         self.enabled.remove(descriptor)
 
-    def read(self, descriptor: int) -> Count:
+    def read(self, descriptor: int) -> CounterValue:
         assert descriptor not in self.enabled
         kind, config, thread, _, _ = self.opened[descriptor]
         return self.answer(kind * 10 + config, thread)
@@ -57,8 +64,8 @@ class FakePerf(LinuxPerf):
         self.closed.append(descriptor)
 
 
-def full_time(value: int) -> Count:
-    return Count(value, 1000, 1000)
+def full_time(value: int) -> CounterValue:
+    return CounterValue(value, 1000, 1000)
 
 
 def spin(seconds: float) -> None:
@@ -90,19 +97,19 @@ def values(answer: Answer, threads: list[int], **options: Any) -> Counters:
     ("counts", "cycles"),
     [
         # Counted part of the time, it is scaled to all of it.
-        ([Count(100, 1000, 250), Count(7, 500, 500)], pytest.approx(407)),
+        ([CounterValue(100, 1000, 250), CounterValue(7, 500, 500)], pytest.approx(407)),
         # Threads that were never counted are like the others.
-        ([Count(300, 600, 600), Count(0, 300, 0)], pytest.approx(450)),
+        ([CounterValue(300, 600, 600), CounterValue(0, 300, 0)], pytest.approx(450)),
         # Threads that did not run count nothing.
-        ([Count(0, 0, 0), Count(0, 0, 0)], 0),
+        ([CounterValue(0, 0, 0), CounterValue(0, 0, 0)], 0),
     ],
 )
-def test_what_was_not_counted_all_the_time_is_scaled(counts: list[Count], cycles: object) -> None:
+def test_what_was_not_counted_all_the_time_is_scaled(counts: list[CounterValue], cycles: object) -> None:
     assert values(lambda event, thread: counts[thread - 1], [1, 2]).values["cycles"] == cycles
 
 
 def test_what_was_never_counted_is_absent_and_not_zero() -> None:
-    found = values(lambda event, thread: Count(0, 600, 0) if event == 0 else full_time(5), [1])
+    found = values(lambda event, thread: CounterValue(0, 600, 0) if event == 0 else full_time(5), [1])
     assert "cycles" not in found.values
     assert found.absent == {"cycles": "the processor's counters were all taken"}
     assert found.values["instructions"] == 5

@@ -21,10 +21,10 @@ from crosscast.errors import EnvironmentFault, InputError, MissingExtraError, Se
 from crosscast.measure.energy import Reading, Watch
 from crosscast.measure.regions.metering import Polled
 from crosscast.measure.sensors import (
-    Availability,
     NvmlSensor,
     RaplSensor,
     ReplaySensor,
+    SensorAvailability,
     open_sensor,
     open_sensors,
     record,
@@ -584,7 +584,7 @@ def powercap(tmp_path: Path) -> Path:
 
 
 def test_a_cpu_has_rapl_where_it_counts(powercap: Path, tmp_path: Path) -> None:
-    assert sensors("cpu", root=powercap) == [Availability("rapl", works=True, reason=None)]
+    assert sensors("cpu", root=powercap) == [SensorAvailability("rapl", works=True, reason=None)]
     assert isinstance(open_sensor("auto", "cpu", root=powercap), RaplSensor)
     assert open_sensor("none", "cpu", root=powercap) is None
     ((name, works, reason),) = map(astuple, sensors("cpu", root=tmp_path))

@@ -62,7 +62,7 @@ def test_a_device_that_fails_is_a_fault(device: OpenCLDevice, monkeypatch: pytes
 def test_caches_of_a_cpu_are_those_of_the_host(device: OpenCLDevice, monkeypatch: pytest.MonkeyPatch) -> None:
     if device.type != "cpu":
         pytest.skip("the first device is no CPU")
-    monkeypatch.setattr(host_state, "caches", lambda: host_state.Caches(1 << 15, 1 << 20, 1 << 25))
+    monkeypatch.setattr(host_state, "caches", lambda: host_state.HostCaches(1 << 15, 1 << 20, 1 << 25))
     assert caches_of(device) == Caches(1 << 15, 1 << 20, 1 << 25)
 
 

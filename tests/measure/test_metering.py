@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from crosscast.errors import InputError
-from crosscast.measure.cpu_counters import EVENTS, Count, LinuxPerf
+from crosscast.measure.cpu_counters import EVENTS, CounterValue, LinuxPerf
 from crosscast.measure.regions.metering import (
     Metering,
     OpenCounters,
@@ -44,10 +44,10 @@ class SteppingPerf(LinuxPerf):
 
     def close(self, descriptor: int) -> None: ...
 
-    def read(self, descriptor: int) -> Count:
+    def read(self, descriptor: int) -> CounterValue:
         self.now += 1
         # A counter that runs half of the time.
-        return Count(10 * self.now, 200 * self.now, 100 * self.now)
+        return CounterValue(10 * self.now, 200 * self.now, 100 * self.now)
 
 
 def test_what_was_counted_between_two_readings_is_told_by_event() -> None:
@@ -60,7 +60,7 @@ def test_what_was_counted_between_two_readings_is_told_by_event() -> None:
 
 
 def test_counters_that_were_all_taken_are_absent() -> None:
-    before, after = {"cycles": [Count(5, 100, 50)]}, {"cycles": [Count(5, 300, 50)]}
+    before, after = {"cycles": [CounterValue(5, 100, 50)]}, {"cycles": [CounterValue(5, 300, 50)]}
     assert not difference(before, after)
 
 
@@ -81,7 +81,7 @@ def test_the_real_counters_are_opened_once() -> None:
 def test_counters_that_somebody_closed_are_said_once_and_absent(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def closed(descriptor: int) -> Count:
+    def closed(descriptor: int) -> CounterValue:
         raise OSError(9, "Bad file descriptor")
 
     perf = SteppingPerf()

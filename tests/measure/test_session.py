@@ -14,7 +14,7 @@ from crosscast.data.table import check, table_of
 from crosscast.errors import CheckFailed, CompileError, DeviceFault, InputError, SensorFault
 from crosscast.measure.energy import Sensor
 from crosscast.measure.opencl import OpenCLDevice, OpenCLQueue, devices
-from crosscast.measure.session import Measured, measure_here
+from crosscast.measure.session import SessionRows, measure_here
 from crosscast.measure.subjects import Settings, SuiteProblem, load
 from support.measuring import cl_error
 from support.refusals import refusals
@@ -58,7 +58,7 @@ def measured(
     sensor: Sensor | None = None,
     parameters: dict[str, int] | None = None,
     **options: Any,
-) -> Measured:
+) -> SessionRows:
     problem = SuiteProblem(str(name), "tiny", parameters or {"items": 1024}, 5)
     return measure_here(load(problem), device, settings, sensor, **options)
 

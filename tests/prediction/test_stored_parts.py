@@ -22,11 +22,11 @@ from crosscast.prediction.corun.moolchandani2022_features import FairnessChoice,
 from crosscast.prediction.corun.process import Feasibility, Process
 from crosscast.prediction.corun.residuals import CoRunResiduals
 from crosscast.prediction.relative.features import fit_features
-from crosscast.prediction.relative.models import CombinedRelative, Effort, ExtraTrees, fit_blend
+from crosscast.prediction.relative.models import CombinedRelative, Effort, IntensityTrees, fit_blend
 from crosscast.prediction.relative.nichols2024 import (
-    PublishedForest,
     PublishedLinear,
     PublishedMean,
+    PublishedVectorForest,
     PublishedXGBoost,
 )
 from crosscast.prediction.relative.residuals import RelativeResiduals
@@ -86,9 +86,9 @@ PARTS: dict[str, Callable[[], Any]] = {
     **{f"published {kind}": partial(lambda kind: Published(kind).fit(PAIRS, 0), kind) for kind in KINDS},
     "relative mean": lambda: PublishedMean().fit(VECTORS),
     "relative linear": lambda: PublishedLinear().fit(VECTORS),
-    "relative forest": lambda: PublishedForest(trees=3).fit(VECTORS, 0),
+    "relative forest": lambda: PublishedVectorForest(trees=3).fit(VECTORS, 0),
     "xgboost": lambda: PublishedXGBoost(rounds=2).fit(VECTORS, 0),
-    "relative trees": lambda: ExtraTrees(trees=3).fit(VECTORS, 0),
+    "relative trees": lambda: IntensityTrees(trees=3).fit(VECTORS, 0),
     "features": lambda: fit_features(COUNTED),
     "filled features": lambda: fit_features(COUNTED, fill=True),
     "blend": lambda: fit_blend(made_work(kernels=6, sizes=2), 0, FEW, FEW),

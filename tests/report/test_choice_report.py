@@ -17,11 +17,16 @@ from crosscast.data.configuration import Configuration
 from crosscast.decide.samples import SampledKernel
 from crosscast.errors import InputError
 from crosscast.evaluation.configuration.evaluation import ALONE, TOGETHER, MachineChoices
-from crosscast.evaluation.configuration.scores import ChoiceResult, Metrics
+from crosscast.evaluation.configuration.scores import ChoiceMetrics, ChoiceResult
 from crosscast.prediction.configuration.artefact import entries
 from crosscast.prediction.configuration.bailey2014 import TreeNode
 from crosscast.prediction.configuration.choice import Choice, choice_of, within_cap
-from crosscast.prediction.configuration.data import Quantity, Space, SurfaceForecast, pareto_frontier
+from crosscast.prediction.configuration.data import (
+    ConfigurationSpace,
+    Quantity,
+    SurfaceForecast,
+    pareto_frontier,
+)
 from crosscast.report.configuration import chosen_report, held_out_errors, training_report
 from crosscast.report.configuration_evaluation import (
     evaluation_report,
@@ -103,7 +108,7 @@ def forecast(*, sure: bool = True, power_w: Any = None) -> SurfaceForecast:
     )
 
 
-def drawn(made: SurfaceForecast, space: Space, *caps: float) -> Any:
+def drawn(made: SurfaceForecast, space: ConfigurationSpace, *caps: float) -> Any:
     """Axes of the figure."""
     (axes,) = choice_figure("a kernel", made, space, [choice_of(made, space, cap) for cap in caps]).axes
     return axes
@@ -134,7 +139,7 @@ def test_it_shows_configurations_frontier_intervals_runs_cap_and_choice() -> Non
 
 
 def test_each_device_has_a_colour_and_far_powers_a_logarithmic_axis() -> None:
-    space = Space(tuple(Configuration(f"d{number % 3}", {"x": number}) for number in range(12)))
+    space = ConfigurationSpace(tuple(Configuration(f"d{number % 3}", {"x": number}) for number in range(12)))
     made = forecast(power_w=np.geomspace(1, 500, 12))
     axes = drawn(made, space, 20.0, 100.0)
     assert labels(axes)[:3] == ["d0", "d1", "d2"]
@@ -408,7 +413,7 @@ def forecast_choosing(time_scale: float = 1.0, row: int = 3) -> SurfaceForecast:
     )
 
 
-def shown(choices: Sequence[Choice], space: Space = SURFACES.space) -> str:
+def shown(choices: Sequence[Choice], space: ConfigurationSpace = SURFACES.space) -> str:
     card = msgspec.structs.replace(CARD_CHOOSING, configurations=entries(space.configurations))
     if space is not SURFACES.space:
         card = msgspec.structs.replace(
@@ -458,7 +463,7 @@ def test_no_choice_is_said_to_be_certain() -> None:
 
 def test_no_number_is_cut_off_however_many_columns_there_are() -> None:
     names = [f"a_setting_with_a_long_name_{number}_w" for number in range(6)]
-    space = Space(
+    space = ConfigurationSpace(
         tuple(
             Configuration("a device with a long name", dict.fromkeys(names, 1e5 + number))
             for number in range(12)
@@ -576,16 +581,18 @@ def test_programs_have_their_numbers_in_cells(metric: str) -> None:
 def test_a_metric_that_nothing_defines_is_an_empty_map() -> None:
     nothing = replace(
         of_choice_figures("oracle"),
-        metrics=Metrics(),
-        programs={name: Metrics() for name in of_choice_figures("oracle").programs},
+        metrics=ChoiceMetrics(),
+        programs={name: ChoiceMetrics() for name in of_choice_figures("oracle").programs},
     )
     assert texts(programs_figure([nothing], "over_power", "%", "node")) == []
 
 
 def test_performances_far_above_the_oracles_end_the_colours_but_not_the_numbers() -> None:
-    many = Metrics(over_performance=92.97)
+    many = ChoiceMetrics(over_performance=92.97)
     result = replace(
-        of_choice_figures("oracle"), metrics=many, programs={"lu": many, "smc": Metrics(over_performance=1.1)}
+        of_choice_figures("oracle"),
+        metrics=many,
+        programs={"lu": many, "smc": ChoiceMetrics(over_performance=1.1)},
     )
     figure = programs_figure([result], "over_performance", "%", "node")
     assert texts(figure) == ["9,297", "110", "9,297"]

@@ -14,8 +14,8 @@ from msgspec import structs
 from crosscast.data.corun import Solo
 from crosscast.data.description import BagCount, CoRunContents, CoRunFailure, SoloCount
 from crosscast.decide.colocation import ColocationPlan, choose_colocation
-from crosscast.measure.corun.profile import Calibration, Level
-from crosscast.measure.corun.run import Work
+from crosscast.measure.corun.profile import Level, StressorCalibration
+from crosscast.measure.corun.run import JobWork
 from crosscast.measure.subjects import Stressor
 from crosscast.prediction.corun.artefact import CoRunCard, TrainedCoRunModel
 from crosscast.prediction.corun.forecast import Estimate, MixForecast
@@ -35,7 +35,7 @@ from support.corun_models import constant, made_jobs
 from support.mixes import made_solo, studied
 
 LEVELS = tuple(
-    Level(name, Work(Stressor(name, {}), 3), 0.2, rate, rate)
+    Level(name, JobWork(Stressor(name, {}), 3), 0.2, rate, rate)
     for name, rate in (("low", 4e10), ("medium", 1e10), ("high", 5e9))
 )
 KNOWN = {
@@ -54,7 +54,7 @@ PROFILE = CoRunProfile(
     SOLO,
     "pocl:0",
     "A CPU [x]",
-    Calibration("pocl:0", 1 << 25, 1 << 27, LEVELS),
+    StressorCalibration("pocl:0", 1 << 25, 1 << 27, LEVELS),
     ["beside the stressor high: it hangs"],
     Path("gem-tiny.json"),
 )

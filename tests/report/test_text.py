@@ -14,7 +14,7 @@ import pytest
 from crosscast.errors import InputError, MissingExtraError
 from crosscast.measure.inventory import Entry
 from crosscast.measure.measurement import Measurement
-from crosscast.measure.sensors import Availability
+from crosscast.measure.sensors import SensorAvailability
 from crosscast.report.dataset import devices_report, measurement_report
 from crosscast.report.document import Drawing, Figure, Heading, Report, Table, Text
 
@@ -118,7 +118,7 @@ def test_a_page_without_jinja_names_the_extra(monkeypatch: pytest.MonkeyPatch) -
         REPORT.to_html()
 
 
-def entry(name: str, *sensors: Availability, **facts: Any) -> Entry:
+def entry(name: str, *sensors: SensorAvailability, **facts: Any) -> Entry:
     handle = SimpleNamespace(id=name, name=f"the {name}", type="cpu", compute_units=4)
     known = {"clock_hz": None, "l2_bytes": None, "memory_bytes": 1 << 30, **facts}
     return Entry(handle, known, sensors, {"cycles": "no such counter", "page_faults": None})  # type: ignore[arg-type]
@@ -129,7 +129,7 @@ def printed(*entries: Entry) -> list[str]:
 
 
 def test_a_row_a_device_with_what_is_known() -> None:
-    working = Availability("rapl", works=True, reason=None)
+    working = SensorAvailability("rapl", works=True, reason=None)
     lines = printed(entry("pocl:0", working, clock_hz=2.6e9, l1_bytes=32 << 10), entry("pocl:1"))
     assert lines[0].split() == "id name type units clock L1 L2 L3 memory sensors".split()
     assert lines[1].split() == "pocl:0 the pocl:0 cpu 4 2.6 GHz 32 KiB 1 GiB rapl".split()
@@ -137,7 +137,7 @@ def test_a_row_a_device_with_what_is_known() -> None:
 
 
 def test_each_reason_is_given_once_with_the_devices_it_holds_for() -> None:
-    broken = Availability("rapl", works=False, reason="rapl: root alone may read it")
+    broken = SensorAvailability("rapl", works=False, reason="rapl: root alone may read it")
     lines = printed(entry("pocl:0", broken), entry("pocl:0/1", broken))
     assert lines[3:] == [
         "pocl:0, pocl:0/1: rapl: root alone may read it",

@@ -12,7 +12,7 @@ from crosscast.service import app as app_module
 from crosscast.service.app import application
 from crosscast.service.gate import Limits
 from crosscast.service.models import Served
-from crosscast.service.questions import Question
+from crosscast.service.questions import Endpoint
 from support.service import OVER_TCP, InProcess
 
 TOKEN = "0123456789abcdef"
@@ -97,7 +97,7 @@ def test_an_error_of_ours_does_not_show_its_text(served: Served, monkeypatch: py
     def fails(*_: object) -> object:
         raise EnvironmentFault("no space in /var/secret")
 
-    monkeypatch.setattr(Question, "answered", fails)
+    monkeypatch.setattr(Endpoint, "answered", fails)
     found = InProcess(application(served, lambda: ())).ask("/v1/predict", ASKED)
     assert found.code == 500
     assert "secret" not in found.error

@@ -9,12 +9,21 @@ import pytest
 
 from crosscast.errors import InputError
 from crosscast.studies import cummins2017 as study
-from crosscast.studies.cummins2017 import MODELS, SPLITS, Cases, Lookup, OneDevice, Selected, Trees, cases_of
+from crosscast.studies.cummins2017 import (
+    MODELS,
+    SPLITS,
+    Lookup,
+    MappingCases,
+    MappingTrees,
+    OneDevice,
+    Selected,
+    cases_of,
+)
 from support.johnston2018 import made_up
 from support.mappings import mapped_dataset
 
 every_split = pytest.mark.parametrize("split", SPLITS)
-SMALL = (OneDevice(), Trees("counted-label", "counted", gain=False))
+SMALL = (OneDevice(), MappingTrees("counted-label", "counted", gain=False))
 
 
 @pytest.fixture(autouse=True)
@@ -23,12 +32,12 @@ def few_trees(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def cases() -> Cases:
+def cases() -> MappingCases:
     return cases_of(mapped_dataset())
 
 
 @every_split
-def test_every_row_is_held_out_once_and_never_learned_from_then(split: str, cases: Cases) -> None:
+def test_every_row_is_held_out_once_and_never_learned_from_then(split: str, cases: MappingCases) -> None:
     folds = SPLITS[split](cases)
     assert sorted(np.concatenate([fold.test for fold in folds]).tolist()) == list(range(len(cases)))
     for fold in folds:
@@ -44,13 +53,13 @@ def test_every_row_is_held_out_once_and_never_learned_from_then(split: str, case
         ("leave-suite-out", "suites"),
     ],
 )
-def test_groups_are_held_out_whole(split: str, together: str, cases: Cases) -> None:
+def test_groups_are_held_out_whole(split: str, together: str, cases: MappingCases) -> None:
     labels = np.array(getattr(cases, together))
     for fold in SPLITS[split](cases):
         assert not set(labels[fold.train]) & set(labels[fold.test])
 
 
-def test_the_published_split_knows_other_sizes_of_kernels_it_holds_out(cases: Cases) -> None:
+def test_the_published_split_knows_other_sizes_of_kernels_it_holds_out(cases: MappingCases) -> None:
     kernels = np.array(cases.kernels)
     known = [np.isin(kernels[fold.test], kernels[fold.train]).mean() for fold in SPLITS["published"](cases)]
     assert np.mean(known) > 0.9
@@ -58,7 +67,9 @@ def test_the_published_split_knows_other_sizes_of_kernels_it_holds_out(cases: Ca
 
 @every_split
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
-def test_times_that_are_held_out_change_no_choice(model: study.Model, split: str, cases: Cases) -> None:
+def test_times_that_are_held_out_change_no_choice(
+    model: study.Model, split: str, cases: MappingCases
+) -> None:
     fold = SPLITS[split](cases)[0]
     swapped = cases.time_s.copy()
     swapped[fold.test] = swapped[fold.test][:, ::-1] * 7
@@ -69,14 +80,14 @@ def test_times_that_are_held_out_change_no_choice(model: study.Model, split: str
     assert first.tolist() == second.tolist()
 
 
-def test_trees_learn_what_decides_on_new_programs(cases: Cases) -> None:
+def test_trees_learn_what_decides_on_new_programs(cases: MappingCases) -> None:
     found = study.reproduce(mapped_dataset(), splits=["leave-application-out"], models=SMALL)
     accuracy = {each.model: each.scores.accuracy for each in found.results}
     assert accuracy["counted-label"] > 0.8 > accuracy["one-device"] + 0.2
 
 
 def test_the_candidate_that_is_right_in_training_rows_is_selected(
-    cases: Cases, monkeypatch: pytest.MonkeyPatch
+    cases: MappingCases, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(study, "CANDIDATES", SMALL)
     fold = SPLITS["leave-application-out"](cases)[0]
@@ -88,7 +99,7 @@ def test_the_candidate_that_is_right_in_training_rows_is_selected(
     assert Selected().scores(*args).tolist() == [0.5] * len(fold.test)
 
 
-def test_the_lookup_knows_other_sizes_and_no_other_kernel(cases: Cases) -> None:
+def test_the_lookup_knows_other_sizes_and_no_other_kernel(cases: MappingCases) -> None:
     kernels, gpu = np.array(cases.kernels), cases.gain > 0
     for split, is_known in (("published", True), ("leave-kernel-out", False)):
         fold = SPLITS[split](cases)[0]
@@ -100,7 +111,7 @@ def test_the_lookup_knows_other_sizes_and_no_other_kernel(cases: Cases) -> None:
                 assert (score > 0) == (gpu[same].mean() > 0.5)
 
 
-def test_scores_by_hand(monkeypatch: pytest.MonkeyPatch, cases: Cases) -> None:
+def test_scores_by_hand(monkeypatch: pytest.MonkeyPatch, cases: MappingCases) -> None:
     two = replace(cases, time_s=np.tile([[4.0, 1.0], [1.0, 2.0]], (len(cases) // 2, 1)))
     monkeypatch.setattr(study, "cases_of", lambda _: two)
     found = study.reproduce(mapped_dataset(), splits=["leave-suite-out"], models=[OneDevice()])

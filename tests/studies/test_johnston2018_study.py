@@ -43,8 +43,8 @@ from crosscast.studies.johnston2018 import (
 from crosscast.studies.johnston2018_forests import (
     MOST_TREES,
     TREE_COUNTS,
-    Grown,
-    Runs,
+    GrownForest,
+    KernelRuns,
     Surface,
     anneal,
     grow,
@@ -57,30 +57,30 @@ CELLS = sum(map(len, KERNELS.values())) * len(SIZES) * len(SPEEDS)
 
 
 @pytest.fixture(scope="module")
-def exact() -> Runs:
+def exact() -> KernelRuns:
     return runs_of(made_up(noise=0.0))
 
 
 @pytest.fixture(scope="module")
-def runs() -> Runs:
+def runs() -> KernelRuns:
     return runs_of(made_up())
 
 
 @pytest.fixture(scope="module")
-def rows(runs: Runs) -> Rows:
+def rows(runs: KernelRuns) -> Rows:
     return runs.rows()
 
 
-def scaled(factor: float) -> Runs:
+def scaled(factor: float) -> KernelRuns:
     """The same with one kernel that takes so many times as long."""
     return runs_of(made_up(scale={"crc32": factor}))
 
 
-def row_of(runs: Runs, kernel: str, size: str) -> int:
+def row_of(runs: KernelRuns, kernel: str, size: str) -> int:
     return list(zip(runs.grid.profiles.kernel, runs.grid.profiles.size, strict=True)).index((kernel, size))
 
 
-def test_each_record_is_a_row_of_the_logarithm_of_microseconds_of_its_cell(exact: Runs) -> None:
+def test_each_record_is_a_row_of_the_logarithm_of_microseconds_of_its_cell(exact: KernelRuns) -> None:
     assert len(exact) == CELLS * RUNS
     assert np.bincount(exact.cell).tolist() == [RUNS] * CELLS
     place = row_of(exact, "add", "large")
@@ -89,7 +89,7 @@ def test_each_record_is_a_row_of_the_logarithm_of_microseconds_of_its_cell(exact
     np.testing.assert_allclose(own, np.log(64 * 10_000 / 2e10 * 1e6))
 
 
-def test_features_are_those_published_with_the_device_as_the_last(exact: Runs) -> None:
+def test_features_are_those_published_with_the_device_as_the_last(exact: KernelRuns) -> None:
     names = dict(zip(exact.columns, exact.features.T, strict=True))
     own = {"opcode", "total_instruction_count", "work_items", "granularity", "global_memory_address_entropy"}
     assert set(names) == {*own, "operand_sum"}
@@ -104,7 +104,7 @@ def test_features_are_those_published_with_the_device_as_the_last(exact: Runs) -
     assert codes == {"gpu": 0, "phi": 1, "cpu": 2}
 
 
-def test_a_sample_has_so_many_rows_a_cell(exact: Runs) -> None:
+def test_a_sample_has_so_many_rows_a_cell(exact: KernelRuns) -> None:
     sample = exact.sample(3, seed=0)
     assert np.bincount(sample.cell).tolist() == [3] * CELLS
     assert len(exact.sample(10 * RUNS, seed=0)) == len(exact)
@@ -136,11 +136,11 @@ def test_an_error_out_of_the_bag_leaves_out_the_trees_that_drew_the_row(rows: Ro
 
 def test_more_trees_than_were_grown_err_less_along_one_over_trees() -> None:
     trees = np.array([5, 10, 20, 40])
-    grown = Grown(trees, (0.2 + 3 / trees)[:, None], np.empty((1, 0)))
+    grown = GrownForest(trees, (0.2 + 3 / trees)[:, None], np.empty((1, 0)))
     for more in (15, 80, 10_000):
         assert grown.error(more, 0) == pytest.approx(0.2 + 3 / more)
     # Noise does not make more trees worse.
-    grown = Grown(np.array([10, 20, 40]), np.array([[0.1], [0.2], [0.3]]), np.empty((1, 0)))
+    grown = GrownForest(np.array([10, 20, 40]), np.array([[0.1], [0.2], [0.3]]), np.empty((1, 0)))
     assert grown.error(1000, 0) == pytest.approx(0.3)
 
 
@@ -168,7 +168,7 @@ def test_annealing_repeats_itself(rows: Rows) -> None:
     assert first == second
 
 
-def test_real_time_and_logarithm_tell_the_same_errors(runs: Runs) -> None:
+def test_real_time_and_logarithm_tell_the_same_errors(runs: KernelRuns) -> None:
     found = headline(runs, trees=30, seed=0)
     # The lookup table is as good as the noise.
     assert found.trained_rows == round(0.2 * len(runs))
@@ -200,7 +200,7 @@ def test_a_kernel_that_is_left_out_has_no_part_in_the_error_out_of_the_bag() -> 
     assert plain.r2 > 0.8
 
 
-def test_large_nodes_err_more_and_few_features_tried_as_well(runs: Runs) -> None:
+def test_large_nodes_err_more_and_few_features_tried_as_well(runs: KernelRuns) -> None:
     found = tune(runs, grown=8, steps=10, seed=0)
     assert len(found.node_size_errors) == len(NODE_SIZES) == 50
     assert found.node_size_errors[-1] > 2 * found.node_size_errors[0]
@@ -217,7 +217,7 @@ def test_rows_are_picked_as_r_repeats_the_kernels_along_them() -> None:
     assert recycled(kernel, np.array([2, 0, 1])).tolist() == [False, True, False, False, False, True, True]
 
 
-def test_the_published_way_tests_on_known_cells_and_the_corrected_on_none(runs: Runs) -> None:
+def test_the_published_way_tests_on_known_cells_and_the_corrected_on_none(runs: KernelRuns) -> None:
     one, all_ = (learn(runs, kernels=count, samples=2, trees=4, seed=0) for count in (1, 5))
     assert one.known_share == 0
     assert one.mae_published == pytest.approx(one.mae_corrected, rel=0.5)
@@ -234,7 +234,7 @@ def test_numbers_of_kernels_end_with_all() -> None:
     assert len(few) <= 7
 
 
-def test_an_application_that_is_held_out_is_not_learned_from(runs: Runs) -> None:
+def test_an_application_that_is_held_out_is_not_learned_from(runs: KernelRuns) -> None:
     plain, slower = (leave_application_out(scaled(factor), trees=5, seed=0) for factor in (1.0, 1000.0))
     assert plain and slower
     own = [place for place, name in enumerate(runs.grid.profiles.application) if name == "crc"]
@@ -242,7 +242,7 @@ def test_an_application_that_is_held_out_is_not_learned_from(runs: Runs) -> None
     assert plain.rmse_log and slower.rmse_log and slower.rmse_log > plain.rmse_log
 
 
-def test_its_predictions_are_those_of_the_point_model(runs: Runs) -> None:
+def test_its_predictions_are_those_of_the_point_model(runs: KernelRuns) -> None:
     grid = runs.grid
     held_out = np.array([name == "lud" for name in grid.profiles.application])
     fitted = PublishedForest(trees=5).fit(grid.take(~held_out), 3)
@@ -252,7 +252,7 @@ def test_its_predictions_are_those_of_the_point_model(runs: Runs) -> None:
     np.testing.assert_array_equal(np.array(found.predicted)[held_out], expected)
 
 
-def test_energy_is_known_where_cells_are_known(runs: Runs) -> None:
+def test_energy_is_known_where_cells_are_known(runs: KernelRuns) -> None:
     found = energy(runs, trees=20, seed=0)
     assert found is not None
     assert (found.applications, found.devices, found.rows) == (3, len(SPEEDS), 3 * len(SIZES) * 3 * RUNS)
@@ -355,16 +355,16 @@ def test_presets_grow() -> None:
 
 
 @pytest.fixture(scope="module")
-def published_runs() -> Runs:
+def published_runs() -> KernelRuns:
     return runs_of(published("aiwc2018", "aiwc2018"))
 
 
 @pytest.fixture(scope="module")
-def published_headline(published_runs: Runs) -> Headline:
+def published_headline(published_runs: KernelRuns) -> Headline:
     return headline(published_runs, trees=100, seed=0)
 
 
-def test_the_features_are_the_papers(published_runs: Runs) -> None:
+def test_the_features_are_the_papers(published_runs: KernelRuns) -> None:
     assert len(published_runs) == 64060
     assert published_runs.rows().features.shape == (1560, 32)
 
@@ -384,7 +384,7 @@ def test_in_real_time_the_lookup_table_is_better_and_both_err_more(published_hea
     assert found.forest.mape_cells > 4 * found.forest.relative_log_cells
 
 
-def test_errors_out_of_the_bag_are_those_of_ranger(published_runs: Runs) -> None:
+def test_errors_out_of_the_bag_are_those_of_ranger(published_runs: KernelRuns) -> None:
     # ranger 0.14.1 on these rows, 40 trees, min.node.size 9, respect.unordered.factors = "order".
     ranger = {32: 0.0411, 30: 0.0461, 10: 0.325}
     surface = Surface(published_runs.rows(), 40, (9,), seed=0)
@@ -392,13 +392,13 @@ def test_errors_out_of_the_bag_are_those_of_ranger(published_runs: Runs) -> None
         assert surface.error(40, tried, 9) == pytest.approx(error, rel=0.1)
 
 
-def test_a_kernel_left_out_errs_much_more_than_table_three_says(published_runs: Runs) -> None:
+def test_a_kernel_left_out_errs_much_more_than_table_three_says(published_runs: KernelRuns) -> None:
     row, paper = leave_kernel_out(published_runs, kernel="csr", grown=15, steps=4, seed=0), table_3()["csr"]
     assert 100 * row.oob_error == pytest.approx(paper.error_percent, abs=0.6)
     assert row.median_ape > 0.4
 
 
-def test_figure_three_falls_as_published_and_not_corrected(published_runs: Runs) -> None:
+def test_figure_three_falls_as_published_and_not_corrected(published_runs: KernelRuns) -> None:
     for count in (10, 30):
         row = learn(published_runs, kernels=count, samples=4, trees=6, seed=0)
         assert row.mae_published == pytest.approx(FIGURE_3_MAE[count], abs=0.15)
@@ -406,7 +406,7 @@ def test_figure_three_falls_as_published_and_not_corrected(published_runs: Runs)
     assert row.mae_corrected > row.mae_published + 0.2
 
 
-def test_energy_is_known_where_the_cell_is_and_not_elsewhere(published_runs: Runs) -> None:
+def test_energy_is_known_where_the_cell_is_and_not_elsewhere(published_runs: KernelRuns) -> None:
     row = energy(published_runs, trees=60, seed=0)
     assert row is not None
     assert (row.applications, row.devices) == (7, 2)

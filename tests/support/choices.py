@@ -11,9 +11,9 @@ import numpy as np
 from crosscast.arrays import Flags
 from crosscast.data.configuration import Configuration
 from crosscast.decide.policies import SelectedModel, WithFeedback, methods_of
-from crosscast.decide.power_cap import Decisions, Method, Outcome, Policy, rollout
+from crosscast.decide.power_cap import Decisions, FittedMethod, Method, Outcome, rollout
 from crosscast.evaluation.configuration.evaluation import ConfigurationEvaluation, evaluate_configuration
-from crosscast.prediction.configuration.data import KernelAt, Observed, Space, Surfaces
+from crosscast.prediction.configuration.data import ConfigurationSpace, KernelAt, Observed, Surfaces
 from crosscast.prediction.configuration.models import NearestKernels
 from support.surfaces import made_surfaces
 
@@ -32,7 +32,9 @@ def named_surfaces(noise: float = 0.01) -> Surfaces:
 
 def other_machine() -> Surfaces:
     """One GPU with one clock, whose kernels have frontiers of the same order: nothing to cluster."""
-    space = Space(tuple(Configuration("lonely", {"clock_hz": 1e8 * clock}) for clock in range(5, 12)))
+    space = ConfigurationSpace(
+        tuple(Configuration("lonely", {"clock_hz": 1e8 * clock}) for clock in range(5, 12))
+    )
     clock = space.matrix[:, 0] / 1e9
     surfaces = named_surfaces()
     slopes = np.linspace(0.5, 1, len(surfaces.kernels))[:, None]
@@ -48,8 +50,8 @@ class Hopeful(Method):
 
     def fit(
         self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0, predictor: object = None
-    ) -> Policy:
-        return Policy(self.decide, uses_budget=False)
+    ) -> FittedMethod:
+        return FittedMethod(self.decide, uses_budget=False)
 
     def decide(self, observed: Observed, power_cap: float, available: Flags, budget: int) -> Decisions:
         yield int(np.flatnonzero(available)[-1])
@@ -58,7 +60,7 @@ class Hopeful(Method):
 NAMES = ("fixed", "cpu+fl", "gpu+fl", "clock+fl", "limiter", "published", "published+fl", "oracle")
 
 
-def methods(space: Space) -> list[Method]:
+def methods(space: ConfigurationSpace) -> list[Method]:
     return [SelectedModel(NearestKernels(), "own"), Hopeful(), *methods_of(space, NAMES)]
 
 
@@ -89,7 +91,7 @@ def random_surfaces(
 ) -> Surfaces:
     """Random times and powers; the first and the last configuration, of each kernel, are always there."""
     rng = np.random.default_rng(seed)
-    space = Space(
+    space = ConfigurationSpace(
         tuple(Configuration("node", {"a_w": a, "b_hz": b}) for a in range(knobs[0]) for b in range(knobs[1]))
     )
     kernels = tuple(
@@ -119,8 +121,8 @@ class Wanderer(Method):
 
     def fit(
         self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0, predictor: object = None
-    ) -> Policy:
-        return Policy(self.decide, self.uses_budget)
+    ) -> FittedMethod:
+        return FittedMethod(self.decide, self.uses_budget)
 
     def decide(self, observed: Observed, power_cap: float, available: Flags, budget: int) -> Decisions:
         there = np.flatnonzero(available).tolist()

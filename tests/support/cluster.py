@@ -19,7 +19,7 @@ from crosscast.cluster.jobs import (
     Policy,
     Preferred,
 )
-from crosscast.cluster.swf import NAMES, SwfHeader, Trace
+from crosscast.cluster.swf import NAMES, JobTrace, SwfHeader
 
 STATIC_ORDERS: tuple[Order, ...] = tuple(each for each in ORDERS if each != "multifactor")  # type: ignore[misc]
 """Those that do not change with time."""
@@ -136,11 +136,11 @@ def written(folder: Path, *lines: str, name: str = "made.swf") -> Path:
     return path
 
 
-def trace_with(*, header: dict[str, str] | None = None, **columns: list[float]) -> Trace:
+def trace_with(*, header: dict[str, str] | None = None, **columns: list[float]) -> JobTrace:
     """A trace of these columns; the others hold what sound lines do, or nothing."""
     count = len(next(iter(columns.values())))
     sound = {"submit_s": 0.0, "run_s": 100.0, "procs": 4.0, "requested_s": 200.0, "status": 1.0}
     filled = {name: np.full(count, sound.get(name, np.nan)) for name in NAMES}
     filled["job"] = np.arange(1.0, count + 1)
     filled |= {name: np.array(cells, dtype=np.float64) for name, cells in columns.items()}
-    return Trace("made", SwfHeader(header or {}), filled)
+    return JobTrace("made", SwfHeader(header or {}), filled)

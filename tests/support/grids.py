@@ -9,7 +9,7 @@ import numpy as np
 from crosscast.arrays import Reals
 from crosscast.data.configuration import Configuration
 from crosscast.device import Device
-from crosscast.prediction.configuration.data import KernelAt, Space, Surfaces
+from crosscast.prediction.configuration.data import ConfigurationSpace, KernelAt, Surfaces
 from crosscast.prediction.time.data import Grid, ProfileBatch
 from crosscast.profile import METRICS
 
@@ -151,12 +151,12 @@ CLOCKS = (1e9, 2e9, 3e9)
 THREADS = (1.0, 2.0, 4.0)
 
 
-def linear_space() -> Space:
+def linear_space() -> ConfigurationSpace:
     cpu = [Configuration("cpu", {"clock_hz": c, "threads": t}) for c in CLOCKS for t in THREADS]
-    return Space((*cpu, *(Configuration("gpu", {"clock_hz": c}) for c in CLOCKS)))
+    return ConfigurationSpace((*cpu, *(Configuration("gpu", {"clock_hz": c}) for c in CLOCKS)))
 
 
-def linear_samples(space: Space) -> tuple[int, int]:
+def linear_samples(space: ConfigurationSpace) -> tuple[int, int]:
     """All of each device."""
     return (
         space.number_of(Configuration("cpu", {"clock_hz": 3e9, "threads": 4.0})),

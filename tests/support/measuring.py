@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from crosscast.data.configuration import Configuration
 from crosscast.errors import SensorFault
-from crosscast.measure.corun.run import CoRunnerRun, MixRun, Work
+from crosscast.measure.corun.run import CoRunnerRun, JobWork, MixRun
 from crosscast.measure.regions.key import RegionKey, RegionRun
 from crosscast.measure.stressors import LEVELS
 from crosscast.measure.subjects import LaunchFile, Stressor, Subject
@@ -67,7 +67,7 @@ class MadeCrew:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def run(self, works: Sequence[Work], /) -> MixRun:
+    def run(self, works: Sequence[JobWork], /) -> MixRun:
         names = [name_of(work.subject) for work in works]
         self.mixes.append(tuple(names))
         co_runners = []

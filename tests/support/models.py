@@ -34,7 +34,7 @@ from crosscast.prediction.time import models
 from crosscast.prediction.time.artefact import TrainedTimeModel, metric_ranges
 from crosscast.prediction.time.card import Range, TimeCard
 from crosscast.prediction.time.data import Grid, ProfileBatch, Toolchain
-from crosscast.prediction.time.forecast import TimeForecast
+from crosscast.prediction.time.forecast import Model, TimeForecast
 from crosscast.prediction.time.gaussian import GaussianPredictor
 from crosscast.prediction.time.physical import Physical
 from crosscast.prediction.time.unseen import fit_unseen
@@ -205,7 +205,7 @@ class MeanPredictor:
 
 
 @dataclass(frozen=True)
-class MeanModel:
+class MeanModel(Model):
     """Fits `MeanPredictor`; `when_fitted` is told each grid that it sees."""
 
     name: str = "device-mean"
@@ -219,7 +219,7 @@ class MeanModel:
 
 
 @dataclass(frozen=True)
-class Oracle:
+class Oracle(Model):
     """Answers with the times of a grid that it was given beforehand, as no honest model can."""
 
     grid: Grid

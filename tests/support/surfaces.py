@@ -8,7 +8,7 @@ from crosscast.arrays import Integers, Reals
 from crosscast.data.configuration import Configuration
 from crosscast.data.dataset import Dataset
 from crosscast.data.schema import json_text
-from crosscast.prediction.configuration.data import KernelAt, Space, Surfaces
+from crosscast.prediction.configuration.data import ConfigurationSpace, KernelAt, Surfaces
 from crosscast.prediction.configuration.gaussian_process import Covariance
 from support import tables
 
@@ -16,8 +16,8 @@ CPU_CAPS = (60.0, 80.0, 100.0)
 GPU_CAPS = (100.0, 150.0, 200.0, 250.0)
 
 
-def made_space() -> Space:
-    return Space(
+def made_space() -> ConfigurationSpace:
+    return ConfigurationSpace(
         tuple(Configuration("node", {"cpu_cap_w": c, "gpu_cap_w": g}) for c in CPU_CAPS for g in GPU_CAPS)
     )
 

@@ -20,7 +20,7 @@ from crosscast.errors import EnvironmentFault, InputError, UnsupportedError
 from crosscast.forecasting.application import forecast_application
 from crosscast.kernel import Image, Kernel, Launch
 from crosscast.measure import sensors
-from crosscast.tracing.program import Recording, layer_library, run
+from crosscast.tracing.program import TraceRecording, layer_library, run
 from crosscast.tracing.replay import compared, replay_of
 from crosscast.tracing.summary import UPLOAD, Trace, replayed, summary_of
 
@@ -36,7 +36,7 @@ def output_of(mode: str, environment: dict[str, str] | None = None) -> str:
 
 def recorded(mode: str, folder: Path, **how: object) -> tuple[Trace, str]:
     """A run of the program under the layer, and what it printed."""
-    recording = Recording(folder, **{"outputs": True, **how})  # type: ignore[arg-type]
+    recording = TraceRecording(folder, **{"outputs": True, **how})  # type: ignore[arg-type]
     recording.prepare()
     return Trace(folder), output_of(mode, recording.environment(os.environ))
 
@@ -48,7 +48,7 @@ def launches_of(trace: Trace) -> Counter[str]:
 @pytest.mark.parametrize("way", ["OPENCL_LAYERS", "LD_PRELOAD", "both"])
 @pytest.mark.parametrize("mode", ["add", "seen"])
 def test_the_program_sees_nothing_of_it(mode: str, way: str, tmp_path: Path) -> None:
-    recording = Recording(tmp_path / "trace")
+    recording = TraceRecording(tmp_path / "trace")
     recording.prepare()
     environment = recording.environment(os.environ)
     for name in {"OPENCL_LAYERS", "LD_PRELOAD"} - {way}:
@@ -306,7 +306,7 @@ def test_the_command_that_is_hinted_at_can_be_copied(
 def test_a_folder_with_something_in_it_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="expected a new or empty folder"):
-        Recording(tmp_path).prepare()
+        TraceRecording(tmp_path).prepare()
 
 
 def test_a_static_program_is_refused(tmp_path: Path) -> None:
@@ -315,7 +315,7 @@ def test_a_static_program_is_refused(tmp_path: Path) -> None:
     compiler = [sys.executable, "-m", "ziglang", "cc", "-target", "x86_64-linux-musl", "-static", "-nostdlib"]
     subprocess.run([*compiler, "-o", str(program), str(source)], check=True)
     with pytest.raises(InputError, match="found a static one"):
-        run([str(program)], Recording(tmp_path / "trace"))
+        run([str(program)], TraceRecording(tmp_path / "trace"))
 
 
 def test_the_layer_is_compiled_once() -> None:

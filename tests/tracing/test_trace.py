@@ -16,7 +16,7 @@ from crosscast.errors import CrosscastError, InputError, UnsupportedError
 from crosscast.kernel import Local, Sampler
 from crosscast.tracing.replay import replay_of
 from crosscast.tracing.summary import Trace, summary_of
-from crosscast.tracing.trace import Process, read_processes
+from crosscast.tracing.trace import TracedProcess, read_processes
 from support.examples import examples
 
 SOURCE = (
@@ -71,7 +71,7 @@ def written(folder: Path, records: list[list[Any]]) -> Path:
     return folder
 
 
-def only(folder: Path) -> Process:
+def only(folder: Path) -> TracedProcess:
     (process,) = read_processes(folder)
     return process
 

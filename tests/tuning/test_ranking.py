@@ -13,7 +13,7 @@ import crosscast
 from crosscast.errors import InputError
 from crosscast.profile import Profile
 from crosscast.report.tuning import ranking_report
-from crosscast.tuning.counts import Counts, spread
+from crosscast.tuning.counts import VariantCounts, spread
 from crosscast.tuning.exchange import t4_of
 from crosscast.tuning.profiling import Profiler
 from crosscast.tuning.ranking import Ranking, model_for, rank
@@ -116,7 +116,7 @@ def test_estimated_counts_are_those_of_a_run_where_the_space_is_regular(source: 
     variants = found.variants
     profiles = profiler.profiles([variants[row] for row in range(len(variants))])
     ran = {row: profiles[label] for row, label in enumerate(variants.labels) if row % 5 != 1}
-    counts = Counts(variants, found.space.rule, ran)
+    counts = VariantCounts(variants, found.space.rule, ran)
     ratios = []
     for row in range(1, 28, 5):
         (said,) = counts.profiles([row])

@@ -13,7 +13,7 @@ from scipy.stats import norm
 
 from crosscast.arrays import Reals
 from crosscast.tuning.evaluation import expected_of_random, searched
-from crosscast.tuning.process import Prior, Process
+from crosscast.tuning.process import Prior, TuningProcess
 from crosscast.tuning.search import Candidates, Search, expected_gain
 
 PRIOR = Prior(constant=0.5, linear=0.5, smooth=0.5, noise=0.05)
@@ -33,7 +33,7 @@ def test_a_process_passes_through_what_it_was_fitted_to() -> None:
     rng = np.random.default_rng(0)
     points = rng.normal(size=(25, 2))
     values = np.stack([np.sin(points[:, 0]), points @ [1.0, 2.0]], axis=1)
-    fitted = Process.fit(points, points, values, PRIOR)
+    fitted = TuningProcess.fit(points, points, values, PRIOR)
     means, deviations = fitted.predict(points, points)
     assert np.abs(means - values).max() < 0.15
     far = fitted.predict(points + 50, points + 50)[1]
@@ -43,15 +43,15 @@ def test_a_process_passes_through_what_it_was_fitted_to() -> None:
 def test_what_is_left_out_is_what_the_others_say() -> None:
     rng = np.random.default_rng(1)
     points = rng.normal(size=(12, 2))
-    fitted = Process.fit(points, points, np.cos(points), PRIOR)
+    fitted = TuningProcess.fit(points, points, np.cos(points), PRIOR)
     others = np.arange(12) != 4
-    again = Process(points[others], points[others], np.cos(points)[others], fitted.logs)
+    again = TuningProcess(points[others], points[others], np.cos(points)[others], fitted.logs)
     assert fitted.left_out()[4] == pytest.approx(again.predict(points[[4]], points[[4]])[0][0], abs=1e-6)
 
 
 def test_a_process_knows_of_values_that_lie_on_a_line() -> None:
     points = np.linspace(-1, 1, 8)[:, None]
-    fitted = Process.fit(points, points, 3 * points, PRIOR)
+    fitted = TuningProcess.fit(points, points, 3 * points, PRIOR)
     assert fitted.predict(np.array([[2.0]]), np.array([[2.0]]))[0][0, 0] == pytest.approx(6, rel=0.1)
 
 

@@ -11,7 +11,7 @@ from crosscast.characterization import ir
 from crosscast.characterization.cuda import compiler
 from crosscast.characterization.cuda.adapt import CudaKernel, adapt_variables, read_kernels
 from crosscast.characterization.cuda.compiler import Compiled, compile_cuda
-from crosscast.characterization.cuda.source import Refusal
+from crosscast.characterization.cuda.source import DeclarationRefusal
 from crosscast.characterization.engine import llvm
 from crosscast.characterization.toolchain import compile_opencl, compiler_version
 from crosscast.characterization.value_types import ValueType
@@ -148,7 +148,7 @@ def find_kernel(program: Program, kernel: str) -> ir.Function:
     raise InputError(message)
 
 
-def _refused(program: Program, kernel: str, refusal: Refusal) -> CrosscastError:
+def _refused(program: Program, kernel: str, refusal: DeclarationRefusal) -> CrosscastError:
     if refusal.is_unsupported:
         return UnsupportedError(f"{program.label}: {kernel}: {refusal.reason}")
     return CompileError(f"{program.label}: the compiler refused the kernel {kernel}\n{refusal.reason}")
@@ -228,7 +228,7 @@ def _strings(function: ir.Function, key: str) -> list[str]:
 
 
 def _kind(
-    parameter: ir.Parameter, type_name: str, sizes: dict[str, tuple[int, int]]
+    parameter: ir.FunctionParameter, type_name: str, sizes: dict[str, tuple[int, int]]
 ) -> tuple[ParameterKind, int]:
     if type_name.startswith("image") or "spirv.Image" in parameter.type:
         return "image", 8

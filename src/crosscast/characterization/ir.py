@@ -211,7 +211,7 @@ def render_phi(phi: Instruction, label: str, blocks: Mapping[str, Block]) -> str
 
 
 @dataclass(frozen=True)
-class Parameter:
+class FunctionParameter:
     """A parameter of a function."""
 
     type: str
@@ -231,7 +231,7 @@ class Function:
     """A defined function."""
 
     name: str
-    parameters: list[Parameter]
+    parameters: list[FunctionParameter]
     blocks: dict[str, Block]
     is_kernel: bool
     line: int
@@ -370,7 +370,7 @@ class _Reader:
         types, blocks = self.parsed.functions[symbol(name)]
         _, *cut = _OPERANDS.split(header[match.end() :])
         parameters = [
-            Parameter(type_, _named(local), attributes.strip())
+            FunctionParameter(type_, _named(local), attributes.strip())
             for type_, attributes, local in zip(types, cut[1::4], cut[2::4], strict=False)
         ]
         for structure in filter(None, (parameter.structure for parameter in parameters)):

@@ -55,7 +55,7 @@ class Box(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Axis:
+class SampledAxis:
     """A dimension along which a launch is sampled."""
 
     number: int
@@ -95,7 +95,7 @@ class Sample:
     """Which work-groups of a launch are run."""
 
     groups: tuple[int, int, int]
-    axes: tuple[Axis, ...]
+    axes: tuple[SampledAxis, ...]
 
     def runs(self) -> list[Sampled]:
         """All boxes; the wide ones stand behind narrow ones of the same place."""
@@ -173,7 +173,7 @@ def fewest_groups(groups: tuple[int, int, int]) -> int | None:
     return found if 3 * found <= math.prod(groups) else None
 
 
-def _axes(groups: Sequence[int], numbers: Sequence[int], most: int) -> tuple[Axis, ...] | None:
+def _axes(groups: Sequence[int], numbers: Sequence[int], most: int) -> tuple[SampledAxis, ...] | None:
     """Axes along these dimensions, if so few groups do."""
     if any(groups[n] < 2 * _WIDE * FEWEST_PLACES for n in numbers):
         return None
@@ -189,7 +189,7 @@ def _axes(groups: Sequence[int], numbers: Sequence[int], most: int) -> tuple[Axi
     )
 
 
-def _axis(number: int, extent: int, step: int, places: int) -> Axis:
+def _axis(number: int, extent: int, step: int, places: int) -> SampledAxis:
     """One place at each end, and one somewhere in each of equal parts between."""
     # Along x, groups that begin at the same place of a line of memory are alike.
     alike = _ALIKE if number == 0 and step >= _ALIKE else 1
@@ -200,7 +200,7 @@ def _axis(number: int, extent: int, step: int, places: int) -> Axis:
     between = [
         rng.randint(low, max(low, high - wide)) // alike * alike for low, high in itertools.pairwise(edges)
     ]
-    return Axis(number, extent, step, (0, *between, extent - wide))
+    return SampledAxis(number, extent, step, (0, *between, extent - wide))
 
 
 # --- From profiles of some groups to that of all
@@ -519,7 +519,7 @@ def runs_for(groups: Groups, group_s: float, limit_s: float) -> list[Groups] | N
 def extended(profiles: Mapping[Groups, Profile], groups: Groups) -> Profile:
     """The profile of a launch of so many work-groups, of those of smaller launches."""
     axes = [
-        Axis(number, groups[number], min(run[number] for run in profiles), (0,))
+        SampledAxis(number, groups[number], min(run[number] for run in profiles), (0,))
         for number in range(2)
         if len({run[number] for run in profiles}) > 1
     ]

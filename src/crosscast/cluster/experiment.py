@@ -10,7 +10,7 @@ import numpy as np
 
 from crosscast.arrays import Integers, Reals
 from crosscast.cluster.jobs import Jobs, Policy, Schedule
-from crosscast.cluster.metrics import MachineMetrics, Metrics, metrics_of, per_machine, policy_label
+from crosscast.cluster.metrics import MachineMetrics, ScheduleMetrics, metrics_of, per_machine, policy_label
 from crosscast.cluster.placements import PLACEMENTS, Workload, check_placements, without_choice
 from crosscast.cluster.simulate import timed
 from crosscast.errors import CrosscastError, InputError, importing
@@ -21,7 +21,7 @@ SHARE = 0.95
 
 
 @dataclass(frozen=True)
-class Mean:
+class SeedMean:
     """A mean over seeds."""
 
     value: float  # The mean
@@ -35,19 +35,19 @@ class Mean:
         return None if self.low is None or self.high is None else (self.low, self.high)
 
 
-def mean_of(values: Sequence[float]) -> Mean:
+def mean_of(values: Sequence[float]) -> SeedMean:
     """Mean of a value for each seed, with Student's interval, which is for normal values.
 
     >>> mean_of([3.0]), mean_of([2.0, 4.0]).value
-    (Mean(value=3.0, low=None, high=None), 3.0)
+    (SeedMean(value=3.0, low=None, high=None), 3.0)
     """
     mean, count = float(np.mean(values)), len(values)
     if count < 2:
-        return Mean(mean, None, None)
+        return SeedMean(mean, None, None)
     with importing("cluster", "an interval over seeds"):
         from scipy.special import stdtrit
     half = float(stdtrit(count - 1, (1 + SHARE) / 2)) * float(np.std(values, ddof=1)) / count**0.5
-    return Mean(mean, mean - half, mean + half)
+    return SeedMean(mean, mean - half, mean + half)
 
 
 MOST_JOBS = 100_000_000
@@ -147,12 +147,12 @@ def least_makespan_s(types: Workload, counts: Integers) -> float:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class PlacementOutcome:
     """A placement on the workload of one seed."""
 
     placement: str  # Name of the placement
     seed: int  # The seed
-    metrics: Metrics  # Metrics of the schedule, as a whole and by machine
+    metrics: ScheduleMetrics  # Metrics of the schedule, as a whole and by machine
     machines: Sequence[MachineMetrics]
     # Share of the jobs that ran on a machine where they run fastest, of those on which they run
     on_fastest: float
@@ -164,14 +164,14 @@ class Outcome:
 
 def outcome_of(
     placement: str, seed: int, workload: Workload, schedule: Schedule, simulation_s: float
-) -> Outcome:
+) -> PlacementOutcome:
     """Measure a schedule."""
     run_s = np.where(workload.runs_on, workload.jobs.run_s, np.inf)
     least_s = run_s.min(axis=1)
     own_s = run_s[np.arange(len(workload)), schedule.machine]
     procs = workload.jobs.procs
     least_work = float((procs * least_s).sum())
-    return Outcome(
+    return PlacementOutcome(
         placement=placement,
         seed=seed,
         metrics=metrics_of(schedule),
@@ -192,9 +192,9 @@ class PlacementSummary:
 
     placement: str  # Name of the placement
     jobs: int  # How many jobs there are for each seed
-    makespan_s: Mean  # Means with intervals
-    average_bounded_slowdown: Mean
-    mean_wait_s: float  # Means, as in `Outcome` and its metrics; `None` if a seed has none
+    makespan_s: SeedMean  # Means with intervals
+    average_bounded_slowdown: SeedMean
+    mean_wait_s: float  # Means, as in `PlacementOutcome` and its metrics; `None` if a seed has none
     median_wait_s: float
     wait_p95_s: float
     utilisation: float | None
@@ -203,8 +203,8 @@ class PlacementSummary:
     simulation_s: float
     machines: Sequence[MachineMetrics]  # Means by machine; numbers of jobs are rounded
     # For each of `REFERENCES` that is there: its makespan's ratio to that one's, less 1, seed by seed
-    against: dict[str, Mean]
-    outcomes: Sequence[Outcome]  # What each seed came to
+    against: dict[str, SeedMean]
+    outcomes: Sequence[PlacementOutcome]  # What each seed came to
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, for JSON: means, their intervals (null with one seed), and what each seed came to."""
@@ -230,15 +230,17 @@ class PlacementSummary:
         }
 
 
-def summaries(outcomes: Sequence[Outcome]) -> list[PlacementSummary]:
+def summaries(outcomes: Sequence[PlacementOutcome]) -> list[PlacementSummary]:
     """Summarize each placement, in the order in which they are first there."""
-    by_name: dict[str, list[Outcome]] = {}
+    by_name: dict[str, list[PlacementOutcome]] = {}
     for outcome in outcomes:
         by_name.setdefault(outcome.placement, []).append(outcome)
     return [_summary(name, own, by_name) for name, own in by_name.items()]
 
 
-def _summary(name: str, own: list[Outcome], by_name: dict[str, list[Outcome]]) -> PlacementSummary:
+def _summary(
+    name: str, own: list[PlacementOutcome], by_name: dict[str, list[PlacementOutcome]]
+) -> PlacementSummary:
     metrics = [outcome.metrics for outcome in own]
     of_metrics = ("mean_wait_s", "median_wait_s", "wait_p95_s", "utilisation")
     means: dict[str, Any] = {name: _mean([getattr(each, name) for each in metrics]) for name in of_metrics}
@@ -316,7 +318,7 @@ class Experiment:
     at_once: bool  # Whether all jobs of each seed were submitted at the same time
     # Mean over seeds of the least makespan that any placement could have; `None` if jobs are not all
     # submitted at once, or of more types than `MOST_TYPES`
-    least_makespan_s: Mean | None
+    least_makespan_s: SeedMean | None
 
 
 def interarrival_of_load(types: Workload, load: float) -> float:
@@ -341,7 +343,7 @@ def run_experiment(
     check_placements(list(setup.placements))
     if not setup.placements or not setup.seeds:
         raise InputError.of(field="experiment", expected="at least one placement and one seed", found="none")
-    outcomes: list[Outcome] = []
+    outcomes: list[PlacementOutcome] = []
     at_once: list[bool] = []
     least: list[float] = []
     total = len(setup.seeds) * len(setup.placements)

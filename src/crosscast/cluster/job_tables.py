@@ -110,7 +110,7 @@ def read_gavel(trace: str | Path, speeds: str | Path) -> GavelTrace:
 
 
 @dataclass(frozen=True)
-class _Line:
+class _TableLine:
     type: str
     steps: float
     gpus: int
@@ -121,7 +121,7 @@ def _integers(values: list[int]) -> Integers:
     return np.array(values, dtype=np.int64)
 
 
-def _lines(path: Path, speeds: GavelSpeeds, speeds_path: Path) -> Iterator[tuple[int, _Line]]:
+def _lines(path: Path, speeds: GavelSpeeds, speeds_path: Path) -> Iterator[tuple[int, _TableLine]]:
     try:
         with path.open("rb") as file:
             size = 0
@@ -138,7 +138,7 @@ def _lines(path: Path, speeds: GavelSpeeds, speeds_path: Path) -> Iterator[tuple
         raise InputError(f"{path}: cannot read the trace ({error.strerror})") from error
 
 
-def _job(where: str, line: bytes, speeds: GavelSpeeds, speeds_path: Path) -> _Line:
+def _job(where: str, line: bytes, speeds: GavelSpeeds, speeds_path: Path) -> _TableLine:
     fields = line.decode("utf-8", errors="replace").rstrip("\r\n").split("\t")
     layout = _LAYOUTS.get(len(fields))
     if layout is None:
@@ -152,7 +152,7 @@ def _job(where: str, line: bytes, speeds: GavelSpeeds, speeds_path: Path) -> _Li
         _number(where, name, fields[layout[name]], is_whole=name == "scale factor")
         for name in ("total steps", "scale factor", "arrival time")
     )
-    return _Line(kind, steps, int(gpus), arrival)
+    return _TableLine(kind, steps, int(gpus), arrival)
 
 
 def _number(where: str, name: str, text: str, *, is_whole: bool = False) -> float:

@@ -17,7 +17,7 @@ from crosscast.cluster.rules import NO_RULES, Rules
 from crosscast.cluster.sharing import Sharing, SharingMetrics, sharing_metrics
 from crosscast.cluster.simulate import timed
 from crosscast.cluster.site import NO_SITE, PowerPolicy, SharingPolicy, Shift, Site
-from crosscast.cluster.swf import CleanedJobs, Trace
+from crosscast.cluster.swf import CleanedJobs, JobTrace
 from crosscast.errors import InputError
 from crosscast.evaluation.executor import mapped
 from crosscast.evaluation.resampling import Interval, middle
@@ -153,7 +153,7 @@ TAU_S = 10.0
 
 
 @dataclass(frozen=True)
-class Metrics:
+class ScheduleMetrics:
     """Metrics of a schedule; less is better in all but `utilisation`."""
 
     jobs: int  # How many jobs ran
@@ -179,7 +179,7 @@ def bounded_slowdown(wait_s: Reals, ran_s: Reals) -> Reals:
     return slowdown
 
 
-def metrics_of(schedule: Schedule) -> Metrics:
+def metrics_of(schedule: Schedule) -> ScheduleMetrics:
     """Metrics over all jobs and machines.
 
     Parameters
@@ -208,7 +208,7 @@ def metrics_of(schedule: Schedule) -> Metrics:
             field="schedule", expected="times that can be added up", found="ones that are too large"
         )
     median_s, p95_s = np.quantile(wait_s, (0.5, 0.95)).tolist()
-    return Metrics(
+    return ScheduleMetrics(
         jobs=len(schedule.jobs),
         makespan_s=makespan_s,
         average_bounded_slowdown=float(bounded_slowdown(wait_s, schedule.ran_s).mean()),
@@ -228,7 +228,7 @@ class MachineMetrics:
     jobs: int  # How many jobs ran on it
     # Share of its processor-seconds that jobs occupied, in the makespan of the whole schedule
     utilisation: float | None
-    mean_wait_s: float | None  # As in `crosscast.cluster.metrics.Metrics`, of its jobs
+    mean_wait_s: float | None  # As in `crosscast.cluster.metrics.ScheduleMetrics`, of its jobs
     average_bounded_slowdown: float | None
 
 
@@ -264,7 +264,7 @@ class UserMetrics:
 
     user: str  # The user's name, as the trace has it
     jobs: int  # How many jobs ran
-    mean_wait_s: float  # As in `crosscast.cluster.metrics.Metrics`, of these jobs
+    mean_wait_s: float  # As in `crosscast.cluster.metrics.ScheduleMetrics`, of these jobs
     average_bounded_slowdown: float
 
 
@@ -299,7 +299,7 @@ class SizeMetrics:
     least_procs: int  # From how many processors to how many
     most_procs: int
     jobs: int  # How many jobs ran
-    mean_wait_s: float  # As in `crosscast.cluster.metrics.Metrics`, of these jobs
+    mean_wait_s: float  # As in `crosscast.cluster.metrics.ScheduleMetrics`, of these jobs
     average_bounded_slowdown: float
 
 
@@ -342,7 +342,7 @@ def stopped_metrics(schedule: Schedule) -> StoppedMetrics | None:
 
 
 @dataclass(frozen=True)
-class Run:
+class QueuedJobs:
     """Jobs that a policy is to work off."""
 
     policy: Policy
@@ -375,8 +375,8 @@ class Run:
 class PolicyResult:
     """What a policy makes of jobs."""
 
-    run: Run  # What was simulated
-    metrics: Metrics  # Metrics of the schedule, as a whole, by machine and by user
+    run: QueuedJobs  # What was simulated
+    metrics: ScheduleMetrics  # Metrics of the schedule, as a whole, by machine and by user
     machines: Sequence[MachineMetrics]
     users: Sequence[UserMetrics]
     sizes: Sequence[SizeMetrics]  # Metrics by size
@@ -528,7 +528,7 @@ def ranked(results: Sequence[PolicyResult], objective: str) -> list[PolicyResult
 
 
 def compare_policies(
-    runs: Sequence[Run],
+    runs: Sequence[QueuedJobs],
     machines: Sequence[Machine],
     placement: Placement | None = None,
     *,
@@ -556,7 +556,7 @@ def compare_policies(
 
 
 def trace_facts(
-    trace: Trace, found: CleanedJobs, machines: Sequence[Machine], estimates: str
+    trace: JobTrace, found: CleanedJobs, machines: Sequence[Machine], estimates: str
 ) -> dict[str, Any]:
     """What was scheduled, for JSON and for people."""
     submit_s = found.jobs.submit_s

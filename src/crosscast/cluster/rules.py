@@ -165,7 +165,7 @@ class SiteRules:
 
 
 @dataclass(frozen=True)
-class Names:
+class JobNames:
     """A name for each of ``n`` jobs: an account, say."""
 
     place: Integers  # Place of each job's in `names`, of shape `(n,)`; −1 where nothing is known
@@ -188,9 +188,9 @@ def rules_of(
     site: SiteRules,
     jobs: Jobs,
     machines: Sequence[Machine],
-    accounts: Names,
-    qualities: Names,
-    partitions: Names,
+    accounts: JobNames,
+    qualities: JobNames,
+    partitions: JobNames,
 ) -> Rules:
     """What a site decides of jobs with these names; predicted times are not among it.
 
@@ -293,13 +293,13 @@ def _partitioned(
     return found
 
 
-def _partition_of(partitions: Sequence[Partition], number: Integers, names: Names) -> Integers:
+def _partition_of(partitions: Sequence[Partition], number: Integers, names: JobNames) -> Integers:
     """Place of each job's partition."""
     return names.among([each.name for each in partitions], number, "partition", "under [[partition]]")
 
 
 def machines_of_partitions(
-    partitions: Sequence[Partition], machines: Sequence[Machine], number: Integers, names: Names
+    partitions: Sequence[Partition], machines: Sequence[Machine], number: Integers, names: JobNames
 ) -> Integers:
     """Machine of each job: that of its partition."""
     place = _partition_of(partitions, number, names)

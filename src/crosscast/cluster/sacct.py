@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from crosscast.cluster.swf import CANCELLED, NAMES, SwfHeader, Trace, read_swf
+from crosscast.cluster.swf import CANCELLED, NAMES, JobTrace, SwfHeader, read_swf
 from crosscast.errors import InputError
 
 _GZIP = b"\x1f\x8b"
@@ -25,7 +25,7 @@ _NONE = ("", "Unknown", "None", "N/A")
 _NO_LIMIT = ("UNLIMITED", "Partition_Limit")
 
 
-def read_trace(path: str | Path) -> Trace:
+def read_trace(path: str | Path) -> JobTrace:
     """Read a trace: an accounting log of Slurm if its first line says so, else one in the standard format."""
     path = Path(path)
     try:
@@ -38,7 +38,7 @@ def read_trace(path: str | Path) -> Trace:
     return read_sacct(path) if is_sacct else read_swf(path)
 
 
-def read_sacct(path: str | Path) -> Trace:
+def read_sacct(path: str | Path) -> JobTrace:
     """Read what ``sacct --parsable2`` printed, plain or compressed with gzip.
 
     Needs the fields JobID, Submit, ElapsedRaw or Elapsed, State, and AllocCPUS, NCPUS, ReqCPUS, AllocNodes or
@@ -99,7 +99,7 @@ def read_sacct(path: str | Path) -> Trace:
             names[column] = tuple(distinct)
     order = np.argsort(columns["submit_s"], kind="stable")
     label = path.name.removesuffix(".gz").removesuffix(".txt")
-    return Trace(label, SwfHeader({}), {name: each[order] for name, each in columns.items()}, names)
+    return JobTrace(label, SwfHeader({}), {name: each[order] for name, each in columns.items()}, names)
 
 
 _NAMED: Mapping[str, str] = {

@@ -15,7 +15,7 @@ import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.cluster.jobs import Jobs, Schedule, texts_of
-from crosscast.cluster.rules import Names
+from crosscast.cluster.rules import JobNames
 from crosscast.data.files import whole_file
 from crosscast.errors import InputError
 
@@ -33,7 +33,7 @@ _KIBIBYTE = 1024
 class SwfField:
     """A field."""
 
-    name: str  # Name of its column in a `Trace`, with the unit that it has there
+    name: str  # Name of its column in a `JobTrace`, with the unit that it has there
     title: str  # What the standard calls it, for messages
     kind: Kind  # What its numbers are
     unit: int = 1  # How many of the column's units are one of the file's
@@ -212,7 +212,7 @@ def _users(numbers: Reals) -> tuple[Integers | None, tuple[str, ...]]:
 
 
 @dataclass(frozen=True)
-class Trace:
+class JobTrace:
     """A trace of ``n`` lines."""
 
     label: str  # What it is called, for people
@@ -291,7 +291,7 @@ class Trace:
             too_wide=None if most is None else int(np.count_nonzero(jobs.procs > most)),
         )
 
-    def names_of(self, column: str, rows: Integers) -> Names:
+    def names_of(self, column: str, rows: Integers) -> JobNames:
         """What each of these rows has in a column: a name, or where the trace has none, the number."""
         numbers = self.columns[column][rows]
         known = ~np.isnan(numbers)
@@ -299,7 +299,7 @@ class Trace:
         texts = self.names.get(column)
         names = tuple(texts[each - 1] if texts else str(each) for each in distinct.astype(np.int64).tolist())
         place = np.where(known, np.searchsorted(distinct, np.where(known, numbers, 0)), -1)
-        return Names(place.astype(np.int64), names)
+        return JobNames(place.astype(np.int64), names)
 
     def _kept(self, procs: Reals) -> tuple[Integers, dict[str, int]]:
         """Rows of the lines that are jobs, and how many of the others there are by the reason."""
@@ -343,7 +343,7 @@ _STRICT = np.array([field.kind in ("time", "procs") for field in FIELDS])
 _UNITS = np.array([field.unit for field in FIELDS], dtype=np.float64)
 
 
-def read_swf(path: str | Path) -> Trace:
+def read_swf(path: str | Path) -> JobTrace:
     """Read a trace, plain or compressed with gzip.
 
     Parameters
@@ -386,7 +386,7 @@ def read_swf(path: str | Path) -> Trace:
         raise InputError(f"{path}: expected a line for each job, found none")
     # One column after the other, as all parts and all columns would be the trace in memory twice.
     whole = {name: _joined(columns.pop(0)) for name in NAMES}
-    return Trace(path.name.removesuffix(".gz").removesuffix(".swf"), header_of(comments), whole)
+    return JobTrace(path.name.removesuffix(".gz").removesuffix(".swf"), header_of(comments), whole)
 
 
 def _blocks(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -511,7 +511,7 @@ def _joined(parts: list[Reals]) -> Reals:
 _LINES = 1 << 15
 
 
-def write_swf(trace: Trace | Schedule, path: str | Path) -> None:
+def write_swf(trace: JobTrace | Schedule, path: str | Path) -> None:
     """Write a trace, or a schedule as the trace of a cluster that ran it."""
     path = Path(path)
     if isinstance(trace, Schedule):
@@ -524,7 +524,7 @@ def write_swf(trace: Trace | Schedule, path: str | Path) -> None:
         raise InputError(f"{path}: cannot write the trace ({error.strerror})") from error
 
 
-def _lines(trace: Trace) -> Iterator[str]:
+def _lines(trace: JobTrace) -> Iterator[str]:
     for start in range(0, len(trace), _LINES):
         columns = [
             texts_of(trace.columns[field.name][start : start + _LINES] / field.unit, "-1") for field in FIELDS
@@ -532,7 +532,7 @@ def _lines(trace: Trace) -> Iterator[str]:
         yield from starmap(("{} " * (len(FIELDS) - 1) + "{}\n").format, zip(*columns, strict=True))
 
 
-def trace_of(schedule: Schedule, label: str) -> Trace:
+def trace_of(schedule: Schedule, label: str) -> JobTrace:
     """The trace of a cluster that ran a schedule.
 
     The wait and run times are the schedule's, the requested time is the estimate on the machine that ran the
@@ -559,7 +559,7 @@ def trace_of(schedule: Schedule, label: str) -> Trace:
         "user": _user_numbers(schedule),
         "partition": (schedule.machine + 1).astype(np.float64),
     }
-    return Trace(label, _header_of(schedule), columns)
+    return JobTrace(label, _header_of(schedule), columns)
 
 
 def _user_numbers(schedule: Schedule) -> Reals:

@@ -9,7 +9,7 @@ from crosscast.commands.output import check_file
 from crosscast.commands.status import say, tell
 from crosscast.errors import InputError
 from crosscast.report.capture import headline
-from crosscast.tracing.program import Recording, layer_library, run, runnable
+from crosscast.tracing.program import TraceRecording, layer_library, run, runnable
 from crosscast.tracing.summary import Trace, summary_of, write_timeline
 from crosscast.tracing.trace import is_trace
 from crosscast.units import parse_bytes
@@ -25,7 +25,7 @@ def capture(*command: str, options: CaptureOptions) -> int:
         raise InputError.of(where="--runs", expected="1 or 2", found=f"{options.runs}")
     if options.perfetto is not None:
         check_file("--perfetto", options.perfetto)
-    recording = Recording(
+    recording = TraceRecording(
         options.out, options.select, parse_bytes(options.max_bytes), options.max_seconds, options.check
     )
     runnable(command)
@@ -34,7 +34,7 @@ def capture(*command: str, options: CaptureOptions) -> int:
     recording.prepare()
     code = 0
     if options.runs == 2:
-        undisturbed = Recording(options.out / "times", "none")
+        undisturbed = TraceRecording(options.out / "times", "none")
         undisturbed.prepare()
         code = run(command, undisturbed)
     code = code or run(command, recording)

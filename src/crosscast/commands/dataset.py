@@ -59,7 +59,7 @@ def sources(*, output: Output) -> None:
 
 
 if TYPE_CHECKING:
-    from crosscast.measure.campaign import Outcome
+    from crosscast.measure.campaign import CampaignOutcome
 
 _FAILED = 1
 
@@ -69,7 +69,7 @@ def build(*, options: DatasetBuildOptions) -> int:
     applications = selected(names_in("--suite", options.suite))
     expect_installed(applications)
     # Imported here: they need OpenCL, which is a part of what applications need.
-    from crosscast.measure.campaign import HERE, Plan
+    from crosscast.measure.campaign import HERE, CampaignPlan
     from crosscast.measure.campaign import build as build_dataset
     from crosscast.measure.opencl import selected as selected_devices
     from crosscast.measure.workers import Workers
@@ -85,7 +85,7 @@ def build(*, options: DatasetBuildOptions) -> int:
             chosen = far.devices(wanted)
         else:
             chosen = selected_devices(wanted)
-        plan = Plan(
+        plan = CampaignPlan(
             applications=applications,
             sizes=tuple(names),
             devices=tuple(chosen),
@@ -116,7 +116,7 @@ def _caches(fit: str) -> Caches:
     return caches_of(there[fit])
 
 
-def print_outcome(outcome: Outcome) -> None:
+def print_outcome(outcome: CampaignOutcome) -> None:
     """Print the notes and failures of a campaign on standard error."""
     for note in outcome.notes:
         print(f"crosscast: note: {note}", file=sys.stderr)

@@ -11,7 +11,7 @@ from typing import Any
 
 from crosscast.characterization.embedding import source
 from crosscast.characterization.embedding import spirv as modules
-from crosscast.characterization.embedding.files import Target, read_content
+from crosscast.characterization.embedding.files import EmbeddingTarget, read_content
 from crosscast.characterization.engine import runtime_objects
 from crosscast.characterization.launchfiles.launchfile import LAUNCH_FILES, read_launches
 from crosscast.characterization.run import Options
@@ -35,7 +35,7 @@ def embed(file: Path, /, *, options: EmbedOptions) -> None:
     subject = _subject(file, options.profiles, options.launch)
     path, content = subject.path, subject.program.content
     beside = options.out or _profiled(path)
-    target = Target.of(path, content, beside, in_place=options.in_place)
+    target = EmbeddingTarget.of(path, content, beside, in_place=options.in_place)
     module = None if options.no_spirv else _Module.of(options.spirv, beside, options.in_place)
     found = _run(subject, options.launch) if options.profiles is None else _chosen(subject, options.profiles)
     with_profiles = source.embed(content, found, str(path))
@@ -106,7 +106,7 @@ def _subject(file: Path, profiles: Path | None, launch: LaunchOptions) -> _Subje
 class _Module:
     """The module that gets the profiles."""
 
-    target: Target
+    target: EmbeddingTarget
     given: bytes | None  # The module without profiles; `None` if it is to be compiled
     where: str  # The module for messages
 
@@ -119,10 +119,10 @@ class _Module:
                 raise InputError.of(
                     where="--out", expected="a name for the source with its profiles", found=f"{beside}"
                 )
-            return cls(Target.new(path), None, str(path))
+            return cls(EmbeddingTarget.new(path), None, str(path))
         content = read_content(given)
         bare, _ = modules.take_out(content, str(given))
-        return cls(Target.of(given, content, _profiled(given), in_place=in_place), bare, str(given))
+        return cls(EmbeddingTarget.of(given, content, _profiled(given), in_place=in_place), bare, str(given))
 
     def write(self, program: Program, profiles: Sequence[Profile]) -> str | None:
         """Write it with profiles; return why there is none, if the compiler has none for the program."""

@@ -23,7 +23,7 @@ from crosscast.cluster.jobs import (
 from crosscast.cluster.metrics import (
     OBJECTIVES,
     PolicyDifference,
-    Run,
+    QueuedJobs,
     compare_policies,
     differences,
     ranked,
@@ -42,7 +42,7 @@ from crosscast.cluster.sharing import read_slowdowns, sharing_for
 from crosscast.cluster.simulate import load_simulator
 from crosscast.cluster.site import NO_SITE, Budget, Shift, Site, read_site
 from crosscast.cluster.site import PLACEMENTS as KNOWN
-from crosscast.cluster.swf import CleanedJobs, Trace
+from crosscast.cluster.swf import CleanedJobs, JobTrace
 from crosscast.commands.output import check_output, show
 from crosscast.commands.schedule_files import ScheduleFiles
 from crosscast.commands.status import LabelStatus, say
@@ -168,14 +168,14 @@ def _policies(
 
 def _runs(
     chosen: Sequence[Policy],
-    trace: Trace,
+    trace: JobTrace,
     found: CleanedJobs,
     machines: Sequence[Machine],
     placed: Placement | None,
     site: Site,
     *,
     predicted: bool,
-) -> tuple[list[Run], list[str]]:
+) -> tuple[list[QueuedJobs], list[str]]:
     """All policies with all ways to configure jobs and to share, where there are any, and notes on them."""
     count, notes = len(found.jobs), []
     numbers = trace.columns["executable"][found.rows]
@@ -194,7 +194,7 @@ def _runs(
             )
     # Weights that no policy asks for are left out.
     ruled = {each: rules if each.queue == "multifactor" else replace(rules, priority=None) for each in chosen}
-    runs = [Run(each, found.jobs, rules=ruled[each], predicted=predicted) for each in chosen]
+    runs = [QueuedJobs(each, found.jobs, rules=ruled[each], predicted=predicted) for each in chosen]
     if site.options is not None and site.budget is not None:
         if placed is not None and not isinstance(placed, Bound):
             raise InputError.of(
@@ -208,7 +208,7 @@ def _runs(
         for way in site.power_policies:
             own = configure(options, kind, found.jobs, machines, machine, site.budget, way)
             runs += [
-                Run(each, own.planned, way, own.power_w, rules=ruled[each], predicted=predicted)
+                QueuedJobs(each, own.planned, way, own.power_w, rules=ruled[each], predicted=predicted)
                 for each in chosen
             ]
     if site.slowdowns is not None:
@@ -232,7 +232,7 @@ def _runs(
     return runs, notes
 
 
-def _shifted(run: Run, machine: Integers, budget: Budget, by: Shift, limit_s: float) -> Run:
+def _shifted(run: QueuedJobs, machine: Integers, budget: Budget, by: Shift, limit_s: float) -> QueuedJobs:
     """Jobs that are held back until when power is cheap."""
     if by == "never":
         return replace(run, shift=by)
@@ -241,7 +241,7 @@ def _shifted(run: Run, machine: Integers, budget: Budget, by: Shift, limit_s: fl
 
 
 def _rules(
-    trace: Trace, found: CleanedJobs, machines: Sequence[Machine], site: Site, *, predicted: bool
+    trace: JobTrace, found: CleanedJobs, machines: Sequence[Machine], site: Site, *, predicted: bool
 ) -> Rules:
     """What the site decides of the jobs of a trace."""
     names = (trace.names_of(column, found.rows) for column in ("group", "queue", "partition"))
@@ -261,7 +261,7 @@ def _rules(
     return replace(rules, forecast_s=np.full(len(found.jobs), np.nan))
 
 
-def _machines(trace: Trace, text: str | None) -> tuple[Sequence[Machine], Site]:
+def _machines(trace: JobTrace, text: str | None) -> tuple[Sequence[Machine], Site]:
     """Those of the file, or one with as many processors as were typed, or as the trace says."""
     count = trace.header.procs
     if text is not None:
@@ -295,7 +295,7 @@ def _check_width(jobs: Jobs, machines: Sequence[Machine]) -> None:
 
 
 def _placed(
-    trace: Trace, found: CleanedJobs, machines: Sequence[Machine], site: Site, file: str | None
+    trace: JobTrace, found: CleanedJobs, machines: Sequence[Machine], site: Site, file: str | None
 ) -> Placement | None:
     name, jobs = site.placement, found.jobs
     if len(machines) == 1:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from crosscast.devices.knowledge import Known, known_of
+from crosscast.devices.knowledge import KnownDevice, known_of
 from crosscast.errors import InputError
 from crosscast.forecasting.kernels import predict
 
@@ -34,8 +34,8 @@ class KernelTimes:
 class DeviceComparison:
     """What is known of two devices, and forecasts of the suite's kernels on both."""
 
-    first: Known
-    second: Known
+    first: KnownDevice
+    second: KnownDevice
     kernels: tuple[KernelTimes, ...]  # The first's greatest advantage first
     model: str = MODEL  # Whose forecasts they are
 

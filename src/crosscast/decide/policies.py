@@ -11,7 +11,7 @@ import numpy as np
 from crosscast.arrays import Flags
 from crosscast.data.configuration import Objective
 from crosscast.decide.cases import Weighting, cases_of
-from crosscast.decide.power_cap import GUARD, Decisions, Method, Policy, highest, step_down, step_up
+from crosscast.decide.power_cap import GUARD, Decisions, FittedMethod, Method, highest, step_down, step_up
 from crosscast.errors import InputError
 from crosscast.prediction.configuration.bailey2014 import PUBLISHED_CLUSTERS, PublishedModel
 from crosscast.prediction.configuration.choice import (
@@ -24,8 +24,8 @@ from crosscast.prediction.configuration.choice import (
 from crosscast.prediction.configuration.data import (
     ConfigurationModel,
     ConfigurationPredictor,
+    ConfigurationSpace,
     Observed,
-    Space,
     SurfaceForecast,
     Surfaces,
 )
@@ -56,7 +56,7 @@ class FeedbackCapping(Method):
         samples: Sequence[int],
         seed: int = 0,
         predictor: ConfigurationPredictor | None = None,
-    ) -> Policy:
+    ) -> FittedMethod:
         """Nothing is learned; see `Method.fit`."""
         space, knobs = surfaces.space, self.knobs or surfaces.space.knobs
         device = self.device if self.device is not None else space.configurations[samples[0]].device
@@ -69,10 +69,10 @@ class FeedbackCapping(Method):
                     return
                 number = step_down(space, number, available, knobs)
 
-        return Policy(decide, uses_budget=False)
+        return FittedMethod(decide, uses_budget=False)
 
 
-def knob_methods(space: Space) -> tuple[FeedbackCapping, ...]:
+def knob_methods(space: ConfigurationSpace) -> tuple[FeedbackCapping, ...]:
     """The feedback capping that Bailey et al. 2014 (section V-A) compare with: one for each numeric knob.
 
     It steps that knob alone down, and is named after it without its unit: ``cpu+fl`` for ``cpu_cap_w``. Of
@@ -119,7 +119,7 @@ class WithFeedback(Method):
         samples: Sequence[int],
         seed: int = 0,
         predictor: ConfigurationPredictor | None = None,
-    ) -> Policy:
+    ) -> FittedMethod:
         """Fit the method that is corrected; see `Method.fit`."""
         inner = self.inner.fit(surfaces, samples, seed, predictor)
 
@@ -136,14 +136,14 @@ class WithFeedback(Method):
             if best is not None and best != path.number:
                 yield best
 
-        return Policy(decide, uses_budget=self.ups or self.returns)
+        return FittedMethod(decide, uses_budget=self.ups or self.returns)
 
 
 @dataclass
 class _Path:
     """Where a correction is, what it has measured, and how many changes are left."""
 
-    space: Space
+    space: ConfigurationSpace
     available: Flags
     power_cap: float
     number: int
@@ -222,7 +222,7 @@ class Oracle(Method):
         samples: Sequence[int],
         seed: int = 0,
         predictor: ConfigurationPredictor | None = None,
-    ) -> Policy:
+    ) -> FittedMethod:
         """Nothing is learned; see `Method.fit`."""
 
         def decide(observed: Observed, power_cap: float, available: Flags, budget: int) -> Decisions:
@@ -230,7 +230,7 @@ class Oracle(Method):
             fastest = np.argmin(np.where(within, observed.time_s, np.inf))
             yield int(observed.numbers[fastest if within.any() else np.argmin(observed.power_w)])
 
-        return Policy(decide, uses_budget=False)
+        return FittedMethod(decide, uses_budget=False)
 
 
 @dataclass(frozen=True)
@@ -255,7 +255,7 @@ class SelectedModel(Method):
         samples: Sequence[int],
         seed: int = 0,
         predictor: ConfigurationPredictor | None = None,
-    ) -> Policy:
+    ) -> FittedMethod:
         """Fit the model; see `Method.fit`."""
         fitted = self.model.fit(surfaces, samples, seed) if predictor is None else predictor
         latest: list[tuple[Observed, SurfaceForecast]] = []
@@ -270,7 +270,7 @@ class SelectedModel(Method):
             )
             yield least_bad(forecast, power_cap, available) if chosen is None else chosen
 
-        return Policy(decide, uses_budget=False)
+        return FittedMethod(decide, uses_budget=False)
 
 
 def least_bad(forecast: SurfaceForecast, power_cap: float, available: Flags) -> int:
@@ -311,7 +311,7 @@ class ClosedLoopSearch(Method):
         samples: Sequence[int],
         seed: int = 0,
         predictor: ConfigurationPredictor | None = None,
-    ) -> Policy:
+    ) -> FittedMethod:
         """Fit the model; see `Method.fit`."""
         if not isinstance(predictor, ProcessPredictor):
             predictor = self.model.fit(surfaces, samples, seed)
@@ -330,7 +330,7 @@ class ClosedLoopSearch(Method):
                 current = number
                 observed = observed.and_run((yield number))
 
-        return Policy(decide)
+        return FittedMethod(decide)
 
 
 def next_number(
@@ -387,7 +387,7 @@ class Fixed(Method):
         samples: Sequence[int],
         seed: int = 0,
         predictor: ConfigurationPredictor | None = None,
-    ) -> Policy:
+    ) -> FittedMethod:
         """Rank the configurations; see `Method.fit`."""
         cases = cases_of(surfaces, samples, weighting=self.weighting)
         if not len(cases):
@@ -400,7 +400,7 @@ class Fixed(Method):
         def decide(observed: Observed, power_cap: float, available: Flags, budget: int) -> Decisions:
             yield int(best_first[available[best_first]][0])
 
-        return Policy(decide, uses_budget=False)
+        return FittedMethod(decide, uses_budget=False)
 
 
 CONFIDENCE = 0.9
@@ -437,13 +437,13 @@ MAIN = tuple(name for name in _METHODS if not name.startswith(_NOT_MAIN))
 """Those that are compared unless others are named, besides those of single knobs."""
 
 
-def method_names(space: Space) -> tuple[str, ...]:
+def method_names(space: ConfigurationSpace) -> tuple[str, ...]:
     """Names of all methods for a machine, in the order of tables: those of single knobs come second."""
     own = [each.name for each in knob_methods(space)]
     return ("fixed", *own, *(name for name in _METHODS if name != "fixed"))
 
 
-def check_method_names(names: Sequence[str], spaces: Sequence[Space]) -> None:
+def check_method_names(names: Sequence[str], spaces: Sequence[ConfigurationSpace]) -> None:
     """Refuse names that no machine has."""
     known = tuple(dict.fromkeys(name for space in spaces for name in method_names(space)))
     for place, name in enumerate(names):
@@ -455,7 +455,7 @@ def check_method_names(names: Sequence[str], spaces: Sequence[Space]) -> None:
 
 
 def methods_of(
-    space: Space, names: Sequence[str] | None = None, confidence: float = CONFIDENCE
+    space: ConfigurationSpace, names: Sequence[str] | None = None, confidence: float = CONFIDENCE
 ) -> tuple[Method, ...]:
     """Methods for the configurations of a machine, in the order of tables."""
     check_asked(confidence=confidence)

@@ -13,8 +13,8 @@ from crosscast.errors import InputError
 from crosscast.prediction.configuration.data import (
     ConfigurationModel,
     ConfigurationPredictor,
+    ConfigurationSpace,
     Observed,
-    Space,
     Surfaces,
 )
 
@@ -22,12 +22,14 @@ GUARD = 0.01
 """Share of a cap: what a method may be told less of it, and the tolerance of some scores."""
 
 
-def step_down(space: Space, number: int, available: Flags, knobs: Sequence[str]) -> int | None:
+def step_down(space: ConfigurationSpace, number: int, available: Flags, knobs: Sequence[str]) -> int | None:
     """The configuration a notch lower: in the first of the knobs that has one."""
     return step_up(space, number, available, knobs, -1)
 
 
-def step_up(space: Space, number: int, available: Flags, knobs: Sequence[str], sign: int = 1) -> int | None:
+def step_up(
+    space: ConfigurationSpace, number: int, available: Flags, knobs: Sequence[str], sign: int = 1
+) -> int | None:
     """The configuration a notch higher; parameters and result are those of `step_down`."""
     # What is not set is alike, too.
     alike = [np.isclose(column, column[number], 0, 0, equal_nan=True) for column in space.matrix.T]
@@ -47,19 +49,19 @@ def step_up(space: Space, number: int, available: Flags, knobs: Sequence[str], s
     return None
 
 
-def highest(space: Space, available: Flags, device: str | None = None) -> int:
+def highest(space: ConfigurationSpace, available: Flags, device: str | None = None) -> int:
     """The configuration with the highest sum of the ranks of its settings, and the last of several."""
     numbers, ranks = _ranked(space, available, device)
     return int(numbers[len(numbers) - 1 - np.argmax(ranks[::-1])])
 
 
-def lowest(space: Space, available: Flags, device: str | None = None) -> int:
+def lowest(space: ConfigurationSpace, available: Flags, device: str | None = None) -> int:
     """The configuration with the lowest sum of the ranks of its settings, and the first of several."""
     numbers, ranks = _ranked(space, available, device)
     return int(numbers[np.argmin(ranks)])
 
 
-def _ranked(space: Space, available: Flags, device: str | None) -> tuple[Integers, Reals]:
+def _ranked(space: ConfigurationSpace, available: Flags, device: str | None) -> tuple[Integers, Reals]:
     if not available.any():
         raise InputError.of(field="configurations", expected="one that may be taken", found="none")
     own = available & np.array([each.device == device for each in space.configurations])
@@ -77,7 +79,7 @@ Decisions = Generator[int, Observed, None]
 A run that is sent is an `Observed` of length 1."""
 
 
-class Policy(NamedTuple):
+class FittedMethod(NamedTuple):
     """A method that has learned, ready for kernels that it has not seen."""
 
     # Chooses by a kernel's runs, under a cap, among the configurations that may be taken, with at most so
@@ -118,7 +120,7 @@ class Method(ABC):
         samples: Sequence[int],
         seed: int = 0,
         predictor: ConfigurationPredictor | None = None,
-    ) -> Policy:
+    ) -> FittedMethod:
         """Learn from training kernels; `predictor` is the learner's where it is fitted already."""
 
 
@@ -142,7 +144,7 @@ def rollout(decisions: Decisions, run: Callable[[int], Observed], budget: int) -
 
 
 def outcomes(
-    policy: Policy,
+    policy: FittedMethod,
     observed: Observed,
     power_cap: float,
     available: Flags,

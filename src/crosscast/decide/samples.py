@@ -20,7 +20,13 @@ from crosscast.decide.power_cap import highest, lowest
 from crosscast.errors import InputError
 from crosscast.measure.regions.file import is_history, read_history
 from crosscast.prediction.configuration.artefact import ConfigurationCard
-from crosscast.prediction.configuration.data import KernelAt, Observed, Space, Surfaces, total_power
+from crosscast.prediction.configuration.data import (
+    ConfigurationSpace,
+    KernelAt,
+    Observed,
+    Surfaces,
+    total_power,
+)
 
 _TOTAL = ""
 """Name under which the power of the whole is averaged."""
@@ -97,7 +103,7 @@ def observed_of(
 class SettingColumns:
     """The columns that tell the configurations of a space apart."""
 
-    space: Space
+    space: ConfigurationSpace
 
     @cached_property
     def needed(self) -> tuple[str, ...]:

@@ -9,17 +9,17 @@ from typing import Any
 from crosscast.device import Device
 from crosscast.devices.catalogue import catalogue, device_named
 from crosscast.devices.device_files import NUMBERS, how_measured, own_folder
-from crosscast.devices.measured import QUANTITIES, Measurement, measured_devices
+from crosscast.devices.measured import QUANTITIES, MeasuredValue, measured_devices
 from crosscast.devices.siblings import FACTS, Expected, expected
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownDevice:
     """A device with the sources of all that is known of it."""
 
     device: Device
     sources: Mapping[str, str]  # Of numbers of the data sheet
-    measured: Mapping[str, Measurement]  # By quantity
+    measured: Mapping[str, MeasuredValue]  # By quantity
     expected: Mapping[str, Expected]  # What it, or else its siblings, reach of data sheets, by fact
 
     def ratio(self, quantity: str) -> float | None:
@@ -58,7 +58,7 @@ def unit_facts(series: str) -> dict[str, Any]:
     return {name: {"value": getattr(unit, name), "source": sources[name]} for name in unit._fields}
 
 
-def known_of(name: str) -> Known:
+def known_of(name: str) -> KnownDevice:
     """What is known of a device of the catalogue, or of one that was calibrated.
 
     Raises
@@ -70,11 +70,11 @@ def known_of(name: str) -> Known:
     facts = {fact: value for fact in FACTS if (value := expected(device, fact)) is not None}
     if device.key in catalogue():
         sources = {key: text for key, text in catalogue()[device.key]["sources"].items() if key in NUMBERS}
-        return Known(device, sources, measured_devices().get(device.key, {}), facts)
+        return KnownDevice(device, sources, measured_devices().get(device.key, {}), facts)
     path = own_folder() / f"{device.key}.toml"
     how = how_measured(path)
     measured = {
-        quantity: Measurement(value, None, None, how.get(quantity, ""), str(path))
+        quantity: MeasuredValue(value, None, None, how.get(quantity, ""), str(path))
         for quantity, value in device.measured.items()
     }
-    return Known(device, dict.fromkeys(device.numbers, str(path)), measured, facts)
+    return KnownDevice(device, dict.fromkeys(device.numbers, str(path)), measured, facts)

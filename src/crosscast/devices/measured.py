@@ -10,7 +10,7 @@ from importlib import resources
 from typing import Any, NamedTuple
 
 
-class Quantity(NamedTuple):
+class MeasuredQuantity(NamedTuple):
     """Something that is measured on a device."""
 
     unit: str
@@ -18,33 +18,41 @@ class Quantity(NamedTuple):
     sheet: str | None = None  # Column of the data sheet that says what it could be at most
 
 
-QUANTITIES: Mapping[str, Quantity] = {
-    "read_bytes_per_s": Quantity("B/s", "reading main memory", "bandwidth_bytes_per_s"),
-    "write_bytes_per_s": Quantity("B/s", "writing main memory", "bandwidth_bytes_per_s"),
-    "copy_bytes_per_s": Quantity("B/s", "copying in main memory, read and written", "bandwidth_bytes_per_s"),
-    "scattered_bytes_per_s": Quantity("B/s", "words read from all over main memory", "bandwidth_bytes_per_s"),
-    "cache_bytes_per_s": Quantity("B/s", "reading what fits the first cache"),
-    "local_bytes_per_s": Quantity("B/s", "reading local memory"),
-    "fp16_flop_per_s": Quantity("flop/s", "multiply-adds of half precision", "peak_fp16_flop_per_s"),
-    "fp32_flop_per_s": Quantity("flop/s", "multiply-adds of single precision", "peak_flop_per_s"),
-    "chain_flop_per_s": Quantity("flop/s", "one chain of multiply-adds in each work-item"),
-    "fp64_flop_per_s": Quantity("flop/s", "multiply-adds of double precision", "peak_fp64_flop_per_s"),
-    "int32_op_per_s": Quantity("op/s", "multiply-adds of integers of 32 bits"),
-    "int32_add_op_per_s": Quantity("op/s", "additions of integers of 32 bits"),
-    "transcendental_op_per_s": Quantity("op/s", "exponential functions of single precision"),
-    "atomic_op_per_s": Quantity("op/s", "atomic additions to words of different cache lines"),
-    "launch_s": Quantity("s", "from the call of a launch to its start", "launch_overhead_s"),
-    "empty_s": Quantity("s", "an empty kernel on the device, from its start to its end"),
-    "round_trip_s": Quantity("s", "from the call of an empty launch to the host's knowing of its end"),
-    "group_s": Quantity("s", "a work-group with nothing to do, on one compute unit"),
-    "to_device_bytes_per_s": Quantity("B/s", "copying from the host to the device"),
-    "from_device_bytes_per_s": Quantity("B/s", "copying from the device to the host"),
+QUANTITIES: Mapping[str, MeasuredQuantity] = {
+    "read_bytes_per_s": MeasuredQuantity("B/s", "reading main memory", "bandwidth_bytes_per_s"),
+    "write_bytes_per_s": MeasuredQuantity("B/s", "writing main memory", "bandwidth_bytes_per_s"),
+    "copy_bytes_per_s": MeasuredQuantity(
+        "B/s", "copying in main memory, read and written", "bandwidth_bytes_per_s"
+    ),
+    "scattered_bytes_per_s": MeasuredQuantity(
+        "B/s", "words read from all over main memory", "bandwidth_bytes_per_s"
+    ),
+    "cache_bytes_per_s": MeasuredQuantity("B/s", "reading what fits the first cache"),
+    "local_bytes_per_s": MeasuredQuantity("B/s", "reading local memory"),
+    "fp16_flop_per_s": MeasuredQuantity("flop/s", "multiply-adds of half precision", "peak_fp16_flop_per_s"),
+    "fp32_flop_per_s": MeasuredQuantity("flop/s", "multiply-adds of single precision", "peak_flop_per_s"),
+    "chain_flop_per_s": MeasuredQuantity("flop/s", "one chain of multiply-adds in each work-item"),
+    "fp64_flop_per_s": MeasuredQuantity(
+        "flop/s", "multiply-adds of double precision", "peak_fp64_flop_per_s"
+    ),
+    "int32_op_per_s": MeasuredQuantity("op/s", "multiply-adds of integers of 32 bits"),
+    "int32_add_op_per_s": MeasuredQuantity("op/s", "additions of integers of 32 bits"),
+    "transcendental_op_per_s": MeasuredQuantity("op/s", "exponential functions of single precision"),
+    "atomic_op_per_s": MeasuredQuantity("op/s", "atomic additions to words of different cache lines"),
+    "launch_s": MeasuredQuantity("s", "from the call of a launch to its start", "launch_overhead_s"),
+    "empty_s": MeasuredQuantity("s", "an empty kernel on the device, from its start to its end"),
+    "round_trip_s": MeasuredQuantity(
+        "s", "from the call of an empty launch to the host's knowing of its end"
+    ),
+    "group_s": MeasuredQuantity("s", "a work-group with nothing to do, on one compute unit"),
+    "to_device_bytes_per_s": MeasuredQuantity("B/s", "copying from the host to the device"),
+    "from_device_bytes_per_s": MeasuredQuantity("B/s", "copying from the device to the host"),
 }
 """What is known by measuring; a multiply-add is two operations."""
 
 
 @dataclass(frozen=True)
-class Measurement:
+class MeasuredValue:
     """A measured value."""
 
     value: float
@@ -59,7 +67,7 @@ class Measurement:
 
 
 @cache
-def measured_devices() -> Mapping[str, Mapping[str, Measurement]]:
+def measured_devices() -> Mapping[str, Mapping[str, MeasuredValue]]:
     """What was measured by key of the catalogue and quantity, with where from."""
     text = resources.files(__package__).joinpath("measured.json").read_text(encoding="utf-8")
     table = json.loads(text)
@@ -69,11 +77,11 @@ def measured_devices() -> Mapping[str, Mapping[str, Measurement]]:
     }
 
 
-def _measurement(quantity: str, entry: Mapping[str, Any], table: Mapping[str, Any]) -> Measurement:
+def _measurement(quantity: str, entry: Mapping[str, Any], table: Mapping[str, Any]) -> MeasuredValue:
     low, high = entry.get("range", (None, None))
     results = entry["results"]
     several = f"median of {len(results)} results" if len(results) > 1 else "one result"
-    return Measurement(
+    return MeasuredValue(
         entry["value"],
         low,
         high,

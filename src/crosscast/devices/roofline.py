@@ -22,7 +22,7 @@ from crosscast.units import format_quantity, format_seconds
 if TYPE_CHECKING:
     from crosscast.results import Column
 
-__all__ = ["DEVICES", "Amounts", "Bound", "Verdict", "Verdicts", "amounts_of", "verdict_of", "verdicts_of"]
+__all__ = ["DEVICES", "Bound", "LaunchWork", "Verdict", "Verdicts", "amounts_of", "verdict_of", "verdicts_of"]
 
 DEVICES = ("h100-sxm", "rtx4090", "epyc-9654")
 """Devices of the catalogue that are asked about where nobody names one: of each kind, a current one."""
@@ -59,7 +59,7 @@ _OF_SHEET = ("peak_flop_per_s", "bandwidth_bytes_per_s", "clock_hz")
 
 
 @dataclass(frozen=True)
-class Amounts:
+class LaunchWork:
     """What one launch of a kernel does."""
 
     kernel: str
@@ -85,7 +85,7 @@ class Amounts:
         return self.accessed_bytes / self.unique_bytes if self.unique_bytes else 1.0
 
 
-def amounts_of(profile: Profile) -> Amounts | None:
+def amounts_of(profile: Profile) -> LaunchWork | None:
     """What a launch does, of its profile; ``None`` if that lacks a metric that is needed.
 
     Profiles that were made by Crosscast 0.1 or imported have no counts of operations and bytes: widths of
@@ -127,7 +127,7 @@ def amounts_of(profile: Profile) -> Amounts | None:
     total, items = metric("total_instruction_count"), metric("work_items")
     mix = work.get("instructions") or profile.instructions
     mix = mix if isinstance(mix, Mapping) else {}
-    return Amounts(
+    return LaunchWork(
         kernel=profile.kernel,
         operations=total / (metric("instructions_per_operand") or 1.0),
         flops=sum(flops.values()) if work else None,
@@ -163,7 +163,7 @@ def _unique_bytes(profile: Profile, width: float, accessed: float) -> float:
 class Verdict:
     """What bounds one launch of a kernel on a device, and why."""
 
-    amounts: Amounts
+    amounts: LaunchWork
     device: Device
     limits_s: Mapping[Bound, float]  # About how long each would take alone, in seconds, the longest first
     assumed: Mapping[str, Expected] = field(default_factory=dict)  # Numbers of siblings, by column
@@ -371,7 +371,7 @@ def _kind(device: Device) -> str:
     return device.type if device.type in _CYCLES else "accelerator"
 
 
-def idle_factor(amounts: Amounts, device: Device) -> float:
+def idle_factor(amounts: LaunchWork, device: Device) -> float:
     """By how much a device is larger than a launch; 1 or less if that fills it."""
     units = device.numbers.get("compute_units", 1.0) / amounts.work_groups
     if device.type != "gpu":
@@ -379,7 +379,7 @@ def idle_factor(amounts: Amounts, device: Device) -> float:
     return max(units, device.numbers.get("cores", 1.0) / amounts.work_items)
 
 
-def _line_use(amounts: Amounts, device: Device) -> float:
+def _line_use(amounts: LaunchWork, device: Device) -> float:
     return amounts.line_use.get(_LINE_BITS[_kind(device)], 1.0)
 
 
@@ -398,13 +398,13 @@ def double_peak(device: Device) -> float:
     return single * double_share(device)
 
 
-def peak_of(amounts: Amounts, device: Device) -> float:
+def peak_of(amounts: LaunchWork, device: Device) -> float:
     """Floating-point operations that a device does a second at most, of a kernel's precisions."""
     single, double = device.numbers["peak_flop_per_s"], amounts.double_share
     return 1 / ((1 - double) / single + double / double_peak(device)) if double else single
 
 
-def verdict_of(amounts: Amounts, device: Device) -> Verdict:
+def verdict_of(amounts: LaunchWork, device: Device) -> Verdict:
     """Say what bounds a kernel on a device.
 
     What its data sheet lacks is taken from its siblings.

@@ -31,7 +31,7 @@ class Interval:
 
 
 @dataclass(frozen=True)
-class Difference:
+class ScoreDifference:
     """A model's score less that of the best baseline."""
 
     baseline: str  # Name of the baseline that is best in this score
@@ -47,7 +47,7 @@ class Confidence:
     intervals: Mapping[str, Interval]  # An interval for each score that has one, by name
     # For each score in which one side is better, the difference from the best baseline; empty for the
     # baselines themselves
-    differences: Mapping[str, Difference] = field(default_factory=dict)
+    differences: Mapping[str, ScoreDifference] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Both, as members of an object of JSON."""
@@ -125,7 +125,7 @@ def _difference(
     result: Scored,
     drawn: Mapping[str, Reals],
     rivals: Sequence[tuple[Scored, Mapping[str, Reals]]],
-) -> Difference | None:
+) -> ScoreDifference | None:
     """Difference from the baseline that is best in a score; ``None`` where there is none."""
     own = result.observed.get(name)
     there = [
@@ -158,12 +158,12 @@ def middle(values: Reals) -> Interval:
     return Interval(low, high)
 
 
-def difference_of(baseline: str, value: float, drawn: Reals, sign: int) -> Difference | None:
+def difference_of(baseline: str, value: float, drawn: Reals, sign: int) -> ScoreDifference | None:
     """A difference from a baseline, with what is sure of it."""
     interval = interval_of(drawn)
     if interval is None or not np.isfinite(value):
         return None
-    return Difference(baseline, value, interval, interval.low > 0 if sign > 0 else interval.high < 0)
+    return ScoreDifference(baseline, value, interval, interval.low > 0 if sign > 0 else interval.high < 0)
 
 
 @dataclass(frozen=True)

@@ -231,6 +231,6 @@ def _settings(seconds: float) -> Settings:
 
 def _tasks(
     device: OpenCLDevice, application: str, size: str, settings: Settings
-) -> Callable[[Dataset, campaign.Outcome], Sequence[campaign.Task]]:
-    plan = campaign.Plan(selected([application]), (size,), (device,), TYPICAL, settings)
+) -> Callable[[Dataset, campaign.CampaignOutcome], Sequence[campaign.CampaignTask]]:
+    plan = campaign.CampaignPlan(selected([application]), (size,), (device,), TYPICAL, settings)
     return partial(campaign.tasks, plan)

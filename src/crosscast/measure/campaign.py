@@ -42,7 +42,7 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Rows:
+class TaskRows:
     """What a task gives for a table."""
 
     schema: Schema  # Schema of the table
@@ -51,7 +51,7 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Task:
+class CampaignTask:
     """A piece of a campaign."""
 
     kind: str  # What it does, in a word; tasks of a kind take about as long
@@ -59,21 +59,21 @@ class Task:
     guess_s: float  # Seconds that it takes, as long as none of its kind is over
     is_done: bool  # Whether the dataset has it
     # Do it, and return what to write, in order. Rows for a table that others refer to come last
-    run: Callable[[Say], Sequence[Rows]]
+    run: Callable[[Say], Sequence[TaskRows]]
     # What to write of it if it failed. It may raise, which ends the campaign
-    on_failure: Callable[[CrosscastError], Sequence[Rows]] = lambda error: ()
+    on_failure: Callable[[CrosscastError], Sequence[TaskRows]] = lambda error: ()
 
 
 class PartFailure(CrosscastError):
     """A part of what a task does failed; the rest is kept."""
 
-    def __init__(self, reason: str, rows: Sequence[Rows] = ()) -> None:
+    def __init__(self, reason: str, rows: Sequence[TaskRows] = ()) -> None:
         super().__init__(reason)
         self.rows = rows
 
 
 @dataclass(frozen=True)
-class State:
+class CampaignState:
     """How far a campaign is."""
 
     done: int  # Tasks that are done
@@ -83,20 +83,20 @@ class State:
 
 
 @dataclass(frozen=True)
-class Failure:
+class TaskFailure:
     """A task that failed."""
 
-    task: Task  # Which one
+    task: CampaignTask  # Which one
     reason: str  # Why, as a sentence
 
 
 @dataclass
-class Outcome:
+class CampaignOutcome:
     """What a campaign did."""
 
     done: int = 0  # Tasks that were done now
     kept: int = 0  # Tasks that were done before
-    failures: list[Failure] = field(default_factory=list)  # Tasks that failed
+    failures: list[TaskFailure] = field(default_factory=list)  # Tasks that failed
     # What was found on the way, and what went wrong without failing
     notes: list[str] = field(default_factory=list)
 
@@ -111,14 +111,14 @@ Begin = Callable[[int, float], None]
 
 
 def run(
-    tasks: Callable[[Dataset, Outcome], Sequence[Task]],
+    tasks: Callable[[Dataset, CampaignOutcome], Sequence[CampaignTask]],
     folder: Path,
-    report: Callable[[State], None] = lambda state: None,
+    report: Callable[[CampaignState], None] = lambda state: None,
     last: Callable[[Say], None] = lambda say: None,
     settle: Callable[[Dataset], Dataset] | None = None,
     begin: Begin = lambda tasks, seconds: None,
     at_once: int = 1,
-) -> Outcome:
+) -> CampaignOutcome:
     """Do all tasks that the dataset of a folder lacks, and put what they give into its tables.
 
     `tasks` makes them for what the folder holds; notes go to the outcome. `begin` hears first how many are to
@@ -127,7 +127,7 @@ def run(
     before.
     """
     with locked(folder):
-        outcome = Outcome()
+        outcome = CampaignOutcome()
         all_tasks = tasks(_dataset(folder), outcome)
         todo = [task for task in all_tasks if not task.is_done]
         total = len(all_tasks)
@@ -137,7 +137,7 @@ def run(
         number = 0
 
         def say(label: str) -> None:
-            report(State(outcome.kept + number, total, label, _left_s(todo[number:], took) / at_once))
+            report(CampaignState(outcome.kept + number, total, label, _left_s(todo[number:], took) / at_once))
 
         for _, kind in groupby(todo, key=lambda task: task.kind):
             with closing(_ended(list(kind), at_once, say)) as ended:
@@ -145,24 +145,24 @@ def run(
                     if error is None:
                         outcome.done += 1
                     else:
-                        outcome.failures.append(Failure(task, str(error)))
+                        outcome.failures.append(TaskFailure(task, str(error)))
                         found = error.rows if isinstance(error, PartFailure) else task.on_failure(error)
                     for part in found:
                         write_part(folder, part.schema, part.name, table_of(part.schema, part.rows))
                     took.setdefault(task.kind, []).append(spent_s)
                     number += 1
-        last(lambda label: report(State(total, total, label, 0.0)))
+        last(lambda label: report(CampaignState(total, total, label, 0.0)))
         merge_parts(folder)
         if outcome.done and settle is not None:
             write_dataset(settle(read_dataset(folder)), folder)
     return outcome
 
 
-_Ended = tuple[Task, Sequence[Rows], CrosscastError | None, float]
+_Ended = tuple[CampaignTask, Sequence[TaskRows], CrosscastError | None, float]
 """A task, what it gave, why it failed, and how long it took in seconds."""
 
 
-def _ended(tasks: Sequence[Task], at_once: int, say: Say) -> Generator[_Ended, None, None]:
+def _ended(tasks: Sequence[CampaignTask], at_once: int, say: Say) -> Generator[_Ended, None, None]:
     """Do tasks of a kind; each, as it ends."""
     if at_once == 1:
         for task in tasks:
@@ -180,9 +180,9 @@ def _ended(tasks: Sequence[Task], at_once: int, say: Say) -> Generator[_Ended, N
         threads.shutdown(wait=False, cancel_futures=True)
 
 
-def _done(task: Task, say: Say) -> _Ended:
+def _done(task: CampaignTask, say: Say) -> _Ended:
     start = time.perf_counter()
-    found: Sequence[Rows] = ()
+    found: Sequence[TaskRows] = ()
     failed: CrosscastError | None = None
     try:
         found = task.run(say)
@@ -194,7 +194,7 @@ def _done(task: Task, say: Say) -> _Ended:
     return task, found, failed, time.perf_counter() - start
 
 
-def _left_s(todo: Iterable[Task], took: dict[str, list[float]]) -> float:
+def _left_s(todo: Iterable[CampaignTask], took: dict[str, list[float]]) -> float:
     means = {kind: sum(seconds) / len(seconds) for kind, seconds in took.items()}
     return sum(means.get(task.kind, task.guess_s) for task in todo)
 
@@ -212,7 +212,7 @@ _DESCRIBE_S = 4.0
 
 def describe_tasks(
     devices: Iterable[OpenCLDevice], dataset: Dataset, timeout_s: float, place: Place | None = None
-) -> list[Task]:
+) -> list[CampaignTask]:
     """Tasks that measure what describes devices; those that the dataset has must be as they were then."""
     rows = {row["device"]: row for row in dataset.devices.to_pylist()}
     tasks = []
@@ -235,14 +235,14 @@ def expect_same(dataset: Dataset, subject: str, what: str, before: str, now: str
         )
 
 
-def _describe_task(device: OpenCLDevice, is_done: bool, timeout_s: float, place: Place) -> Task:
+def _describe_task(device: OpenCLDevice, is_done: bool, timeout_s: float, place: Place) -> CampaignTask:
     # Asked before anything runs: a device that is lost later answers no more.
     known = place.known(device)
 
-    def rows(row: dict[str, Any]) -> list[Rows]:
-        return [Rows(DEVICES, device.key, [row])]
+    def rows(row: dict[str, Any]) -> list[TaskRows]:
+        return [TaskRows(DEVICES, device.key, [row])]
 
-    return Task(
+    return CampaignTask(
         "describe",
         f"describe {device.id}",
         _DESCRIBE_S,
@@ -292,7 +292,7 @@ HERE = Place()
 
 
 @dataclass(frozen=True)
-class Plan:
+class CampaignPlan:
     """The grid of a campaign, and how to fill it."""
 
     applications: Mapping[str, type[Application]]  # Applications by the name or path that they are found by
@@ -319,11 +319,11 @@ class Plan:
 
 
 def build(
-    plan: Plan,
+    plan: CampaignPlan,
     folder: Path,
-    report: Callable[[State], None] = lambda state: None,
+    report: Callable[[CampaignState], None] = lambda state: None,
     begin: Begin = lambda tasks, seconds: None,
-) -> Outcome:
+) -> CampaignOutcome:
     """Do all that a dataset lacks of a plan."""
     for device in plan.devices if plan.place is HERE else ():
         # One that does not work would fail in every process.
@@ -332,7 +332,7 @@ def build(
     return run(made, folder, report, begin=begin, at_once=plan.place.at_once)
 
 
-def tasks(plan: Plan, dataset: Dataset, outcome: Outcome) -> list[Task]:
+def tasks(plan: CampaignPlan, dataset: Dataset, outcome: CampaignOutcome) -> list[CampaignTask]:
     """All tasks of a plan, in the order in which they are done; what failed before is tried again.
 
     Profiles of another source or other parameters are made again, if no measurement goes with them.
@@ -375,49 +375,49 @@ def suite_s(sizes: int) -> float:
     return _DESCRIBE_S + sizes * len(names()) * per_application
 
 
-def _characterize(plan: Plan, application: str, problem: SuiteProblem, is_done: bool) -> Task:
+def _characterize(plan: CampaignPlan, application: str, problem: SuiteProblem, is_done: bool) -> CampaignTask:
     timeout_s = plan.settings.timeout_s
     label = f"{application} {problem.size}"
 
-    def characterized(say: object) -> list[Rows]:
+    def characterized(say: object) -> list[TaskRows]:
         answer = plan.place.run(CharacterizeJob(problem, timeout_s), timeout_s)
-        return [Rows(PROFILES, f"{application}-{problem.size}", answer["profiles"])]
+        return [TaskRows(PROFILES, f"{application}-{problem.size}", answer["profiles"])]
 
-    return Task("characterize", f"characterize {label}", _CHARACTERIZE_S, is_done, characterized)
+    return CampaignTask("characterize", f"characterize {label}", _CHARACTERIZE_S, is_done, characterized)
 
 
 def _measure(
-    plan: Plan,
+    plan: CampaignPlan,
     problem: SuiteProblem,
     application: str,
     device: OpenCLDevice,
     repeat: int,
     is_done: bool,
-    outcome: Outcome,
-) -> Task:
+    outcome: CampaignOutcome,
+) -> CampaignTask:
     label = f"measure {application} {problem.size} on {device.id}"
     settings = plan.settings
 
-    def rows(session: Mapping[str, Any], records: Any = (), energy: Any = ()) -> list[Rows]:
+    def rows(session: Mapping[str, Any], records: Any = (), energy: Any = ()) -> list[TaskRows]:
         """Parts of a session, empty ones too: they replace those of an earlier try that was killed.
 
         The session is last: it tells that the others are whole.
         """
         name = f"{application}-{problem.size}-{device.key}-{repeat}"
         tables = ((RECORDS, records), (ENERGY, energy), (SESSIONS, [dict(session)]))
-        return [Rows(schema, name, list(cells)) for schema, cells in tables]
+        return [TaskRows(schema, name, list(cells)) for schema, cells in tables]
 
-    def measured(say: object) -> list[Rows]:
+    def measured(say: object) -> list[TaskRows]:
         job = SessionJob(problem, device.id, settings, repeat)
         answer = plan.place.run(job, settings.timeout_s, device)
         outcome.notes.extend(f"{label}: {note}" for note in answer["notes"])
         return rows(answer["session"], answer["records"], answer["energy"])
 
-    def failed(error: Exception) -> list[Rows]:
+    def failed(error: Exception) -> list[TaskRows]:
         session = session_row(identity(problem), device, settings, repeat)
         return rows(session | {"failure": str(error)})
 
-    return Task("measure", label, _MEASURE_S + settings.min_time_s, is_done, measured, failed)
+    return CampaignTask("measure", label, _MEASURE_S + settings.min_time_s, is_done, measured, failed)
 
 
 def _has_less(session: Mapping[str, Any], settings: Settings) -> bool:

@@ -31,7 +31,7 @@ _ATTRIBUTES = struct.Struct("=IIQQQQQIIQ")
 _COUNT = struct.Struct("=QQQ")
 
 
-class Count(NamedTuple):
+class CounterValue(NamedTuple):
     """What a counter holds."""
 
     value: int  # Events seen while the counter ran
@@ -68,9 +68,9 @@ class LinuxPerf:
         """Stop counting."""
         fcntl.ioctl(descriptor, _IOC_DISABLE, 0)
 
-    def read(self, descriptor: int) -> Count:
+    def read(self, descriptor: int) -> CounterValue:
         """Read what was counted."""
-        return Count(*_COUNT.unpack(os.read(descriptor, _COUNT.size)))
+        return CounterValue(*_COUNT.unpack(os.read(descriptor, _COUNT.size)))
 
     def close(self, descriptor: int) -> None:
         """Give the counter back."""
@@ -193,7 +193,7 @@ class Counters:
         finally:
             self._close()
 
-    def so_far(self) -> dict[str, list[Count]]:
+    def so_far(self) -> dict[str, list[CounterValue]]:
         """Tell inside of the block what each event's counters hold, one a thread."""
         return {
             name: [self._perf.read(descriptor) for descriptor in opened.values()]
@@ -228,7 +228,7 @@ class Counters:
                 self._perf.close(descriptor)
 
 
-def added_up(name: str, counts: Sequence[Count]) -> int | float | None:
+def added_up(name: str, counts: Sequence[CounterValue]) -> int | float | None:
     """Sum of an event over threads; none if the processor's counters were all taken.
 
     Threads that were never counted are taken to be like the others.

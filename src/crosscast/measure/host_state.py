@@ -21,7 +21,7 @@ _BUSY = 0.5
 """Threads that wanted to run on average of the last minute: half a CPU is noise on a machine with two."""
 
 
-class Caches(NamedTuple):
+class HostCaches(NamedTuple):
     """Caches that the first CPU uses, in bytes: its own, or its share-holders' together."""
 
     l1d: int | None
@@ -101,10 +101,10 @@ def others_running(root: Path = _ROOT) -> int | None:
     return max(0, int(match[2]) - own)
 
 
-def caches(root: Path = _ROOT) -> Caches:
+def caches(root: Path = _ROOT) -> HostCaches:
     """Tell the sizes of the first CPU's caches."""
     sizes = dict(_data_caches(root / _CPUS / "cpu0/cache"))
-    return Caches(sizes.get("1"), sizes.get("2"), sizes.get("3"))
+    return HostCaches(sizes.get("1"), sizes.get("2"), sizes.get("3"))
 
 
 def memory_bytes(root: Path = _ROOT) -> int | None:

@@ -20,7 +20,7 @@ from crosscast.kernel import Program
 from crosscast.measure import cpu_counters as counters
 from crosscast.measure import host_state
 from crosscast.measure.opencl import OpenCLDevice, OpenCLQueue, RunTimes, devices, opencl_faults
-from crosscast.measure.sensors import Availability, sensors
+from crosscast.measure.sensors import SensorAvailability, sensors
 from crosscast.suite.application import Caches
 
 _PROBES = Path(__file__).with_name("probes.cl")
@@ -173,7 +173,7 @@ class Entry:
     device: OpenCLDevice  # The device
     # What its driver says, by the columns of the table of devices; `None` where it does not
     facts: dict[str, Any]
-    sensors: tuple[Availability, ...]  # Sensors of energy that a device of this type may have
+    sensors: tuple[SensorAvailability, ...]  # Sensors of energy that a device of this type may have
     # For each counter of the CPU, why it does not work; `None` if it does. Empty for other devices
     counters: dict[str, str | None]
 

@@ -404,7 +404,7 @@ _OF_TYPE = {"cpu": ("rapl",), "gpu": ("nvml",), None: ("rapl", "nvml")}
 
 
 @dataclass(frozen=True)
-class Availability:
+class SensorAvailability:
     """A sensor that a device may have."""
 
     name: str  # Name of the sensor
@@ -412,11 +412,11 @@ class Availability:
     reason: str | None  # Why it cannot, as a sentence; none if it can
 
 
-def sensors(device_type: str, pci_bus_id: str | None = None, root: Path = ROOT) -> list[Availability]:
+def sensors(device_type: str, pci_bus_id: str | None = None, root: Path = ROOT) -> list[SensorAvailability]:
     """Tell which sensors a device may have, and whether they work."""
     tried = _tried(device_type, pci_bus_id, root)
     reasons = {name: found if isinstance(found, str) else None for name, found in tried.items()}
-    return [Availability(name, works=reason is None, reason=reason) for name, reason in reasons.items()]
+    return [SensorAvailability(name, works=reason is None, reason=reason) for name, reason in reasons.items()]
 
 
 def _tried(device_type: str | None, pci_bus_id: str | None, root: Path) -> dict[str, list[Sensor] | str]:

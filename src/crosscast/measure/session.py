@@ -89,7 +89,7 @@ def expect_kernels(loaded: Loaded, times: RunTimes) -> None:
 
 
 @dataclass
-class Measured:
+class SessionRows:
     """Rows of the tables that a session gives."""
 
     session: dict[str, Any]  # Its row of the table of sessions
@@ -106,7 +106,7 @@ def measure_here(
     *,
     repeat: int = 0,
     report: Report = lambda runs, elapsed_s: None,
-) -> Measured:
+) -> SessionRows:
     """Measure in this process: warm-ups, a check, the recorded runs, a check again."""
     session = session_row(loaded, device, settings, repeat)
     queue = warmed_up(loaded, device, settings.warmups)
@@ -144,7 +144,7 @@ def measure_here(
     ]
     name = sensor.name if sensor else None
     energy = [{**cell, **_energy(name, reading, len(runs))} for reading in readings]
-    return Measured(session, records, energy, notes)
+    return SessionRows(session, records, energy, notes)
 
 
 def facts_of(device: OpenCLDevice) -> dict[str, Any]:

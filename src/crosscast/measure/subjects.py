@@ -138,7 +138,7 @@ class Identity:
 class Loaded(Identity):
     """A subject that is ready to run."""
 
-    application: Application | _Launches  # What runs, and is checked
+    application: Application | _LaunchRunner  # What runs, and is checked
     most_bytes: int | None = None  # What its working set should fit, in bytes; `None` if nothing
 
 
@@ -174,7 +174,7 @@ def _with_driver(program: Program, kind: type[Application]) -> str:
 def load(subject: Subject) -> Loaded:
     """Load what is to be measured."""
     if isinstance(subject, LaunchFile):
-        launches = _Launches(Path(subject.path))
+        launches = _LaunchRunner(Path(subject.path))
         name = Path(subject.path).stem
         program = launches.program
         return Loaded(name, GIVEN, launches.kernels, program, {}, None, program.sha256, launches)
@@ -188,7 +188,7 @@ def load(subject: Subject) -> Loaded:
     return Loaded(**vars(identity(subject)), application=problem, most_bytes=subject.most_bytes)
 
 
-class _Launches:
+class _LaunchRunner:
     """Runs the launches of a file: writes their buffers, and launches one after another.
 
     Nothing is read back, so that each run starts from the same contents.

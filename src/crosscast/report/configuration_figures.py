@@ -12,10 +12,15 @@ import numpy as np
 
 from crosscast.arrays import Integers, Reals
 from crosscast.evaluation.configuration.evaluation import ALONE, ConfigurationEvaluation, MachineChoices
-from crosscast.evaluation.configuration.scores import ChoiceResult, Metrics
+from crosscast.evaluation.configuration.scores import ChoiceMetrics, ChoiceResult
 from crosscast.evaluation.resampling import SHARE
 from crosscast.prediction.configuration.choice import Choice
-from crosscast.prediction.configuration.data import Quantity, Space, SurfaceForecast, pareto_frontier
+from crosscast.prediction.configuration.data import (
+    ConfigurationSpace,
+    Quantity,
+    SurfaceForecast,
+    pareto_frontier,
+)
 from crosscast.report import figures as draw
 from crosscast.report.configuration_evaluation import (
     REFERENCE,
@@ -27,7 +32,9 @@ from crosscast.report.configuration_evaluation import (
 from crosscast.report.numbers import configuration_text, level_percent, setting_heading, setting_scale
 
 
-def choice_figure(name: str, forecast: SurfaceForecast, space: Space, choices: Sequence[Choice]) -> Any:
+def choice_figure(
+    name: str, forecast: SurfaceForecast, space: ConfigurationSpace, choices: Sequence[Choice]
+) -> Any:
     """Time over power of one kernel."""
     figure, axes = draw.one_figure(8.4, 5.2)
     power, time = forecast.power.centre, forecast.time.centre
@@ -329,7 +336,7 @@ _SERIES = (
 )
 
 
-def repeats_figure(results: Sequence[ChoiceResult], split_half: Metrics, title: str) -> Any:
+def repeats_figure(results: Sequence[ChoiceResult], split_half: ChoiceMetrics, title: str) -> Any:
     """A row a method, and one for the split-half oracle."""
     rows = [(method_label(each), _kept_shares(each)) for each in results]
     rows.append(("split-half oracle", (None, None, split_half.under_limit_share_within_1pct, None)))

@@ -28,7 +28,7 @@ from crosscast.report.numbers import (
 from crosscast.units import format_bytes, format_count, format_seconds
 
 if TYPE_CHECKING:
-    from crosscast.measure.corun.profile import Calibration
+    from crosscast.measure.corun.profile import StressorCalibration
 
 _MOST_NAMED = 8
 _SHOWN = ("slowdown", "time", "power", "fits")
@@ -234,7 +234,7 @@ class CoRunProfile:
     solo: Solo  # What is known of the application
     device: str  # Id of the device
     device_name: str  # Its name
-    calibration: Calibration  # The stressors there
+    calibration: StressorCalibration  # The stressors there
     notes: Sequence[str]  # What went wrong without ending it, as sentences
     file: Path  # Where it was written to
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crosscast.data.schema import DEVICES
-from crosscast.devices.knowledge import Known
+from crosscast.devices.knowledge import KnownDevice
 from crosscast.devices.measured import QUANTITIES, measured_devices
 from crosscast.report.document import Heading, Part, Report, Table, Text
 from crosscast.report.fields import UNITS, table_of
@@ -104,7 +104,7 @@ def _measured(key: str, quantity: str) -> str | None:
     return None if each is None else written(quantity, each.value)
 
 
-def device_report(known: Known) -> Report:
+def device_report(known: KnownDevice) -> Report:
     """What is known of a device: its data sheet beside what was measured, with the source of each number."""
     device = known.device
     sources = list(dict.fromkeys([*known.sources.values(), *(e.source for e in known.measured.values())]))
@@ -143,13 +143,13 @@ def _share(ratio: float | None) -> str | None:
     return None if ratio is None else f"{100 * ratio:.0f} %"
 
 
-def _statistic(known: Known) -> str:
+def _statistic(known: KnownDevice) -> str:
     """How values were measured, said once where it is the same of all."""
     texts = list(dict.fromkeys(each.statistic for each in known.measured.values() if each.statistic))
     return "Measured: " + "; ".join(texts) + "." if texts else ""
 
 
-def _expectations(known: Known) -> Iterator[str]:
+def _expectations(known: KnownDevice) -> Iterator[str]:
     for fact, value in known.expected.items():
         number = format_seconds(value.value) if fact == "launch_s" else f"{100 * value.value:.0f} %"
         spread = math.exp(1.645 * value.deviation)

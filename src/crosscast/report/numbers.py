@@ -11,7 +11,7 @@ from crosscast.data.configuration import Configuration, Setting
 from crosscast.units import format_seconds
 
 if TYPE_CHECKING:
-    from crosscast.prediction.configuration.data import Space
+    from crosscast.prediction.configuration.data import ConfigurationSpace
 
 NONE = "—"
 """What is not known."""
@@ -209,7 +209,7 @@ def setting_range(name: str, values: Sequence[Setting]) -> str:
     return f"{words} {' or '.join(found)}"
 
 
-def shown_settings(space: Space) -> tuple[str, ...]:
+def shown_settings(space: ConfigurationSpace) -> tuple[str, ...]:
     """Names of the settings that tell the configurations of a space apart: knobs, then words."""
     return (*space.knobs, *space.words)
 

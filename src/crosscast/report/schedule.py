@@ -11,7 +11,7 @@ from crosscast.report.numbers import NONE, factor, percent, plural
 from crosscast.units import format_count, format_elapsed, format_seconds
 
 if TYPE_CHECKING:
-    from crosscast.cluster.experiment import Experiment, Mean
+    from crosscast.cluster.experiment import Experiment, SeedMean
     from crosscast.cluster.metrics import PolicyDifference, PolicyResult
 
 _USERS = 15
@@ -260,13 +260,13 @@ def _placements(found: Experiment) -> Table:
     return Table(headings, rows, formats={heading: writer_of(name) for heading, name in formats.items()})
 
 
-def _within(mean: Mean) -> str:
+def _within(mean: SeedMean) -> str:
     if mean.interval is None or mean.value == 0:
         return ""
     return f"± {100 * (mean.interval[1] - mean.value) / mean.value:.1f} %"
 
 
-def _difference(mean: Mean | None) -> str:
+def _difference(mean: SeedMean | None) -> str:
     if mean is None:
         return NONE
     text = f"{100 * mean.value:+.1f}"

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from crosscast.arrays import Integers, Reals
-from crosscast.cluster.experiment import SHARE, Experiment, Mean
+from crosscast.cluster.experiment import SHARE, Experiment, SeedMean
 from crosscast.cluster.jobs import Schedule
 from crosscast.cluster.metrics import Rectangles, Steps, rectangles
 from crosscast.errors import InputError
@@ -236,7 +236,7 @@ def placement_figure(found: Experiment, title: str) -> Any:
     return draw.titled(figure, draw.plain_text(title), f"less is better{sure}{least}")
 
 
-def _draw_means(axes: Any, means: Mapping[str, Mean], unit: float) -> None:
+def _draw_means(axes: Any, means: Mapping[str, SeedMean], unit: float) -> None:
     intervals = [each.interval for each in means.values()]
     draw.bars(
         axes,

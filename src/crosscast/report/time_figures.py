@@ -10,7 +10,7 @@ import numpy as np
 from crosscast.arrays import Reals
 from crosscast.evaluation.time.launch_times import LaunchEvaluation
 from crosscast.evaluation.time.results import Result, TimeEvaluation
-from crosscast.evaluation.time.scores import Outcome
+from crosscast.evaluation.time.scores import TimeOutcome
 from crosscast.prediction.time.data import Grid
 from crosscast.prediction.time.models import BASELINES
 from crosscast.report import figures as draw
@@ -122,7 +122,7 @@ def _predicted(result: Result, grid: Grid) -> Any:
     )
 
 
-def _draw_intervals(axes: Any, outcome: Outcome, application: str, limits: tuple[float, float]) -> None:
+def _draw_intervals(axes: Any, outcome: TimeOutcome, application: str, limits: tuple[float, float]) -> None:
     """One path with gaps: a line for each cell would make a page ten times as large."""
     shown = outcome.counted & (np.array(outcome.application) == application)[:, None]
     held = (outcome.low <= outcome.measured) & (outcome.measured <= outcome.high)

@@ -21,9 +21,9 @@ from crosscast.errors import CrosscastError, InputError
 from crosscast.service.catalogue import UnknownName
 from crosscast.service.gate import App, Gate, Limits
 from crosscast.service.metrics import Metrics
-from crosscast.service.models import Served, State
+from crosscast.service.models import Served, ServiceState
 from crosscast.service.page import SAFE, documented, page
-from crosscast.service.questions import QUESTIONS, Question
+from crosscast.service.questions import QUESTIONS, Endpoint
 
 LOG = logging.getLogger("crosscast.service")
 
@@ -50,7 +50,7 @@ class Answers:
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="answers")
         self._kept: OrderedDict[tuple[int, str, bytes], bytes] = OrderedDict()
 
-    async def answer(self, question: Question, body: bytes) -> tuple[int, bytes]:
+    async def answer(self, question: Endpoint, body: bytes) -> tuple[int, bytes]:
         """Status code and JSON of the answer to a request."""
         state = self._served.state
         key = state.generation, question.path, body
@@ -82,7 +82,7 @@ class Answers:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
-def _answered(state: State, question: Question, body: bytes) -> tuple[int, bytes]:
+def _answered(state: ServiceState, question: Endpoint, body: bytes) -> tuple[int, bytes]:
     try:
         request = STRICT_JSON.decode(body.decode())
     except (ValueError, RecursionError) as error:
@@ -180,7 +180,7 @@ def application(served: Served, tokens: Callable[[], Sequence[bytes]], limits: L
     return Gate(api, tokens, metrics, limits, _PATHS)
 
 
-def _endpoint(answers: Answers, question: Question) -> Callable[[Request], Any]:
+def _endpoint(answers: Answers, question: Endpoint) -> Callable[[Request], Any]:
     async def endpoint(request: Request) -> Response:
         code, content = await answers.answer(question, await request.body())
         return Response(content, code, media_type="application/json")

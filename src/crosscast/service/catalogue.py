@@ -24,14 +24,14 @@ class UnknownName(InputError):
 
 
 @dataclass(frozen=True, eq=False)
-class Profiled:
+class ServedLaunches:
     """The launches of an application, and what models are asked of them."""
 
     launches: tuple[Profile, ...]
     batch: ProfileBatch
 
     @classmethod
-    def of(cls, launches: Sequence[Profile], invocations: int | None = None) -> Profiled:
+    def of(cls, launches: Sequence[Profile], invocations: int | None = None) -> ServedLaunches:
         """Group launches to kernels."""
         return cls(tuple(launches), ProfileBatch.of(launches, invocations=invocations))
 
@@ -40,7 +40,7 @@ class Profiled:
 class Catalogue:
     """Everything by name: ``application/size`` as far as both are known."""
 
-    profiles: Mapping[str, Profiled] = field(default_factory=dict)
+    profiles: Mapping[str, ServedLaunches] = field(default_factory=dict)
     isolated: Mapping[str, Solo] = field(default_factory=dict)
     recorded: Recorded = field(default_factory=dict)  # Times of datasets, which answers show as the command
 
@@ -61,12 +61,12 @@ class Catalogue:
             if _is_dataset(path):
                 runs = co_runs(dataset_named(path)).solos
                 isolated.update({_name(run.application, run.size): run for run in runs})
-        profiles = {name: Profiled.of(own) for name, own in sorted(launches.items())}
+        profiles = {name: ServedLaunches.of(own) for name, own in sorted(launches.items())}
         return cls(profiles, dict(sorted(isolated.items())), recorded)
 
-    def profile(self, name: str) -> Profiled:
+    def profile(self, name: str) -> ServedLaunches:
         """The profiles of a name."""
-        found: Profiled = _found(self.profiles, name, "profile")
+        found: ServedLaunches = _found(self.profiles, name, "profile")
         return found
 
     def to_dict(self) -> dict[str, Any]:

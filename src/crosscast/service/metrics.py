@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from crosscast.service.models import State
+from crosscast.service.models import ServiceState
 
 _BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 
@@ -23,7 +23,7 @@ class Metrics(Collector):
         Gives what is served, when it is asked.
     """
 
-    def __init__(self, state: Callable[[], State]) -> None:
+    def __init__(self, state: Callable[[], ServiceState]) -> None:
         self._state = state
         self._registry = CollectorRegistry(auto_describe=False)
         told = self._registry

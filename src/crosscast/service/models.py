@@ -53,7 +53,7 @@ class ServedModel:
 
 
 @dataclass(frozen=True)
-class State:
+class ServiceState:
     """All that answers are made of, at one moment."""
 
     models: Mapping[str, ServedModel]
@@ -104,12 +104,12 @@ class Served:
         if not found:
             raise InputError.of(where="model", expected="at least one", found="none")
         self._check_samples(found)
-        self.state = State(found, catalogue)
+        self.state = ServiceState(found, catalogue)
 
     def refresh(self, everything: bool = False) -> bool:
         """Read again the models whose files changed, or all and the catalogue; whether something is new.
 
-        What cannot be read leaves what was there, and `State` says why.
+        What cannot be read leaves what was there, and `ServiceState` says why.
         """
         old = self.state
         catalogue, refused = old.catalogue, old.refused
@@ -125,7 +125,7 @@ class Served:
         }
         if catalogue is old.catalogue and all(models[name] is old.models[name] for name in models):
             return False
-        self.state = State(models, catalogue, refused, old.generation + 1)
+        self.state = ServiceState(models, catalogue, refused, old.generation + 1)
         return True
 
     def _again(self, old: ServedModel, catalogue: Catalogue) -> ServedModel:

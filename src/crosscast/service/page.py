@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from crosscast.service.questions import QUESTIONS, Question
+from crosscast.service.questions import QUESTIONS, Endpoint
 
 SAFE = {"content-security-policy": "default-src 'none'; style-src 'unsafe-inline'"}
 """Headers of the page: it needs no scripts, fonts or pictures."""
@@ -32,13 +32,13 @@ _HEAD = """<!doctype html>
 """
 
 
-def documented(question: Question) -> dict[str, Any]:
+def documented(question: Endpoint) -> dict[str, Any]:
     """The body of a request, for OpenAPI."""
     content = {"application/json": {"schema": _schema(question), "example": question.example}}
     return {"requestBody": {"required": True, "content": content}}
 
 
-def _schema(question: Question) -> dict[str, Any]:
+def _schema(question: Endpoint) -> dict[str, Any]:
     _, parts = msgspec.json.schema_components((question.asked,))
     # A request has no parts that are structures themselves.
     whole: dict[str, Any]
@@ -53,7 +53,7 @@ def page(paths: Sequence[str]) -> str:
     return f"{_HEAD}<ul>{links}</ul>{''.join(map(_section, QUESTIONS))}</main></html>"
 
 
-def _section(question: Question) -> str:
+def _section(question: Endpoint) -> str:
     rows = "".join(
         f"<tr><td><code>{_escaped(name)}</code></td><td>{_escaped(told.get('description', ''))}</td>"
         f"<td>{_escaped(json.dumps(told['default'])) if 'default' in told else ''}</td></tr>"

@@ -22,8 +22,8 @@ from crosscast.forecasting.answers import forecasts_answer, launches_answer, wit
 from crosscast.forecasting.kernels import verdicts_beside
 from crosscast.prediction.first_fit import named_devices
 from crosscast.prediction.time.forecast import TimeForecast
-from crosscast.service.catalogue import Profiled, UnknownName, named_runs
-from crosscast.service.models import ServedModel, State
+from crosscast.service.catalogue import ServedLaunches, UnknownName, named_runs
+from crosscast.service.models import ServedModel, ServiceState
 
 _Level = Annotated[float, Meta(gt=0, lt=1, description="Probability that the intervals are to hold.")]
 _Name = Annotated[str, Meta(min_length=1, max_length=200)]
@@ -102,7 +102,7 @@ class Colocate(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     seed: Annotated[int, Meta(ge=0, le=2**32 - 1)] = 0
 
 
-def predict(state: State, asked: Predict) -> dict[str, Any]:
+def predict(state: ServiceState, asked: Predict) -> dict[str, Any]:
     """Forecast times as ``crosscast predict --json`` does; with `repeat` also those of a job."""
     profiled = _profiled(state, asked)
     recorded = state.catalogue.recorded if asked.profiles is None else {}
@@ -127,7 +127,7 @@ def predict(state: State, asked: Predict) -> dict[str, Any]:
     return answer
 
 
-def _profiled(state: State, asked: Predict) -> Profiled:
+def _profiled(state: ServiceState, asked: Predict) -> ServedLaunches:
     _check_one(asked.profile, asked.profiles, "profiles")
     if asked.profiles is None:
         named = state.catalogue.profile(str(asked.profile))
@@ -142,10 +142,10 @@ def _profiled(state: State, asked: Predict) -> Profiled:
             known = ", ".join(dict.fromkeys(each.kernel for each in launches))
             raise InputError.of(field="kernel", expected=f"one of {known}", found=repr(asked.kernel))
         launches = own
-    return Profiled.of(launches, asked.invocations)
+    return ServedLaunches.of(launches, asked.invocations)
 
 
-def choose(state: State, asked: Choose) -> dict[str, Any]:
+def choose(state: ServiceState, asked: Choose) -> dict[str, Any]:
     """Choose a configuration as ``crosscast choose configuration --json`` does."""
     _check_one(asked.profile, asked.runs, "runs")
 
@@ -182,7 +182,7 @@ def _sampled(served: ServedModel, asked: Choose) -> SampledKernel:
     return kernels[0]
 
 
-def colocate(state: State, asked: Colocate) -> dict[str, Any]:
+def colocate(state: ServiceState, asked: Colocate) -> dict[str, Any]:
     """Plan which jobs share a device as ``crosscast colocate --json`` does."""
     names, given = [], {}
     for number, job in enumerate(asked.jobs):
@@ -219,7 +219,7 @@ def _check_one(name: str | None, given: object, field: str) -> None:
 
 
 def _first(
-    state: State, question: str, name: str | None, use: Callable[[ServedModel], Found]
+    state: ServiceState, question: str, name: str | None, use: Callable[[ServedModel], Found]
 ) -> tuple[ServedModel, Found]:
     """The first model that can answer, and its answer."""
     models: Sequence[ServedModel] = state.models_for(question, name)
@@ -235,12 +235,12 @@ def _first(
 
 
 @dataclass(frozen=True)
-class Question:
+class Endpoint:
     """A path of the service, and what it takes."""
 
     path: str
     asked: type[msgspec.Struct]
-    answer: Callable[[State, Any], dict[str, Any]]
+    answer: Callable[[ServiceState, Any], dict[str, Any]]
     example: Mapping[str, Any]  # A request
 
     @property
@@ -248,14 +248,14 @@ class Question:
         """What it answers, in a sentence."""
         return (self.asked.__doc__ or "").replace("`", "")
 
-    def answered(self, state: State, request: object) -> dict[str, Any]:
+    def answered(self, state: ServiceState, request: object) -> dict[str, Any]:
         """The answer to a request, of JSON."""
         return self.answer(state, decode(self.asked, request, "request"))
 
 
 QUESTIONS = (
-    Question("/v1/predict", Predict, predict, {"profile": "srad/small", "devices": ["gtx1080", "knl"]}),
-    Question(
+    Endpoint("/v1/predict", Predict, predict, {"profile": "srad/small", "devices": ["gtx1080", "knl"]}),
+    Endpoint(
         "/v1/choose",
         Choose,
         choose,
@@ -267,6 +267,6 @@ QUESTIONS = (
             ],
         },
     ),
-    Question("/v1/colocate", Colocate, colocate, {"jobs": ["bfs/small", "fft/small", "kmeans/small"]}),
+    Endpoint("/v1/colocate", Colocate, colocate, {"jobs": ["bfs/small", "fft/small", "kmeans/small"]}),
 )
 """What is answered, with the request that its documentation shows."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from crosscast.arrays import Reals
 from crosscast.evaluation.configuration.evaluation import ConfigurationEvaluation, MachineChoices
-from crosscast.evaluation.configuration.scores import ChoiceResult, Metrics
+from crosscast.evaluation.configuration.scores import ChoiceMetrics, ChoiceResult
 from crosscast.prediction.configuration.bailey2014 import TreeNode
 from crosscast.prediction.configuration.choice import within_cap
 from crosscast.report import figures as draw
@@ -77,7 +77,7 @@ def hardest_kernel(machine: MachineChoices) -> tuple[int, ChoiceResult]:
     return min(rows, key=kept), judge
 
 
-def _kept_share(metrics: Metrics) -> tuple[float, float]:
+def _kept_share(metrics: ChoiceMetrics) -> tuple[float, float]:
     return metrics.under_limit_share or 0.0, metrics.score or 0.0
 
 

@@ -46,7 +46,7 @@ _INNER = 3
 
 
 @dataclass(frozen=True, eq=False)
-class Cases:
+class MappingCases:
     """Kernels at sizes, with a time on each of two devices."""
 
     devices: tuple[str, str]  # Keys of the CPU and of the GPU
@@ -100,7 +100,7 @@ class Cases:
 Place = tuple[str, str, str]
 
 
-def cases_of(dataset: Dataset) -> Cases:
+def cases_of(dataset: Dataset) -> MappingCases:
     """Rows of a dataset that ``crosscast dataset import cgo17`` made."""
     types = {row["device"]: row["type"] for row in dataset.devices.to_pylist()}
     devices = tuple(name for kind in ("cpu", "gpu") for name, type_ in types.items() if type_ == kind)
@@ -129,7 +129,7 @@ def cases_of(dataset: Dataset) -> Cases:
     found = {(row["application"], row["kernel"], row["size"]): row for row in dataset.profiles.to_pylist()}
     text = sorted({name for each in known.values() for name in each if name.startswith(_TEXT)})
     metrics = [[found.get(place, {}).get(each.name) for each in METRICS] for place in places]
-    return Cases(
+    return MappingCases(
         (devices[0], devices[1]),
         tuple(place[0] for place in places),
         tuple(f"{place[0]}-{place[1]}" for place in places),
@@ -144,7 +144,7 @@ def cases_of(dataset: Dataset) -> Cases:
 # -- what is held out
 
 
-def _published(cases: Cases) -> tuple[Fold, ...]:
+def _published(cases: MappingCases) -> tuple[Fold, ...]:
     """Ten folds of rows with as many GPUs each, as Cummins et al. (PACT 2017) split them."""
     from sklearn.model_selection import StratifiedKFold
 
@@ -153,10 +153,10 @@ def _published(cases: Cases) -> tuple[Fold, ...]:
     return tuple(Fold(f"rows {number}", train, test) for number, (train, test) in enumerate(parts, 1))
 
 
-def _ten_folds(groups: str) -> Callable[[Cases], tuple[Fold, ...]]:
+def _ten_folds(groups: str) -> Callable[[MappingCases], tuple[Fold, ...]]:
     """What makes ten folds of kernels or applications, each with all its rows."""
 
-    def folds(cases: Cases) -> tuple[Fold, ...]:
+    def folds(cases: MappingCases) -> tuple[Fold, ...]:
         parts = _balanced(getattr(cases, groups), _FOLDS)
         return folds_by_group(groups, groups, [f"{groups} {part + 1}" for part in parts.tolist()], parts)
 
@@ -174,7 +174,7 @@ def _balanced(labels: Sequence[str], folds: int) -> Integers:
     return found
 
 
-SPLITS: Mapping[str, Callable[[Cases], tuple[Fold, ...]]] = {
+SPLITS: Mapping[str, Callable[[MappingCases], tuple[Fold, ...]]] = {
     "published": _published,
     "leave-kernel-out": _ten_folds("kernels"),
     "leave-application-out": _ten_folds("applications"),
@@ -183,7 +183,7 @@ SPLITS: Mapping[str, Callable[[Cases], tuple[Fold, ...]]] = {
 """Protocols by name, each harder than the one before it."""
 
 
-def _groups(cases: Cases, split: str) -> Sequence[str]:
+def _groups(cases: MappingCases, split: str) -> Sequence[str]:
     """What a protocol keeps together."""
     together = {
         "leave-kernel-out": cases.kernels,
@@ -205,7 +205,7 @@ class OneDevice:
 
     name: str = "one-device"
 
-    def scores(self, cases: Cases, train: Integers, test: Integers, split: str, seed: int) -> Reals:
+    def scores(self, cases: MappingCases, train: Integers, test: Integers, split: str, seed: int) -> Reals:
         """Above 0 where the GPU is chosen."""
         return np.full(len(test), float(np.mean(cases.gain[train] > 0)) - 0.5)
 
@@ -219,7 +219,7 @@ class Lookup:
 
     name: str = "lookup"
 
-    def scores(self, cases: Cases, train: Integers, test: Integers, split: str, seed: int) -> Reals:
+    def scores(self, cases: MappingCases, train: Integers, test: Integers, split: str, seed: int) -> Reals:
         """Above 0 where the GPU is chosen."""
         others = OneDevice().scores(cases, train, test, split, seed)
         same = np.array(cases.kernels)[test, None] == np.array(cases.kernels)[train]
@@ -233,7 +233,7 @@ class GreweTree:
 
     name: str = "grewe-tree"
 
-    def scores(self, cases: Cases, train: Integers, test: Integers, split: str, seed: int) -> Reals:
+    def scores(self, cases: MappingCases, train: Integers, test: Integers, split: str, seed: int) -> Reals:
         """Above 0 where the GPU is chosen."""
         from sklearn.tree import DecisionTreeClassifier
 
@@ -243,14 +243,14 @@ class GreweTree:
 
 
 @dataclass(frozen=True)
-class Trees:
+class MappingTrees:
     """Extremely randomized trees (Geurts et al. 2006) on logarithms, of the label or of the gain."""
 
     name: str
-    features: Features  # As `Cases` has them
+    features: Features  # As `MappingCases` has them
     gain: bool  # Whether the logarithm of the ratio of times is learned, and its sign taken
 
-    def scores(self, cases: Cases, train: Integers, test: Integers, split: str, seed: int) -> Reals:
+    def scores(self, cases: MappingCases, train: Integers, test: Integers, split: str, seed: int) -> Reals:
         """Above 0 where the GPU is chosen."""
         from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 
@@ -270,10 +270,10 @@ def _margin(classifier: Any, features: Reals) -> Reals:
     return np.asarray(found[:, places[True]] - 0.5 if True in places else np.full(len(features), -0.5))
 
 
-CANDIDATES: tuple[OneDevice | Trees, ...] = (
+CANDIDATES: tuple[OneDevice | MappingTrees, ...] = (
     OneDevice(),
-    *(Trees(f"{features}-label", features, gain=False) for features in _FEATURES),
-    *(Trees(f"{features}-gain", features, gain=True) for features in _FEATURES[1:]),
+    *(MappingTrees(f"{features}-label", features, gain=False) for features in _FEATURES),
+    *(MappingTrees(f"{features}-gain", features, gain=True) for features in _FEATURES[1:]),
 )
 
 
@@ -283,7 +283,7 @@ class Selected:
 
     name: str = "selected"
 
-    def scores(self, cases: Cases, train: Integers, test: Integers, split: str, seed: int) -> Reals:
+    def scores(self, cases: MappingCases, train: Integers, test: Integers, split: str, seed: int) -> Reals:
         """Above 0 where the GPU is chosen."""
         groups = np.array(_groups(cases, split))[train]
         if len(set(groups.tolist())) < 2:
@@ -299,7 +299,7 @@ class Selected:
         return CANDIDATES[int(np.argmax(right))].scores(cases, train, test, split, seed)
 
 
-Model = OneDevice | Lookup | GreweTree | Trees | Selected
+Model = OneDevice | Lookup | GreweTree | MappingTrees | Selected
 BASELINES = ("one-device", "lookup", "grewe-tree")
 MODELS: tuple[Model, ...] = (OneDevice(), Lookup(), GreweTree(), *CANDIDATES[1:], Selected())
 
@@ -308,7 +308,7 @@ MODELS: tuple[Model, ...] = (OneDevice(), Lookup(), GreweTree(), *CANDIDATES[1:]
 
 
 @dataclass(frozen=True, eq=False)
-class DeviceTask(FoldTask[Model, Fold, Cases]):
+class DeviceTask(FoldTask[Model, Fold, MappingCases]):
     """A model that chooses for what a fold holds out."""
 
     split: str
@@ -318,13 +318,13 @@ class DeviceTask(FoldTask[Model, Fold, Cases]):
         """All that the answer depends on besides the cases."""
         return [[fingerprint(self.model), self.split, digest([self.fold.train, self.fold.test]), self.seed]]
 
-    def run(self, data: Cases, asks: Sequence[int]) -> list[Arrays]:
+    def run(self, data: MappingCases, asks: Sequence[int]) -> list[Arrays]:
         """Fit and choose."""
         with one_thread("choosing devices"):
             scores = self.model.scores(data, self.fold.train, self.fold.test, self.split, self.seed)
         return [{"gpu": scores > 0} for _ in asks]
 
-    def is_valid(self, data: Cases, ask: int, arrays: Arrays) -> bool:
+    def is_valid(self, data: MappingCases, ask: int, arrays: Arrays) -> bool:
         """Whether arrays are choices for what is held out."""
         gpu = arrays.get("gpu")
         return gpu is not None and gpu.shape == self.fold.test.shape and gpu.dtype == np.bool_
@@ -364,7 +364,7 @@ class Cummins2017(Tabular):
     """Results of all models in all protocols."""
 
     label: str
-    cases: Cases
+    cases: MappingCases
     seed: int
     results: tuple[DeviceResult, ...]
 
@@ -438,7 +438,7 @@ def reproduce(
     return Cummins2017(dataset.label, cases, seed, tuple(results))
 
 
-def _results(cases: Cases, split: str, chosen: Mapping[str, Flags], seed: int) -> list[DeviceResult]:
+def _results(cases: MappingCases, split: str, chosen: Mapping[str, Flags], seed: int) -> list[DeviceResult]:
     _, groups = np.unique(cases.applications, return_inverse=True)
     count = int(groups.max()) + 1
     scored, by_name = [], {}
@@ -474,14 +474,14 @@ def _results(cases: Cases, split: str, chosen: Mapping[str, Flags], seed: int) -
     ]
 
 
-def _right_by_majority(cases: Cases, labels: Sequence[str]) -> float:
+def _right_by_majority(cases: MappingCases, labels: Sequence[str]) -> float:
     """Accuracy of one who knows which device is faster in most rows of each label."""
     _, groups = np.unique(labels, return_inverse=True)
     share = np.bincount(groups, cases.gain > 0) / np.bincount(groups)
     return float(np.maximum(share, 1 - share)[groups].mean())
 
 
-def _by_row(cases: Cases, gpu: Flags) -> dict[str, Reals]:
+def _by_row(cases: MappingCases, gpu: Flags) -> dict[str, Reals]:
     """What the scores are means of."""
     times = np.log(cases.time_s)
     own = np.where(gpu, times[:, 1], times[:, 0])

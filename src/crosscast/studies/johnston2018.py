@@ -21,14 +21,14 @@ from crosscast.arrays import Arrays, Flags, Integers, Reals
 from crosscast.data.dataset import Dataset
 from crosscast.data.schema import size_order
 from crosscast.evaluation.loop import RunArguments, check_seed, run_tasks
-from crosscast.evaluation.time.scores import Outcome, Scores, pair_order, scores
+from crosscast.evaluation.time.scores import Scores, TimeOutcome, pair_order, scores
 from crosscast.prediction.time.johnston2018 import PublishedForest, Rows
 from crosscast.studies.johnston2018_forests import (
     MOST_TREES,
     NODE_SIZE,
     TRIED,
-    Runs,
-    Search,
+    ForestSearch,
+    KernelRuns,
     Surface,
     anneal,
     cell_predictions,
@@ -185,7 +185,7 @@ class Headline:
     oob_r2: float
 
 
-def headline(runs: Runs, *, trees: int, seed: int) -> Headline:
+def headline(runs: KernelRuns, *, trees: int, seed: int) -> Headline:
     """Fit to a random fifth of the rows, as the published script does, and test on the others."""
     trained, tested = _split(len(runs), seed)
     train, test, rows = runs.take(trained).rows(), runs.take(tested).rows(), runs.rows()
@@ -233,7 +233,7 @@ def _order(predicted: Reals, measured: Reals) -> tuple[float, float]:
 
 
 @dataclass(frozen=True)
-class HeldOut:
+class HeldOutRows:
     """Leave-application-out, one row a cell; relative errors are fractions."""
 
     trees: int  # Trees of each forest
@@ -248,7 +248,7 @@ class HeldOut:
     predicted: list[list[float]]  # Predicted logarithms of seconds of each cell, of shape `(n, d)` as lists
 
 
-def leave_application_out(runs: Runs, *, trees: int, seed: int) -> HeldOut | None:
+def leave_application_out(runs: KernelRuns, *, trees: int, seed: int) -> HeldOutRows | None:
     """Hold each application out, and predict it; ``None`` where there is one alone."""
     grid = runs.grid
     application = np.array(grid.profiles.application)
@@ -266,12 +266,12 @@ def leave_application_out(runs: Runs, *, trees: int, seed: int) -> HeldOut | Non
 
     def scored(centre: Reals) -> Scores:
         times = (grid.log_time, centre, centre, centre)
-        outcome = Outcome(grid.profiles.application, *times, everything, ~everything, rows)
+        outcome = TimeOutcome(grid.profiles.application, *times, everything, ~everything, rows)
         return scores([outcome], level=0.9)
 
     found = scored(predicted)
     of_scores = ("median_ape", "median_ape_by_application", "mape", "rmse_log", "slowdown_mean", "top1")
-    return HeldOut(
+    return HeldOutRows(
         trees=trees,
         always_one_slowdown_mean=scored(usual).slowdown_mean,
         predicted=predicted.tolist(),
@@ -315,7 +315,7 @@ def recycled(kernel: Integers, drawn: Integers) -> Flags:
     return np.asarray(np.resize(drawn, len(kernel)) == kernel)
 
 
-def learn(runs: Runs, *, kernels: int, samples: int, trees: int, seed: int) -> LearningPoint:
+def learn(runs: KernelRuns, *, kernels: int, samples: int, trees: int, seed: int) -> LearningPoint:
     """Draw so many kernels, train on them, and test in both ways (Algorithm 2)."""
     kernel = runs.name_number
     published, corrected, known = [], [], []
@@ -334,7 +334,7 @@ def learn(runs: Runs, *, kernels: int, samples: int, trees: int, seed: int) -> L
     return LearningPoint(kernels, samples, trees, *_over(published), float(np.mean(known)), *of_new)
 
 
-def _test_errors(runs: Runs, trained: Flags, trees: int, seed: int, node_size: int) -> Reals:
+def _test_errors(runs: KernelRuns, trained: Flags, trees: int, seed: int, node_size: int) -> Reals:
     """Errors of the rows that were not trained on."""
     predictions = cell_predictions(runs.take(trained).rows(), trees, seed, node_size)
     return predictions[runs.cell[~trained]] - runs.log_us[~trained]
@@ -356,10 +356,10 @@ class Tuning:
     tried: list[int]  # Figure 2: its axes
     trees: list[int]
     heat: list[list[float]]  # Figure 2: error by trees (row) and tried features (column), node size 9
-    search: Search  # Steps of the search over all three parameters
+    search: ForestSearch  # Steps of the search over all three parameters
 
 
-def tune(runs: Runs, *, grown: int, steps: int, seed: int) -> Tuning:
+def tune(runs: KernelRuns, *, grown: int, steps: int, seed: int) -> Tuning:
     """Take the errors, and search for the least."""
     sample = runs.sample(_RUNS_PER_CELL, seed)
     surface = Surface(sample.rows(), grown, NODE_SIZES, seed)
@@ -388,7 +388,7 @@ class LeftOutKernel:
     rmse_log: float  # Root of the mean square of their ln(predicted / measured)
 
 
-def leave_kernel_out(runs: Runs, *, kernel: str, grown: int, steps: int, seed: int) -> LeftOutKernel:
+def leave_kernel_out(runs: KernelRuns, *, kernel: str, grown: int, steps: int, seed: int) -> LeftOutKernel:
     """Tune without a kernel, then predict it (Algorithm 1)."""
     left_out: Flags = runs.name_number == runs.kernel_names.index(kernel)
     rest, own = runs.take(~left_out), runs.take(left_out)
@@ -403,7 +403,7 @@ def leave_kernel_out(runs: Runs, *, kernel: str, grown: int, steps: int, seed: i
 
 
 @dataclass(frozen=True)
-class Energy:
+class EnergyErrors:
     """The forest on energy; errors of logarithms, and relative ones as fractions."""
 
     applications: int
@@ -420,7 +420,7 @@ class Energy:
     baseline_rmse_log: float
 
 
-def energy(runs: Runs, *, trees: int, seed: int) -> Energy | None:
+def energy(runs: KernelRuns, *, trees: int, seed: int) -> EnergyErrors | None:
     """Fit the forest to the energy of applications at a size; ``None`` where too few were watched."""
     watched = runs.energy
     if watched is None:
@@ -437,7 +437,7 @@ def energy(runs: Runs, *, trees: int, seed: int) -> Energy | None:
         for cell in np.flatnonzero(own):
             others = means[~own & (device == device[cell])]
             baseline[cell] = others.mean() if len(others) else means[~own].mean()
-    return Energy(
+    return EnergyErrors(
         applications=len(np.unique(application)),
         devices=len(np.unique(device)),
         rows=len(rows.response),
@@ -458,15 +458,17 @@ class Johnston2018:
     """All tables and figures of the paper, on a dataset."""
 
     label: str  # Where the dataset is from
-    runs: Runs  # Its runs, whose kernels and devices the arrays of the parts are about
+    runs: KernelRuns  # Its runs, whose kernels and devices the arrays of the parts are about
     seed: int  # Start of all random numbers
     preset: Preset  # How much work was done
     headline: Headline  # The 1.2 %, and figures 4 to 6
     tuning: Tuning  # Figures 1 and 2
     omitted: tuple[LeftOutKernel, ...]  # Algorithm 1 and table III, in the order of the kernels' names
     learning: tuple[LearningPoint, ...]  # Algorithm 2 and figure 3, for each number of kernels
-    honest: HeldOut | None  # The same forest on unseen applications; `None` where there is one application
-    energy: Energy | None  # Energy in place of time; `None` where too few applications were watched
+    honest: (
+        HeldOutRows | None
+    )  # The same forest on unseen applications; `None` where there is one application
+    energy: EnergyErrors | None  # Energy in place of time; `None` where too few applications were watched
 
     def median_parameters(self) -> tuple[float, float]:
         """Medians over the omitted kernels of the tuned numbers of trees and of features tried."""
@@ -507,10 +509,10 @@ class _Part:
     def cache_keys(self) -> Sequence[object]:
         return [[self.make.func.__name__, self.make.keywords]]
 
-    def run(self, data: Runs, asks: Sequence[int]) -> list[Arrays]:
+    def run(self, data: KernelRuns, asks: Sequence[int]) -> list[Arrays]:
         return [{"json": np.array(json.dumps(msgspec.to_builtins(self.make(data))))}]
 
-    def is_valid(self, data: Runs, ask: int, arrays: Arrays) -> bool:
+    def is_valid(self, data: KernelRuns, ask: int, arrays: Arrays) -> bool:
         try:
             self.read(arrays)
         except (KeyError, ValueError, msgspec.ValidationError):
@@ -521,7 +523,7 @@ class _Part:
         return msgspec.convert(json.loads(str(arrays["json"])), self.result)
 
 
-def _parts(runs: Runs, preset: Preset, seed: int) -> list[_Part]:
+def _parts(runs: KernelRuns, preset: Preset, seed: int) -> list[_Part]:
     """All parts, the longest first."""
     search: dict[str, Any] = {"grown": preset.omitted_trees, "steps": preset.omitted_steps, "seed": seed}
     samples: dict[str, Any] = {"samples": preset.samples, "trees": preset.sample_trees, "seed": seed}
@@ -531,8 +533,8 @@ def _parts(runs: Runs, preset: Preset, seed: int) -> list[_Part]:
     return [
         _Part("tuning", Tuning, tuning),
         _Part("headline", Headline, partial(headline, **whole)),
-        _Part("honest", HeldOut | None, honest),
-        _Part("energy", Energy | None, partial(energy, **whole)),
+        _Part("honest", HeldOutRows | None, honest),
+        _Part("energy", EnergyErrors | None, partial(energy, **whole)),
         *(
             _Part(f"without {kernel}", LeftOutKernel, partial(leave_kernel_out, kernel=kernel, **search))
             for kernel in runs.kernel_names

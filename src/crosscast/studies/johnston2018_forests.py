@@ -37,7 +37,7 @@ class EnergyRuns:
 
 
 @dataclass(frozen=True)
-class Runs:
+class KernelRuns:
     """Runs of ``n`` kernels at a size on ``d`` devices.
 
     A *cell* is a kernel at a size on a device; its number is ``kernel * d + device``.
@@ -70,7 +70,7 @@ class Runs:
         numbers = {name: place for place, name in enumerate(self.kernel_names)}
         return np.array([numbers[name] for name in self.grid.profiles.kernel])[self.kernel]
 
-    def take(self, runs: Integers | Flags) -> Runs:
+    def take(self, runs: Integers | Flags) -> KernelRuns:
         """Some of the runs; kernels and devices stay."""
         return replace(self, kernel=self.kernel[runs], device=self.device[runs], log_us=self.log_us[runs])
 
@@ -81,7 +81,7 @@ class Runs:
         features = np.column_stack([np.repeat(self.features, d, axis=0), np.tile(codes, len(self.features))])
         return Rows(features, self.cell, self.log_us)
 
-    def sample(self, per_cell: int, seed: int) -> Runs:
+    def sample(self, per_cell: int, seed: int) -> KernelRuns:
         """At most so many runs of each cell, drawn without replacement."""
         order = np.random.default_rng(seed).permutation(len(self))
         cell = self.cell[order]
@@ -91,7 +91,7 @@ class Runs:
         return self.take(np.sort(order[by_cell[place < per_cell]]))
 
 
-def runs_of(dataset: Dataset) -> Runs:
+def runs_of(dataset: Dataset) -> KernelRuns:
     """The runs of a dataset.
 
     Features are the metrics of invocation 0; where profiles hold metrics by the published tool's own
@@ -115,7 +115,7 @@ def runs_of(dataset: Dataset) -> Runs:
     device, there = np.array([devices.get(key, -1) for key in keys]), kernel >= 0
     log_us = np.log(run_means(records)[there] / microseconds(1.0))
     energy = _energy_runs(dataset, grid, features)
-    return Runs(grid, tuple(metrics), features, kernel[there], device[there], log_us, energy)
+    return KernelRuns(grid, tuple(metrics), features, kernel[there], device[there], log_us, energy)
 
 
 def _published_metrics(dataset: Dataset, grid: Grid) -> dict[str, Reals]:
@@ -168,7 +168,7 @@ def cell_predictions(rows: Rows, trees: int, seed: int, node_size: int = NODE_SI
 
 
 @dataclass(frozen=True)
-class Grown:
+class GrownForest:
     """A forest that tries so many features, with its error on the way."""
 
     trees: Integers  # Numbers of trees at which the error was taken, of shape `(k,)`
@@ -188,7 +188,7 @@ class Grown:
         return float(errors[-1] - slope * (1 / self.trees[-1] - 1 / trees))
 
 
-def grow(rows: Rows, trees: int, tried: int, node_sizes: Sequence[int], seed: int) -> Grown:
+def grow(rows: Rows, trees: int, tried: int, node_sizes: Sequence[int], seed: int) -> GrownForest:
     """Grow a forest; errors are over the rows that some tree did not draw."""
     # About ten numbers of trees a decade, and the last.
     count = 1 + round(10 * np.log10(max(trees, 2)))
@@ -207,7 +207,7 @@ def grow(rows: Rows, trees: int, tried: int, node_sizes: Sequence[int], seed: in
             known = out_of_bag > 0
             predicted = sums[:, known] / out_of_bag[known]
             errors.append(np.mean((predicted - rows.response[known]) ** 2, axis=1))
-    return Grown(np.array(sorted(taken)), np.array(errors), means)
+    return GrownForest(np.array(sorted(taken)), np.array(errors), means)
 
 
 @dataclass
@@ -222,7 +222,7 @@ class Surface:
     grown: int  # Trees that are grown for each number of tried features
     node_sizes: Sequence[int]  # Node sizes that may be asked for, rising
     seed: int
-    _forests: dict[int, Grown] = field(default_factory=dict)
+    _forests: dict[int, GrownForest] = field(default_factory=dict)
 
     @property
     def features(self) -> int:
@@ -236,7 +236,7 @@ class Surface:
             raise InputError.of(where="node_size", expected=expected, found=node_size)
         return self.at(tried).error(trees, self.node_sizes.index(node_size))
 
-    def at(self, tried: int) -> Grown:
+    def at(self, tried: int) -> GrownForest:
         """The forest that tries so many features; it is grown at the first call."""
         tried = min(tried, self.features)
         if tried not in self._forests:
@@ -245,7 +245,7 @@ class Surface:
 
 
 @dataclass(frozen=True)
-class Search:
+class ForestSearch:
     """A search, step by step; lists are of equal length."""
 
     trees: list[int]
@@ -259,7 +259,7 @@ class Search:
         return int(np.argmin(self.error))
 
 
-def anneal(surface: Surface, steps: int, seed: int, start: tuple[int, int, int] = START) -> Search:
+def anneal(surface: Surface, steps: int, seed: int, start: tuple[int, int, int] = START) -> ForestSearch:
     """Search the surface from a start: trees, tried features, node size.
 
     The published optimiser is that of R's package ``optimization``; here it is the generalised annealing of
@@ -268,7 +268,7 @@ def anneal(surface: Surface, steps: int, seed: int, start: tuple[int, int, int] 
     from scipy.optimize import dual_annealing  # an extra, which the loop of the evaluation has asked for
 
     axes = (TREE_COUNTS, tuple(range(1, surface.features + 1)), tuple(surface.node_sizes))
-    search = Search([], [], [], [])
+    search = ForestSearch([], [], [], [])
 
     def cost(point: Reals) -> float:
         values = [axis[min(int(place), len(axis) - 1)] for axis, place in zip(axes, point, strict=True)]

@@ -14,7 +14,7 @@ from crosscast.data.schema import DEVICES, RECORDS, SESSIONS
 from crosscast.data.table import table_of
 from crosscast.errors import InputError
 from crosscast.tracing.summary import LaunchClass, Replayed, Summary
-from crosscast.tracing.trace import Queue
+from crosscast.tracing.trace import TracedQueue
 
 __all__ = ["dataset_of"]
 
@@ -96,7 +96,7 @@ def _record(summary: Summary, each: LaunchClass, size: str) -> dict[str, Any]:
     return {**place, "kernel": each.kernel, "run": 0, "invocations": each.count, "time_s": each.times}
 
 
-def _device(queue: Queue) -> dict[str, Any]:
+def _device(queue: TracedQueue) -> dict[str, Any]:
     facts = {
         "name": queue.device,
         "vendor": queue.vendor,

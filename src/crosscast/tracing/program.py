@@ -27,7 +27,7 @@ from crosscast.tracing.trace import ENERGY_FILE
 if TYPE_CHECKING:
     from crosscast.tracing.summary import Trace
 
-__all__ = ["SELECTIONS", "Recording", "capture", "run", "runnable"]
+__all__ = ["SELECTIONS", "TraceRecording", "capture", "run", "runnable"]
 
 SELECTIONS = "spread, all, none, first:N or every:N"
 """Which launches of a class have their memory kept; spread takes the 1st, 2nd, 3rd, 5th, 9th, 17th, ..."""
@@ -38,7 +38,7 @@ _SELECTION = re.compile(r"spread|all|none|(first|every):[1-9]\d{0,8}")
 
 
 @dataclass(frozen=True)
-class Recording:
+class TraceRecording:
     """What is recorded, and where."""
 
     folder: Path  # New or empty
@@ -107,7 +107,7 @@ def layer_library(progress: Callable[[str], None] | None = None) -> Path:
     return toolchain.c_library([_LAYER / "layer.c", *parts], needs=needs, progress=progress)
 
 
-def run(command: Sequence[str], recording: Recording) -> int:
+def run(command: Sequence[str], recording: TraceRecording) -> int:
     """Run a program to its end under the layer, whose folder is prepared.
 
     Its input, output and errors are this process's own.
@@ -248,7 +248,7 @@ def capture(
     ...     run_my_pyopencl_code()
     >>> trace.to_pandas()  # doctest: +SKIP
     """
-    recording = Recording(Path(folder), select, max_bytes, max_seconds, outputs)
+    recording = TraceRecording(Path(folder), select, max_bytes, max_seconds, outputs)
     path = str(layer_library())
     layer = ctypes.CDLL(path)
     others = os.environ.get("OPENCL_LAYERS")

@@ -21,9 +21,9 @@ from crosscast.kernel import Image, Kernel, Launch, Local, Program, Sampler
 
 if TYPE_CHECKING:
     from crosscast.kernel import Argument, Parameter
-    from crosscast.tracing.trace import Memory, Process
+    from crosscast.tracing.trace import TracedMemory, TracedProcess
 
-__all__ = ["Comparison", "Replay", "compared", "replay_of"]
+__all__ = ["Replay", "ReplayComparison", "compared", "replay_of"]
 
 # By what OpenCL calls them
 _ORDERS = {number: name for name, number in CHANNEL_ORDERS.items()}
@@ -53,7 +53,7 @@ class Replay:
     doubts: tuple[str, ...] = ()  # What may differ from the program's own launch, as sentences
 
 
-def replay_of(process: Process, row: int) -> Replay:
+def replay_of(process: TracedProcess, row: int) -> Replay:
     """The launch of this row.
 
     Raises
@@ -90,7 +90,7 @@ def replay_of(process: Process, row: int) -> Replay:
     return Replay(Launch(Kernel(program, record.name), extent, local, values, offset), tuple(doubts))
 
 
-def _program(process: Process, number: int, depth: int = 0) -> Program:
+def _program(process: TracedProcess, number: int, depth: int = 0) -> Program:
     record = process.programs.get(number)
     if record is None:
         raise UnsupportedError("its program is not known")
@@ -112,7 +112,7 @@ def _program(process: Process, number: int, depth: int = 0) -> Program:
     return Program(content, "opencl-c", path, (*options, *folders))
 
 
-def _linked(process: Process, parts: Sequence[int], depth: int) -> Program:
+def _linked(process: TracedProcess, parts: Sequence[int], depth: int) -> Program:
     """Sources that were compiled alike, one after the other."""
     if depth > _DEEPEST:
         raise UnsupportedError("its program is linked from itself")
@@ -124,7 +124,7 @@ def _linked(process: Process, parts: Sequence[int], depth: int) -> Program:
     return Program(content, first.form, first.path, first.options, first.standard)
 
 
-def _with_headers(process: Process, text: str, headers: dict[str, int]) -> str:
+def _with_headers(process: TracedProcess, text: str, headers: dict[str, int]) -> str:
     """A source with the headers that the program gave in memory in the places of their includes."""
 
     def find(name: str, quoted: bool, of: str) -> Header | None:
@@ -162,7 +162,7 @@ def _options(text: str, folder: Path) -> tuple[str, ...]:
     return tuple(kept)
 
 
-def _refuse_overlaps(process: Process, args: Sequence[Any], name: str) -> None:
+def _refuse_overlaps(process: TracedProcess, args: Sequence[Any], name: str) -> None:
     """Two parts of one buffer that overlap would be two separate memories here."""
     spans = set()
     for arg in args:
@@ -178,7 +178,7 @@ def _refuse_overlaps(process: Process, args: Sequence[Any], name: str) -> None:
 class _Arguments:
     """Arguments of a launch; memory that is passed twice is one array."""
 
-    def __init__(self, process: Process, kernel: str, kept: Sequence[int]) -> None:
+    def __init__(self, process: TracedProcess, kernel: str, kept: Sequence[int]) -> None:
         self._process = process
         self._kernel = kernel
         self._kept = kept
@@ -278,7 +278,7 @@ def _value(data: bytes, parameter: Parameter) -> Argument:
     return numbers[0] if kind.width == len(numbers) == 1 else numbers.copy()
 
 
-def _image(memory: Memory, data: npt.NDArray[np.uint8]) -> Image:
+def _image(memory: TracedMemory, data: npt.NDArray[np.uint8]) -> Image:
     if memory.image is None:
         raise UnsupportedError("an image is expected, and a buffer was passed")
     _, order, channel, width, height, depth, layers, _ = memory.image
@@ -292,7 +292,7 @@ def _image(memory: Memory, data: npt.NDArray[np.uint8]) -> Image:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ReplayComparison:
     """How what a replay left in memory differs from what the device left."""
 
     values: int  # That were compared
@@ -312,7 +312,7 @@ class Comparison:
 _ROUNDING = 1e-3
 
 
-def compared(process: Process, row: int, launch: Launch) -> Comparison:
+def compared(process: TracedProcess, row: int, launch: Launch) -> ReplayComparison:
     """Compare the memory of a launch that was run again with what the device left there."""
     values = differing = 0
     largest = 0.0
@@ -337,7 +337,7 @@ def compared(process: Process, row: int, launch: Launch) -> Comparison:
         differing += int(unequal.sum())
         if unequal.any():
             largest = max(largest, _difference(left, right))
-    return Comparison(values, differing, largest)
+    return ReplayComparison(values, differing, largest)
 
 
 def _difference(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> float:

@@ -19,8 +19,8 @@ from crosscast.data.files import made, whole_file
 from crosscast.errors import CrosscastError
 from crosscast.profile import doubts as doubts_of
 from crosscast.results import Tabular
-from crosscast.tracing.replay import Comparison, compared, replay_of
-from crosscast.tracing.trace import Energy, Process, Sizes, read_energy, read_processes
+from crosscast.tracing.replay import ReplayComparison, compared, replay_of
+from crosscast.tracing.trace import Energy, Sizes, TracedProcess, read_energy, read_processes
 
 if TYPE_CHECKING:
     from crosscast.kernel import Launch
@@ -45,12 +45,12 @@ class Trace(Tabular):
     folder: Path
 
     @cached_property
-    def processes(self) -> list[Process]:
+    def processes(self) -> list[TracedProcess]:
         """The processes that used OpenCL, in the order of their beginning."""
         return read_processes(self.folder)
 
     @property
-    def launches(self) -> list[tuple[Process, int]]:
+    def launches(self) -> list[tuple[TracedProcess, int]]:
         """Each launch: its process and its row there."""
         return [(process, row) for process in self.processes for row in range(len(process))]
 
@@ -130,8 +130,8 @@ class LaunchClass:
     sizes: Sizes
     device: str
     # Process and row of each; where the program ran twice, of the run without copies of memory
-    rows: Sequence[tuple[Process, int]]
-    kept: Sequence[tuple[Process, int]]  # Those whose memory was to be kept
+    rows: Sequence[tuple[TracedProcess, int]]
+    kept: Sequence[tuple[TracedProcess, int]]  # Those whose memory was to be kept
     memory_bytes: int = 0  # Of all its arguments
 
     @property
@@ -150,7 +150,7 @@ class LaunchClass:
         return len(self.rows)
 
     @cached_property
-    def _timed(self) -> list[tuple[Process, int]]:
+    def _timed(self) -> list[tuple[TracedProcess, int]]:
         return [(process, row) for process, row in self.rows if np.isfinite(process.seconds[row])]
 
     @property
@@ -265,11 +265,11 @@ def summary_of(trace: Trace) -> Summary:
     undisturbed = trace.folder / "times"
     timed = Trace(undisturbed) if undisturbed.is_dir() else trace
     with_times = timed.processes
-    kept: dict[Any, list[tuple[Process, int]]] = defaultdict(list)
+    kept: dict[Any, list[tuple[TracedProcess, int]]] = defaultdict(list)
     for key, process, row in _keys(trace.processes):
         if row in process.kept:
             kept[key].append((process, row))
-    rows: dict[Any, list[tuple[Process, int]]] = defaultdict(list)
+    rows: dict[Any, list[tuple[TracedProcess, int]]] = defaultdict(list)
     for key, process, row in _keys(with_times):
         rows[key].append((process, row))
     classes = [
@@ -291,7 +291,7 @@ def summary_of(trace: Trace) -> Summary:
     )
 
 
-def _keys(processes: Iterable[Process]) -> Iterator[tuple[Any, Process, int]]:
+def _keys(processes: Iterable[TracedProcess]) -> Iterator[tuple[Any, TracedProcess, int]]:
     """The class of each launch: its kernel, sizes, and the sizes of its memory."""
     for process in processes:
         shapes: dict[int, tuple[Any, ...]] = {}
@@ -306,13 +306,13 @@ def _keys(processes: Iterable[Process]) -> Iterator[tuple[Any, Process, int]]:
             yield (record.name, source, process.sizes[sizes], device, shapes[args]), process, row
 
 
-def _shape(process: Process, arg: Any) -> Any:
+def _shape(process: TracedProcess, arg: Any) -> Any:
     if type(arg) is int:
         return process.memories[arg].size if arg in process.memories else -1
     return arg[0] if isinstance(arg, list) and len(arg) == 1 else None
 
 
-def _transfers(processes: Iterable[Process]) -> list[Transfers]:
+def _transfers(processes: Iterable[TracedProcess]) -> list[Transfers]:
     found: dict[str, list[Any]] = {}
     for process in processes:
         for number, memory in process.memories.items():
@@ -343,7 +343,7 @@ UPLOAD = "upload at creation"
 """Memory that is made with what it holds; it has no event, and so no time."""
 
 
-def _wall(processes: Iterable[Process]) -> float:
+def _wall(processes: Iterable[TracedProcess]) -> float:
     """Longest time of a process from its first command to the last."""
     longest = 0.0
     for process in processes:
@@ -355,7 +355,7 @@ def _wall(processes: Iterable[Process]) -> float:
     return longest
 
 
-def _doubts(processes: Sequence[Process]) -> list[str]:
+def _doubts(processes: Sequence[TracedProcess]) -> list[str]:
     """What was not recorded."""
     doubts = []
     for process in processes:
@@ -389,7 +389,7 @@ class Replayed:
 
     profile: Profile | None = None
     refused: str = ""
-    comparison: Comparison | None = None  # With what the device left; none if that was not kept
+    comparison: ReplayComparison | None = None  # With what the device left; none if that was not kept
     doubts: Sequence[str] = field(default=())
     # Where none of its own launches was run again: places of others of its family, and how many launches of
     # each take as long as one of its own

@@ -21,7 +21,7 @@ from crosscast.arrays import Integers, Reals
 from crosscast.data.files import read_bytes
 from crosscast.errors import InputError
 
-__all__ = ["Energy", "Memory", "Process", "is_trace", "read_energy", "read_processes"]
+__all__ = ["Energy", "TracedMemory", "TracedProcess", "is_trace", "read_energy", "read_processes"]
 
 _VERSION = 1
 _MOST_LINE = 4 << 20
@@ -40,7 +40,7 @@ Argument = int | str | bool | None | list[Any]
 
 
 @dataclass(frozen=True)
-class Queue:
+class TracedQueue:
     """A command queue, and the device that it is of."""
 
     properties: int
@@ -84,7 +84,7 @@ class KernelRecord:
 
 
 @dataclass(frozen=True)
-class Memory:
+class TracedMemory:
     """A buffer, a part of one, or an image."""
 
     size: int
@@ -121,7 +121,7 @@ _TIME = ("number", "queued_ns", "submit_ns", "start_ns", "run_ns")
 
 
 @dataclass(eq=False)
-class Process:
+class TracedProcess:
     """What one process of the program did."""
 
     path: Path
@@ -133,10 +133,10 @@ class Process:
     executable: str
     command: str
     folder: str
-    queues: dict[int, Queue] = field(default_factory=dict)
+    queues: dict[int, TracedQueue] = field(default_factory=dict)
     programs: dict[int, ProgramRecord] = field(default_factory=dict)
     kernels: dict[int, KernelRecord] = field(default_factory=dict)
-    memories: dict[int, Memory] = field(default_factory=dict)
+    memories: dict[int, TracedMemory] = field(default_factory=dict)
     samplers: dict[int, SamplerRecord] = field(default_factory=dict)
     snapshots: dict[int, tuple[str, int]] = field(default_factory=dict)  # File and size
     sizes: list[Sizes] = field(default_factory=list)
@@ -217,7 +217,7 @@ class Process:
             raise InputError(f"{path}: cannot be read ({error.strerror})") from error
 
 
-def read_processes(folder: Path) -> list[Process]:
+def read_processes(folder: Path) -> list[TracedProcess]:
     """The processes that used OpenCL, in the order of their beginning.
 
     Raises
@@ -264,10 +264,10 @@ def is_trace(path: Path) -> bool:
     return path.is_dir() and any(path.glob(_TRACE_FILE))
 
 
-def _read(path: Path) -> Process | None:
+def _read(path: Path) -> TracedProcess | None:
     """A process, of whose file the end may be missing; none if not even its beginning is there."""
     decode = msgspec.json.Decoder(list[Any]).decode
-    process: Process | None = None
+    process: TracedProcess | None = None
     rows: _Rows | None = None
     with path.open("rb") as file:
         for number, line in enumerate(iter(lambda: file.readline(_MOST_LINE), b""), 1):
@@ -293,7 +293,7 @@ def _read(path: Path) -> Process | None:
     return process
 
 
-def _header(path: Path, record: list[Any]) -> Process:
+def _header(path: Path, record: list[Any]) -> TracedProcess:
     if record[0] != "crosscast-trace":
         raise ValueError("no header")
     if record[1] > _VERSION:
@@ -303,7 +303,7 @@ def _header(path: Path, record: list[Any]) -> Process:
         )
     pid, parent, begun, wall = map(_whole, record[2:6])
     way, executable, command, folder = map(_text, record[6:10])
-    return Process(path, pid, parent, begun, wall, way, executable, command, folder)
+    return TracedProcess(path, pid, parent, begun, wall, way, executable, command, folder)
 
 
 def _whole(value: object) -> int:
@@ -361,7 +361,7 @@ def _argument(value: Any) -> Argument:
 class _Rows:
     """The records of a process, as they come."""
 
-    def __init__(self, process: Process) -> None:
+    def __init__(self, process: TracedProcess) -> None:
         self._process = process
         # Row after row, as columns are made of them at the end.
         self._launch, self._transfer, self._time = array("q"), array("q"), array("q")
@@ -432,7 +432,7 @@ class _Rows:
     def _add_queue(self, record: list[Any]) -> None:
         number, properties, profiling, device_type = map(_whole, record[1:5])
         texts = map(_text, record[5:9])
-        self._process.queues[number] = Queue(properties, bool(profiling), device_type, *texts)
+        self._process.queues[number] = TracedQueue(properties, bool(profiling), device_type, *texts)
 
     def _add_program(self, record: list[Any]) -> None:
         build = None
@@ -456,7 +456,7 @@ class _Rows:
         image = _wholes(record[6]) if len(record) > 6 else None
         if size < 0 or origin < 0 or (image is not None and len(image) != 8):
             raise ValueError("no memory")
-        self._process.memories[number] = Memory(size, flags, root, origin, image)
+        self._process.memories[number] = TracedMemory(size, flags, root, origin, image)
 
     def _add_sampler(self, record: list[Any]) -> None:
         number, *facts = map(_whole, record[1:5])

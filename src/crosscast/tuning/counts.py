@@ -16,7 +16,7 @@ import numpy as np
 
 from crosscast.arrays import Integers, Reals
 from crosscast.profile import Profile
-from crosscast.tuning.process import Prior, Process
+from crosscast.tuning.process import Prior, TuningProcess
 from crosscast.tuning.spaces import LaunchRule, Variants
 
 _PRIOR = Prior(constant=0.3, linear=1.0, smooth=1.0, noise=0.02, length=1.5)
@@ -51,7 +51,7 @@ def spread(coordinates: Reals, count: int, seed: int) -> Integers:
 
 
 @dataclass(frozen=True, eq=False)
-class Counts:
+class VariantCounts:
     """Counts of the variants that were run, by which those of all others are said."""
 
     variants: Variants
@@ -84,10 +84,10 @@ class Counts:
         return self.rule.coordinates(self.variants)
 
     @cached_property
-    def _fitted(self) -> tuple[Process, _Table]:
+    def _fitted(self) -> tuple[TuningProcess, _Table]:
         table = _Table.of(list(self.ran.values()))
         points = self._points[list(self.ran)]
-        return Process.fit(points, points, table.components, _PRIOR), table
+        return TuningProcess.fit(points, points, table.components, _PRIOR), table
 
     def _of_components(self, components: Reals, table: _Table, rows: Sequence[int]) -> list[Profile]:
         like = next(iter(self.ran.values()))

@@ -24,7 +24,7 @@ from crosscast.prediction.time.launch_times import LaunchModels
 from crosscast.prediction.time.training_times import TrainingTimes, fit_launch_times
 from crosscast.results import Tabular
 from crosscast.tuning.profiling import Profiler, Progress
-from crosscast.tuning.ranking import PROFILES, Ranking, TimeModel, model_for, rank
+from crosscast.tuning.ranking import PROFILES, Ranking, TermsModel, model_for, rank
 from crosscast.tuning.search import Candidates, Search
 from crosscast.tuning.spaces import Setting, Space, Variants
 
@@ -92,7 +92,7 @@ def _setting(text: str) -> Setting:
 class PerDevice:
     """Models that did not see the device that each is asked for."""
 
-    models: Mapping[str, TimeModel]
+    models: Mapping[str, TermsModel]
 
     def predict(
         self, profiles: ProfileBatch, devices: Sequence[str | Device] | None = None, *, level: float = 0.9
@@ -129,7 +129,7 @@ def held_out_model(training: TrainingTimes, application: str, device: str, base:
 
 
 @dataclass(frozen=True)
-class Score:
+class OptimumShare:
     """The share of the optimum that a method reaches on a device after each number of runs."""
 
     kernel: str
@@ -143,7 +143,7 @@ class Score:
 class TuningEvaluation(Tabular):
     """Scores of all methods on all kernels and devices."""
 
-    scores: tuple[Score, ...]
+    scores: tuple[OptimumShare, ...]
     held_out: bool  # Whether the model saw neither the kernels nor the devices
     profiled: Mapping[str, int]  # Variants that were profiled, by kernel
     curves: Mapping[tuple[str, str], Reals]  # Of Crosscast: fraction after each run, by kernel and device
@@ -162,7 +162,7 @@ class TuningEvaluation(Tabular):
 
     def means(self) -> list[tuple[str, str, tuple[float, ...]]]:
         """Means over devices, by kernel and method."""
-        groups: dict[tuple[str, str], list[Score]] = {}
+        groups: dict[tuple[str, str], list[OptimumShare]] = {}
         for each in self.scores:
             groups.setdefault((each.kernel, each.method), []).append(each)
         return [
@@ -231,7 +231,7 @@ def evaluate_tuning(
     """
     known = measured_of(dataset)
     pairs = list(_paired(spaces, known))
-    scores: list[Score] = []
+    scores: list[OptimumShare] = []
     curves: dict[tuple[str, str], Reals] = {}
     rankings: dict[str, Ranking] = {}
     for space, measured in pairs:
@@ -239,7 +239,7 @@ def evaluate_tuning(
         if not keys:
             continue
         base, described = model_for(model, keys)
-        models: dict[str, TimeModel] = dict.fromkeys(keys, base)
+        models: dict[str, TermsModel] = dict.fromkeys(keys, base)
         if training is not None:
             for key in keys:
                 tell(f"{measured.kernel}: the model without {measured.application} and {key}")
@@ -260,7 +260,9 @@ def evaluate_tuning(
             tell(f"{measured.kernel}: searches on {key}")
             for method, fraction, curve in _methods(ranking, measured, key, strategies, repeats, seed):
                 time_s = measured.time_s[:, measured.devices.index(key)]
-                scores.append(Score(measured.kernel, key, method, fraction, int(np.isfinite(time_s).sum())))
+                scores.append(
+                    OptimumShare(measured.kernel, key, method, fraction, int(np.isfinite(time_s).sum()))
+                )
                 if curve is not None:
                     curves[measured.kernel, key] = curve
     if not scores:

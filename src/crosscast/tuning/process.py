@@ -31,7 +31,7 @@ class Prior:
 
 
 @dataclass(frozen=True, eq=False)
-class Process:
+class TuningProcess:
     """A process that was fitted to ``m`` points with ``k`` values each, which share its deviations."""
 
     features: Reals  # `(m, q)` In which it is linear
@@ -42,7 +42,7 @@ class Process:
     @classmethod
     def fit(
         cls, features: Reals, coordinates: Reals, values: Reals, prior: Prior, start: Reals | None = None
-    ) -> Process:
+    ) -> TuningProcess:
         """Fit the deviations by the most likely values under their prior."""
         # Imported here: `crosscast.tuning` is looked at without it.
         from scipy.optimize import minimize
@@ -109,7 +109,7 @@ def _inverse(matrix: Reals) -> Reals:
 
 
 @dataclass(frozen=True, eq=False)
-class _Parts:
+class _ProcessParts:
     constant: float
     linear: Reals
     smooth: Reals
@@ -134,10 +134,12 @@ class _Parts:
         return np.concatenate([first, lengths])
 
 
-def _parts(logs: Reals, products: Reals, apart: Reals) -> _Parts:
+def _parts(logs: Reals, products: Reals, apart: Reals) -> _ProcessParts:
     constant, linear, smooth, noise = np.exp(2 * logs[:4])
     scaled = apart * np.exp(-2 * logs[4:])
     distance = scaled.sum(axis=2)
     # The derivative in the logarithm of a length.
     near = -2 * smooth * matern_slope(distance)
-    return _Parts(float(constant), linear * products, smooth * matern(distance), float(noise), near, scaled)
+    return _ProcessParts(
+        float(constant), linear * products, smooth * matern(distance), float(noise), near, scaled
+    )

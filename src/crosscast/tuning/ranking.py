@@ -20,7 +20,7 @@ from crosscast.prediction.time.data import ProfileBatch
 from crosscast.prediction.time.terms import TERMS
 from crosscast.profile import Profile
 from crosscast.results import Tabular
-from crosscast.tuning.counts import Counts, spread
+from crosscast.tuning.counts import VariantCounts, spread
 from crosscast.tuning.kernel_tuner import Strategy
 from crosscast.tuning.profiling import Profiler, Progress
 from crosscast.tuning.search import Candidates
@@ -43,7 +43,7 @@ _ROOM = 1.25
 _LEAST_MATTER = 0.2
 
 
-class TimeModel(Protocol):
+class TermsModel(Protocol):
     """What is asked for times: a trained model that takes profiles and says terms."""
 
     def predict(
@@ -64,7 +64,7 @@ class Forecasts(NamedTuple):
     shares: Reals  # `(n, d, t)` Of the time, by term
 
 
-def forecasts(model: TimeModel, profiles: Sequence[Profile], devices: Sequence[str | Device]) -> Forecasts:
+def forecasts(model: TermsModel, profiles: Sequence[Profile], devices: Sequence[str | Device]) -> Forecasts:
     """Ask a model: the one way from profiles of variants to times."""
     found = model.predict(ProfileBatch.of(profiles), devices, level=_ONE_DEVIATION)
     shares = np.zeros((*found.centre.shape, 0)) if found.terms is None else found.terms
@@ -183,7 +183,7 @@ class Ranking(Tabular):
 def rank(
     space: Space,
     devices: Sequence[str | Device],
-    model: TimeModel,
+    model: TermsModel,
     *,
     profiler: Profiler | None = None,
     profiles: int = PROFILES,
@@ -244,9 +244,9 @@ def rank(
     for left in range(_ROUNDS, 0, -1):
         # Where few counts say that a variant is fast, it is often their error that says so.
         if (more := (profiles - len(tried)) // left) > 0 and len(tried) < len(variants):
-            found = forecasts(model, Counts(variants, space.rule, ran).profiles(everything), devices)
+            found = forecasts(model, VariantCounts(variants, space.rule, ran).profiles(everything), devices)
             run(_fastest(found.log_time, more, tried))
-    counts = Counts(variants, space.rule, ran)
+    counts = VariantCounts(variants, space.rule, ran)
     said = counts.profiles(everything)
     found = forecasts(model, said, devices)
     error = np.zeros(len(devices))
@@ -350,7 +350,7 @@ def _geometry(profiles: Sequence[Profile]) -> Reals:
     return coordinates
 
 
-def model_for(model: str | Path | None, devices: Sequence[str | Device]) -> tuple[TimeModel, list[Device]]:
+def model_for(model: str | Path | None, devices: Sequence[str | Device]) -> tuple[TermsModel, list[Device]]:
     """The model to ask, and the devices as it describes them, or the catalogue.
 
     Where no model is named, one that was calibrated on a device that is named is asked.

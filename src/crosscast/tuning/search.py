@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
-from crosscast.tuning.process import Prior, Process
+from crosscast.tuning.process import Prior, TuningProcess
 
 _REFIT_EVERY = 10
 _LEAST_RUNS, _UNLIKELY = 5, 0.05
@@ -106,10 +106,10 @@ class Search:
         part = features[rows], known.coordinates[rows], errors[:, None]
         count = len(rows)
         if self._logs is None or count <= _SURE_AFTER or count >= self._fitted + _REFIT_EVERY:
-            process = Process.fit(*part, _prior(known), self._logs)
+            process = TuningProcess.fit(*part, _prior(known), self._logs)
             self._logs, self._fitted = process.logs, count
         else:
-            process = Process(*part, self._logs)
+            process = TuningProcess(*part, self._logs)
         means, deviations = process.predict(features, known.coordinates)
         log_time = known.log_time + means[:, 0]
         log_time[rows] = [self.log_times[row] for row in rows]

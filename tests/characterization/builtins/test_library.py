@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from crosscast.characterization import toolchain
 from crosscast.characterization.builtins import library
-from crosscast.characterization.builtins.declarations import ADDRESS_SPACES, Declaration, Type, parse
+from crosscast.characterization.builtins.declarations import ADDRESS_SPACES, BuiltinDeclaration, Type, parse
 from crosscast.errors import UnsupportedError
 from support.harness import DTYPES, evaluate
 from support.refusals import refusals
@@ -300,7 +300,7 @@ class Encoder:
 @given(st.from_regex(r"[a-z][a-z_0-9]{0,20}", fullmatch=True), st.lists(types, max_size=7), st.booleans())
 def test_what_was_encoded_is_read_back(name: str, parameters: list[Type], named_spaces: bool) -> None:
     symbol = Encoder(named_spaces).symbol(name, tuple(parameters))
-    assert parse(symbol) == Declaration(symbol, name, tuple(parameters))
+    assert parse(symbol) == BuiltinDeclaration(symbol, name, tuple(parameters))
 
 
 @given(st.text(alphabet="_Zsinfcvdj0123456789PKVUDhASCLglobal", max_size=30))

@@ -91,9 +91,9 @@ def traced(outcomes: Sequence[int]) -> Counter[int]:
 def test_layout_is_that_of_generated_code(runtime: ctypes.CDLL) -> None:
     assert runtime.history_bytes() == abi.HISTORY_BYTES
     assert runtime.job_bytes() == 8 * len(abi.words("job"))
-    assert runtime.region_bytes() == 8 * len(abi.Region._fields)
+    assert runtime.region_bytes() == 8 * len(abi.MemoryRegion._fields)
     assert runtime.strided_offset() == abi.slot("strided")
-    assert abi.Region._fields == tuple(abi.words("region"))
+    assert abi.MemoryRegion._fields == tuple(abi.words("region"))
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -33,7 +33,7 @@ from crosscast.prediction.configuration.bailey2014 import (
     rank_correlation,
     rank_correlations,
 )
-from crosscast.prediction.configuration.data import KernelAt, Space, Surfaces, reference_samples
+from crosscast.prediction.configuration.data import ConfigurationSpace, KernelAt, Surfaces, reference_samples
 from crosscast.prediction.configuration.features import TrainingRuns, design_of
 from support.examples import examples
 from support.grids import linear_samples, linear_space, linear_surfaces
@@ -78,7 +78,7 @@ def test_variables_are_the_settings_of_each_device_with_products_and_words() -> 
     np.testing.assert_allclose(design.matrix[row], [2 / 3, 2 / 4, 4 / 12, 0])
     np.testing.assert_allclose(design.matrix[-1], [0, 0, 0, 1])
     np.testing.assert_array_equal(design.with_constants[[0, -1], 4:], np.eye(2))
-    space = Space(
+    space = ConfigurationSpace(
         tuple(Configuration("d", {"mode": mode, "n": n}) for mode in ("fast", "slow") for n in (1, 2))
     )
     assert design_of(space).names == (
@@ -91,11 +91,15 @@ def test_variables_are_the_settings_of_each_device_with_products_and_words() -> 
 
 
 def test_what_does_not_vary_is_a_constant_and_what_is_lacking_counts_as_none() -> None:
-    space = Space((Configuration("a", {"n": 1}), Configuration("a", {"n": 2}), Configuration("b", {"n": 5})))
+    space = ConfigurationSpace(
+        (Configuration("a", {"n": 1}), Configuration("a", {"n": 2}), Configuration("b", {"n": 5}))
+    )
     design = design_of(space)
     assert design.names == ("a: n", "b: 1")
     assert design.matrix.tolist() == [[0.5, 0], [1, 0], [0, 1]]
-    space = Space((Configuration("a", {}), Configuration("a", {"n": 2}), Configuration("a", {"n": 4})))
+    space = ConfigurationSpace(
+        (Configuration("a", {}), Configuration("a", {"n": 2}), Configuration("a", {"n": 4}))
+    )
     assert design_of(space).matrix[:, 0].tolist() == [0, 0.5, 1]
 
 
@@ -370,7 +374,7 @@ BOTH = [PublishedModel(), PublishedModel(logarithms=True)]
 
 def same_frontiers() -> Surfaces:
     """One device and one clock: more is faster and takes more, for every kernel."""
-    space = Space(tuple(Configuration("gpu", {"clock_hz": clock * 1e9}) for clock in (1, 2, 3)))
+    space = ConfigurationSpace(tuple(Configuration("gpu", {"clock_hz": clock * 1e9}) for clock in (1, 2, 3)))
     works = np.arange(1.0, 6.0)[:, None]
     clocks = space.matrix[:, 0] / 1e9
     return Surfaces(

@@ -18,8 +18,8 @@ from crosscast.errors import InputError
 from crosscast.prediction.configuration.bailey2014 import PublishedModel
 from crosscast.prediction.configuration.data import (
     ConfigurationModel,
+    ConfigurationSpace,
     KernelAt,
-    Space,
     Surfaces,
     plain_forecast,
 )
@@ -246,7 +246,7 @@ def test_one_kernel_or_one_configuration_is_enough() -> None:
     single = Surfaces(
         "single",
         (KernelAt("a", "a", "only"), KernelAt("b", "b", "only")),
-        Space((Configuration("d", {}),)),
+        ConfigurationSpace((Configuration("d", {}),)),
         np.array([[1.0], [2.0]]),
         np.array([[50.0], [50.0]]),
     )

@@ -16,10 +16,10 @@ from crosscast.data.table import Table, table_of
 from crosscast.data.views import CONFIGURED
 from crosscast.errors import InputError
 from crosscast.prediction.configuration.data import (
+    ConfigurationSpace,
     KernelAt,
     Observed,
     Quantity,
-    Space,
     Surfaces,
     machines_of,
     pareto_frontier,
@@ -45,13 +45,13 @@ MIXED = (
 @given(st.permutations(MIXED))
 def test_the_order_does_not_depend_on_that_of_the_input(found: list[Configuration]) -> None:
     # Thus clocks that do not rise in the data do so here; and 12 comes after 1 as a number, not as a text.
-    space = Space(tuple(found))
+    space = ConfigurationSpace(tuple(found))
     assert space.configurations == MIXED
     assert [space.number_of(each) for each in MIXED] == list(range(6))
 
 
 def test_a_knob_that_a_device_lacks_is_not_a_number() -> None:
-    space = Space(MIXED)
+    space = ConfigurationSpace(MIXED)
     assert space.devices == ("cpu", "gpu")
     assert space.device_numbers.tolist() == [0, 0, 0, 1, 1, 1]
     assert space.knobs == ("clock_hz", "cores")
@@ -63,13 +63,13 @@ def test_a_knob_that_a_device_lacks_is_not_a_number() -> None:
 
 
 def test_only_knobs_that_vary_on_a_device_are_knobs() -> None:
-    space = Space(
+    space = ConfigurationSpace(
         (Configuration("a", {"cores": 4, "mode": "x"}), Configuration("b", {"cores": 8, "mode": "y"}))
     )
     assert space.knobs == ()
     assert space.words == ()
     assert space.matrix.shape == (2, 0)
-    space = Space((Configuration("a", {"cores": 4}), Configuration("a", {})))
+    space = ConfigurationSpace((Configuration("a", {"cores": 4}), Configuration("a", {})))
     assert [str(each) for each in space.configurations] == ["a", "a: cores 4"]
     assert space.knobs == ("cores",)
     np.testing.assert_array_equal(space.matrix, [[np.nan], [4]])
@@ -88,11 +88,11 @@ def test_only_knobs_that_vary_on_a_device_are_knobs() -> None:
 )
 def test_what_is_no_space_is_refused(configurations: tuple[Configuration, ...], sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
-        Space(configurations)
+        ConfigurationSpace(configurations)
 
 
 def test_only_known_configurations_are_found() -> None:
-    space = Space(MIXED)
+    space = ConfigurationSpace(MIXED)
     with pytest.raises(InputError, match="expected one of the 6 that are known, such as cpu: "):
         space.number_of(Configuration("cpu", {}))
 
@@ -293,7 +293,7 @@ def test_what_has_no_forecast_keeps_to_nothing(spread: float) -> None:
 
 def surfaces(power_w: list[float], devices: str = "aab", **domains: list[float]) -> Surfaces:
     """One kernel at a configuration of each of some devices."""
-    space = Space(tuple(Configuration(key, {"x": place}) for place, key in enumerate(devices)))
+    space = ConfigurationSpace(tuple(Configuration(key, {"x": place}) for place, key in enumerate(devices)))
     return Surfaces(
         "made up",
         (KernelAt("a", "a", "s"),),

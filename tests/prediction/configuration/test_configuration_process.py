@@ -18,9 +18,9 @@ from crosscast.errors import InputError
 from crosscast.prediction.configuration.bailey2014 import PublishedModel
 from crosscast.prediction.configuration.data import (
     ConfigurationModel,
+    ConfigurationSpace,
     Observed,
     Quantity,
-    Space,
     SurfaceForecast,
     Surfaces,
     machines_of,
@@ -95,7 +95,7 @@ def seen(inputs: SettingInputs, observed: Observed, places: list[int]) -> Reals:
 
 
 def test_caps_are_known_by_their_names() -> None:
-    space = Space(
+    space = ConfigurationSpace(
         tuple(
             one({"cpu_cap_w": n, "power_limit_w": n, "cap_w": n, "clock_hz": n, "tall_cap_width_w": n})
             for n in (1.0, 2.0)
@@ -106,17 +106,17 @@ def test_caps_are_known_by_their_names() -> None:
 
 
 def test_knobs_act_by_ratios_but_where_they_can_be_zero() -> None:
-    space = Space(tuple(one({"clock_hz": clock}) for clock in (1e9, 2e9, 4e9)))
+    space = ConfigurationSpace(tuple(one({"clock_hz": clock}) for clock in (1e9, 2e9, 4e9)))
     inputs = SettingInputs.of(space, (0,), ())
     assert width(inputs) == 1
     assert np.diff(inputs.fixed[:, 0])[0] == pytest.approx(np.diff(inputs.fixed[:, 0])[1])
     np.testing.assert_allclose([inputs.fixed.mean(), inputs.fixed.std()], [0, 1], atol=1e-12)
-    space = Space(tuple(one({"offset": value}) for value in (-1.0, 0.0, 1.0)))
+    space = ConfigurationSpace(tuple(one({"offset": value}) for value in (-1.0, 0.0, 1.0)))
     assert SettingInputs.of(space, (0,), ()).fixed[:, 0] == pytest.approx([-(1.5**0.5), 0, 1.5**0.5])
 
 
 def test_words_and_devices_are_columns_and_a_missing_knob_is_in_the_middle() -> None:
-    space = Space(
+    space = ConfigurationSpace(
         (
             *(one({"cores": n, "mode": word}, device="cpu") for n in (1, 4) for word in ("x", "y", "z")),
             one({}, device="gpu"),
@@ -130,26 +130,30 @@ def test_words_and_devices_are_columns_and_a_missing_knob_is_in_the_middle() -> 
 
 
 def test_a_cap_counts_by_how_far_it_is_below_what_the_kernel_takes() -> None:
-    space = Space(tuple(one({"cpu_cap_w": cap}) for cap in (50.0, 100.0, 110.0, 400.0)))
+    space = ConfigurationSpace(tuple(one({"cpu_cap_w": cap}) for cap in (50.0, 100.0, 110.0, 400.0)))
     inputs = SettingInputs.of(space, (3,), ("cpu",))
     found = seen(inputs, run(500.0, cpu=100.0), [0])[:, 1]
     assert found == pytest.approx(np.array([np.log(0.5), 0, np.log(1.1), 0.3]) / 0.3)
     # Twice the power with twice the caps looks the same.
     other = SettingInputs.of(
-        Space(tuple(one({"cpu_cap_w": cap}) for cap in (100.0, 200.0, 220.0, 800.0))), (3,), ("cpu",)
+        ConfigurationSpace(tuple(one({"cpu_cap_w": cap}) for cap in (100.0, 200.0, 220.0, 800.0))),
+        (3,),
+        ("cpu",),
     )
     assert seen(other, run(900.0, cpu=200.0), [0])[:, 1] == pytest.approx(found)
 
 
 @pytest.mark.parametrize("unknown", [{}, {"cpu": np.nan}, {"cpu": 0.0}])
 def test_without_the_domain_a_cap_is_compared_with_all_power(unknown: dict[str, float]) -> None:
-    space = Space(tuple(one({"cpu_cap_w": cap}) for cap in (50.0, 100.0)))
+    space = ConfigurationSpace(tuple(one({"cpu_cap_w": cap}) for cap in (50.0, 100.0)))
     inputs = SettingInputs.of(space, (1,), ("cpu",))
     assert seen(inputs, run(100.0, **unknown), [0])[:, 1] == pytest.approx(np.array([np.log(0.5), 0]) / 0.3)
 
 
 def test_each_device_is_seen_from_its_own_sample() -> None:
-    space = Space(tuple(one({"cap_w": cap}, device=key) for key in "ab" for cap in (50.0, 100.0)))
+    space = ConfigurationSpace(
+        tuple(one({"cap_w": cap}, device=key) for key in "ab" for cap in (50.0, 100.0))
+    )
     inputs = SettingInputs.of(space, (1, 3), ())
     observed = Observed(np.array([3, 1]), np.ones(2), np.array([50.0, 100.0]))
     found = seen(inputs, observed, [1, 0])[:, -1]
@@ -157,14 +161,14 @@ def test_each_device_is_seen_from_its_own_sample() -> None:
 
 
 def test_what_has_no_cap_is_not_limited_and_one_configuration_has_no_coordinates() -> None:
-    space = Space((one({"cap_w": 50.0}), one({"cap_w": 100.0}), one({"cores": 1.0}, device="b")))
+    space = ConfigurationSpace((one({"cap_w": 50.0}), one({"cap_w": 100.0}), one({"cores": 1.0}, device="b")))
     found = seen(SettingInputs.of(space, (1,), ()), run(100.0), [0])[:, -1]
     assert found[2] == 0
-    inputs = SettingInputs.of(Space((one({"cores": 2}),)), (0,), ())
+    inputs = SettingInputs.of(ConfigurationSpace((one({"cores": 2}),)), (0,), ())
     assert seen(inputs, run(100.0), [0]).shape == (1, 0)
 
 
-def points(space: Space, samples: tuple[int, ...], observed: Observed) -> Reals:
+def points(space: ConfigurationSpace, samples: tuple[int, ...], observed: Observed) -> Reals:
     return seen(SettingInputs.of(space, samples, ("cpu", "gpu")), observed, list(range(len(samples))))
 
 

@@ -16,7 +16,7 @@ from crosscast.arrays import Flags, Integers, Reals
 from crosscast.prediction.configuration.gaussian_process import (
     Covariance,
     Marginals,
-    Posterior,
+    QuantityPosterior,
     TrainingCovariances,
     _Likelihood,
     inducing_points,
@@ -159,7 +159,7 @@ COVARIANCE = made_covariance()
 COUNT = 9
 
 
-def posterior() -> Posterior:
+def posterior() -> QuantityPosterior:
     points, _ = made_points(5, 6)
     training = TrainingCovariances.of(COVARIANCE, points, inducing_points(COVARIANCE, points, 20))
     values = np.cos(points.sum(axis=1))
@@ -250,7 +250,7 @@ def exact(used: Flags, new: Reals = NEW) -> tuple[Reals, Reals]:
     )
 
 
-def shared_of(found: Posterior) -> Reals:
+def shared_of(found: QuantityPosterior) -> Reals:
     """All covariances, without the kernel's own part."""
     settings = found.points[:, FEATURES:]
     return found.rows(np.arange(len(found.mean))) - HARDLY_OWN.own(settings, settings)

@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from crosscast.data.configuration import Configuration
 from crosscast.errors import InputError
-from crosscast.prediction.configuration.data import KernelAt, Space, Surfaces
+from crosscast.prediction.configuration.data import ConfigurationSpace, KernelAt, Surfaces
 from crosscast.prediction.configuration.features import TrainingRuns
 from crosscast.prediction.configuration.process import ProcessModel, ProcessPredictor, _Training
 from support.grids import linear_samples, linear_surfaces
@@ -34,7 +34,7 @@ def lacking(surfaces: Surfaces, share: float) -> Surfaces:
     )
 
 
-def made_of(space: Space, time_s: list[list[float]], power_w: list[list[float]]) -> Surfaces:
+def made_of(space: ConfigurationSpace, time_s: list[list[float]], power_w: list[list[float]]) -> Surfaces:
     """A program a row."""
     kernels = tuple(KernelAt(f"app{number}", f"app{number}", "only") for number in range(len(time_s)))
     return Surfaces("made up", kernels, space, np.array(time_s), np.array(power_w))
@@ -97,7 +97,7 @@ def test_what_is_said_of_a_left_out_program_does_not_come_from_its_values() -> N
 
 
 def test_each_program_weighs_the_same_in_the_mean() -> None:
-    space = Space(tuple(Configuration("a", {"cores": n}) for n in (1, 2)))
+    space = ConfigurationSpace(tuple(Configuration("a", {"cores": n}) for n in (1, 2)))
     surfaces = made_of(space, [[1.0, 0.5], [1.0, 0.5], [1.0, 1.0]], [[1.0, 1.0]] * 3)
     kernels = (KernelAt("x", "x", "big"), KernelAt("x", "x", "small"), KernelAt("y", "y", "big"))
     training = _Training.of(TrainingRuns.of(replace(surfaces, kernels=kernels), (0,)), (0,))
@@ -165,7 +165,7 @@ def test_a_device_that_no_kernel_with_the_samples_ran_on_is_forecast_without_muc
 
 
 def test_words_are_told_apart() -> None:
-    space = Space(
+    space = ConfigurationSpace(
         tuple(Configuration("a", {"cores": n, "mode": word}) for n in (1, 2, 4) for word in ("slow", "swift"))
     )
     speed = np.array([1 + (word == "swift") for _ in (1, 2, 4) for word in ("slow", "swift")])
@@ -182,7 +182,7 @@ def test_words_are_told_apart() -> None:
 
 @pytest.mark.parametrize("count", [1, 2])
 def test_a_machine_of_one_or_two_configurations_is_a_machine(count: int) -> None:
-    space = Space(tuple(Configuration("a", {"cores": n}) for n in range(1, count + 1)))
+    space = ConfigurationSpace(tuple(Configuration("a", {"cores": n}) for n in range(1, count + 1)))
     rows = [[1.0 + n, 0.6 + n][:count] for n in range(3)]
     surfaces = made_of(space, rows, [[50.0 + n, 60.0][:count] for n in range(3)])
     fitted = ProcessModel().fit(surfaces, (0,))
@@ -192,12 +192,12 @@ def test_a_machine_of_one_or_two_configurations_is_a_machine(count: int) -> None
 
 
 def test_kernels_that_are_all_alike_are_forecast() -> None:
-    space = Space(tuple(Configuration("a", {"cores": n}) for n in (1, 2, 4)))
+    space = ConfigurationSpace(tuple(Configuration("a", {"cores": n}) for n in (1, 2, 4)))
     same = made_of(space, [[4.0, 2.0, 1.0]] * 3, [[10.0, 20.0, 40.0]] * 3)
     found = ProcessModel().fit(same, (0,)).forecast(same.observed(0, (0,)))
     np.testing.assert_allclose(found.time.centre, [4, 2, 1], rtol=1e-6)
     np.testing.assert_allclose(found.power.centre, [10, 20, 40], rtol=1e-6)
     constant = made_of(space, [[3.0] * 3] * 3, [[10.0] * 3] * 3)
     check(ProcessModel().fit(constant, (0, 2)), constant, 1)
-    single = made_of(Space((Configuration("a", {}),)), [[3.0]] * 2, [[10.0]] * 2)
+    single = made_of(ConfigurationSpace((Configuration("a", {}),)), [[3.0]] * 2, [[10.0]] * 2)
     assert ProcessModel().fit(single, (0,)).forecast(single.observed(0, (0,))).time.centre.tolist() == [3]

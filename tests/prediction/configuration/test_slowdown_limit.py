@@ -8,9 +8,11 @@ import pytest
 from crosscast.data.configuration import Configuration
 from crosscast.errors import InputError
 from crosscast.prediction.configuration.choice import NO_CAP, choice_of, within_slowdown
-from crosscast.prediction.configuration.data import Quantity, Space, SurfaceForecast
+from crosscast.prediction.configuration.data import ConfigurationSpace, Quantity, SurfaceForecast
 
-SPACE = Space(tuple(Configuration("gpu", {"core_clock_hz": 1e9 * (4 - place)}) for place in range(4)))
+SPACE = ConfigurationSpace(
+    tuple(Configuration("gpu", {"core_clock_hz": 1e9 * (4 - place)}) for place in range(4))
+)
 ERRORS = np.linspace(-1.0, 1.0, 201)
 
 

@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from crosscast.data.corun import Solo
 from crosscast.prediction.corun.features import CoRunnerRows, Traits, applications_of, leaves_memory_idle
-from crosscast.prediction.corun.slowdowns import LINKS, Covariance, KernelSizes, Scale
+from crosscast.prediction.corun.slowdowns import LINKS, KernelSizes, Scale, SlowdownCovariance
 from crosscast.prediction.corun.training import weights_of
 from support.mixes import NAMES, made_solo
 
@@ -104,9 +104,9 @@ WITH = [made_solo(name, size) for name in NAMES for size in ("small", "tiny")]
 WITHOUT = [replace(solo, features={}) for solo in WITH]
 
 
-def training(bags: list[tuple[Solo, ...]]) -> Covariance:
+def training(bags: list[tuple[Solo, ...]]) -> SlowdownCovariance:
     solos, places = applications_of(bags)
-    return Covariance(Traits.of(solos).matrix(solos), CoRunnerRows.of(places, len(solos)))
+    return SlowdownCovariance(Traits.of(solos).matrix(solos), CoRunnerRows.of(places, len(solos)))
 
 
 def bags_of(solos: list[Solo], seed: int, count: int = 12) -> list[tuple[Solo, ...]]:
@@ -117,7 +117,7 @@ def bags_of(solos: list[Solo], seed: int, count: int = 12) -> list[tuple[Solo, .
     ]
 
 
-def moved(asked: Covariance, seed: int) -> KernelSizes:
+def moved(asked: SlowdownCovariance, seed: int) -> KernelSizes:
     sizes = KernelSizes.unfitted(asked.features.near.shape[1])
     return sizes.moved(sizes.vector + np.random.default_rng(seed).normal(0, 0.7, len(sizes.vector)))
 

@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 from crosscast.data.corun import Bag
 from crosscast.errors import InputError
 from crosscast.prediction.corun.probes import open_mixes, suggest_mixes, with_measured
-from crosscast.prediction.corun.process import Process, ProcessPredictor
+from crosscast.prediction.corun.process import CoRunProcessPredictor, Process
 from crosscast.prediction.corun.slowdowns import SlowdownProcess
 from crosscast.prediction.corun.training import Hyperparameters, fit_slowdowns
 from support.mixes import made_bag, made_co_runs, made_solo
@@ -24,12 +24,12 @@ TYPICAL = 0.1
 
 
 @pytest.fixture(scope="module")
-def fitted() -> ProcessPredictor:
+def fitted() -> CoRunProcessPredictor:
     return Process().fit(RUNS, 0)
 
 
 @pytest.fixture(scope="module")
-def process(fitted: ProcessPredictor) -> SlowdownProcess:
+def process(fitted: CoRunProcessPredictor) -> SlowdownProcess:
     return fitted.slowdowns
 
 

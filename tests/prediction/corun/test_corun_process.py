@@ -17,9 +17,9 @@ from crosscast.data.corun import Bag, CoRuns, Member, Solo
 from crosscast.errors import InputError
 from crosscast.prediction.corun.features import CoRunnerRows, Traits, applications_of
 from crosscast.prediction.corun.forecast import CoRunPrediction
-from crosscast.prediction.corun.process import Process, ProcessPredictor
-from crosscast.prediction.corun.slowdowns import Covariance, KernelSizes
-from crosscast.prediction.corun.training import Posterior, fit_slowdowns, fitted_sizes, inverse_of
+from crosscast.prediction.corun.process import CoRunProcessPredictor, Process
+from crosscast.prediction.corun.slowdowns import KernelSizes, SlowdownCovariance
+from crosscast.prediction.corun.training import SlowdownPosterior, fit_slowdowns, fitted_sizes, inverse_of
 from support.mix_times import mix_time
 from support.mixes import NAMES, made_bag, made_co_runs, made_solo, true_slowdowns
 
@@ -29,7 +29,7 @@ ASKED = [(NEW[0], NEW[1]), (NEW[2], BOTH.solos[0]), tuple(NEW), (*NEW, BOTH.solo
 
 
 @pytest.fixture(scope="module")
-def fitted() -> ProcessPredictor:
+def fitted() -> CoRunProcessPredictor:
     return Process().fit(BOTH, 0)
 
 
@@ -63,7 +63,7 @@ def error_of(predicted: CoRunPrediction, bags: Sequence[tuple[Solo, ...]]) -> fl
     return float(np.abs(np.concatenate(predicted.slowdown) / true - 1).mean())
 
 
-def test_slowdowns_of_new_applications_are_found(fitted: ProcessPredictor) -> None:
+def test_slowdowns_of_new_applications_are_found(fitted: CoRunProcessPredictor) -> None:
     bags = [bag for members in (2, 3) for bag in combinations_with_replacement(NEW, members)]
     found = error_of(fitted.predict(bags), bags)
     mean = float(np.exp(np.mean([np.log(each.slowdown or 1) for bag in BOTH.bags for each in bag.members])))
@@ -80,12 +80,12 @@ def test_slowdowns_of_bags_of_known_applications_are_found() -> None:
     assert error_of(predicted, new) < 0.05
 
 
-def test_bags_of_a_size_that_was_never_seen_are_predicted(fitted: ProcessPredictor) -> None:
+def test_bags_of_a_size_that_was_never_seen_are_predicted(fitted: CoRunProcessPredictor) -> None:
     bags = list(combinations_with_replacement([*NEW, *BOTH.solos[:2]], 4))
     assert error_of(fitted.predict(bags), bags) < 0.2
 
 
-def test_times_lie_between_the_longest_alone_and_all_one_after_another(fitted: ProcessPredictor) -> None:
+def test_times_lie_between_the_longest_alone_and_all_one_after_another(fitted: CoRunProcessPredictor) -> None:
     for bag, time in zip(ASKED, fitted.predict(ASKED).time_s, strict=True):
         alone = [solo.time_s or 0.0 for solo in bag]
         assert max(alone) < time < 1.3 * sum(alone)
@@ -93,7 +93,7 @@ def test_times_lie_between_the_longest_alone_and_all_one_after_another(fitted: P
 
 @pytest.mark.parametrize("copies", [1, 20], ids=["few", "many"])
 def test_times_follow_from_the_slowdowns_of_those_that_still_run(
-    fitted: ProcessPredictor, copies: int
+    fitted: CoRunProcessPredictor, copies: int
 ) -> None:
     bag = ASKED[3]
 
@@ -107,7 +107,7 @@ def test_times_follow_from_the_slowdowns_of_those_that_still_run(
 
 
 @pytest.mark.parametrize("features", [True, False], ids=["traits", "no traits"])
-def test_the_order_of_members_only_permutes(fitted: ProcessPredictor, features: bool) -> None:
+def test_the_order_of_members_only_permutes(fitted: CoRunProcessPredictor, features: bool) -> None:
     predictor = fitted if features else Process().fit(bare(BOTH), 0)
     bag = ASKED[3] if features else bare(BOTH).bags[-20].solos
     orders = list(permutations(range(len(bag))))
@@ -127,7 +127,7 @@ def test_the_order_of_training_bags_and_of_their_members_hardly_matters() -> Non
     assert_allclose(np.concatenate(first.slowdown), np.concatenate(second.slowdown), rtol=1e-3)
 
 
-def test_bags_that_are_asked_together_get_what_they_get_alone(fitted: ProcessPredictor) -> None:
+def test_bags_that_are_asked_together_get_what_they_get_alone(fitted: CoRunProcessPredictor) -> None:
     """Few bags are predicted with all parts of them at once, many without."""
     many = fitted.predict(ASKED * 8)
     for place, bag in enumerate(ASKED):
@@ -136,7 +136,9 @@ def test_bags_that_are_asked_together_get_what_they_get_alone(fitted: ProcessPre
         assert_allclose(many.time_s[place], alone.time_s[0], rtol=1e-10)
 
 
-def test_the_same_seed_gives_the_same_bytes_and_another_one_other_trees(fitted: ProcessPredictor) -> None:
+def test_the_same_seed_gives_the_same_bytes_and_another_one_other_trees(
+    fitted: CoRunProcessPredictor,
+) -> None:
     again = Process().fit(BOTH, 0).state()
     for name, array in fitted.state().items():
         assert again[name].tobytes() == array.tobytes()
@@ -156,7 +158,7 @@ def test_small_arrays_say_what_the_whole_covariance_says(features: bool) -> None
     solos, places = applications_of([*training, *asked])
     rows = CoRunnerRows.of(places, len(solos))
     n = sum(len(bag) for bag in training)
-    covariance = Covariance(process.traits.matrix(solos), rows).matrix(process.sizes)
+    covariance = SlowdownCovariance(process.traits.matrix(solos), rows).matrix(process.sizes)
     slowdown = np.array([each.slowdown for bag in runs.bags for each in bag.members], dtype=np.float64)
     values = process.scale.to(slowdown, rows.members[:n])
     inverse, _ = inverse_of(covariance[:n, :n], process.sizes.noise)
@@ -207,7 +209,7 @@ def test_members_that_leave_the_memory_system_idle_have_a_slowdown_of_their_own(
     predicted = found.predict([(idle, busy[0]), (busy[0], busy[1])]).slowdown
     assert predicted[0][0] == pytest.approx(1.01)
     assert predicted[1].min() > 1.05
-    again = ProcessPredictor.from_state(found.state())
+    again = CoRunProcessPredictor.from_state(found.state())
     assert again.predict([(idle, busy[0])]).slowdown[0][0] == pytest.approx(1.01)
 
 
@@ -234,7 +236,7 @@ def test_traits_that_are_all_the_same_can_be_learned_from() -> None:
 
 @pytest.mark.parametrize("features", [{}, {"utilisation": float("nan")}, {"utilisation": 0.0}])
 def test_an_application_whose_counters_are_missing_or_0_is_predicted(
-    fitted: ProcessPredictor, features: dict[str, float]
+    fitted: CoRunProcessPredictor, features: dict[str, float]
 ) -> None:
     unknown = replace(NEW[0], features=features)
     found = fitted.predict([(unknown, NEW[1])])
@@ -242,7 +244,7 @@ def test_an_application_whose_counters_are_missing_or_0_is_predicted(
     assert np.isfinite(found.time_s).all()
 
 
-def test_without_times_alone_slowdowns_are_predicted_and_times_are_not(fitted: ProcessPredictor) -> None:
+def test_without_times_alone_slowdowns_are_predicted_and_times_are_not(fitted: CoRunProcessPredictor) -> None:
     untimed = replace(NEW[0], time_s=None)
     found = fitted.predict([(untimed, NEW[1]), (NEW[0], NEW[1])])
     assert np.isfinite(np.concatenate(found.slowdown)).all()
@@ -250,7 +252,7 @@ def test_without_times_alone_slowdowns_are_predicted_and_times_are_not(fitted: P
     assert np.isfinite(found.time_s[1])
 
 
-def test_bags_with_a_failed_member_or_without_slowdowns_teach_nothing(fitted: ProcessPredictor) -> None:
+def test_bags_with_a_failed_member_or_without_slowdowns_teach_nothing(fitted: CoRunProcessPredictor) -> None:
     wrong = [
         replace(bag, members=(replace(bag.members[0], slowdown=9.0, failure="killed"), *bag.members[1:]))
         for bag in changed(BOTH.bags[:5], 9.0)
@@ -270,7 +272,7 @@ def test_two_bags_are_too_few() -> None:
         Process().fit(replace(BOTH, bags=BOTH.bags[:2]), 0)
 
 
-def test_a_refit_takes_what_was_found(fitted: ProcessPredictor) -> None:
+def test_a_refit_takes_what_was_found(fitted: CoRunProcessPredictor) -> None:
     part = replace(BOTH, bags=BOTH.bags[:40])
     again = Process().refit(fitted).fit(part, 0)
     assert_array_equal(again.slowdowns.sizes.variances, fitted.slowdowns.sizes.variances)
@@ -295,7 +297,7 @@ def test_a_refit_finds_its_own_where_a_part_has_other_traits_in_common() -> None
     assert np.isfinite(np.concatenate(again.predict([bags[0].solos]).slowdown)).all()
 
 
-def test_no_bags_are_predicted_as_nothing(fitted: ProcessPredictor) -> None:
+def test_no_bags_are_predicted_as_nothing(fitted: CoRunProcessPredictor) -> None:
     found = fitted.predict([])
     assert found.slowdown == ()
     assert found.time_s.shape == (0,)
@@ -348,9 +350,9 @@ def test_what_is_said_without_some_rows_is_what_a_fit_without_them_says(seed: in
     covariance, values = covariance_of(seed), random.normal(size=15)
     rows = random.choice(15, out, replace=False)
     rest = np.setdiff1d(np.arange(15), rows)
-    refit = Posterior.of(covariance[np.ix_(rest, rest)], 0.1, values[rest])
+    refit = SlowdownPosterior.of(covariance[np.ix_(rest, rest)], 0.1, values[rest])
     assert_allclose(
-        Posterior.of(covariance, 0.1, values).without(rows),
+        SlowdownPosterior.of(covariance, 0.1, values).without(rows),
         covariance[np.ix_(rows, rest)] @ refit.weights,
         rtol=1e-8,
         atol=1e-8,
@@ -375,7 +377,7 @@ def test_sizes_that_are_fitted_are_likelier_than_others_and_find_the_noise() -> 
     solos = [made_solo(name, size) for name in NAMES[:4] for size in ("small", "tiny")]
     bags = [(first, second) for first in solos for second in solos]
     known, places = applications_of(bags)
-    training = Covariance(Traits.of(known).matrix(known), CoRunnerRows.of(places, len(known)))
+    training = SlowdownCovariance(Traits.of(known).matrix(known), CoRunnerRows.of(places, len(known)))
     start = KernelSizes.unfitted(training.features.near.shape[1])
     random = np.random.default_rng(0)
     n = len(training.rows.own)

@@ -29,16 +29,16 @@ from crosscast.prediction.relative.models import (
     BlendPredictor,
     ByTimesPredictor,
     CombinedRelative,
-    ExtraTrees,
+    IntensityTrees,
     are_profiles,
     models_named,
     profiles_of,
 )
 from crosscast.prediction.relative.nichols2024 import (
     LogMean,
-    PublishedForest,
     PublishedLinear,
     PublishedMean,
+    PublishedVectorForest,
     PublishedXGBoost,
 )
 from crosscast.prediction.serialization import Stored
@@ -53,10 +53,10 @@ COUNTED_MODELS = (
     PublishedMean(),
     LogMean(),
     PublishedLinear(),
-    PublishedForest(trees=10),
+    PublishedVectorForest(trees=10),
     PublishedXGBoost(rounds=10),
     PublishedXGBoost(rounds=10, selected=2),
-    ExtraTrees(trees=20),
+    IntensityTrees(trees=20),
 )
 each_model = pytest.mark.parametrize("model", COUNTED_MODELS, ids=lambda model: model.name)
 
@@ -131,7 +131,7 @@ def test_means_are_of_vectors_or_of_logarithms() -> None:
     ("model", "published"),
     [
         (PublishedLinear(), LinearRegression()),
-        (PublishedForest(trees=10), RandomForestRegressor(10, random_state=3)),
+        (PublishedVectorForest(trees=10), RandomForestRegressor(10, random_state=3)),
     ],
 )
 def test_it_is_that_of_scikit_learn(model: RelativeModel, published: Any) -> None:
@@ -207,7 +207,7 @@ def test_trees_predict_runs_of_known_kernels_well() -> None:
     sizes = np.array(VECTORS.observations.size)
     train, test = VECTORS.rows(sizes == "size0"), VECTORS.rows(sizes == "size1")
     trees, mean = (
-        model.fit(train, 0).predict(test.observations) for model in (ExtraTrees(trees=20), LogMean())
+        model.fit(train, 0).predict(test.observations) for model in (IntensityTrees(trees=20), LogMean())
     )
     assert np.abs(trees - test.vector).mean() < 0.5 * np.abs(mean - test.vector).mean()
     np.testing.assert_array_equal(trees.max(axis=1), 1)
@@ -215,12 +215,12 @@ def test_trees_predict_runs_of_known_kernels_well() -> None:
 
 def test_another_seed_gives_other_trees() -> None:
     half = VECTORS.rows(np.arange(0, len(VECTORS), 2))
-    one, other = (ExtraTrees(trees=20).fit(half, seed).predict(VECTORS.observations) for seed in (0, 1))
+    one, other = (IntensityTrees(trees=20).fit(half, seed).predict(VECTORS.observations) for seed in (0, 1))
     assert (one != other).any()
 
 
 def test_a_run_without_a_counter_is_predicted_and_one_that_is_unknown_is_named() -> None:
-    seen, found = VECTORS.observations, ExtraTrees(trees=20).fit(VECTORS, 0)
+    seen, found = VECTORS.observations, IntensityTrees(trees=20).fit(VECTORS, 0)
     counters = seen.counters.copy()
     counters[:, 1] = np.nan
     assert np.isfinite(found.predict(replace(seen, counters=counters))).all()

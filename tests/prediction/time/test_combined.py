@@ -9,7 +9,7 @@ import pytest
 
 from crosscast.arrays import Reals
 from crosscast.errors import InputError
-from crosscast.prediction.time.combined import Combined, CombinedPredictor, Correction, fit_correction
+from crosscast.prediction.time.combined import Combined, CombinedPredictor, KernelCorrection, fit_correction
 from crosscast.prediction.time.data import Grid, ProfileBatch
 from crosscast.prediction.time.gaussian import out_of_fold_residuals
 from crosscast.prediction.time.models import DeviceMean, FittedMean, model_named
@@ -26,11 +26,11 @@ def branchy(profiles: ProfileBatch) -> Reals:
     return np.where(branches > 4, 1.0, -1.0)
 
 
-def fitted(profiles: ProfileBatch, errors: Reals, shares: Reals) -> Correction:
+def fitted(profiles: ProfileBatch, errors: Reals, shares: Reals) -> KernelCorrection:
     return fit_correction(profiles, quantities_of(profiles), errors, shares, DEVICES)
 
 
-def found(correction: Correction, profiles: ProfileBatch, shares: Reals) -> Reals:
+def found(correction: KernelCorrection, profiles: ProfileBatch, shares: Reals) -> Reals:
     return correction.log_factor(profiles, quantities_of(profiles), shares)
 
 

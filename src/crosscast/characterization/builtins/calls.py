@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from crosscast.characterization.builtins.declarations import ADDRESS_SPACES, SCALARS, Declaration, Type
+from crosscast.characterization.builtins.declarations import ADDRESS_SPACES, SCALARS, BuiltinDeclaration, Type
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ _FAST = re.compile(r"^(?:native|half)_(?=(?:cos|exp|exp10|exp2|log|log10|log2|po
 _IMAGE = re.compile(r"ocl_image([123])d(?:_buffer)?(_array)?(_depth)?_..")
 
 
-def use(declaration: Declaration) -> Use | None:
+def use(declaration: BuiltinDeclaration) -> Use | None:
     """What a call of this function comes to; the compiler says whether there is such a function."""
     if match := _AS_TYPE.fullmatch(declaration.name):
         return Use(f"as<{match[1]}{match[2]}>(a0)", "values.h")

@@ -95,7 +95,7 @@ class Type:
 
 
 @dataclass(frozen=True)
-class Declaration:
+class BuiltinDeclaration:
     """A builtin function: its symbol and what the symbol says."""
 
     symbol: str  # Name in the module
@@ -118,11 +118,11 @@ class _Parser:
         self._text, self._position = symbol, len("_Z")
         self._candidates: list[Type] = []
 
-    def declaration(self) -> Declaration:
+    def declaration(self) -> BuiltinDeclaration:
         name, types = self._source_name(), []
         while self._position < len(self._text):
             types.append(self._type())
-        return Declaration(self._text, name, () if types == [Type("void")] else tuple(types))
+        return BuiltinDeclaration(self._text, name, () if types == [Type("void")] else tuple(types))
 
     def _type(self) -> Type:
         pointer = self._match(_POINTER)
@@ -179,7 +179,7 @@ class _Parser:
         return match
 
 
-def parse(symbol: str) -> Declaration | None:
+def parse(symbol: str) -> BuiltinDeclaration | None:
     """Declaration of the builtin with this symbol; ``None`` if it cannot be a builtin's.
 
     >>> declaration = parse("_Z5fractDv2_fPU3AS1S_")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from crosscast.characterization import toolchain
 from crosscast.characterization.builtins.calls import Access, Use, use
-from crosscast.characterization.builtins.declarations import SCALARS, Declaration, Type, parse
+from crosscast.characterization.builtins.declarations import SCALARS, BuiltinDeclaration, Type, parse
 from crosscast.errors import CompileError, UnsupportedError
 
 _LIBM = """
@@ -60,7 +60,7 @@ def _headers() -> dict[str, str]:
     return {path.name: path.read_text() for folder in folders for path in sorted(folder.glob("*.h"))}
 
 
-def _header(declaration: Declaration, found: Use) -> str:
+def _header(declaration: BuiltinDeclaration, found: Use) -> str:
     """The smallest header that has a function; they include those that they need."""
     if found.header:
         return found.header
@@ -70,10 +70,10 @@ def _header(declaration: Declaration, found: Use) -> str:
     return next((name for name in order if naming.search(_headers()[name])), order[0])
 
 
-def _use(symbol: str) -> tuple[Declaration, Use]:
+def _use(symbol: str) -> tuple[BuiltinDeclaration, Use]:
     if symbol in _HALF_RUNTIME:
         base, function = _HALF_RUNTIME[symbol]
-        return Declaration(symbol, symbol, (Type(base),)), Use(f"{function}(a0)", "half.h")
+        return BuiltinDeclaration(symbol, symbol, (Type(base),)), Use(f"{function}(a0)", "half.h")
     declaration = parse(symbol)
     found = declaration and use(declaration)
     if not declaration or not found:
@@ -88,7 +88,7 @@ def _unknown(symbol: str) -> UnsupportedError:
     )
 
 
-def _definition(declaration: Declaration, found: Use) -> str:
+def _definition(declaration: BuiltinDeclaration, found: Use) -> str:
     """Declaration with the symbol as its assembler name, and definition, in one line."""
     parameters = ", ".join(f"{_parameter(t)} a{k}" for k, t in enumerate(declaration.parameters))
     head = f"auto cc_{declaration.symbol.lstrip('_')}({parameters})"

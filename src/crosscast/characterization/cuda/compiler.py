@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from crosscast.characterization import toolchain
 from crosscast.characterization.cuda.indexes import name_indexes
-from crosscast.characterization.cuda.source import Refusal, Source
+from crosscast.characterization.cuda.source import CudaSource, DeclarationRefusal
 from crosscast.errors import CompileError, InputError
 from crosscast.kernel import Program
 
@@ -43,7 +43,7 @@ class Compiled:
     """What became of a source."""
 
     bitcode: bytes
-    refused: dict[str, Refusal]  # Why kernels and device functions were left out, by name
+    refused: dict[str, DeclarationRefusal]  # Why kernels and device functions were left out, by name
     templates: tuple[str, ...]  # Names of the kernel templates
     missing: tuple[str, ...]  # Headers that were not found
     variables: tuple[str, ...]  # Names of the variables of the device, and of textures
@@ -89,7 +89,7 @@ def _errors(diagnostics: str) -> Iterator[_Error]:
         yield found
 
 
-def preprocess(program: Program, instance: str = "") -> Source:
+def preprocess(program: Program, instance: str = "") -> CudaSource:
     """Run the preprocessor, which passes over headers that are not here.
 
     Raises
@@ -116,7 +116,7 @@ def preprocess(program: Program, instance: str = "") -> Source:
     if not listed:
         raise CompileError(f"{program.label}: the preprocessor refused the program\n{said.strip()}")
     ours = str(INCLUDE_DIR), str(toolchain.compiler_headers())
-    return Source(done.stdout.decode("latin-1"), program.label, ours, missing, instance)
+    return CudaSource(done.stdout.decode("latin-1"), program.label, ours, missing, instance)
 
 
 def may_have_instance(text: str, name: str) -> bool:

@@ -99,7 +99,7 @@ class Declaration:
             yield from member.all_members()
 
 
-class _Parser:
+class _TokenParser:
     """Splits tokens into declarations."""
 
     def __init__(self, tokens: Sequence[Token]) -> None:
@@ -325,7 +325,7 @@ def _parameters(tokens: Sequence[Token]) -> Iterator[str]:
 
 def parse(tokens: Sequence[Token]) -> list[Declaration]:
     """The declarations at namespace level, in their order."""
-    parser = _Parser(tokens)
+    parser = _TokenParser(tokens)
     found: list[Declaration] = []
     while parser.at < len(tokens):
         found += parser.scope((), is_class=False)

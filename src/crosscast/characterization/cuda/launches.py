@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from crosscast.characterization.cuda.declarations import Token
-from crosscast.characterization.cuda.source import Source
+from crosscast.characterization.cuda.source import CudaSource
 from crosscast.characterization.value_types import ValueType
 from crosscast.kernel import Parameter
 
@@ -183,7 +183,7 @@ class _Names:
         return "".join(parts)
 
 
-def find_launches(source: Source) -> list[FoundLaunch]:
+def find_launches(source: CudaSource) -> list[FoundLaunch]:
     """The launches of a source, in its order."""
     common = _Names()
     for declaration in source.declarations:
@@ -220,7 +220,7 @@ def argument_texts(launch: FoundLaunch, parameters: Sequence[Parameter]) -> list
     return texts
 
 
-def _launches(tokens: Sequence[Token], names: _Names, source: Source) -> Iterator[FoundLaunch]:
+def _launches(tokens: Sequence[Token], names: _Names, source: CudaSource) -> Iterator[FoundLaunch]:
     for at, token in enumerate(tokens):
         end = next((n for n in range(at, len(tokens)) if tokens[n].text == ">>>"), 0)
         if token.text != "<<<" or not end or _text(tokens, end + 1) != "(":

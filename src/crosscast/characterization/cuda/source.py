@@ -24,14 +24,14 @@ _LAUNCH = "a kernel launch in device code (dynamic parallelism)"
 
 
 @dataclass(frozen=True)
-class Refusal:
+class DeclarationRefusal:
     """Why a declaration was left out."""
 
     reason: str
     is_unsupported: bool = False  # By a construct that is not supported, and not by an error of the compiler
 
 
-class Source:
+class CudaSource:
     """The declarations that kernels need, without those that do not compile.
 
     Parameters
@@ -53,7 +53,7 @@ class Source:
     ) -> None:
         self.missing = missing
         self._label = label
-        self.refused: dict[str, Refusal] = {}
+        self.refused: dict[str, DeclarationRefusal] = {}
         self._lines, self._origins, is_ours = _read(text, label, ours)
         lines = self._lines
         self._text = "\n".join(lines)
@@ -139,7 +139,7 @@ class Source:
             self._leave_out(part, launch.start)
             where = self._where(bisect.bisect_right(self._starts, launch.start))
             for name in part.names:
-                self.refused[name] = Refusal(f"{where}{_LAUNCH} is not supported", True)
+                self.refused[name] = DeclarationRefusal(f"{where}{_LAUNCH} is not supported", True)
 
     def _make_texture(self, declaration: Declaration, text: str) -> None:
         """Let a texture reference be a variable of the device, which reads as the host sets it up."""
@@ -173,7 +173,7 @@ class Source:
             for name in declaration.names - defined:
                 where = self._where(bisect.bisect_right(self._starts, declaration.start))
                 reason = f"{where}the device function {name} is defined nowhere (separate compilation)"
-                self.refused.setdefault(name, Refusal(f"{reason}, which is not supported", True))
+                self.refused.setdefault(name, DeclarationRefusal(f"{reason}, which is not supported", True))
 
     def _leave_out(self, part: Declaration, position: int) -> None:
         if part.body is not None and position >= part.body:
@@ -187,9 +187,11 @@ class Source:
             self._text[self._starts[where[0] - 1] :].split("\n", 1)[0] if where[0] < len(self._starts) else ""
         )
         if re.search(r"\b_*asm_*\b", text):
-            refusal = Refusal(f"{self._where(where[0])}inline assembly (PTX) is not supported", True)
+            refusal = DeclarationRefusal(
+                f"{self._where(where[0])}inline assembly (PTX) is not supported", True
+            )
         else:
-            refusal = Refusal(f"{file}:{line}: error: {message}{self._explain(message)}")
+            refusal = DeclarationRefusal(f"{file}:{line}: error: {message}{self._explain(message)}")
         self.refused.setdefault(name, refusal)
 
     def _explain(self, message: str) -> str:

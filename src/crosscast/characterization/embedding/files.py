@@ -52,20 +52,20 @@ def _is_module(path: Path, content: bytes) -> bool:
 
 
 @dataclass(frozen=True)
-class Target:
+class EmbeddingTarget:
     """Where a file with profiles goes."""
 
     path: Path  # Its path
     before: bytes | None = None  # What is there, if the file takes the place of itself
 
     @classmethod
-    def new(cls, path: Path) -> Target:
+    def new(cls, path: Path) -> EmbeddingTarget:
         """A path where nothing is lost."""
         _expect_replaceable(path)
         return cls(path)
 
     @classmethod
-    def of(cls, original: Path, before: bytes, beside: Path, *, in_place: bool) -> Target:
+    def of(cls, original: Path, before: bytes, beside: Path, *, in_place: bool) -> EmbeddingTarget:
         """A file itself, or a new one beside it."""
         if in_place:
             return cls(original, before)

@@ -30,7 +30,7 @@ _Metrics = msgspec.defstruct(
 )
 
 
-class _Entry(msgspec.Struct, kw_only=True):
+class _EmbeddedEntry(msgspec.Struct, kw_only=True):
     """What of a profile is the same each time that the launch is characterized, and not what it printed."""
 
     application: str | None = None
@@ -48,7 +48,7 @@ class _Content(msgspec.Struct):
 
     sha256: str
     newlines: Annotated[int, msgspec.Meta(ge=0, le=2)]
-    profiles: Annotated[list[_Entry], msgspec.Meta(min_length=1)]
+    profiles: Annotated[list[_EmbeddedEntry], msgspec.Meta(min_length=1)]
 
 
 NAME = "crosscast-profile"
@@ -91,7 +91,7 @@ def encode(payload: Payload) -> str:
 
 
 def _entry(profile: Profile) -> dict[str, Any]:
-    found: dict[str, Any] = {name: getattr(profile, name) for name in _Entry.__struct_fields__}
+    found: dict[str, Any] = {name: getattr(profile, name) for name in _EmbeddedEntry.__struct_fields__}
     # Of the program's path the name stays, as the file will be read elsewhere.
     path = profile.program.get("path")
     found["program"] = {**profile.program, "path": PurePath(path).name if path else None}
@@ -126,10 +126,10 @@ def decode(text: str, where: str) -> Payload:
 
 def profile_of(entry: object, number: int) -> Profile:
     """Make the profile of a JSON object, the one of that number of a list."""
-    return _profile(fields.decode(_Entry, entry, f"profiles[{number}]"))
+    return _profile(fields.decode(_EmbeddedEntry, entry, f"profiles[{number}]"))
 
 
-def _profile(entry: _Entry) -> Profile:
+def _profile(entry: _EmbeddedEntry) -> Profile:
     found = msgspec.structs.asdict(entry)
     return Profile(**{**found, "metrics": msgspec.structs.asdict(entry.metrics)}, timing_s={})
 

@@ -37,7 +37,7 @@ _BEFORE_DEBUG = frozenset((10, 11, _MEMORY_MODEL, _ENTRY_POINT, 16, 17, 331))
 _LINKAGE_ATTRIBUTES, _IMPORT = 41, 1
 
 
-class Instruction(NamedTuple):
+class SpirvInstruction(NamedTuple):
     """Opcode of an instruction, its first word, and the word behind its last one."""
 
     opcode: int
@@ -46,12 +46,12 @@ class Instruction(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Module:
+class SpirvModule:
     """A module whose instructions can be told apart."""
 
     words: Words  # Its words, header included
     big: bool  # Whether the file has them in big-endian order
-    instructions: tuple[Instruction, ...]  # Its instructions, in order
+    instructions: tuple[SpirvInstruction, ...]  # Its instructions, in order
     where: str  # The file, for messages
 
     @property
@@ -81,7 +81,7 @@ class Module:
         """Word where the section of debug instructions starts."""
         return max(i.end for i in self.instructions if i.opcode in _BEFORE_DEBUG)
 
-    def text(self, instruction: Instruction, operand: int) -> tuple[str, int]:
+    def text(self, instruction: SpirvInstruction, operand: int) -> tuple[str, int]:
         """The literal string that starts at a word of an instruction, and the word behind it."""
         start = instruction.start + operand
         octets = self.words[start : instruction.end].astype("<u4").tobytes()
@@ -90,7 +90,7 @@ class Module:
             _refuse(self.where, f"the string at byte {4 * start} does not end")
         return octets[:length].decode(errors="replace"), start + length // 4 + 1
 
-    def strings(self) -> Iterator[tuple[Instruction, str]]:
+    def strings(self) -> Iterator[tuple[SpirvInstruction, str]]:
         """The strings for debuggers."""
         for instruction in self._all(OP_STRING):
             yield instruction, self.text(instruction, 2)[0]
@@ -99,7 +99,7 @@ class Module:
         """Bytes of words, in the file's order."""
         return np.concatenate(parts).astype(">u4" if self.big else "<u4").tobytes()
 
-    def _all(self, opcode: int) -> Iterator[Instruction]:
+    def _all(self, opcode: int) -> Iterator[SpirvInstruction]:
         return (instruction for instruction in self.instructions if instruction.opcode == opcode)
 
 
@@ -108,7 +108,7 @@ def is_module(content: bytes) -> bool:
     return _MAGIC in (int.from_bytes(content[:4], "little"), int.from_bytes(content[:4], "big"))
 
 
-def read_module(content: bytes, where: str) -> Module:
+def read_module(content: bytes, where: str) -> SpirvModule:
     """Tell the instructions of a module apart."""
     if not is_module(content):
         _refuse(where, f"it begins with {content[:4].hex() or 'nothing'}")
@@ -130,10 +130,10 @@ def read_module(content: bytes, where: str) -> Module:
     defined = {int(words[i.start + 2]) for i in instructions if i.opcode == _FUNCTION}
     if any(int(words[i.start + 2]) not in defined for i in instructions if i.opcode == _ENTRY_POINT):
         _refuse(where, "it does not define the function of an entry point")
-    return Module(words, big, instructions, where)
+    return SpirvModule(words, big, instructions, where)
 
 
-def _instructions(words: Words, where: str) -> Iterator[Instruction]:
+def _instructions(words: Words, where: str) -> Iterator[SpirvInstruction]:
     # Unlike the array, it gives plain numbers, which are quicker and do not overflow.
     view: memoryview[int] = memoryview(words.data)
     at = HEADER_WORDS
@@ -141,7 +141,7 @@ def _instructions(words: Words, where: str) -> Iterator[Instruction]:
         length, opcode = view[at] >> 16, view[at] & 0xFFFF
         if length < _LEAST_WORDS.get(opcode, 1) or at + length > len(view):
             _refuse(where, f"the instruction at byte {4 * at} has {length} words by its own account")
-        yield Instruction(opcode, at, at + length)
+        yield SpirvInstruction(opcode, at, at + length)
         at += length
 
 
@@ -199,7 +199,7 @@ def take_out(content: bytes, where: str) -> tuple[bytes, Payload | None]:
     return module.to_bytes(words), payload
 
 
-def _ours(module: Module) -> Iterator[tuple[Instruction, str]]:
+def _ours(module: SpirvModule) -> Iterator[tuple[SpirvInstruction, str]]:
     return ((i, text) for i, text in module.strings() if text.startswith(_LABEL))
 
 
@@ -237,7 +237,7 @@ def _string(identifier: int, text: str) -> Words:
     return np.concatenate([[(len(words) + 2) << 16 | OP_STRING, identifier], words]).astype(np.uint32)
 
 
-def _check_kernels(module: Module, profiles: Sequence[Profile]) -> None:
+def _check_kernels(module: SpirvModule, profiles: Sequence[Profile]) -> None:
     for profile in profiles:
         if profile.kernel not in module.kernels:
             raise InputError(

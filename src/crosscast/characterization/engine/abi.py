@@ -60,7 +60,7 @@ RUNTIME_FUNCTIONS = {match[3]: _declaration(match) for match in _PROTOTYPE.findi
 """Declarations of what the runtime has, by name."""
 
 
-class Region(NamedTuple):
+class MemoryRegion(NamedTuple):
     """Memory that a kernel may access, as ``struct region`` has it."""
 
     start: int

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crosscast.characterization.engine import workers
-from crosscast.characterization.engine.abi import CONSTANTS, Region, words
+from crosscast.characterization.engine.abi import CONSTANTS, MemoryRegion, words
 from crosscast.characterization.engine.arguments import (
     ARGUMENTS_ADDRESS,
     Memory,
@@ -30,7 +30,7 @@ from crosscast.characterization.engine.arguments import (
     three,
 )
 from crosscast.characterization.engine.faults import describe_fault
-from crosscast.characterization.engine.layout import ResultLayout, Site
+from crosscast.characterization.engine.layout import AccessSite, ResultLayout
 from crosscast.characterization.engine.printing import printed
 from crosscast.errors import (
     CrosscastError,
@@ -257,7 +257,7 @@ class Run:
             "instructions": add_words(layout.instruction_weights()),
         }
 
-    def _width(self, site: Site) -> tuple[int, int]:
+    def _width(self, site: AccessSite) -> tuple[int, int]:
         """Bytes of an access, and the logarithm of its alignment."""
         nbytes = site.nbytes or self._texel_bytes(site.buffer)
         return nbytes, site.shift if site.nbytes else nbytes.bit_length() - 1
@@ -267,7 +267,7 @@ class Run:
         image = self.launch.args[position] if position >= 0 else None
         return image.channels * image.array.itemsize if isinstance(image, Image) else 1
 
-    def _regions(self) -> list[Region]:
+    def _regions(self) -> list[MemoryRegion]:
         """Regions of buffers, images and local memory."""
         memory, layout, regions = self.memory, self.layout, []
         for placed in memory.placed:
@@ -275,7 +275,7 @@ class Run:
             if placed.place == "image":
                 texel = self._texel_bytes(position)
                 regions.append(
-                    Region(start, nbytes, 1, CONSTANTS["IMAGE"], read_bytes=texel, write_bytes=texel)
+                    MemoryRegion(start, nbytes, 1, CONSTANTS["IMAGE"], read_bytes=texel, write_bytes=texel)
                 )
                 continue
             read_only = int(position in self.launch.read_only)

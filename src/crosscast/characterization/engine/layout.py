@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from crosscast.characterization.engine.abi import CONSTANTS, Region
+from crosscast.characterization.engine.abi import CONSTANTS, MemoryRegion
 
 CLASSES = ("sse", "alu", "mem", "fp", "stack", "string", "shift", "control")
 """Classes of the instruction mix, in the order of Table 4 of Moolchandani et al. 2022."""
@@ -72,7 +72,7 @@ class BlockCosts(Tally):
     strided: int = 0  # Accesses that are recorded as strided
 
 
-class Site(NamedTuple):
+class AccessSite(NamedTuple):
     """A static access, as the runtime reads it."""
 
     flags: int
@@ -113,7 +113,7 @@ class Form:
 class SubGroupLayout:
     """What is recorded for sub-groups, and how executions of blocks by work-items follow from counters."""
 
-    sites: Sequence[Site] = ()
+    sites: Sequence[AccessSite] = ()
     recorded: Sequence[Recorded] = ()
     once: int = 0  # How many of these are recorded once, and how many as streams
     streams: int = 0
@@ -132,7 +132,7 @@ class ParameterLayout:
     """A parameter of the kernel, and the memory that it points to."""
 
     name: str  # As the program has it
-    region: Region  # Without its start and size, which the launch gives
+    region: MemoryRegion  # Without its start and size, which the launch gives
     is_buffer: bool  # It points to global or constant memory
     is_accessed: bool  # The kernel may access that memory, and may write to it
     is_written: bool
@@ -143,9 +143,11 @@ class ResultLayout:
     """What an instrumented kernel needs of memory, and what stands where in its results."""
 
     parameters: Sequence[ParameterLayout]
-    variables: Sequence[tuple[str, Region]]  # The program's variables by symbol, their start still unknown
+    variables: Sequence[
+        tuple[str, MemoryRegion]
+    ]  # The program's variables by symbol, their start still unknown
     writes_variables: bool  # The kernel may write to them
-    local_regions: Sequence[Region]  # Variables in local memory, which start at an offset
+    local_regions: Sequence[MemoryRegion]  # Variables in local memory, which start at an offset
     local_bytes: int  # Bytes of these together
     stack_bytes: int  # Private arrays of a work-item on the stack, and those that live across barriers
     private_bytes: int

@@ -151,7 +151,7 @@ _OPERATION = re.compile(r"atomicrmw (?:volatile )?(\w+)")
 
 
 @dataclass(frozen=True)
-class Sharing:
+class SharedNames:
     """Names of parameters and variables, by what the kernel does to their memory."""
 
     written: set[str]  # It may write there
@@ -173,7 +173,7 @@ def _commutes(instruction: ir.Instruction, used: Container[str | None]) -> bool:
     return instruction.opcode == "call" and library.is_commutative(instruction.callee)
 
 
-def find_sharing(function: ir.Function, classes: PointerClasses, used: Container[str | None]) -> Sharing:
+def find_sharing(function: ir.Function, classes: PointerClasses, used: Container[str | None]) -> SharedNames:
     """Sort the memory of a kernel by what it does there."""
     written: set[str] = set()
     touched: set[str] = set()
@@ -194,7 +194,7 @@ def find_sharing(function: ir.Function, classes: PointerClasses, used: Container
             for name in members:
                 extents.setdefault(name, set()).add(access.nbytes if known else 0)
     mixed = {name for name, found in extents.items() if len(found) > 1 or 0 in found}
-    return Sharing(written, touched - ordered, written & mixed)
+    return SharedNames(written, touched - ordered, written & mixed)
 
 
 _PER_DIMENSION = {

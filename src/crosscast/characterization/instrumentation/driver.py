@@ -62,7 +62,7 @@ class Driver:
         texts.append(f"@cc_launch_slices = hidden constant {table}")
         return texts
 
-    def _in_step(self, parameters: Sequence[ir.Parameter], prologue: list[str]) -> list[str]:
+    def _in_step(self, parameters: Sequence[ir.FunctionParameter], prologue: list[str]) -> list[str]:
         """Run each segment for all work-items, then the one that all of them go on to."""
         plan = self.plan
         counters, type_ = max(self.emission.counters, 1), plan.count_type
@@ -93,7 +93,7 @@ class Driver:
         return [f"define void @{name}(ptr %cc.ctx) nounwind {{", "cc.start:", *code.texts, "ret void", "}"]
 
     def _run(
-        self, segment: Segment, parameters: Sequence[ir.Parameter], sizes: list[str], code: Code
+        self, segment: Segment, parameters: Sequence[ir.FunctionParameter], sizes: list[str], code: Code
     ) -> None:
         """Run a segment for every work-item, then go to the one that all of them go on to."""
         n = segment.number
@@ -218,7 +218,7 @@ class Driver:
             code.store(carried.type, value, code.at("%cc.live", offset))
         code.do(f"br label %{f'segment{target}' if target else 'end'}")
 
-    def _per_warp(self, parameters: Sequence[ir.Parameter], prologue: list[str]) -> list[str]:
+    def _per_warp(self, parameters: Sequence[ir.FunctionParameter], prologue: list[str]) -> list[str]:
         """Leave it to the runtime which segment comes next for which lanes, and give it a function that runs
         one segment for those of some work-items whose turn it is.
         """
@@ -250,7 +250,9 @@ class Driver:
             *("cc.start:", *code.texts, "end:", "ret void", "}"),
         ]
 
-    def _turn(self, segment: Segment, parameters: Sequence[ir.Parameter], states: str, code: Code) -> None:
+    def _turn(
+        self, segment: Segment, parameters: Sequence[ir.FunctionParameter], states: str, code: Code
+    ) -> None:
         """Run a segment for the work-items whose turn it is, and note where each of them stands then."""
         n = segment.number
         code.do(

@@ -62,12 +62,12 @@ class Emission:
 SLICE_PARAMETERS = "ptr %cc.ctx, i64 %cc.id0, i64 %cc.id1, i64 %cc.id2, ptr %cc.results"
 
 
-def formal(parameters: Sequence[ir.Parameter]) -> str:
+def formal(parameters: Sequence[ir.FunctionParameter]) -> str:
     """Formal parameters: context, counters, histories, the work-item, invariants, kernel parameters."""
     return actual([f"%cc.id{d}" for d in range(3)], "%cc.wi", parameters)
 
 
-def actual(ids: Sequence[str], item: str, parameters: Sequence[ir.Parameter]) -> str:
+def actual(ids: Sequence[str], item: str, parameters: Sequence[ir.FunctionParameter]) -> str:
     """Arguments for a work-item with the given ids and number."""
     values = [
         *("ptr %cc.ctx", "ptr %cc.acc", "ptr %cc.past"),
@@ -79,7 +79,7 @@ def actual(ids: Sequence[str], item: str, parameters: Sequence[ir.Parameter]) ->
     return ", ".join(values)
 
 
-def load_arguments(parameters: Sequence[ir.Parameter], options: InstrumentationOptions) -> list[str]:
+def load_arguments(parameters: Sequence[ir.FunctionParameter], options: InstrumentationOptions) -> list[str]:
     """Load all invariants and kernel arguments from the context."""
     texts = []
     for name, type_ in abi.INVARIANTS.items():
@@ -104,7 +104,7 @@ def load_arguments(parameters: Sequence[ir.Parameter], options: InstrumentationO
     return texts
 
 
-def load_for_slice(parameters: Sequence[ir.Parameter], options: InstrumentationOptions) -> list[str]:
+def load_for_slice(parameters: Sequence[ir.FunctionParameter], options: InstrumentationOptions) -> list[str]:
     """Compute whatever a function of a segment gets as parameters, in a slice."""
     return [
         *load_arguments(parameters, options),

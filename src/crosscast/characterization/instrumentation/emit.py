@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from crosscast.characterization import ir
-from crosscast.characterization.engine.abi import CONSTANTS, Region
+from crosscast.characterization.engine.abi import CONSTANTS, MemoryRegion
 from crosscast.characterization.engine.layout import BlockCosts, ParameterLayout, ResultLayout
 from crosscast.characterization.instrumentation.accesses import address_space
 from crosscast.characterization.instrumentation.driver import Driver
@@ -92,7 +92,7 @@ def _layout(emission: Emission, blocks: Sequence[BlockCosts]) -> ResultLayout:
     )
 
 
-def _regions(emission: Emission) -> dict[str, Region]:
+def _regions(emission: Emission) -> dict[str, MemoryRegion]:
     """What is known of the memory of parameters and variables: of buffers not yet start and size."""
     plan = emission.plan
     classes, counted = plan.classes.by_memory(), plan.classes.members_of(emission.counted)
@@ -102,9 +102,9 @@ def _regions(emission: Emission) -> dict[str, Region]:
         granule = cls.granule if cls else 4
         if space == 3:
             nbytes = plan.local.sizes.get(p.name, 0)
-            regions[p.name] = Region(p.offset or 0, nbytes, granule, CONSTANTS["LOCAL"])
+            regions[p.name] = MemoryRegion(p.offset or 0, nbytes, granule, CONSTANTS["LOCAL"])
             continue
-        regions[p.name] = Region(
+        regions[p.name] = MemoryRegion(
             *(0, 0, granule, CONSTANTS["BUFFER"]),
             constant=int(space == 2),
             commutes=int(p.name in plan.sharing.commuting),
@@ -115,7 +115,7 @@ def _regions(emission: Emission) -> dict[str, Region]:
         if v.address_space != 3:
             granule = classes[v.name].granule if v.name in classes else 4
             constant = int(v.address_space == 2)
-            regions[v.name] = Region(0, v.nbytes, granule, CONSTANTS["VARIABLE"], constant)
+            regions[v.name] = MemoryRegion(0, v.nbytes, granule, CONSTANTS["VARIABLE"], constant)
     for name, cls in classes.items():
         if name in regions:
             regions[name] = regions[name]._replace(

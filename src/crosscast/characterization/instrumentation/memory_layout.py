@@ -76,7 +76,7 @@ class LocalVariables:
         for variable in variables:
             if variable.address_space == 3 and variable.name in used:
                 name = self._parameters[variable.name] = f"%cc.var{len(self.sizes)}"
-                function.parameters.append(ir.Parameter("ptr addrspace(3)", name, offset=self.nbytes))
+                function.parameters.append(ir.FunctionParameter("ptr addrspace(3)", name, offset=self.nbytes))
                 self.sizes[name] = variable.nbytes
                 self.nbytes += _rounded(max(variable.nbytes, 1), _VARIABLE_ALIGNMENT)
         if self._parameters:
@@ -160,5 +160,5 @@ def copy_structures(function: ir.Function, sizes: Sizes) -> None:
         if type_ := parameter.structure:
             given = f"%cc.given{position}"
             copies += copy_structure(type_, parameter.name, given, sizes[type_][0])
-            function.parameters[position] = ir.Parameter("ptr", given)
+            function.parameters[position] = ir.FunctionParameter("ptr", given)
     function.entry.instructions[:0] = copies

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from crosscast.characterization import ir
-from crosscast.characterization.engine.layout import Site
+from crosscast.characterization.engine.layout import AccessSite
 from crosscast.characterization.frontend import parameter_names
 from crosscast.characterization.instrumentation import graph
 from crosscast.characterization.instrumentation.accesses import (
@@ -19,7 +19,7 @@ from crosscast.characterization.instrumentation.accesses import (
     address_space,
 )
 from crosscast.characterization.instrumentation.branch_code import plan_branches
-from crosscast.characterization.instrumentation.builtin_calls import Sharing, find_sharing, is_barrier
+from crosscast.characterization.instrumentation.builtin_calls import SharedNames, find_sharing, is_barrier
 from crosscast.characterization.instrumentation.code import InstrumentationOptions, Names
 from crosscast.characterization.instrumentation.dependence_path import Dependences
 from crosscast.characterization.instrumentation.instruction_kinds import kind_of, mark_indexing
@@ -59,13 +59,13 @@ class Plan:
 
     options: InstrumentationOptions
     sizes: Mapping[str, tuple[int, int]]  # Size and alignment of types
-    parameters: Sequence[ir.Parameter]  # Those of the kernel, and behind them its local variables
+    parameters: Sequence[ir.FunctionParameter]  # Those of the kernel, and behind them its local variables
     source_names: Sequence[str]  # Of the kernel's parameters, as the program has them
     variables: Mapping[str, ir.GlobalVariable]
     used: frozenset[str]  # Values that some instruction uses
     classes: PointerClasses
-    sites: Sequence[Site]  # Static accesses
-    sharing: Sharing
+    sites: Sequence[AccessSite]  # Static accesses
+    sharing: SharedNames
     segments: Sequence[Segment]
     # Their numbers in the order of the program, where work-items do not all stand at the same cut; else empty
     warp_order: Sequence[int]

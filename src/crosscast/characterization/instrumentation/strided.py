@@ -35,7 +35,7 @@ _PREDICATE = re.compile(r"icmp (?:samesign )?(\w+) ")
 _PROMISES = re.compile(r"\b(?:nuw|nsw|nusw|exact|disjoint|nneg|inbounds|samesign) ")
 
 
-class Comparison(NamedTuple):
+class IntegerComparison(NamedTuple):
     """A comparison of integers."""
 
     predicate: str
@@ -44,7 +44,7 @@ class Comparison(NamedTuple):
     b: str
 
     @classmethod
-    def of(cls, instruction: ir.Instruction) -> Comparison | None:
+    def of(cls, instruction: ir.Instruction) -> IntegerComparison | None:
         """What an instruction compares; ``None`` if it does not compare integers."""
         match = _PREDICATE.match(instruction.text)
         if match is None or instruction.operands[0].type not in _INTEGERS:
@@ -157,7 +157,7 @@ class Analysis:
         self._extended[i.result] = f"{extension} {i.type}"
         return True
 
-    def atoms(self, value: str) -> list[Comparison] | None:
+    def atoms(self, value: str) -> list[IntegerComparison] | None:
         """Comparisons that decide a condition and change; ``None`` if that is not known."""
         if self.value(value) == "same":
             return []
@@ -165,11 +165,11 @@ class Analysis:
         if definition is None or definition.opcode not in ("icmp", "and", "or", "xor", "select", "freeze"):
             return None
         if definition.opcode == "icmp":
-            comparison = Comparison.of(definition)
+            comparison = IntegerComparison.of(definition)
             return None if comparison is None or None in map(self.value, comparison[2:]) else [comparison]
         if definition.type != "i1":
             return None
-        comparisons: list[Comparison] = []
+        comparisons: list[IntegerComparison] = []
         for used in sorted(definition.uses()):
             more = self.atoms(used)
             if more is None:
@@ -201,7 +201,7 @@ class StridedAccess:
     instructions: list[ir.Instruction]  # The loads and stores
     blocks: dict[str, str]  # Blocks on the way there; for one before a loop, where the loop leads
     needed: dict[str, ir.Instruction]
-    atoms: dict[str, list[Comparison]]  # Comparisons that the way depends on, by block
+    atoms: dict[str, list[IntegerComparison]]  # Comparisons that the way depends on, by block
     checks: dict[str, str]
     reach: Reach = "group"
 
@@ -239,7 +239,7 @@ class _Way:
 
     blocks: dict[str, str]
     conditions: list[str]
-    atoms: dict[str, list[Comparison]]
+    atoms: dict[str, list[IntegerComparison]]
 
 
 class StridedFinder:
@@ -374,7 +374,7 @@ def find_split(segment: Segment, known: Mapping[str, Kind | None]) -> Split | No
     first += block.instructions
     definitions = {i.result: i for i in [*segment.recompute, *first] if i.result and i.text}
     decides = definitions.get(_condition(block.terminator))
-    comparison = Comparison.of(decides) if decides in first else None
+    comparison = IntegerComparison.of(decides) if decides in first else None
     if decides is None or comparison is None:
         return None
     predicate, type_, a, b = comparison

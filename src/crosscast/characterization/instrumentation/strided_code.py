@@ -24,7 +24,7 @@ from crosscast.characterization.instrumentation.emission import (
 from crosscast.characterization.instrumentation.plan import Plan
 from crosscast.characterization.instrumentation.segments import Segment
 from crosscast.characterization.instrumentation.strided import (
-    Comparison,
+    IntegerComparison,
     Kind,
     Reach,
     StridedAccess,
@@ -76,7 +76,7 @@ class _Slice(Code):
         self.store("i64", wide, f"%cc.r{len(self.positive)}")
         self.positive.append(positive)
 
-    def atom(self, comparison: Comparison) -> None:
+    def atom(self, comparison: IntegerComparison) -> None:
         """Append to the bits whether the first side is less, and whether both are equal."""
         predicate, type_, a, b = comparison
         unsigned = predicate in _UNSIGNED

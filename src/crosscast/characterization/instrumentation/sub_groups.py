@@ -15,7 +15,7 @@ from dataclasses import replace
 from crosscast.characterization import ir
 from crosscast.characterization.builtins.declarations import parse
 from crosscast.characterization.engine.abi import CONSTANTS, MAX_ITEMS
-from crosscast.characterization.engine.layout import BlockCosts, Form, Recorded, Site, SubGroupLayout
+from crosscast.characterization.engine.layout import AccessSite, BlockCosts, Form, Recorded, SubGroupLayout
 from crosscast.characterization.instrumentation.accesses import MemoryAccess, PointerClasses
 from crosscast.characterization.instrumentation.code import Code, Scopes
 from crosscast.characterization.instrumentation.inline import builtin_name
@@ -30,9 +30,9 @@ runs of them at equal distances.
 _SECTOR = 32
 
 
-def number_sites(function: ir.Function, classes: PointerClasses) -> list[Site]:
+def number_sites(function: ir.Function, classes: PointerClasses) -> list[AccessSite]:
     """Give each access of a kernel its site; all sites by number."""
-    sites: list[Site] = []
+    sites: list[AccessSite] = []
     positions = {parameter.name: position for position, parameter in enumerate(function.parameters)}
 
     def numbered(access: MemoryAccess) -> MemoryAccess:
@@ -44,7 +44,7 @@ def number_sites(function: ir.Function, classes: PointerClasses) -> list[Site]:
         alignment = min(max(access.alignment, 1), _SECTOR)
         members = classes.members(access.pointer)
         buffer = positions.get(min(members), -1) if len(members) == 1 and cls.memory == "buffer" else -1
-        site = Site(flags, access.nbytes or 1, alignment.bit_length() - 1, buffer)
+        site = AccessSite(flags, access.nbytes or 1, alignment.bit_length() - 1, buffer)
         if cls.memory == "dynamic":  # the one of local memory stands behind
             sites.extend([site._replace(flags=flags | _DYNAMIC), site._replace(flags=flags | _LOCAL)])
         else:
@@ -102,7 +102,7 @@ class Recording:
 
     def __init__(
         self,
-        sites: Sequence[Site],
+        sites: Sequence[AccessSite],
         columns: Mapping[int, int],
         alike: Mapping[int, int],
         stream_words: int,
@@ -115,7 +115,9 @@ class Recording:
         self._by_segment: dict[int, list[Recorded]] = {}
         self.streams = self.once = 0  # How many are recorded as streams, and the other way
 
-    def texel_site(self, instruction: ir.Instruction, parameters: Sequence[ir.Parameter]) -> int | None:
+    def texel_site(
+        self, instruction: ir.Instruction, parameters: Sequence[ir.FunctionParameter]
+    ) -> int | None:
         """A site for the texels that a call reads or writes; ``None`` if it is no such call."""
         name = builtin_name(instruction.callee)
         if not name.startswith(("read_image", "write_image")) or instruction.opcode != "call":
@@ -126,7 +128,7 @@ class Recording:
         image = instruction.operands[0].value
         position = next((n for n, parameter in enumerate(parameters) if parameter.name == image), -1)
         # How wide a texel is, the argument says.
-        self.sites.append(Site(_WRITES * name.startswith("write"), 0, 0, position))
+        self.sites.append(AccessSite(_WRITES * name.startswith("write"), 0, 0, position))
         return len(self.sites) - 1
 
     def record(self, segment: int, site: int, mode: int, order: int) -> int:

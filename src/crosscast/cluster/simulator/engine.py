@@ -12,8 +12,8 @@ from crosscast.arrays import Integers, Reals
 from crosscast.cluster.jobs import Bound, Jobs, Machine, Order, Placement, Policy, Preferred, Schedule
 from crosscast.cluster.simulator.queues import (
     Heap,
+    QueueTrees,
     Running,
-    Trees,
     add,
     comes_before,
     compiled,
@@ -60,7 +60,7 @@ def keys_of(order: Order, jobs: Jobs, estimate_s: Reals) -> Reals:
     return area if order == "smallest-area" else -area
 
 
-class Choices(NamedTuple):
+class PlacementChoices(NamedTuple):
     """Machines for ``n`` jobs."""
 
     # Places of the machines of each job, the best first, of shape `(n, k)`, −1 where there are no more; −1
@@ -75,7 +75,7 @@ class Choices(NamedTuple):
     predicted: Reals
 
 
-def choices_of(jobs: Jobs, machines: Sequence[Machine], placement: Placement) -> Choices:
+def choices_of(jobs: Jobs, machines: Sequence[Machine], placement: Placement) -> PlacementChoices:
     """Check a placement, and leave out the machines on which jobs cannot run."""
     if isinstance(placement, Bound):
         return _bound(jobs, machines, placement.machine)
@@ -84,7 +84,7 @@ def choices_of(jobs: Jobs, machines: Sequence[Machine], placement: Placement) ->
     return _completion(jobs, machines, placement.predicted_s)
 
 
-def _bound(jobs: Jobs, machines: Sequence[Machine], machine: Integers) -> Choices:
+def _bound(jobs: Jobs, machines: Sequence[Machine], machine: Integers) -> PlacementChoices:
     if machine.shape != (len(jobs),):
         raise InputError.of(
             where="placement", field="machine", expected=f"{len(jobs)} places", found=f"shape {machine.shape}"
@@ -92,10 +92,12 @@ def _bound(jobs: Jobs, machines: Sequence[Machine], machine: Integers) -> Choice
     _check_places(jobs, machine, 0, len(machines), "machine")
     _check_runs(jobs, machines, _runs_on(jobs, machines, machine[:, None])[:, 0], machine)
     choices = machine.astype(np.int64).reshape(-1, 1)
-    return Choices(choices, choices.reshape(-1), np.eye(len(machines), dtype=np.int64), np.empty((0, 1)))
+    return PlacementChoices(
+        choices, choices.reshape(-1), np.eye(len(machines), dtype=np.int64), np.empty((0, 1))
+    )
 
 
-def _preferred(jobs: Jobs, machines: Sequence[Machine], order: Integers) -> Choices:
+def _preferred(jobs: Jobs, machines: Sequence[Machine], order: Integers) -> PlacementChoices:
     if order.ndim != 2 or len(order) != len(jobs):
         raise InputError.of(
             where="placement",
@@ -116,11 +118,13 @@ def _preferred(jobs: Jobs, machines: Sequence[Machine], order: Integers) -> Choi
     members = np.unpackbits(sets, axis=1, count=len(machines)).astype(np.int64)
     if choices.shape[1] == 1:
         # With one column, the engine takes the machine itself for the set.
-        return Choices(choices, choices.reshape(-1), np.eye(len(machines), dtype=np.int64), np.empty((0, 1)))
-    return Choices(choices, group.reshape(-1).astype(np.int64), members, np.empty((0, 1)))
+        return PlacementChoices(
+            choices, choices.reshape(-1), np.eye(len(machines), dtype=np.int64), np.empty((0, 1))
+        )
+    return PlacementChoices(choices, group.reshape(-1).astype(np.int64), members, np.empty((0, 1)))
 
 
-def _completion(jobs: Jobs, machines: Sequence[Machine], predicted_s: Reals) -> Choices:
+def _completion(jobs: Jobs, machines: Sequence[Machine], predicted_s: Reals) -> PlacementChoices:
     expected = (len(jobs), len(machines))
     if predicted_s.shape != expected:
         raise InputError.of(
@@ -139,7 +143,9 @@ def _completion(jobs: Jobs, machines: Sequence[Machine], predicted_s: Reals) -> 
     _check_runs(jobs, machines, np.any(usable, axis=1), None)
     choices = np.full((len(jobs), 1), -1, np.int64)
     predicted = np.where(usable, predicted_s, np.inf)
-    return Choices(choices, np.zeros(len(jobs), np.int64), np.eye(len(machines), dtype=np.int64), predicted)
+    return PlacementChoices(
+        choices, np.zeros(len(jobs), np.int64), np.eye(len(machines), dtype=np.int64), predicted
+    )
 
 
 def _check_places(jobs: Jobs, places: Integers, least: int, machines: int, name: str) -> None:
@@ -260,11 +266,11 @@ def note_start(binding: Binding, procs: int, machine: int, job: int, since: floa
 
 
 NEXT, HEAD, INDEXED = range(3)
-"""Of `State.at`: the job to be submitted next; no job before this one waits, if the first come is the head;
-the job to be put in the trees next."""
+"""Of `SimulationState.at`: the job to be submitted next; no job before this one waits, if the first come is
+the head; the job to be put in the trees next."""
 
 
-class State(NamedTuple):
+class SimulationState(NamedTuple):
     """A simulation of ``n`` jobs on ``m`` machines."""
 
     submit: Reals  # As in `Jobs`
@@ -287,12 +293,14 @@ class State(NamedTuple):
     queue_key: Reals  # Key of each job in that order; of no rows if it is first come, first served
     # See there; without keys in the trees nobody passes the head, and without predictions nobody is bound
     running: Running
-    trees: Trees
+    trees: QueueTrees
     binding: Binding
 
 
 @compiled
-def machine_with_room(state: State, job: int, host: int, shadow: float, extra: int, now: float) -> int:
+def machine_with_room(
+    state: SimulationState, job: int, host: int, shadow: float, extra: int, now: float
+) -> int:
     """First machine of a job's list on which it can start now; −1 if there is none."""
     procs = state.procs[job]
     for choice in range(state.choices.shape[1]):
@@ -307,7 +315,7 @@ def machine_with_room(state: State, job: int, host: int, shadow: float, extra: i
 
 
 @compiled
-def first_candidate(state: State, host: int, shadow: float, extra: int, now: float) -> int:
+def first_candidate(state: SimulationState, host: int, shadow: float, extra: int, now: float) -> int:
     """First job in the order R2 for which there is room (see `machine_with_room`); −1 if there is none."""
     best = -1
     trees, widths, free = state.trees, state.widths, state.running.free
@@ -338,7 +346,7 @@ def first_candidate(state: State, host: int, shadow: float, extra: int, now: flo
 
 
 @kept
-def advance(state: State, most: int) -> bool:
+def advance(state: SimulationState, most: int) -> bool:
     """Go on by so many points in time at most; return whether all jobs have ended."""
     for _ in range(most):
         now = np.inf
@@ -355,7 +363,7 @@ def advance(state: State, most: int) -> bool:
 
 
 @compiled
-def _end_jobs(state: State, now: float) -> None:
+def _end_jobs(state: SimulationState, now: float) -> None:
     while state.ends.size[0] > 0 and state.ends.keys[0] == now:
         job = pop(state.ends)
         machine = state.machine[job]
@@ -364,7 +372,7 @@ def _end_jobs(state: State, now: float) -> None:
 
 
 @compiled
-def _submit_jobs(state: State, now: float) -> None:
+def _submit_jobs(state: SimulationState, now: float) -> None:
     binding = state.binding
     while state.at[NEXT] < len(state.submit) and state.submit[state.at[NEXT]] == now:
         job = state.at[NEXT]
@@ -383,7 +391,7 @@ def _submit_jobs(state: State, now: float) -> None:
 
 
 @compiled
-def _head(state: State) -> int:
+def _head(state: SimulationState) -> int:
     """First waiting job in the order R1; −1 if none waits."""
     if len(state.queue_key) > 0:
         while state.queue.size[0] > 0 and state.machine[state.queue.items[0]] >= 0:
@@ -395,7 +403,7 @@ def _head(state: State) -> int:
 
 
 @compiled
-def _start_jobs(state: State, now: float) -> None:
+def _start_jobs(state: SimulationState, now: float) -> None:
     """Start jobs from the head on until one has no room; reserve for it, then start who does not delay it."""
     # Plain integers have a type of their own, for which what they are given to would be compiled once more.
     host: Any = np.int64(-1)
@@ -430,7 +438,7 @@ def _start_jobs(state: State, now: float) -> None:
 
 
 @compiled
-def _start(state: State, job: int, machine: int, now: float, due: float) -> None:
+def _start(state: SimulationState, job: int, machine: int, now: float, due: float) -> None:
     if job < state.at[INDEXED]:
         remove(state.trees, job)
     end = now + state.run[job, machine if state.run.shape[1] > 1 else 0]
@@ -476,7 +484,9 @@ def run(
     return Schedule(jobs, machines, state.machine, state.start, state.end, state.reserved)
 
 
-def _start_state(jobs: Jobs, machines: Sequence[Machine], policy: Policy, choices: Choices) -> State:
+def _start_state(
+    jobs: Jobs, machines: Sequence[Machine], policy: Policy, choices: PlacementChoices
+) -> SimulationState:
     """The state before the first job is submitted."""
     count = len(jobs)
     size = np.array([machine.procs for machine in machines], np.int64)
@@ -495,7 +505,7 @@ def _start_state(jobs: Jobs, machines: Sequence[Machine], policy: Policy, choice
     if len(passing):
         # Faster than np.unique's inverse, which sorts.
         tree = choices.group * len(widths) + np.searchsorted(widths, procs)
-    return State(
+    return SimulationState(
         submit=_plain(jobs.submit_s, np.float64),
         procs=procs,
         run=run_s,
@@ -529,7 +539,9 @@ def _on(times: Reals, machine: Integers | None) -> Reals:
     return np.take_along_axis(times, machine, axis=1)
 
 
-def _keys(order: Order | None, jobs: Jobs, estimate_s: Reals, choices: Choices) -> tuple[Reals, Reals]:
+def _keys(
+    order: Order | None, jobs: Jobs, estimate_s: Reals, choices: PlacementChoices
+) -> tuple[Reals, Reals]:
     """Keys of jobs, of shape ``(n,)``, and if jobs get them when they are bound, those on each machine."""
     none = np.empty((0, 1))
     if order is None:

@@ -13,7 +13,7 @@ from crosscast.cluster.sharing import Sharing
 from crosscast.cluster.simulator.engine import keys_of
 from crosscast.cluster.simulator.queues import Heap, compiled, start_heap
 from crosscast.cluster.simulator.ranking import (
-    Ranking,
+    JobRanking,
     Walltimes,
     charge,
     hold,
@@ -58,12 +58,12 @@ class Seats(NamedTuple):
 
 
 NEXT, STEP, WAITING, BLOCKED, RUNNING, STOPPED, CUT, AHEAD = range(8)
-"""Of `Plan.at`: the job to be submitted next; the capacities that hold; how many jobs wait; whether what was
-promised does not hold; how many run; how many were stopped just now, and how many runs were since
-`Plan.cut` was emptied; the first capacities that are not in `Plan.availability` yet."""
+"""Of `SchedulePlan.at`: the job to be submitted next; the capacities that hold; how many jobs wait; whether
+what was promised does not hold; how many run; how many were stopped just now, and how many runs were since
+`SchedulePlan.cut` was emptied; the first capacities that are not in `SchedulePlan.availability` yet."""
 
 
-class Plan(NamedTuple):
+class SchedulePlan(NamedTuple):
     """A simulation of ``n`` jobs that take parts of ``r`` resources: processors of machines, and power."""
 
     submit: Reals  # Of shape `(n,)`, as in `Jobs`
@@ -81,7 +81,7 @@ class Plan(NamedTuple):
     pass_key: Reals
     step_s: Reals  # When capacities change, of shape `(s,)`; the first is minus infinity
     capacity: Integers  # What there is of each resource from then on, of shape `(s, r)`
-    ranking: Ranking
+    ranking: JobRanking
     walltimes: Walltimes
     kind: Integers  # Which jobs each may stop, by their kinds; of no rows if none
     preempts: Flags
@@ -116,7 +116,7 @@ def start_plan(
     policy: Policy,
     sharing: Sharing | None = None,
     rules: Rules = NO_RULES,
-) -> Plan:
+) -> SchedulePlan:
     """A simulation before the first job is submitted."""
     # An end for each time that somebody comes to a seat or leaves it.
     changes = 1 if sharing is None else 2 * sharing.most
@@ -155,7 +155,7 @@ def start_plan(
     availability.left[0] = capacity[0]
     at = np.zeros(8, np.int64)
     at[AHEAD] = 1
-    return Plan(
+    return SchedulePlan(
         submit=np.array(jobs.submit_s, dtype=np.float64),
         run=on(jobs.run_s),
         estimate=estimate,
@@ -258,7 +258,7 @@ def piece(availability: Availability, time: float) -> int:
 
 
 @compiled
-def look_further(plan: Plan) -> bool:
+def look_further(plan: SchedulePlan) -> bool:
     """Add the next change of capacities behind the last piece; return whether there was one."""
     step = plan.at[AHEAD]
     if step == len(plan.step_s):
@@ -274,14 +274,14 @@ def look_further(plan: Plan) -> bool:
 
 
 @compiled
-def look_until(plan: Plan, time: float) -> None:
+def look_until(plan: SchedulePlan, time: float) -> None:
     """Add all changes of capacities until then."""
     while plan.at[AHEAD] < len(plan.step_s) and plan.step_s[plan.at[AHEAD]] <= time:
         look_further(plan)
 
 
 @compiled
-def take_need(plan: Plan, job: int, need: int, start: float, end: float, times: int) -> None:
+def take_need(plan: SchedulePlan, job: int, need: int, start: float, end: float, times: int) -> None:
     """Take one thing that a job needs out of a span of time; with −1 times, give it back."""
     resource = plan.resource[job, need]
     if resource < 0 or not start < end:
@@ -298,14 +298,14 @@ def take_need(plan: Plan, job: int, need: int, start: float, end: float, times: 
 
 
 @compiled
-def take(plan: Plan, job: int, start: float, end: float, times: int) -> None:
+def take(plan: SchedulePlan, job: int, start: float, end: float, times: int) -> None:
     """Take all that a job needs out of a span of time; with −1 times, give it back."""
     for need in range(plan.resource.shape[1]):
         take_need(plan, job, need, start, end, times)
 
 
 @compiled
-def fits(plan: Plan, job: int, place: int) -> bool:
+def fits(plan: SchedulePlan, job: int, place: int) -> bool:
     """Whether a job fits into a piece."""
     for need in range(plan.resource.shape[1]):
         resource = plan.resource[job, need]
@@ -326,7 +326,7 @@ def has_room(free: Integers, resources: Integers, needs: Integers, job: int, fir
 
 
 @compiled
-def occupy(plan: Plan, job: int, first: int, times: int) -> None:
+def occupy(plan: SchedulePlan, job: int, first: int, times: int) -> None:
     """Take what a running job holds of its resources, from the first of these on; with −1 times, free it."""
     for need in range(first, plan.resource.shape[1]):
         if plan.resource[job, need] >= 0:
@@ -334,7 +334,7 @@ def occupy(plan: Plan, job: int, first: int, times: int) -> None:
 
 
 @compiled
-def fits_now(plan: Plan, job: int, now: float) -> bool:
+def fits_now(plan: SchedulePlan, job: int, now: float) -> bool:
     """Whether a job fits from now until it should end."""
     if not has_room(plan.free, plan.resource, plan.needs, job, 0):
         return False
@@ -350,7 +350,7 @@ def fits_now(plan: Plan, job: int, now: float) -> bool:
 
 
 @compiled
-def earliest(plan: Plan, job: int, latest: float) -> float:
+def earliest(plan: SchedulePlan, job: int, latest: float) -> float:
     """Earliest time from which on a job fits until it should end; at most `latest`, from when on it does."""
     times, size = plan.availability.time, plan.availability.size
     place = 0
@@ -372,7 +372,7 @@ def earliest(plan: Plan, job: int, latest: float) -> float:
 
 
 @compiled
-def tidy(plan: Plan, now: float) -> None:
+def tidy(plan: SchedulePlan, now: float) -> None:
     """Forget pieces that are over, and join those with the same left."""
     look_until(plan, now)
     times, left, size = plan.availability
@@ -395,7 +395,7 @@ def tidy(plan: Plan, now: float) -> None:
 
 
 @compiled
-def note_start(plan: Plan, job: int) -> None:
+def note_start(plan: SchedulePlan, job: int) -> None:
     """Count a job among those that run."""
     plan.place[job] = plan.at[RUNNING]
     plan.running[plan.at[RUNNING]] = job
@@ -404,7 +404,7 @@ def note_start(plan: Plan, job: int) -> None:
 
 
 @compiled
-def leave_running(plan: Plan, job: int) -> None:
+def leave_running(plan: SchedulePlan, job: int) -> None:
     """Count a job no longer among those that run."""
     plan.at[RUNNING] -= 1
     last = plan.running[plan.at[RUNNING]]

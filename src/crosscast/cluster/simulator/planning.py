@@ -28,7 +28,7 @@ from crosscast.cluster.simulator.plan import (
     STEP,
     STOPPED,
     WAITING,
-    Plan,
+    SchedulePlan,
     earliest,
     fits_now,
     has_room,
@@ -56,7 +56,7 @@ from crosscast.cluster.site import NO_SITE, Resources, resources_of
 
 
 @kept
-def advance_plan(plan: Plan, most: int) -> bool:
+def advance_plan(plan: SchedulePlan, most: int) -> bool:
     """Go on by so many points in time at most; return whether all is over."""
     for _ in range(most):
         if len(plan.cut) - plan.at[CUT] < min(plan.at[RUNNING], len(plan.cut)):
@@ -96,7 +96,7 @@ def advance_plan(plan: Plan, most: int) -> bool:
 
 
 @compiled
-def _wait(plan: Plan, job: int) -> None:
+def _wait(plan: SchedulePlan, job: int) -> None:
     """Let a job wait, in its place in both orders."""
     put(plan.ranking, plan.waiting, plan.at[WAITING], plan.key, job)
     if plan.backfills:
@@ -105,7 +105,7 @@ def _wait(plan: Plan, job: int) -> None:
 
 
 @compiled
-def _order(plan: Plan, now: float) -> None:
+def _order(plan: SchedulePlan, now: float) -> None:
     """Sort who waits by the priorities that hold now, where they change."""
     if len(plan.ranking.fixed) == 0:
         return
@@ -117,7 +117,7 @@ def _order(plan: Plan, now: float) -> None:
 
 
 @compiled
-def _predict(plan: Plan, job: int) -> None:
+def _predict(plan: SchedulePlan, job: int) -> None:
     """What a job should take, and its keys where these go by that."""
     walltimes = plan.walltimes
     plan.estimate[job] = predict(walltimes, job)
@@ -128,7 +128,7 @@ def _predict(plan: Plan, job: int) -> None:
 
 
 @compiled
-def _correct(plan: Plan, now: float) -> None:
+def _correct(plan: SchedulePlan, now: float) -> None:
     """Expect jobs that run longer than predicted to end later: nothing that was promised holds then."""
     if not _is_overdue(plan, now):
         return
@@ -144,7 +144,7 @@ def _correct(plan: Plan, now: float) -> None:
 
 
 @compiled
-def _next_time(plan: Plan) -> float:
+def _next_time(plan: SchedulePlan) -> float:
     now = np.inf
     if plan.at[NEXT] < len(plan.submit):
         now = plan.submit[plan.at[NEXT]]
@@ -166,7 +166,7 @@ def _next_time(plan: Plan) -> float:
 
 
 @compiled
-def _next_correction(plan: Plan) -> float:
+def _next_correction(plan: SchedulePlan) -> float:
     """When the next job should end that may run on then."""
     first = np.inf
     for place in range(plan.at[RUNNING]):
@@ -177,7 +177,7 @@ def _next_correction(plan: Plan) -> float:
 
 
 @compiled
-def _drop_stale_ends(plan: Plan) -> None:
+def _drop_stale_ends(plan: SchedulePlan) -> None:
     """Forget when jobs would have ended that were stopped, or had nobody come to their seats or left them."""
     if plan.seats.most == 1 and len(plan.preempts) == 0:
         return
@@ -189,7 +189,7 @@ def _drop_stale_ends(plan: Plan) -> None:
 
 
 @compiled
-def _drop_stale_dues(plan: Plan) -> None:
+def _drop_stale_dues(plan: SchedulePlan) -> None:
     """Forget when jobs were to end that have, or were stopped."""
     while plan.dues.size[0] > 0:
         job = plan.dues.items[0]
@@ -199,7 +199,7 @@ def _drop_stale_dues(plan: Plan) -> None:
 
 
 @compiled
-def _end(plan: Plan, now: float) -> bool:
+def _end(plan: SchedulePlan, now: float) -> bool:
     """Free what jobs took that end now; return whether one ended before it was expected to."""
     early = False
     while plan.ends.size[0] > 0 and plan.ends.keys[0] == now:
@@ -228,7 +228,7 @@ def _end(plan: Plan, now: float) -> bool:
 
 
 @compiled
-def _is_overdue(plan: Plan, now: float) -> bool:
+def _is_overdue(plan: SchedulePlan, now: float) -> bool:
     """Whether a job runs that was expected to have ended: it is the first of `dues`."""
     _drop_stale_dues(plan)
     overdue: bool = plan.dues.size[0] > 0 and plan.dues.keys[0] <= now
@@ -236,7 +236,7 @@ def _is_overdue(plan: Plan, now: float) -> bool:
 
 
 @compiled
-def _forget_reservations(plan: Plan, now: float) -> None:
+def _forget_reservations(plan: SchedulePlan, now: float) -> None:
     """Leave only what runs, until it should end."""
     availability, first = plan.availability, plan.at[STEP]
     availability.size[0] = 1
@@ -260,7 +260,7 @@ def _forget_reservations(plan: Plan, now: float) -> None:
 
 
 @compiled
-def _start_planned(plan: Plan, now: float, early: bool) -> None:
+def _start_planned(plan: SchedulePlan, now: float, early: bool) -> None:
     """Conservative backfilling: reserve for all in their order, and start who was to start now."""
     count = plan.at[WAITING]
     stops = len(plan.preempts) > 0
@@ -322,7 +322,7 @@ def _start_planned(plan: Plan, now: float, early: bool) -> None:
 
 
 @compiled
-def _start_as_planned(plan: Plan, job: int, now: float) -> None:
+def _start_as_planned(plan: SchedulePlan, job: int, now: float) -> None:
     """Start a job for which everything was taken, if only what it should take."""
     if plan.measures:
         planned = plan.planned[job]
@@ -334,7 +334,7 @@ def _start_as_planned(plan: Plan, job: int, now: float) -> None:
 
 
 @compiled
-def _start_before_head(plan: Plan, now: float) -> None:
+def _start_before_head(plan: SchedulePlan, now: float) -> None:
     """EASY: start jobs until one does not fit, and reserve for it; then start who does not delay it."""
     count = plan.at[WAITING]
     head = -1
@@ -369,7 +369,7 @@ def _start_before_head(plan: Plan, now: float) -> None:
 
 
 @compiled
-def _starts_now(plan: Plan, job: int, now: float) -> bool:
+def _starts_now(plan: SchedulePlan, job: int, now: float) -> bool:
     """Start a job if it fits now, may sit down where another one runs, or others may be stopped for it."""
     if fits_now(plan, job, now) or (len(plan.preempts) > 0 and stop_for(plan, job, now)):
         hold(plan.ranking, job, 1)
@@ -383,7 +383,7 @@ def _starts_now(plan: Plan, job: int, now: float) -> bool:
 
 
 @compiled
-def _sift(plan: Plan, jobs: Integers, count: int) -> int:
+def _sift(plan: SchedulePlan, jobs: Integers, count: int) -> int:
     """Leave out the jobs that have started; return how many are left."""
     kept = 0
     for place in range(count):
@@ -435,7 +435,7 @@ def run_plan(
     return Schedule(jobs, machines, machine, plan.start, plan.end, plan.reserved, cut)
 
 
-def _taken_cuts(plan: Plan) -> tuple[Integers, Reals]:
+def _taken_cuts(plan: SchedulePlan) -> tuple[Integers, Reals]:
     """Runs that were stopped since this was last done."""
     count = plan.at[CUT]
     plan.at[CUT] = 0

@@ -251,7 +251,7 @@ def reservation(running: Running, machine: int, procs: int, now: float) -> tuple
     return shadow, free - procs
 
 
-class Trees(NamedTuple):
+class QueueTrees(NamedTuple):
     """Waiting jobs in the order R2: search trees (treaps by a hash of the job) of ``n`` jobs."""
 
     # Key of each job in the order R2: the less, the earlier; of equal ones the job that was submitted first.
@@ -266,10 +266,10 @@ class Trees(NamedTuple):
     path: Integers  # Room for the way down a tree
 
 
-def start_trees(key: Reals, estimate: Reals, tree: Integers, trees: int) -> Trees:
+def start_trees(key: Reals, estimate: Reals, tree: Integers, trees: int) -> QueueTrees:
     """Trees without jobs; none of any size if nobody has a key."""
     count = len(key)
-    return Trees(
+    return QueueTrees(
         key,
         estimate,
         tree,
@@ -283,14 +283,14 @@ def start_trees(key: Reals, estimate: Reals, tree: Integers, trees: int) -> Tree
 
 
 @compiled
-def comes_before(trees: Trees, job: int, other: int) -> bool:
+def comes_before(trees: QueueTrees, job: int, other: int) -> bool:
     """Whether a job comes before another in the order R2."""
     first, second = trees.key[job], trees.key[other]
     return first < second or (first == second and job < other)
 
 
 @compiled
-def insert(trees: Trees, job: int) -> None:
+def insert(trees: QueueTrees, job: int) -> None:
     """Put a waiting job in its tree."""
     left, right, path = trees.left, trees.right, trees.path
     depth = 0
@@ -328,7 +328,7 @@ def insert(trees: Trees, job: int) -> None:
 
 
 @compiled
-def remove(trees: Trees, job: int) -> None:
+def remove(trees: QueueTrees, job: int) -> None:
     """Take a job out of its tree."""
     left, right, path = trees.left, trees.right, trees.path
     depth = 0
@@ -354,7 +354,7 @@ def remove(trees: Trees, job: int) -> None:
 
 
 @compiled
-def first_of(trees: Trees, tree: int) -> int:
+def first_of(trees: QueueTrees, tree: int) -> int:
     """First job of a tree that is not empty."""
     node: int = trees.roots[tree]
     while trees.left[node] >= 0:
@@ -363,7 +363,7 @@ def first_of(trees: Trees, tree: int) -> int:
 
 
 @compiled
-def first_until(trees: Trees, tree: int, column: int, now: float, shadow: float) -> int:
+def first_until(trees: QueueTrees, tree: int, column: int, now: float, shadow: float) -> int:
     """First job of a tree that, if it starts now, is expected to end by the shadow time; −1 if none is."""
     node: int = trees.roots[tree]
     if now + trees.low[node, column] > shadow:
@@ -379,7 +379,7 @@ def first_until(trees: Trees, tree: int, column: int, now: float, shadow: float)
 
 
 @compiled
-def _hang(trees: Trees, depth: int, job: int, node: int) -> None:
+def _hang(trees: QueueTrees, depth: int, job: int, node: int) -> None:
     """Put a node at the end of a path, on the side where a job belongs."""
     if depth == 0:
         trees.roots[trees.tree[job]] = node
@@ -392,7 +392,7 @@ def _hang(trees: Trees, depth: int, job: int, node: int) -> None:
 
 
 @compiled
-def _refresh(trees: Trees, depth: int) -> None:
+def _refresh(trees: QueueTrees, depth: int) -> None:
     """Find the shortest estimates along a path again, from below."""
     while depth > 0:
         depth -= 1

@@ -19,7 +19,7 @@ LATER_S = np.array([1, 5, 15, 30, 60, 120, 300, 600, 1200, 3000, 6000]) * 60.0
 """By how much a predicted time grows each time that it was too short: Tsafrir, Etsion and Feitelson 2007."""
 
 
-class Ranking(NamedTuple):
+class JobRanking(NamedTuple):
     """Priorities of ``n`` jobs of ``a`` accounts, and limits of ``g`` groups of jobs."""
 
     # Jobs of a higher one are considered first, whatever their keys; of shape `(n,)`
@@ -40,12 +40,12 @@ class Ranking(NamedTuple):
     held: Integers
 
 
-def start_ranking(rules: Rules, jobs: int) -> Ranking:
+def start_ranking(rules: Rules, jobs: int) -> JobRanking:
     """Nobody has used anything yet."""
     nobody = np.zeros(0, np.int64)
     priority = rules.priority or Priority(np.zeros(0), nobody, np.zeros(0))
     most = nobody if rules.most is None else rules.most
-    return Ranking(
+    return JobRanking(
         rank=np.zeros(jobs, np.int64) if rules.rank is None else np.array(rules.rank, np.int64),
         fixed=np.array(priority.fixed, np.float64),
         age=float(priority.age),
@@ -64,7 +64,7 @@ def start_ranking(rules: Rules, jobs: int) -> Ranking:
 
 
 @compiled
-def may_run(ranking: Ranking, job: int) -> bool:
+def may_run(ranking: JobRanking, job: int) -> bool:
     """Whether no more of a job's group run, or are to, than may."""
     if len(ranking.most) == 0 or ranking.group[job] < 0:
         return True
@@ -73,21 +73,21 @@ def may_run(ranking: Ranking, job: int) -> bool:
 
 
 @compiled
-def hold(ranking: Ranking, job: int, change: int) -> None:
+def hold(ranking: JobRanking, job: int, change: int) -> None:
     """Count a job among those of its group that run or are to, or no longer."""
     if len(ranking.most) > 0 and ranking.group[job] >= 0:
         ranking.held[ranking.group[job]] += change
 
 
 @compiled
-def charge(ranking: Ranking, job: int, procs: int) -> None:
+def charge(ranking: JobRanking, job: int, procs: int) -> None:
     """Note that an account has so many processors more, or fewer, from now on; what was is counted."""
     if len(ranking.fixed) > 0:
         ranking.procs[ranking.account[job]] += procs
 
 
 @compiled
-def count_use(ranking: Ranking, now: float) -> None:
+def count_use(ranking: JobRanking, now: float) -> None:
     """Add up what accounts have used until now, of which half is forgotten in each half-life.
 
     As integrals, so that it does not matter how often this is done.
@@ -106,7 +106,7 @@ def count_use(ranking: Ranking, now: float) -> None:
 
 
 @compiled
-def set_keys(ranking: Ranking, jobs: Integers, count: int, submit: Reals, key: Reals, now: float) -> None:
+def set_keys(ranking: JobRanking, jobs: Integers, count: int, submit: Reals, key: Reals, now: float) -> None:
     """Keys of waiting jobs by their priorities now: the highest comes first."""
     total = ranking.used.sum()
     for place in range(count):
@@ -121,14 +121,14 @@ def set_keys(ranking: Ranking, jobs: Integers, count: int, submit: Reals, key: R
 
 
 @compiled
-def sort_jobs(ranking: Ranking, jobs: Integers, count: int, key: Reals) -> None:
+def sort_jobs(ranking: JobRanking, jobs: Integers, count: int, key: Reals) -> None:
     """Sort waiting jobs, most of which are in order already."""
     for place in range(1, count):
         put(ranking, jobs, place, key, jobs[place])
 
 
 @compiled
-def put(ranking: Ranking, jobs: Integers, count: int, key: Reals, job: int) -> None:
+def put(ranking: JobRanking, jobs: Integers, count: int, key: Reals, job: int) -> None:
     """Put a job among so many: by rank, then by key, then by when it was submitted."""
     rank, own = ranking.rank, key[job]
     place = count

@@ -9,7 +9,7 @@ import numpy as np
 
 from crosscast.arrays import Reals
 from crosscast.cluster.simulator.plan import (
-    Plan,
+    SchedulePlan,
     Seats,
     has_room,
     look_until,
@@ -111,7 +111,7 @@ def set_rates(seats: Seats, seat: int, end: Reals, due: Reals, ends: Heap, now: 
 
 
 @compiled
-def take_seat(plan: Plan, seat: int, more: int, now: float, times: int) -> None:
+def take_seat(plan: SchedulePlan, seat: int, more: int, now: float, times: int) -> None:
     """Take what those on a seat, and one more (−1 for none), need until they should end.
 
     Processors are the same for all; power is everybody's own.
@@ -134,14 +134,14 @@ def take_seat(plan: Plan, seat: int, more: int, now: float, times: int) -> None:
 
 
 @compiled
-def _due_on(plan: Plan, job: int, seat: int, now: float) -> float:
+def _due_on(plan: SchedulePlan, job: int, seat: int, now: float) -> float:
     """When a job should end that sits down on a seat now."""
     due: float = now + plan.estimate[job] * rate_beside(plan.seats, plan.seats.believed, job, seat, -1)
     return due
 
 
 @compiled
-def _can_sit(plan: Plan, job: int, seat: int, now: float) -> bool:
+def _can_sit(plan: SchedulePlan, job: int, seat: int, now: float) -> bool:
     """Whether nothing else has to wait for it if a job sits down on a seat now, if all is as expected."""
     seats, availability = plan.seats, plan.availability
     until = _due_on(plan, job, seat, now)
@@ -164,7 +164,7 @@ def _can_sit(plan: Plan, job: int, seat: int, now: float) -> bool:
 
 
 @compiled
-def _seat_for(plan: Plan, job: int, now: float) -> int:
+def _seat_for(plan: SchedulePlan, job: int, now: float) -> int:
     """Seat on which a job may sit down now: that with the highest gain, or the first; −1 if there is none."""
     if not has_room(plan.free, plan.resource, plan.needs, job, plan.shared):
         return -1
@@ -188,7 +188,7 @@ def _seat_for(plan: Plan, job: int, now: float) -> int:
 
 
 @compiled
-def sit_down(plan: Plan, job: int, now: float) -> bool:
+def sit_down(plan: SchedulePlan, job: int, now: float) -> bool:
     """Let a job sit down where somebody runs, if there is such a seat; return whether there was."""
     seat = _seat_for(plan, job, now)
     if seat < 0:

@@ -8,7 +8,7 @@ from crosscast.cluster.simulator.plan import (
     CUT,
     RUNNING,
     STOPPED,
-    Plan,
+    SchedulePlan,
     fits_now,
     leave_running,
     note_start,
@@ -20,7 +20,7 @@ from crosscast.cluster.simulator.seats import sit
 
 
 @compiled
-def start_job(plan: Plan, job: int, now: float) -> None:
+def start_job(plan: SchedulePlan, job: int, now: float) -> None:
     """Start a job that fits now; what it takes until it should end is taken by the caller."""
     occupy(plan, job, 0, 1)
     plan.start[job] = now
@@ -38,7 +38,7 @@ def start_job(plan: Plan, job: int, now: float) -> None:
 
 
 @compiled
-def make_heaps_fit(plan: Plan) -> None:
+def make_heaps_fit(plan: SchedulePlan) -> None:
     """Clear away what stopped runs and corrections have left behind, when there is no room for more."""
     for heap, time in ((plan.ends, plan.end), (plan.dues, plan.due)):
         if heap.size[0] == len(heap.keys):
@@ -49,7 +49,7 @@ def make_heaps_fit(plan: Plan) -> None:
 
 
 @compiled
-def stop_for(plan: Plan, job: int, now: float) -> bool:
+def stop_for(plan: SchedulePlan, job: int, now: float) -> bool:
     """Stop jobs that a job may stop, if it can start then; return whether it can.
 
     The one that started last is stopped first, until the job fits; those that need not have been, in the
@@ -97,7 +97,7 @@ def stop_for(plan: Plan, job: int, now: float) -> bool:
 
 
 @compiled
-def _free(plan: Plan, job: int, now: float, times: int) -> None:
+def _free(plan: SchedulePlan, job: int, now: float, times: int) -> None:
     """Give back what a running job takes from now on; with −1 times, let it have it again."""
     occupy(plan, job, 0, -times)
     take(plan, job, now, plan.due[job], -times)

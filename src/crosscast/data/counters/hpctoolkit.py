@@ -38,7 +38,7 @@ _MOST_METRICS = 1 << 16
 """Numbers of metrics have 16 bits."""
 
 
-class _File:
+class _StructureFile:
     """Structures at places of a file, none of which may lie outside of it."""
 
     def __init__(self, path: Path, content: mmap.mmap, form: bytes) -> None:
@@ -81,7 +81,7 @@ class _File:
 
 
 @contextmanager
-def _opened(path: Path, form: bytes) -> Iterator[_File]:
+def _opened(path: Path, form: bytes) -> Iterator[_StructureFile]:
     try:
         file = path.open("rb")
     except OSError as error:
@@ -92,7 +92,7 @@ def _opened(path: Path, form: bytes) -> Iterator[_File]:
         except (OSError, ValueError) as error:
             raise InputError(f"{path}: expected a file {form.decode()} of HPCToolkit, found none") from error
         with content:
-            yield _File(path, content, form)
+            yield _StructureFile(path, content, form)
 
 
 def read_new_database(folder: Path) -> tuple[str, list[Thread]]:
@@ -105,12 +105,12 @@ def read_new_database(folder: Path) -> tuple[str, list[Thread]]:
         return title or folder.name, list(_threads(profile, kinds, metrics))
 
 
-def _kinds(meta: _File) -> list[str]:
+def _kinds(meta: _StructureFile) -> list[str]:
     place, count = meta.take("<QB", meta.section(1))
     return [meta.text(meta.take("<Q", place + 8 * number)[0]) for number in range(count)]
 
 
-def _metrics(meta: _File) -> dict[int, str]:
+def _metrics(meta: _StructureFile) -> dict[int, str]:
     """Names by the numbers of their values in the scope `execution`."""
     start, count, stride, scope_stride = meta.take("<QIBB", meta.section(2))
     # Structures of a size: else damaged numbers of them would be read from the same place.
@@ -130,7 +130,7 @@ def _metrics(meta: _File) -> dict[int, str]:
     return metrics
 
 
-def _threads(profile: _File, kinds: list[str], metrics: dict[int, str]) -> Iterator[Thread]:
+def _threads(profile: _StructureFile, kinds: list[str], metrics: dict[int, str]) -> Iterator[Thread]:
     start, count, stride = profile.take("<QIB", profile.section(0))
     if stride < 44:
         raise profile.fail("profiles of 44 bytes or more", f"some of {stride}")
@@ -150,7 +150,7 @@ def _threads(profile: _File, kinds: list[str], metrics: dict[int, str]) -> Itera
         yield Thread(_process(profile, tuple_at, kinds), found)
 
 
-def _global_values(profile: _File, values: int, contexts: int, contexts_at: int) -> tuple[int, int]:
+def _global_values(profile: _StructureFile, values: int, contexts: int, contexts_at: int) -> tuple[int, int]:
     """First and last place of the values of the global context; the same if there are none."""
     if not contexts or profile.take("<I", contexts_at)[0] != _GLOBAL:
         # Contexts are in order: without the global one first, there is none, and nothing was measured.
@@ -159,7 +159,7 @@ def _global_values(profile: _File, values: int, contexts: int, contexts_at: int)
     return profile.take("<Q", contexts_at + 4)[0], last
 
 
-def _process(profile: _File, place: int, kinds: list[str]) -> int:
+def _process(profile: _StructureFile, place: int, kinds: list[str]) -> int:
     """Number of the process that a thread is of; 0 for a program without ranks."""
     for number in range(profile.take("<H", place)[0]):
         kind, _, logical = profile.take("<BxHI", place + 8 + 16 * number)

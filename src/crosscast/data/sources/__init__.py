@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Option:
+class SourceOption:
     """What one importer alone has to be told."""
 
     name: str
@@ -34,7 +34,7 @@ class Importer:
     path: str  # What the path is
     licence: str  # Of the data
     origin: str  # The public place, and what of it the files are made of
-    options: tuple[Option, ...] = ()
+    options: tuple[SourceOption, ...] = ()
     # Whether it has sources of kernels: `profiles` is then what characterizes them; without, none are
     characterizes: bool = False
 
@@ -73,7 +73,7 @@ def _importers() -> dict[str, Importer]:
             told["path"],
             told["licence"],
             told["origin"].strip(),
-            tuple(Option(**{**each, "type": kinds[each["type"]]}) for each in told.get("options", ())),
+            tuple(SourceOption(**{**each, "type": kinds[each["type"]]}) for each in told.get("options", ())),
             told.get("characterizes", False),
         )
         for name, told in tomllib.loads(content).items()

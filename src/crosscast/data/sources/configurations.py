@@ -11,7 +11,7 @@ from crosscast.data.schema import Column
 from crosscast.data.sources.runs import (
     DEFAULT_SIZE,
     ConfiguredRun,
-    Power,
+    RunPower,
     dataset_of,
     dataset_of_found,
     device_row,
@@ -31,9 +31,9 @@ def _powercap(found: Found) -> Dataset:
             configuration=Configuration("node", {name: row[name] for name in _CAPS}),
             time_s=row["runtime_s"],
             powers=(
-                Power("rapl", "cpu", row["cpu_w"]),
-                Power("nvidia-smi", "gpu", row["gpu_w"]),
-                Power("sum", "node", row["node_w"]),
+                RunPower("rapl", "cpu", row["cpu_w"]),
+                RunPower("nvidia-smi", "gpu", row["gpu_w"]),
+                RunPower("sum", "node", row["node_w"]),
             ),
             runs=row["n"],
         )
@@ -68,7 +68,7 @@ def _multicore_energy(found: Found) -> Dataset:
             size=DEFAULT_SIZE,
             configuration=Configuration(row["system"], _cores(row)),
             time_s=row["time_s"],
-            powers=(Power("meter", "node", row["avg_power_w"]),),
+            powers=(RunPower("meter", "node", row["avg_power_w"]),),
         )
         for row in found.only().rows
     ]
@@ -119,7 +119,7 @@ def _gpu_power_limit(found: Found) -> Dataset:
             size=f"{row['dataset']} b{row['batch_size']} {row['optimizer']}",
             configuration=Configuration(file.word, {"power_cap_w": row["power_limit"]}),
             time_s=row["time_per_epoch"],
-            powers=(Power("nvml", "gpu", row["average_power"]),),
+            powers=(RunPower("nvml", "gpu", row["average_power"]),),
         )
         for file in files
         for row in file.rows
@@ -203,7 +203,7 @@ def _gtx1080ti(file: FoundFile) -> list[ConfiguredRun]:
             size=DEFAULT_SIZE,
             configuration=_clocks("gtx1080ti", row["coreF"], row["memF"]),
             time_s=milliseconds(row["time/ms"]),
-            powers=(Power("published", "gpu", row["power/W"]),),
+            powers=(RunPower("published", "gpu", row["power/W"]),),
             counters={name: row[name] for name in file.others if row[name] is not None},
         )
         for row in file.rows
@@ -227,7 +227,7 @@ def _titanx(file: FoundFile) -> list[ConfiguredRun]:
                 size=sizes[seen[kernel, configuration] - 1],
                 configuration=configuration,
                 time_s=milliseconds(row["time_ms"]),
-                powers=(Power("published", "gpu", row["power_w"]),),
+                powers=(RunPower("published", "gpu", row["power_w"]),),
             )
         )
     return runs

@@ -37,7 +37,7 @@ DEFAULT_SIZE = "default"
 
 
 @dataclass(frozen=True)
-class Power:
+class RunPower:
     """Mean power of a run, in watts: of what (`domain`), and what measured it (`sensor`)."""
 
     sensor: str
@@ -54,7 +54,7 @@ class ConfiguredRun:
     size: str
     configuration: Configuration  # Where, and with which settings
     time_s: float  # How long it took, in seconds; the mean if the source has means
-    powers: Sequence[Power]  # Mean powers meanwhile, one for each domain
+    powers: Sequence[RunPower]  # Mean powers meanwhile, one for each domain
     runs: int | None = None  # How many runs the source took the mean of; `None` if it does not say
     counters: Mapping[str, float] = field(default_factory=dict)  # What was counted in a run, by name
     repeat: int = 0  # Number of the run among those of the same application, size and configuration
@@ -234,7 +234,7 @@ def _numbered(run: OwnRun, repeat: int, with_node: bool) -> ConfiguredRun:
         run.size,
         run.configuration,
         run.time_s,
-        tuple(Power(_SENSOR, domain, watts) for domain, watts in powers.items()),
+        tuple(RunPower(_SENSOR, domain, watts) for domain, watts in powers.items()),
         runs=1,
         counters=run.counters,
         repeat=repeat,

@@ -14,14 +14,14 @@ from crosscast.arrays import Arrays
 from crosscast.data.configuration import Configuration
 from crosscast.decide.cases import Cases, Weighting, cases_of, check_weighting, joined
 from crosscast.decide.policies import CONFIDENCE, methods_of
-from crosscast.decide.power_cap import GUARD, Method, Outcome, Policy, outcomes
+from crosscast.decide.power_cap import GUARD, FittedMethod, Method, Outcome, outcomes
 from crosscast.decide.samples import Sampler, two_samples
 from crosscast.errors import InputError
 from crosscast.evaluation.configuration.scores import (
     REPEATS,
+    ChoiceMetrics,
     ChoiceResult,
     Choices,
-    Metrics,
     RepeatNoise,
     repeat_noise,
     results_of,
@@ -32,7 +32,7 @@ from crosscast.evaluation.keep import fingerprint
 from crosscast.evaluation.loop import RunArguments, check_names, check_seed, run_tasks
 from crosscast.evaluation.resampling import DRAWS, SHARE
 from crosscast.prediction.configuration.bailey2014 import PublishedModel, PublishedPredictor
-from crosscast.prediction.configuration.data import Observed, Space, Surfaces, sample_numbers
+from crosscast.prediction.configuration.data import ConfigurationSpace, Observed, Surfaces, sample_numbers
 from crosscast.results import Tabular
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ class ChoiceTask:
 
 
 def _asked(
-    surfaces: Surfaces, method: Method, policy: Policy, samples: Sequence[int]
+    surfaces: Surfaces, method: Method, policy: FittedMethod, samples: Sequence[int]
 ) -> Callable[[int, float, Sequence[int]], list[Outcome]]:
     """What asks a method where it ends with a kernel, by its row, under a cap, with each budget."""
 
@@ -188,7 +188,7 @@ class MachineChoices:
     samples: Mapping[tuple[str, ...], tuple[int, ...]]
     groups: tuple[tuple[str, ...], ...]  # Applications that are nearly the same
     noise: RepeatNoise | None  # How much repeats differ; `None` where that cannot be estimated
-    split_half: Metrics | None  # The split-half oracle on simulated repeats; `None` without `noise`
+    split_half: ChoiceMetrics | None  # The split-half oracle on simulated repeats; `None` without `noise`
     # A result for each method with each application left out; then the same with near-duplicates left out
     # together, if there are any
     results: tuple[ChoiceResult, ...]
@@ -352,7 +352,7 @@ class ConfigurationEvaluation(Tabular):
             "baseline": [result.baseline for _, result in rows],
         }
         metrics = [asdict(result.metrics) for _, result in rows]
-        return found | {name: [each[name] for each in metrics] for name in Metrics.__dataclass_fields__}
+        return found | {name: [each[name] for each in metrics] for name in ChoiceMetrics.__dataclass_fields__}
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but cases, as ``--json`` prints it: what is not known is null."""
@@ -371,7 +371,7 @@ class ConfigurationEvaluation(Tabular):
         }
 
 
-Methods = Sequence[str] | Callable[[Space], Sequence[Method]]
+Methods = Sequence[str] | Callable[[ConfigurationSpace], Sequence[Method]]
 """Names of methods, or what makes them for the configurations of a machine."""
 
 

@@ -19,7 +19,7 @@ from crosscast.prediction.configuration.data import Surfaces
 
 
 @dataclass(frozen=True)
-class Metrics:
+class ChoiceMetrics:
     """How good choices are, as fractions; ``None`` where no case defines one (Bailey et al. 2014, table III).
 
     A case is under the limit if the measured power keeps to the cap, else over it. Performance and power are
@@ -43,7 +43,7 @@ class Metrics:
     under_performance_within_1pct: float | None = None
 
     @classmethod
-    def of(cls, sums: Reals) -> Metrics:
+    def of(cls, sums: Reals) -> ChoiceMetrics:
         """Metrics of sums of shape ``(p, 9)``, with all programs weighing the same."""
         values = metric_values(sums, np.ones((1, len(sums))))
         return cls(
@@ -51,7 +51,7 @@ class Metrics:
         )
 
 
-METRICS = tuple(field.name for field in fields(Metrics))
+METRICS = tuple(field.name for field in fields(ChoiceMetrics))
 """Names of all metrics."""
 
 BETTER: Mapping[str, int] = MappingProxyType(
@@ -178,7 +178,7 @@ class Repeats(NamedTuple):
     time_s: Reals  # `(2, r, n, c)` Times and powers
     power_w: Reals
 
-    def scored(self, cases: Cases, numbers: Integers) -> Metrics:
+    def scored(self, cases: Cases, numbers: Integers) -> ChoiceMetrics:
         """Metrics of choices when the chosen configurations are run again, means over the repeats.
 
         Limits lie on measured points: without a guard noise alone fails every other choice of the oracle.
@@ -187,7 +187,7 @@ class Repeats(NamedTuple):
         time_s = self.time_s[1][repeats, cases.kernel, numbers]
         power_w = self.power_w[1][repeats, cases.kernel, numbers]
         sums = program_sums(cases, time_s, power_w, np.zeros(len(cases)))
-        return Metrics.of(sums.mean(axis=0))
+        return ChoiceMetrics.of(sums.mean(axis=0))
 
 
 def simulated_repeats(surfaces: Surfaces, noise: RepeatNoise, seed: int) -> Repeats:
@@ -201,7 +201,7 @@ def simulated_repeats(surfaces: Surfaces, noise: RepeatNoise, seed: int) -> Repe
     return Repeats(*repeats)
 
 
-def split_half_oracle(cases: Cases, repeats: Repeats) -> Metrics:
+def split_half_oracle(cases: Cases, repeats: Repeats) -> ChoiceMetrics:
     """How an oracle does that knows one repeat of all runs, and is scored on another one."""
     numbers = []
     for time_s, power_w in zip(repeats.time_s[0], repeats.power_w[0], strict=True):
@@ -239,17 +239,19 @@ class ChoiceResult:
     budget: int | None  # Most changes after the first configuration; `None` if there was no limit
     confidence: float | None  # Probability with which the method meant to keep to the caps, if it says so
     baseline: bool  # Whether other methods are compared with it
-    metrics: Metrics  # The metrics
-    programs: Mapping[str, Metrics]  # Those of each program, by name
-    inputs: Mapping[str, Metrics]  # Those of each program at each size, by both names
+    metrics: ChoiceMetrics  # The metrics
+    programs: Mapping[str, ChoiceMetrics]  # Those of each program, by name
+    inputs: Mapping[str, ChoiceMetrics]  # Those of each program at each size, by both names
     # Programs of which the violations exceed what `confidence` leaves; none without it
     above: tuple[str, ...]
-    curve: Mapping[int, Metrics]  # By how many changes the method may make after its first configuration
+    curve: Mapping[
+        int, ChoiceMetrics
+    ]  # By how many changes the method may make after its first configuration
     regret: Regret | None  # What is lost; `None` if no case is under the limit
     # On repeats other than those that the choices were made by, which are simulated, and the same when the
     # method was told a cap lower by 1 %; `None` where it is not known how much repeats differ
-    on_repeats: Metrics | None
-    told_less: Metrics | None
+    on_repeats: ChoiceMetrics | None
+    told_less: ChoiceMetrics | None
     bootstrap: Confidence  # Intervals of the metrics, and differences from the best baseline
     chosen: Integers  # `(m,)` For each case the configuration where it ended, and the changes until there
     changes: Integers
@@ -311,7 +313,7 @@ def results_of(
     inputs = by_input(cases, surfaces)
     of_inputs = program_sums(inputs, time_s[:, -1], power_w[:, -1], choices.changes[:, -1])
     baselines = [method.baseline for method in methods]
-    plain = [Metrics.of(each[-1]) for each in sums]
+    plain = [ChoiceMetrics.of(each[-1]) for each in sums]
     scored = [
         Scored(method.name, baseline, asdict(metrics), partial(metric_values, of_method[-1]))
         for method, baseline, metrics, of_method in zip(methods, baselines, plain, sums, strict=True)
@@ -321,7 +323,7 @@ def results_of(
     for place, method in enumerate(methods):
         confidence = method.confidence
         programs, of_input = (
-            {name: Metrics.of(of_one[[each]]) for each, name in enumerate(of.programs)}
+            {name: ChoiceMetrics.of(of_one[[each]]) for each, name in enumerate(of.programs)}
             for of, of_one in ((cases, sums[place, -1]), (inputs, of_inputs[place]))
         )
         most = 1.0 if confidence is None else 1 - confidence
@@ -340,7 +342,7 @@ def results_of(
                 programs=programs,
                 inputs=of_input,
                 above=tuple(name for name, each in programs.items() if (each.violations or 0) > most),
-                curve=dict(zip(choices.curve, map(Metrics.of, sums[place, :-1]), strict=True)),
+                curve=dict(zip(choices.curve, map(ChoiceMetrics.of, sums[place, :-1]), strict=True)),
                 regret=Regret.of(lost, cases.share[under]),
                 on_repeats=again[0],
                 told_less=again[1],

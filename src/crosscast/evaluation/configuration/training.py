@@ -25,7 +25,6 @@ from crosscast.prediction.configuration.artefact import (
     PowerCard,
     TrainedConfigurationModel,
     entries,
-    kind_of,
 )
 from crosscast.prediction.configuration.data import ConfigurationModel, Surfaces, machines_of, power_totals
 from crosscast.prediction.configuration.models import DEFAULT_MODEL, model_named
@@ -201,7 +200,7 @@ def train_configuration(
         choices = [{key: each.to_dict()[key] for key in _CARD_METRICS} for each in scored.results]
     card = ConfigurationCard(
         model=model,
-        kind=kind_of(predictor),
+        kind=predictor.kind,
         seed=seed,
         training={
             "dataset": surfaces.label,

@@ -11,15 +11,15 @@ import numpy as np
 from crosscast.arrays import Arrays, Integers, Reals
 from crosscast.data.corun import Bag, CoRuns
 from crosscast.errors import InputError
-from crosscast.evaluation.corun.scores import CoRunResult, Scored, ScoreTable, scores_of
+from crosscast.evaluation.corun.scores import CoRunResult, ScoredValues, ScoreTable, scores_of
 from crosscast.evaluation.keep import digest, fingerprint
 from crosscast.evaluation.loop import Fold, FoldTask, RunArguments, check_names, check_seed, run_tasks
 from crosscast.prediction.corun.features import CoRunnerRows, Traits, applications_of
-from crosscast.prediction.corun.forecast import CoRunModel, CoRunPrediction, CoRunPredictor
+from crosscast.prediction.corun.forecast import CoRunModel, CoRunPrediction
 from crosscast.prediction.corun.probes import OpenMixes
-from crosscast.prediction.corun.process import Process, ProcessPredictor
+from crosscast.prediction.corun.process import Process
 from crosscast.prediction.corun.residuals import CoRunResiduals
-from crosscast.prediction.corun.slowdowns import Covariance, KernelSizes
+from crosscast.prediction.corun.slowdowns import KernelSizes, SlowdownCovariance
 from crosscast.prediction.intervals import check_level
 
 QUANTITIES = ("slowdown", "speed", "time", "power")
@@ -134,7 +134,7 @@ class Probing:
         (`crosscast.prediction.corun.process`). In each, nothing else is of the same application.
         """
         runs, mixes = applications_of([mix.solos for mix in (*known, *new)])
-        covariance = Covariance(self.traits.matrix(runs), CoRunnerRows.of(mixes, len(runs)))
+        covariance = SlowdownCovariance(self.traits.matrix(runs), CoRunnerRows.of(mixes, len(runs)))
         open_ = OpenMixes.of(covariance, self.sizes, len(known))
         own = [[run.name for run in mix.solos if run.application == name] for mix in new]
         inputs = {place: found[0] for place, found in enumerate(own) if len(found) == 1}
@@ -158,13 +158,6 @@ def _with_probes(
     numbers = _numbers_of_alike(tested)
     known = np.flatnonzero(np.isin(numbers, numbers[probes]))
     return replace(training, bags=(*training.bags, *(tested[place] for place in probes))), known
-
-
-def refit_of(model: CoRunModel, predictor: CoRunPredictor) -> CoRunModel:
-    """What is fitted to parts of the mixes that a model was fitted to: its quicker form if it has one."""
-    if isinstance(model, Process) and isinstance(predictor, ProcessPredictor):
-        return model.refit(predictor)
-    return model
 
 
 _LOW, _HIGH = "low.", "high."
@@ -198,7 +191,7 @@ class CoRunTask(FoldTask[CoRunModel, Fold, CoRuns]):
         found = predictor.predict([mix.solos for mix in tested])
         errors: Mapping[str, CoRunResiduals] = {}
         if self.level is not None:
-            refit, how = refit_of(self.model, predictor), (self.split, self.seed)
+            refit, how = self.model.refit(predictor), (self.split, self.seed)
             errors = out_of_fold_errors(training, refit, *how, probes=self.probes, probing=probing)
         answer: Arrays = {}
         sizes = [len(mix.members) for mix in tested]
@@ -356,7 +349,7 @@ def results_of(
             np.concatenate([answer.get(f"{end}{quantity}", answer[quantity] * np.nan) for answer in answers])
             for end in ("", _LOW, _HIGH)
         )
-        every = Scored(true, centre, low, high, fold_of[mix], sizes[mix])
+        every = ScoredValues(true, centre, low, high, fold_of[mix], sizes[mix])
         every = every.where(np.isfinite(true) & np.isfinite(centre))
         for size in (None, *np.unique(every.bag_size).tolist()) if len(every.true) else ():
             some = every if size is None else every.where(every.bag_size == size)

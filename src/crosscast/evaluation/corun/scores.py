@@ -13,7 +13,7 @@ from crosscast.results import Tabular
 
 
 @dataclass(frozen=True, eq=False)
-class Scored:
+class ScoredValues:
     """``n`` values of a quantity that were predicted and measured."""
 
     true: Reals  # (n,), measured
@@ -23,9 +23,9 @@ class Scored:
     group: Integers  # (n,), number of the fold
     bag_size: Integers  # (n,), co-runners of the mix
 
-    def where(self, chosen: Flags) -> Scored:
+    def where(self, chosen: Flags) -> ScoredValues:
         """Some of the values."""
-        return Scored(*(each[chosen] for each in vars(self).values()))
+        return ScoredValues(*(each[chosen] for each in vars(self).values()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,7 @@ class CoRunResult:
     auc: float | None = None  # Area under the receiver's operating curve, of probabilities
     by_group: dict[str, float] | None = None  # Mean absolute relative error of each group that was held out
     coverage_by_group: dict[str, float] | None = None  # Coverage of each
-    scored: Scored | None = None  # The values themselves; `None` of probabilities
+    scored: ScoredValues | None = None  # The values themselves; `None` of probabilities
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the values, as an object of JSON; what is not known is null."""
@@ -72,7 +72,7 @@ class ScoreTable(Tabular):
         return {name: [row[name] for row in rows] for name in names}
 
 
-def scores_of(scored: Scored, held_out: Sequence[str]) -> dict[str, Any]:
+def scores_of(scored: ScoredValues, held_out: Sequence[str]) -> dict[str, Any]:
     """Fields of a `CoRunResult` that values tell; groups are named by what was held out.
 
     Errors are relative to the true value (Equation 1 of Moolchandani et al. 2022).

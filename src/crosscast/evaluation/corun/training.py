@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Unpack
 
 from crosscast.data.corun import CoRuns
-from crosscast.evaluation.corun.evaluation import evaluate_corun, out_of_fold_errors, refit_of
+from crosscast.evaluation.corun.evaluation import evaluate_corun, out_of_fold_errors
 from crosscast.evaluation.keep import digest, library_versions
 from crosscast.evaluation.loop import RunArguments, one_thread
 from crosscast.prediction.corun.artefact import (
@@ -38,7 +38,7 @@ def train_corun(
     with one_thread("training a model"):
         # First the model itself: what cannot be learned is said at once.
         predictor = model.fit(co_runs, seed)
-        refit = refit_of(model, predictor)
+        refit = model.refit(predictor)
         errors: CoRunErrors = {
             whose: out_of_fold_errors(co_runs, refit, split, seed) for whose, split in _SPLITS.items()
         }

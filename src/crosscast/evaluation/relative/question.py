@@ -124,7 +124,7 @@ def held_out_work(
 
     `check` sees the runs and the devices before anything is fitted.
     """
-    (name, *_) = with_baselines(None if model is None else [model], tuple(MODELS), DEFAULT_MODEL, ())
+    name = QUESTION.check_model(dataset, model)
     vectors = relative_vectors(dataset, devices, sources, note)
     if check is not None:
         check(vectors.observations, vectors.devices)

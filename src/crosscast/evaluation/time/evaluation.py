@@ -5,7 +5,7 @@ Folds hold whole groups out, never single cells: kernels of an application resem
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
 from math import comb
@@ -30,12 +30,11 @@ from crosscast.evaluation.loop import (
 from crosscast.evaluation.time.references import always_the_same, noise_floor
 from crosscast.evaluation.time.results import Result, TimeEvaluation
 from crosscast.evaluation.time.scores import (
-    Outcome,
+    TimeOutcome,
 )
 from crosscast.prediction.intervals import check_level
 from crosscast.prediction.time.data import Grid, grid_of
-from crosscast.prediction.time.forecast import Model, Predictor
-from crosscast.prediction.time.gaussian import Gaussian
+from crosscast.prediction.time.forecast import Model, PointModel, Predictor
 
 DEFAULT_FOLDS = "leave-application-out"
 _KERNEL = "leave-kernel-out"
@@ -101,7 +100,7 @@ def probe_sets(devices: int, probes: int, seed: int) -> tuple[tuple[int, ...], .
 
 
 @dataclass(frozen=True, eq=False)
-class _PairTask(FoldTask[Gaussian, Fold, Grid]):
+class _PairTask(FoldTask[PointModel, Fold, Grid]):
     """A fit without two applications, and its predictions of both.
 
     Out-of-fold residuals of the fold of either need this one fit.
@@ -109,11 +108,11 @@ class _PairTask(FoldTask[Gaussian, Fold, Grid]):
 
     @property
     def cache_keys(self) -> list[object]:
-        model = [self.model.name, fingerprint(self.model.refitted)]
+        model = [self.model.name, fingerprint(self.model)]
         return [{"model": model, "residuals": self.fold.test.tolist(), "seed": self.seed}]
 
     def run(self, data: Grid, asks: Sequence[int]) -> list[Arrays]:
-        predictor = self.model.refitted.fit(data.take(self.fold.train), self.seed)
+        predictor = self.model.fit(data.take(self.fold.train), self.seed)
         return [{"log_time": predictor.log_time(data.profiles.take(self.fold.test))}]
 
     def is_valid(self, data: Grid, ask: int, arrays: Arrays) -> bool:
@@ -122,22 +121,22 @@ class _PairTask(FoldTask[Gaussian, Fold, Grid]):
 
 
 def _residuals(
-    models: Sequence[Gaussian], grid: Grid, seed: int, **run: Unpack[RunArguments]
+    models: Mapping[str, PointModel], grid: Grid, seed: int, **run: Unpack[RunArguments]
 ) -> dict[str, tuple[Reals, ...]]:
-    """For each model and application, residuals ``(n, d)`` of the others, each without both."""
+    """For each model by name and application, residuals ``(n, d)`` of the others, each without both."""
     groups, names = grid.profiles.groups("application"), grid.applications
     pairs = list(combinations(range(len(names)), 2))
     folds = [Fold.of(f"{names[a]} and {names[b]}", np.isin(groups, (a, b))) for a, b in pairs]
-    tasks = [_PairTask(model, fold, seed) for model in models for fold in folds]
+    tasks = [_PairTask(model, fold, seed) for model in models.values() for fold in folds]
     answers = iter(run_tasks(tasks, grid, sources=_SOURCES, **run))
     found = {}
-    for model in models:
+    for name in models:
         errors = np.full((len(names), *grid.log_time.shape), np.nan)
         for pair, fold in zip(pairs, folds, strict=True):
             left = grid.log_time[fold.test] - next(answers)[0]["log_time"]
             for out, own in (pair, pair[::-1]):
                 errors[out, fold.test[groups[fold.test] == own]] = left[groups[fold.test] == own]
-        found[model.name] = tuple(errors)
+        found[name] = tuple(errors)
     return found
 
 
@@ -170,12 +169,11 @@ class _TimeTask(FoldTask[Model, GridFold, Grid]):
     def run(self, data: Grid, asks: Sequence[int]) -> list[Arrays]:
         # The model sees nothing of the held-out side but the profiles and the known times.
         train = data.take(self.fold.kernels.train).on(self.fold.devices.train.tolist())
-        predictor: Predictor
-        if self.errors is not None and isinstance(self.model, Gaussian):
-            errors = self.errors[self.fold.kernels.train]
-            predictor, _ = self.model.fit_with_errors(train, self.seed, None, errors)
-        else:
+        if self.errors is None:
             predictor = self.model.fit(train, self.seed)
+        else:
+            residuals = self.errors[self.fold.kernels.train]
+            predictor = self.model.fit_with_residuals(train, self.seed, residuals)
         return [self._answer(data, predictor, self.knowns[ask]) for ask in asks]
 
     def is_valid(self, data: Grid, ask: int, arrays: Arrays) -> bool:
@@ -212,7 +210,7 @@ class _TimeTask(FoldTask[Model, GridFold, Grid]):
 
 def _outcome(
     grid: Grid, name: str, answered: Sequence[tuple[_TimeTask, Sequence[Arrays]]], ask: int, place: int
-) -> Outcome:
+) -> TimeOutcome:
     """The answers of all folds for one set of known times.
 
     Kernels that were not measured on all devices of the set are not in it, nor are those of which it leaves
@@ -236,7 +234,7 @@ def _outcome(
         parts.append([array[asked] for array in arrays])
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
     applications = tuple(grid.profiles.application[row] for row in columns[-2].tolist())
-    return Outcome(applications, *columns)
+    return TimeOutcome(applications, *columns)
 
 
 def evaluate_time(
@@ -273,7 +271,7 @@ def evaluate_time(
         asked.append((fold, [np.array([np.isin(np.arange(d), one) for one in each]) for each in sets]))
     known: dict[str, tuple[Reals, ...]] = {}
     if folds == DEFAULT_FOLDS and len(grid.applications) >= LEAST_APPLICATIONS:
-        shared = [model for model in models if isinstance(model, Gaussian)]
+        shared = {model.name: model.refitted for model in models if model.refitted is not None}
         sizes = (len(shared) * comb(len(asked), 2), len(models) * len(asked))
         before, run = rounds_of(run, sizes)
         known = _residuals(shared, grid, seed, **before)

@@ -9,7 +9,7 @@ from crosscast.data.dataset import Dataset
 from crosscast.data.table import distinct, samples_of
 from crosscast.data.views import CELL, run_means, sound
 from crosscast.evaluation.time.results import Result
-from crosscast.evaluation.time.scores import Outcome
+from crosscast.evaluation.time.scores import TimeOutcome
 from crosscast.prediction.time.data import Grid
 
 _NOISE, _ONE_RUN = "noise-floor", "one run of each cell"
@@ -54,11 +54,11 @@ def noise_floor(dataset: Dataset | None, grid: Grid, seed: int, level: float = 0
     return Result(_NOISE, _ONE_RUN, 0, level, grid.applications, tuple(outcomes))
 
 
-def _reference(grid: Grid, centre: Reals, low: Reals, high: Reals, scored: bool = True) -> Outcome:
+def _reference(grid: Grid, centre: Reals, low: Reals, high: Reals, scored: bool = True) -> TimeOutcome:
     """An outcome of all kernels, without known times."""
     flags = np.full(centre.shape, scored), np.zeros(centre.shape, dtype=np.bool_)
     rows = np.arange(len(grid.profiles))
-    return Outcome(grid.profiles.application, grid.log_time, centre, low, high, *flags, rows)
+    return TimeOutcome(grid.profiles.application, grid.log_time, centre, low, high, *flags, rows)
 
 
 def always_the_same(grid: Grid, level: float = 0.9) -> tuple[str, Result] | None:

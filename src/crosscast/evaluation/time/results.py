@@ -14,9 +14,9 @@ from crosscast.device import Device
 from crosscast.evaluation.resampling import DRAWS, SHARE, Confidence, Scored, confidences
 from crosscast.evaluation.time.scores import (
     BETTER,
-    Outcome,
     Scores,
     Tally,
+    TimeOutcome,
     of_applications,
     score_values,
     tally_of,
@@ -36,7 +36,7 @@ class Result:
     probes: int  # On how many devices each held-out kernel was measured before the others were predicted
     level: float  # Probability that the intervals were to hold
     names: tuple[str, ...]  # Names of all applications, sorted
-    outcomes: tuple[Outcome, ...]  # One for each set of devices that were measured on
+    outcomes: tuple[TimeOutcome, ...]  # One for each set of devices that were measured on
 
     @cached_property
     def tallies(self) -> tuple[Tally, ...]:

@@ -14,7 +14,7 @@ from crosscast.prediction.time.data import ProfileBatch
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class TimeOutcome:
     """Forecasts of ``n`` kernels at a size on ``d`` devices, and the measured times.
 
     All times are natural logarithms of seconds, of shape ``(n, d)``.
@@ -37,14 +37,14 @@ class Outcome:
         counted: Flags = self.scored & np.isfinite(self.measured)
         return counted
 
-    def on(self, device: int) -> Outcome:
+    def on(self, device: int) -> TimeOutcome:
         """The same with the cells of one device alone counted."""
         scored = np.zeros_like(self.scored)
         scored[:, device] = self.scored[:, device]
         return replace(self, scored=scored)
 
 
-def of_applications(outcome: Outcome, profiles: ProfileBatch) -> Outcome:
+def of_applications(outcome: TimeOutcome, profiles: ProfileBatch) -> TimeOutcome:
     """Forecasts of applications at a size: of all kernels, as often as they are launched.
 
     Profiles are those of the grid. An application counts on a device where each of its kernels was measured
@@ -69,7 +69,7 @@ def of_applications(outcome: Outcome, profiles: ProfileBatch) -> Outcome:
     )
     measured, centre, low, high = np.array(columns).reshape(-1, 4, told.shape[1]).swapaxes(0, 1)
     names = tuple(outcome.application[place] for place in places)
-    return Outcome(names, measured, centre, low, high, scored, known, outcome.rows[places])
+    return TimeOutcome(names, measured, centre, low, high, scored, known, outcome.rows[places])
 
 
 def pair_order(times: Reals) -> Reals:
@@ -82,7 +82,7 @@ NEAR = 1.1
 """Slowdown up to which a choice is near the best."""
 
 
-def choices(outcome: Outcome) -> dict[str, Reals]:
+def choices(outcome: TimeOutcome) -> dict[str, Reals]:
     """How the choice of the device with the least time goes, for each kernel.
 
     Times are the predicted ones, or the measured one where the model was told it. Only devices on which
@@ -105,7 +105,7 @@ def choices(outcome: Outcome) -> dict[str, Reals]:
     return {"slowdown": slowdown, "fastest": top1, "within_10": near, "kendall_tau": _kendall(outcome)}
 
 
-def _kendall(outcome: Outcome) -> Reals:
+def _kendall(outcome: TimeOutcome) -> Reals:
     """Kendall's tau-b of each row.
 
     `scipy.stats.kendalltau` takes one row at a time, and there are thousands with probes.
@@ -124,7 +124,7 @@ Tally = Mapping[str, Grouped]
 """What scores are made of, by name: errors of cells and choices of devices, each with its application."""
 
 
-def tally_of(outcome: Outcome, applications: Sequence[str], level: float) -> Tally:
+def tally_of(outcome: TimeOutcome, applications: Sequence[str], level: float) -> Tally:
     """Tally an outcome, with the applications in the order in which they will be weighted."""
     places = {name: place for place, name in enumerate(applications)}
     numbers = np.array([places[name] for name in outcome.application], dtype=np.int64)
@@ -224,7 +224,7 @@ BETTER: Mapping[str, int] = {
 good only with coverage: neither is here."""
 
 
-def scores(outcomes: Sequence[Outcome], level: float) -> Scores:
+def scores(outcomes: Sequence[TimeOutcome], level: float) -> Scores:
     """Score forecasts."""
     names = tuple(sorted({name for outcome in outcomes for name in outcome.application}))
     tallies = [tally_of(outcome, names, level) for outcome in outcomes]

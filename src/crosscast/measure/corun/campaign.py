@@ -24,19 +24,25 @@ from crosscast.errors import CrosscastError, InputError
 from crosscast.measure import host_state
 from crosscast.measure.campaign import (
     Begin,
-    Outcome,
+    CampaignOutcome,
+    CampaignState,
+    CampaignTask,
     PartFailure,
-    Rows,
     Say,
-    State,
-    Task,
+    TaskRows,
     describe_tasks,
     expect_same,
     origin_of,
     run,
 )
-from crosscast.measure.corun.profile import Calibration, calibrate, device_power_w, job_time_s, profile_of
-from crosscast.measure.corun.run import CoRunSettings, Crew, MixRun, MixRunner, Work, sharing
+from crosscast.measure.corun.profile import (
+    StressorCalibration,
+    calibrate,
+    device_power_w,
+    job_time_s,
+    profile_of,
+)
+from crosscast.measure.corun.run import CoRunSettings, Crew, JobWork, MixRun, MixRunner, sharing
 from crosscast.measure.inventory import static_facts
 from crosscast.measure.opencl import OpenCLDevice
 from crosscast.measure.session import facts_of
@@ -188,9 +194,9 @@ class CoRunPlan:
 def run_corun_campaign(
     plan: CoRunPlan,
     folder: Path,
-    report: Callable[[State], None] = lambda state: None,
+    report: Callable[[CampaignState], None] = lambda state: None,
     begin: Begin = lambda tasks, seconds: None,
-) -> Outcome:
+) -> CampaignOutcome:
     """Do all that a dataset lacks of a plan: applications alone first, then mixes.
 
     Times alone are measured again and again, five minutes before a mix at most, and once more at the end; how
@@ -210,13 +216,13 @@ class _Measuring:
         self._crew: MixRunner
         self._cpu: tuple[OpenCLDevice, MixRunner] | None = None
         self._notes: list[str] = []
-        self._calibration: Calibration | None = None
+        self._calibration: StressorCalibration | None = None
         self._alone: dict[tuple[str, str], Solo] = {}
         self._recent: dict[Sized, tuple[float, float]] = {}
         """Time of a job alone, and when that was measured here, by the clock of `time.monotonic`."""
         self._in_mixes: dict[Sized, None] = {}
 
-    def tasks(self, dataset: Dataset, outcome: Outcome) -> list[Task]:
+    def tasks(self, dataset: Dataset, outcome: CampaignOutcome) -> list[CampaignTask]:
         """All tasks of the plan, in the order in which they are done; what failed before is tried again."""
         plan, self._notes = self._plan, outcome.notes
         found = describe_tasks([plan.device], dataset, plan.settings.timeout_s)
@@ -229,12 +235,12 @@ class _Measuring:
         for sized in plan.sized:
             label = f"{sized.label} on {plan.device.id}"
             profile, failed = partial(self._profile, sized), partial(self._not_profiled, sized)
-            found.append(Task("isolated", label, _ISOLATED_S, sized.key in alone, profile, failed))
+            found.append(CampaignTask("isolated", label, _ISOLATED_S, sized.key in alone, profile, failed))
         for mix in plan.chosen():
             name = " + ".join(sized.label for sized in mix)
             measure = partial(self._measure_mix, name, mix)
             label = f"{name} on {plan.device.id}"
-            found.append(Task("mix", label, _MIX_S, name in together, measure))
+            found.append(CampaignTask("mix", label, _MIX_S, name in together, measure))
         if not all(task.is_done for task in found):
             self._notes += host_state.doubts()
         self._crew = self._crews.enter_context(Crew(plan.device, plan.settings))
@@ -242,7 +248,7 @@ class _Measuring:
             self._cpu = (plan.cpu, self._crews.enter_context(Crew(plan.cpu, plan.settings)))
         return found
 
-    def _profile(self, sized: Sized, say: Say) -> list[Rows]:
+    def _profile(self, sized: Sized, say: Say) -> list[TaskRows]:
         plan = self._plan
         if self._calibration is None:
             facts = static_facts(plan.device)
@@ -270,13 +276,13 @@ class _Measuring:
             features=json_text(dict(solo.features)),
         )
 
-    def _not_profiled(self, sized: Sized, error: CrosscastError) -> list[Rows]:
+    def _not_profiled(self, sized: Sized, error: CrosscastError) -> list[TaskRows]:
         if self._calibration is None:
             # Without stressors there is nothing to measure the others beside either.
             raise error
         return self._isolated_rows(sized, features="{}", failure=str(error))
 
-    def _isolated_rows(self, sized: Sized, **cells: Any) -> list[Rows]:
+    def _isolated_rows(self, sized: Sized, **cells: Any) -> list[TaskRows]:
         plan = self._plan
         known_by = {"application": sized.application, "size": sized.size, "device": plan.device.key}
         facts = {
@@ -286,26 +292,26 @@ class _Measuring:
             "microbenchmarks": self._calibration and self._calibration.to_dict(),
         }
         row = {**known_by, "configuration": "{}", "environment": json.dumps(facts), **cells}
-        return [Rows(SOLOS, f"{sized.application}-{sized.size}-{plan.device.key}", [row])]
+        return [TaskRows(SOLOS, f"{sized.application}-{sized.size}-{plan.device.key}", [row])]
 
-    def _measure_mix(self, name: str, mix: Sequence[Sized], say: Say) -> list[Rows]:
+    def _measure_mix(self, name: str, mix: Sequence[Sized], say: Say) -> list[TaskRows]:
         failing = dict.fromkeys(sized.label for sized in mix if sized.key not in self._alone)
         if failing:
             raise PartFailure(f"left out, as it fails alone: {', '.join(failing)}")
-        works = [Work(self._plan.problem(sized), self._alone[sized.key].runs) for sized in mix]
+        works = [JobWork(self._plan.problem(sized), self._alone[sized.key].runs) for sized in mix]
         alone_s = [self._time_alone(sized, work) for sized, work in zip(mix, works, strict=True)]
         found = self._crew.run(works)
         self._notes.extend(f"{name}: {note}" for note in found.notes)
         device = self._plan.device.key
         shared = "" if not found.sharing else f"-{json_text(found.sharing)}"
-        rows = [Rows(BAGS, f"{name}-{device}{shared}", _mix_rows(name, mix, device, found, alone_s))]
+        rows = [TaskRows(BAGS, f"{name}-{device}{shared}", _mix_rows(name, mix, device, found, alone_s))]
         if found.failed:
             reasons = (each.failure for each in found.co_runners if each.failure is not None)
             raise PartFailure("; ".join(dict.fromkeys(reasons)), rows)
         self._in_mixes |= dict.fromkeys(mix)
         return rows
 
-    def _time_alone(self, sized: Sized, work: Work) -> float | None:
+    def _time_alone(self, sized: Sized, work: JobWork) -> float | None:
         """Time of a co-runner's job alone, measured not long ago."""
         known = self._recent.get(sized)
         if known is None or time.monotonic() - known[1] > _STALE_S:
@@ -322,7 +328,7 @@ class _Measuring:
         for sized in self._in_mixes:
             solo = self._alone[sized.key]
             say(f"{sized.label} alone again")
-            (found,) = self._crew.run([Work(self._plan.problem(sized), solo.runs)]).co_runners
+            (found,) = self._crew.run([JobWork(self._plan.problem(sized), solo.runs)]).co_runners
             time_s = job_time_s(found)
             if time_s is not None and solo.time_s:
                 ratios[sized.label] = time_s / solo.time_s

@@ -12,7 +12,7 @@ from typing import Any
 from crosscast.data.corun import Solo
 from crosscast.data.views import whole_of
 from crosscast.errors import CrosscastError, DeviceFault, MissingExtraError
-from crosscast.measure.corun.run import CoRunnerRun, MixRun, MixRunner, Work
+from crosscast.measure.corun.run import CoRunnerRun, JobWork, MixRun, MixRunner
 from crosscast.measure.cpu_counters import counter_shares
 from crosscast.measure.opencl import OpenCLDevice
 from crosscast.measure.processes import InstructionMixJob, run_job
@@ -43,7 +43,7 @@ class Level:
     """A stressor, as it is on a device."""
 
     name: str  # `low`, `medium` or `high`
-    work: Work  # What it does, with the runs of a job
+    work: JobWork  # What it does, with the runs of a job
     time_s: float  # Time of a job alone, in seconds
     bandwidth_bytes_per_s: float  # Bytes that it reads and writes, as its program says, a second
     images_bytes_per_s: float  # Bytes of images that it reads a second
@@ -52,7 +52,7 @@ class Level:
 
 
 @dataclass(frozen=True)
-class Calibration:
+class StressorCalibration:
     """The stressors on a device."""
 
     device: str  # Id of the device
@@ -110,7 +110,7 @@ class Calibration:
 
 def calibrate(
     crew: MixRunner, device: str, facts: Mapping[str, Any], note: Callable[[str], None] = lambda text: None
-) -> Calibration:
+) -> StressorCalibration:
     """Choose images that no cache of a device holds, and measure the three stressors with them.
 
     An image is as large as the largest cache that the device tells of, and larger where reading is clearly
@@ -139,7 +139,7 @@ def calibrate(
     extents["image_bytes"] = chosen
     levels = (measured("low"), medium, measured("high"))
     image_bytes = extents["image_bytes"]
-    return Calibration(device, image_bytes, image_bytes * extents["images"], levels)
+    return StressorCalibration(device, image_bytes, image_bytes * extents["images"], levels)
 
 
 def _from_cache(level: Level, from_memory: Level) -> bool:
@@ -162,14 +162,14 @@ def _extents(facts: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _measured(crew: MixRunner, device: str, subject: Stressor) -> Level:
-    (co_runner,) = crew.run([Work(subject)]).co_runners
+    (co_runner,) = crew.run([JobWork(subject)]).co_runners
     if not co_runner.times_s or not co_runner.runs:
         raise DeviceFault(f"{device}: the stressor {subject.level} failed ({co_runner.failure or _NO_JOB})")
     made = LEVELS[subject.level](subject.parameters, 0)
     job_s = fmean(co_runner.times_s)
     return Level(
         subject.level,
-        Work(subject, co_runner.runs),
+        JobWork(subject, co_runner.runs),
         job_s,
         made.moved_bytes * co_runner.runs / job_s,
         made.iterations * made.image_bytes * co_runner.runs / job_s,
@@ -178,7 +178,7 @@ def _measured(crew: MixRunner, device: str, subject: Stressor) -> Level:
 
 
 @dataclass(frozen=True)
-class Profiled:
+class ProfiledApplication:
     """An application as it was profiled."""
 
     solo: Solo  # What is known of it
@@ -190,12 +190,12 @@ def profile_of(
     subject: Subject,
     device: OpenCLDevice,
     crew: MixRunner,
-    calibration: Calibration | None,
+    calibration: StressorCalibration | None,
     *,
     characterize: bool = False,
     on_cpu: tuple[OpenCLDevice, MixRunner] | None = None,
     note: Callable[[str], None] = lambda text: None,
-) -> Profiled:
+) -> ProfiledApplication:
     """Profile an application on a device: alone, then beside each stressor.
 
     Source: Moolchandani, Kumar and Sarangi 2022, sections 5.1.1, 5.1.2 and 5.1.4. What nothing here measures
@@ -203,7 +203,7 @@ def profile_of(
     """
     label = " ".join(name)
     note(f"{label} alone")
-    alone = crew.run([Work(subject)])
+    alone = crew.run([JobWork(subject)])
     (own,) = alone.co_runners
     if not own.times_s:
         raise DeviceFault(own.failure or f"{label}: {_NO_JOB}")
@@ -220,7 +220,7 @@ def profile_of(
         features |= _elsewhere(*on_cpu, subject, runs, notes)
     for level in calibration.levels if calibration else ():
         note(f"{label} beside the stressor {level.name}")
-        features |= _beside(level, crew.run([Work(subject, runs), level.work]), time_s, notes)
+        features |= _beside(level, crew.run([JobWork(subject, runs), level.work]), time_s, notes)
     solo = Solo(
         *name,
         device.key,
@@ -230,7 +230,7 @@ def profile_of(
         memory_bytes=own.memory_bytes,
         features=dict(sorted(features.items())),
     )
-    return Profiled(solo, notes)
+    return ProfiledApplication(solo, notes)
 
 
 def _instruction_mix(subject: Subject, notes: list[str]) -> dict[str, float]:
@@ -273,7 +273,7 @@ def _elsewhere(
     device: OpenCLDevice, crew: MixRunner, subject: Subject, runs: int, notes: list[str]
 ) -> dict[str, float]:
     """The same of an application whose device is no CPU, for a job of the same runs."""
-    alone = crew.run([Work(subject)])
+    alone = crew.run([JobWork(subject)])
     (co_runner,) = alone.co_runners
     if not co_runner.times_s:
         notes.append(f"on {device.id}: {co_runner.failure or _NO_JOB}")

@@ -72,7 +72,7 @@ class CoRunSettings:
 
 
 @dataclass(frozen=True)
-class Work:
+class JobWork:
     """Jobs of one application: a job is a number of its runs."""
 
     subject: Subject  # What runs
@@ -377,7 +377,7 @@ def _run_of(
 class MixRunner(Protocol):
     """Measures mixes on one device, as `Crew` does."""
 
-    def run(self, works: Sequence[Work], /) -> MixRun:
+    def run(self, works: Sequence[JobWork], /) -> MixRun:
         """Measure a mix; a mix of one is an isolated run."""
 
 
@@ -480,7 +480,7 @@ class Crew:
         """How the device is shared now, and what each application is limited to."""
         return sharing(self.device.id, self.settings.threads)
 
-    def run(self, works: Sequence[Work], report: Report = lambda runs, elapsed_s: None) -> MixRun:
+    def run(self, works: Sequence[JobWork], report: Report = lambda runs, elapsed_s: None) -> MixRun:
         """Measure a mix; a mix of one is an isolated run."""
         if not works:
             raise InputError.of(field="works", expected="a co-runner at least", found="none")
@@ -491,7 +491,7 @@ class Crew:
             undo.pop_all()
         return mix
 
-    def _run(self, works: Sequence[Work], report: Report) -> MixRun:
+    def _run(self, works: Sequence[JobWork], report: Report) -> MixRun:
         keys = _keys(works)
         co_runners = self._ready(keys, works)
         runs = self._runs(keys, works, co_runners)
@@ -511,7 +511,7 @@ class Crew:
         self._end_idle(keys)
         return mix
 
-    def _ready(self, keys: Sequence[_Key], works: Sequence[Work]) -> list[CoRunnerProcess]:
+    def _ready(self, keys: Sequence[_Key], works: Sequence[JobWork]) -> list[CoRunnerProcess]:
         """Processes that are ready or have failed, which are the most recent ones from now on."""
         co_runners = self._started(keys, works)
         if self.device.type != "cpu" and any(co_runner.failure for co_runner in co_runners):
@@ -521,7 +521,7 @@ class Crew:
             co_runners = self._started(keys, works)
         return co_runners
 
-    def _started(self, keys: Sequence[_Key], works: Sequence[Work]) -> list[CoRunnerProcess]:
+    def _started(self, keys: Sequence[_Key], works: Sequence[JobWork]) -> list[CoRunnerProcess]:
         environment = {**os.environ, **self._limits}
         for key, work in zip(keys, works, strict=True):
             if key in self._processes and not self._processes[key].process.runs:
@@ -537,7 +537,7 @@ class Crew:
         return co_runners
 
     def _runs(
-        self, keys: Sequence[_Key], works: Sequence[Work], co_runners: Sequence[CoRunnerProcess]
+        self, keys: Sequence[_Key], works: Sequence[JobWork], co_runners: Sequence[CoRunnerProcess]
     ) -> list[int | None]:
         """Runs in a job of each co-runner: counted, one after another, where they are not given."""
         for (subject, _), work, co_runner in zip(keys, works, co_runners, strict=True):
@@ -584,7 +584,7 @@ def _limits(device: OpenCLDevice, threads: int | None) -> Mapping[str, str]:
     return dict.fromkeys(_THREADS, str(threads))
 
 
-def _keys(works: Sequence[Work]) -> list[_Key]:
+def _keys(works: Sequence[JobWork]) -> list[_Key]:
     """What tells co-runners apart: their subject, and their number among those of the same subject."""
     keys: list[_Key] = []
     for work in works:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from crosscast.errors import InputError, SensorFault
-from crosscast.measure.cpu_counters import EVENTS, Count, Counters, LinuxPerf, added_up
+from crosscast.measure.cpu_counters import EVENTS, Counters, CounterValue, LinuxPerf, added_up
 from crosscast.measure.energy import Meter, Sensor
 from crosscast.measure.regions.key import NOTHING, say_once
 from crosscast.measure.sensors import open_sensors
@@ -216,7 +216,7 @@ def total_w(powers_w: Mapping[str, float], domains: Iterable[str]) -> float | No
     return sum(powers_w[domain] for domain in parts)
 
 
-Counted = Mapping[str, Sequence[Count]]
+Counted = Mapping[str, Sequence[CounterValue]]
 """What the counters of each event hold, one a thread."""
 
 
@@ -245,7 +245,7 @@ def difference(before: Counted, after: Counted) -> Mapping[str, float]:
     found = {}
     for name, ends in after.items():
         pairs = zip(before[name], ends, strict=True)
-        steps = [Count(*(now - then for then, now in zip(*pair, strict=True))) for pair in pairs]
+        steps = [CounterValue(*(now - then for then, now in zip(*pair, strict=True))) for pair in pairs]
         value = added_up(name, steps)
         if value is not None:
             found[name] = value

@@ -84,7 +84,7 @@ def _go_back(region: str, apply: Apply) -> None:
 
 
 @dataclass(slots=True, eq=False)
-class Running:
+class RunningRegion:
     """A run that has begun; it ends with the ``with`` block that it is used for."""
 
     key: RegionKey  # What tells its runs from others
@@ -137,7 +137,7 @@ class Recorder:
         self._sensors = sensors
         self._counters = tuple(counters)
 
-    def begin(self, key: RegionKey) -> Running:
+    def begin(self, key: RegionKey) -> RunningRegion:
         """Begin a run."""
         metering = metering_of(self._sensors)
         configuration = self._configuration
@@ -148,7 +148,7 @@ class Recorder:
             configuration = self._selector.configuration(key)
         if self._apply is not None:
             apply_changed(key.name, self._apply, configuration)
-        running = Running(key, configuration, self, os.getpid())
+        running = RunningRegion(key, configuration, self, os.getpid())
         if self._counters:
             running._counted = counters_of(self._counters).read()
         running._started_s = time.time()
@@ -158,7 +158,7 @@ class Recorder:
         running._start = time.perf_counter()
         return running
 
-    def end(self, running: Running, failure: str | None) -> None:
+    def end(self, running: RunningRegion, failure: str | None) -> None:
         """End a run and record it."""
         now = time.perf_counter()
         if running._process != os.getpid():
@@ -212,15 +212,15 @@ def _say_no_power(metering: Metering) -> None:
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_ENTERED: ContextVar[tuple[Running, ...]] = ContextVar("entered", default=())
+_ENTERED: ContextVar[tuple[RunningRegion, ...]] = ContextVar("entered", default=())
 
 
 class Profiled:
     """A region of a program: each run of it is recorded, in time, energy and counters.
 
-    Use it in a ``with`` block, which gives the `Running`, or as decorator of a function, of which each call
-    is a run. It may be entered again inside of itself and in several threads. Exceptions pass; the run that
-    one ends is recorded as failed.
+    Use it in a ``with`` block, which gives the `RunningRegion`, or as decorator of a function, of which each
+    call is a run. It may be entered again inside of itself and in several threads. Exceptions pass; the run
+    that one ends is recorded as failed.
 
     >>> import crosscast
     >>> for _ in range(3):
@@ -258,14 +258,14 @@ class Profiled:
         self._arguments = arguments
         self._callers = callers
         self._recorder = Recorder(history, selector, configuration, apply, sensors, counters)
-        self._open: list[Running] = []
+        self._open: list[RunningRegion] = []
 
     @property
     def history(self) -> History:
         """Where runs are recorded."""
         return self._recorder.history
 
-    def __enter__(self) -> Running:
+    def __enter__(self) -> RunningRegion:
         key = self._key(self._arguments, sys._getframe(1))
         running = self._recorder.begin(key)
         self._open.append(running)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, Literal, Protocol, runtime_checkable
+from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
@@ -18,8 +18,8 @@ from crosscast.prediction.configuration.bailey2014 import FittedClusters, Publis
 from crosscast.prediction.configuration.choice import LEVEL, NO_CAP, Choice, choice_of
 from crosscast.prediction.configuration.data import (
     ConfigurationPredictor,
+    ConfigurationSpace,
     Observed,
-    Space,
     SurfaceForecast,
     sample_numbers,
 )
@@ -37,24 +37,6 @@ KINDS: Mapping[str, tuple[type[Stored], Callable[..., ConfigurationPredictor]]] 
     "published": (FittedClusters, PublishedPredictor),
 }
 """What is kept of a model, and what predicts by it, by the model's kind."""
-
-
-@runtime_checkable
-class KeptPredictor(ConfigurationPredictor, Protocol):
-    """A predictor that a card has a kind for."""
-
-    @property
-    def kind(self) -> str:
-        """Its name in `KINDS`."""
-
-    @property
-    def fitted(self) -> Stored:
-        """What is kept of it."""
-
-
-def kind_of(predictor: ConfigurationPredictor) -> str:
-    """Kind of a predictor on a card; empty for one that cannot be kept."""
-    return predictor.kind if isinstance(predictor, KeptPredictor) else ""
 
 
 _MOST_CONFIGURATIONS = 100_000
@@ -92,9 +74,11 @@ class ConfigurationCard(StructCard, frozen=True, dict=True):
     configurations: Annotated[tuple[_Entry, ...], msgspec.Meta(min_length=1, max_length=_MOST_CONFIGURATIONS)]
 
     @cached_property
-    def space(self) -> Space:
+    def space(self) -> ConfigurationSpace:
         """The configurations, in order."""
-        return Space(tuple(Configuration(each.device, each.settings) for each in self.configurations))
+        return ConfigurationSpace(
+            tuple(Configuration(each.device, each.settings) for each in self.configurations)
+        )
 
     @cached_property
     def numbers(self) -> tuple[int, ...]:
@@ -137,10 +121,11 @@ class TrainedConfigurationModel(Trained[ConfigurationCard, ConfigurationPredicto
 
     def arrays(self) -> Arrays:
         """The arrays of what was fitted."""
-        if not isinstance(self.predictor, KeptPredictor):
+        fitted = self.predictor.fitted
+        if fitted is None:
             expected = f"one that can be kept ({', '.join(KINDS)})"
             raise InputError.of(where="model", expected=expected, found=self.card.model)
-        return self.predictor.fitted.state()
+        return fitted.state()
 
     @property
     def predictor(self) -> ConfigurationPredictor:

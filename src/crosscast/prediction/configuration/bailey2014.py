@@ -13,9 +13,9 @@ import numpy as np
 from crosscast.arrays import Integers, Reals
 from crosscast.errors import InputError
 from crosscast.prediction.configuration.data import (
+    ConfigurationSpace,
     KernelAt,
     Observed,
-    Space,
     SurfaceForecast,
     Surfaces,
     pareto_frontier,
@@ -460,7 +460,7 @@ class FittedClusters(Stored):
 class PublishedPredictor:
     """The online stage (section III-C); see `ConfigurationPredictor`."""
 
-    space: Space
+    space: ConfigurationSpace
     samples: tuple[int, ...]  # Performance on a device is scaled from the first of them there
     fitted: FittedClusters
     kind: ClassVar[str] = "published"

@@ -12,7 +12,7 @@ import numpy as np
 from crosscast.arrays import Flags, Reals
 from crosscast.data.configuration import Configuration, Objective
 from crosscast.errors import InputError
-from crosscast.prediction.configuration.data import Space, SurfaceForecast, pareto_frontier
+from crosscast.prediction.configuration.data import ConfigurationSpace, SurfaceForecast, pareto_frontier
 from crosscast.prediction.intervals import check_level
 from crosscast.results import Tabular
 
@@ -201,7 +201,7 @@ class Choice(Tabular):
 
 def choice_of(
     forecast: SurfaceForecast,
-    space: Space,
+    space: ConfigurationSpace,
     power_cap: float,
     *,
     objective: Objective = "performance",

@@ -18,10 +18,11 @@ from crosscast.errors import InputError
 
 if TYPE_CHECKING:
     from crosscast.data.table import Table
+    from crosscast.prediction.serialization import Stored
 
 
 @dataclass(frozen=True)
-class Space:
+class ConfigurationSpace:
     """What one may choose from."""
 
     # The configurations, by device and then by their settings, each rising
@@ -170,7 +171,7 @@ class Surfaces:
 
     label: str  # What it is from, for messages
     kernels: tuple[KernelAt, ...]  # `n` kernels at their sizes
-    space: Space  # `c` configurations
+    space: ConfigurationSpace  # `c` configurations
     time_s: Reals  # `(n, c)` Time in seconds and mean power in watts; both NaN where a kernel did not run
     power_w: Reals
     # `(n, c)` Power of each domain in watts, by name; NaN where it is not known
@@ -232,7 +233,7 @@ def _kernel(row: Mapping[str, str]) -> KernelAt:
 
 def _surfaces(rows: Sequence[Mapping[str, str]], label: str) -> Surfaces:
     at = [Configuration.of(row["device"], row["configuration"]) for row in rows]
-    space = Space(tuple(dict.fromkeys(at)))
+    space = ConfigurationSpace(tuple(dict.fromkeys(at)))
     kernels = tuple(sorted({_kernel(row) for row in rows}))
     places = {kernel: place for place, kernel in enumerate(kernels)}
     points = [(places[_kernel(row)], space.number_of(each)) for row, each in zip(rows, at, strict=True)]
@@ -301,7 +302,7 @@ def sampled(surfaces: Surfaces, samples: Sequence[int]) -> Surfaces:
     return surfaces.take(there)
 
 
-def sample_numbers(space: Space, samples: Sequence[Configuration]) -> tuple[int, ...]:
+def sample_numbers(space: ConfigurationSpace, samples: Sequence[Configuration]) -> tuple[int, ...]:
     """Numbers of sample configurations."""
     try:
         numbers = tuple(space.number_of(each) for each in samples)
@@ -315,7 +316,7 @@ def sample_numbers(space: Space, samples: Sequence[Configuration]) -> tuple[int,
     return numbers
 
 
-def sample_places(space: Space, samples: Sequence[int], observed: Observed) -> list[int]:
+def sample_places(space: ConfigurationSpace, samples: Sequence[int], observed: Observed) -> list[int]:
     """Which of a kernel's runs are those at the sample configurations."""
     places = []
     for number in samples:
@@ -333,7 +334,7 @@ def sample_places(space: Space, samples: Sequence[int], observed: Observed) -> l
     return places
 
 
-def reference_samples(space: Space, samples: Sequence[int]) -> Integers:
+def reference_samples(space: ConfigurationSpace, samples: Sequence[int]) -> Integers:
     """``(c,)`` The sample from which each configuration is scaled, by its place among the samples.
 
     The first on the same device (Bailey et al. 2014, section III-B), or of all, where a device has none.
@@ -420,12 +421,22 @@ class ConfigurationPredictor(Protocol):
     """A fitted model."""
 
     @property
-    def space(self) -> Space:
+    def space(self) -> ConfigurationSpace:
         """The configurations that it predicts."""
 
     @property
     def samples(self) -> tuple[int, ...]:
         """The configurations at which it wants a new kernel to be run first, by their numbers."""
+
+    @property
+    def kind(self) -> str:
+        """Name on a card of how it is kept; empty if it cannot be."""
+        return ""
+
+    @property
+    def fitted(self) -> Stored | None:
+        """What is kept of it; ``None`` if it cannot be."""
+        return None
 
     def forecast(self, observed: Observed) -> SurfaceForecast:
         """Predict time and power of one kernel at every configuration, from its runs."""

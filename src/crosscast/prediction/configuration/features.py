@@ -14,8 +14,8 @@ import numpy.typing as npt
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.errors import InputError
 from crosscast.prediction.configuration.data import (
+    ConfigurationSpace,
     Observed,
-    Space,
     Surfaces,
     Values,
     reference_samples,
@@ -233,7 +233,7 @@ class Design:
         return np.hstack([self.matrix, self.on_device])
 
 
-def design_of(space: Space) -> Design:
+def design_of(space: ConfigurationSpace) -> Design:
     """Variables of the configurations of each device: numbers that vary, words by value, products of two.
 
     Bailey et al. 2014, section III-B: first-order interactions. Where nothing varies there is the variable 1.
@@ -257,7 +257,7 @@ def design_of(space: Space) -> Design:
     return Design(tuple(names), matrix / np.abs(matrix).max(axis=0), space.devices, on_device)
 
 
-def _variables(space: Space, rows: Flags) -> Iterator[tuple[str, Reals]]:
+def _variables(space: ConfigurationSpace, rows: Flags) -> Iterator[tuple[str, Reals]]:
     for name, values in zip(space.knobs, space.matrix.T, strict=True):
         if len(np.unique(values[rows])) > 1:
             # A configuration of the device that lacks the setting: as if it were 0.

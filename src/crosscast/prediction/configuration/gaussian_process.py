@@ -167,7 +167,7 @@ def small_product(ones: Reals, others: Reals) -> Reals:
 
 
 @dataclass(frozen=True, eq=False)
-class Posterior:
+class QuantityPosterior:
     """One kernel's logarithms of a quantity after training, before any run of the kernel."""
 
     mean: Reals  # (c,)
@@ -230,11 +230,11 @@ class SparseProcess(Stored):
         if lengths != d or own > d:
             raise InputError.of(field="lengths", expected=f"those of {d} coordinates", found=[lengths, own])
 
-    def at(self, points: Reals, features: int) -> Posterior:
+    def at(self, points: Reals, features: int) -> QuantityPosterior:
         """What is known of one kernel's values, without noise."""
         near = self.covariance.shared(points, self.points)
         found = small_product(near, self._columns)
-        return Posterior(found[:, -1], found[:, :-1], self.covariance, points, features)
+        return QuantityPosterior(found[:, -1], found[:, :-1], self.covariance, points, features)
 
     @cached_property
     def _columns(self) -> Reals:  # (m, r + 1)

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,8 +15,8 @@ from crosscast.errors import InputError
 from crosscast.prediction.configuration.bailey2014 import PUBLISHED_CLUSTERS, PublishedModel
 from crosscast.prediction.configuration.data import (
     ConfigurationModel,
+    ConfigurationSpace,
     Observed,
-    Space,
     SurfaceForecast,
     Surfaces,
     plain_forecast,
@@ -52,9 +52,12 @@ Learned = Callable[[Reals], Reals]
 
 @dataclass(frozen=True, eq=False)
 class BaselinePredictor:
-    """A fitted baseline; see `ConfigurationPredictor`."""
+    """A fitted baseline; see `ConfigurationPredictor`. It cannot be kept."""
 
-    space: Space
+    kind: ClassVar[str] = ""
+    fitted: ClassVar[None] = None
+
+    space: ConfigurationSpace
     samples: tuple[int, ...]
     features: SampleFeatures  # What is seen of a kernel
     time: Learned
@@ -177,7 +180,7 @@ def _principal(points: Reals) -> Reals:
     return scaled
 
 
-def _coordinates(space: Space) -> Reals:
+def _coordinates(space: ConfigurationSpace) -> Reals:
     """Settings of ``c`` configurations, standardised; words and devices by a column for each."""
     columns = [np.where(np.isfinite(values), values, 0.0) for values in space.matrix.T]
     for name in space.words:

@@ -12,9 +12,9 @@ import numpy as np
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.errors import InputError
 from crosscast.prediction.configuration.data import (
+    ConfigurationSpace,
     Observed,
     Quantity,
-    Space,
     SurfaceForecast,
     Surfaces,
     reference_samples,
@@ -22,7 +22,7 @@ from crosscast.prediction.configuration.data import (
 )
 from crosscast.prediction.configuration.features import SampleFeatures, TrainingRuns
 from crosscast.prediction.configuration.gaussian_process import (
-    Posterior,
+    QuantityPosterior,
     SparseProcess,
     TrainingCovariances,
     fit_covariance,
@@ -66,7 +66,7 @@ def logarithms(names: Sequence[str], runs: Observed | Surfaces) -> dict[str, Rea
         return {name: np.log(every.get(name, np.full_like(runs.power_w, np.nan))) for name in names}
 
 
-def cap_domains(space: Space, domains: Sequence[str]) -> dict[str, str]:
+def cap_domains(space: ConfigurationSpace, domains: Sequence[str]) -> dict[str, str]:
     """Knobs that cap power, and the domain that each caps; an empty text for all power."""
     found = {knob: match["domain"] or "" for knob in space.knobs if (match := _CAP.fullmatch(knob))}
     return {knob: domain if domain in domains else "" for knob, domain in found.items()}
@@ -83,7 +83,7 @@ class SettingInputs:
     reference: Integers  # (c,) from which sample run the power without cap is read
 
     @classmethod
-    def of(cls, space: Space, samples: Sequence[int], domains: Sequence[str]) -> SettingInputs:
+    def of(cls, space: ConfigurationSpace, samples: Sequence[int], domains: Sequence[str]) -> SettingInputs:
         """Those of a space."""
         columns = []
         for values in space.matrix.T:
@@ -164,7 +164,7 @@ class FittedProcess(Stored):
 class KernelPosterior:
     """What is known of a kernel by the features that its sample runs give it, before the runs themselves."""
 
-    quantities: Mapping[str, Posterior]  # Time and the parts of the power, by name
+    quantities: Mapping[str, QuantityPosterior]  # Time and the parts of the power, by name
     errors: tuple[Reals, Reals]  # Standardised errors on left-out programs of time and of power
 
     def forecast(self, observed: Observed) -> SurfaceForecast:
@@ -195,7 +195,7 @@ class KernelPosterior:
 class ProcessPredictor:
     """A fitted process on its configurations; see `ConfigurationPredictor`."""
 
-    space: Space
+    space: ConfigurationSpace
     samples: tuple[int, ...]
     fitted: FittedProcess
     kind: ClassVar[str] = "process"

@@ -31,8 +31,8 @@ from crosscast.prediction.corun.forecast import (
     physical,
 )
 from crosscast.prediction.corun.probes import SuggestedMixes, suggest_mixes, with_measured
-from crosscast.prediction.corun.process import ProcessPredictor
 from crosscast.prediction.corun.residuals import CoRunResiduals
+from crosscast.prediction.corun.slowdowns import SlowdownProcess
 from crosscast.prediction.intervals import check_level
 from crosscast.prediction.serialization import Nested, Stored, register_homes
 from crosscast.prediction.store import StoredModel
@@ -237,9 +237,9 @@ class TrainedCoRunModel(Trained[CoRunCard, FittedCoRun]):
                 raise InputError.of(where="probe", expected=expected, found=found)
             members = tuple(Member(run, float(each)) for run, each in zip(mix, slowdowns, strict=True))
             bags.append(Bag(" + ".join(run.name for run in mix), self.card.device, members))
-        process = replace(self._process, slowdowns=with_measured(self._process.slowdowns, bags))
+        predictor = self.predictor.with_process(with_measured(self._process, bags))
         measured = self.measured | {mix_key(mix) for mix in mixes}
-        source = FittedCoRun(process, self.errors)
+        source = FittedCoRun(predictor, self.errors)
         return replace(self, source=source, base=self.base or self, measured=measured)
 
     def suggest_probes(
@@ -264,15 +264,16 @@ class TrainedCoRunModel(Trained[CoRunCard, FittedCoRun]):
         asked = self._mixes(mixes)
         errors = self.errors_of(known=all(map(self.knows, asked)))["slowdown"]
         typical = float(np.average(np.abs(errors.log_error), weights=errors.weights))
-        base = None if self.base is None else self.base._process.slowdowns
-        return suggest_mixes(self._process.slowdowns, count, asked, self._mixes(among), typical, base)
+        base = None if self.base is None else self.base._process
+        return suggest_mixes(self._process, count, asked, self._mixes(among), typical, base)
 
     @property
-    def _process(self) -> ProcessPredictor:
-        if not isinstance(self.predictor, ProcessPredictor):
+    def _process(self) -> SlowdownProcess:
+        process = self.predictor.process
+        if process is None:
             expected = "a process, as 'crosscast train corun' makes by default"
             raise InputError.of(where="model", expected=expected, found=self.card.model)
-        return self.predictor
+        return process
 
     def _mixes(self, mixes: Sequence[Sequence[Solo | str]]) -> list[Mix]:
         """Mixes of isolated runs."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from crosscast.data.corun import CoRuns, Solo
 from crosscast.errors import InputError
 from crosscast.prediction.corun.residuals import CoRunResiduals
 from crosscast.results import Tabular
+
+if TYPE_CHECKING:
+    from crosscast.prediction.corun.slowdowns import SlowdownProcess
 
 Mix = tuple[Solo, ...]
 """Isolated runs of the applications that share a device."""
@@ -62,6 +65,15 @@ class CoRunPredictor(Protocol):
         """Predict mixes of any sizes."""
         ...
 
+    @property
+    def process(self) -> SlowdownProcess | None:
+        """The process that learns from further mixes; ``None`` if it does not learn."""
+        return None
+
+    def with_process(self, process: SlowdownProcess) -> CoRunPredictor:
+        """The same with a process that has learned."""
+        return self
+
 
 class CoRunModel(Protocol):
     """A kind of model, with its settings."""
@@ -74,6 +86,10 @@ class CoRunModel(Protocol):
     def fit(self, co_runs: CoRuns, seed: int) -> CoRunPredictor:
         """Fit it: scales, thresholds, tunes and selects with these mixes alone."""
         ...
+
+    def refit(self, predictor: CoRunPredictor) -> CoRunModel:
+        """What is fitted to parts of the mixes of a predictor: a quicker form if there is one."""
+        return self
 
 
 @dataclass(frozen=True)

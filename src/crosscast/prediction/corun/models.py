@@ -13,7 +13,7 @@ import numpy as np
 from crosscast.arrays import Integers, Reals
 from crosscast.data.corun import Bag, CoRuns
 from crosscast.errors import InputError
-from crosscast.prediction.corun.forecast import CoRunModel, CoRunPrediction, Mix
+from crosscast.prediction.corun.forecast import CoRunModel, CoRunPrediction, CoRunPredictor, Mix
 from crosscast.prediction.corun.mix_times import mix_times, with_fewer
 from crosscast.prediction.corun.moolchandani2022 import KINDS, Published
 from crosscast.prediction.corun.process import Process
@@ -21,7 +21,7 @@ from crosscast.prediction.serialization import Array, Stored
 
 
 @dataclass(frozen=True)
-class Mean:
+class Mean(CoRunModel):
     """The means of the training mixes of the same size, or of all where there is none."""
 
     name = "mean"
@@ -38,7 +38,7 @@ class Mean:
 
 
 @dataclass(frozen=True, eq=False)
-class FittedCoRunMean(Stored, kind="corun-mean"):
+class FittedCoRunMean(Stored, CoRunPredictor, kind="corun-mean"):
     """Means by size of mixes."""
 
     sizes: Annotated[Integers, Array("s", low=0, least=1)]  # Sizes; the first is 0, for all together
@@ -67,7 +67,7 @@ class FittedCoRunMean(Stored, kind="corun-mean"):
 
 
 @dataclass(frozen=True)
-class Sum:
+class Sum(CoRunModel):
     """One after the other: a mix takes as long as its jobs alone, and everybody waits for everybody."""
 
     name = "sum"
@@ -78,7 +78,7 @@ class Sum:
 
 
 @dataclass(frozen=True)
-class FittedSum(Stored, kind="corun-sum"):
+class FittedSum(Stored, CoRunPredictor, kind="corun-sum"):
     """Co-runners that take turns: each is slowed down by as many as there are.
 
     Power is the mean of the isolated powers over the time of each.

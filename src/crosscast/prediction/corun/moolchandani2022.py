@@ -14,7 +14,7 @@ import numpy as np
 from crosscast.arrays import Integers, Reals
 from crosscast.data.corun import Bag, CoRuns
 from crosscast.errors import InputError, importing
-from crosscast.prediction.corun.forecast import CoRunPrediction, Mix
+from crosscast.prediction.corun.forecast import CoRunModel, CoRunPrediction, CoRunPredictor, Mix
 from crosscast.prediction.corun.mix_times import even_slowdown, mix_times, with_fewer
 from crosscast.prediction.corun.moolchandani2022_features import (
     PERFORMANCE,
@@ -277,7 +277,7 @@ class SizePredictor(Stored):
 
 
 @dataclass(frozen=True, eq=False)
-class PublishedCoRunPredictor(Stored, kind="corun-published"):
+class PublishedCoRunPredictor(Stored, CoRunPredictor, kind="corun-published"):
     """One predictor a size (sections 5.1.3 and 8).
 
     Where the training mixes of a size had slowdowns and no times, its times are made of slowdowns by
@@ -341,7 +341,7 @@ class PublishedCoRunPredictor(Stored, kind="corun-published"):
 
 
 @dataclass(frozen=True)
-class Published:
+class Published(CoRunModel):
     """A regressor of table 6 for each size of mixes, and for each of mix time, power and slowdown.
 
     The paper predicts time and power. Slowdowns, which are all that other data have, are predicted from the

@@ -19,7 +19,7 @@ from crosscast.prediction.corun.features import (
     surroundings,
 )
 from crosscast.prediction.corun.forecast import Mix
-from crosscast.prediction.corun.slowdowns import Covariance, KernelSizes, LearnedRows, SlowdownProcess
+from crosscast.prediction.corun.slowdowns import KernelSizes, LearnedRows, SlowdownCovariance, SlowdownProcess
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +31,7 @@ class OpenMixes:
     noise: float
 
     @classmethod
-    def of(cls, covariance: Covariance, sizes: KernelSizes, measured: int) -> OpenMixes:
+    def of(cls, covariance: SlowdownCovariance, sizes: KernelSizes, measured: int) -> OpenMixes:
         """Rows of mixes from the number `measured` on, given those of the mixes before."""
         whole, mix = covariance.matrix(sizes), covariance.rows.mix
         old, new = np.flatnonzero(mix < measured), np.flatnonzero(mix >= measured)
@@ -159,7 +159,7 @@ def open_mixes(process: SlowdownProcess, mixes: Sequence[Mix]) -> OpenMixes:
         np.concatenate([old, len(old) + rows.mix]),
     )
     features = _joined(known, process.traits.matrix(runs))
-    return OpenMixes.of(Covariance(features, both), process.sizes, len(old))
+    return OpenMixes.of(SlowdownCovariance(features, both), process.sizes, len(old))
 
 
 def with_measured(process: SlowdownProcess, mixes: Sequence[Bag]) -> SlowdownProcess:

@@ -12,7 +12,7 @@ import numpy as np
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.data.corun import Bag, CoRuns, Solo
 from crosscast.errors import InputError, importing
-from crosscast.prediction.corun.forecast import CoRunPrediction, Mix
+from crosscast.prediction.corun.forecast import CoRunModel, CoRunPrediction, CoRunPredictor, Mix
 from crosscast.prediction.corun.mix_times import mix_times
 from crosscast.prediction.corun.slowdowns import MixSlowdowns, SlowdownProcess
 from crosscast.prediction.corun.training import Hyperparameters, applications_in, fit_slowdowns
@@ -172,7 +172,7 @@ def _columns(mixes: Sequence[Mix], utilisation: float) -> tuple[Reals, Reals]:
 
 
 @dataclass(frozen=True)
-class Process:
+class Process(CoRunModel):
     """Slowdowns as a Gaussian process over a co-runner and those beside it, for mixes of any size."""
 
     # Whether extra trees on the same traits stand beside it; predictions are the mean of both
@@ -184,7 +184,7 @@ class Process:
         """Its name on the command line and in tables."""
         return "process" if self.trees else "process-alone"
 
-    def fit(self, co_runs: CoRuns, seed: int) -> ProcessPredictor:
+    def fit(self, co_runs: CoRuns, seed: int) -> CoRunProcessPredictor:
         """Fit it to mixes in which no application failed."""
         sound = [mix for mix in co_runs.bags if not mix.failed and len(mix.members) > 1]
         slowed = [mix for mix in sound if all(member.slowdown for member in mix.members)]
@@ -199,22 +199,33 @@ class Process:
         with threadpool_limits(1):
             process = fit_slowdowns(slowed, seed, trees=self.trees, found=self.found)
         factor = _time_factor(process, slowed)
-        return ProcessPredictor(process, fit_feasibility(sound), fit_power(sound), factor)
+        return CoRunProcessPredictor(process, fit_feasibility(sound), fit_power(sound), factor)
 
-    def refit(self, predictor: ProcessPredictor) -> Process:
+    def refit(self, predictor: CoRunPredictor) -> Process:
         """A quicker form for parts of the same mixes, with the hyperparameters that were found."""
-        found = predictor.slowdowns
+        found = predictor.process
+        if found is None:
+            return self
         return replace(self, found=Hyperparameters(found.scale.link, found.traits.names, found.sizes))
 
 
 @dataclass(frozen=True, eq=False)
-class ProcessPredictor(Stored, kind="corun-process"):
+class CoRunProcessPredictor(Stored, CoRunPredictor, kind="corun-process"):
     """A fitted process, with what tells whether mixes fit and what power they draw."""
 
     slowdowns: SlowdownProcess
     fits: Feasibility | None  # `None` where nothing tells
     power: Power | None  # `None` where it was not measured
     time_factor: Annotated[float, Array(above=0)]  # Time of mixes over what slowdowns make of it
+
+    @property
+    def process(self) -> SlowdownProcess:
+        """What learns from further mixes."""
+        return self.slowdowns
+
+    def with_process(self, process: SlowdownProcess) -> CoRunProcessPredictor:
+        """The same with a process that has learned."""
+        return replace(self, slowdowns=process)
 
     def predict(self, mixes: Sequence[Mix]) -> CoRunPrediction:
         """Predict mixes of any sizes."""

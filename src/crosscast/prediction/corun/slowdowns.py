@@ -133,7 +133,7 @@ def _by_second(sizes: KernelSizes) -> Mapping[str, list[tuple[int, str]]]:
     return found
 
 
-class Covariance:
+class SlowdownCovariance:
     """Covariances between rows of one set of applications, asked for again and again."""
 
     def __init__(self, features: FeatureMatrix, rows: CoRunnerRows) -> None:

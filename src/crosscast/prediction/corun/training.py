@@ -20,17 +20,17 @@ from crosscast.prediction.corun.features import (
 )
 from crosscast.prediction.corun.slowdowns import (
     LINKS,
-    Covariance,
     KernelSizes,
     LearnedRows,
     Scale,
+    SlowdownCovariance,
     SlowdownProcess,
 )
 from crosscast.prediction.trees import trees_of_forest
 
 
 @dataclass(frozen=True, eq=False)
-class Posterior:
+class SlowdownPosterior:
     """A process that knows what was measured in ``n`` rows."""
 
     values: Reals  # (n,), what was measured, of mean 0
@@ -38,7 +38,7 @@ class Posterior:
     weights: Reals  # (n,), what each row adds to a prediction, for a covariance of 1 with it
 
     @classmethod
-    def of(cls, covariance: Reals, noise: float, values: Reals) -> Posterior:
+    def of(cls, covariance: Reals, noise: float, values: Reals) -> SlowdownPosterior:
         """Let a process know what was measured."""
         inverse, _ = inverse_of(covariance, noise)
         return cls(values, inverse, inverse @ values)
@@ -76,7 +76,7 @@ _SIZED, _OUT_OF_FOLD = 800, 1600
 """About so many rows tell the two dozen sizes, and how wrong predictions are, at a cost of their cube."""
 
 
-def fitted_sizes(covariance: Covariance, values: Reals) -> KernelSizes:
+def fitted_sizes(covariance: SlowdownCovariance, values: Reals) -> KernelSizes:
     """Sizes of the largest evidence times prior."""
     from scipy.optimize import minimize
 
@@ -136,7 +136,7 @@ def fit_slowdowns(
     kept = ~idle if 2 * idle.sum() < len(idle) else np.ones(len(idle), dtype=np.bool_)
     of_idle = float(np.median(slowdown[base & idle])) if (base & ~kept).any() else np.nan
     groups = there[rows.mix][kept]
-    problem = _Problem(traits.matrix(runs), rows.where(kept), slowdown[kept], base[kept], groups)
+    problem = _SlowdownProblem(traits.matrix(runs), rows.where(kept), slowdown[kept], base[kept], groups)
     # Traits tell of shares by themselves, so that there is no choice.
     links = (found.link,) if found else ("logarithm",) if traits.names else tuple(LINKS)
     fits = [problem.on_scale(link, found) for link in links]
@@ -163,7 +163,7 @@ def applications_in(mixes: Sequence[Bag]) -> Flags:
 
 
 @dataclass(frozen=True, eq=False)
-class _Problem:
+class _SlowdownProblem:
     """Rows with their slowdowns, and which of them sizes are fitted to."""
 
     features: FeatureMatrix
@@ -182,8 +182,8 @@ class _Problem:
         values = scale.to(self.slowdown, self.rows.members)
         sizes = found.sizes if found else self._sizes(values)
         some = self._some(_OUT_OF_FOLD)
-        covariance = Covariance(self.features, self.rows.where(some)).matrix(sizes)
-        parts = self._out_of_fold(some, scale, Posterior.of(covariance, sizes.noise, values[some]))
+        covariance = SlowdownCovariance(self.features, self.rows.where(some)).matrix(sizes)
+        parts = self._out_of_fold(some, scale, SlowdownPosterior.of(covariance, sizes.noise, values[some]))
         by_process, by_mean = (np.concatenate([np.ones(0), *each]) for each in zip(*parts, strict=True))
         factor, of_mean = float(np.median(by_process)), float(np.median(by_mean))
         gains = [np.abs(of_mean / two - 1).mean() - np.abs(factor / one - 1).mean() for one, two in parts]
@@ -193,7 +193,7 @@ class _Problem:
 
     def _sizes(self, values: Reals) -> KernelSizes:
         some = self._some(_SIZED)
-        return fitted_sizes(Covariance(self.features, self.rows.where(some)), values[some])
+        return fitted_sizes(SlowdownCovariance(self.features, self.rows.where(some)), values[some])
 
     def _some(self, most: int) -> Flags:
         """At most about so many rows of those that sizes are fitted to: whole mixes, drawn at random."""
@@ -203,7 +203,9 @@ class _Problem:
         drawn = np.random.default_rng(0).permutation(mixes)[: round(len(mixes) * most / self.base.sum())]
         return np.asarray(self.base & np.isin(self.rows.mix, drawn))
 
-    def _out_of_fold(self, some: Flags, scale: Scale, posterior: Posterior) -> list[tuple[Reals, Reals]]:
+    def _out_of_fold(
+        self, some: Flags, scale: Scale, posterior: SlowdownPosterior
+    ) -> list[tuple[Reals, Reals]]:
         """Measured over predicted slowdowns of some rows, each application left out in turn.
 
         Predicted by the process, and as the mean of the others.
@@ -242,13 +244,13 @@ class _Problem:
 def with_learned(process: SlowdownProcess, known: FeatureMatrix, learned: LearnedRows) -> SlowdownProcess:
     """A process that learned from rows of ``s`` applications, and from no others."""
     rows = CoRunnerRows(learned.own, learned.beside, np.zeros_like(learned.own))
-    alone, beside = weights_of(Covariance(known, rows), process.sizes, learned.values)
+    alone, beside = weights_of(SlowdownCovariance(known, rows), process.sizes, learned.values)
     return replace(
         process, known=known, alone=alone, beside=beside, lines=beside @ known.load, learned=learned
     )
 
 
-def weights_of(covariance: Covariance, sizes: KernelSizes, values: Reals) -> tuple[Reals, Reals]:
+def weights_of(covariance: SlowdownCovariance, sizes: KernelSizes, values: Reals) -> tuple[Reals, Reals]:
     """Weights of applications alone, (s,), and beside others, (s, s), after values of rows.
 
     A row is one of ``s`` applications and a sum of others, so that the covariance of any number of rows has
@@ -269,7 +271,7 @@ def weights_of(covariance: Covariance, sizes: KernelSizes, values: Reals) -> tup
     return found[:, s].copy(), found[:, :s].copy()
 
 
-def _by_pairs(covariance: Covariance, sizes: KernelSizes, values: Reals) -> Reals:
+def _by_pairs(covariance: SlowdownCovariance, sizes: KernelSizes, values: Reals) -> Reals:
     """The same as one vector of applications times those beside them and none, (s (s + 1),).
 
     With the covariance ``C`` of pairs, and rows as sums ``R`` of pairs, it is the solution ``w`` of

@@ -45,9 +45,9 @@ from crosscast.prediction.relative.features import (
 )
 from crosscast.prediction.relative.nichols2024 import (
     LogMean,
-    PublishedForest,
     PublishedLinear,
     PublishedMean,
+    PublishedVectorForest,
     PublishedXGBoost,
 )
 from crosscast.prediction.serialization import Array, Nested, Stored
@@ -85,7 +85,7 @@ def _random_trees(
 
 
 @dataclass(frozen=True)
-class ExtraTrees:
+class IntensityTrees:
     """Extremely randomized trees on intensities: the best where the kernel is known and its size is new."""
 
     name = "extra-trees"
@@ -508,8 +508,8 @@ DEFAULT_MODEL = "combined"
 BASELINES = ("published-mean", "log-mean")  # Those that look at no counter: anything else must beat them
 
 _MODELS: tuple[Callable[[], RelativeModel], ...] = (
-    *(PublishedMean, LogMean, PublishedLinear, PublishedForest, PublishedXGBoost),
-    *(ExtraTrees, CompactRelative, CombinedRelative),
+    *(PublishedMean, LogMean, PublishedLinear, PublishedVectorForest, PublishedXGBoost),
+    *(IntensityTrees, CompactRelative, CombinedRelative),
 )
 MODELS = {make().name: make for make in _MODELS}  # What makes each model, from the trivial to the strong
 

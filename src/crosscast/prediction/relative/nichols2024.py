@@ -108,7 +108,7 @@ class LinearPredictor(Stored, kind="relative-linear"):
 
 
 @dataclass(frozen=True)
-class PublishedForest:
+class PublishedVectorForest:
     """``RandomForestRegressor`` with its defaults, and all entries of the vector as outputs of each tree.
 
     The paper names neither kind nor settings of its forest. Missing features are filled.

@@ -96,7 +96,7 @@ def _standardized(features: Reals, centre: Reals, scale: Reals) -> Reals:
 
 
 @dataclass(frozen=True, eq=False)
-class Correction(Stored):
+class KernelCorrection(Stored):
     """A fitted correction of ``n`` training kernels on ``d`` devices."""
 
     launch: Neighbours  # The training kernels as the two parts see them
@@ -126,7 +126,7 @@ class Correction(Stored):
 
 def fit_correction(
     profiles: ProfileBatch, quantities: Quantities, errors: Reals, shares: Reals, devices: Sequence[Device]
-) -> Correction:
+) -> KernelCorrection:
     """Learn from errors on training kernels."""
     of_launch, of_work = _features(profiles, quantities)
     launches, works = Neighbours.of(of_launch), Neighbours.of(of_work)
@@ -152,7 +152,7 @@ def fit_correction(
             counts = problem.solve(sizes)[1]
             by_launch[rows, column] = sizes[0] * problem.share * counts
             by_work[rows, column] = sizes[1] * (1 - problem.share) * counts
-    return Correction(launches, works, by_launch, by_work)
+    return KernelCorrection(launches, works, by_launch, by_work)
 
 
 def _differences(errors: Reals, known: Flags) -> Reals:
@@ -218,7 +218,7 @@ class CombinedPredictor(Stored, kind="combined"):
     """A fitted combination."""
 
     physical: Annotated[PhysicalPredictor, Nested(flat=True)]
-    correction: Annotated[Correction, Nested(flat=True)]
+    correction: Annotated[KernelCorrection, Nested(flat=True)]
 
     def check(self) -> None:
         """Refuse a correction of other devices."""

@@ -61,7 +61,20 @@ class Predictor(Protocol):
 
 
 PointModel = Estimator[PointPredictor]
-Model = Estimator[Predictor]
+
+
+class Model(Estimator[Predictor], Protocol):
+    """A way to predict times that says how sure it is."""
+
+    @property
+    def refitted(self) -> PointModel | None:
+        """What is fitted again for out-of-fold residuals; ``None`` if nothing is."""
+        return None
+
+    def fit_with_residuals(self, grid: Grid, seed: int, residuals: Reals) -> Predictor:
+        """The same as `fit` with out-of-fold residuals ``(n, d)`` of `refitted` that are known already."""
+        return self.fit(grid, seed)
+
 
 _MOST_NAMED = 4
 """Kernels whose recommended device is above a table in a notebook."""
@@ -79,7 +92,7 @@ class Recommendation:
 
 
 @dataclass(frozen=True)
-class Nearest:
+class NearestLaunch:
     """The launch most like one that is asked about, of those that a model was trained on."""
 
     name: str  # Application, kernel and size
@@ -128,7 +141,7 @@ class TimeForecast(Tabular):
     posterior: Posterior | None = None  # What it was made of, if the model says
     # `(n, d, t)` Shares of the time by `crosscast.prediction.time.terms.TERMS`, if the model says
     terms: Reals | None = None
-    nearest: tuple[Nearest, ...] = ()  # For each kernel, if the model says
+    nearest: tuple[NearestLaunch, ...] = ()  # For each kernel, if the model says
     assumed: tuple[Assumed, ...] = ()  # For each device whose data sheet lacks numbers, if the model says
     # `(n, d)` Standard deviations of the logarithms of times, if the model says, and the correlation of a
     # kernel's errors on two devices

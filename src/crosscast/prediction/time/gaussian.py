@@ -29,7 +29,7 @@ from crosscast.prediction.intervals import (
 )
 from crosscast.prediction.serialization import NOT_KEPT, Array, Stored
 from crosscast.prediction.time.data import Grid, ProfileBatch, application_weights, device_groups
-from crosscast.prediction.time.forecast import PointModel, PointPredictor, TimeForecast
+from crosscast.prediction.time.forecast import Model, PointModel, PointPredictor, TimeForecast
 from crosscast.prediction.time.unseen import UnseenDevices, enough_devices, fit_unseen
 from crosscast.profile import METRICS
 
@@ -370,7 +370,7 @@ class GaussianPredictor(Stored):
 
 
 @dataclass(frozen=True)
-class Gaussian:
+class Gaussian(Model):
     """A point model with intervals and probes."""
 
     point: PointModel
@@ -400,6 +400,10 @@ class Gaussian:
         with threadpool_limits(1):
             unseen = fit_unseen(grid, seed) if enough_devices(grid) else None
         return self.fit_with_errors(grid, seed, unseen)[0]
+
+    def fit_with_residuals(self, grid: Grid, seed: int, residuals: Reals) -> GaussianPredictor:
+        """Fit the point model to all of them, to predict devices of the grid alone."""
+        return self.fit_with_errors(grid, seed, None, residuals)[0]
 
     def fit_with_errors(
         self, grid: Grid, seed: int, unseen: UnseenDevices | None, errors: Reals | None = None

@@ -18,7 +18,7 @@ from crosscast.prediction.intervals import POOLED, check_level
 from crosscast.prediction.store import StoredModel
 from crosscast.prediction.time.card import TimeCard, probe_times
 from crosscast.prediction.time.data import ProfileBatch
-from crosscast.prediction.time.forecast import Assumed, Nearest, TimeForecast
+from crosscast.prediction.time.forecast import Assumed, NearestLaunch, TimeForecast
 from crosscast.prediction.time.launch_times import LaunchModels, bounds, conditioned, limits
 from crosscast.prediction.time.suggestion import Suggestion
 from crosscast.prediction.time.terms import TERMS
@@ -174,13 +174,13 @@ class TrainedLaunchTimes(Trained[TimeCard, LaunchModels]):
         moved: Reals = np.log(self._of_launches(launches, variants)[0] / centre[:, None]).T
         return moved
 
-    def _nearest(self, launches: _Launches) -> tuple[Nearest, ...]:
+    def _nearest(self, launches: _Launches) -> tuple[NearestLaunch, ...]:
         """Of each kernel the launch most like that in the middle, which stands for all."""
         found = []
         traits = traits_of(launches.work.take(launches.middle))
         for row, counted in enumerate(launches.counted):
             (name,), (apart,) = self.predictor.of(counted).correction.nearest(traits[row : row + 1])
-            found.append(Nearest(name, round(float(np.exp(-apart)), 4)))
+            found.append(NearestLaunch(name, round(float(np.exp(-apart)), 4)))
         return tuple(found)
 
     def suggest_probes(
