@@ -86,6 +86,12 @@ class TuningProcess:
         found: Reals = self.values - self._inverse @ self.values / np.diag(self._inverse)[:, None]
         return found
 
+    def evidence(self) -> float:
+        """Logarithm of the likelihood of each point given all others, summed over all (eq. 5.11)."""
+        variance = 1.0 / np.diag(self._inverse)[:, None]
+        squares = (self._inverse @ self.values * variance) ** 2
+        return float((-0.5 * np.log(2 * np.pi * variance) - 0.5 * squares / variance).sum())
+
     def predict(self, features: Reals, coordinates: Reals) -> tuple[Reals, Reals]:
         """Means ``(n, k)`` and deviations ``(n,)`` without noise at other points."""
         constant, linear, smooth = np.exp(2 * self.logs[:3])

@@ -1,9 +1,11 @@
 """Which variant to measure next: the forecast, conditioned on the variants that were measured.
 
 What the logarithm of a measured time is off by is a Gaussian process: what all variants have in common, a
-slope in the forecast and in the share of each term of the time, and what is smooth over the parameters. The
-next variant is the one whose time is expected to improve most on the least that was measured (J. Močkus,
-On Bayesian methods for seeking the extremum, 1974).
+slope in the forecast and in the share of each term of the time, and what is smooth over the parameters.
+Beside it stands a process of the parameters alone, for devices on which the forecast misleads; each counts
+by how likely it makes each measured time given the others. The next variant is the one whose time is
+expected to improve most on the least that was measured (J. Močkus, On Bayesian methods for seeking the
+extremum, 1974).
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from crosscast.tuning.process import Prior, TuningProcess
 
 _REFIT_EVERY = 10
 _LEAST_RUNS, _UNLIKELY = 5, 0.05
+_LEAST_SPREAD, _SPREAD_OF_VARIANTS = 0.3, 0.4
 _SURE_AFTER = 25
 """From so many runs on the deviations are fitted again only every few."""
 
@@ -54,10 +57,32 @@ class Candidates:
         return np.concatenate([0.5 * centred[:, None], 2.0 * self.shares], axis=1)
 
 
-def _prior(candidates: Candidates) -> Prior:
-    spread = float(np.median(candidates.deviation))
-    return Prior(
+@dataclass(frozen=True, eq=False)
+class _View:
+    """What a process is about: errors of a forecast by its features and the parameters, or times alone."""
+
+    log_time: Reals  # `(n,)` From which it tells how far times are
+    features: Reals  # `(n, q)`
+    prior: Prior
+
+
+def _views(candidates: Candidates) -> tuple[_View, _View]:
+    """With the forecast and without."""
+    spread, n = float(np.median(candidates.deviation)), len(candidates)
+    aided = Prior(
         constant=spread, linear=0.5 * spread, smooth=0.6 * spread, noise=0.03, length=1.0, spread=0.7
+    )
+    plain = Prior(
+        constant=max(spread, _LEAST_SPREAD),
+        linear=1e-3,
+        smooth=_SPREAD_OF_VARIANTS,
+        noise=0.03,
+        length=1.0,
+        spread=0.7,
+    )
+    return (
+        _View(candidates.log_time, candidates.features, aided),
+        _View(np.full(n, float(np.median(candidates.log_time))), np.zeros((n, 1)), plain),
     )
 
 
@@ -68,7 +93,7 @@ class Search:
     candidates: Candidates
     log_times: dict[int, float] = field(default_factory=dict)  # Measured, by number of the variant
     failed: set[int] = field(default_factory=set)
-    _logs: Reals | None = None
+    _logs: tuple[Reals, ...] | None = None
     _fitted: int = 0
 
     def add(self, times: Mapping[int, float | None]) -> None:
@@ -97,24 +122,38 @@ class Search:
 
     def posterior(self) -> tuple[Reals, Reals]:
         """Logarithms of all times and deviations ``(n,)``, given those that were measured."""
-        known = self.candidates
         if not self.log_times:
-            return known.log_time, known.deviation
-        rows = list(self.log_times)
-        features = known.features
-        errors = np.array([self.log_times[row] for row in rows]) - known.log_time[rows]
-        part = features[rows], known.coordinates[rows], errors[:, None]
-        count = len(rows)
-        if self._logs is None or count <= _SURE_AFTER or count >= self._fitted + _REFIT_EVERY:
-            process = TuningProcess.fit(*part, _prior(known), self._logs)
-            self._logs, self._fitted = process.logs, count
-        else:
-            process = TuningProcess(*part, self._logs)
-        means, deviations = process.predict(features, known.coordinates)
-        log_time = known.log_time + means[:, 0]
-        log_time[rows] = [self.log_times[row] for row in rows]
-        deviations[rows] = np.exp(process.logs[3])
-        return log_time, deviations
+            return self.candidates.log_time, self.candidates.deviation
+        means, deviations, weights = self._beliefs()
+        mean = weights @ means
+        variance = weights @ (deviations**2 + means**2) - mean**2
+        return mean, np.sqrt(np.maximum(variance, (deviations**2).min(axis=0)))
+
+    def _beliefs(self) -> tuple[Reals, Reals, Reals]:
+        """Logarithms of times and deviations with the forecast and without, ``(2, n)``, and their weights."""
+        known, rows = self.candidates, list(self.log_times)
+        measured, count = np.array([self.log_times[row] for row in rows]), len(rows)
+        refit = self._logs is None or count <= _SURE_AFTER or count >= self._fitted + _REFIT_EVERY
+        processes, means, deviations = [], [], []
+        for place, view in enumerate(_views(known)):
+            errors = (measured - view.log_time[rows])[:, None]
+            part = view.features[rows], known.coordinates[rows], errors
+            before = None if self._logs is None else self._logs[place]
+            if refit or before is None:
+                process = TuningProcess.fit(*part, view.prior, before)
+            else:
+                process = TuningProcess(*part, before)
+            mean, deviation = process.predict(view.features, known.coordinates)
+            mean = view.log_time + mean[:, 0]
+            mean[rows], deviation[rows] = measured, np.exp(process.logs[3])
+            processes.append(process)
+            means.append(mean)
+            deviations.append(deviation)
+        if refit:
+            self._logs, self._fitted = tuple(process.logs for process in processes), count
+        evidence = np.array([process.evidence() for process in processes])
+        weights = np.exp(evidence - evidence.max())
+        return np.stack(means), np.stack(deviations), weights / weights.sum()
 
     def next(self, count: int = 1) -> Integers:
         """The variants to measure next, the first first; none if all are measured."""
@@ -123,8 +162,12 @@ class Search:
         if not self.log_times:
             order = np.argsort(np.where(left, self.candidates.cautious, np.inf), kind="stable")
             return order[:count]
-        log_time, deviation = self.posterior()
-        gain = np.where(left, expected_gain(log_time, deviation, min(self.log_times.values())), -np.inf)
+        best = min(self.log_times.values())
+        gains = [
+            expected_gain(mean, deviation, best) + math.log(max(weight, 1e-12))
+            for mean, deviation, weight in zip(*self._beliefs(), strict=True)
+        ]
+        gain = np.where(left, np.logaddexp(*gains), -np.inf)
         # One of each neighbourhood, as the time of the first tells that of its neighbours.
         chosen: list[int] = []
         points = self.candidates.coordinates
