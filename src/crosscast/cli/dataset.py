@@ -116,7 +116,7 @@ def counters(
 
 
 @runs("dataset_import")
-def trace(folder: Path, /, *, out: Path) -> None:
+def trace(folder: Path, /, *, out: Path, output: Output = OUTPUT) -> None:
     """Import a program that `crosscast capture` recorded: profiles, and the times that its device measured.
 
     Parameters
@@ -172,6 +172,7 @@ class DatasetBuildOptions:
     timeout: float = 600.0
     """Time limit of a process, in seconds."""
     executor: Executor = None
+    output: Output = OUTPUT
 
 
 @runs("dataset")
@@ -185,7 +186,7 @@ def build(*, options: DatasetBuildOptions) -> None:
 
 
 @runs("dataset")
-def merge(folder: Path, /, *more: Path, out: Path) -> None:
+def merge(folder: Path, /, *more: Path, out: Path, output: Output = OUTPUT) -> None:
     """Join datasets that were built on several machines, or piece by piece, into one.
 
     Equal devices become one, with the sessions of all hosts. Entries that are there several times must be

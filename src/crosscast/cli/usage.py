@@ -34,12 +34,13 @@ def in_options(error: InputError, app: cyclopts.App, words: Sequence[str]) -> st
 
 
 def _options(app: cyclopts.App, words: Sequence[str]) -> dict[str, str]:
-    """Options and arguments of the command that was typed, by the fields that they fill."""
+    """Options and arguments of the command that was typed, by fields that they fill and by names."""
     chain, apps, _ = app.parse_commands(words)
     if not chain or not apps[-1].default_command:
         return {}
-    arguments = apps[-1].assemble_argument_collection()
-    return {each.field_info.name: each.name for each in arguments if each.name != "*"}
+    arguments = [each for each in apps[-1].assemble_argument_collection() if each.name != "*"]
+    by_name = {name.lstrip("-").replace("-", "_"): name for each in arguments for name in each.names}
+    return by_name | {each.field_info.name: each.name for each in arguments}
 
 
 def misuse(error: cyclopts.CycloptsError, app: cyclopts.App, words: Sequence[str]) -> str:

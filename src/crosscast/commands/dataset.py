@@ -32,8 +32,9 @@ def check_new(out: Path) -> None:
         raise InputError.of(where="--out", expected="a new or empty folder", found=f"{out} with files")
 
 
-def merge(folder: Path, /, *more: Path, out: Path) -> None:
+def merge(folder: Path, /, *more: Path, out: Path, output: Output) -> None:
     """Run ``crosscast dataset merge``."""
+    check_output(output)
     check_new(out)
     found = merged([read_dataset(each) for each in (folder, *more)], str(out))
     with locked(out):
@@ -41,7 +42,8 @@ def merge(folder: Path, /, *more: Path, out: Path) -> None:
     for device, hosts in hosts_of(found.sessions.to_pylist()).items():
         if len(hosts) > 1:
             say(f"note: {device} was measured on {', '.join(hosts)}")
-    description_report(description.describe(found)).print(sys.stdout)
+    described = description.describe(found)
+    show(output, described.to_dict, lambda: description_report(described))
 
 
 def describe(folder: Path, /, *, output: Output) -> None:
@@ -66,6 +68,7 @@ _FAILED = 1
 
 def build(*, options: DatasetBuildOptions) -> int:
     """Run ``crosscast dataset build``; the exit code is 1 if something failed."""
+    check_output(options.output)
     applications = selected(names_in("--suite", options.suite))
     expect_installed(applications)
     # Imported here: they need OpenCL, which is a part of what applications need.
@@ -100,7 +103,8 @@ def build(*, options: DatasetBuildOptions) -> int:
         with TaskStatus() as status:
             outcome = build_dataset(plan, options.out, status, announce)
     print_outcome(outcome)
-    description_report(description.describe(read_dataset(options.out))).print(sys.stdout)
+    described = description.describe(read_dataset(options.out))
+    show(options.output, described.to_dict, lambda: description_report(described))
     return _FAILED if outcome.failures else 0
 
 

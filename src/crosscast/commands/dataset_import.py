@@ -11,9 +11,10 @@ from typing import Any, Literal
 
 from crosscast.characterization.synthesis import profiles_of
 from crosscast.cli.dataset import ImportCountersOptions
-from crosscast.cli.options import names_in
+from crosscast.cli.options import Output, names_in
 from crosscast.commands.dataset import check_new
 from crosscast.commands.launch import replay_trace
+from crosscast.commands.output import check_output, show
 from crosscast.commands.status import LaunchesStatus, announce, say
 from crosscast.data import description
 from crosscast.data.counters.common import Circumstances
@@ -71,8 +72,9 @@ def own_runs(path: Path, /, *, out: Path, settings: str | None) -> None:
     _store(imported.dataset, out)
 
 
-def trace(folder: Path, /, *, out: Path) -> None:
+def trace(folder: Path, /, *, out: Path, output: Output) -> None:
     """Run ``crosscast dataset import trace``; each class of launches that cannot be run again is told."""
+    check_output(output)
     check_new(out)
     summary, found = replay_trace(folder)
     dataset = dataset_of(summary, found)
@@ -81,7 +83,8 @@ def trace(folder: Path, /, *, out: Path) -> None:
     for each, one in zip(summary.classes, found, strict=True):
         if one.profile is None:
             say(f"note: {each.kernel} {each.size_label} is left out: {one.refused}")
-    description_report(description.describe(dataset)).print(sys.stdout)
+    described = description.describe(dataset)
+    show(output, described.to_dict, lambda: description_report(described))
 
 
 def _store(dataset: Dataset, out: Path) -> None:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from crosscast.characterization.launchfiles.launchfile import LAUNCH_FILES
 from crosscast.cli.launch_options import LAUNCH, LaunchOptions
-from crosscast.data.dataset import Dataset, dataset_named
-from crosscast.data.times import LaunchTables, has_launch_times, read_launch_tables
 from crosscast.errors import InputError
 from crosscast.forecasting import profiles as inputs
 from crosscast.forecasting.profiles import Recorded
 from crosscast.kernel import Launch
 from crosscast.profile import Profile
+
+if TYPE_CHECKING:
+    from crosscast.data.dataset import Dataset
+    from crosscast.data.times import LaunchTables
 
 
 def read_profiles(path: Path, launch: LaunchOptions = LAUNCH) -> tuple[list[Profile], Recorded]:
@@ -67,6 +70,10 @@ def _only(option: str, name: str | None, profiles: list[Profile], names: Sequenc
 
 def data_named(folder: Path, question: str) -> Dataset | LaunchTables:
     """What models of a question learn from: a dataset, or tables of times with the launches of each."""
+    # Imported here: stored profiles need no tables.
+    from crosscast.data.dataset import dataset_named
+    from crosscast.data.times import has_launch_times, read_launch_tables
+
     if question == "time" and has_launch_times(folder):
         return read_launch_tables(folder)
     return dataset_named(folder)

@@ -78,7 +78,7 @@ def scores_of(scored: ScoredValues, held_out: Sequence[str]) -> dict[str, Any]:
     Errors are relative to the true value (Equation 1 of Moolchandani et al. 2022).
 
     >>> true, centre, ones, zeros = np.array([1.0, 2.0]), np.array([1.5, 2.0]), np.ones(2), np.zeros(2, int)
-    >>> found = scores_of(Scored(true, centre, ones, ones, zeros, zeros), ["a"])
+    >>> found = scores_of(ScoredValues(true, centre, ones, ones, zeros, zeros), ["a"])
     >>> found["mape"], found["mae"], found["coverage"]
     (0.25, 0.25, 0.5)
     """
