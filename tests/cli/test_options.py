@@ -55,9 +55,6 @@ WITHOUT_TABLES = {
     "serve",
     "hooks install",
     "hooks remove",
-    # `dataset describe` writes the page of what these print.
-    "dataset build",
-    "dataset merge",
 }
 
 
