@@ -15,6 +15,7 @@ __all__ = [
     "Metric",
     "MetricValue",
     "Profile",
+    "bytes_outside",
     "doubts",
     "sampling_sentence",
 ]
@@ -173,6 +174,11 @@ class Profile(Tabular):
             "environment": dict(self.environment),
             "printed": self.printed,
         }
+
+
+def bytes_outside(work: Mapping[str, Any]) -> float:
+    """Bytes that accesses outside of local memory ask for, of a launch's `work`; 0 where none are counted."""
+    return float(sum(work.get(f"{space}_bytes", 0) for space in ("global", "constant", "generic")))
 
 
 def sampling_sentence(launch: Mapping[str, Any]) -> str:

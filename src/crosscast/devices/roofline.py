@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from crosscast.device import Device
 from crosscast.devices.siblings import Expected, filled
 from crosscast.errors import InputError
-from crosscast.profile import Profile
+from crosscast.profile import Profile, bytes_outside
 from crosscast.results import Tabular
 from crosscast.units import format_quantity, format_seconds
 
@@ -108,7 +108,7 @@ def amounts_of(profile: Profile) -> LaunchWork | None:
         metric("global_memory_address_entropy"),
         *(metric(f"local_memory_address_entropy_{bits}") for bits in range(1, 11)),
     ]
-    outside = sum(float(work.get(f"{space}_bytes", 0)) for space in ("global", "constant", "generic"))
+    outside = bytes_outside(work)
     local = float(work.get("local_bytes", 0))
     if outside + local and not work.get("unsized_accesses"):
         width = (outside + local) / max(accesses, 1.0)

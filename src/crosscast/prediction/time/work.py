@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from crosscast.arrays import Flags, Reals
-from crosscast.profile import Profile
+from crosscast.profile import Profile, bytes_outside
 
 WIDTHS = (32, 64)
 """Work-items of a sub-group, by which counts differ."""
@@ -211,7 +211,7 @@ def _of(metrics: Mapping[str, Any], launch: Mapping[str, Any], program: Mapping[
             for width, side in zip(WIDTHS, sides, strict=True)
         ],
         "accesses": accesses,
-        "requested": _requested(launch.get("work") or {}) or sectors[0],
+        "requested": bytes_outside(launch.get("work") or {}) or sectors[0],
         "sectors": sectors,
         "lines": [float(side["lines_128_read"] + side["lines_128_write"]) for side in sides],
         "local_wavefronts": [float(side["local_wavefronts_32_banks"]) for side in sides],
@@ -284,10 +284,6 @@ def _instructions(classes: Mapping[str, Any], total: float) -> dict[str, float]:
 
 def _total(counts: Any) -> float:
     return float(sum(map(_total, counts.values()))) if isinstance(counts, Mapping) else float(counts)
-
-
-def _requested(counted: Mapping[str, Any]) -> float:
-    return float(sum(counted.get(f"{space}_bytes", 0) for space in ("global", "constant", "generic")))
 
 
 def _behind(counted: Mapping[str, Any] | None, distinct: float) -> list[list[float]]:
