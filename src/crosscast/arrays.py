@@ -10,11 +10,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Arrays", "Flags", "Integers", "Reals", "npz_bytes"]
+__all__ = ["AnyArray", "Arrays", "Flags", "Integers", "Reals", "Texts", "npz_bytes"]
 
 Reals = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
+Texts = npt.NDArray[np.str_]
+
+AnyArray = npt.NDArray[np.generic]
+"""An array of any type, such as a buffer of a kernel."""
 
 Arrays = dict[str, npt.NDArray[Any]]
 """Arrays by name."""
