@@ -53,7 +53,7 @@ def slim(folder: Path) -> None:
         if name.endswith("leaf_value"):
             arrays[name] = array.astype(np.float32).astype(np.float64)
         elif name.endswith("log_error"):
-            arrays[name] = np.round(array, _DECIMALS)
+            arrays[name] = np.round(np.asarray(array, np.float64), _DECIMALS)
     store.write(folder, stored.question, stored.card, arrays)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from crosscast.arrays import Arrays, Flags, Integers, Reals
+from crosscast.arrays import Flags, Integers, Reals
 from crosscast.data.corun import Bag, CoRuns, Solo
 from crosscast.decide.colocation_gains import (
     ERROR_SAMPLES,
@@ -231,7 +231,7 @@ def unseen_pairs(
 
 
 def _errors(
-    folds: Sequence[Fold], bags: Sequence[Sequence[Bag]], answers: Sequence[Arrays]
+    folds: Sequence[Fold], bags: Sequence[Sequence[Bag]], answers: Sequence[dict[str, Reals]]
 ) -> CoRunResiduals:
     """Errors of slowdowns on what each fold holds out."""
     rows: list[list[Reals]] = []

@@ -74,7 +74,7 @@ def test_an_evaluation_is_a_table_and_an_object(
     found = crosscast.evaluate(
         datasets[question], question, [method], cache=tmp_path, progress=done.append, jobs=1
     )
-    told = found.to_dict()
+    told: dict[str, Any] = found.to_dict()
     assert method in {each.get("model", each.get("method")) for each in told["results"]}
     assert done[-1].done == done[-1].total
     columns = found.columns()

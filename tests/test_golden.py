@@ -40,7 +40,7 @@ def test_choices_under_power_caps() -> None:
     methods = ["fixed", "cpu+fl", "limiter-returns", "nearest+fl", "oracle"]
     dataset = published("powercap", "powercap")
     machines = machines_of(configured(dataset), expected["dataset"])
-    found = evaluate_configuration(machines, methods, label=expected["dataset"]).to_dict()
+    found: dict[str, Any] = evaluate_configuration(machines, methods, label=expected["dataset"]).to_dict()
     results = {(each["method"], each["protocol"]): each for each in expected.pop("results")}
     for result in found.pop("results"):
         # The best baseline is another one among fewer.
@@ -56,7 +56,7 @@ def check_relative(dataset: Dataset, expected: Any) -> None:
     """Cheap models are scored as before."""
     models = models_named(["published-linear", "published-mean", "log-mean"])
     vectors, folds = vectors_of(dataset), expected["protocol"]
-    found = evaluate_relative(vectors, models, folds, label=expected["dataset"]).to_dict()
+    found: dict[str, Any] = evaluate_relative(vectors, models, folds, label=expected["dataset"]).to_dict()
     before = {each["model"]: each for each in expected.pop("results")}
     for result in found.pop("results"):
         assert_close(result, before[result["model"]], result["model"])
@@ -79,14 +79,14 @@ def test_relative_performance_of_rajaperf() -> None:
 def test_times_of_the_bundled_dataset() -> None:
     # Printed by: crosscast evaluate time bundled --models device-mean,nearest --probes 0,1 --json
     expected = json.loads((Path(__file__).parent / "data" / "golden" / "time_bundled.json").read_text())
-    found = evaluate_time(bundled_dataset(), TRIVIAL, probes=(0, 1)).to_dict()
+    found: dict[str, Any] = evaluate_time(bundled_dataset(), TRIVIAL, probes=(0, 1)).to_dict()
     found.pop("whole_applications")  # Newer than what was kept
     assert_close({**found, "dataset": "bundled"}, expected)
 
 
 def test_times_of_the_published_dataset() -> None:
     expected = golden("time_aiwc.json")
-    found = evaluate_time(published("aiwc2018", "aiwc2018"), TRIVIAL, probes=(0, 1)).to_dict()
+    found: dict[str, Any] = evaluate_time(published("aiwc2018", "aiwc2018"), TRIVIAL, probes=(0, 1)).to_dict()
     found.pop("whole_applications")
     results = {(each["model"], each["probes"]): each for each in expected.pop("results")}
     for result in found.pop("results"):
@@ -105,9 +105,11 @@ def test_co_runs(name: str) -> None:
     sources = {"gavel": "gavel_pairs", "lucid": "lucid"}
     dataset = published(sources[name], "gpu_corun") if name in sources else bundled_named("bundled-corun")
     assert dataset is not None
-    found = evaluate_corun(of_one_device(co_runs(dataset)), models, baselines=BASELINES)
+    found: dict[str, Any] = evaluate_corun(
+        of_one_device(co_runs(dataset)), models, baselines=BASELINES
+    ).to_dict()
     before = {(each["model"], each["quantity"], each["bag_size"]): each for each in expected["results"]}
-    for result in found.to_dict()["results"]:
+    for result in found["results"]:
         wanted = before[result["model"], result["quantity"], result["bag_size"]]
         if wanted["mape"] is not None:
             # Errors were in per cent.

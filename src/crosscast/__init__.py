@@ -6,7 +6,7 @@ The public names below load on first use, so that ``import crosscast`` stays qui
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from crosscast import errors
@@ -158,7 +158,7 @@ _HOMES = {
 """Where each name is, as in ``module:name``."""
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """Import a public name when it is first asked for."""
     if name == "errors":
         return importlib.import_module("crosscast.errors")

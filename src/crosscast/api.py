@@ -154,8 +154,8 @@ def train(
     jobs: int | None = None,
     cache: str | Path | None = None,
     progress: Progress | None = None,
-    **options: Any,
-) -> Any:
+    **options: object,
+) -> object:
     """Fit a model to a dataset, and measure it with each application held out in turn.
 
     Parameters
@@ -252,6 +252,19 @@ def evaluate(
 
 @overload
 def evaluate(
+    dataset: Dataset | LaunchTables,
+    question: Literal["time"] = "time",
+    models: str | Sequence[str] | None = None,
+    folds: TimeFolds | None = None,
+    *,
+    probes: Sequence[int] = (0,),
+    level: float = 0.9,
+    **run: Unpack[RunKeywords],
+) -> TimeEvaluation | LaunchEvaluation: ...
+
+
+@overload
+def evaluate(
     dataset: Dataset,
     question: Literal["relative"],
     models: str | Sequence[str] | None = None,
@@ -316,8 +329,8 @@ def evaluate(
     jobs: int | None = None,
     cache: str | Path | None = None,
     progress: Progress | None = None,
-    **options: Any,
-) -> Any:
+    **options: object,
+) -> object:
     """Evaluate models on held-out data, beside trivial baselines.
 
     Each group (an application, a kernel, a device, ...) is held out in turn; models are fitted, tuned and

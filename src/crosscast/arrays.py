@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import zipfile
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,11 +19,11 @@ Texts = npt.NDArray[np.str_]
 AnyArray = npt.NDArray[np.generic]
 """An array of any type, such as a buffer of a kernel."""
 
-Arrays = dict[str, npt.NDArray[Any]]
+Arrays = dict[str, AnyArray]
 """Arrays by name."""
 
 
-def npz_bytes(arrays: Mapping[str, npt.NDArray[Any]]) -> bytes:
+def npz_bytes(arrays: Mapping[str, AnyArray]) -> bytes:
     """An ``.npz`` archive of arrays; the same bytes for the same arrays, as its members have no dates."""
     whole = io.BytesIO()
     with zipfile.ZipFile(whole, "w") as archive:

@@ -160,7 +160,7 @@ class Profile(Tabular):
         """The kernel, and which of its launches."""
         return f"Profile of {self.kernel}, launch {self.invocation}"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Everything, as the object that ``--json`` prints."""
         return {
             "application": self.application,

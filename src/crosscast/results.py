@@ -6,17 +6,20 @@ import html
 import json
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from crosscast.errors import MissingExtraError
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
     import pandas
 
-    Column = Sequence[object] | npt.NDArray[Any]
+    from crosscast.arrays import AnyArray
+
+    Column = Sequence[object] | AnyArray
 
 __all__ = ["Brief", "Tabular", "html_table", "shorten", "spelled", "to_json"]
+
+Thing = TypeVar("Thing")
 
 _MOST_LINES = 10
 _MOST_WIDTH = 110
@@ -28,7 +31,7 @@ _PLAIN = frozenset({str, int, bool, type(None)})
 class Brief:
     """What shows itself in a few lines, also where its class is a dataclass of much more."""
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, **options: object) -> None:
         """A dataclass keeps a `__repr__` that its class has already."""
         super().__init_subclass__(**options)
         if "__repr__" not in vars(cls):
@@ -90,8 +93,12 @@ class Tabular(Brief):
             raise MissingExtraError("pandas", "a table of pandas") from error
         return pandas.DataFrame({name: _whole(column) for name, column in self.columns().items()})
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The columns as lists of what JSON knows; numbers that are missing or not finite are ``None``."""
+        return {**self.plain_columns()}
+
+    def plain_columns(self) -> dict[str, list[object]]:
+        """The columns as `to_dict` has them where a table is nothing else."""
         return {name: [_plain(each) for each in _whole(column)] for name, column in self.columns().items()}
 
     def caption(self) -> str:
@@ -103,12 +110,12 @@ class Tabular(Brief):
         return html_table(self.columns(), self.caption())
 
 
-def to_json(value: Any) -> str:
+def to_json(value: object) -> str:
     """A result as a line of JSON, which has no NaN and no infinity: numbers that are not finite are null."""
     return json.dumps(_plain(value), allow_nan=False)
 
 
-def spelled(number: Any) -> Any:
+def spelled(number: Thing) -> Thing | str:
     """A number that was given, as JSON can have it: one that is not finite by its name.
 
     >>> spelled(float("-inf")), spelled(2.5)
@@ -131,12 +138,12 @@ def html_table(columns: Mapping[str, Column], caption: str = "") -> str:
     return f"<table>{above}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{more}"
 
 
-def _whole(column: Column) -> list[Any]:
+def _whole(column: Column) -> list[object]:
     """A column as a list; of an array, its numbers as Python has them."""
-    return column.tolist() if hasattr(column, "tolist") else list(column)
+    return list(column.tolist() if hasattr(column, "tolist") else column)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     # Most are, and a column may be long.
     if type(value) in _PLAIN or (type(value) is float and math.isfinite(value)):
         return value

@@ -183,7 +183,7 @@ def test_a_profile_without_a_metric_is_refused(large_add: Profile) -> None:
 def test_a_table_has_a_row_for_each(make_profile: Callable[..., Profile]) -> None:
     found = verdicts_of([make_profile(), make_profile("k2")], [GPU, CPU])
     assert found.columns()["device"] == ["gtx1080", "i7-6700k"] * 2
-    assert set(found.to_dict()["bound"]) <= {"memory", "compute", "launch", "latency"}
+    assert set(found.plain_columns()["bound"]) <= {"memory", "compute", "launch", "latency"}
 
 
 def test_a_device_of_an_unknown_type_gets_a_verdict(large_add: Profile) -> None:

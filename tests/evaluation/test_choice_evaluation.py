@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -219,7 +220,7 @@ def test_programs_above_what_a_method_promised_are_named() -> None:
 
 
 def test_the_object_for_programs_has_what_was_asked() -> None:
-    found = evaluate_configuration([made_surfaces(noise=0.01)], methods).to_dict()
+    found: dict[str, Any] = evaluate_configuration([made_surfaces(noise=0.01)], methods).to_dict()
     asked = {
         "method",
         "under_limit_share",
@@ -252,7 +253,9 @@ def test_machines_have_results_of_their_own() -> None:
     space = ConfigurationSpace(
         tuple(Configuration("other", each.settings) for each in one.space.configurations)
     )
-    found = evaluate_configuration([one, replace(random_surfaces(2), space=space)], methods).to_dict()
+    found: dict[str, Any] = evaluate_configuration(
+        [one, replace(random_surfaces(2), space=space)], methods
+    ).to_dict()
     assert [machine["machine"] for machine in found["machines"]] == ["node", "other"]
     assert {row["machine"] for row in found["results"]} == {"node", "other"}
 

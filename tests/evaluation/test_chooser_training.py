@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -34,7 +35,7 @@ def fixed(surfaces: Surfaces, seed: int) -> tuple[int, ...]:
 
 def test_each_program_is_predicted_by_a_model_of_the_others() -> None:
     surfaces = made_surfaces(noise=0.01)
-    found = errors_left_out(surfaces, NearestKernels(), samples=fixed)
+    found: dict[str, Any] = errors_left_out(surfaces, NearestKernels(), samples=fixed)
     assert list(found["by_program"]) == list(surfaces.applications)
     everywhere = []
     for name in surfaces.applications:
@@ -85,7 +86,7 @@ class Off:
 
 def test_scores_are_those_of_known_errors() -> None:
     surfaces = made_surfaces(noise=0.01)
-    found = errors_left_out(surfaces, Off(surfaces), samples=fixed)
+    found: dict[str, Any] = errors_left_out(surfaces, Off(surfaces), samples=fixed)
     assert found["rmse_log_time"] == pytest.approx(np.log(1.1))
     assert found["median_ape_power"] == pytest.approx(0.1)
     assert (found["coverage_time"], found["coverage_power"]) == (1, 0)
@@ -95,7 +96,7 @@ def test_scores_are_those_of_known_errors() -> None:
 def test_a_program_that_did_not_run_at_the_samples_is_passed_over() -> None:
     surfaces = made_surfaces()
     surfaces.time_s[0:2, 0] = surfaces.power_w[0:2, 0] = np.nan
-    found = errors_left_out(surfaces, NearestKernels(), samples=fixed)
+    found: dict[str, Any] = errors_left_out(surfaces, NearestKernels(), samples=fixed)
     assert list(found["by_program"]) == ["app1", "app2", "app3", "app4", "app5"]
 
 
@@ -201,7 +202,7 @@ def test_the_published_model_is_told_with_clusters_and_tree_where_there_is_somet
     machine = chosen_study().machines[0]
     fitted = PublishedModel().fit(named_surfaces(), (11, 0))
     assert machine.published.samples == (11, 0)
-    found = machine.to_dict()["published_model"]
+    found: Any = machine.to_dict()["published_model"]
     assert found == fitted.to_dict()
     assert not found["nothing_to_cluster"]
     listed = sorted(name for group in found["clusters"] for name in group)

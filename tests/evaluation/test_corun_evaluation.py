@@ -339,7 +339,8 @@ def test_a_card_says_what_was_learned_from_and_how_good_it_is() -> None:
 
 
 def test_an_evaluation_tells_everything_as_json() -> None:
-    told = evaluate_corun(PAIRS, [QUICK, Sum()], "leave-mix-out", baselines=["sum"]).to_dict()
+    evaluation = evaluate_corun(PAIRS, [QUICK, Sum()], "leave-mix-out", baselines=["sum"])
+    told: dict[str, Any] = evaluation.to_dict()
     assert told["bags"] == len(PAIRS.bags)
     assert told["device"] == "cpu"
     keys = {"model", "split", "bag_size", "quantity", "mape", "coverage", "auc"}

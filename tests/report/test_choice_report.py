@@ -502,7 +502,7 @@ def test_each_of_several_machines_has_its_frontier_in_a_folder(tmp_path: Path) -
 
 def test_the_frontier_has_a_point_for_each_configuration() -> None:
     found = longest_frontier(machine())
-    figure = frontier_figure(found, "node")
+    figure: Any = frontier_figure(found, "node")
     (dots,) = figure.axes[0].collections
     assert dots.get_offsets().tolist() == np.stack([found.power_w, found.performance], 1).tolist()
     (line,) = figure.axes[0].lines
@@ -517,7 +517,7 @@ def test_several_devices_have_marks_of_their_own() -> None:
         type(each)("cpu" if number % 2 else "gpu", each.settings)
         for number, each in enumerate(space.configurations)
     )
-    figure = frontier_figure(
+    figure: Any = frontier_figure(
         replace(found, surfaces=replace(found.surfaces, space=type(space)(halves))), "two"
     )
     own = [line for line in figure.axes[0].lines if line.get_label() in ("cpu", "gpu")]
@@ -548,7 +548,7 @@ def test_the_tree_has_a_box_a_node() -> None:
 
 
 def test_methods_are_where_their_metrics_are() -> None:
-    figure = methods_figure(results(), "node")
+    figure: Any = methods_figure(results(), "node")
     marks = {line.get_label(): line for line in figure.axes[0].lines if not line.get_label().startswith("_")}
     assert set(marks) == {"hopeful 90 %", *(each.method for each in results())} - {"hopeful"}
     limiter = of_choice_figures("limiter").metrics
@@ -637,7 +637,7 @@ def test_powers_of_small_and_large_devices_are_on_a_logarithmic_axis() -> None:
 
 
 def test_the_curve_has_the_scores() -> None:
-    figure = curve_figure(results(), "node")
+    figure: Any = curve_figure(results(), "node")
     lines = {line.get_label(): line for line in figure.axes[0].lines}
     curve = of_choice_figures("limiter").curve
     assert lines["limiter"].get_ydata().tolist() == [100 * (each.score or 0.0) for each in curve.values()]

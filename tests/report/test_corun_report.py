@@ -334,7 +334,7 @@ def test_what_could_not_be_studied_is_said_once_a_reason() -> None:
 def test_studies_are_in_json() -> None:
     study = studied()
     assert study.studies is not None
-    told = replace(study, studies=replace(study.studies, sizes="of why")).to_dict()["studies"]
+    told: Any = replace(study, studies=replace(study.studies, sizes="of why")).to_dict()["studies"]
     assert told["sizes"] == {"not_made": "of why"}
     assert told["translations"][0]["to"] == "other"
     assert "studies" not in replace(study, studies=None).to_dict()

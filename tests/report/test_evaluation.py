@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -96,7 +97,7 @@ def test_left_out_devices_say_what_is_known() -> None:
 
 
 def test_json_has_no_gaps_and_every_promised_name() -> None:
-    found = study_of("device-mean", "oracle", probes=(0, 2)).to_dict()
+    found: dict[str, Any] = study_of("device-mean", "oracle", probes=(0, 2)).to_dict()
     assert found["baselines"] == ["device-mean"]
     assert (found["cells"], found["kernels_at_a_size"], found["devices"]) == (48, 12, 4)
     mean, _, oracle, _ = found["results"]

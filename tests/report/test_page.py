@@ -156,23 +156,23 @@ def closer_of(subject: Subject) -> Closer:
 def test_every_point_of_the_application_is_there_with_its_forecast(subject: Subject, text: str) -> None:
     closer = closer_of(subject)
     rows = cells(text, f"All measurement points of {closer.application}")[1:]
-    points = [each for each in closer.points if each["application"] == closer.application]
-    points.sort(key=lambda each: (each["kernel"], size_order(each["size"])))
+    points = [each for each in closer.points if each.application == closer.application]
+    points.sort(key=lambda each: (each.kernel, size_order(each.size)))
     assert len(rows) == len(points) == 8
     for cell, point in zip(rows, points, strict=True):
-        assert cell[:3] == [point["kernel"], point["size"], point["device"]]
-        assert cell[3:5] == [format_seconds(point["measured_s"]), format_seconds(point["predicted_s"])]
-        held = point["low_s"] <= point["measured_s"] <= point["high_s"]
-        assert cell[6:8] == ["yes" if held else "no", factor(point["predicted_s"] / point["measured_s"])]
-        assert cell[8] == ("—" if point["slowdown"] is None else factor(point["slowdown"]))
+        assert cell[:3] == [point.kernel, point.size, point.device]
+        assert cell[3:5] == [format_seconds(point.measured_s), format_seconds(point.predicted_s)]
+        held = point.low_s <= point.measured_s <= point.high_s
+        assert cell[6:8] == ["yes" if held else "no", factor(point.predicted_s / point.measured_s)]
+        assert cell[8] == ("—" if np.isnan(point.slowdown) else factor(point.slowdown))
 
 
 def test_points_are_those_of_the_grid(subject: Subject) -> None:
     closer = closer_of(subject)
     grid = closer.study.grid
-    measured = np.log([each["measured_s"] for each in closer.points]).reshape(grid.log_time.shape)
+    measured = np.log([each.measured_s for each in closer.points]).reshape(grid.log_time.shape)
     np.testing.assert_allclose(measured, grid.log_time, atol=1e-12)
-    assert [each["application"] for each in closer.points[::2]] == list(grid.profiles.application)
+    assert [each.application for each in closer.points[::2]] == list(grid.profiles.application)
 
 
 def test_the_application_in_the_middle_is_looked_at(subject: Subject) -> None:
@@ -217,7 +217,8 @@ def test_cells_that_were_not_measured_are_left_out() -> None:
     assert len(rows) == 6
     # Where a kernel was measured on one device only there is no choice.
     assert {row[0] for row in rows if row[8] != "—"} == {"second"}
-    unknown = [cell for cell in subject.to_dict()["cells"] if cell["measured_s"] is None]
+    every: Any = subject.to_dict()["cells"]
+    unknown = [cell for cell in every if cell["measured_s"] is None]
     assert {(cell["kernel"], cell["device"]) for cell in unknown} == {("first", "gpu")}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ ROWS = [(100.0, 100.0, 140.0, 2), (100.0, 100.0, 160.0, 1), (110.0, 160.0, 200.0
 
 def test_a_timeline_has_a_rectangle_a_job_and_a_panel_a_machine() -> None:
     schedule = schedule_of(ROWS, machine=[0, 1, 0], sizes=(4, 2))
-    figure = gantt(schedule, "made up", to_s=100.0)
+    figure: Any = gantt(schedule, "made up", to_s=100.0)
     panels = figure.axes[:2]
     corners = [[path.get_extents().bounds for path in axes.collections[0].get_paths()] for axes in panels]
     # Left, bottom, width, height: seconds since the first submission, and processors.
@@ -35,8 +36,8 @@ def test_a_timeline_has_a_rectangle_a_job_and_a_panel_a_machine() -> None:
 
 
 def test_colours_tell_waits_apart_and_grey_is_none() -> None:
-    figure = gantt(schedule_of(ROWS), "made up", to_s=100.0)
-    faces = figure.axes[0].collections[0].get_facecolors()
+    figure: Any = gantt(schedule_of(ROWS), "made up", to_s=100.0)
+    faces = figure.axes[0].collections[0].get_facecolor()
     assert faces[0].tolist() == faces[1].tolist()
     assert faces[0].tolist() != faces[2].tolist()
     assert figure.axes[-1].get_ylabel() == "wait (grey: less than a second)"
@@ -45,8 +46,8 @@ def test_colours_tell_waits_apart_and_grey_is_none() -> None:
 
 
 def test_users_with_the_most_work_have_colours_and_names() -> None:
-    figure = gantt(schedule_of(ROWS, user=[0, 0, 2]), "made up", colour="user", to_s=100.0)
-    faces = figure.axes[0].collections[0].get_facecolors()
+    figure: Any = gantt(schedule_of(ROWS, user=[0, 0, 2]), "made up", colour="user", to_s=100.0)
+    faces = figure.axes[0].collections[0].get_facecolor()
     assert faces[0].tolist() == faces[1].tolist()
     assert faces[0].tolist() != faces[2].tolist()
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["user cyd", "user ada"]
@@ -72,20 +73,20 @@ def test_all_but_the_first_users_are_grey() -> None:
         schedule.end_s,
         schedule.reserved_s,
     )
-    figure = gantt(crowd, "made up", colour="user", to_s=20.0)
+    figure: Any = gantt(crowd, "made up", colour="user", to_s=20.0)
     assert figure.legends[0].get_texts()[-1].get_text() == "4 others"
-    faces = figure.axes[0].collections[0].get_facecolors()
+    faces = figure.axes[0].collections[0].get_facecolor()
     assert len({tuple(face) for face in faces.tolist()}) == 9
 
 
 def test_a_window_shows_its_jobs_only() -> None:
-    figure = gantt(schedule_of(ROWS), "made up", from_s=45.0, to_s=55.0)
+    figure: Any = gantt(schedule_of(ROWS), "made up", from_s=45.0, to_s=55.0)
     assert len(figure.axes[0].collections[0].get_paths()) == 1
     assert figure.axes[0].get_xlim() == (45.0, 55.0)
 
 
 def test_long_timelines_have_longer_units_of_time() -> None:
-    figure = gantt(schedule_of([(0.0, 0.0, 864_000.0, 1)]), "made up", to_s=864_000.0)
+    figure: Any = gantt(schedule_of([(0.0, 0.0, 864_000.0, 1)]), "made up", to_s=864_000.0)
     assert figure.axes[0].get_xlim() == (0.0, 10.0)
     assert figure.axes[0].get_xlabel() == "time since the first submission, days"
 
@@ -115,7 +116,7 @@ def test_what_a_timeline_cannot_show_is_refused(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_queue_is_a_line_of_steps_for_each_policy() -> None:
     schedule = schedule_of(ROWS)
-    figure = queue_figure(
+    figure: Any = queue_figure(
         {"easy": queue_length(schedule), "fcfs": queue_length(schedule)},
         "made up",
         origin_s=100.0,
@@ -134,7 +135,7 @@ def test_a_queue_is_a_line_of_steps_for_each_policy() -> None:
 
 
 def test_a_window_of_a_queue_begins_with_what_waits_then() -> None:
-    figure = queue_figure(
+    figure: Any = queue_figure(
         {"easy": queue_length(schedule_of(ROWS))}, "made up", origin_s=100.0, from_s=20.0, to_s=50.0
     )
     assert figure.axes[0].lines[0].get_ydata().tolist() == [1.0, 1.0]
@@ -144,7 +145,7 @@ def test_a_very_long_queue_keeps_its_extremes() -> None:
     count = np.where(np.arange(100_000) % 2 == 0, 3, 5)
     count[54_321] = 999
     steps = Steps(np.arange(100_000.0), count)
-    figure = queue_figure({"easy": steps}, "made up", origin_s=0.0, from_s=0.0, to_s=99_999.0)
+    figure: Any = queue_figure({"easy": steps}, "made up", origin_s=0.0, from_s=0.0, to_s=99_999.0)
     line = figure.axes[0].lines[0]
     assert len(line.get_xdata()) < 10_000
     assert line.get_ydata().max() == 999
@@ -155,7 +156,7 @@ def test_a_very_long_queue_keeps_its_extremes() -> None:
 
 def test_queues_of_very_different_lengths_are_both_seen() -> None:
     lines = {"short": Steps(np.array([0.0]), np.array([2])), "long": Steps(np.array([0.0]), np.array([5000]))}
-    figure = queue_figure(lines, "made up", origin_s=0.0, from_s=0.0, to_s=9.0)
+    figure: Any = queue_figure(lines, "made up", origin_s=0.0, from_s=0.0, to_s=9.0)
     assert figure.axes[0].get_yscale() == "symlog"
 
 
@@ -166,7 +167,7 @@ def test_placements_have_bars_with_intervals_and_the_least_makespan() -> None:
         jobs, (Machine("a", 3), Machine("b", 2, has_gpu=True)), np.array([True, False]), run_s, run_s
     )
     found = run_experiment(types, Setup(("user", "exact"), 50, [1, 2]))
-    figure = placement_figure(found, "made up")
+    figure: Any = placement_figure(found, "made up")
     left, right = figure.axes
     assert [bar.get_width() for bar in left.patches] == [each.makespan_s.value for each in found.results]
     assert [bar.get_width() for bar in right.patches] == [

@@ -189,7 +189,8 @@ def test_three_clusters_are_found_where_there_are_three_and_named_by_their_appli
     assert [each.bags for each in found.clusters] == [8, 8, 8]
     assert all(each.share == 1.0 for each in found.clusters)
     assert found.clusters[1].means["LLC misses"] == pytest.approx(0.5, abs=0.02)
-    assert list(found.to_dict()["silhouette"]) == [str(count) for count in CLUSTER_COUNTS]
+    told: dict[str, Any] = found.to_dict()
+    assert list(told["silhouette"]) == [str(count) for count in CLUSTER_COUNTS]
     json.dumps(found.to_dict(), allow_nan=False)
 
 

@@ -27,7 +27,7 @@ def _documented(command: Callable[..., None], name: str, text: str, parameters: 
 
 
 def _source_command(importer: Importer) -> Callable[..., None]:
-    def command(path: Path, *, out: Path, **options: Any) -> None:
+    def command(path: Path, *, out: Path, **options: object) -> None:
         work("dataset_import", "published")(importer, path, out, options)
 
     kinds: dict[type, Any] = {int: Whole, str: str}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter, Token
 
@@ -34,7 +34,7 @@ def numbers_in(option: str, text: str, example: str) -> list[int]:
         ) from None
 
 
-def _whole(_: Any, tokens: Sequence[Token]) -> int:
+def _whole(_: object, tokens: Sequence[Token]) -> int:
     """Take nothing else: left alone, cyclopts would round 2.5 to 2."""
     (token,) = tokens
     try:
@@ -43,12 +43,12 @@ def _whole(_: Any, tokens: Sequence[Token]) -> int:
         raise InputError.of(where=token.keyword, expected="a whole number", found=repr(token.value)) from None
 
 
-def _names(_: Any, tokens: Sequence[Token]) -> list[str]:
+def _names(_: object, tokens: Sequence[Token]) -> list[str]:
     (token,) = tokens
     return names_in(str(token.keyword), token.value)
 
 
-def _numbers(_: Any, tokens: Sequence[Token]) -> list[int]:
+def _numbers(_: object, tokens: Sequence[Token]) -> list[int]:
     (token,) = tokens
     return numbers_in(str(token.keyword), token.value, "0,2")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from crosscast.cli.decide import ChooseConfigurationOptions
 from crosscast.cli.options import Output
@@ -19,6 +19,9 @@ from crosscast.prediction.first_fit import first_fit, models_for
 from crosscast.report.configuration import chosen_report, samples_report
 from crosscast.report.configuration_figures import choice_figure
 from crosscast.report.pictures import save_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 def sample(*, model: str | None, template: Path | None, output: Output) -> None:
@@ -139,7 +142,7 @@ def _named(kernels: Sequence[SampledKernel], name: str | None) -> list[SampledKe
     return found
 
 
-def _drawn(one: KernelChoices, trained: TrainedConfigurationModel) -> Any:
+def _drawn(one: KernelChoices, trained: TrainedConfigurationModel) -> Figure:
     return choice_figure(one.kernel.name, one.forecast, trained.predictor.space, one.choices)
 
 

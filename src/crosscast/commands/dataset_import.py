@@ -29,7 +29,7 @@ from crosscast.report.dataset import description_report
 from crosscast.tracing.dataset import dataset_of
 
 
-def published(importer: Importer, path: Path, out: Path, options: Mapping[str, Any]) -> None:
+def published(importer: Importer, path: Path, out: Path, options: Mapping[str, object]) -> None:
     """Run ``crosscast dataset import`` for data that were published."""
     if not importer.characterizes:
         _store(importer(path, **options), out)

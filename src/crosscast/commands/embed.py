@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from crosscast.characterization.embedding import source
 from crosscast.characterization.embedding import spirv as modules
@@ -50,11 +49,11 @@ def embed(file: Path, /, *, options: EmbedOptions) -> None:
     _show(answer, found, options.json)
 
 
-def _show(answer: Mapping[str, Any], found: Sequence[Profile], json: bool) -> None:
+def _show(answer: Mapping[str, object], found: Sequence[Profile], json: bool) -> None:
     if json:
         print_json(answer)
     else:
-        paths = [answer[form] for form in ("source", "spirv") if answer[form]]
+        paths = [str(answer[form]) for form in ("source", "spirv") if answer[form]]
         print(f"wrote {' and '.join(paths)} with {_named(found)}")
     if answer["no_spirv"]:
         print(f"crosscast: no SPIR-V module is written: {answer['no_spirv']}", file=sys.stderr)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from crosscast import api
 from crosscast.cli.evaluate import (
@@ -30,7 +30,6 @@ from crosscast.commands.status import TaskStatus, tell, warn
 from crosscast.data.dataset import dataset_named
 from crosscast.errors import InputError
 from crosscast.evaluation.relative.question import held_out_work
-from crosscast.prediction.registry import QuestionName
 from crosscast.prediction.time.training_times import read_training
 from crosscast.report import configuration_evaluation, configuration_figures, corun_evaluation, time_figures
 from crosscast.report import relative as relative_report
@@ -54,6 +53,14 @@ from crosscast.studies.nichols2024 import RelativeStudy
 from crosscast.tuning.evaluation import evaluate_tuning
 from crosscast.tuning.space_files import read_space
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from crosscast.evaluation.configuration.evaluation import ConfigurationEvaluation
+
+
+StudyT = TypeVar("StudyT")
+
 EvaluateOptions = (
     EvaluateTimeOptions | EvaluateRelativeOptions | EvaluateConfigurationOptions | EvaluateCorunOptions
 )
@@ -65,14 +72,10 @@ def time(dataset: Path, /, *, options: EvaluateTimeOptions) -> None:
         raise InputError(
             f"--probes: with {options.folds} all other devices are measured; leave the option out"
         )
-    found = _evaluate(
-        dataset,
-        "time",
-        options.models,
-        options.folds,
-        options,
-        probes=options.probes or [0],
-    )
+    _check(options)
+    data = data_named(dataset, "time")
+    with fitting(options.run) as how:
+        found = api.evaluate(data, "time", options.models, options.folds, probes=options.probes or [0], **how)
 
     show(
         options.output,
@@ -84,17 +87,20 @@ def time(dataset: Path, /, *, options: EvaluateTimeOptions) -> None:
 
 def relative(dataset: Path, /, *, options: EvaluateRelativeOptions) -> None:
     """Run ``crosscast evaluate relative``."""
-    found = _evaluate(
-        dataset,
-        "relative",
-        options.models,
-        options.folds,
-        options,
-        devices=options.devices,
-        sources=options.sources,
-        weights=options.weights,
-        note=warn,
-    )
+    _check(options)
+    data = dataset_named(dataset)
+    with fitting(options.run) as how:
+        found = api.evaluate(
+            data,
+            "relative",
+            options.models,
+            options.folds,
+            devices=options.devices,
+            sources=options.sources,
+            weights=options.weights,
+            note=warn,
+            **how,
+        )
     show(
         options.output,
         RelativeStudy(found).to_dict,
@@ -105,33 +111,38 @@ def relative(dataset: Path, /, *, options: EvaluateRelativeOptions) -> None:
 
 def configuration(dataset: Path, /, *, options: EvaluateConfigurationOptions) -> None:
     """Run ``crosscast evaluate configuration``."""
-    found = _evaluate(
-        dataset,
-        "configuration",
-        options.methods,
-        None,
-        options,
-        samples=options.samples,
-        groups=_groups(options.groups),
-        devices=options.devices,
-        power_domain=options.power_domain,
-        max_retunes=options.max_retunes,
-        cap_probability=options.confidence,
-    )
+    _check(options)
+    data = dataset_named(dataset)
+    with fitting(options.run) as how:
+        found = api.evaluate(
+            data,
+            "configuration",
+            options.methods,
+            samples=options.samples,
+            groups=_groups(options.groups),
+            devices=options.devices,
+            power_domain=options.power_domain,
+            max_retunes=options.max_retunes,
+            cap_probability=options.confidence,
+            **how,
+        )
     show_configuration(found, options.output, programs=options.programs)
 
 
 def corun(dataset: Path, /, *, options: EvaluateCorunOptions) -> None:
     """Run ``crosscast evaluate corun``."""
-    found = _evaluate(
-        dataset,
-        "corun",
-        options.models,
-        options.folds,
-        options,
-        device=options.device,
-        probes=options.probes or [0],
-    )
+    _check(options)
+    data = dataset_named(dataset)
+    with fitting(options.run) as how:
+        found = api.evaluate(
+            data,
+            "corun",
+            options.models,
+            options.folds,
+            device=options.device,
+            probes=options.probes or [0],
+            **how,
+        )
     show(
         options.output,
         CoRunStudy(found).to_dict,
@@ -199,19 +210,9 @@ def jobs(dataset: Path, /, *, options: EvaluateJobsOptions) -> None:
         tell(f"wrote {options.out} ({len(types):,} types of jobs, predicted by {held_out.model})")
 
 
-def _evaluate(
-    folder: Path,
-    question: QuestionName,
-    models: list[str] | None,
-    folds: str | None,
-    options: EvaluateOptions,
-    **more: Any,
-) -> Any:
+def _check(options: EvaluateOptions) -> None:
     check_output(options.output)
     check_run(options.run)
-    dataset = data_named(folder, question)
-    with fitting(options.run) as how:
-        return api.evaluate(dataset, question, models, folds, **how, **more)
 
 
 def _groups(text: str | None) -> list[list[str]]:
@@ -226,9 +227,11 @@ def _groups(text: str | None) -> list[list[str]]:
 
 
 def show_configuration(
-    found: Any,
+    found: ConfigurationEvaluation,
     output: FigureOutput,
-    draw: Callable[[Any], Mapping[str, Any]] = configuration_figures.evaluation_figures,
+    draw: Callable[
+        [ConfigurationEvaluation], Mapping[str, Figure]
+    ] = configuration_figures.evaluation_figures,
     *,
     programs: bool = False,
 ) -> None:
@@ -295,13 +298,13 @@ def moolchandani2022(dataset: Path, /, *, run: RunOptions, output: FigureOutput)
 
 
 def _fitted(
-    study: Callable[..., Any],
+    study: Callable[..., StudyT],
     folder: Path,
     run: RunOptions,
     output: Output,
     noun: str = "fits",
-    **options: Any,
-) -> Any:
+    **options: object,
+) -> StudyT:
     check_output(output)
     check_run(run)
     dataset = dataset_named(folder)

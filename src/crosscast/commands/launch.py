@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from crosscast.characterization import default_local_size, frontend, run
 from crosscast.characterization.cuda.compiler import preprocess
@@ -292,13 +291,13 @@ def _number(where: str, text: str) -> int | float:
     raise InputError.of(where=where, expected="a number", found=repr(text))
 
 
-def _value(where: str, text: str) -> Any:
+def _value(where: str, text: str) -> object:
     """One number, or several between commas for a vector or a struct."""
     numbers = [_number(where, part) for part in text.split(",")]
     return numbers if len(numbers) > 1 else numbers[0]
 
 
-def _fill(where: str, text: str) -> dict[str, Any]:
+def _fill(where: str, text: str) -> dict[str, object]:
     """``FILL[:NUMBER[:NUMBER]]``; empty is zeros."""
     if not text:
         return {}
@@ -317,7 +316,7 @@ def _fill(where: str, text: str) -> dict[str, Any]:
     return {"fill": name, **values}
 
 
-def _image(where: str, text: str) -> dict[str, Any]:
+def _image(where: str, text: str) -> dict[str, object]:
     """``TYPE:ORDER:HEIGHTxWIDTH[:FILL]``."""
     kind, *rest = text.split(":", 3)
     if len(rest) < 2:
@@ -326,9 +325,9 @@ def _image(where: str, text: str) -> dict[str, Any]:
     return {"type": kind, "channel_order": rest[0], "shape": shape, **_fill(where, ":".join(rest[2:]))}
 
 
-def _sampler(where: str, text: str) -> dict[str, Any]:
+def _sampler(where: str, text: str) -> dict[str, object]:
     """Words between colons: an addressing mode, ``linear``, ``normalized_coords``."""
-    table: dict[str, Any] = {}
+    table: dict[str, object] = {}
     for word in filter(None, text.split(":")):
         if word in ("linear", "normalized_coords"):
             table[word] = True

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import crosscast
 from crosscast.cli.dispatch import TYPED, Typed
@@ -21,6 +21,17 @@ from crosscast.evaluation.executor import spreading
 from crosscast.report.document import Heading, Report, Text, require_jinja2
 from crosscast.report.pictures import check_suffix, require_matplotlib, save_figures, with_figures
 from crosscast.results import to_json
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from crosscast.evaluation.loop import RunArguments
+
+    class FitKeywords(RunArguments):
+        """Keyword arguments of what fits models."""
+
+        seed: int
+
 
 _INSTEAD = "set XDG_CACHE_HOME to another folder"
 
@@ -97,7 +108,7 @@ def _workers(run: RunOptions) -> tuple[int | None, str | None]:
 
 
 @contextmanager
-def fitting(run: RunOptions, noun: str = "fits") -> Iterator[dict[str, Any]]:
+def fitting(run: RunOptions, noun: str = "fits") -> Iterator[FitKeywords]:
     """The keyword arguments of fits, whose progress shows on standard error meanwhile."""
     jobs, executor = _workers(run)
     with spreading(executor), TaskStatus(noun) as status:
@@ -117,9 +128,9 @@ def check_output(output: Output) -> None:
 
 def show(
     output: Output,
-    to_dict: Callable[[], Any],
+    to_dict: Callable[[], object],
     report: Callable[[], Report],
-    figures: Callable[[], Mapping[str, Any]] = dict,
+    figures: Callable[[], Mapping[str, Figure]] = dict,
 ) -> None:
     """Print a result as JSON, or as a report for people; write its figures into a folder, a page, or both."""
     folder = output.figures if isinstance(output, FigureOutput) else None
@@ -136,7 +147,7 @@ def show(
         report().print(sys.stdout)
 
 
-def page_of(report: Report, figures: Mapping[str, Any]) -> Report:
+def page_of(report: Report, figures: Mapping[str, Figure]) -> Report:
     """A report with its figures, with the warnings before it, and how it was made at its end."""
     if figures:
         report = with_figures(report, figures)
@@ -148,6 +159,6 @@ def page_of(report: Report, figures: Mapping[str, Any]) -> Report:
     return replace(report, parts=[*parts, Text(made if typed.words else made[:1], "made")])
 
 
-def print_json(value: Any) -> None:
+def print_json(value: object) -> None:
     """Print a result on standard output as a line of JSON."""
     print(to_json(value), flush=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from crosscast.cli.launch_options import LaunchOptions
 from crosscast.cli.predict import PredictTimeOptions
@@ -21,13 +21,17 @@ from crosscast.forecasting.answers import forecasts_answer, launches_answer, wit
 from crosscast.forecasting.kernels import forecast_beside, verdicts_beside
 from crosscast.forecasting.profiles import Recorded
 from crosscast.prediction.first_fit import first_fit, models_for, named_devices
-from crosscast.prediction.time.artefact import TrainedTimeModel
 from crosscast.prediction.time.data import ProfileBatch
 from crosscast.prediction.time.forecast import TimeForecast
 from crosscast.profile import Profile
 from crosscast.report.pictures import require_matplotlib
 from crosscast.report.prediction import predictions_report
 from crosscast.report.verdict import roofline_figures, verdicts_report
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from crosscast.prediction.named_models import TrainedTimes
 
 
 def time(file: Path, /, *more: Path, options: PredictTimeOptions) -> None:
@@ -38,7 +42,7 @@ def time(file: Path, /, *more: Path, options: PredictTimeOptions) -> None:
         (file, *more), options.launch, options.application, options.invocations
     )
 
-    def predicted(trained: TrainedTimeModel) -> TimeForecast:
+    def predicted(trained: TrainedTimes) -> TimeForecast:
         known = [device.key for device in trained.devices]
         chosen = _chosen(options.devices, options.device_file, known)
         return trained.predict(batch, chosen, probes=_probes(options.probe, known), level=options.level)
@@ -75,13 +79,13 @@ def time(file: Path, /, *more: Path, options: PredictTimeOptions) -> None:
     )
 
 
-def _described(named: Sequence[str] | None, files: Sequence[Path], trained: TrainedTimeModel) -> list[Device]:
+def _described(named: Sequence[str] | None, files: Sequence[Path], trained: TrainedTimes) -> list[Device]:
     """Descriptions of the devices that the model does not know."""
     chosen = _chosen(named, files, [device.key for device in trained.devices])
     return [each for each in chosen or () if not isinstance(each, str)]
 
 
-def _roofline(verdicts: Sequence[Verdict | None]) -> Mapping[str, Any]:
+def _roofline(verdicts: Sequence[Verdict | None]) -> Mapping[str, Figure]:
     require_matplotlib()
     return roofline_figures([each for each in verdicts if each is not None])
 

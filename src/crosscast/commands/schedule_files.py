@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -27,6 +27,10 @@ from crosscast.commands.output import check_file
 from crosscast.commands.status import tell, warn
 from crosscast.errors import InputError
 from crosscast.units import parse_elapsed
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 
 _WRITERS: dict[str, Callable[[Schedule, Path], None]] = {".csv": write_schedule, ".swf": write_swf}
 
@@ -100,7 +104,7 @@ class ScheduleFiles:
                 _WRITERS[path.suffix](self._last[1], path)
                 tell(f"wrote {path}")
 
-    def drawn(self, title: str) -> dict[str, Any]:
+    def drawn(self, title: str) -> dict[str, Figure]:
         """The figures that are wanted; if there is nothing to draw, that is said before a file is written."""
         if not self.draws:
             return {}
@@ -114,26 +118,32 @@ class ScheduleFiles:
                 expected=f"a start before the last end, {to_s:g} s",
                 found=f"{self._from_s:g} s",
             )
-        part: dict[str, Any] = {"from_s": self._from_s, "to_s": to_s}
         figures = {}
         if self._last is not None:
             label, schedule = self._last
             about = f"{title}: {len(schedule.jobs):,} jobs, {label}"
             colour: Literal["user", "wait"] = "user" if self.users else "wait"
             try:
-                figures["timeline"] = gantt(schedule, about, colour=colour, **part)
+                figures["timeline"] = gantt(schedule, about, colour=colour, from_s=self._from_s, to_s=to_s)
             except InputError as error:
                 if error.field != "jobs":
                     raise
                 warn(str(error))
         about = f"{title}: jobs that wait"
-        figures["queue-length"] = queue_figure(self._queues, about, origin_s=self._origin_s, **part)
+        figures["queue-length"] = queue_figure(
+            self._queues, about, origin_s=self._origin_s, from_s=self._from_s, to_s=to_s
+        )
         if self._powers:
             powers = {"budget": self._powers.pop("budget")} if "budget" in self._powers else {}
             powers |= self._powers
             about = f"{title}: power of all machines"
             figures["power"] = queue_figure(
-                powers, about, origin_s=self._origin_s, what="power in watts", **part
+                powers,
+                about,
+                origin_s=self._origin_s,
+                from_s=self._from_s,
+                to_s=to_s,
+                what="power in watts",
             )
         return figures
 

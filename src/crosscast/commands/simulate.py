@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -110,7 +110,7 @@ def policies(trace: Path, /, *, options: SimulatePoliciesOptions) -> None:
     drawn = files.drawn(label)
     against = [differences(each, results[0], site.seed) for each in results]
 
-    def listed() -> dict[str, Any]:
+    def listed() -> dict[str, object]:
         found = [
             result.to_dict(users=options.users) | _against(results[0].label, each)
             for result, each in zip(results, against, strict=True)
@@ -131,16 +131,16 @@ def _grid(
     policies: Sequence[str] | None,
     priorities: Sequence[str] | None,
     backfills: Sequence[str] | None,
-) -> tuple[Any, Any, Any]:
+) -> tuple[list[str], list[str], list[str] | None]:
     """Policies and orders that are searched, where none are named."""
     if search not in OBJECTIVES:
         raise InputError.of(where="--search", expected=f"one of {', '.join(OBJECTIVES)}", found=repr(search))
-    policies = policies or POLICIES
-    passes = None if "easy" not in policies else backfills or _SEARCHED
-    return policies, priorities or _SEARCHED, passes
+    chosen = list(policies or POLICIES)
+    passes = None if "easy" not in chosen else list(backfills or _SEARCHED)
+    return chosen, list(priorities or _SEARCHED), passes
 
 
-def _against(label: str, found: tuple[PolicyDifference, PolicyDifference] | None) -> dict[str, Any]:
+def _against(label: str, found: tuple[PolicyDifference, PolicyDifference] | None) -> dict[str, object]:
     """Differences to the first policy, for JSON."""
     if found is None:
         return {"against": None}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from crosscast import api
 from crosscast.cli.models import (
@@ -15,9 +14,8 @@ from crosscast.cli.models import (
 from crosscast.commands.files import data_named
 from crosscast.commands.output import check_output, check_place, check_run, fitting, show
 from crosscast.commands.status import warn
-from crosscast.data.dataset import Dataset, without_applications
+from crosscast.data.dataset import Dataset, dataset_named, without_applications
 from crosscast.prediction.configuration.bailey2014 import PublishedPredictor
-from crosscast.prediction.registry import QuestionName
 from crosscast.prediction.store import check_folder
 from crosscast.report import configuration as configuration_report
 from crosscast.report import relative as relative_report
@@ -29,26 +27,30 @@ TrainOptions = TrainTimeOptions | TrainRelativeOptions | TrainConfigurationOptio
 
 def time(dataset: Path, /, *, options: TrainTimeOptions) -> None:
     """Run ``crosscast train time``."""
-    trained = _train(
-        dataset,
-        "time",
-        options,
-    )
-
+    _check(options)
+    data, left_out = data_named(dataset, "time"), options.without or []
+    known = without_applications(data, left_out) if isinstance(data, Dataset) else data.without(left_out)
+    with fitting(options.run) as how:
+        trained = api.train(known, "time", options.model, **how)
+    trained.save(options.out)
     show(options.output, trained.card.to_dict, lambda: time_report.training_report(trained.card, options.out))
 
 
 def relative(dataset: Path, /, *, options: TrainRelativeOptions) -> None:
     """Run ``crosscast train relative``."""
-    trained = _train(
-        dataset,
-        "relative",
-        options,
-        devices=options.devices,
-        sources=options.sources,
-        note=warn,
-    )
-
+    _check(options)
+    known = without_applications(dataset_named(dataset), options.without or [])
+    with fitting(options.run) as how:
+        trained = api.train(
+            known,
+            "relative",
+            options.model,
+            devices=options.devices,
+            sources=options.sources,
+            note=warn,
+            **how,
+        )
+    trained.save(options.out)
     show(
         options.output,
         trained.card.to_dict,
@@ -58,16 +60,20 @@ def relative(dataset: Path, /, *, options: TrainRelativeOptions) -> None:
 
 def configuration(dataset: Path, /, *, options: TrainConfigurationOptions) -> None:
     """Run ``crosscast train configuration``."""
-    trained = _train(
-        dataset,
-        "configuration",
-        options,
-        samples=options.samples,
-        held_out=options.held_out,
-        devices=options.devices,
-        power_domain=options.power_domain,
-    )
-
+    _check(options)
+    known = without_applications(dataset_named(dataset), options.without or [])
+    with fitting(options.run) as how:
+        trained = api.train(
+            known,
+            "configuration",
+            options.model,
+            samples=options.samples,
+            held_out=options.held_out,
+            devices=options.devices,
+            power_domain=options.power_domain,
+            **how,
+        )
+    trained.save(options.out)
     found, tree = trained.predictor, None
     if isinstance(found, PublishedPredictor):
         tree = (found.fitted.clusters.note, found.fitted.tree.text())
@@ -80,31 +86,17 @@ def configuration(dataset: Path, /, *, options: TrainConfigurationOptions) -> No
 
 def corun(dataset: Path, /, *, options: TrainCorunOptions) -> None:
     """Run ``crosscast train corun``."""
-    trained = _train(
-        dataset,
-        "corun",
-        options,
-        device=options.device,
-    )
-
+    _check(options)
+    known = without_applications(dataset_named(dataset), options.without or [])
+    with fitting(options.run) as how:
+        trained = api.train(known, "corun", options.model, device=options.device, **how)
+    trained.save(options.out)
     show(options.output, trained.card.to_dict, lambda: corun_training_report(trained.card, options.out))
 
 
-def _train(
-    folder: Path,
-    question: QuestionName,
-    options: TrainOptions,
-    **more: Any,
-) -> Any:
-    # What cannot be written is refused before the work.
+def _check(options: TrainOptions) -> None:
+    """Refuse before the work what cannot be written."""
     check_folder(options.out)
     check_place("--out", options.out)
     check_output(options.output)
     check_run(options.run)
-    whole = data_named(folder, question)
-    left_out = options.without or []
-    dataset = without_applications(whole, left_out) if isinstance(whole, Dataset) else whole.without(left_out)
-    with fitting(options.run) as how:
-        trained = api.train(dataset, question, options.model, **how, **more)
-    trained.save(options.out)
-    return trained

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from crosscast.cli.decide import TuneOptions
 from crosscast.commands.output import check_folder, check_output, show
@@ -18,6 +18,9 @@ from crosscast.tuning.exchange import t1_of, t4_of
 from crosscast.tuning.ranking import Ranking
 from crosscast.tuning.tune import tune as ranked
 
+if TYPE_CHECKING:
+    from crosscast.device import Device
+
 
 def tune(file: Path, /, *, options: TuneOptions) -> None:
     """Run ``crosscast tune``."""
@@ -27,7 +30,7 @@ def tune(file: Path, /, *, options: TuneOptions) -> None:
     if options.on is not None and not options.measure:
         raise InputError.of(where="--on", expected="it beside --measure", found="it alone")
 
-    asked: list[Any] = [*(options.devices or ()), *map(read_device, options.device_file)]
+    asked: list[str | Device] = [*(options.devices or ()), *map(read_device, options.device_file)]
     with TaskStatus("variants") as status:
         found = ranked(
             file,
@@ -63,9 +66,9 @@ def _share(text: str) -> float:
     return share
 
 
-def answer_of(found: Ranking) -> dict[str, Any]:
+def answer_of(found: Ranking) -> dict[str, object]:
     """What ``--json`` prints: how the ranking was made, and a row for each variant and device."""
-    columns = found.to_dict()
+    columns = found.plain_columns()
     names = list(found.variants.names)
     rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
     others = [name for name in columns if name not in names]

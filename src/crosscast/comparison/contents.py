@@ -120,7 +120,7 @@ def _of_profiles(profiles: Iterable[Profile]) -> dict[str, Numbers]:
     return found
 
 
-def _flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, float]]:
+def _flat(values: Mapping[str, object], before: str = "") -> Iterator[tuple[str, float]]:
     """Numbers of an object and those in it, by names with dots between."""
     for name, value in values.items():
         if isinstance(value, Mapping):
@@ -304,7 +304,7 @@ class Comparison(Tabular):
             "relative": [each.relative for each in self.differences],
         }
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Everything, as ``--json`` prints it; infinite relative changes are null."""
         columns = super().to_dict()
         return {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from crosscast.devices.knowledge import KnownDevice, known_of
 from crosscast.errors import InputError
@@ -47,7 +46,7 @@ class DeviceComparison:
             found |= {name: (mine.get(name), yours.get(name)) for name in dict.fromkeys((*mine, *yours))}
         return found
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """All of it, for JSON."""
         return {
             "devices": [self.first.to_dict(), self.second.to_dict()],

@@ -7,10 +7,11 @@ import signal
 import tomllib
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, TypeVar
+from types import ModuleType
+from typing import TypeVar
 
 from crosscast.errors import EnvironmentFault, InputError, importing
 
@@ -23,7 +24,7 @@ _EXPECTED = "local, dask://HOST:PORT, or slurm:FILE.toml"
 
 
 @contextmanager
-def workers(executor: str) -> Iterator[Any]:
+def workers(executor: str) -> Iterator[object]:
     """A client of Dask, whose workers are there; they end with it if it started them.
 
     Parameters
@@ -50,13 +51,13 @@ def workers(executor: str) -> Iterator[Any]:
     with ExitStack() as undo:
         undo.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")
-        wanted, at = 1, f"tcp:{place}"
+        wanted = 1
+        at: object = f"tcp:{place}"
         if kind == "slurm":
             cluster, wanted = _slurm(Path(place))
             at = undo.enter_context(cluster)
         try:
-            made: Any = Client
-            client = undo.enter_context(made(at, timeout=20))
+            client = undo.enter_context(Client(at, timeout=20))
             # Without this joblib works in one process of this machine, and says nothing.
             client.wait_for_workers(wanted, timeout=_WAIT_S)
         except (OSError, TimeoutError, ValueError) as error:
@@ -64,7 +65,7 @@ def workers(executor: str) -> Iterator[Any]:
         yield client
 
 
-def _slurm(path: Path) -> tuple[Any, int]:
+def _slurm(path: Path) -> tuple[AbstractContextManager[object], int]:
     """A cluster of Dask whose workers are jobs, and how many."""
     try:
         told = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -76,16 +77,14 @@ def _slurm(path: Path) -> tuple[Any, int]:
     dask_jobqueue = _jobqueue()
     try:
         # One task at a time in each: what is measured has the machine for itself.
-        cluster: Any = vars(dask_jobqueue)["SLURMCluster"](
-            **{"cores": 1, "processes": 1, "memory": "2GB", **told}
-        )
+        cluster = vars(dask_jobqueue)["SLURMCluster"](**{"cores": 1, "processes": 1, "memory": "2GB", **told})
     except (TypeError, ValueError) as error:
         raise InputError(f"{path}: {error}") from error
     cluster.scale(jobs=count)
     return cluster, count
 
 
-def _jobqueue() -> Any:
+def _jobqueue() -> ModuleType:
     """Module ``dask_jobqueue``, whose import would take Ctrl-C and SIGTERM for itself."""
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -94,7 +93,8 @@ def _jobqueue() -> Any:
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
-    return dask_jobqueue
+    module: ModuleType = dask_jobqueue
+    return module
 
 
 @contextmanager
@@ -114,7 +114,7 @@ def spreading(executor: str | None) -> Iterator[None]:
             _SPREAD.reset(before)
 
 
-def mapped(function: Callable[..., Thing], arguments: Iterable[tuple[Any, ...]]) -> Iterator[Thing]:
+def mapped(function: Callable[..., Thing], arguments: Iterable[tuple[object, ...]]) -> Iterator[Thing]:
     """What a function gives for each of its arguments, in order: here, or by the executor that is chosen."""
     if not _SPREAD.get():
         yield from (function(*each) for each in arguments)

@@ -13,13 +13,11 @@ from enum import Enum
 from functools import cache
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 import crosscast
-from crosscast.arrays import Arrays, npz_bytes
+from crosscast.arrays import AnyArray, Arrays, npz_bytes
 from crosscast.data.array_file import DAMAGE
 from crosscast.data.files import made, whole_file
 from crosscast.errors import InputError
@@ -55,7 +53,7 @@ class Kept:
         except DAMAGE:
             return None
 
-    def save(self, ask: object, answer: Mapping[str, npt.NDArray[Any]]) -> None:
+    def save(self, ask: object, answer: Mapping[str, AnyArray]) -> None:
         """Keep an answer."""
         path = self._path(ask)
         try:
@@ -119,7 +117,7 @@ def _pieces(value: object) -> Iterator[bytes]:
         raise TypeError(f"expected data, found {type(value).__qualname__}")
 
 
-def _array_pieces(array: npt.NDArray[Any]) -> Iterator[bytes]:
+def _array_pieces(array: AnyArray) -> Iterator[bytes]:
     kind = array.dtype.kind
     yield f"array {kind.replace('u', 'i')} {array.shape}".encode()
     if kind == "f":

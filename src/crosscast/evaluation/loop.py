@@ -23,12 +23,12 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypedDict, TypeVar
+from typing import Generic, Protocol, TypedDict, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from crosscast.arrays import Arrays, Flags, Integers
+from crosscast.arrays import AnyArray, Arrays, Flags, Integers
 from crosscast.errors import EnvironmentFault, InputError, MissingExtraError
 from crosscast.evaluation.keep import Kept, digest
 
@@ -58,7 +58,7 @@ class Fold:
 
 
 def folds_by_group(
-    where: str, noun: str, labels: Sequence[str], groups: npt.NDArray[Any] | None = None
+    where: str, noun: str, labels: Sequence[str], groups: AnyArray | None = None
 ) -> tuple[Fold, ...]:
     """Hold each group of rows out in turn, in the order of the groups: by default the rows' labels."""
     groups = np.array(labels) if groups is None else groups
@@ -275,7 +275,7 @@ def _once(
     except ImportError as error:
         raise MissingExtraError("train", "work in several processes") from error
     backend, configured = get_active_backend()
-    words: dict[str, Any] = {"n_jobs": jobs}
+    words: dict[str, object] = {"n_jobs": jobs}
     if type(backend).__name__ == "LokyBackend":
         # Processes of this machine, which are ours to end.
         count = min(backend.effective_n_jobs(configured if jobs is None else jobs), len(left))
@@ -288,7 +288,7 @@ def _once(
     # As an array: joblib maps a large one into the memory of each process, without a copy.
     sent = hashlib.sha256(content).hexdigest(), np.frombuffer(content, np.uint8)
     calls = [joblib.delayed(_answered)(place, tasks[place], *sent, asks) for place, asks in left.items()]
-    results: Any = None
+    results: Generator[tuple[int, list[Arrays], float], None, None] | None = None
     try:
         with _interrupts_held():
             results = joblib.Parallel(return_as="generator_unordered", batch_size=1, **words)(calls)
@@ -319,11 +319,11 @@ def _interrupts_held() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-_UNPACKED: dict[str, Any] = {}
+_UNPACKED: dict[str, object] = {}
 
 
 def _answered(
-    place: int, task: Task[Any], name: str, packed: npt.NDArray[np.uint8], asks: list[int]
+    place: int, task: Task[object], name: str, packed: npt.NDArray[np.uint8], asks: list[int]
 ) -> tuple[int, list[Arrays], float]:
     """Place, answers and seconds, of data that are unpacked once in each process."""
     data = _UNPACKED.get(name)

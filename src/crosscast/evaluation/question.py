@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, Unpack
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar, Unpack
 
 from crosscast.errors import InputError
 
@@ -81,7 +81,7 @@ class Question(ABC, Generic[Data, EvaluationOptions, TrainingOptions, Evaluation
         return model
 
 
-def options_of(kind: type[Options], given: Mapping[str, Any], question: str) -> Options:
+def options_of(kind: type[Options], given: Mapping[str, object], question: str) -> Options:
     """Options of the keyword arguments that were given.
 
     Raises

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
@@ -49,7 +48,7 @@ class Confidence:
     # baselines themselves
     differences: Mapping[str, ScoreDifference] = field(default_factory=dict)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Both, as members of an object of JSON."""
         return {
             "intervals": {name: [each.low, each.high] for name, each in self.intervals.items()},

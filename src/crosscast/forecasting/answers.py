@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from crosscast.prediction.trained import Card, model_facts
 
@@ -13,21 +13,21 @@ if TYPE_CHECKING:
     from crosscast.prediction.time.forecast import TimeForecast
 
 
-def forecasts_answer(noun: str, found: Sequence[Mapping[str, Any]], card: Card) -> dict[str, Any]:
+def forecasts_answer(noun: str, found: Sequence[Mapping[str, object]], card: Card) -> dict[str, object]:
     """One JSON object with all forecasts; of a single one, what belongs to it also by itself."""
     single = found[0] if len(found) == 1 else {}
     return {**single, noun: found, "model": model_facts(card)}
 
 
-def with_verdicts(found: TimeForecast, verdicts: Sequence[Verdict | None]) -> list[dict[str, Any]]:
+def with_verdicts(found: TimeForecast, verdicts: Sequence[Verdict | None]) -> list[dict[str, object]]:
     """Forecasts of kernels, each with what bounds it on the recommended device."""
     return [
         {**kernel, "verdict": verdict and verdict.to_dict()}
-        for kernel, verdict in zip(found.to_dict()["kernels"], verdicts, strict=True)
+        for kernel, verdict in zip(found.kernels(), verdicts, strict=True)
     ]
 
 
-def launches_answer(kernels: TimeForecast, repeat: float = 1.0) -> dict[str, Any]:
+def launches_answer(kernels: TimeForecast, repeat: float = 1.0) -> dict[str, object]:
     """Times of all kernels of an application, as often as they are launched, and the fastest device."""
     times = zip(kernels.devices, *(each.tolist() for each in kernels.of_all_launches(repeat)), strict=True)
     devices = [dict(zip(("device", "time_s", "low_s", "high_s"), row, strict=True)) for row in times]

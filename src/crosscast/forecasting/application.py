@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from crosscast.device import Device
+    from crosscast.prediction.named_models import TrainedTimes
     from crosscast.prediction.time.forecast import TimeForecast
+    from crosscast.results import Column
     from crosscast.tracing.summary import Replayed, Summary
 
 __all__ = ["ASSUMED", "ApplicationForecast", "forecast_application"]
@@ -38,7 +40,7 @@ class ApplicationForecast(Tabular):
     # `(n,)` How many launches of the kernel are taken to be like those that a profile is of, for each of them
     repeat: npt.NDArray[np.float64] | float = 1.0
 
-    def columns(self) -> Mapping[str, Any]:
+    def columns(self) -> Mapping[str, Column]:
         """A row a device, the fastest first."""
         moved = np.array([self.transfers[device] for device in self.kernels.devices])
         costs = np.array([self.launches[device] for device in self.kernels.devices])
@@ -118,7 +120,7 @@ def forecast_application(
     repeat = np.array(list(counts.values())) / batch.invocations
     moved = sum(each.bytes for each in summary.transfers if each.kind in ("read", "write", UPLOAD))
 
-    def predicted(trained: Any) -> ApplicationForecast:
+    def predicted(trained: TrainedTimes) -> ApplicationForecast:
         by_key = {device.key: device for device in trained.devices}
         chosen = None if devices is None else named_devices(listed(devices), list(by_key))
         forecast = trained.predict(batch, chosen, level=level).on_device()

@@ -17,7 +17,7 @@ from crosscast.results import Tabular
 if TYPE_CHECKING:
     from crosscast.device import Device
     from crosscast.devices.roofline import Verdict, Verdicts
-    from crosscast.prediction.first_fit import TrainedTimes
+    from crosscast.prediction.named_models import TrainedTimes
     from crosscast.prediction.time.forecast import TimeForecast
 
 __all__ = ["explain", "predict"]

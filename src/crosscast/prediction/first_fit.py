@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, overload
 
 from crosscast.data.fields import listed
 from crosscast.errors import InputError
@@ -14,26 +14,48 @@ from crosscast.prediction.warnings import format_names
 
 if TYPE_CHECKING:
     from crosscast.device import Device
-    from crosscast.prediction.named_models import NamedModel
+    from crosscast.prediction.configuration.artefact import TrainedConfigurationModel
+    from crosscast.prediction.corun.artefact import TrainedCoRunModel
+    from crosscast.prediction.named_models import NamedModel, TrainedTimes
     from crosscast.prediction.registry import QuestionName
-    from crosscast.prediction.time.artefact import TrainedTimeModel
-    from crosscast.prediction.time.launch_model import TrainedLaunchTimes
-    from crosscast.prediction.time.plugins import PluggedTimeModel
+    from crosscast.prediction.relative.artefact import TrainedRelativeModel
 
-    TrainedTimes: TypeAlias = TrainedTimeModel | TrainedLaunchTimes | PluggedTimeModel
+    Devices: TypeAlias = Sequence[str | Device] | str | Device | None
 
 __all__ = ["UnknownDevice", "first_fit", "models_for", "named_devices"]
 
 Thing = TypeVar("Thing")
 
-Loaded = Iterable[tuple["NamedModel | None", Any]]
+ModelT = TypeVar("ModelT")
+
+Loaded = Iterable[tuple["NamedModel | None", ModelT]]
 
 
+@overload
 def models_for(
-    model: str | Path | None,
-    question: QuestionName,
-    devices: Sequence[str | Device] | str | Device | None = None,
-) -> Loaded:
+    model: str | Path | None, question: Literal["time"], devices: Devices = None
+) -> Loaded[TrainedTimes]: ...
+
+
+@overload
+def models_for(
+    model: str | Path | None, question: Literal["relative"], devices: Devices = None
+) -> Loaded[TrainedRelativeModel]: ...
+
+
+@overload
+def models_for(
+    model: str | Path | None, question: Literal["configuration"], devices: Devices = None
+) -> Loaded[TrainedConfigurationModel]: ...
+
+
+@overload
+def models_for(
+    model: str | Path | None, question: Literal["corun"], devices: Devices = None
+) -> Loaded[TrainedCoRunModel]: ...
+
+
+def models_for(model: str | Path | None, question: QuestionName, devices: Devices = None) -> Loaded[object]:
     """Load the model that is named; or else those that have a name in turn, when they are asked for.
 
     What was calibrated comes first where its device is asked about, and is none of these otherwise.
@@ -46,8 +68,8 @@ def models_for(
 
 
 def first_fit(
-    models: Loaded, use: Callable[[Any], Thing], tell: Callable[[str], None] | None = None
-) -> tuple[Any, Thing]:
+    models: Loaded[ModelT], use: Callable[[ModelT], Thing], tell: Callable[[str], None] | None = None
+) -> tuple[ModelT, Thing]:
     """The first model that can be used, which is told if nobody named it, and what the use of it gives.
 
     A model cannot be used if that raises `InputError`: it is of other devices, or of other counters.

@@ -8,10 +8,11 @@ from collections.abc import Collection, Iterator
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, overload
 
 import msgspec
 
+from crosscast.data.fields import decode
 from crosscast.data.files import data_home
 from crosscast.errors import InputError
 from crosscast.prediction import store
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from crosscast.prediction.time.artefact import TrainedTimeModel
     from crosscast.prediction.time.launch_model import TrainedLaunchTimes
     from crosscast.prediction.time.plugins import PluggedTimeModel
+
+    TrainedTimes: TypeAlias = TrainedTimeModel | TrainedLaunchTimes | PluggedTimeModel
 
 BUNDLED = Path(__file__).parent / "bundled"
 """Folder of the models that come with Crosscast."""
@@ -38,6 +41,20 @@ class _Described(msgspec.Struct, frozen=True, kw_only=True):
     licence: str  # Of the data that it was trained on, as SPDX has it
     origin: str  # Where they are from
     citation: str  # What to cite
+
+
+class _Calibrated(msgspec.Struct, frozen=True):
+    device: str | None = None
+
+
+class _Facts(msgspec.Struct, frozen=True):
+    """What the card of a user's model says of its training."""
+
+    about: str = "made on this machine"
+    licence: str | None = None
+    origin: str | None = None
+    citation: str | None = None
+    calibrated: _Calibrated | None = None
 
 
 class NamedModel(_Described, frozen=True, kw_only=True):
@@ -55,7 +72,7 @@ class NamedModel(_Described, frozen=True, kw_only=True):
             self.question, f"predict {self.question}"
         )
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """All of it, for JSON."""
         return {**msgspec.structs.asdict(self), "folder": str(self.folder)}
 
@@ -106,16 +123,17 @@ def _own() -> Iterator[NamedModel]:
     home = models_home()
     for card in sorted(home.glob(f"*/{store.CARD}")) if home.is_dir() else ():
         stored = store.read(card.parent)
-        question: Any = stored.question
-        said = stored.card.get("training", {})
+        facts = decode(_Facts, stored.card.get("training", {}), stored.where)
         yield NamedModel(
             name=card.parent.name,
             folder=card.parent,
-            question=question,
-            about=said.get("about", "made on this machine"),
-            **{name: said.get(name) or "" for name in ("licence", "origin", "citation")},
+            question=cast(QuestionName, stored.question),
+            about=facts.about,
+            licence=facts.licence or "",
+            origin=facts.origin or "",
+            citation=facts.citation or "",
             own=True,
-            calibrated=(said.get("calibrated") or {}).get("device"),
+            calibrated=None if facts.calibrated is None else facts.calibrated.device,
         )
 
 
@@ -147,9 +165,7 @@ def _is_plugged(model: str) -> bool:
 
 
 @overload
-def load_model(
-    model: str | Path, question: Literal["time"]
-) -> TrainedTimeModel | TrainedLaunchTimes | PluggedTimeModel: ...
+def load_model(model: str | Path, question: Literal["time"]) -> TrainedTimes: ...
 
 
 @overload

@@ -17,7 +17,6 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import (
     Annotated,
-    Any,
     ClassVar,
     Literal,
     NoReturn,
@@ -31,12 +30,11 @@ from typing import (
 )
 
 import numpy as np
-import numpy.typing as npt
 
-from crosscast.arrays import Arrays, Flags
+from crosscast.arrays import AnyArray, Arrays, Flags
 from crosscast.errors import InputError
 
-Given = Mapping[str, npt.NDArray[Any]]
+Given = Mapping[str, AnyArray]
 """Arrays by name, as they were read."""
 
 Bound = int | float | str
@@ -59,7 +57,7 @@ class _Kind:
     def words(self, axes: int) -> str:
         return f"{self.many} along {axes} {'axis' if axes == 1 else 'axes'}" if axes else self.one
 
-    def fits(self, value: Any) -> bool:
+    def fits(self, value: object) -> bool:
         """Whether a value may be made an array of this kind without a loss; empty tuples may."""
         found = np.asarray(value)
         return found.size == 0 or found.dtype.kind in ("fiu" if self is _REAL else self.dtypes)
@@ -77,7 +75,7 @@ _KIND_OF: Mapping[object, _Kind] = {
     **dict.fromkeys((np.str_, str), _TEXT),
 }
 
-_BOUNDS: Mapping[str, tuple[Callable[[npt.NDArray[Any], float], Flags], str]] = {
+_BOUNDS: Mapping[str, tuple[Callable[[AnyArray, float], Flags], str]] = {
     # What is not a number is outside of none of them.
     "low": (np.less, "at least"),
     "above": (np.less_equal, "more than"),
@@ -107,9 +105,7 @@ class Array:
         if not all(map(_AXIS.fullmatch, self.axes.split())):
             raise TypeError(f"expected names of axes, found {self.axes!r}")
 
-    def problems(
-        self, array: npt.NDArray[Any], kind: _Kind, sizes: dict[str, int]
-    ) -> Iterator[tuple[str, object]]:
+    def problems(self, array: AnyArray, kind: _Kind, sizes: dict[str, int]) -> Iterator[tuple[str, object]]:
         """What is expected and what is found instead; each holds only if there is none before it.
 
         Lengths of axes that are new are put into `sizes`.
@@ -150,7 +146,7 @@ class Array:
                 yield f"some of {', '.join(self.among)}, each once", ", ".join(unknown or texts)
 
 
-def _first(array: npt.NDArray[Any], wrong: npt.NDArray[Any]) -> str:
+def _first(array: AnyArray, wrong: AnyArray) -> str:
     """The first entry that is wrong, and where it is."""
     place = tuple(int(each) for each in np.argwhere(wrong)[0])
     return f"{array[place]}{f' at {list(place)}' if place else ''}"
@@ -178,7 +174,7 @@ class Stored:
 
     kind: ClassVar[str] = ""
 
-    def __init_subclass__(cls, kind: str | None = None, **words: Any) -> None:
+    def __init_subclass__(cls, kind: str | None = None, **words: object) -> None:
         super().__init_subclass__(**words)
         if kind is not None:
             cls.kind = kind
@@ -201,44 +197,52 @@ class Stored:
         return arrays
 
     @classmethod
-    def from_state(cls, arrays: Given, where: str = "model", prefix: str = "", **given: Any) -> Self:
+    def from_state(cls, arrays: Given, where: str = "model", prefix: str = "", **given: object) -> Self:
         """Make it from its arrays, whose names begin with a prefix, and from the fields that are not kept.
 
         `where` they are from stands in front of errors.
         """
         sizes: dict[str, int] = {}
-        values: dict[str, Any] = given
-        for field in _fields_of(cast(Any, cls)):
+        values: dict[str, object] = given
+        this: type = cls
+        for field in _fields_of(this):
             name = f"{prefix}{field.name}"
             if field.optional and not any(each == name or each.startswith(f"{name}.") for each in arrays):
                 values[field.name] = None
                 continue
             if field.kind is not None:
-                values[field.name] = _made_array(field, field.kind, arrays, name, sizes, where)
+                made = field.made(_array_of(field, field.kind, arrays, name, sizes, where))
+                if field.choices and made not in field.choices:
+                    expected = f"one of {', '.join(field.choices)}"
+                    raise InputError.of(where=where, field=name, expected=expected, found=repr(made))
+                values[field.name] = made
                 continue
             names = [name]
             if field.several:
                 # Each has an array at least: a count from a file may be of any size.
-                counted = _Field("count", array=Array(low=0, high=len(arrays)), made=int)
-                count = _made_array(counted, _INTEGER, arrays, f"{name}.count", {}, where)
+                counted = _Field("count", array=Array(low=0, high=len(arrays)))
+                count = int(_array_of(counted, _INTEGER, arrays, f"{name}.count", {}, where))
                 names = [f"{name}.{place}" for place in range(count)]
             parts = []
             for each in names:
                 if each.count(".") > _MOST_DEPTH:
                     expected = f"at most {_MOST_DEPTH} parts in each other"
                     raise InputError.of(where=where, expected=expected, found="more")
-                made: Any = field.cls
+                cls_of_part: type = field.cls
                 if not field.fixed:
-                    kind = _made_array(_KIND_FIELD, _TEXT, arrays, f"{each}.kind", {}, where)
+                    kind = str(_array_of(_KIND_FIELD, _TEXT, arrays, f"{each}.kind", {}, where))
                     known = field.nested.kinds or tuple(sorted({*_CLASSES, *_HOMES}))
                     if kind in known and kind not in _CLASSES and kind in _HOMES:
                         importlib.import_module(_HOMES[kind])
                     if kind not in known or kind not in _CLASSES:
                         _refuse_kind(kind, f"one of the kinds {', '.join(known)}", each, where)
-                    made = _CLASSES[kind]
-                    if lacking := _lacking(made, field.cls):
+                    cls_of_part = _CLASSES[kind]
+                    if lacking := _lacking(cls_of_part, field.cls):
                         _refuse_kind(kind, f"a part that has {', '.join(lacking)}", each, where)
-                parts.append(made.from_state(arrays, where, prefix if field.nested.flat else f"{each}."))
+                assert issubclass(cls_of_part, Stored)
+                parts.append(
+                    cls_of_part.from_state(arrays, where, prefix if field.nested.flat else f"{each}.")
+                )
             values[field.name] = tuple(parts) if field.several else parts[0]
         try:
             part = cls(**values)
@@ -248,7 +252,7 @@ class Stored:
         return part
 
 
-_CLASSES: dict[str, type[Stored]] = {}
+_CLASSES: dict[str, type] = {}
 _HOMES: dict[str, str] = {}
 
 
@@ -269,7 +273,7 @@ class _Field:
     optional: bool = False  # Whether it may be None: then there are no arrays of it
     kind: _Kind | None = None  # What its array holds; `None` for other parts
     array: Array = Array()
-    made: Callable[[npt.NDArray[Any]], Any] = lambda array: array  # Its value, of an array that fits
+    made: Callable[[AnyArray], object] = lambda array: array  # Its value, of an array that fits
     choices: tuple[str, ...] = ()
     cls: type = object  # Class of a part, or what it has to be like
     nested: Nested = Nested()
@@ -279,7 +283,8 @@ class _Field:
 
 def _keep(part: Stored, prefix: str, arrays: Arrays) -> None:
     sizes: dict[str, int] = {}
-    for field in _fields_of(cast(Any, type(part))):
+    this: type = type(part)
+    for field in _fields_of(this):
         value, name, before = getattr(part, field.name), f"{prefix}{field.name}", len(arrays)
         if field.optional and value is None:
             continue
@@ -295,30 +300,30 @@ def _keep(part: Stored, prefix: str, arrays: Arrays) -> None:
             raise InputError.of(where=_WRITTEN, field=name, expected="a part with an array", found="none")
 
 
-def _kept_array(field: _Field, kind: _Kind, value: Any, name: str, sizes: dict[str, int]) -> npt.NDArray[Any]:
+def _kept_array(field: _Field, kind: _Kind, value: object, name: str, sizes: dict[str, int]) -> AnyArray:
     array = np.asarray(value, dtype=kind.made if kind.fits(value) else None)
     for expected, found in field.array.problems(array, kind, sizes):
         raise InputError.of(where=_WRITTEN, field=name, expected=expected, found=found)
-    if kind is _TEXT and array.tolist() != (list(value) if array.ndim else value):
+    if kind is _TEXT and array.tolist() != np.asarray(value, dtype=object).tolist():
         expected = "texts that do not end in NUL"
         raise InputError.of(where=_WRITTEN, field=name, expected=expected, found=value)
     return array if kind is _TEXT else array.astype(kind.made, copy=False)
 
 
-def _keep_part(field: _Field, part: Any, name: str, prefix: str, arrays: Arrays) -> None:
+def _keep_part(field: _Field, part: object, name: str, prefix: str, arrays: Arrays) -> None:
     if not field.fixed and isinstance(part, Stored) and part.kind:
         if field.nested.kinds and part.kind not in field.nested.kinds:
             _refuse_kind(part.kind, f"one of the kinds {', '.join(field.nested.kinds)}", name, _WRITTEN)
         arrays[f"{name}.kind"] = np.array(part.kind)
-    elif type(part) is not field.cls:
+    elif type(part) is not field.cls or not isinstance(part, Stored):
         expected = f"a {field.cls.__name__}" if field.fixed else "a part of a kind that can be kept"
         raise InputError.of(where=_WRITTEN, field=name, expected=expected, found=_place(type(part)))
     _keep(part, prefix, arrays)
 
 
-def _made_array(
+def _array_of(
     field: _Field, kind: _Kind, arrays: Given, name: str, sizes: dict[str, int], where: str
-) -> Any:
+) -> AnyArray:
     if name not in arrays:
         others = sorted(arrays)
         listed = ", ".join(others[:8]) + (", ..." if len(others) > 8 else "")
@@ -328,11 +333,7 @@ def _made_array(
     array = arrays[name]
     for wanted, problem in field.array.problems(array, kind, sizes):
         raise InputError.of(where=where, field=name, expected=wanted, found=problem)
-    made = field.made(array if kind is _TEXT else array.astype(kind.made, copy=False))
-    if field.choices and made not in field.choices:
-        expected = f"one of {', '.join(field.choices)}"
-        raise InputError.of(where=where, field=name, expected=expected, found=repr(made))
-    return made
+    return array if kind is _TEXT else array.astype(kind.made, copy=False)
 
 
 def _refuse_kind(kind: str, expected: str, name: str, where: str) -> NoReturn:
@@ -340,7 +341,7 @@ def _refuse_kind(kind: str, expected: str, name: str, where: str) -> NoReturn:
 
 
 @cache
-def _lacking(cls: type[Stored], wanted: type) -> tuple[str, ...]:
+def _lacking(cls: type, wanted: type) -> tuple[str, ...]:
     """What a class lacks to stand for another: members of a protocol, or the other among its bases."""
     if not getattr(wanted, "_is_protocol", False):
         return () if issubclass(cls, wanted) else (f"the base {wanted.__name__}",)
@@ -351,7 +352,7 @@ def _lacking(cls: type[Stored], wanted: type) -> tuple[str, ...]:
         for name in (*vars(base), *inspect.get_annotations(base))
         if not name.startswith("_")
     }
-    own = {field.name for field in fields(cast(Any, cls))}
+    own = {field.name for field in fields(cls)} if is_dataclass(cls) else set()
     return tuple(sorted(name for name in members if name not in own and not hasattr(cls, name)))
 
 
@@ -367,7 +368,7 @@ def _fields_of(cls: type) -> tuple[_Field, ...]:
     return tuple(_field(hints[name], name) for name in names if NOT_KEPT not in get_args(hints[name])[1:])
 
 
-def _field(hint: Any, name: str) -> _Field:
+def _field(hint: object, name: str) -> _Field:
     """How a field with an annotation is kept."""
     extras: list[object] = []
     optional = False
@@ -406,4 +407,4 @@ def _field(hint: Any, name: str) -> _Field:
     return _Field(name, optional, cls=cls, nested=nested, several=several, fixed=fixed)
 
 
-_KIND_FIELD = _Field("kind", kind=_TEXT, made=lambda found: found.item())
+_KIND_FIELD = _Field("kind", kind=_TEXT)

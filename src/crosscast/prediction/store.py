@@ -16,14 +16,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import isfinite, prod
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, NoReturn
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 import crosscast
-from crosscast.arrays import Arrays, npz_bytes
+from crosscast.arrays import AnyArray, Arrays, npz_bytes
 from crosscast.data.array_file import DAMAGE, array_header
 from crosscast.data.fields import decode, shown
 from crosscast.data.files import whole_file
@@ -75,10 +74,13 @@ class _Header(msgspec.Struct, frozen=True):
     """What the card of every model says."""
 
     question: Annotated[str, msgspec.Meta(min_length=1)]
+    protocol: int
     arrays: _Contents
 
 
-def write(folder: str | Path, question: str, card: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
+def write(
+    folder: str | Path, question: str, card: Mapping[str, object], arrays: Mapping[str, AnyArray]
+) -> None:
     """Write a model, in the place of the one that is there."""
     folder = Path(folder)
     check_folder(folder)
@@ -133,7 +135,7 @@ def check_folder(folder: str | Path) -> None:
             raise InputError.of(where=folder, expected="an empty folder, or one with a model", found=found)
 
 
-def _check_written(path: Path, card: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+def _check_written(path: Path, card: Mapping[str, object], arrays: Mapping[str, AnyArray]) -> None:
     """Refuse what could not be read again."""
     taken = sorted(_RESERVED & set(card))
     if taken:
@@ -160,7 +162,7 @@ def _numbers(value: object, place: str) -> Iterator[tuple[str, float]]:
             yield from _numbers(each, f"{place}[{number}]")
 
 
-def _array_digest(array: npt.NDArray[Any]) -> str:
+def _array_digest(array: AnyArray) -> str:
     """Hash of type, shape and values."""
     digest = hashlib.sha256(f"{array.dtype.str} {array.shape}".encode())
     digest.update(np.ascontiguousarray(array).tobytes())
@@ -175,7 +177,7 @@ class StoredModel:
     where: str  # The card's file, for messages
     question: str  # What it answers
     protocol: int  # Format that it was written in
-    card: dict[str, Any]  # The fields of the card that are the question's
+    card: dict[str, object]  # The fields of the card that are the question's
     path: Path  # File of its arrays
     listed: Mapping[str, _Listed]  # What the card says of them
 
@@ -226,8 +228,8 @@ def read(folder: str | Path, question: str | tuple[str, ...] | None = None) -> S
         raise InputError.of(where=path, field="arrays.file", expected=expected, found=repr(listed.file))
     _check_sizes(path, folder / listed.file, listed.contents)
     own = {name: value for name, value in card.items() if name not in _RESERVED}
-    protocol, arrays = card["protocol"], folder / listed.file
-    return StoredModel(folder, str(path), header.question, protocol, own, arrays, listed.contents)
+    arrays = folder / listed.file
+    return StoredModel(folder, str(path), header.question, header.protocol, own, arrays, listed.contents)
 
 
 def _check_sizes(path: Path, file: Path, listed: Mapping[str, _Listed]) -> None:
@@ -257,7 +259,7 @@ def _check_sizes(path: Path, file: Path, listed: Mapping[str, _Listed]) -> None:
             raise InputError.of(where=file, field=name, expected=expected, found=found_size)
 
 
-def _whole_card(path: Path, folder: Path) -> dict[str, Any]:
+def _whole_card(path: Path, folder: Path) -> dict[str, object]:
     try:
         with path.open("rb") as file:
             content = file.read(_MOST_CARD_BYTES + 1)

@@ -32,27 +32,27 @@ class Card(Protocol):
     def errors(self) -> Mapping[str, Any]:
         """Errors on what was held out."""
 
-    def stored(self) -> dict[str, Any]:
+    def stored(self) -> dict[str, object]:
         """The card as it is kept."""
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The card as ``--json`` prints it."""
 
 
 class StructCard(msgspec.Struct, frozen=True):
     """A card whose fields are what is kept."""
 
-    def stored(self) -> dict[str, Any]:
+    def stored(self) -> dict[str, object]:
         """The fields as a JSON object."""
-        found: dict[str, Any] = msgspec.to_builtins(self)
+        found: dict[str, object] = msgspec.to_builtins(self)
         return found
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The same, for ``--json``."""
         return self.stored()
 
 
-def model_facts(card: Card) -> dict[str, Any]:
+def model_facts(card: Card) -> dict[str, object]:
     """What every answer says about its model."""
     return {"name": card.model, "training": dict(card.training)}
 

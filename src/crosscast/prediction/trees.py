@@ -8,10 +8,10 @@ sums, multiples and projections of forests are forests again.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Literal, Protocol, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,10 @@ import numpy.typing as npt
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.errors import InputError
 from crosscast.prediction.serialization import Array, Stored
+
+if TYPE_CHECKING:
+    from xgboost import Booster
+
 
 _AT_ONCE = 1 << 15
 """Pairs of a row and a tree that are followed at the same time: what a processor's cache holds."""
@@ -150,13 +154,57 @@ def joined(parts: Sequence[Trees]) -> Trees:
     )
 
 
-def trees_of_forest(forest: Any) -> Trees:
+class _Nodes(Protocol):
+    children_left: Integers
+    children_right: Integers
+    feature: Integers
+    threshold: Reals
+    value: Reals
+
+
+class FittedTree(Protocol):
+    """A fitted tree of scikit-learn."""
+
+    tree_: _Nodes
+
+
+class _Forest(Protocol):
+    estimators_: Sequence[FittedTree]
+
+
+class _Constant(Protocol):
+    constant_: Reals
+
+
+class _GradientBoosting(Protocol):
+    init_: _Constant
+    learning_rate: float
+    estimators_: Iterable[tuple[FittedTree]]
+
+
+class _HistogramNodes(Protocol):
+    @overload
+    def __getitem__(self, name: Literal["feature_idx", "is_leaf", "left", "right"], /) -> Integers: ...
+    @overload
+    def __getitem__(self, name: Literal["num_threshold", "value"], /) -> Reals: ...
+
+
+class _HistogramTree(Protocol):
+    nodes: _HistogramNodes
+
+
+class _Boosting(Protocol):
+    _baseline_prediction: Reals
+    _predictors: Iterable[tuple[_HistogramTree]]
+
+
+def trees_of_forest(forest: _Forest) -> Trees:
     """Trees of a fitted forest of regression trees, whose sum is what the forest predicts."""
     share = 1.0 / len(forest.estimators_)
     return joined([_of_tree(each.tree_, share) for each in forest.estimators_])
 
 
-def trees_of_boosting(model: Any) -> Trees:
+def trees_of_boosting(model: _Boosting) -> Trees:
     """Trees of a fitted ``HistGradientBoostingRegressor``, whose sum is what it predicts.
 
     On features in single precision; without features that are categories.
@@ -176,18 +224,18 @@ def trees_of_boosting(model: Any) -> Trees:
     return joined([start, *grown])
 
 
-def trees_of_gradient_boosting(model: Any) -> Trees:
+def trees_of_gradient_boosting(model: _GradientBoosting) -> Trees:
     """Trees of a fitted ``GradientBoostingRegressor`` of least squares, whose sum is what it predicts."""
     start = constant(np.full(1, float(np.ravel(model.init_.constant_)[0])))
     return joined([start, *(_of_tree(each.tree_, model.learning_rate) for (each,) in model.estimators_)])
 
 
-def trees_of_tree(model: Any) -> Trees:
+def trees_of_tree(model: FittedTree) -> Trees:
     """The tree of a fitted ``DecisionTreeRegressor``, whose value is what it predicts."""
     return _of_tree(model.tree_, 1.0)
 
 
-def _of_tree(tree: Any, share: float) -> Trees:
+def _of_tree(tree: _Nodes, share: float) -> Trees:
     left, right = tree.children_left, tree.children_right
     return exported(left < 0, tree.feature, tree.threshold, left, right, tree.value[:, :, 0] * share)
 
@@ -211,7 +259,7 @@ def exported(
     )
 
 
-def trees_of_booster(booster: Any, outputs: int) -> Trees:
+def trees_of_booster(booster: Booster, outputs: int) -> Trees:
     """Trees of a fitted ``Booster`` of XGBoost without categories, with trees of their own for each output.
 
     Their sum on the columns of `both_sides` is what the booster predicts, but for its rounding to single

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,8 +16,11 @@ from crosscast.tracing.summary import interpolated
 from crosscast.units import format_bytes, format_count, format_seconds
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from crosscast.forecasting.application import ApplicationForecast
     from crosscast.tracing.summary import LaunchClass, Replayed, Summary
+    from crosscast.tracing.trace import TracedProcess
 
 __all__ = ["application_report", "capture_figures", "headline", "to_dict"]
 
@@ -148,7 +151,7 @@ def _profiles(profiled: Sequence[tuple[LaunchClass, Replayed]]) -> Table:
         if found.profile
     ]
 
-    def written(value: Any) -> str:
+    def written(value: float) -> str:
         return format_count(value) if isinstance(value, int) else f"{value:.3f}"
 
     return Table(
@@ -210,7 +213,7 @@ def _refusals(summary: Summary, replayed: Sequence[Replayed]) -> list[str]:
 
 def to_dict(
     summary: Summary, replayed: Sequence[Replayed], forecast: ApplicationForecast | str
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The same for JSON."""
     whole = summary.to_dict()
     for told, found in zip(whole["kernels"], replayed, strict=True):
@@ -235,9 +238,9 @@ def to_dict(
     return whole
 
 
-def capture_figures(summary: Summary) -> Mapping[str, Any]:
+def capture_figures(summary: Summary) -> Mapping[str, Figure]:
     """Shares of the kernels, and the timeline of the first process, as figures of matplotlib."""
-    figures: dict[str, Any] = {}
+    figures: dict[str, Figure] = {}
     shown = [[summary.classes[place] for place in places] for places in summary.families[:_MOST_BARS]]
     if shown and summary.device_s:
         figure, axes = one_figure(8, 1.0 + 0.3 * len(shown))
@@ -260,7 +263,7 @@ def capture_figures(summary: Summary) -> Mapping[str, Any]:
     return figures
 
 
-def _timeline(process: Any) -> Any:
+def _timeline(process: TracedProcess) -> Figure:
     """When each kernel ran, a row a kernel."""
     rows = np.flatnonzero(np.isfinite(process.starts))
     begin = float(np.nanmin(process.starts))

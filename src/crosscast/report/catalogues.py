@@ -16,11 +16,12 @@ from crosscast.report.prediction import calibrated_on
 if TYPE_CHECKING:
     from crosscast.comparison.contents import Comparison
     from crosscast.measure.calibration import Calibration
+    from crosscast.prediction.trained import Card
 
 
 def sources_report(sources: Sequence[Mapping[str, Any]]) -> Report:
     """What can be imported: what it is, its licence, where it is from and which files are wanted."""
-    parts: list[Any] = []
+    parts: list[Part] = []
     for source in sources:
         facts = [f"licence: {source['licence']}", f"origin: {source['origin']}"]
         wanted = [
@@ -67,7 +68,7 @@ def models_report(found: Sequence[NamedModel], plugged: Mapping[str, str]) -> Re
     )
 
 
-def model_report(named: NamedModel, card: Any) -> Report:
+def model_report(named: NamedModel, card: Card) -> Report:
     """One model: what it was trained on, how good it is, where its data are from."""
     module, _, functions = _TEXTS[named.question].partition(":")
     # Each question's tables need parts of the package that the others do not.

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -31,25 +31,45 @@ from crosscast.report.configuration_evaluation import (
 )
 from crosscast.report.numbers import configuration_text, level_percent, setting_heading, setting_scale
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
 
 def choice_figure(
     name: str, forecast: SurfaceForecast, space: ConfigurationSpace, choices: Sequence[Choice]
-) -> Any:
+) -> Figure:
     """Time over power of one kernel."""
     figure, axes = draw.one_figure(8.4, 5.2)
     power, time = forecast.power.centre, forecast.time.centre
     for number, (device, look) in enumerate(draw.looks(space.devices).items()):
         own = space.device_numbers == number
-        how = {"s": 26, "alpha": 0.55, "edgecolors": look.colour, "zorder": 1, "label": device}
         axes.scatter(
-            power[own], time[own], c=look.face, marker=look.mark, linewidths=look.face == "white", **how
+            power[own],
+            time[own],
+            s=26,
+            c=look.face,
+            marker=look.mark,
+            linewidths=look.face == "white",
+            alpha=0.55,
+            edgecolors=look.colour,
+            zorder=1,
+            label=device,
         )
     frontier = pareto_frontier(time, power)
     draw.steps(axes, power[frontier], time[frontier], color="#333333", label="predicted frontier")
     _draw_intervals(axes, forecast, frontier, choices[0].level)
     measured = np.flatnonzero(forecast.measured)
-    ring = {"s": 120, "facecolors": "none", "edgecolors": draw.BLACK, "linewidths": 1.4, "zorder": 4}
-    axes.scatter(power[measured], time[measured], label="measured", **ring)
+    axes.scatter(
+        power[measured],
+        time[measured],
+        s=120,
+        facecolors="none",
+        edgecolors=draw.BLACK,
+        linewidths=1.4,
+        zorder=4,
+        label="measured",
+    )
     _draw_choices(axes, choices)
     draw.logarithmic_axis(axes, "y", time)
     draw.spread_axis(axes, "x", power)
@@ -61,7 +81,7 @@ def choice_figure(
     return figure
 
 
-def _draw_intervals(axes: Any, forecast: SurfaceForecast, frontier: Integers, level: float) -> None:
+def _draw_intervals(axes: Axes, forecast: SurfaceForecast, frontier: Integers, level: float) -> None:
     """Intervals of both along the frontier, where the model knows them."""
     places = frontier[~forecast.measured[frontier]]
     if not places.size or not forecast.time.errors.size or not forecast.power.errors.size:
@@ -87,7 +107,7 @@ def _reach(quantity: Quantity, places: Integers, level: float) -> Reals:
     return np.maximum(np.stack([centre - low, high - centre]), 0.0)
 
 
-def _draw_choices(axes: Any, choices: Sequence[Choice]) -> None:
+def _draw_choices(axes: Axes, choices: Sequence[Choice]) -> None:
     for place, choice in enumerate(choices):
         axes.axvline(
             choice.power_cap,
@@ -127,7 +147,7 @@ def _title(name: str, choices: Sequence[Choice]) -> str:
 _LONGEST_NAME = 40
 
 
-def evaluation_figures(study: ConfigurationEvaluation) -> dict[str, Any]:
+def evaluation_figures(study: ConfigurationEvaluation) -> dict[str, Figure]:
     """The longest frontier, the methods, the score by extra runs and what repeats keep, by name.
 
     The names begin with a folder for each machine where there are several.
@@ -136,8 +156,8 @@ def evaluation_figures(study: ConfigurationEvaluation) -> dict[str, Any]:
 
 
 def by_machine(
-    study: ConfigurationEvaluation, figures_of: Callable[[MachineChoices], dict[str, Any]]
-) -> dict[str, Any]:
+    study: ConfigurationEvaluation, figures_of: Callable[[MachineChoices], dict[str, Figure]]
+) -> dict[str, Figure]:
     """Figures of each machine; the names begin with a folder for it where there are several."""
     return {
         f"{place}{name}": figure
@@ -146,7 +166,7 @@ def by_machine(
     }
 
 
-def machine_figures(machine: MachineChoices) -> dict[str, Any]:
+def machine_figures(machine: MachineChoices) -> dict[str, Figure]:
     """Figures of one machine, by name; without repeats none of them."""
     results, title = alone(machine.results), machine.machine
     figures = {
@@ -219,7 +239,7 @@ class Style:
     edge: str
     dashes: object
 
-    def of_marks(self) -> dict[str, Any]:
+    def of_marks(self) -> draw.MarkStyle:
         """The same as matplotlib names them."""
         return {
             "color": self.colour,
@@ -262,7 +282,7 @@ def _family(name: str) -> tuple[str, str]:
 PERFORMANCE = "performance, relative to the fastest configuration"
 
 
-def frontier_figure(found: KernelFrontier, title: str) -> Any:
+def frontier_figure(found: KernelFrontier, title: str) -> Figure:
     """Normalised performance over power of each configuration, with a line along the frontier.
 
     Configurations are coloured by the device; on a single one by its last knob.
@@ -295,7 +315,7 @@ def frontier_figure(found: KernelFrontier, title: str) -> Any:
     )
 
 
-def draw_frontier(axes: Any, found: KernelFrontier) -> None:
+def draw_frontier(axes: Axes, found: KernelFrontier) -> None:
     """What can be reached with the power at hand."""
     at = found.frontier
     draw.steps(
@@ -303,7 +323,7 @@ def draw_frontier(axes: Any, found: KernelFrontier) -> None:
     )
 
 
-def methods_figure(results: Sequence[ChoiceResult], title: str) -> Any:
+def methods_figure(results: Sequence[ChoiceResult], title: str) -> Figure:
     """A mark a method, with lines as long as what a bootstrap over programs leaves."""
     figure, axes = draw.one_figure(8, 6.2)
     styles = method_styles(results)
@@ -312,13 +332,22 @@ def methods_figure(results: Sequence[ChoiceResult], title: str) -> Any:
         if share is None or performance is None:
             continue
         style, sure = styles[result.method], result.bootstrap.intervals
-        line = {"color": style.colour, "linewidth": 1, "alpha": 0.35, "zorder": 2}
+        line: draw.MarkStyle = {"color": style.colour, "linewidth": 1, "alpha": 0.35, "zorder": 2}
         if (across := sure.get("under_limit_share")) is not None:
             axes.plot([100 * across.low, 100 * across.high], [100 * performance] * 2, **line)
         if (along := sure.get("under_performance")) is not None:
             axes.plot([100 * share] * 2, [100 * along.low, 100 * along.high], **line)
-        how = {"markersize": 8, "markeredgewidth": 1.5, "linestyle": "none", "zorder": 4, "clip_on": False}
-        axes.plot([100 * share], [100 * performance], label=method_label(result), **style.of_marks(), **how)
+        axes.plot(
+            [100 * share],
+            [100 * performance],
+            markersize=8,
+            markeredgewidth=1.5,
+            linestyle="none",
+            zorder=4,
+            clip_on=False,
+            label=method_label(result),
+            **style.of_marks(),
+        )
     draw.style_axes(axes, x="cases within the cap, %", y="performance in these, % of the oracle's")
     draw.legend_below(figure, 4)
     return draw.titled(
@@ -336,7 +365,7 @@ _SERIES = (
 )
 
 
-def repeats_figure(results: Sequence[ChoiceResult], split_half: ChoiceMetrics, title: str) -> Any:
+def repeats_figure(results: Sequence[ChoiceResult], split_half: ChoiceMetrics, title: str) -> Figure:
     """A row a method, and one for the split-half oracle."""
     rows = [(method_label(each), _kept_shares(each)) for each in results]
     rows.append(("split-half oracle", (None, None, split_half.under_limit_share_within_1pct, None)))
@@ -366,7 +395,7 @@ def _kept_shares(result: ChoiceResult) -> tuple[float | None, ...]:
     )
 
 
-def curve_figure(results: Sequence[ChoiceResult], title: str) -> Any:
+def curve_figure(results: Sequence[ChoiceResult], title: str) -> Figure:
     """A line a method; the limiter without a model is thicker."""
     figure, axes = draw.one_figure(8, 6.0)
     styles = method_styles(results)

@@ -36,7 +36,7 @@ _SHOWN = ("slowdown", "time", "power", "fits")
 
 def error_table(results: Sequence[Mapping[str, Any]]) -> Table:
     """A row for each result."""
-    columns: dict[str, Callable[[Mapping[str, Any]], Any]] = {
+    columns: dict[str, Callable[[Mapping[str, Any]], object]] = {
         "model": lambda each: named(each["model"], each["baseline"]),
         "quantity": lambda each: each["quantity"],
         "mix of": lambda each: "any" if each["bag_size"] is None else each["bag_size"],
@@ -115,7 +115,7 @@ def suggested_mixes(suggestion: SuggestedMixes | None, where: str) -> list[str]:
     """Which mixes to measure, as a sentence, and what that is expected to tell of slowdowns somewhere."""
     if suggestion is None:
         return []
-    labels = [" with ".join(names) for names in suggestion.to_dict()["mixes"]]
+    labels = [" with ".join(names) for names in suggestion.names]
     return [
         f"Measure {', and '.join(labels)} (--probe): slowdowns {where} are expected to be wrong by "
         f"{percent(suggestion.error)} then, and by {percent(suggestion.error_before)} now."
@@ -238,7 +238,7 @@ class CoRunProfile:
     notes: Sequence[str]  # What went wrong without ending it, as sentences
     file: Path  # Where it was written to
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The object that ``--json`` prints."""
         solo = self.solo
         return {
@@ -259,7 +259,7 @@ class CoRunProfile:
 def corun_profile_report(profile: CoRunProfile) -> Report:
     """What was measured alone, and below it a row for each stressor."""
     features = profile.solo.features
-    columns: dict[str, Callable[[str], Any]] = {
+    columns: dict[str, Callable[[str], object]] = {
         "beside": lambda level: level,
         "slowdown": lambda level: features.get(f"slowdown_{level}"),
         "slowdown of the other": lambda level: features.get(f"inflicted_{level}"),
@@ -378,7 +378,7 @@ def _shared(plan: ColocationPlan, names: Sequence[str], card: CoRunCard) -> Tabl
     """A row a job; what is said of the whole mix stands beside its first two."""
     fits = any(each.fits is not None for each in plan.shared)
     headings = ["jobs", "slowdown", "interval", "together", "one by one", *(["fit"] if fits else []), "gain"]
-    rows: list[list[Any]] = []
+    rows: list[list[object]] = []
     for mix in plan.shared:
         whole = [
             format_seconds(mix.together_s),

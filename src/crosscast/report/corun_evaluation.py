@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from crosscast.report.corun import error_table
 from crosscast.report.document import Heading, Part, Report, Table
 from crosscast.report.figures import groups_figure
 from crosscast.report.numbers import error_percent, percent, plural
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _ORDER = ("slowdown", "speed", "time", "power", "fits")
 _HELD_OUT = {
@@ -101,7 +104,7 @@ def _by_group(evaluation: CoRunEvaluation) -> list[Part]:
 _QUANTITIES = ("time", "slowdown", "power")
 
 
-def evaluation_figures(evaluation: CoRunEvaluation) -> dict[str, Any]:
+def evaluation_figures(evaluation: CoRunEvaluation) -> dict[str, Figure]:
     """Errors of what was left out, a figure for each quantity."""
     about = f"{Path(evaluation.co_runs.label).name}, {evaluation.co_runs.bags[0].device}"
     figures = {}

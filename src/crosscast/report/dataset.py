@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from crosscast.data.description import (
     CellNoise,
@@ -312,7 +312,7 @@ def measurement_report(measurement: Measurement, beside: BesideMeasured | None =
 
 
 def _beside(beside: BesideMeasured) -> Table:
-    columns: dict[str, Any] = dict(beside.columns())
+    columns: dict[str, Sequence[object]] = dict(beside.columns())
     columns["interval"] = [times(*both) for both in zip(beside.low_s, beside.high_s, strict=True)]
     columns["inside"] = ["yes" if inside else "no" for inside in columns["inside"]]
     return columns_table(

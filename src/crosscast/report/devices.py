@@ -16,6 +16,8 @@ from crosscast.report.figures import looks, one_figure, points, style_axes, titl
 from crosscast.units import format_seconds
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from crosscast.comparison.devices import DeviceComparison, KernelTimes
     from crosscast.measure.microbenchmarks.bench import Microbenchmarks
 
@@ -224,12 +226,12 @@ def microbenchmarks_report(found: Microbenchmarks, path: Path) -> Report:
     return Report([*parts, "", f"It is in {path}, a file that anyone can take: --device-file {path.name}."])
 
 
-def microbenchmark_figures(found: Microbenchmarks) -> dict[str, Any]:
+def microbenchmark_figures(found: Microbenchmarks) -> dict[str, Figure]:
     """Bandwidth by working set, and the roofline with the ceilings that were measured."""
     return {"bandwidth": _bandwidth(found), "roofline": _roofline(found)}
 
 
-def _bandwidth(found: Microbenchmarks) -> Any:
+def _bandwidth(found: Microbenchmarks) -> Figure:
     figure, axes = one_figure(7, 4)
     kinds = [kind for kind in found.working_sets if kind != "bytes"]
     for kind, look in looks(kinds).items():
@@ -242,7 +244,7 @@ def _bandwidth(found: Microbenchmarks) -> Any:
     return titled(figure, f"Bandwidth of {found.name} by working set")
 
 
-def _roofline(found: Microbenchmarks) -> Any:
+def _roofline(found: Microbenchmarks) -> Figure:
     import numpy as np
 
     figure, axes = one_figure(7, 4)

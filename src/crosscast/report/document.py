@@ -15,11 +15,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TextIO, TypedDict, TypeVar, Unpack
 
 from crosscast.data.files import whole_file
 from crosscast.errors import InputError, MissingExtraError
 from crosscast.report.numbers import NONE, number_in
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
 
 Thing = TypeVar("Thing")
 
@@ -65,6 +69,22 @@ class Ranges:
         return round(100 * math.log(value / low) / math.log(high / low), 2)
 
 
+Write = Callable[[Any], str]
+"""How the values of a column are written, which are of one type."""
+
+
+class TableStyle(TypedDict, total=False):
+    """Fields of a `Table` besides its headings and rows, as keyword arguments."""
+
+    caption: str
+    formats: Mapping[str, Write]
+    words: Collection[int]
+    bold: Collection[int]
+    fold: str
+    sorts: bool
+    ranges: Ranges | None
+
+
 @dataclass(frozen=True, eq=False)
 class Table:
     """A table: headings, rows of values, and how values are written, by heading.
@@ -73,9 +93,9 @@ class Table:
     """
 
     headings: Sequence[str]
-    rows: Sequence[Sequence[Any]]
+    rows: Sequence[Sequence[object]]
     caption: str = ""
-    formats: Mapping[str, Callable[[Any], str]] = field(default_factory=dict)
+    formats: Mapping[str, Write] = field(default_factory=dict)
     words: Collection[int] = (0,)  # Columns of words, which are on the left; numbers are on the right
     bold: Collection[int] = ()  # Rows that stand out
     fold: str = ""  # On a page, the table is behind these words
@@ -83,9 +103,14 @@ class Table:
     ranges: Ranges | None = None  # What a page draws beside the rows
 
     @classmethod
-    def of(cls, things: Iterable[Thing], columns: Mapping[str, Callable[[Thing], Any]], **how: Any) -> Table:
+    def of(
+        cls,
+        things: Iterable[Thing],
+        columns: Mapping[str, Callable[[Thing], object]],
+        **style: Unpack[TableStyle],
+    ) -> Table:
         """A row a thing, a column a function of it."""
-        return cls(list(columns), [[value(thing) for value in columns.values()] for thing in things], **how)
+        return cls(list(columns), [[value(thing) for value in columns.values()] for thing in things], **style)
 
     def cells(self) -> list[list[str]]:
         """Texts of the cells, row by row."""
@@ -107,7 +132,7 @@ class Table:
             yield bold(line) if number < 0 or number in self.bold else line
 
 
-def _cell(value: Any, write: Callable[[Any], str]) -> str:
+def _cell(value: object, write: Write) -> str:
     if isinstance(value, str):
         return value
     return NONE if value is None or (isinstance(value, float) and math.isnan(value)) else write(value)
@@ -236,7 +261,7 @@ def _of_page(report: Report) -> Iterator[Part]:
             yield part
 
 
-def _number(value: Any, text: str) -> tuple[str, str] | None:
+def _number(value: object, text: str) -> tuple[str, str] | None:
     """By what a cell is sorted, and whether that is its value or read from its text."""
     if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
         return "v", repr(value)
@@ -244,7 +269,7 @@ def _number(value: Any, text: str) -> tuple[str, str] | None:
     return None if found is None else ("s", repr(found))
 
 
-def require_jinja2() -> Any:
+def require_jinja2() -> ModuleType:
     """Module ``jinja2``."""
     try:
         import jinja2

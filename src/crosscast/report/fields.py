@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Unpack
 
-from crosscast.report.document import Table
+from crosscast.report.document import Table, TableStyle, Write
 from crosscast.report.numbers import MARK, NONE, factor, percent, share, slowdown
 from crosscast.units import (
     format_bytes,
@@ -24,11 +24,13 @@ from crosscast.units import (
 
 if TYPE_CHECKING:
     from crosscast.evaluation.resampling import Confidence
-
-Write = Callable[[Any], str]
+    from crosscast.results import Column
 
 _ONE, _TWO, _THREE, _FOUR = "{:.1f}".format, "{:.2f}".format, "{:.3f}".format, "{:.4f}".format
 _TENTHS: Write = partial(percent, digits=1)
+
+
+Thing = TypeVar("Thing")
 
 
 class Field(NamedTuple):
@@ -135,11 +137,11 @@ def writer_of(name: str) -> Write:
     return _plain if unit is None else UNITS[unit]
 
 
-def _plain(value: Any) -> str:
+def _plain(value: object) -> str:
     return format_count(value) if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
-def value_of(thing: Any, path: str) -> Any:
+def value_of(thing: object, path: str) -> Any:
     """A field of a thing: an attribute or an entry, or one of what that is; ``None`` if any is not there."""
     for name in path.split("."):
         if thing is None:
@@ -148,7 +150,11 @@ def value_of(thing: Any, path: str) -> Any:
     return thing
 
 
-def table_of(things: Iterable[Any], columns: Mapping[str, str | Callable[[Any], Any]], **how: Any) -> Table:
+def table_of(
+    things: Iterable[Thing],
+    columns: Mapping[str, str | Callable[[Thing], object]],
+    **style: Unpack[TableStyle],
+) -> Table:
     """A row a thing; a column a field by its name, or a function of the thing.
 
     >>> list(table_of([{"name": "a", "time_s": 0.002}], {"of": "name", "time": "time_s"}).lines())
@@ -156,16 +162,19 @@ def table_of(things: Iterable[Any], columns: Mapping[str, str | Callable[[Any], 
     """
     names = {heading: each for heading, each in columns.items() if isinstance(each, str)}
     formats = {heading: writer_of(name.rpartition(".")[2]) for heading, name in names.items()}
-    functions: dict[str, Callable[[Any], Any]] = {
+    functions: dict[str, Callable[[Thing], object]] = {
         heading: each if callable(each) else partial(value_of, path=each) for heading, each in columns.items()
     }
-    return Table.of(things, functions, **{**how, "formats": {**formats, **how.get("formats", {})}})
+    style["formats"] = {**formats, **style.get("formats", {})}
+    return Table.of(things, functions, **style)
 
 
-def columns_table(columns: Mapping[str, Sequence[Any]], headings: Mapping[str, str], **how: Any) -> Table:
+def columns_table(
+    columns: Mapping[str, Column], headings: Mapping[str, str], **style: Unpack[TableStyle]
+) -> Table:
     """Some columns of a result, by heading and name, each written as its field is."""
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    return table_of(rows, headings, **how)
+    return table_of(rows, headings, **style)
 
 
 class Score(NamedTuple):
@@ -179,7 +188,9 @@ class Score(NamedTuple):
         """What stands above the column."""
         return FIELDS[self.name].heading
 
-    def text(self, scores: Any, confidence: Confidence | None = None, *, marked: bool | None = None) -> str:
+    def text(
+        self, scores: object, confidence: Confidence | None = None, *, marked: bool | None = None
+    ) -> str:
         """The score, with a star where it is better than the best baseline, and its interval in brackets."""
         value, write = value_of(scores, self.name), writer_of(self.name)
         if value is None:
@@ -204,12 +215,12 @@ def scores_of(names: str) -> tuple[Score, ...]:
 
 def score_table(
     headings: Sequence[str],
-    rows: Iterable[tuple[Sequence[Any], Any, Confidence | None]],
+    rows: Iterable[tuple[Sequence[object], object, Confidence | None]],
     scores: Sequence[Score],
-    **how: Any,
+    **style: Unpack[TableStyle],
 ) -> Table:
     """Rows that begin with cells of their own and go on with scores, with intervals where there are any."""
     lines = [
         [*cells, *(score.text(found, confidence) for score in scores)] for cells, found, confidence in rows
     ]
-    return Table([*headings, *(score.heading for score in scores)], lines, **how)
+    return Table([*headings, *(score.heading for score in scores)], lines, **style)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 
@@ -17,6 +17,14 @@ from crosscast.report.fields import UNITS
 from crosscast.report.numbers import three_digits
 from crosscast.report.pictures import require_matplotlib
 from crosscast.units import elapsed_unit, format_seconds
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
+    from matplotlib.image import AxesImage
+    from numpy.typing import ArrayLike
 
 # Okabe and Ito's palette, for people who do not see all colours; without its yellow, too light for lines.
 BLUE, RED, GREEN, ORANGE = "#0072b2", "#d55e00", "#009e73", "#e69f00"
@@ -36,15 +44,13 @@ _LETTERS_PER_INCH = 11
 """Of headings."""
 
 
-def new_figure(width: float, height: float) -> Any:
+def new_figure(width: float, height: float) -> Figure:
     """An empty figure, its size in inches."""
     # Not pyplot's: no global state, and Agg without being told.
-    return require_matplotlib().Figure(
-        figsize=(width, height), dpi=150, facecolor="white", layout="constrained"
-    )
+    return require_matplotlib()(figsize=(width, height), dpi=150, facecolor="white", layout="constrained")
 
 
-def one_figure(width: float, height: float) -> tuple[Any, Any]:
+def one_figure(width: float, height: float) -> tuple[Figure, Axes]:
     """An empty figure with one pair of axes, and these."""
     figure = new_figure(width, height)
     return figure, figure.subplots()
@@ -85,7 +91,7 @@ def plain_text(text: str, longest: int | None = None) -> str:
     return shown.replace("$", r"\$")
 
 
-def style_axes(axes: Any, *, x: str = "", y: str = "") -> None:
+def style_axes(axes: Axes, *, x: str = "", y: str = "") -> None:
     """A light grid behind the data, no frame on the right and above, and labels."""
     if x:
         axes.set_xlabel(x)
@@ -96,7 +102,7 @@ def style_axes(axes: Any, *, x: str = "", y: str = "") -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def titled(figure: Any, *sentences: str) -> Any:
+def titled(figure: Figure, *sentences: str) -> Figure:
     """The figure with what it is of above it on the left, each sentence on lines of its own."""
     width = int(_LETTERS_PER_INCH * figure.get_figwidth())
     lines = [line for sentence in sentences for line in wrap(sentence, width, break_on_hyphens=False)]
@@ -104,7 +110,7 @@ def titled(figure: Any, *sentences: str) -> Any:
     return figure
 
 
-def legend_below(figure: Any, columns: int, lines: Mapping[str, Any] | None = None) -> None:
+def legend_below(figure: Figure, columns: int, lines: Mapping[str, Artist] | None = None) -> None:
     """A legend outside the data, under the axes: of the first of these, or of the lines by label."""
     if lines is None:
         handles, labels = figure.axes[0].get_legend_handles_labels()
@@ -121,7 +127,7 @@ def legend_below(figure: Any, columns: int, lines: Mapping[str, Any] | None = No
     )
 
 
-def label_beside(axes: Any, marks: Iterable[tuple[str, tuple[float, float]]]) -> None:
+def label_beside(axes: Axes, marks: Iterable[tuple[str, tuple[float, float]]]) -> None:
     """Names right of the axes at equal distances, the highest mark's first, each with a line to its mark."""
     ordered = sorted(marks, key=lambda each: (-each[1][1], each[1][0]))
     for place, (name, at) in enumerate(ordered):
@@ -137,12 +143,15 @@ def label_beside(axes: Any, marks: Iterable[tuple[str, tuple[float, float]]]) ->
         )
 
 
-def panels(count: int, columns: int, width: float, height: float, **how: Any) -> tuple[Any, list[Any]]:
+def panels(
+    count: int, columns: int, width: float, height: float, *, sharex: bool = False, sharey: bool = False
+) -> tuple[Figure, list[Axes]]:
     """A figure with so many axes in rows, of the size of one of them in inches."""
     columns = min(columns, count)
     rows = math.ceil(count / columns)
     figure = new_figure(width * columns, height * rows + 0.9)
-    every = figure.subplots(rows, columns, squeeze=False, **how).ravel().tolist()
+    grid = figure.subplots(rows, columns, squeeze=False, sharex=sharex, sharey=sharey)
+    every: list[Axes] = grid.ravel().tolist()
     for axes in every[count:]:
         axes.set_axis_off()
     for axes in every[max(count - columns, 0) : count]:
@@ -150,14 +159,14 @@ def panels(count: int, columns: int, width: float, height: float, **how: Any) ->
     return figure, every[:count]
 
 
-def labels_below(axes: Any, names: Sequence[str], rotation: float = 45, size: float = 9) -> None:
+def labels_below(axes: Axes, names: Sequence[str], rotation: float = 45, size: float = 9) -> None:
     """Names along the horizontal axis."""
     axes.set_xticks(
         range(len(names)), names, rotation=rotation, ha="right", rotation_mode="anchor", fontsize=size
     )
 
 
-def _label_rows(axes: Any, names: Sequence[str]) -> None:
+def _label_rows(axes: Axes, names: Sequence[str]) -> None:
     axes.set_yticks(range(len(names)), names, fontsize=9)
     axes.set_ylim(len(names) - 0.4, -0.6)
 
@@ -167,11 +176,11 @@ _ROOM = 0.1
 
 
 def bars(
-    axes: Any,
+    axes: Axes,
     values: Mapping[str, float],
     *,
     write: Callable[[float], str] | None = None,
-    colours: Any = BLUE,
+    colours: str | Sequence[str] = BLUE,
     intervals: Sequence[tuple[float, float] | None] = (),
     rivals: Sequence[float] = (),
     labels: tuple[str, str] = ("_", "_"),
@@ -220,7 +229,7 @@ class ScoredModel(NamedTuple):
 
     name: str
     baseline: bool
-    scores: Any
+    scores: object
     intervals: Mapping[str, Interval]
 
 
@@ -228,7 +237,7 @@ _OFF_SCALE = 2.5
 """A score that is so many times the one in the middle would hide how the others differ."""
 
 
-def scores_figure(rows: Sequence[ScoredModel], scores: Mapping[str, str], *sentences: str) -> Any:
+def scores_figure(rows: Sequence[ScoredModel], scores: Mapping[str, str], *sentences: str) -> Figure:
     """A panel a score by its name and label (in per cent if it says so), a dot a model from above."""
     figure = new_figure(4.0 * len(scores), 1.6 + 0.3 * len(rows))
     every = figure.subplots(1, len(scores), sharey=True, squeeze=False)[0]
@@ -269,7 +278,7 @@ def groups_figure(
     label: str,
     write: Callable[[float], str],
     mean: float | None = None,
-) -> Any:
+) -> Figure:
     """A bar for each group that was left out, and marks for the best baseline."""
     figure, axes = one_figure(8, 2.0 + 0.29 * len(values))
     others = [] if rival is None else [rival[1].get(name, math.nan) for name in values]
@@ -295,7 +304,7 @@ def letters_on(colour: Sequence[float]) -> str:
 
 
 def heat_map(
-    axes: Any,
+    axes: Axes,
     values: Reals,
     rows: Sequence[str],
     columns: Sequence[str],
@@ -305,14 +314,15 @@ def heat_map(
     label: str = "",
     reverse: bool = False,
     rotation: float = 45,
-) -> Any:
+) -> AxesImage:
     """A cell a value, with its number; what is not known stays empty, and colours end at the limits."""
-    image = axes.imshow(
-        values, cmap=f"{MAP}_r" if reverse else MAP, vmin=limits[0], vmax=limits[1], aspect="auto"
-    )
+    from matplotlib.colors import Normalize
+
+    norm = Normalize(*limits)
+    image = axes.imshow(values, cmap=f"{MAP}_r" if reverse else MAP, norm=norm, aspect="auto")
     for (row, column), value in np.ndenumerate(values) if write is not None else ():
         if np.isfinite(value) and write is not None:
-            colour = letters_on(image.cmap(image.norm(value)))
+            colour = letters_on(image.cmap(norm(float(value))))
             axes.text(column, row, write(value), ha="center", va="center", fontsize=8.5, color=colour)
     labels_below(axes, columns, rotation, 9 if write is not None else 8)
     axes.set_yticks(range(len(rows)), rows, fontsize=9 if write is not None else 8)
@@ -332,30 +342,59 @@ def robust_limits(values: Reals) -> tuple[float, float]:
     return low, max(min(float(known.max()), 3 * float(np.median(known))), low + 1e-3)
 
 
-def points(axes: Any, x: Any, y: Any, look: Look, label: str, *, size: float = 4.0, **how: Any) -> None:
+class MarkStyle(TypedDict, total=False):
+    """How a line or its marks look, in the words of matplotlib."""
+
+    alpha: float
+    clip_on: bool
+    color: str
+    drawstyle: str
+    linestyle: object
+    linewidth: float
+    marker: str
+    markeredgecolor: str
+    markeredgewidth: float
+    markerfacecolor: str
+    markersize: float
+    zorder: float
+
+
+class LineStyle(MarkStyle, total=False):
+    """The same, and its name in the legend."""
+
+    label: str
+
+
+def points(
+    axes: Axes,
+    x: ArrayLike,
+    y: ArrayLike,
+    look: Look,
+    label: str,
+    *,
+    size: float = 4.0,
+    **style: Unpack[MarkStyle],
+) -> None:
     """Marks of one of several things."""
-    axes.plot(
-        x,
-        y,
-        look.mark,
-        **{
-            "color": look.colour,
-            "markerfacecolor": look.face,
-            "markersize": size,
-            "markeredgewidth": 0 if look.face == look.colour else 0.8,
-            "label": label,
-            "zorder": 3,
-            **how,
-        },
-    )
+    whole: LineStyle = {
+        "color": look.colour,
+        "markerfacecolor": look.face,
+        "markersize": size,
+        "markeredgewidth": 0 if look.face == look.colour else 0.8,
+        "label": label,
+        "zorder": 3,
+        **style,
+    }
+    axes.plot(x, y, look.mark, **whole)
 
 
-def steps(axes: Any, x: Any, y: Any, **how: Any) -> None:
+def steps(axes: Axes, x: ArrayLike, y: ArrayLike, **style: Unpack[LineStyle]) -> None:
     """A line that keeps its value up to the next."""
-    axes.plot(x, y, **{"drawstyle": "steps-post", "linewidth": 1.2, "zorder": 2, **how})
+    whole: LineStyle = {"drawstyle": "steps-post", "linewidth": 1.2, "zorder": 2, **style}
+    axes.plot(x, y, **whole)
 
 
-def diagonal(axes: Any, limits: tuple[float, float]) -> None:
+def diagonal(axes: Axes, limits: tuple[float, float]) -> None:
     """Logarithmic axes of predicted over measured: lines where they are equal, and half and twice as much."""
     ends = np.array(limits)
     axes.plot(ends, ends, color=GREY, linewidth=1.0, zorder=1)
@@ -364,13 +403,13 @@ def diagonal(axes: Any, limits: tuple[float, float]) -> None:
     axes.set(xscale="log", yscale="log", xlim=limits, ylim=limits, aspect="equal")
 
 
-def spread_axis(axes: Any, name: Literal["x", "y"], values: Reals) -> None:
+def spread_axis(axes: Axes, name: Literal["x", "y"], values: Reals) -> None:
     """Make an axis logarithmic if the values are very different, as over small devices and large ones."""
     if _wide(values):
         logarithmic_axis(axes, name, values)
 
 
-def logarithmic_axis(axes: Any, name: Literal["x", "y"], values: Reals) -> None:
+def logarithmic_axis(axes: Axes, name: Literal["x", "y"], values: Reals) -> None:
     """Make an axis logarithmic, with plain numbers, and more of them where values are not so different."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
@@ -390,7 +429,7 @@ _ONE_DECADE = 1.2
 _TWO_DECADES = 2.2
 
 
-def time_axis(axis: Any, low: float, high: float, most: int) -> None:
+def time_axis(axis: Axis, low: float, high: float, most: int) -> None:
     """Ticks with units on a logarithmic axis of times."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
@@ -401,7 +440,7 @@ def time_axis(axis: Any, low: float, high: float, most: int) -> None:
     axis.set_minor_locator(NullLocator())
 
 
-def unit_axis(axis: Any, unit: str, base: float = 10.0) -> None:
+def unit_axis(axis: Axis, unit: str, base: float = 10.0) -> None:
     """Ticks with their unit on a logarithmic axis."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
@@ -411,7 +450,7 @@ def unit_axis(axis: Any, unit: str, base: float = 10.0) -> None:
     axis.set_minor_locator(NullLocator())
 
 
-def label_elapsed(axes: Any, from_s: float, to_s: float) -> float:
+def label_elapsed(axes: Axes, from_s: float, to_s: float) -> float:
     """Set the limits and the label of a horizontal axis of times; return the seconds of its unit."""
     unit_s, name = elapsed_unit(to_s)
     axes.set_xlim(from_s / unit_s, max(to_s, from_s + 1e-9) / unit_s)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import crosscast
 from crosscast.api import evaluate
@@ -30,6 +30,12 @@ from crosscast.report.numbers import plural
 from crosscast.report.page_application import Closer, check_application
 from crosscast.report.pictures import figure_parts
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from crosscast.device import Device
+
+
 __all__ = ["Subject", "page_of", "write_report"]
 
 _TITLES: Mapping[QuestionName, str] = {
@@ -38,7 +44,22 @@ _TITLES: Mapping[QuestionName, str] = {
     "configuration": "Chosen configurations",
     "corun": "Predicted co-runs",
 }
-_REPORTS: Mapping[QuestionName, tuple[Callable[[Any], Report], Callable[[Any], dict[str, Any]]]] = {
+
+
+class Evaluation(Protocol):
+    """How models answer a question where the answers are held out."""
+
+    @property
+    def seed(self) -> int:
+        """Where its random numbers start."""
+
+    def to_dict(self) -> dict[str, object]:
+        """All of it, for JSON."""
+
+
+_Writer = tuple[Callable[[Any], Report], Callable[[Any], Mapping[str, "Figure"]]]
+
+_REPORTS: Mapping[QuestionName, _Writer] = {
     "time": (time.evaluation_report, time_figures.evaluation_figures),
     "relative": (relative.evaluation_report, relative.evaluation_figures),
     "configuration": (configuration_evaluation.evaluation_report, configuration_figures.evaluation_figures),
@@ -54,7 +75,7 @@ class Subject:
     dataset: Dataset  # The dataset
     description: Description  # What is in it
     question: QuestionName
-    evaluation: Any  # How models answer the question where the answers are held out
+    evaluation: Evaluation  # How models answer the question where the answers are held out
     title: str  # Title of the page
     closer: Closer | None = None  # Of times: the application that is looked at closely
 
@@ -62,7 +83,7 @@ class Subject:
     def of(
         cls,
         dataset: Dataset,
-        evaluation: Any,
+        evaluation: Evaluation,
         *,
         question: QuestionName = "time",
         application: str | None = None,
@@ -79,10 +100,10 @@ class Subject:
         """The result in a sentence."""
         return self.closer.headline if self.closer is not None else _reports(self)[0].title
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """What is in the page, as the object that ``--json`` prints; shares are fractions."""
         description, devices = self.description, devices_of(self.dataset)
-        found: dict[str, Any] = {"title": self.title, "question": self.question}
+        found: dict[str, object] = {"title": self.title, "question": self.question}
         if self.closer is not None:
             found |= {"model": self.closer.result.model, "application": self.closer.application}
         found["contents"] = {
@@ -95,10 +116,14 @@ class Subject:
             "profiles": description.profiles,
         }
         found["evaluation"] = self.evaluation.to_dict()
-        return found if self.closer is None else {**found, "cells": self.closer.points}
+        return (
+            found
+            if self.closer is None
+            else {**found, "cells": [each.to_dict() for each in self.closer.points]}
+        )
 
 
-def _listed(device: Any) -> dict[str, Any]:
+def _listed(device: Device) -> dict[str, object]:
     return {
         "device": device.key,
         "name": device.name,
@@ -109,7 +134,7 @@ def _listed(device: Any) -> dict[str, Any]:
     }
 
 
-def _reports(subject: Subject) -> tuple[Report, Mapping[str, Any]]:
+def _reports(subject: Subject) -> tuple[Report, Mapping[str, Figure]]:
     """The tables and the figures of the evaluation."""
     report, figures = _REPORTS[subject.question]
     return report(subject.evaluation), figures(subject.evaluation)
@@ -201,7 +226,7 @@ def write_report(
             )
         # Before the long run.
         check_application(grid_of(dataset), application)
-    found: Any = evaluate(
+    found: Evaluation = evaluate(
         replace(dataset, label=Path(dataset.label).resolve().name),
         chosen,
         models,

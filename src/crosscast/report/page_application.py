@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,6 +25,28 @@ from crosscast.units import format_seconds
 _MOST_LOG = 700.0
 _FEW = 20
 """Applications below which the page says that they are few."""
+
+
+class Point(NamedTuple):
+    """A kernel on a device, measured and predicted, in seconds; not a number where not known."""
+
+    application: str
+    kernel: str
+    size: str
+    device: str
+    measured_s: float
+    predicted_s: float
+    low_s: float
+    high_s: float
+    recommended: bool
+    slowdown: float  # Time over that of the fastest device; of the recommended one alone
+
+    def to_dict(self) -> dict[str, object]:
+        """It for JSON, where what is not known is null."""
+        return {
+            name: None if isinstance(value, float) and math.isnan(value) else value
+            for name, value in self._asdict().items()
+        }
 
 
 @dataclass(frozen=True)
@@ -53,8 +76,8 @@ class Closer:
         return self.study.confidences[index]
 
     @cached_property
-    def points(self) -> list[dict[str, Any]]:
-        """Every kernel on every device, as ``--json`` has it; times in seconds, ``None`` where not known."""
+    def points(self) -> list[Point]:
+        """Every kernel on every device, times in seconds."""
         (outcome,) = self.result.outcomes
         profiles = self.study.grid.profiles
         slowdown = choices(outcome)["slowdown"]
@@ -68,15 +91,15 @@ class Closer:
         # What is beyond all numbers is the greatest that JSON can have.
         seconds = {name: np.exp(np.clip(each, -_MOST_LOG, _MOST_LOG)) for name, each in logs.items()}
         return [
-            {
-                "application": profiles.application[outcome.rows[row]],
-                "kernel": profiles.kernel[outcome.rows[row]],
-                "size": profiles.size[outcome.rows[row]],
-                "device": device.key,
-                **{name: _known(values[row, column]) for name, values in seconds.items()},
-                "recommended": bool(column == recommended[row]),
-                "slowdown": _known(slowdown[row]) if column == recommended[row] else None,
-            }
+            Point(
+                application=profiles.application[outcome.rows[row]],
+                kernel=profiles.kernel[outcome.rows[row]],
+                size=profiles.size[outcome.rows[row]],
+                device=device.key,
+                **{name: float(values[row, column]) for name, values in seconds.items()},
+                recommended=bool(column == recommended[row]),
+                slowdown=float(slowdown[row]) if column == recommended[row] else math.nan,
+            )
             for row in np.argsort(outcome.rows, kind="stable").tolist()
             for column, device in enumerate(self.study.grid.devices)
         ]
@@ -105,20 +128,20 @@ class Closer:
         points = [
             each
             for each in self.points
-            if each["application"] == self.application and each["measured_s"] is not None
+            if each.application == self.application and math.isfinite(each.measured_s)
         ]
-        points.sort(key=lambda each: (each["kernel"], size_order(each["size"])))
-        columns: dict[str, Any] = {
+        points.sort(key=lambda each: (each.kernel, size_order(each.size)))
+        columns: dict[str, str | Callable[[Point], object]] = {
             "kernel": "kernel",
             "size": "size",
             "device": "device",
             "measured": "measured_s",
             "predicted": "predicted_s",
-            f"{level} interval": lambda each: times(each["low_s"], each["high_s"]),
-            "within": lambda each: "yes" if each["low_s"] <= each["measured_s"] <= each["high_s"] else "no",
-            "predicted / measured": lambda each: factor(each["predicted_s"] / each["measured_s"]),
+            f"{level} interval": lambda each: times(each.low_s, each.high_s),
+            "within": lambda each: "yes" if each.low_s <= each.measured_s <= each.high_s else "no",
+            "predicted / measured": lambda each: factor(each.predicted_s / each.measured_s),
         }
-        choice = any(each["slowdown"] is not None for each in points)
+        choice = any(math.isfinite(each.slowdown) for each in points)
         if choice:
             columns["cost of the recommended"] = "slowdown"
         table = table_of(
@@ -126,10 +149,10 @@ class Closer:
             columns,
             caption=f"All measurement points of {self.application}",
             words=(0, 1, 2, 5, 6),
-            bold=[index for index, each in enumerate(points) if choice and each["recommended"]],
+            bold=[index for index, each in enumerate(points) if choice and each.recommended],
             fold=f"All {plural(len(points), 'measurement point')}",
             ranges=Ranges(
-                [(each["low_s"], each["predicted_s"], each["high_s"]) for each in points],
+                [(each.low_s, each.predicted_s, each.high_s) for each in points],
                 format_seconds,
                 "predicted time",
             ),
@@ -206,7 +229,3 @@ def _in_the_middle(result: Result) -> str:
         if scores.median_ape is not None
     )
     return errors[(len(errors) - 1) // 2][1]
-
-
-def _known(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None

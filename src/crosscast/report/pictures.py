@@ -9,11 +9,18 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
+from crosscast.arrays import AnyArray
 from crosscast.data.files import made, whole_file
 from crosscast.errors import InputError, MissingExtraError
 from crosscast.report.document import Drawing, Figure, Heading, Report
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure as PlotFigure
+    from numpy.typing import ArrayLike
 
 FORMATS = (".png", ".svg", ".pdf")
 """Suffixes of the formats in which figures are written."""
@@ -25,13 +32,13 @@ _MOST_MARKS = 3000
 """Of a picture, whose values a page tells; of more, it tells none."""
 
 
-def require_matplotlib() -> Any:
-    """Module ``matplotlib.figure``."""
+def require_matplotlib() -> type[PlotFigure]:
+    """The class of figures of matplotlib."""
     try:
         import matplotlib.figure
     except ImportError as error:
         raise MissingExtraError("report", "a figure") from error
-    return matplotlib.figure
+    return matplotlib.figure.Figure
 
 
 def check_suffix(option: str, path: Path) -> None:
@@ -43,17 +50,16 @@ def check_suffix(option: str, path: Path) -> None:
 
 
 @contextmanager
-def _settings(**style: Any) -> Iterator[None]:
+def _settings() -> Iterator[None]:
     """The same bytes each time: parts of an SVG have random names without a salt."""
     import matplotlib
 
     with matplotlib.rc_context():
-        settings: dict[Any, Any] = {"svg.hashsalt": "crosscast", **style}
-        matplotlib.rcParams.update(settings)
+        matplotlib.rcParams["svg.hashsalt"] = "crosscast"
         yield
 
 
-def save_figure(figure: Any, path: Path) -> Path:
+def save_figure(figure: PlotFigure, path: Path) -> Path:
     """Write a figure in the format that the suffix says, and return the path."""
     undated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix.lower())
     try:
@@ -66,7 +72,7 @@ def save_figure(figure: Any, path: Path) -> Path:
     return path
 
 
-def save_figures(figures: Mapping[str, Any], folder: Path, suffix: str = ".png") -> list[Path]:
+def save_figures(figures: Mapping[str, PlotFigure], folder: Path, suffix: str = ".png") -> list[Path]:
     """Write figures into a folder, which is made, by their names, which may begin with folders in it."""
     if suffix not in FORMATS:
         raise InputError.of(where="figures", expected=f"one of {', '.join(FORMATS)}", found=repr(suffix))
@@ -77,7 +83,7 @@ def save_figures(figures: Mapping[str, Any], folder: Path, suffix: str = ".png")
     return [save_figure(figure, path) for path, figure in zip(paths, figures.values(), strict=True)]
 
 
-def as_svg(draw: Callable[[], Any], **style: Any) -> bytes:
+def as_svg(draw: Callable[[], PlotFigure]) -> bytes:
     """Draw a figure for a page: the same bytes whatever the user's own settings of matplotlib are."""
     require_matplotlib()
     import matplotlib
@@ -85,31 +91,32 @@ def as_svg(draw: Callable[[], Any], **style: Any) -> bytes:
     buffer = io.BytesIO()
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
-        with _settings(**style):
+        with _settings():
             draw().savefig(buffer, format="svg")
     return _METADATA.sub(b"", buffer.getvalue())
 
 
-def as_drawing(draw: Callable[[], Any], **style: Any) -> Drawing:
+def as_drawing(draw: Callable[[], PlotFigure]) -> Drawing:
     """A figure for a page, with the values of its marks, bars and fields."""
-    figure: Any = None
+    drawn: list[PlotFigure] = []
 
-    def once() -> Any:
-        nonlocal figure
-        figure = draw()
-        return figure
+    def once() -> PlotFigure:
+        drawn.append(draw())
+        return drawn[0]
 
-    svg = as_svg(once, **style)
+    svg = as_svg(once)
+    (figure,) = drawn
     marks = [mark for axes in figure.axes for mark in _marks_of(figure, axes)]
     return Drawing(svg, marks if len(marks) <= _MOST_MARKS else ())
 
 
-def _marks_of(figure: Any, axes: Any) -> Iterator[tuple[int, int, str]]:
+def _marks_of(figure: PlotFigure, axes: Axes) -> Iterator[tuple[int, int, str]]:
     """Places of what is drawn in one pair of axes, and what it says, with the words of the axes."""
     if not axes.axison or axes.name == "polar":
         return
     width, height = figure.bbox.size
-    shared = [each.get_text() if each is not None else "" for each in (figure._supxlabel, figure._supylabel)]
+    titles = [getattr(figure, name) for name in ("_supxlabel", "_supylabel")]
+    shared = ["" if each is None else each.get_text() for each in titles]
     names = [axes.get_xlabel() or shared[0], axes.get_ylabel() or shared[1]]
     title = axes.get_title()
     for x, y, label, value in _values_of(axes):
@@ -123,7 +130,7 @@ def _marks_of(figure: Any, axes: Any) -> Iterator[tuple[int, int, str]]:
         yield round(1e4 * across), round(1e4 * (1 - down)), said.replace(r"\$", "$")
 
 
-def _values_of(axes: Any) -> Iterator[tuple[float, float, str, str]]:
+def _values_of(axes: Axes) -> Iterator[tuple[float, float, str, str]]:
     """Data coordinates, label and value of marks, ends of bars, and fields of maps."""
     # Imported here, and below: commands that may draw import this module, and most draw nothing.
     import numpy as np
@@ -132,7 +139,7 @@ def _values_of(axes: Any) -> Iterator[tuple[float, float, str, str]]:
     for line in axes.lines:
         label = "" if str(line.get_label()).startswith("_") else str(line.get_label())
         # A line with a name is of data, too, where it is not a border between two points.
-        if line.get_marker() not in (None, "", "None") or (label and len(line.get_xdata()) > 2):
+        if line.get_marker() not in (None, "", "None") or (label and np.size(line.get_xdata()) > 2):
             yield from ((x, y, label, "") for x, y in _finite(line.get_xydata()))
     for cloud in axes.collections:
         if isinstance(cloud, PathCollection):
@@ -142,12 +149,13 @@ def _values_of(axes: Any) -> Iterator[tuple[float, float, str, str]]:
         # Bars lie: their end is the value, their middle the place.
         yield bar.get_x() + bar.get_width(), bar.get_y() + bar.get_height() / 2, "", ""
     for image in axes.images:
-        for (row, column), value in np.ndenumerate(np.ma.filled(image.get_array(), np.nan)):
+        values: AnyArray = np.ma.filled(np.ma.asarray(image.get_array()), np.nan)
+        for (row, column), value in np.ndenumerate(values):
             if np.ndim(value) == 0 and np.isfinite(value):
                 yield column, row, "", f"{value:.4g}"
 
 
-def _finite(places: Any) -> list[list[float]]:
+def _finite(places: ArrayLike) -> list[list[float]]:
     import numpy as np
 
     found = np.ma.filled(np.ma.asarray(places, dtype=np.float64), np.nan)
@@ -155,7 +163,7 @@ def _finite(places: Any) -> list[list[float]]:
     return finite
 
 
-def _at(axis: Any, value: float) -> str:
+def _at(axis: Axis, value: float) -> str:
     """A value as the axis writes it; on an axis of names, the name."""
     from matplotlib.ticker import FixedFormatter, FuncFormatter
 
@@ -167,14 +175,14 @@ def _at(axis: Any, value: float) -> str:
     return str(formatter(value, 0)) if isinstance(formatter, FuncFormatter) else f"{value:.4g}"
 
 
-def with_figures(report: Report, figures: Mapping[str, Any]) -> Report:
+def with_figures(report: Report, figures: Mapping[str, PlotFigure]) -> Report:
     """A report with figures in a section at its end."""
     if not figures:
         return report
     return replace(report, parts=[*report.parts, Heading("Figures", 2), *figure_parts(figures)])
 
 
-def figure_parts(figures: Mapping[str, Any]) -> list[Figure]:
+def figure_parts(figures: Mapping[str, PlotFigure]) -> list[Figure]:
     """Figures as parts of a report, each described by its heading."""
     return [
         Figure(partial(as_drawing, partial(_same, figure)), heading_of(figure) or name)
@@ -182,11 +190,11 @@ def figure_parts(figures: Mapping[str, Any]) -> list[Figure]:
     ]
 
 
-def _same(figure: Any) -> Any:
+def _same(figure: PlotFigure) -> PlotFigure:
     return figure
 
 
-def heading_of(figure: Any) -> str:
+def heading_of(figure: PlotFigure) -> str:
     """The sentences above a figure, as words for those who do not see it."""
     title = figure.get_suptitle() or next((axes.get_title(loc="left") for axes in figure.axes), "")
     return " ".join(str(title).split()).replace(r"\$", "$")

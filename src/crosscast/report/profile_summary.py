@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from crosscast.data.launch_counts import counts_of, kinds_of, work_of
 from crosscast.profile import Profile, sampling_sentence
@@ -34,7 +33,7 @@ class _Counts:
         work = work_of(profile.launch)
         self.has_work = bool(work)
         self.is_estimated = bool(profile.launch.get("sub_groups_estimated"))
-        self._values: dict[str, Any] = {
+        self._values: dict[str, float | None] = {
             **profile.metrics,
             **work,
             **kinds_of(profile.launch),

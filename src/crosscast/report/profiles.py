@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crosscast.data.launch_counts import (
     COUNTS,
@@ -27,6 +27,10 @@ from crosscast.report.numbers import NONE
 from crosscast.report.pictures import check_suffix, require_matplotlib, save_figure
 from crosscast.report.profile_summary import LEGEND, summary_of
 from crosscast.units import format_bytes, format_count, format_quantity, format_seconds
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from matplotlib.projections.polar import PolarAxes
 
 MOST_PROFILES = 7
 """Of a Kiviat figure; more hide each other."""
@@ -90,7 +94,7 @@ def _extent(sizes: Sequence[int]) -> str:
     return " x ".join(format_count(size) for size in sizes)
 
 
-def _argument_text(argument: Any) -> str:
+def _argument_text(argument: object) -> str:
     """``float* a (4 MiB)`` or ``int n = 5``; texts stay as they are."""
     if not isinstance(argument, Mapping):
         return str(argument)
@@ -118,7 +122,7 @@ def _machine_text(environment: Mapping[str, Any]) -> str:
 def _table(profiles: Sequence[Profile]) -> Table:
     """Metrics of the four categories, a column a profile."""
     values = ["value"] if len(profiles) == 1 else [f"{each.kernel} {each.invocation}" for each in profiles]
-    rows: list[list[Any]] = []
+    rows: list[list[object]] = []
     for category in CATEGORIES:
         rows.append([category])
         for metric in METRICS:
@@ -132,7 +136,7 @@ def _table(profiles: Sequence[Profile]) -> Table:
     return Table(["metric", *values, "unit", "what it says"], rows, formats=formats, words=words, bold=bold)
 
 
-def _rows_of_counts(profiles: Sequence[Profile]) -> Iterator[list[Any]]:
+def _rows_of_counts(profiles: Sequence[Profile]) -> Iterator[list[object]]:
     """Counts of the launches by use, as far as there are any, under the start that their columns share."""
     yield from _rows("operations and bytes", [work_of(profile.launch) for profile in profiles], "")
     known = [{**counts_of(profile.launch), **kinds_of(profile.launch)} for profile in profiles]
@@ -147,7 +151,7 @@ def _rows_of_counts(profiles: Sequence[Profile]) -> Iterator[list[Any]]:
 _COLUMNS = {count.column.name: count.column for count in COUNTS}
 
 
-def _rows(use: str, found: Sequence[Mapping[str, MetricValue]], before: str) -> Iterator[list[Any]]:
+def _rows(use: str, found: Sequence[Mapping[str, MetricValue]], before: str) -> Iterator[list[object]]:
     """A row for each number that begins so and that a profile has; of kinds, those that were executed."""
     least = {0, None} if before == "instructions_" else {None}
     names = [
@@ -275,10 +279,14 @@ def write_kiviat(profiles: Sequence[Profile], path: Path) -> None:
     save_figure(kiviat(profiles), path)
 
 
-def kiviat(profiles: Sequence[Profile]) -> Any:
+def kiviat(profiles: Sequence[Profile]) -> Figure:
     """The profiles over one another; see `write_kiviat`."""
-    figure = require_matplotlib().Figure(figsize=(13, 9.5), dpi=150, facecolor="white")
+    figure_type = require_matplotlib()
+    from matplotlib.projections.polar import PolarAxes
+
+    figure = figure_type(figsize=(13, 9.5), dpi=150, facecolor="white")
     axes = figure.add_axes((0.25, 0.14, 0.5, 0.69), projection="polar")
+    assert isinstance(axes, PolarAxes)
     angles = [2 * math.pi * index / len(AXES) for index in range(len(AXES))]
     _draw_grid(axes, angles)
     for index, profile in enumerate(profiles):
@@ -289,7 +297,7 @@ def kiviat(profiles: Sequence[Profile]) -> Any:
     return figure
 
 
-def _draw_grid(axes: Any, angles: Sequence[float]) -> None:
+def _draw_grid(axes: PolarAxes, angles: Sequence[float]) -> None:
     axes.set_theta_zero_location("N")
     axes.set_theta_direction(-1)
     axes.set_ylim(0, 1)
@@ -303,7 +311,9 @@ def _draw_grid(axes: Any, angles: Sequence[float]) -> None:
         axes.bar(angle, 0.035, width=width * 0.97, bottom=1.0, color=colour, clip_on=False, linewidth=0)
 
 
-def _draw_profile(axes: Any, angles: Sequence[float], profile: Profile, colour: str, shade: float) -> None:
+def _draw_profile(
+    axes: PolarAxes, angles: Sequence[float], profile: Profile, colour: str, shade: float
+) -> None:
     """Outline of a profile; undefined metrics lie at the centre with a hollow mark."""
     positions = [axis.position(profile.metrics.get(axis.metric)) for axis in AXES]
     radii = [0.0 if position is None else position for position in positions]
@@ -316,7 +326,7 @@ def _draw_profile(axes: Any, angles: Sequence[float], profile: Profile, colour: 
         axes.plot(angle, position or 0.0, "o", color=colour, markerfacecolor=face, markersize=4.5, zorder=4)
 
 
-def _draw_labels(axes: Any, angles: Sequence[float], only: Profile | None) -> None:
+def _draw_labels(axes: PolarAxes, angles: Sequence[float], only: Profile | None) -> None:
     """Name and scale of each spoke, and the value if there is a single profile."""
     for angle, axis in zip(angles, AXES, strict=True):
         sine, cosine = math.sin(angle), math.cos(angle)
@@ -349,7 +359,7 @@ def _short(value: MetricValue) -> str:
     return f"{value:.4g}" if isinstance(value, float) else format_value(value)
 
 
-def _draw_frame(figure: Any, profiles: Sequence[Profile]) -> None:
+def _draw_frame(figure: Figure, profiles: Sequence[Profile]) -> None:
     """Title, legend of categories and profiles, and how to read the scales."""
     names = list(dict.fromkeys(profile.kernel for profile in profiles))
     title = ", ".join(names) if len(names) <= 4 else f"{len(names)} kernels"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crosscast.evaluation.relative.evaluation import PUBLISHED, WEIGHTINGS, RelativeEvaluation, RelativeResult
 from crosscast.evaluation.resampling import DRAWS, SHARE
@@ -27,6 +27,9 @@ from crosscast.report.numbers import (
     times,
 )
 from crosscast.units import format_count, format_seconds
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _MOST_NAMED = 8
 _MOST_TABLES = 12
@@ -67,7 +70,7 @@ def evaluation_report(evaluation: RelativeEvaluation) -> Report:
     return Report([*parts, "", *_legend(evaluation)])
 
 
-def evaluation_figures(evaluation: RelativeEvaluation) -> dict[str, Any]:
+def evaluation_figures(evaluation: RelativeEvaluation) -> dict[str, Figure]:
     """The models beside each other."""
     rows = [
         ScoredModel(each.model, each.baseline, each.metrics, each.confidence.intervals)
@@ -248,10 +251,10 @@ def _between(forecast: RelativeForecast, row: int, place: int) -> str:
 def _devices(forecast: RelativeForecast, row: int) -> Table:
     interval = f"{level_percent(forecast.reached[row])} interval"
     timed_on = forecast.timed_on[row]
-    rows: list[list[Any]] = []
+    rows: list[list[object]] = []
     for place in forecast.order[row].tolist():
         relative = float(forecast.centre[row, place])
-        cells: list[Any] = [forecast.devices[place], relative, _between(forecast, row, place)]
+        cells: list[object] = [forecast.devices[place], relative, _between(forecast, row, place)]
         cells += [1 / relative, float(forecast.fastest[row, place])]
         if timed_on is not None:
             time_s, low_s, high_s = forecast.time_s[row, place].tolist()

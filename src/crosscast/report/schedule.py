@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from crosscast.report.document import Heading, Part, Report, Table
@@ -71,7 +71,7 @@ def _subject(facts: Mapping[str, Any]) -> str:
 
 
 def _policies(results: Sequence[PolicyResult]) -> Table:
-    columns: dict[str, Any] = {
+    columns: dict[str, str | Callable[[PolicyResult], object]] = {
         "policy": "label",
         "makespan": "metrics.makespan_s",
         "slowdown": "metrics.average_bounded_slowdown",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from crosscast.arrays import Integers, Reals
+from crosscast.arrays import Flags, Integers, Reals
 from crosscast.cluster.experiment import SHARE, Experiment, SeedMean
 from crosscast.cluster.jobs import Schedule
 from crosscast.cluster.metrics import Rectangles, Steps, rectangles
@@ -15,6 +15,10 @@ from crosscast.errors import InputError
 from crosscast.report import figures as draw
 from crosscast.report.numbers import plural
 from crosscast.units import elapsed_unit, format_elapsed
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 Colour = Literal["wait", "user"]
 
@@ -42,7 +46,7 @@ _TICKS = {
 
 def gantt(
     schedule: Schedule, title: str, *, colour: Colour = "wait", from_s: float = 0.0, to_s: float
-) -> Any:
+) -> Figure:
     """A panel a machine, a rectangle a job: time across, processors up."""
     if colour == "user" and schedule.jobs.user is None:
         raise InputError.of(where="colour", expected="jobs with users", found="none")
@@ -69,7 +73,8 @@ def gantt(
     heights = np.array([machine.procs for machine in schedule.machines], dtype=np.float64)
     heights = np.maximum(heights / heights.max(), 0.25)
     figure = draw.new_figure(11, 1.9 + 3.1 * float(heights.sum()))
-    panels = figure.subplots(len(parts), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
+    grid = figure.subplots(len(parts), 1, sharex=True, squeeze=False, height_ratios=heights)
+    panels: list[Axes] = grid[:, 0].tolist()
     paint = _by_wait if colour == "wait" else _by_user
     colours = paint(figure, panels, schedule, shows)
     unit_s = draw.label_elapsed(panels[-1], from_s, to_s)
@@ -81,7 +86,7 @@ def gantt(
     return draw.titled(figure, draw.plain_text(title))
 
 
-def _draw(axes: Any, part: Rectangles, colours: Any, origin_s: float, unit_s: float) -> None:
+def _draw(axes: Axes, part: Rectangles, colours: Reals, origin_s: float, unit_s: float) -> None:
     from matplotlib.collections import PolyCollection
 
     left, right = (part.start_s - origin_s) / unit_s, (part.end_s - origin_s) / unit_s
@@ -104,7 +109,7 @@ def _draw(axes: Any, part: Rectangles, colours: Any, origin_s: float, unit_s: fl
     )
 
 
-def _by_wait(figure: Any, panels: Any, schedule: Schedule, shows: Any) -> Any:
+def _by_wait(figure: Figure, panels: Sequence[Axes], schedule: Schedule, shows: Flags) -> Reals:
     """Colours by the logarithm of the wait, with a bar that says which."""
     from matplotlib import colormaps
     from matplotlib.cm import ScalarMappable
@@ -124,7 +129,7 @@ def _by_wait(figure: Any, panels: Any, schedule: Schedule, shows: Any) -> Any:
     return colours
 
 
-def _by_user(figure: Any, panels: Any, schedule: Schedule, shows: Any) -> Any:
+def _by_user(figure: Figure, panels: Sequence[Axes], schedule: Schedule, shows: Flags) -> Reals:
     """A colour for each of the users with the most processor-seconds, grey for the others."""
     from matplotlib.colors import to_rgba
     from matplotlib.patches import Patch
@@ -163,7 +168,7 @@ def queue_figure(
     from_s: float,
     to_s: float,
     what: str = "waiting jobs",
-) -> Any:
+) -> Figure:
     """A line of steps for each policy or placement: jobs that wait, or what else is counted."""
     figure, axes = draw.one_figure(11, 4.4)
     unit_s = draw.label_elapsed(axes, from_s, to_s)
@@ -190,7 +195,7 @@ def queue_figure(
     # Without a queue, the axis still has two whole numbers.
     axes.set_ylim(0, max(1.05 * max(longest), 1.0))
     draw.style_axes(axes)
-    widest = max(len(line.get_label()) for line in axes.get_lines())
+    widest = max(len(str(line.get_label())) for line in axes.get_lines())
     draw.legend_below(figure, min(4, max(1, _LETTERS // widest)))
     return draw.titled(figure, draw.plain_text(title))
 
@@ -213,7 +218,7 @@ def _cut(length: Steps, from_s: float, to_s: float) -> tuple[Reals, Reals]:
     return np.append(both_s, to_s), np.append(np.stack((least, most), axis=1).ravel(), count[-1])
 
 
-def placement_figure(found: Experiment, title: str) -> Any:
+def placement_figure(found: Experiment, title: str) -> Figure:
     """A bar a placement for the makespan, and one for the average bounded slowdown, with intervals."""
     figure = draw.new_figure(10, 2.0 + 0.42 * len(found.results))
     left, right = figure.subplots(1, 2, sharey=True)
@@ -236,7 +241,7 @@ def placement_figure(found: Experiment, title: str) -> Any:
     return draw.titled(figure, draw.plain_text(title), f"less is better{sure}{least}")
 
 
-def _draw_means(axes: Any, means: Mapping[str, SeedMean], unit: float) -> None:
+def _draw_means(axes: Axes, means: Mapping[str, SeedMean], unit: float) -> None:
     intervals = [each.interval for each in means.values()]
     draw.bars(
         axes,

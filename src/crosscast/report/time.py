@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from crosscast.evaluation.resampling import DRAWS, SHARE, Confidence
 from crosscast.evaluation.time.launch_times import LaunchEvaluation
@@ -235,12 +234,12 @@ def _of_launches(study: LaunchEvaluation) -> Report:
     return Report(parts)
 
 
-def _table(by: str, rows: list[dict[str, Any]]) -> Table:
+def _table(by: str, rows: Sequence[Mapping[str, object]]) -> Table:
     return score_table(
         [by, "times"], [([_name(by, row), row["cells"]], row, None) for row in rows], _OF_LAUNCHES
     )
 
 
-def _name(by: str, row: dict[str, Any]) -> str:
+def _name(by: str, row: Mapping[str, object]) -> str:
     name = row[by] or "all"
     return f"{name}, {row['kind']}" if row.get("kind") else str(name)

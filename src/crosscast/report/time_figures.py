@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +15,10 @@ from crosscast.prediction.time.data import Grid
 from crosscast.prediction.time.models import BASELINES
 from crosscast.report import figures as draw
 from crosscast.report.numbers import factor, level_percent
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _TYPES = {
     "gpu": draw.Look(draw.BLUE, "o", draw.BLUE),
@@ -32,9 +36,9 @@ _PANELS = {
 }
 
 
-def evaluation_figures(study: TimeEvaluation | LaunchEvaluation) -> dict[str, Any]:
+def evaluation_figures(study: TimeEvaluation | LaunchEvaluation) -> dict[str, Figure]:
     """All models beside each other, and predictions, errors and coverage of the best one, by name."""
-    figures: dict[str, Any] = {}
+    figures: dict[str, Figure] = {}
     if isinstance(study, LaunchEvaluation):
         return figures
     for probes in dict.fromkeys(result.probes for result in study.results):
@@ -56,15 +60,18 @@ def _known(probes: int) -> str:
     return "no time known" if probes == 0 else f"{probes} times of each kernel known"
 
 
-def _models(study: TimeEvaluation, probes: int) -> Any:
+def _models(study: TimeEvaluation, probes: int) -> Figure:
     """A panel a score, a dot a model."""
-    both = zip(study.results, study.confidences, strict=True)
+    both = [
+        (each, confidence)
+        for each, confidence in zip(study.results, study.confidences, strict=True)
+        if each.probes == probes
+    ]
+    both.sort(key=lambda one: (one[0].model in BASELINES, one[0].scores.rmse_log or math.inf))
     rows = [
         draw.ScoredModel(each.model, each.model in BASELINES, each.scores, confidence.intervals)
         for each, confidence in both
-        if each.probes == probes
     ]
-    rows.sort(key=lambda row: (row.baseline, row.scores.rmse_log or math.inf))
     rows.append(draw.ScoredModel("noise floor", True, study.noise.scores, {}))
     return draw.scores_figure(rows, _PANELS, f"{study.folds}, {_known(probes)}")
 
@@ -86,7 +93,7 @@ def _means(result: Result, shape: tuple[int, int]) -> tuple[Reals, Reals]:
     )
 
 
-def _predicted(result: Result, grid: Grid) -> Any:
+def _predicted(result: Result, grid: Grid) -> Figure:
     """A panel an application: predicted over measured time of each held-out cell."""
     centre, _ = _means(result, grid.log_time.shape)
     known = np.isfinite(centre) & np.isfinite(grid.log_time)
@@ -122,7 +129,7 @@ def _predicted(result: Result, grid: Grid) -> Any:
     )
 
 
-def _draw_intervals(axes: Any, outcome: TimeOutcome, application: str, limits: tuple[float, float]) -> None:
+def _draw_intervals(axes: Axes, outcome: TimeOutcome, application: str, limits: tuple[float, float]) -> None:
     """One path with gaps: a line for each cell would make a page ten times as large."""
     shown = outcome.counted & (np.array(outcome.application) == application)[:, None]
     held = (outcome.low <= outcome.measured) & (outcome.measured <= outcome.high)
@@ -135,7 +142,7 @@ def _draw_intervals(axes: Any, outcome: TimeOutcome, application: str, limits: t
         axes.plot(*path, color=colour, linewidth=width, zorder=2)
 
 
-def _errors(result: Result, grid: Grid) -> Any:
+def _errors(result: Result, grid: Grid) -> Figure:
     """Heat map of the errors by application and device, with those over all beside it."""
     _, squares = _means(result, grid.log_time.shape)
     applications = np.array(grid.profiles.application)
@@ -165,7 +172,7 @@ def _root_mean(squares: Reals) -> float:
     return math.sqrt(known.mean()) if known.size else math.nan
 
 
-def _coverage(result: Result) -> Any:
+def _coverage(result: Result) -> Figure:
     """A bar an application: the share of held-out cells that are within their interval."""
     scored = [
         (each.coverage, name, each.width)

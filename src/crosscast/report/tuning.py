@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +16,9 @@ from crosscast.report.numbers import level_percent, percent, plural
 from crosscast.tuning.evaluation import BUDGETS, TuningEvaluation
 from crosscast.tuning.ranking import Ranking
 from crosscast.units import format_seconds
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 BEST = 10
 """Variants of a table."""
@@ -75,9 +79,9 @@ def _best(found: Ranking, key: str, best: int) -> Table:
         for name, values in zip(found.variants.names, found.variants.values, strict=True)
         if len(values) > 1
     ]
-    columns: dict[str, Any] = {"rank": lambda row: rows.index(row) + 1}
+    columns: dict[str, Callable[[int], object]] = {"rank": lambda row: rows.index(row) + 1}
     for name in varied:
-        columns[name] = lambda row, name=name: found.variants[row][name]
+        columns[name] = partial(_parameter, found, name)
     columns |= {
         "forecast": lambda row: math.exp(found.log_time[row, place]),
         "low": lambda row: low[row, place],
@@ -93,12 +97,16 @@ def _best(found: Ranking, key: str, best: int) -> Table:
     return Table.of(rows, columns, caption=f"The best on {key}", formats=of_time, words=(len(columns) - 1,))
 
 
+def _parameter(found: Ranking, name: str, row: int) -> object:
+    return found.variants[row][name]
+
+
 def _saved(found: Ranking, row: int, key: str) -> str | None:
     saved = found.saved(row, key)
     return None if saved is None else f"{saved[0]} ({format_seconds(saved[1])})"
 
 
-def ranking_figures(found: Ranking) -> dict[str, Any]:
+def ranking_figures(found: Ranking) -> dict[str, Figure]:
     """Heat maps of the least forecast over two parameters on each device."""
     return {
         f"variants-{key}": draw.titled(
@@ -125,7 +133,7 @@ def two_parameters(found: Ranking, time_s: Reals) -> tuple[int, int]:
     return min(pairs, key=lambda pair: left(list(pair)), default=(0, 0))
 
 
-def _maps(times: list[tuple[str, Reals]], found: Ranking) -> Any:
+def _maps(times: list[tuple[str, Reals]], found: Ranking) -> Figure:
     first, second = two_parameters(found, times[-1][1])
     names, values = found.variants.names, found.variants.values
     figure, axes = draw.panels(len(times), 2, 5.4, 4.2)
@@ -193,9 +201,9 @@ def _fraction(value: float) -> str:
     return f"{value:.2f}"
 
 
-def evaluation_figures(found: TuningEvaluation) -> Mapping[str, Any]:
+def evaluation_figures(found: TuningEvaluation) -> Mapping[str, Figure]:
     """The best found by number of runs, and forecast beside measured over two parameters."""
-    figures: dict[str, Any] = {}
+    figures: dict[str, Figure] = {}
     for kernel, ranking in found.rankings.items():
         figures[f"curve-{kernel}"] = _curve(found, kernel)
         measured = found.measured[kernel]
@@ -212,7 +220,7 @@ def evaluation_figures(found: TuningEvaluation) -> Mapping[str, Any]:
     return figures
 
 
-def _curve(found: TuningEvaluation, kernel: str) -> Any:
+def _curve(found: TuningEvaluation, kernel: str) -> Figure:
     figure, axes = draw.one_figure(6.4, 4.2)
     methods = list(dict.fromkeys(each.method for each in found.scores if each.kernel == kernel))
     styles = draw.looks(methods)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +14,11 @@ from crosscast.report import figures as draw
 from crosscast.report.document import Heading, Part, Report, Table, Text
 from crosscast.report.numbers import level_percent, percent, times
 from crosscast.units import format_quantity, format_seconds
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from crosscast.devices.roofline import Bound, LaunchWork
 
 _FAR = 10.0
 """A forecast that is so many times the longest limit is not explained by it."""
@@ -118,7 +123,7 @@ def spent_on(shares: Mapping[str, float]) -> str:
     return ", ".join(f"{name} {percent(share)}" for name, share in shares.items() if share >= _LEAST_SHARE)
 
 
-def _limit(name: Any) -> Any:
+def _limit(name: Bound) -> Callable[[Verdict], float]:
     return lambda verdict: verdict.limits_s[name]
 
 
@@ -149,7 +154,7 @@ def _amounts(verdicts: Sequence[Verdict]) -> Table:
     )
 
 
-def _share(name: str) -> Any:
+def _share(name: str) -> Callable[[LaunchWork], float | None]:
     return lambda amounts: amounts.instructions.get(name)
 
 
@@ -161,12 +166,12 @@ def _size(value: float) -> str:
     return format_quantity(value, "B")
 
 
-def roofline_figures(verdicts: Sequence[Verdict]) -> Mapping[str, Any]:
+def roofline_figures(verdicts: Sequence[Verdict]) -> Mapping[str, Figure]:
     """The roofline picture, by name; none if no kernel has floating-point operations."""
     return {"roofline": roofline(verdicts)} if any(each.amounts.flops for each in verdicts) else {}
 
 
-def roofline(verdicts: Sequence[Verdict]) -> Any:
+def roofline(verdicts: Sequence[Verdict]) -> Figure:
     """Roofs of devices, and below them what their limits leave of each kernel's floating-point rate."""
     shown = [each for each in verdicts if each.amounts.flops and each.intensity]
     devices = {each.device.key: each.device for each in shown}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,6 +23,10 @@ from crosscast.report.configuration_figures import (
 )
 from crosscast.report.numbers import plural
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
 _BY_PROGRAM = (
     ("under-performance", "under_performance", "performance within the cap, % of the oracle's"),
     ("under-share", "under_limit_share", "cases within the cap, %"),
@@ -31,7 +35,7 @@ _BY_PROGRAM = (
 )
 
 
-def study_figures(study: ConfigurationEvaluation) -> dict[str, Any]:
+def study_figures(study: ConfigurationEvaluation) -> dict[str, Figure]:
     """Figures of the evaluation, the tree, each program and the hardest kernel, by name.
 
     Where there is nothing to cluster there is no tree. The names begin with a folder for each machine where
@@ -40,7 +44,7 @@ def study_figures(study: ConfigurationEvaluation) -> dict[str, Any]:
     return by_machine(study, _figures)
 
 
-def _figures(machine: MachineChoices) -> dict[str, Any]:
+def _figures(machine: MachineChoices) -> dict[str, Figure]:
     results, title = alone(machine.results), machine.machine
     figures = machine_figures(machine)
     if not machine.published.fitted.clusters.nothing_to_cluster:
@@ -81,7 +85,7 @@ def _kept_share(metrics: ChoiceMetrics) -> tuple[float, float]:
     return metrics.under_limit_share or 0.0, metrics.score or 0.0
 
 
-def hardest_figure(machine: MachineChoices, title: str) -> Any:
+def hardest_figure(machine: MachineChoices, title: str) -> Figure:
     """A panel a method: all configurations, the frontier, and the choices within caps and over them."""
     row, judge = hardest_kernel(machine)
     found = frontier_of(machine.surfaces, row)
@@ -101,7 +105,11 @@ def hardest_figure(machine: MachineChoices, title: str) -> Any:
             (~under, draw.Look(draw.RED, "X", draw.RED), 5, "over it"),
         ):
             at = chosen[flags]
-            edge = {"markeredgewidth": 0.6, "markeredgecolor": "white", "zorder": 9 - size / 2}
+            edge: draw.MarkStyle = {
+                "markeredgewidth": 0.6,
+                "markeredgecolor": "white",
+                "zorder": 9 - size / 2,
+            }
             draw.points(axes, found.power_w[at], found.performance[at], look, label, size=size, **edge)
         axes.set_title(f"{method_label(result)}: {under.sum()} of {len(own)} within", fontsize=9.5)
         draw.style_axes(axes)
@@ -122,7 +130,7 @@ _LARGE = 100_000
 """From here on numbers are too long for their cells."""
 
 
-def programs_figure(results: Sequence[ChoiceResult], metric: str, label: str, title: str) -> Any:
+def programs_figure(results: Sequence[ChoiceResult], metric: str, label: str, title: str) -> Figure:
     """A row a program, a column a method; what no case defines stays empty.
 
     Performances over the limit may be many times the oracle's: the colours end at twice the oracle's, the
@@ -164,7 +172,7 @@ def _limits(values: Reals) -> tuple[float, float]:
 _WIDTH_OF_LEAF = 2.3
 
 
-def tree_figure(nodes: tuple[TreeNode, ...], title: str) -> Any:
+def tree_figure(nodes: tuple[TreeNode, ...], title: str) -> Figure:
     """Questions as boxes, left for yes; leaves say the cluster and how many training kernels came there."""
     places = _places(nodes)
     leaves = sum(node.feature is None for node in nodes)
@@ -212,7 +220,7 @@ def _places(nodes: tuple[TreeNode, ...]) -> list[tuple[float, float]]:
     return [places[number] for number in range(len(nodes))]
 
 
-def _branch(axes: Any, above: tuple[float, float], below: tuple[float, float], answer: str) -> None:
+def _branch(axes: Axes, above: tuple[float, float], below: tuple[float, float], answer: str) -> None:
     axes.plot([above[0], below[0]], [above[1], below[1]], color=draw.GREY, linewidth=1, zorder=1)
     axes.text(
         0.45 * above[0] + 0.55 * below[0],

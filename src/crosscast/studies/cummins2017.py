@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any, Literal, Unpack, get_args
+from typing import Literal, Protocol, Unpack, get_args
 
 import numpy as np
 
@@ -108,7 +108,7 @@ def cases_of(dataset: Dataset) -> MappingCases:
         raise InputError.of(
             where=f"{dataset.label}: devices", expected="a CPU and a GPU", found=", ".join(types) or "none"
         )
-    known: dict[Place, dict[str, Any]] = {}
+    known: dict[Place, dict[str, float]] = {}
     for row in dataset.sessions.to_pylist():
         counters = json.loads(row["counters"] or "{}")
         if missing := [name for name in COUNTERS if counters.get(name) is None]:
@@ -263,7 +263,14 @@ class MappingTrees:
         return _margin(trees, features[test])
 
 
-def _margin(classifier: Any, features: Reals) -> Reals:
+class _Classifier(Protocol):
+    classes_: Sequence[object]
+
+    def predict_proba(self, rows: Reals, /) -> Reals:
+        """The probability of each class, a row a row."""
+
+
+def _margin(classifier: _Classifier, features: Reals) -> Reals:
     """Probability of the GPU less a half."""
     places = {bool(each): place for place, each in enumerate(classifier.classes_)}
     found = classifier.predict_proba(features)
@@ -353,7 +360,7 @@ class DeviceResult:
     gpu: Flags  # Whether the GPU was chosen for each case
     confidence: Confidence  # Intervals of applications that are drawn again
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Everything but choices."""
         facts = {"model": self.model, "baseline": self.baseline, "protocol": self.split}
         return {**facts, **asdict(self.scores), "by_suite": dict(self.by_suite), **self.confidence.to_dict()}
@@ -390,13 +397,13 @@ class Cummins2017(Tabular):
             "within_10_percent": float((np.abs(cases.gain) < np.log(1.1)).mean()),
         }
 
-    def columns(self) -> Mapping[str, Any]:
+    def columns(self) -> Mapping[str, Sequence[object]]:
         """A row for each model in each protocol."""
         rows = [each.to_dict() for each in self.results]
         names = ("protocol", "model", "baseline", "accuracy", "speedup", "regret", "worst_regret")
         return {name: [row[name] for row in rows] for name in names}
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Everything but choices, as ``--json`` prints it."""
         return {
             "dataset": self.label,

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.resources import files
-from typing import Any, NamedTuple, Unpack
+from typing import Any, Generic, NamedTuple, TypeVar, Unpack
 
 import msgspec
 import numpy as np
@@ -475,7 +475,7 @@ class Johnston2018:
         trees, tried = ([getattr(row, name) for row in self.omitted] for name in ("trees", "tried"))
         return statistics.median(trees), statistics.median(tried)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The object that ``--json`` prints: times in seconds, relative errors as fractions."""
         trees, tried = self.median_parameters()
         names = ("application", "kernel", "size")
@@ -493,13 +493,16 @@ class Johnston2018:
         return dict(json.loads(msgspec.json.encode(whole)))
 
 
+ResultT = TypeVar("ResultT")
+
+
 @dataclass(frozen=True)
-class _Part:
+class _Part(Generic[ResultT]):
     """A part of the study as a task; its result is kept as JSON."""
 
     label: str
-    result: Any  # Type of the result
-    make: partial[Any]  # Makes it of the runs; its keywords are all that it depends on besides
+    result: object  # Type of the result, which may be a union
+    make: partial[ResultT]  # Makes it of the runs; its keywords are all that it depends on besides
 
     @property
     def kind(self) -> str:
@@ -519,28 +522,40 @@ class _Part:
             return False
         return True
 
-    def read(self, arrays: Arrays) -> Any:
-        return msgspec.convert(json.loads(str(arrays["json"])), self.result)
+    def read(self, arrays: Arrays) -> ResultT:
+        result: ResultT = msgspec.convert(json.loads(str(arrays["json"])), self.result)
+        return result
 
 
-def _parts(runs: KernelRuns, preset: Preset, seed: int) -> list[_Part]:
+def _parts(runs: KernelRuns, preset: Preset, seed: int) -> list[_Part[Any]]:
     """All parts, the longest first."""
-    search: dict[str, Any] = {"grown": preset.omitted_trees, "steps": preset.omitted_steps, "seed": seed}
-    samples: dict[str, Any] = {"samples": preset.samples, "trees": preset.sample_trees, "seed": seed}
-    whole: dict[str, Any] = {"trees": preset.forest_trees, "seed": seed}
     tuning = partial(tune, grown=preset.surface_trees, steps=preset.steps, seed=seed)
     honest = partial(leave_application_out, trees=preset.honest_trees, seed=seed)
     return [
         _Part("tuning", Tuning, tuning),
-        _Part("headline", Headline, partial(headline, **whole)),
+        _Part("headline", Headline, partial(headline, trees=preset.forest_trees, seed=seed)),
         _Part("honest", HeldOutRows | None, honest),
-        _Part("energy", EnergyErrors | None, partial(energy, **whole)),
+        _Part("energy", EnergyErrors | None, partial(energy, trees=preset.forest_trees, seed=seed)),
         *(
-            _Part(f"without {kernel}", LeftOutKernel, partial(leave_kernel_out, kernel=kernel, **search))
+            _Part(
+                f"without {kernel}",
+                LeftOutKernel,
+                partial(
+                    leave_kernel_out,
+                    kernel=kernel,
+                    grown=preset.omitted_trees,
+                    steps=preset.omitted_steps,
+                    seed=seed,
+                ),
+            )
             for kernel in runs.kernel_names
         ),
         *(
-            _Part(f"trained on {count} kernels", LearningPoint, partial(learn, kernels=count, **samples))
+            _Part(
+                f"trained on {count} kernels",
+                LearningPoint,
+                partial(learn, kernels=count, samples=preset.samples, trees=preset.sample_trees, seed=seed),
+            )
             for count in counts_of(len(runs.kernel_names), preset.sample_counts)
         ),
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from crosscast.studies.johnston2018 import (
 )
 from crosscast.studies.johnston2018_forests import NODE_SIZE, TREES, TRIED
 from crosscast.units import format_count, format_seconds, microseconds
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _SHOWN_TRIED = (1, 5, 10, 20, 25, 30)
 _SHOWN_TREES = (10, 100, 500, 10_000)
@@ -263,7 +266,7 @@ _PAPER_KERNELS = ("kmeansPoint", "lud_diagonal")
 """Those of Figure 6 that the paper's text names."""
 
 
-def study_figures(study: Johnston2018) -> dict[str, Any]:
+def study_figures(study: Johnston2018) -> dict[str, Figure]:
     """Figures 1 to 6 by name, such as ``figure-1``; figure 5 both as published and in real time."""
     predicted, logs = _array(study.headline.predicted), _array(study.headline.measured)
     measured_s, predicted_s = _known(study)
@@ -286,7 +289,7 @@ def study_figures(study: Johnston2018) -> dict[str, Any]:
     }
 
 
-def _node_sizes(study: Johnston2018) -> Any:
+def _node_sizes(study: Johnston2018) -> Figure:
     figure, axes = draw.one_figure(7, 4.5)
     axes.plot(NODE_SIZES, study.tuning.node_size_errors, "o-", color=draw.BLUE, markersize=4, label="error")
     axes.axvline(
@@ -298,7 +301,7 @@ def _node_sizes(study: Johnston2018) -> Any:
     return draw.titled(figure, f"Figure 1: error by node size (300 trees, {TRIED} features tried)")
 
 
-def _heat_and_search(study: Johnston2018) -> Any:
+def _heat_and_search(study: Johnston2018) -> Figure:
     figure = draw.new_figure(13, 5)
     left, right = figure.subplots(1, 2, width_ratios=(3, 2))
     found = study.tuning
@@ -339,7 +342,7 @@ def _heat_and_search(study: Johnston2018) -> Any:
     )
 
 
-def _learning_figure(study: Johnston2018) -> Any:
+def _learning_figure(study: Johnston2018) -> Figure:
     figure, axes = draw.one_figure(8, 5)
     rows = study.learning
     kernels = [row.kernels for row in rows]
@@ -356,7 +359,7 @@ def _learning_figure(study: Johnston2018) -> Any:
     return draw.titled(figure, f"Figure 3: error by kernels trained on ({rows[0].samples} samples each)")
 
 
-def _scatter(study: Johnston2018) -> Any:
+def _scatter(study: Johnston2018) -> Figure:
     measured, known = _known(study)
     shown = {"known points, as in the paper": known}
     if study.honest is not None:
@@ -381,7 +384,7 @@ def _scatter(study: Johnston2018) -> Any:
     )
 
 
-def _errors(study: Johnston2018, errors: Reals, title: str) -> Any:
+def _errors(study: Johnston2018, errors: Reals, title: str) -> Figure:
     """A heat map of kernels and devices for each of four sizes; colours end at the 98th percentile."""
     profiles = study.runs.grid.profiles
     sizes = sorted(set(profiles.size), key=size_order)[: len(SIZES)]
@@ -393,7 +396,6 @@ def _errors(study: Johnston2018, errors: Reals, title: str) -> Any:
     grid = figure.subplots(len(heights), columns, squeeze=False, height_ratios=heights)
     top = float(np.nanpercentile(100 * errors, 98))
     devices = [device.key for device in study.runs.grid.devices]
-    drawn = None
     for axes, size in zip(grid.ravel(), sizes, strict=False):
         here = 100 * errors[rows[size]]
         names = [profiles.kernel[place] for place in rows[size]]
@@ -407,7 +409,7 @@ def _errors(study: Johnston2018, errors: Reals, title: str) -> Any:
     return draw.titled(figure, title)
 
 
-def _kernels(study: Johnston2018) -> Any:
+def _kernels(study: Johnston2018) -> Figure:
     measured, predicted = _known(study)
     held_out = None if study.honest is None else np.exp(_array(study.honest.predicted))
     devices = [device.key for device in study.runs.grid.devices]
@@ -415,7 +417,7 @@ def _kernels(study: Johnston2018) -> Any:
     profiles = study.runs.grid.profiles
     figure, every = draw.panels(len(chosen), 2, 6, 3.6)
     for axes, place in zip(every, chosen, strict=True):
-        hollow = {"markersize": 10, "markerfacecolor": "none"}
+        hollow: draw.MarkStyle = {"markersize": 10, "markerfacecolor": "none"}
         axes.plot(predicted[place], "D", color=draw.BLUE, label="predicted, known point", **hollow)
         axes.plot(measured[place], "s", color=draw.BLACK, markersize=4, label="measured")
         if held_out is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Protocol, Unpack
 
 import numpy as np
 
@@ -103,7 +103,7 @@ class ClusterStudy:
         """Whether three is best."""
         return self.best == PUBLISHED_COUNT
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """As an object of JSON."""
         return {
             "features": list(self.features),
@@ -213,7 +213,7 @@ class SizeStudy:
     results: tuple[SizeResult, ...]  # By quantity, model, what it was fitted to, and size
     of_one_size: tuple[str, ...]  # Models that predict mixes of the sizes that they were fitted to alone
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """As an object of JSON."""
         return {
             "sizes": list(self.sizes),
@@ -283,7 +283,7 @@ class TranslationStudy:
     scores: tuple[TranslationScore, ...]  # Errors of lines alone
     predicted: tuple[TranslatedErrors, ...]  # Errors with a model, by form; none where no mixes ran on both
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """As an object of JSON."""
         return {
             "from": self.source,
@@ -315,7 +315,7 @@ def translation_studies(
 
 
 def _translated_errors(
-    co_runs: CoRuns, shared: SharedTimes, model: CoRunModel, seed: int, run: Mapping[str, Any]
+    co_runs: CoRuns, shared: SharedTimes, model: CoRunModel, seed: int, run: RunArguments
 ) -> tuple[TranslatedErrors, ...]:
     here = of_one_device(co_runs, shared.source)
     there = {mix_key(bag): bag for bag in co_runs.bags if bag.device == shared.target and not bag.failed}
@@ -359,12 +359,16 @@ class CoRunStudies:
     sizes: SizeStudy | str  # Section 8
     translations: tuple[TranslationStudy, ...] | str  # Section 9, to each other device
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """As an object of JSON; what could not be run says why."""
         return {name: _told(study) for name, study in vars(self).items()}
 
 
-def _told(study: Any) -> Any:
+class _Study(Protocol):
+    def to_dict(self) -> dict[str, object]: ...
+
+
+def _told(study: _Study | tuple[_Study, ...] | str) -> object:
     if isinstance(study, tuple):
         return [each.to_dict() for each in study]
     return {"not_made": study} if isinstance(study, str) else study.to_dict()
@@ -398,11 +402,11 @@ class CoRunStudy(Tabular):
     evaluation: CoRunEvaluation  # The evaluation
     studies: CoRunStudies | None = None  # `None` if they were not asked for
 
-    def columns(self) -> dict[str, list[Any]]:
+    def columns(self) -> dict[str, list[object]]:
         """A row for each result of the evaluation."""
         return self.evaluation.columns()
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Everything but predictions, as ``--json`` prints it: what is not known is null."""
         told = self.evaluation.to_dict()
         return told if self.studies is None else {**told, "studies": self.studies.to_dict()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 
@@ -100,7 +100,7 @@ class CombinationStudy:
             for group in rows[0][0] or {}
         }
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """As an object of JSON."""
         features = {each.name: list(each.features) for each in self.combinations}
         return {
@@ -207,7 +207,7 @@ class PathStudy(DecisionPaths):
     quantity: str  # What the trees predict
     as_published: bool  # Whether they have the features of the paper alone; else all that is known
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """As an object of JSON."""
         rows = zip(self.features, self.share.tolist(), self.times.mean(axis=0).tolist(), strict=True)
         features = {name: {"share": share, "times": times} for name, share, times in rows}

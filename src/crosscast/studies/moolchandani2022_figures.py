@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -17,6 +17,11 @@ from crosscast.report.numbers import percent
 from crosscast.studies.moolchandani2022 import OWN, ClusterStudy, CoRunStudies, CoRunStudy, SizeStudy
 from crosscast.studies.moolchandani2022_features import SPLITS, CombinationStudy, PathStudy
 from crosscast.studies.moolchandani2022_published import FIGURE_7, FIGURE_8, TIGHT
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _KINDS: Mapping[str, draw.Look] = MappingProxyType(
     {
@@ -44,7 +49,7 @@ _HEAT_KINDS = ("forest", "decision-tree", "boosting", "svr")
 _TREE = "decision-tree"
 
 
-def study_figures(study: CoRunStudy) -> dict[str, Any]:
+def study_figures(study: CoRunStudy) -> dict[str, Figure]:
     """Figures of what was left out, and of each study that was made, by name."""
     figures = evaluation_figures(study.evaluation)
     if study.studies is not None:
@@ -53,7 +58,7 @@ def study_figures(study: CoRunStudy) -> dict[str, Any]:
     return figures
 
 
-def _of_studies(studies: CoRunStudies, about: str) -> dict[str, Any]:
+def _of_studies(studies: CoRunStudies, about: str) -> dict[str, Figure]:
     figures = {}
     if isinstance(studies.clusters, ClusterStudy):
         mixes = f"{len(studies.clusters.values):,} mixes"
@@ -78,7 +83,7 @@ def _of_studies(studies: CoRunStudies, about: str) -> dict[str, Any]:
     return figures
 
 
-def _of_combinations(study: CombinationStudy, name: str, about: str) -> dict[str, Any]:
+def _of_combinations(study: CombinationStudy, name: str, about: str) -> dict[str, Figure]:
     title = f"{about}: {study.quantity} of mixes of {study.members} by features"
     figures = {}
     chosen = [kind for kind in _HEAT_KINDS if kind in study.kinds] or study.kinds
@@ -94,7 +99,7 @@ def _of_combinations(study: CombinationStudy, name: str, about: str) -> dict[str
     return figures
 
 
-def _of_performance(study: CombinationStudy, about: str) -> dict[str, Any]:
+def _of_performance(study: CombinationStudy, about: str) -> dict[str, Figure]:
     """Figures 7 and 8, of the decision tree."""
     column = study.kinds.index(_TREE)
     errors = 100 * study.mape(SPLITS[0])[:, column]
@@ -128,7 +133,7 @@ _FEWEST = 4
 """Ticks that are enough."""
 
 
-def error_scale(axes: Any, errors: Iterable[float]) -> None:
+def error_scale(axes: Axes, errors: Iterable[float]) -> None:
     """Ticks for the ordinate of errors whose decimal logarithms are drawn."""
     shown = [max(error, LEAST) for error in errors if error == error]
     low, high = math.log10(min(shown)), math.log10(max(shown))
@@ -152,7 +157,7 @@ def error_scale(axes: Any, errors: Iterable[float]) -> None:
     axes.set_ylim(low - room, high + room)
 
 
-def _clusters_figure(found: ClusterStudy, title: str) -> Any:
+def _clusters_figure(found: ClusterStudy, title: str) -> Figure:
     """Fairness over each other feature, the three clusters in colours."""
     count = len(found.features) - 1
     figure, every = draw.panels(count, count, 4.2, 3.9, sharey=True)
@@ -167,7 +172,7 @@ def _clusters_figure(found: ClusterStudy, title: str) -> Any:
     return draw.titled(figure, title)
 
 
-def _silhouettes_figure(found: ClusterStudy, title: str) -> Any:
+def _silhouettes_figure(found: ClusterStudy, title: str) -> Figure:
     """The silhouette of each mix among three clusters, and the mean by their number."""
     figure = draw.new_figure(9.5, 4.4)
     each, means = figure.subplots(1, 2)
@@ -196,7 +201,7 @@ def _silhouettes_figure(found: ClusterStudy, title: str) -> Any:
     return draw.titled(figure, title)
 
 
-def _bars_figure(values: Mapping[str, float], label: str, title: str) -> Any:
+def _bars_figure(values: Mapping[str, float], label: str, title: str) -> Figure:
     """A bar for each value, with its number, down from the first (figures 7 and 9)."""
     figure, axes = draw.one_figure(7, 1.7 + 0.42 * len(values))
     draw.bars(axes, values, write=lambda value: f"{value:.3g}")
@@ -204,7 +209,7 @@ def _bars_figure(values: Mapping[str, float], label: str, title: str) -> Any:
     return draw.titled(figure, title)
 
 
-def _heat_figure(values: Reals, rows: Sequence[str], columns: Sequence[str], *sentences: str) -> Any:
+def _heat_figure(values: Reals, rows: Sequence[str], columns: Sequence[str], *sentences: str) -> Figure:
     """A cell for each error, darker for larger ones; one that is not a number is empty."""
     figure = draw.new_figure(3.0 + 0.075 * max(map(len, rows)) + 1.0 * len(columns), 2.2 + 0.3 * len(rows))
     draw.heat_map(
@@ -233,7 +238,7 @@ def _logs(errors: Reals) -> Reals:
     return found
 
 
-def _strip_figure(study: CombinationStudy, split: str, title: str) -> Any:
+def _strip_figure(study: CombinationStudy, split: str, title: str) -> Figure:
     """A mark for each model above each combination."""
     values = 100 * study.mape(split)
     figure, axes = draw.one_figure(3.2 + 0.34 * len(study.names), 5.4)
@@ -251,7 +256,7 @@ def _strip_figure(study: CombinationStudy, split: str, title: str) -> Any:
     return draw.titled(figure, title)
 
 
-def _violins_figure(study: CombinationStudy, title: str) -> Any:
+def _violins_figure(study: CombinationStudy, title: str) -> Figure:
     """A panel a model, and in it a violin a benchmark, as wide as combinations have that error."""
     groups = {name: 100 * errors for name, errors in study.by_benchmark().items()}
     names = list(groups)
@@ -271,21 +276,32 @@ def _violins_figure(study: CombinationStudy, title: str) -> Any:
     return draw.titled(figure, title, f"lines: medians of the {len(study.names)} combinations")
 
 
-def _violins(axes: Any, logs: Sequence[Reals], places: Sequence[int], colour: str, side: str = "both") -> Any:
+Side = Literal["low", "both", "high"]
+
+
+def _violins(
+    axes: Axes,
+    logs: Sequence[Reals],
+    places: Sequence[int],
+    colour: str,
+    side: Side = "both",
+) -> Artist:
     """Violins with a line at each median; one of them for a legend."""
-    parts = axes.violinplot(logs, places, widths=0.85, side=side, showextrema=False)
-    for body in parts["bodies"]:
+    before = len(axes.collections)
+    axes.violinplot(logs, places, widths=0.85, side=side, showextrema=False)
+    bodies = axes.collections[before:]
+    for body in bodies:
         body.set(facecolor=colour, alpha=0.5, edgecolor=colour, linewidth=0.8)
     shift = {"low": -0.08, "both": 0.0, "high": 0.08}[side]
     medians = [float(np.median(each)) for each in logs]
     axes.plot(np.array(places) + shift, medians, "_", color="black", markersize=9, markeredgewidth=1.5)
-    return parts["bodies"][0]
+    return bodies[0]
 
 
-_SIDES = (("low", draw.BLUE), ("high", draw.ORANGE))
+_SIDES: tuple[tuple[Side, str], ...] = (("low", draw.BLUE), ("high", draw.ORANGE))
 
 
-def _split_violins_figure(study: CombinationStudy, title: str) -> Any:
+def _split_violins_figure(study: CombinationStudy, title: str) -> Figure:
     """A violin a model: on the left benchmarks are left out, on the right a fifth of the mixes at random."""
     figure, axes = draw.one_figure(8.5, 4.8)
     every: list[float] = []
@@ -306,7 +322,7 @@ _MOST = 25
 _CIRCLES, _COLUMNS = 8, 4
 
 
-def _path_shares_figure(study: PathStudy, title: str) -> Any:
+def _path_shares_figure(study: PathStudy, title: str) -> Figure:
     """A bar a feature: the share of the mixes on whose path it is (figure 9)."""
     order = sorted(range(len(study.features)), key=lambda place: -float(study.share[place]))[:_MOST]
     shares = {study.features[place]: 100 * float(study.share[place]) for place in order}
@@ -315,7 +331,7 @@ def _path_shares_figure(study: PathStudy, title: str) -> Any:
     return _bars_figure(shares, "mixes on whose path it is, %", title + more)
 
 
-def _path_times_figure(study: PathStudy, title: str) -> Any:
+def _path_times_figure(study: PathStudy, title: str) -> Figure:
     """Mixes around a circle, a circle a feature; the radius is how many splits on their paths are at it."""
     chosen = study.times[:, :_CIRCLES]
     # Mixes with alike paths beside each other.
@@ -342,14 +358,14 @@ def _path_times_figure(study: PathStudy, title: str) -> Any:
     )
 
 
-def _sizes_figure(study: SizeStudy, title: str) -> Any:
+def _sizes_figure(study: SizeStudy, title: str) -> Figure:
     """A line for each model and what it was fitted to, a panel for each quantity."""
     quantities = list(dict.fromkeys(each.quantity for each in study.results))
     figure = draw.new_figure(2.2 + 3.1 * len(quantities), 4.6)
     every = figure.subplots(1, len(quantities), squeeze=False)[0]
     models = list(dict.fromkeys(each.model for each in study.results))
     ways = list(dict.fromkeys(each.fitted_to for each in study.results))
-    lines: dict[str, Any] = {}
+    lines: dict[str, Artist] = {}
     for quantity, axes in zip(quantities, every, strict=True):
         for model in models:
             for way in ways:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from crosscast.report.corun import lines_table
 from crosscast.report.corun_evaluation import legend_of, tables_of
@@ -161,7 +160,7 @@ def _translation(study: TranslationStudy) -> Table:
     ]
     table = lines_table(scores, error_percent, caption)
     blank = [None] * (len(table.headings) - 3)
-    rows: list[Sequence[Any]] = [*table.rows]
+    rows: list[Sequence[object]] = [*table.rows]
     for each in study.predicted:
         with_model = f"{each.form}, {each.model}"
         rows += [[with_model, "time", *blank, error_percent(each.time_mape)]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 
@@ -37,7 +37,7 @@ class BySource:
     sources: tuple[str, ...]
     metrics: Mapping[str, tuple[RelativeMetrics, ...]]  # for each model, those with each source
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Everything, as an object of JSON."""
         results = [
             {"model": model, "source": source, **asdict(metrics)}
@@ -99,7 +99,7 @@ class Importances:
     mae: float  # of what was held out, without shuffling
     features: tuple[Importance, ...]  # most gain first
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Everything, as an object of JSON."""
         return {**asdict(self), "caution": CAUTION}
 
@@ -173,7 +173,7 @@ class Selection:
     counts: tuple[int, ...]  # rising; the last is that of all features
     metrics: tuple[RelativeMetrics, ...]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Everything, as an object of JSON."""
         results = zip(self.counts, map(asdict, self.metrics), strict=True)
         return {"split": self.split, "results": [{"features": count, **each} for count, each in results]}
@@ -210,9 +210,9 @@ class RelativeStudies:
     importances: Importances
     selection: Selection
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Everything, as an object of JSON."""
-        found: dict[str, Any] = {}
+        found: dict[str, object] = {}
         for name, study in vars(self).items():
             # Of a whole evaluation, its results are the study.
             told = study and study.to_dict()
@@ -227,11 +227,11 @@ class RelativeStudy(Tabular):
     evaluation: RelativeEvaluation
     studies: RelativeStudies | None = None
 
-    def columns(self) -> Mapping[str, Any]:
+    def columns(self) -> Mapping[str, Sequence[object]]:
         """A row for each model of the evaluation."""
         return self.evaluation.columns()
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Everything but predictions, as ``--json`` prints it."""
         return {**self.evaluation.to_dict(), "studies": self.studies and self.studies.to_dict()}
 

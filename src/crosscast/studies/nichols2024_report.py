@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from crosscast.studies.nichols2024 import (
     RelativeStudy,
     Selection,
 )
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _MOST_FEATURES = 20
 _mae = writer_of("mae")
@@ -69,7 +72,7 @@ def _studies(studies: RelativeStudies) -> list[Part]:
 _MOST_BARS = 25
 
 
-def study_figures(study: RelativeStudy) -> dict[str, Any]:
+def study_figures(study: RelativeStudy) -> dict[str, Figure]:
     """Figures of the models, and of each study (Nichols et al. 2024, Figures 2 to 8), by name."""
     label, studies = study.evaluation.label, study.studies
     figures = evaluation_figures(study.evaluation)
@@ -91,7 +94,7 @@ def study_figures(study: RelativeStudy) -> dict[str, Any]:
     return figures
 
 
-def _groups_figure(evaluation: RelativeEvaluation, title: str) -> Any:
+def _groups_figure(evaluation: RelativeEvaluation, title: str) -> Figure:
     """A bar a group for the best model, and a mark for the best baseline."""
     best = evaluation.best()
     baselines = [result for result in evaluation.results if result.baseline and result is not best]
@@ -106,7 +109,7 @@ def _groups_figure(evaluation: RelativeEvaluation, title: str) -> Any:
     )
 
 
-def _sources_figure(found: BySource, metric: str, label: str, title: str) -> Any:
+def _sources_figure(found: BySource, metric: str, label: str, title: str) -> Figure:
     """A map of numbers: a row a model, a column a source."""
     models = list(found.metrics)
     values = np.array([[getattr(each, metric) for each in found.metrics[model]] for model in models])
@@ -123,7 +126,7 @@ def _sources_figure(found: BySource, metric: str, label: str, title: str) -> Any
     return draw.titled(figure, title)
 
 
-def _importances_figure(found: Importances, title: str) -> Any:
+def _importances_figure(found: Importances, title: str) -> Figure:
     """The features of the most gain, most first, with both importances."""
     features = found.features[:_MOST_BARS]
     figure = draw.new_figure(10, 1.9 + 0.27 * len(features))
@@ -141,7 +144,7 @@ def _importances_figure(found: Importances, title: str) -> Any:
     )
 
 
-def _selection_figure(found: Selection, title: str) -> Any:
+def _selection_figure(found: Selection, title: str) -> Figure:
     """A line over the number of features, on a logarithmic axis."""
     figure, axes = draw.one_figure(7, 4)
     values = [each.mae for each in found.metrics]

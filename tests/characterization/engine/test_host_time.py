@@ -81,7 +81,7 @@ def bits(args: Sequence[Argument]) -> list[bytes]:
 
 
 def without_host(profile: crosscast.Profile) -> dict[str, Any]:
-    known = copy.deepcopy(profile.to_dict())
+    known: dict[str, Any] = copy.deepcopy(profile.to_dict())
     del known["timing_s"]
     known["launch"].pop("host", None)
     return known

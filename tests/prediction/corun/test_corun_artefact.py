@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -90,7 +91,7 @@ def test_a_forecast_says_what_belongs_beside_it(model: TrainedCoRunModel) -> Non
     assert found.serial_s == pytest.approx((A.time_s or 0) + (B.time_s or 0))
     assert found.memory_bytes == 2 << 20
     assert found.warnings == ()
-    told = found.to_dict()
+    told: dict[str, Any] = found.to_dict()
     assert list(told["slowdown"]) == [A.application, B.application]
     for value in (told["time_s"], told["power_w"], *told["slowdown"].values()):
         assert value["low"] < value["value"] < value["high"]
@@ -99,11 +100,11 @@ def test_a_forecast_says_what_belongs_beside_it(model: TrainedCoRunModel) -> Non
 
 def test_an_application_that_is_there_twice_is_named_twice(model: TrainedCoRunModel) -> None:
     (same,) = model.predict([(A, B, A)])
-    assert list(same.to_dict()["slowdown"]) == ["bfs small (1)", "cfd small", "bfs small (2)"]
+    assert same.labels() == ["bfs small (1)", "cfd small", "bfs small (2)"]
     first, _, last = same.slowdown
     assert first == last
     (sizes,) = model.predict([(A, made_solo("bfs", "tiny"))])
-    assert list(sizes.to_dict()["slowdown"]) == ["bfs small", "bfs tiny"]
+    assert sizes.labels() == ["bfs small", "bfs tiny"]
 
 
 def test_members_that_are_given_in_another_order_get_the_same(model: TrainedCoRunModel) -> None:
@@ -223,7 +224,7 @@ def test_mixes_may_be_named_by_isolated_runs_of_the_training(predictor: CoRunPre
 
 def test_a_forecast_is_a_table_of_co_runners(model: TrainedCoRunModel) -> None:
     found = model.predict([(A, B), (A, B, X)])
-    table = found.to_dict()
+    table = found.plain_columns()
     assert table["co_runner"] == ["bfs small", "cfd small", "bfs small", "cfd small", "x small"]
     assert table["mix"][:2] == ["bfs small + cfd small"] * 2
     assert found[0].time_s is not None

@@ -168,7 +168,7 @@ def test_a_forecast_is_a_table_of_runs_and_devices() -> None:
     assert table.device.tolist() == [*DEVICES, *DEVICES]
     assert table.source.tolist() == ["cpu"] * 3 + ["fast"] * 3
     for row in range(2):
-        devices = found[row].to_dict()["devices"]
+        devices: Any = found[row].to_dict()["devices"]
         for name in ("relative", "low", "high", "rank", "probability_fastest", "time_s", "time_low_s"):
             assert table[name][3 * row : 3 * row + 3].tolist() == [each[name] for each in devices]
 
@@ -195,7 +195,7 @@ def test_without_a_time_or_its_device_there_are_no_seconds(changed: dict[str, An
     found = trained().predict(replace(TWO, **changed))
     assert found.timed_on == (None, None)
     assert np.isnan(found.time_s).all()
-    answer = found[0].to_dict()
+    answer: dict[str, Any] = found[0].to_dict()
     assert answer["time"] is None
     assert all(each["time_s"] is None and each["time_low_s"] is None for each in answer["devices"])
     assert answer["source"] == ("cpu" if "time_s" in changed else None)

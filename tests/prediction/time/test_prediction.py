@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 import pytest
@@ -83,7 +84,7 @@ def test_a_forecast_is_a_table_with_a_row_for_each_kernel_and_device(model: Trai
     assert len(table) == 8
     assert table[table["rank"] == 1]["device"].tolist() == [each.device for each in found.recommended]
     assert table["recorded_s"].notna().sum() == 1
-    kernels = found.to_dict()["kernels"]
+    kernels: Any = found.to_dict()["kernels"]
     assert [each["kernel"] for each in kernels] == ["a3", "b3"]
     assert [each["recorded_s"] for each in kernels[0]["devices"]] == [None, None, 2.0, None]
     assert "<table>" in found._repr_html_()
@@ -103,7 +104,7 @@ def test_a_subset_of_the_devices_is_ranked_by_itself(model: TrainedTimeModel) ->
     assert set(found.ranks[0].tolist()) == {1, 2}
     alone = model.predict(one(), devices=["host"])
     assert alone.recommended[0].runner_up is None
-    assert alone.to_dict()["kernels"][0]["runner_up"] is None
+    assert alone.kernels()[0]["runner_up"] is None
 
 
 def test_the_probability_is_that_of_the_errors_which_the_two_do_not_share(model: TrainedTimeModel) -> None:

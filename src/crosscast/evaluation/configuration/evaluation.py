@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, cached_property, partial
 from itertools import chain, combinations, takewhile
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 
@@ -125,7 +125,7 @@ class ChoiceTask:
         predictor = None if learner is None else learner.fit(training, self.samples, self.seed)
         cases = self.cases(data)
         caps = list(zip(cases.kernel.tolist(), cases.power_cap.tolist(), strict=True))
-        answers = []
+        answers: list[Arrays] = []
         for method in (self.methods[number] for number in asks):
             policy = method.fit(training, self.samples, self.seed, predictor)
             ask = _asked(data, method, policy, self.samples)
@@ -205,7 +205,7 @@ class MachineChoices:
         """The model of Bailey et al. 2014 on all programs, for people; no score comes from it."""
         return PublishedModel().fit(self.surfaces, self.sampler(self.surfaces, self.seed), self.seed)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """What was asked, as a JSON object."""
         space, cases = self.surfaces.space, self.cases
         return {
@@ -225,7 +225,7 @@ class MachineChoices:
             "published_model": self.published.to_dict(),
         }
 
-    def _repeats(self) -> dict[str, Any] | None:
+    def _repeats(self) -> dict[str, object] | None:
         if self.noise is None or self.split_half is None:
             return None
         return {
@@ -354,7 +354,7 @@ class ConfigurationEvaluation(Tabular):
         metrics = [asdict(result.metrics) for _, result in rows]
         return found | {name: [each[name] for each in metrics] for name in ChoiceMetrics.__dataclass_fields__}
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Everything but cases, as ``--json`` prints it: what is not known is null."""
         return {
             "protocol": ALONE,

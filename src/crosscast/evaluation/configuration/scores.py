@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import partial
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -256,7 +256,7 @@ class ChoiceResult:
     chosen: Integers  # `(m,)` For each case the configuration where it ended, and the changes until there
     changes: Integers
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Everything but cases, as an object of JSON: what is not known is null."""
         return {
             "method": self.method,
@@ -274,7 +274,7 @@ class ChoiceResult:
             "inputs": {name: asdict(metrics) for name, metrics in self.inputs.items()},
         }
 
-    def _on_repeats(self) -> dict[str, Any] | None:
+    def _on_repeats(self) -> dict[str, object] | None:
         again, less = self.on_repeats, self.told_less
         if again is None or less is None:
             return None

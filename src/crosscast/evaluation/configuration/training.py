@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 
-from crosscast.arrays import Arrays
+from crosscast.arrays import AnyArray, Arrays
 from crosscast.data.configuration import Configuration
 from crosscast.data.dataset import Dataset
 from crosscast.data.views import configured
@@ -67,7 +67,7 @@ class ErrorTask:
         """Logarithms of predicted over true values where it was not measured, and whether intervals held."""
         own = data.rows_of([self.held_out])
         fitted = self.model.fit(data.take(~own), self.samples, self.seed)
-        parts: dict[str, list[Any]] = {name: [np.empty(0)] for name in ("time", "power")}
+        parts: dict[str, list[AnyArray]] = {name: [np.empty(0)] for name in ("time", "power")}
         parts |= {f"{name}_inside": [np.empty(0, np.bool_)] for name in parts}
         for row in np.flatnonzero(own & data.known[:, list(self.samples)].all(axis=1)).tolist():
             forecast = fitted.forecast(data.observed(row, self.samples))
@@ -97,7 +97,7 @@ def errors_left_out(
     level: float = 0.9,
     seed: int = 0,
     **run: Unpack[RunArguments],
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Errors on applications that a model was not fitted to, as a JSON object; what is not known is null.
 
     Root mean squares of logarithms, medians of absolute errors over true values, shares within the intervals;
@@ -110,13 +110,17 @@ def errors_left_out(
         for name in held_out or surfaces.applications
     ]
     done = run_tasks(tasks, surfaces, sources=SOURCES, **run)
-    found = {task.held_out: each for task, (each,) in zip(tasks, done, strict=True) if len(each["time"])}
+    found = {
+        task.held_out: {name: np.asarray(values, np.float64) for name, values in each.items()}
+        for task, (each,) in zip(tasks, done, strict=True)
+        if len(each["time"])
+    }
 
     def mean(values: Sequence[float]) -> float | None:
         return float(np.mean(values)) if values else None
 
     by_program: dict[str, dict[str, float]] = {program: {} for program in found}
-    errors: dict[str, Any] = {
+    errors: dict[str, object] = {
         "protocol": "leave-application-out",
         "level": level,
         "programs": len(found),
@@ -185,7 +189,7 @@ def train_configuration(
     names = [name for name in (model, f"{model}-strict", f"{model}+fl") if name in method_names(space)]
     first, second = rounds_of(run, (len(tested), len(tested) if names else 0))
     errors = errors_left_out(surfaces, made, samples=wanted, held_out=tested, seed=seed, **first)
-    choices: list[dict[str, Any]] = []
+    choices: list[dict[str, object]] = []
     if names:
         methods = methods_of(space, names)
         scored = evaluate_machine(

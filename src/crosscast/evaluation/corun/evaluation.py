@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 
 from crosscast.arrays import Arrays, Integers, Reals
 from crosscast.data.corun import Bag, CoRuns
 from crosscast.errors import InputError
-from crosscast.evaluation.corun.scores import CoRunResult, ScoredValues, ScoreTable, scores_of
+from crosscast.evaluation.corun.scores import CoRunResult, ResultFields, ScoredValues, ScoreTable, scores_of
 from crosscast.evaluation.keep import digest, fingerprint
 from crosscast.evaluation.loop import Fold, FoldTask, RunArguments, check_names, check_seed, run_tasks
 from crosscast.prediction.corun.features import CoRunnerRows, Traits, applications_of
@@ -193,7 +193,7 @@ class CoRunTask(FoldTask[CoRunModel, Fold, CoRuns]):
         if self.level is not None:
             refit, how = self.model.refit(predictor), (self.split, self.seed)
             errors = out_of_fold_errors(training, refit, *how, probes=self.probes, probing=probing)
-        answer: Arrays = {}
+        answer: dict[str, Reals] = {}
         sizes = [len(mix.members) for mix in tested]
         for name in (*QUANTITIES, FITS):
             # Without those of mixes that were known.
@@ -208,7 +208,7 @@ class CoRunTask(FoldTask[CoRunModel, Fold, CoRuns]):
             elif name in errors and self.level is not None:
                 low, high = errors[name].limits(self.level, values)
             answer |= {f"{_LOW}{name}": low, f"{_HIGH}{name}": high}
-        return [answer]
+        return [{**answer}]
 
     def is_valid(self, data: CoRuns, ask: int, arrays: Arrays) -> bool:
         """Whether arrays that were kept may be the answer."""
@@ -262,9 +262,14 @@ def out_of_fold_errors(
     return found_errors
 
 
-def answers_of(co_runs: CoRuns, tasks: Sequence[CoRunTask], **run: Unpack[RunArguments]) -> list[Arrays]:
+def answers_of(
+    co_runs: CoRuns, tasks: Sequence[CoRunTask], **run: Unpack[RunArguments]
+) -> list[dict[str, Reals]]:
     """Do all tasks that a cache does not know, as `run_tasks` has it; see `CoRunTask` for their answers."""
-    return [answer for (answer,) in run_tasks(tasks, co_runs, sources=_SOURCES, **run)]
+    return [
+        {name: np.asarray(values, np.float64) for name, values in answer.items()}
+        for (answer,) in run_tasks(tasks, co_runs, sources=_SOURCES, **run)
+    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,7 +285,7 @@ class CoRunEvaluation(ScoreTable):
     # For each model, number of probes and quantity: of all mixes, and of those of each size
     results: tuple[CoRunResult, ...]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Everything, as ``--json`` prints it."""
         mixes = self.co_runs.bags
         return {
@@ -338,7 +343,7 @@ def evaluate_corun(
 
 def results_of(
     co_runs: CoRuns, folds: Sequence[Fold], answers: Sequence[Mapping[str, Reals]]
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[ResultFields]:
     """Fields of results: what a model predicted of the mixes that folds hold out, by quantity and size."""
     mixes = [mix for fold in folds for mix in with_mixes(co_runs, fold.test).bags]
     fold_of = np.repeat(np.arange(len(folds)), [len(fold.test) for fold in folds])

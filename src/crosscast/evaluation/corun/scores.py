@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Required, TypedDict
 
 import numpy as np
 
@@ -51,7 +51,7 @@ class CoRunResult:
     coverage_by_group: dict[str, float] | None = None  # Coverage of each
     scored: ScoredValues | None = None  # The values themselves; `None` of probabilities
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Everything but the values, as an object of JSON; what is not known is null."""
         return {
             name: None if isinstance(value, float) and not np.isfinite(value) else value
@@ -65,14 +65,38 @@ class ScoreTable(Tabular):
 
     results: Sequence[CoRunResult]
 
-    def columns(self) -> dict[str, list[Any]]:
+    def columns(self) -> dict[str, list[object]]:
         """The results but for those by group, by column."""
         rows = [each.to_dict() for each in self.results]
         names = [name for name in rows[0] if not name.endswith("by_group")] if rows else []
         return {name: [row[name] for row in rows] for name in names}
 
 
-def scores_of(scored: ScoredValues, held_out: Sequence[str]) -> dict[str, Any]:
+class ScoreFields(TypedDict, total=False):
+    """Fields of a `CoRunResult` that values tell."""
+
+    rows: Required[int]
+    mape: float
+    mae: float
+    coverage: float
+    width: float
+    log_width: float
+    worst_coverage: float
+    worst: str
+    auc: float
+    by_group: dict[str, float]
+    coverage_by_group: dict[str, float]
+    scored: ScoredValues
+
+
+class ResultFields(ScoreFields):
+    """The same, and which values they are of."""
+
+    bag_size: int | None
+    quantity: str
+
+
+def scores_of(scored: ScoredValues, held_out: Sequence[str]) -> ScoreFields:
     """Fields of a `CoRunResult` that values tell; groups are named by what was held out.
 
     Errors are relative to the true value (Equation 1 of Moolchandani et al. 2022).
@@ -85,7 +109,7 @@ def scores_of(scored: ScoredValues, held_out: Sequence[str]) -> dict[str, Any]:
     errors = np.abs(scored.centre - scored.true)
     relative = errors / scored.true
     groups = {number: scored.group == number for number in np.unique(scored.group).tolist()}
-    found: dict[str, Any] = {
+    found: ScoreFields = {
         "rows": len(errors),
         "mape": float(relative.mean()),
         "mae": float(errors.mean()),

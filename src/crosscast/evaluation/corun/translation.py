@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -48,7 +47,7 @@ class SharedTimes:
         return np.array([name in each for each in self.applications], dtype=np.bool_)
 
 
-def mix_key(bag: Bag) -> tuple[Any, ...]:
+def mix_key(bag: Bag) -> tuple[str, tuple[tuple[str, str], ...], int, str]:
     """What tells a mix from others, on whichever device it ran."""
     return bag.name, tuple((solo.application, solo.size) for solo in bag.solos), bag.repeat, bag.configuration
 
@@ -76,8 +75,8 @@ def shared_times(co_runs: CoRuns, source: str, target: str) -> SharedTimes:
         {mix_key(bag): bag for bag in co_runs.bags if bag.device == device and not bag.failed}
         for device in (source, target)
     ]
-    for key in sorted(set(mixes[0]) & set(mixes[1])):
-        here, there = (each[key] for each in mixes)
+    for mix in sorted(set(mixes[0]) & set(mixes[1])):
+        here, there = (each[mix] for each in mixes)
         count, names = len(here.members), here.applications
         if here.time_s and there.time_s:
             rows.append((here.time_s, there.time_s, np.nan, np.nan, count, names))
@@ -107,7 +106,7 @@ class TranslationScore:
     rows: int  # How many values were translated
     mape: float  # Mean absolute relative error, a fraction
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """As an object of JSON; what the paper calls accuracy is 1 less the error."""
         return {**vars(self), "accuracy": 1 - self.mape}
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import partial
-from typing import Any, Unpack, get_args
+from typing import Unpack, get_args
 
 import numpy as np
 
@@ -157,7 +157,7 @@ class _RelativeTask(FoldTask[RelativeModel, Fold, Vectors]):
         found, shape = arrays.get("predicted"), (len(self.fold.test), len(data.devices))
         if found is None or found.dtype != np.float64 or found.shape != shape:
             return False
-        return bool((np.isfinite(found) & (found > 0)).all())
+        return bool((np.isfinite(found) & np.greater(found, 0)).all())
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,7 +180,7 @@ class RelativeResult:
         """The metrics, with rows weighted by `weighting`."""
         return self.by_weighting[self.weighting]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Everything but predictions, as an object of JSON."""
         return {
             "model": self.model,
@@ -218,18 +218,19 @@ class RelativeEvaluation(Tabular):
         parts = {"sources": len(set(rows.source)), "devices": devices, "counters": len(rows.names)}
         return {"rows": len(rows), **rows.counts, **parts}
 
-    def columns(self) -> Mapping[str, Any]:
+    def columns(self) -> Mapping[str, Sequence[object]]:
         """A row for each model, with its metrics and the limits of their intervals."""
         rows = [each.to_dict() for each in self.results]
         names = ("model", "split", "weights", "baseline", *(each.name for each in fields(RelativeMetrics)))
+        intervals = [each.confidence.intervals for each in self.results]
         limits = {
-            f"{name}_{end}": [row["intervals"].get(name, (None, None))[place] for row in rows]
-            for place, end in enumerate(("low", "high"))
+            f"{name}_{end}": [getattr(each.get(name), end, None) for each in intervals]
+            for end in ("low", "high")
             for name in BETTER
         }
         return {name: [row[name] for row in rows] for name in names} | limits
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Everything but predictions, as ``--json`` prints it: what is not known is null."""
         return {
             "dataset": self.label,
@@ -274,7 +275,7 @@ def evaluate_relative(
     dealt = split.folds_of(vectors.observations, seed)
     tasks = [_RelativeTask(model, fold, seed) for model in models for fold in dealt]
     found = iter(run_tasks(tasks, vectors, sources=_SOURCES, **run))
-    predicted = [[next(found)[0]["predicted"] for _ in dealt] for _ in models]
+    predicted = [[np.asarray(next(found)[0]["predicted"], np.float64) for _ in dealt] for _ in models]
     tests = dealt[:1] if folds == PUBLISHED else dealt
     rows = np.concatenate([fold.test for fold in tests])
     order = np.argsort(rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 
@@ -63,7 +63,7 @@ def train_relative(
     tested = evaluate_relative(vectors, models, split.name, baselines=(), seed=seed, **run).results
     seen = vectors.observations
     residuals = residuals_of(vectors, tested[0].predicted, split.groups(seen))
-    results: list[dict[str, Any]] = [
+    results: list[dict[str, object]] = [
         {"model": each.model, "split": split.name, **asdict(each.by_weighting["applications"])}
         for each in tested
     ]

@@ -133,7 +133,7 @@ def _residuals(
     for name in models:
         errors = np.full((len(names), *grid.log_time.shape), np.nan)
         for pair, fold in zip(pairs, folds, strict=True):
-            left = grid.log_time[fold.test] - next(answers)[0]["log_time"]
+            left = grid.log_time[fold.test] - np.asarray(next(answers)[0]["log_time"], np.float64)
             for out, own in (pair, pair[::-1]):
                 errors[out, fold.test[groups[fold.test] == own]] = left[groups[fold.test] == own]
         found[name] = tuple(errors)

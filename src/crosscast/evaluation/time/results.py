@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
-from typing import Any
 
 import numpy as np
 
@@ -71,7 +70,7 @@ class Result:
             self, outcomes=tuple(of_applications(outcome, grid.profiles) for outcome in self.outcomes)
         )
 
-    def to_dict(self, devices: Sequence[Device]) -> dict[str, Any]:
+    def to_dict(self, devices: Sequence[Device]) -> dict[str, object]:
         """Scores, also within applications and on devices alone; devices have none of choices."""
         of_choices = ("top1", "slowdown", "within", "kendall")
         on_devices = {device.key: asdict(self.on(place).scores) for place, device in enumerate(devices)}
@@ -133,6 +132,19 @@ class TimeEvaluation(Tabular):
         ]
         return confidences(scored, len(self.grid.applications), BETTER, self.seed)
 
+    @cached_property
+    def scored(self) -> list[dict[str, object]]:
+        """For each result, its scores and their confidence as an object of JSON."""
+        return [
+            result.to_dict(self.grid.devices) | confidence.to_dict()
+            for result, confidence in zip(self.results, self.confidences, strict=True)
+        ]
+
+    @cached_property
+    def noise_scores(self) -> dict[str, object]:
+        """Scores of `noise`, as an object of JSON."""
+        return self.noise.to_dict(self.grid.devices)
+
     @property
     def counts(self) -> dict[str, int]:
         """How many cells, kernels at a size, kernels, applications and devices there are."""
@@ -161,7 +173,7 @@ class TimeEvaluation(Tabular):
         ]
         return {name: [row[name] for row in rows] for name in rows[0]}
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Everything but the forecasts, as the object that ``--json`` prints: what is not known is null."""
         present = {result.model for result in self.results}
         device, always = self.always or (None, None)
@@ -173,14 +185,11 @@ class TimeEvaluation(Tabular):
             "level": self.level,
             "baselines": [name for name in BASELINES if name in present],
             "bootstrap": {"over": "applications", "draws": DRAWS, "share": SHARE},
-            "results": [
-                result.to_dict(self.grid.devices) | confidence.to_dict()
-                for result, confidence in zip(self.results, self.confidences, strict=True)
-            ],
+            "results": self.scored,
             "whole_applications": [
                 {"model": total.model, "probes": total.probes, **asdict(total.scores), **confidence.to_dict()}
                 for total, confidence in zip(self.totals, self.total_confidences, strict=True)
             ],
-            "noise_floor": self.noise.to_dict(self.grid.devices),
+            "noise_floor": self.noise_scores,
             "always_the_same": None if always is None else {"device": device, **always.to_dict(())},
         }

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 
@@ -122,15 +122,15 @@ def _fitted(model: Gaussian, grid: Grid, seed: int, result: Result) -> GaussianP
     return model.fit_with_errors(grid, seed, unseen, errors)[0]
 
 
-def _errors(evaluation: TimeEvaluation, model: str) -> dict[str, Any]:
+def _errors(evaluation: TimeEvaluation, model: str) -> dict[str, object]:
     """What the card says of the evaluation: by application and device of the model alone, to stay small."""
 
-    def whole(result: Mapping[str, Any]) -> dict[str, Any]:
+    def whole(result: Mapping[str, object]) -> dict[str, object]:
         return {name: value for name, value in result.items() if name not in _IN_PARTS}
 
     kept = {name: value for name, value in evaluation.to_dict().items() if name in _ERRORS}
-    results = [each if each["model"] == model else whole(each) for each in kept["results"]]
-    return {**kept, "results": results, "noise_floor": whole(kept["noise_floor"])}
+    results = [each if each["model"] == model else whole(each) for each in evaluation.scored]
+    return {**kept, "results": results, "noise_floor": whole(evaluation.noise_scores)}
 
 
 def _toolchains(dataset: Dataset, grid: Grid) -> Iterator[Toolchain]:

@@ -91,7 +91,7 @@ class ConfigurationCard(StructCard, frozen=True, dict=True):
         """Where a new kernel is run first."""
         return tuple(self.space.configurations[number] for number in self.numbers)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The card as a JSON object."""
         return {"question": TrainedConfigurationModel.question, **self.stored()}
 
@@ -176,9 +176,16 @@ class TrainedConfigurationModel(Trained[ConfigurationCard, ConfigurationPredicto
         `max_slowdown` is the share by which it may be slower than the first sample configuration.
         """
         best: Objective = "performance" if objective == "time" else objective
-        words: dict[str, Any] = {"objective": best, "confidence": confidence, "level": level}
-        words |= {"max_slowdown": max_slowdown, "baseline": int(self.card.numbers[0])}
-        return choice_of(self.predict(runs), self.predictor.space, power_cap, **words)
+        return choice_of(
+            self.predict(runs),
+            self.predictor.space,
+            power_cap,
+            objective=best,
+            confidence=confidence,
+            level=level,
+            max_slowdown=max_slowdown,
+            baseline=int(self.card.numbers[0]),
+        )
 
 
 def open_model(stored: StoredModel) -> TrainedConfigurationModel:

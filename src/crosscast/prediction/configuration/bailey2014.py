@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -130,7 +130,7 @@ class ClassificationTree(Stored):
         found = []
         columns = (self.feature, self.threshold, self.left, self.right, self.counts)
         for feature, *below, counts in zip(*(each.tolist() for each in columns), strict=True):
-            at: Any = (self.names[feature], *below) if feature >= 0 else (None,) * 4
+            at = (self.names[feature], *below) if feature >= 0 else (None,) * 4
             found.append(TreeNode._make((*at, int(np.argmax(counts)), tuple(counts))))
         return tuple(found)
 
@@ -349,8 +349,10 @@ def choose_amounts(
     applications = np.unique(training.groups)
     if len(pairs) == 1 or len(applications) < 2:
         return pairs[-1]
-    words: dict[str, Any] = {"logarithms": logarithms, "seed": seed}
-    errors = [_left_out_errors(training, each, clusters, depths, **words) for each in applications]
+    errors = [
+        _left_out_errors(training, each, clusters, depths, logarithms=logarithms, seed=seed)
+        for each in applications
+    ]
     mean = np.mean(errors, axis=0).ravel()
     # What differs by rounding alone is equal.
     return pairs[int(np.flatnonzero(mean <= mean.min() * (1 + 1e-9) + 1e-12)[0])]
@@ -491,7 +493,7 @@ class PublishedPredictor:
         at_sample = observed.time_s[np.array(places)[references]]
         return plain_forecast(at_sample / relative[cluster], power_w[cluster], observed)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The clusters and the tree as a JSON object; no clusters where there is nothing to cluster."""
         found = self.fitted.clusters
         nothing = found.nothing_to_cluster

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Real
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, get_args, overload
 
 import numpy as np
 
@@ -23,7 +23,15 @@ SLACK = 1e-9
 """Share by which a power may be above a cap, as caps lie on measured powers and arithmetic rounds."""
 
 
-def within_cap(power_w: Reals | float, power_cap: Reals | float, tolerance: float = 0.0) -> Any:
+@overload
+def within_cap(power_w: float, power_cap: float, tolerance: float = 0.0) -> bool: ...
+
+
+@overload
+def within_cap(power_w: Reals, power_cap: Reals | float, tolerance: float = 0.0) -> Flags: ...
+
+
+def within_cap(power_w: Reals | float, power_cap: Reals | float, tolerance: float = 0.0) -> Flags | bool:
     """Whether powers keep to caps: a flag, or flags; a power that is not a number does not."""
     return power_w <= power_cap * (1 + tolerance + SLACK)
 
@@ -140,7 +148,7 @@ class Option:
     measured: bool  # Whether the kernel was run there
     relative_performance: float  # Performance over that of the fastest configuration
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """It as a JSON object: what is not known is null."""
         return {
             "configuration": self.configuration.to_dict(),
@@ -181,7 +189,7 @@ class Choice(Tabular):
             "recommended": [each == recommended for each in at],
         }
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """It as a JSON object: the recommended option's fields, and the rest; what is not known is null."""
         recommended = self.recommended
         chosen = dict.fromkeys(self.least.to_dict()) if recommended is None else recommended.to_dict()
@@ -236,12 +244,14 @@ def choice_of(
     def option(number: int) -> Option:
         measured = bool(forecast.measured[number])
         at, time_s, power_w = space.configurations[number], time.centre[number], power.centre[number]
-        known: dict[str, Any] = {
+        known = {
             name: float(values[number]) if measured or errors.size else None
             for name, (values, errors) in intervals.items()
         }
-        known |= {"measured": measured, "relative_performance": float(fastest / time_s)}
-        return Option(at, float(time_s), float(power_w), **known)
+        relative = float(fastest / time_s)
+        return Option(
+            at, float(time_s), float(power_w), measured=measured, relative_performance=relative, **known
+        )
 
     least = option(int(np.nanargmin(power.centre)))
     frontier = tuple(option(each) for each in pareto_frontier(time.centre, power.centre).tolist())

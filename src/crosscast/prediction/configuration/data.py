@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
@@ -113,6 +113,10 @@ class KernelAt(NamedTuple):
         return f"{name} {self.size}"
 
 
+Index = Integers | tuple[slice | int | Integers, Integers]
+"""What picks entries of an array."""
+
+
 class Values(NamedTuple):
     """What some runs tell, each in an array of one shape; domains and counters by name."""
 
@@ -122,7 +126,7 @@ class Values(NamedTuple):
     counters: dict[str, Reals]
 
 
-def values_at(runs: Observed | Surfaces, index: Any) -> Values:
+def values_at(runs: Observed | Surfaces, index: Index) -> Values:
     """What is measured at an index of the arrays."""
     domains = {name: values[index] for name, values in runs.domains.items()}
     counters = {name: values[index] for name, values in runs.counters.items()}
@@ -195,7 +199,7 @@ class Surfaces:
 
     def take(self, rows: Flags | Integers) -> Surfaces:
         """Some of the kernels alone, with all configurations."""
-        chosen = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
+        chosen = np.flatnonzero(rows) if rows.dtype == np.bool_ else np.asarray(rows, np.int64)
         kernels = tuple(self.kernels[row] for row in chosen)
         return Surfaces(self.label, kernels, self.space, *values_at(self, chosen))
 

@@ -114,7 +114,7 @@ class SampleFeatures(Stored):
     @classmethod
     def of(cls, surfaces: Surfaces, samples: Sequence[int]) -> tuple[SampleFeatures, Reals]:
         """Learn what the features are; they, and the training kernels' values ``(n, f)``."""
-        runs = values_at(surfaces, (slice(None), list(samples)))
+        runs = values_at(surfaces, (slice(None), np.array(samples, np.int64)))
         # The domain that is the whole tells nothing more.
         domains = [name for name, each in sorted(runs.domains.items()) if not np.allclose(each, runs.power_w)]
         counters = [f"counter:{name}" for name in sorted(runs.counters)]

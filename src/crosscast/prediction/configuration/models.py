@@ -6,11 +6,11 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from crosscast.arrays import Reals
+from crosscast.arrays import Integers, Reals
 from crosscast.errors import InputError
 from crosscast.prediction.configuration.bailey2014 import PUBLISHED_CLUSTERS, PublishedModel
 from crosscast.prediction.configuration.data import (
@@ -230,7 +230,7 @@ def _fit_product(
     return mean, scale[: kernels.shape[1]], covariance.k1.k1.constant_value * alike @ weights.T
 
 
-def _drawn(count: int, most: int, rng: np.random.Generator) -> Any:
+def _drawn(count: int, most: int, rng: np.random.Generator) -> Integers:
     return np.sort(rng.choice(count, most, replace=False)) if count > most else np.arange(count)
 
 

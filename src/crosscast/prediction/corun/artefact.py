@@ -65,9 +65,9 @@ class CoRunCard(StructCard, frozen=True):
     inputs: tuple[str, ...] | None = None  # These applications with their sizes; `None` for any sizes of them
     runs: tuple[Solo, ...] = ()  # Their isolated runs, by which mixes can be named
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The card as a JSON object, as ``--json`` prints it: without the isolated runs."""
-        found: dict[str, Any] = {"target": TrainedCoRunModel.question, **self.stored()}
+        found: dict[str, object] = {"target": TrainedCoRunModel.question, **self.stored()}
         del found["runs"]
         return found
 

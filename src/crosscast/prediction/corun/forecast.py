@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -129,10 +129,10 @@ class MixForecast:
         """What it is of, for people."""
         return " + ".join(run.name for run in self.mix)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Everything, as ``--json`` prints it; an application that is there twice has its place behind it."""
         told = {
-            name: each and each.to_dict() for name, each in zip(self._labels(), self.slowdown, strict=True)
+            name: each and each.to_dict() for name, each in zip(self.labels(), self.slowdown, strict=True)
         }
         return {
             "bag": [
@@ -148,7 +148,8 @@ class MixForecast:
             "warnings": list(self.warnings),
         }
 
-    def _labels(self) -> list[str]:
+    def labels(self) -> list[str]:
+        """A name for each co-runner, which no other has."""
         names = [run.application for run in self.mix]
         if len(set(names)) < len(names):
             names = [run.name for run in self.mix]
@@ -182,7 +183,7 @@ class CoRunForecast(Tabular):
         """The forecast of one mix."""
         return self.mixes[place]
 
-    def columns(self) -> dict[str, list[Any]]:
+    def columns(self) -> dict[str, list[object]]:
         """The table, by column."""
         rows = []
         for each in self.mixes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import permutations
@@ -133,7 +133,11 @@ _FEW = 16
 _TREES, _UNITS = 100, 100
 """Trees of the forest, and units of the perceptron's hidden layer."""
 
-_GROWN = {"decision-tree": trees_of_tree, "forest": trees_of_forest, "boosting": trees_of_gradient_boosting}
+_GROWN: Mapping[str, Callable[..., Trees]] = {
+    "decision-tree": trees_of_tree,
+    "forest": trees_of_forest,
+    "boosting": trees_of_gradient_boosting,
+}
 
 KINDS = (*_GROWN, "linear", "mlp", "svr")
 """The regressors of table 6."""

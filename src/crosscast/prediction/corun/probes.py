@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
 
 import numpy as np
 
@@ -69,10 +68,14 @@ class SuggestedMixes:
     error: float  # Expected factor between predicted and true slowdowns, less 1: its mean logarithm's
     error_before: float  # The same with what is measured so far
 
-    def to_dict(self) -> dict[str, Any]:
+    @property
+    def names(self) -> list[list[str]]:
+        """Names of the applications of each mix, with their sizes."""
+        return [[run.qualified_name for run in mix] for mix in self.mixes]
+
+    def to_dict(self) -> dict[str, object]:
         """All of it, for JSON."""
-        names = [[run.qualified_name for run in mix] for mix in self.mixes]
-        return {"mixes": names, "error": self.error, "error_before": self.error_before}
+        return {"mixes": self.names, "error": self.error, "error_before": self.error_before}
 
 
 _MOST_ROWS = 5000

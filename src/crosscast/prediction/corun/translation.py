@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
@@ -110,9 +110,10 @@ class TranslationCard(msgspec.Struct, frozen=True, kw_only=True):
     errors: dict[str, TranslationErrors]  # By quantity: `time`, and `slowdown` where it is known
     training: dict[str, Any]  # What it was fitted to, and how good it was, for people
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The card as a JSON object."""
-        return cast(dict[str, Any], msgspec.to_builtins(self))
+        card: dict[str, object] = msgspec.to_builtins(self)
+        return card
 
     def check(self, where: str) -> None:
         """Refuse fields that do not fit each other."""

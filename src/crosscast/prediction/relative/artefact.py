@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -30,6 +30,9 @@ from crosscast.prediction.trained import StructCard, Trained
 from crosscast.prediction.warnings import format_names
 from crosscast.profile import Profile
 from crosscast.results import Tabular
+
+if TYPE_CHECKING:
+    from crosscast.results import Column
 
 # What an entry of a vector is, as the card says it
 DIRECTION = "time on a device over the time on the slowest device, in (0, 1]: less is better"
@@ -129,7 +132,7 @@ class RelativeForecast(Tabular):
             **dict(zip(("time_s", "time_low_s", "time_high_s"), np.moveaxis(self.time_s, 2, 0), strict=True)),
         }
 
-    def columns(self) -> Mapping[str, Any]:
+    def columns(self) -> Mapping[str, Column]:
         """A row for each run and device."""
         texts = {name: getattr(self.runs, name) for name in (*_NAMES, "source")}
         return {
@@ -153,7 +156,7 @@ class RelativeRun(NamedTuple):
     label: str  # its names, for people
     warnings: tuple[str, ...]  # what makes it doubtful; sentences without a full stop
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Everything, as the object that ``--json`` prints."""
         found, row = self.forecast, self.row
         source, timed_on = found.runs.source[row], found.timed_on[row]
@@ -379,7 +382,7 @@ class TrainedRelativeModel(Trained[RelativeCard, FittedRelative]):
         The model says it, or its features do: they may know counters of other tools by what these mean. Else
         it is those that the training did not have.
         """
-        parts: tuple[Any, ...] = (self.predictor, getattr(self.predictor, "features", None))
+        parts: tuple[object, ...] = (self.predictor, getattr(self.predictor, "features", None))
         for part in parts:
             if hasattr(part, "unknown_counters"):
                 return tuple(part.unknown_counters(runs))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -74,10 +74,21 @@ class Observations:
     def rows(self, places: Integers | Flags) -> Observations:
         """Some of the rows."""
         chosen = np.arange(len(self))[places]
-        texts = ("application", "kernel", "size", "scale", "source")
-        some: dict[str, Any] = {name: tuple(getattr(self, name)[row] for row in chosen) for name in texts}
-        some |= {name: getattr(self, name)[chosen] for name in ("counters", "settings", "time_s")}
-        return replace(self, **some)
+
+        def some(texts: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple(texts[row] for row in chosen)
+
+        return replace(
+            self,
+            application=some(self.application),
+            kernel=some(self.kernel),
+            size=some(self.size),
+            scale=some(self.scale),
+            source=some(self.source),
+            counters=self.counters[chosen],
+            settings=self.settings[chosen],
+            time_s=self.time_s[chosen],
+        )
 
 
 @dataclass(frozen=True)

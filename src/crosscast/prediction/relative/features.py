@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
@@ -13,6 +13,10 @@ from crosscast.prediction.relative.counters import INTENSITIES, SETTINGS, TABLE_
 from crosscast.prediction.relative.data import NO_SOURCE, Observations, unknown_counters_error
 from crosscast.prediction.serialization import Array, Nested, Stored
 from crosscast.prediction.trees import Trees, both_sides, trees_of_booster
+
+if TYPE_CHECKING:
+    from xgboost import Booster
+
 
 # Scales: shares stay; amounts become ``log(x + 1)``, signed values ``asinh(x)``
 AS_IS, LOGARITHM, ROOT = range(3)
@@ -242,7 +246,7 @@ class VectorBoosting:
 
     def _booster(
         self, rows: Reals, places: list[int], vector: Reals, weights: Reals | None, seed: int
-    ) -> tuple[Any, Reals]:
+    ) -> tuple[Booster, Reals]:
         """Trees on some of the features, and the mean gain of their splits at each of all features."""
         with importing("train", "fitting a model of boosted trees"):
             import xgboost
@@ -258,8 +262,8 @@ class VectorBoosting:
         }
         some = rows[:, places].astype(np.float32)
         data = xgboost.DMatrix(some, label=vector, weight=weights, nthread=1)
-        booster: Any = xgboost.train(settings, data, num_boost_round=self.rounds)
+        booster = xgboost.train(settings, data, num_boost_round=self.rounds)
         gain = np.zeros(rows.shape[1])
         for name, value in booster.get_score(importance_type="gain").items():
-            gain[places[int(name.removeprefix("f"))]] = max(float(value), 0.0)
+            gain[places[int(name.removeprefix("f"))]] = max(float(np.max(value)), 0.0)
         return booster, gain

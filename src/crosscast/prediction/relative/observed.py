@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 
@@ -47,14 +47,14 @@ def numeric_settings(settings: Mapping[str, Setting]) -> dict[str, float]:
     }
 
 
-def _settings(row: Mapping[str, Any]) -> Mapping[str, Setting]:
+def _settings(row: Mapping[str, str]) -> Mapping[str, Setting]:
     return Configuration.of(row["device"], row["configuration"]).settings
 
 
 def work_times(dataset: Dataset) -> dict[tuple[str, Work], float]:
     """Median seconds by device and work; runs of the same work are taken together."""
 
-    def work(key: Mapping[str, Any]) -> tuple[str, Work]:
+    def work(key: Mapping[str, str]) -> tuple[str, Work]:
         scale = scale_of(_settings(key), key["size"])
         return key["device"], (key["application"], key["kernel"], key["size"], scale)
 
@@ -62,7 +62,7 @@ def work_times(dataset: Dataset) -> dict[tuple[str, Work], float]:
 
 
 def _medians(
-    dataset: Dataset, names: Sequence[str], group: Callable[[Mapping[str, Any]], Group]
+    dataset: Dataset, names: Sequence[str], group: Callable[[Mapping[str, str]], Group]
 ) -> dict[Group, float]:
     """Median time in seconds by what a function makes of columns of records, but for failed sessions."""
     records = sound(dataset.records, dataset.sessions)

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 
@@ -196,7 +196,7 @@ class _Problem:
     def solve(self, sizes: tuple[float, float]) -> tuple[Reals, Reals]:
         """Inverse of the covariance, and that times what is wanted; a kernel of weight 1 has noise of 1."""
         covariance = sizes[0] * self.launches + sizes[1] * self.works + np.diag(1 / self.weights)
-        inverse: Any = np.linalg.inv(covariance)
+        inverse = np.asarray(np.linalg.inv(covariance), np.float64)
         return inverse, inverse @ self.wanted
 
     def loss(self, sizes: tuple[float, float]) -> float:
@@ -208,7 +208,7 @@ class _Problem:
         inverse, counts = self.solve(sizes)
         total = 0.0
         for rows in self.applications:
-            wrong: Any = np.linalg.solve(inverse[np.ix_(rows, rows)], counts[rows])
+            wrong = np.asarray(np.linalg.solve(inverse[np.ix_(rows, rows)], counts[rows]), np.float64)
             total += float(self.weights[rows] @ np.sqrt(1 + (wrong / _ROBUSTNESS) ** 2))
         return total
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from crosscast.results import Tabular
 
 if TYPE_CHECKING:
     from crosscast.prediction.time.gaussian import Posterior
+    from crosscast.results import Column
 
 Fitted = TypeVar("Fitted", covariant=True)
 
@@ -113,7 +114,7 @@ class Assumed:
         """The number from which the forecast would gain most."""
         return next(iter(self.shares))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """All of it, for JSON."""
         numbers = {
             name: {**asdict(self.numbers[name]), "share_of_variance": share}
@@ -245,7 +246,7 @@ class TimeForecast(Tabular):
                 )
         return found
 
-    def columns(self) -> Mapping[str, Any]:
+    def columns(self) -> Mapping[str, Column]:
         """A row for each kernel and device."""
         n, d = self.centre.shape
         names = ("application", "kernel", "size")
@@ -269,19 +270,25 @@ class TimeForecast(Tabular):
         )
         return f"{said}; recommended: {', '.join(taken)}"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Everything, as ``crosscast predict --json`` prints it."""
-        columns = {"recorded_s": [None] * self.centre.size} | super().to_dict()
+        return {"kernels": self.kernels(), "assumed": [each.to_dict() for each in self.assumed]}
+
+    def kernels(self) -> list[dict[str, object]]:
+        """The forecast of each kernel, for JSON."""
+        unknown: list[object] = [None] * self.centre.size
+        columns = {"recorded_s": unknown} | self.plain_columns()
         cells = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
         names = ("device", "time_s", "low_s", "high_s", "rank", "measured", "recorded_s")
-        d, kernels = len(self.devices), []
+        d = len(self.devices)
+        kernels: list[dict[str, object]] = []
         for row, ((application, kernel, size), recommended) in enumerate(
             zip(self.profiles.names, self.recommended, strict=True)
         ):
             best = asdict(recommended)
             device, following = best.pop("device"), best.pop("runner_up")
             of_kernel = cells[row * d : (row + 1) * d]
-            shares = (
+            shares: list[dict[str, object]] = (
                 [{}] * d if self.terms is None else [{"terms": self.term_shares(row, k)} for k in range(d)]
             )
             kernels.append(
@@ -301,4 +308,4 @@ class TimeForecast(Tabular):
                     "warnings": list(self.warnings[row]) if self.warnings else [],
                 }
             )
-        return {"kernels": kernels, "assumed": [each.to_dict() for each in self.assumed]}
+        return kernels

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from statistics import NormalDist
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 
-from crosscast.arrays import Flags, Reals
+from crosscast.arrays import Flags, Integers, Reals
 from crosscast.device import Device
 from crosscast.errors import InputError
 from crosscast.prediction.intervals import (
@@ -76,14 +76,14 @@ class Scatter:
                 continue
             given = errors[np.ix_(rows, pattern)].T
             across = sums @ covariances[:, :, pattern]
-            within: Any = covariances[:, pattern][:, :, pattern] + noise**2 * np.eye(len(given))
-            solved: Any = np.linalg.solve(within, given)
+            within: Reals = covariances[:, pattern][:, :, pattern] + noise**2 * np.eye(len(given))
+            solved = np.asarray(np.linalg.solve(within, given), np.float64)
             _, volumes = np.linalg.slogdet(within)
             evidence = np.log(odds)[:, None] - ((given * solved).sum(axis=1) + volumes[:, None]) / 2
             shares = np.exp(evidence - evidence.max(axis=0))
             shares /= shares.sum(axis=0)
-            means: Any = (across @ solved).swapaxes(1, 2)
-            weights: Any = np.linalg.solve(within, across.swapaxes(1, 2))
+            means: Reals = (across @ solved).swapaxes(1, 2)
+            weights = np.asarray(np.linalg.solve(within, across.swapaxes(1, 2)), np.float64)
             left = variances - (weights.swapaxes(1, 2) * across).sum(axis=2)
             mean[rows] = np.einsum("mn,mns->ns", shares, means)
             apart = np.einsum("mn,mns->ns", shares, (means - mean[rows]) ** 2)
@@ -362,7 +362,7 @@ class GaussianPredictor(Stored):
         """Factors of standard deviations where these logarithms of times are predicted before any probe."""
         return np.ones_like(log_time) if self.spread is None else self.spread.at(log_time)
 
-    def factors(self, probes: Any, level: float) -> Reals:
+    def factors(self, probes: int | Integers, level: float) -> Reals:
         """By how many standard deviations an interval of a level reaches, for numbers of probes."""
         by_count = np.array([factor_at(level, row) for row in self.quantiles])
         factors: Reals = by_count[np.minimum(probes, len(by_count) - 1)]

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import comb
-from typing import Annotated, Any
+from typing import Annotated, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -143,8 +143,37 @@ def draw_trees(rows: Rows, trees: int, *, tried: int, seed: int) -> Iterator[Dra
         yield _grown(seeded, rows, features, times, tried, rng)
 
 
+class _Nodes(Protocol):
+    """Nodes of a fitted tree of scikit-learn."""
+
+    children_left: Integers
+    children_right: Integers
+    feature: Integers
+    n_node_samples: Integers
+    threshold: Reals
+    value: Reals
+    weighted_n_node_samples: Reals
+
+    def apply(self, features: npt.NDArray[np.float32], /) -> Integers:
+        """The leaf of each row."""
+
+    def compute_node_depths(self) -> Integers:
+        """How deep each node is, the root 1."""
+
+
+class _Grown(Protocol):
+    """A tree of scikit-learn."""
+
+    tree_: _Nodes
+
+    def fit(
+        self, features: npt.NDArray[np.float32], wanted: Reals, *, sample_weight: Integers, check_input: bool
+    ) -> object:
+        """Fit it."""
+
+
 def _grown(
-    grown: Any,
+    grown: _Grown,
     rows: Rows,
     features: npt.NDArray[np.float32],
     times: Integers,

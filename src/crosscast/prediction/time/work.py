@@ -7,12 +7,16 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import accumulate
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from crosscast.arrays import Flags, Reals
+from crosscast.arrays import Flags, Integers, Reals
 from crosscast.profile import Profile, bytes_outside
+
+if TYPE_CHECKING:
+    from crosscast.profile import MetricValue
+
 
 WIDTHS = (32, 64)
 """Work-items of a sub-group, by which counts differ."""
@@ -88,7 +92,7 @@ class Work:
     def __len__(self) -> int:
         return len(self.items)
 
-    def take(self, rows: Any) -> Work:
+    def take(self, rows: Integers | Flags | list[int]) -> Work:
         """The work of some of the launches."""
         return Work(*(getattr(self, field.name)[rows] for field in fields(self)))
 
@@ -158,21 +162,24 @@ def work_of(profiles: Sequence[Profile]) -> Work:
     return Work(*(np.array([row[field.name] for row in rows]) for field in fields(Work)))
 
 
-def _of(metrics: Mapping[str, Any], launch: Mapping[str, Any], program: Mapping[str, Any]) -> dict[str, Any]:
+def _of(
+    metrics: Mapping[str, MetricValue], launch: Mapping[str, Any], program: Mapping[str, Any]
+) -> dict[str, object]:
     items = max(float(metrics.get("work_items") or 1), 1.0)
     geometry = launch.get("geometry") or {}
     total = float(metrics.get("total_instruction_count") or 0)
     groups = float(geometry.get("groups") or metrics.get("work_groups") or math.ceil(items / 64))
     group_items = float(geometry.get("group_items") or math.ceil(items / groups))
     local = geometry.get("local_bytes") or {}
-    found: dict[str, Any] = {
+    sub_groups = [
+        float(geometry.get(f"sub_groups_{width}") or groups * math.ceil(group_items / width))
+        for width in WIDTHS
+    ]
+    found: dict[str, object] = {
         "items": items,
         "groups": groups,
         "group_items": group_items,
-        "sub_groups": [
-            float(geometry.get(f"sub_groups_{width}") or groups * math.ceil(group_items / width))
-            for width in WIDTHS
-        ],
+        "sub_groups": sub_groups,
         # Small private arrays are in registers too.
         "registers": float(geometry.get("registers") or 0)
         + float(geometry.get("private_bytes") or 0) / _REGISTER_BYTES,
@@ -187,7 +194,7 @@ def _of(metrics: Mapping[str, Any], launch: Mapping[str, Any], program: Mapping[
     counted = launch.get("sub_groups")
     found["exact"] = counted is not None
     if counted is None:
-        return found | _estimated(metrics, total, items, found["sub_groups"], longest)
+        return found | _estimated(metrics, total, items, sub_groups, longest)
     classes = launch.get("instructions") or {}
     found |= _instructions(classes, total)
     again = _total(classes.get("reloads", {}).get("local", 0))
@@ -227,10 +234,14 @@ def _of(metrics: Mapping[str, Any], launch: Mapping[str, Any], program: Mapping[
         "path_loads": float(
             sum(n for kind, n in path_loads.items() if kind in ("global", "constant", "generic"))
         ),
-        "item_accesses": accesses[0] / max(found["sub_groups"][0], 1.0),
+        "item_accesses": accesses[0] / max(sub_groups[0], 1.0),
         "longest": longest,
         "vectorizable": alike / pairs if pairs else 1.0,
     }
+
+
+Counts = Mapping[str, "Counts"] | float
+"""A number, or numbers by name, as deep as there are kinds."""
 
 
 def _instructions(classes: Mapping[str, Any], total: float) -> dict[str, float]:
@@ -282,11 +293,13 @@ def _instructions(classes: Mapping[str, Any], total: float) -> dict[str, float]:
     }
 
 
-def _total(counts: Any) -> float:
+def _total(counts: Counts) -> float:
     return float(sum(map(_total, counts.values()))) if isinstance(counts, Mapping) else float(counts)
 
 
-def _behind(counted: Mapping[str, Any] | None, distinct: float) -> list[list[float]]:
+def _behind(
+    counted: Mapping[str, Mapping[str, Mapping[str, float]]] | None, distinct: float
+) -> list[list[float]]:
     if counted is None:
         return [[distinct] * (len(CACHE_BITS) + 1)] * len(GROUPS_TOGETHER)
     found = []
@@ -300,8 +313,12 @@ def _behind(counted: Mapping[str, Any] | None, distinct: float) -> list[list[flo
 
 
 def _estimated(
-    metrics: Mapping[str, Any], total: float, items: float, sub_groups: Sequence[float], longest: float
-) -> dict[str, Any]:
+    metrics: Mapping[str, MetricValue],
+    total: float,
+    items: float,
+    sub_groups: Sequence[float],
+    longest: float,
+) -> dict[str, object]:
     accesses = float(metrics.get("global_accesses") or 0) or float(
         (metrics.get("total_reads") or 0) + (metrics.get("total_writes") or 0)
     )
@@ -338,7 +355,7 @@ def _estimated(
     }
 
 
-def _access_bytes(metrics: Mapping[str, Any], share: float) -> float:
+def _access_bytes(metrics: Mapping[str, MetricValue], share: float) -> float:
     """Bytes of an access, of 4 an element: if instructions are of vectors, accesses are so first.
 
     `share` is that of accesses in the instructions.
