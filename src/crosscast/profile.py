@@ -16,6 +16,7 @@ __all__ = [
     "MetricValue",
     "Profile",
     "bytes_outside",
+    "compiler_options",
     "doubts",
     "sampling_sentence",
 ]
@@ -139,8 +140,8 @@ class Profile(Tabular):
     metrics: Mapping[str, MetricValue]
     timing_s: Mapping[str, float]
     launch: Mapping[str, Any]
-    program: Mapping[str, Any]
-    environment: Mapping[str, Any]
+    program: Mapping[str, object]
+    environment: Mapping[str, object]
     printed: str = ""
     published: tuple[tuple[str, str, int | float], ...] = field(default=())
     application: str | None = None
@@ -176,7 +177,13 @@ class Profile(Tabular):
         }
 
 
-def bytes_outside(work: Mapping[str, Any]) -> float:
+def compiler_options(program: Mapping[str, object]) -> tuple[str, ...]:
+    """The compiler's options of a profile's `program`; none where they are not known."""
+    options = program.get("options")
+    return tuple(map(str, options)) if isinstance(options, list | tuple) else ()
+
+
+def bytes_outside(work: Mapping[str, float]) -> float:
     """Bytes that accesses outside of local memory ask for, of a launch's `work`; 0 where none are counted."""
     return float(sum(work.get(f"{space}_bytes", 0) for space in ("global", "constant", "generic")))
 

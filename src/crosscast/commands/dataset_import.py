@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from crosscast.characterization.synthesis import profiles_of
 from crosscast.cli.dataset import ImportCountersOptions
@@ -27,6 +27,9 @@ from crosscast.errors import InputError
 from crosscast.measure.regions.samples import import_runs
 from crosscast.report.dataset import description_report
 from crosscast.tracing.dataset import dataset_of
+
+if TYPE_CHECKING:
+    from crosscast.characterization.synthesis import Cells
 
 
 def published(importer: Importer, path: Path, out: Path, options: Mapping[str, object]) -> None:
@@ -100,10 +103,10 @@ _LAUNCH_S = 0.5
 """About how long a launch takes that is made up, compiling included."""
 
 
-def _characterizer(keep: Path) -> Callable[..., Any]:
+def _characterizer(keep: Path) -> Callable[[Sequence[tuple[str, int, int]]], list[Cells | str]]:
     """What makes profiles of launches, keeps finished ones in a file, and shows how far it is."""
 
-    def profiles(launches: Any) -> Any:
+    def profiles(launches: Sequence[tuple[str, int, int]]) -> list[Cells | str]:
         with ExitStack() as stack:
 
             def watch(total: int) -> Callable[[], None]:

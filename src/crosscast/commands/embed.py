@@ -21,7 +21,7 @@ from crosscast.commands.output import print_json
 from crosscast.data.profiles import read_csv, read_parquet
 from crosscast.errors import CompileError, InputError, UnsupportedError
 from crosscast.kernel import Launch, Program
-from crosscast.profile import Profile
+from crosscast.profile import Profile, compiler_options
 
 
 def embed(file: Path, /, *, options: EmbedOptions) -> None:
@@ -138,7 +138,7 @@ class _Module:
 
 def _as_profiled(program: Program, profiles: Sequence[Profile]) -> Program:
     """The program with the options that its profiles were made with."""
-    made = {(p.program.get("standard") or "1.2", tuple(p.program.get("options") or ())) for p in profiles}
+    made = {(str(p.program.get("standard") or "1.2"), compiler_options(p.program)) for p in profiles}
     if len(made) > 1:
         raise UnsupportedError(f"{program.label}: its profiles were made with different compiler options")
     ((standard, options),) = made

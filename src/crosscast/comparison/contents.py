@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from crosscast.data.launch_counts import counts_of, kinds_of, work_of
 from crosscast.errors import InputError
@@ -153,18 +153,24 @@ _TELLING = ("model", "method", "split", "protocol", "device", "quantity", "probe
 """What tells the entries of a list in a card apart."""
 
 
-def _of_card(card: Mapping[str, Any]) -> dict[str, Numbers]:
+def _object(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _of_card(card: Mapping[str, object]) -> dict[str, Numbers]:
     """What a model was trained on and how good it is; each entry of its lists of scores by itself."""
-    training, errors = card.get("training", {}), card.get("errors", {})
-    names: dict[str, Numbers] = {f"application {name}": {} for name in training.get("names", ())}
+    training, errors = _object(card.get("training")), _object(card.get("errors"))
+    applications = training.get("names")
+    listed = applications if isinstance(applications, list) else ()
+    names: dict[str, Numbers] = {f"application {name}": {} for name in listed}
     found: dict[str, Numbers] = {
         "training": dict(_flat({k: v for k, v in training.items() if k != "libraries"}))
     }
     own = {k: v for k, v in errors.items() if k not in ("bootstrap", "seed", "by_program")}
     if numbers := dict(_flat(own)):
         found["errors"] = numbers
-    for program, scores in errors.get("by_program", {}).items():
-        found[f"errors of {program}"] = dict(_flat(scores))
+    for program, by_name in _object(errors.get("by_program")).items():
+        found[f"errors of {program}"] = dict(_flat(_object(by_name)))
     found |= names
     for name, entries in errors.items():
         for entry in entries if isinstance(entries, list) else ():

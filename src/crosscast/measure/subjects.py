@@ -289,5 +289,5 @@ def _lasting(profile: Profile, subject: Identity) -> Profile:
         profile,
         timing_s={},
         launch={**profile.launch, "problem": made_for},
-        program={**profile.program, "path": Path(profile.program["path"]).name},
+        program={**profile.program, "path": Path(str(profile.program["path"])).name},
     )

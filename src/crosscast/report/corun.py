@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from crosscast.data.corun import Solo
+from crosscast.data.fields import decode
 from crosscast.decide.colocation import ColocationPlan
+from crosscast.evaluation.corun.translation import TranslationScore
 from crosscast.prediction.corun.artefact import CoRunCard
 from crosscast.prediction.corun.forecast import Estimate, MixForecast
 from crosscast.prediction.corun.probes import SuggestedMixes
@@ -34,22 +38,46 @@ _MOST_NAMED = 8
 _SHOWN = ("slowdown", "time", "power", "fits")
 
 
-def error_table(results: Sequence[Mapping[str, Any]]) -> Table:
+class ErrorRow(msgspec.Struct, frozen=True):
+    """A result of an evaluation, as a card has it."""
+
+    model: str
+    quantity: str
+    baseline: bool = False
+    bag_size: int | None = None
+    probes: int = 0
+    rows: int = 0
+    mape: float | None = None
+    coverage: float | None = None
+    worst: str | None = None
+    worst_coverage: float | None = None
+    auc: float | None = None
+
+    @property
+    def worst_text(self) -> str | None:
+        """What has the least coverage, and how much."""
+        return None if self.worst is None else f"{self.worst} {percent(self.worst_coverage)}"
+
+
+def error_rows(results: Iterable[object]) -> list[ErrorRow]:
+    """Results as objects of JSON have them."""
+    return [decode(ErrorRow, each, "errors.results") for each in results]
+
+
+def error_table(results: Sequence[ErrorRow]) -> Table:
     """A row for each result."""
-    columns: dict[str, Callable[[Mapping[str, Any]], object]] = {
-        "model": lambda each: named(each["model"], each["baseline"]),
-        "quantity": lambda each: each["quantity"],
-        "mix of": lambda each: "any" if each["bag_size"] is None else each["bag_size"],
-        "known mixes": lambda each: each["probes"],
-        "MAPE": lambda each: error_percent(each["mape"]),
-        "coverage": lambda each: percent(each["coverage"]),
-        "worst": lambda each: (
-            None if each["worst"] is None else f"{each['worst']} {percent(each['worst_coverage'])}"
-        ),
-        "AUC": lambda each: each["auc"],
-        "predicted": lambda each: each["rows"],
+    columns: dict[str, Callable[[ErrorRow], object]] = {
+        "model": lambda each: named(each.model, each.baseline),
+        "quantity": lambda each: each.quantity,
+        "mix of": lambda each: "any" if each.bag_size is None else each.bag_size,
+        "known mixes": lambda each: each.probes,
+        "MAPE": lambda each: error_percent(each.mape),
+        "coverage": lambda each: percent(each.coverage),
+        "worst": lambda each: each.worst_text,
+        "AUC": lambda each: each.auc,
+        "predicted": lambda each: each.rows,
     }
-    if not any(each["probes"] for each in results):
+    if not any(each.probes for each in results):
         del columns["known mixes"]
     return Table.of(
         results, columns, formats={"AUC": "{:.3f}".format, "predicted": format_count}, words=(0, 1)
@@ -58,12 +86,12 @@ def error_table(results: Sequence[Mapping[str, Any]]) -> Table:
 
 def corun_training_report(card: CoRunCard, folder: Path) -> Report:
     """What a model was trained on, and how good it is."""
-    results = [each for each in card.errors.get("results", ()) if each["quantity"] in _SHOWN]
+    results = [each for each in error_rows(card.errors.get("results", ())) if each.quantity in _SHOWN]
     return Report(
         [
             f"{folder}: {card.model}, {trained_on_mixes(card)}",
             "",
-            error_table([each for each in results if each["bag_size"] is None]),
+            error_table([each for each in results if each.bag_size is None]),
             "Each application was left out in turn with all mixes that it is in, and these were predicted by "
             "the model fitted to the others.",
             f"Coverage: share of measured values within their {percent(card.errors.get('level'))} intervals; "
@@ -87,27 +115,27 @@ def trained_on_mixes(card: CoRunCard) -> str:
 def held_out_corun_errors(card: CoRunCard) -> list[str]:
     """How good the model was on held-out applications."""
     own = {
-        each["quantity"]: each
-        for each in card.errors.get("results", ())
-        if each.get("model") == card.model and each.get("bag_size") is None and not each.get("probes")
+        each.quantity: each
+        for each in error_rows(card.errors.get("results", ()))
+        if each.model == card.model and each.bag_size is None and not each.probes
     }
     parts = [
-        f"{name} {error_percent(own[quantity]['mape'])}"
+        f"{name} {error_percent(own[quantity].mape)}"
         for quantity, name in (("slowdown", "slowdowns"), ("time", "times of mixes"), ("power", "power"))
-        if own.get(quantity, {}).get("mape") is not None
+        if quantity in own and own[quantity].mape is not None
     ]
     if not parts:
         return []
     said = f"Mean absolute error on held-out applications: {', '.join(parts)}."
     found = own.get("time") or own.get("slowdown")
-    if found is None or found.get("coverage") is None:
+    if found is None or found.coverage is None:
         return [said]
     what = "times" if "time" in own else "slowdowns"
-    worst = f"{found['worst']} {percent(found['worst_coverage'])}"
     level = percent(card.errors.get("level"))
     return [
         said,
-        f"Coverage of {level} intervals of {what}: {percent(found['coverage'])} (worst application {worst}).",
+        f"Coverage of {level} intervals of {what}: {percent(found.coverage)} "
+        f"(worst application {found.worst_text}).",
     ]
 
 
@@ -311,13 +339,18 @@ def _lines(solo: Solo) -> list[str]:
     return lines
 
 
-def lines_table(scores: Sequence[Mapping[str, Any]], error: Callable[[float], str], caption: str) -> Table:
+def line_errors(card: TranslationCard) -> list[TranslationScore]:
+    """Errors of all forms of lines, each application left out in turn."""
+    return [decode(TranslationScore, each, "training.scores") for each in card.training.get("scores", ())]
+
+
+def lines_table(scores: Sequence[TranslationScore], error: Callable[[float], str], caption: str) -> Table:
     """Errors of lines that translate times, by form, quantity and applications at a time."""
-    counts = sorted({each["members"] for each in scores if each["members"] is not None})
-    found = {(each["form"], each["quantity"], each["members"]): error(each["mape"]) for each in scores}
+    counts = sorted({each.members for each in scores if each.members is not None})
+    found = {(each.form, each.quantity, each.members): error(each.mape) for each in scores}
     rows = [
         [form, quantity, *(found.get((form, quantity, count)) for count in (*counts, None))]
-        for form, quantity in dict.fromkeys((each["form"], each["quantity"]) for each in scores)
+        for form, quantity in dict.fromkeys((each.form, each.quantity) for each in scores)
     ]
     headings = ["line", "of", *("alone" if count == 1 else f"mixes of {count}" for count in counts), "all"]
     return Table(headings, rows, caption, words=(0, 1))
@@ -340,7 +373,7 @@ def translation_report(card: TranslationCard) -> Report:
                 1,
             ),
             formula,
-            lines_table(training.get("scores", ()), _error_of(card), "MAPE, each application left out:"),
+            lines_table(line_errors(card), _error_of(card), "MAPE, each application left out:"),
         ]
     )
 
@@ -349,10 +382,10 @@ def _translated_by(card: TranslationCard) -> str:
     """How far a card is off, as a sentence."""
     scores = [
         each
-        for each in card.training.get("scores", ())
-        if each["form"] == card.line.form and each["quantity"] == "time" and each["members"] is None
+        for each in line_errors(card)
+        if each.form == card.line.form and each.quantity == "time" and each.members is None
     ]
-    off = f"; MAPE of held-out applications {_error_of(card)(scores[0]['mape'])}" if scores else ""
+    off = f"; MAPE of held-out applications {_error_of(card)(scores[0].mape)}" if scores else ""
     return f"Times on {card.source} are translated to {card.target} by a {card.line.form} line{off}."
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from crosscast.evaluation.corun.evaluation import CoRunEvaluation
 from crosscast.evaluation.corun.scores import CoRunResult
-from crosscast.report.corun import error_table
+from crosscast.report.corun import error_rows, error_table
 from crosscast.report.document import Heading, Part, Report, Table
 from crosscast.report.figures import groups_figure
 from crosscast.report.numbers import error_percent, percent, plural
@@ -41,7 +41,7 @@ def tables_of(evaluation: CoRunEvaluation) -> list[Part]:
     return [
         Heading(_subject(evaluation), 1),
         "",
-        error_table([each.to_dict() for each in shown]),
+        error_table(error_rows([each.to_dict() for each in shown])),
         *_by_group(evaluation),
     ]
 

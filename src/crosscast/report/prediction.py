@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
+import msgspec
 import numpy as np
 
+from crosscast.data.fields import decode
 from crosscast.devices.roofline import Verdict
 from crosscast.prediction.time.card import TimeCard
 from crosscast.prediction.time.forecast import Recommendation, TimeForecast
@@ -223,36 +224,45 @@ def held_out_errors(card: TimeCard, probes: int = 0) -> list[str]:
     """
     results = [
         each
-        for each in card.errors.get("results", ())
-        if each.get("model") == card.model and each.get("probes", 0) <= probes
+        for each in (decode(_Scores, one, "errors.results") for one in card.errors.get("results", ()))
+        if each.model == card.model and each.probes <= probes
     ]
     if not results:
         return calibrated_on(card)
-    result = max(results, key=lambda each: int(each.get("probes", 0)))
+    result = max(results, key=lambda each: each.probes)
     told = {0: "", 1: ", measured on one other device"}.get(
-        result["probes"], f", measured on {result['probes']} other devices"
+        result.probes, f", measured on {result.probes} other devices"
     )
-    said = f"On held-out applications{told}: {', '.join(_scores(result, card.errors))}."
+    said = f"On held-out applications{told}: {', '.join(_sentences(result, card.errors.get('level', 0.9)))}."
     return [said, *calibrated_on(card)]
 
 
-def _scores(result: Mapping[str, Any], errors: Mapping[str, Any]) -> list[str]:
+class _Scores(msgspec.Struct, frozen=True):
+    """Scores of a model on held-out applications, as a card has them; ``None`` where not known."""
+
+    model: str
+    probes: int = 0
+    median_ape: float | None = None
+    slowdown_mean: float | None = None
+    coverage: float | None = None
+    coverage_worst_application: float | None = None
+    intervals: Mapping[str, tuple[float, float]] = {}
+
+
+def _sentences(result: _Scores, level: float) -> list[str]:
     parts = []
-    if result.get("median_ape") is not None:
-        interval = result.get("intervals", {}).get("median_ape")
+    if result.median_ape is not None:
+        interval = result.intervals.get("median_ape")
         between = (
             ""
             if interval is None
             else f" (95 % bootstrap {100 * interval[0]:.0f} to {100 * interval[1]:.0f} %)"
         )
-        parts.append(f"median error {percent(result['median_ape'])}{between}")
-    if result.get("slowdown_mean") is not None:
-        parts.append(
-            f"the recommended device took {result['slowdown_mean']:.2f} times the time of the fastest"
-        )
-    if result.get("coverage") is not None:
-        worst = result.get("coverage_worst_application")
+        parts.append(f"median error {percent(result.median_ape)}{between}")
+    if result.slowdown_mean is not None:
+        parts.append(f"the recommended device took {result.slowdown_mean:.2f} times the time of the fastest")
+    if result.coverage is not None:
+        worst = result.coverage_worst_application
         least = "" if worst is None else f" (worst application {percent(worst)})"
-        level = level_percent(errors.get("level", 0.9))
-        parts.append(f"coverage of {level} intervals {percent(result['coverage'])}{least}")
+        parts.append(f"coverage of {level_percent(level)} intervals {percent(result.coverage)}{least}")
     return parts

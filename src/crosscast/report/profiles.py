@@ -20,7 +20,7 @@ from crosscast.data.launch_counts import (
     kinds_of,
     work_of,
 )
-from crosscast.profile import CATEGORIES, METRICS, Category, MetricValue, Profile
+from crosscast.profile import CATEGORIES, METRICS, Category, MetricValue, Profile, compiler_options
 from crosscast.report.document import Heading, Part, Report, Table
 from crosscast.report.figures import BLACK, GREY, PINK, RED, SKY
 from crosscast.report.numbers import NONE
@@ -105,17 +105,15 @@ def _argument_text(argument: object) -> str:
     return f"{text} = {argument['value']}" if argument.get("value") is not None else text
 
 
-def _program_text(program: Mapping[str, Any]) -> str:
+def _program_text(program: Mapping[str, object]) -> str:
     return f"{program.get('path') or 'from memory'} (sha256 {str(program.get('sha256', ''))[:12]})"
 
 
-def _compiler_text(program: Mapping[str, Any]) -> str:
-    options = program.get("options") or ()
-    parts = [str(program.get("compiler", "unknown")), *map(str, options)]
-    return " ".join(parts)
+def _compiler_text(program: Mapping[str, object]) -> str:
+    return " ".join([str(program.get("compiler", "unknown")), *compiler_options(program)])
 
 
-def _machine_text(environment: Mapping[str, Any]) -> str:
+def _machine_text(environment: Mapping[str, object]) -> str:
     return str(environment.get("processor") or environment.get("machine") or "")
 
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+import msgspec
+
+from crosscast.data.fields import decode
 from crosscast.evaluation.relative.evaluation import PUBLISHED, WEIGHTINGS, RelativeEvaluation, RelativeResult
 from crosscast.evaluation.resampling import DRAWS, SHARE
 from crosscast.prediction.relative.artefact import RelativeCard, RelativeForecast
@@ -181,39 +184,48 @@ def trained_on(card: RelativeCard) -> str:
     )
 
 
-def _own_scores(card: RelativeCard) -> dict[str, Any]:
-    """The model's scores among those of the card; empty if it does not say."""
-    return next(
-        (dict(each) for each in card.errors.get("results", ()) if each.get("model") == card.model), {}
-    )
+class _Scores(msgspec.Struct, frozen=True):
+    """Scores of a model on held-out groups, as a card has them; ``None`` where not known."""
+
+    model: str
+    mae: float | None = None
+    same_order: float | None = None
+    regret: float | None = None
+    coverage: float | None = None
+
+
+def _own_scores(card: RelativeCard) -> _Scores | None:
+    """The model's scores among those of the card; ``None`` if it does not say."""
+    results = [decode(_Scores, each, "errors.results") for each in card.errors.get("results", ())]
+    return next((each for each in results if each.model == card.model), None)
 
 
 def held_out_errors(card: RelativeCard) -> list[str]:
     """How good the model was on held-out groups, in sentences; none if the card does not say."""
     scores = _own_scores(card)
-    if not scores:
+    if scores is None:
         return []
     parts = []
-    if scores.get("mae") is not None:
-        parts.append(f"mean absolute error {scores['mae']:.3f} of the time on the slowest device")
-    if scores.get("same_order") is not None:
-        parts.append(f"devices in the right order for {percent(scores['same_order'])}")
-    if scores.get("regret") is not None:
-        parts.append(f"the recommended device took {percent(scores['regret'])} more time than the fastest")
+    if scores.mae is not None:
+        parts.append(f"mean absolute error {scores.mae:.3f} of the time on the slowest device")
+    if scores.same_order is not None:
+        parts.append(f"devices in the right order for {percent(scores.same_order)}")
+    if scores.regret is not None:
+        parts.append(f"the recommended device took {percent(scores.regret)} more time than the fastest")
     weighing = f", {card.errors['weights']} weighing the same" if "weights" in card.errors else ""
     return [f"On held-out {_left_out(card)}s{weighing}: {', '.join(parts)}.", *_coverage(card)]
 
 
 def _coverage(card: RelativeCard) -> list[str]:
-    coverage = _own_scores(card).get("coverage")
-    if coverage is None:
+    scores = _own_scores(card)
+    if scores is None or scores.coverage is None:
         return []
     others = int(card.errors.get("groups", 1)) - 1
     # As many others allow no more than this.
     level = min(float(card.errors.get("level", 0.9)), others / (others + 1))
     return [
         f"Coverage of {level_percent(level)} intervals by the errors on the {others} others: "
-        f"{percent(coverage)} of "
+        f"{percent(scores.coverage)} of "
         "the times relative to another device."
     ]
 

@@ -154,11 +154,7 @@ def _translation(study: TranslationStudy) -> Table:
         f"times on {study.source} translated to {study.target}, each of {study.applications} "
         "applications left out: MAPE"
     )
-    scores = [
-        {"form": each.form, "quantity": each.quantity, "members": each.members, "mape": each.mape}
-        for each in study.scores
-    ]
-    table = lines_table(scores, error_percent, caption)
+    table = lines_table(study.scores, error_percent, caption)
     blank = [None] * (len(table.headings) - 3)
     rows: list[Sequence[object]] = [*table.rows]
     for each in study.predicted:

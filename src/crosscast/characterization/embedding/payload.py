@@ -94,7 +94,7 @@ def _entry(profile: Profile) -> dict[str, Any]:
     found: dict[str, Any] = {name: getattr(profile, name) for name in _EmbeddedEntry.__struct_fields__}
     # Of the program's path the name stays, as the file will be read elsewhere.
     path = profile.program.get("path")
-    found["program"] = {**profile.program, "path": PurePath(path).name if path else None}
+    found["program"] = {**profile.program, "path": PurePath(str(path)).name if path else None}
     return {name: dict(value) if isinstance(value, Mapping) else value for name, value in found.items()}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
@@ -96,8 +97,7 @@ def shared_times(co_runs: CoRuns, source: str, target: str) -> SharedTimes:
     )
 
 
-@dataclass(frozen=True)
-class TranslationScore:
+class TranslationScore(msgspec.Struct, frozen=True):
     """How far a line is off where applications are left out."""
 
     form: str  # Form of the line
@@ -108,7 +108,7 @@ class TranslationScore:
 
     def to_dict(self) -> dict[str, object]:
         """As an object of JSON; what the paper calls accuracy is 1 less the error."""
-        return {**vars(self), "accuracy": 1 - self.mape}
+        return {**msgspec.structs.asdict(self), "accuracy": 1 - self.mape}
 
 
 def _left_out(shared: SharedTimes, form: Form) -> dict[str, tuple[Reals, Integers, Integers]]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.device import Device
 from crosscast.errors import InputError
-from crosscast.profile import METRICS, Profile
+from crosscast.profile import METRICS, Profile, compiler_options
 
 if TYPE_CHECKING:
     from crosscast.data.dataset import Dataset
@@ -35,10 +35,10 @@ class Toolchain:
         return " ".join([self.compiler or "an unknown compiler", *self.options])
 
     @classmethod
-    def of(cls, program: Mapping[str, Any]) -> Toolchain:
+    def of(cls, program: Mapping[str, object]) -> Toolchain:
         """The toolchain of a profile's program; of its options, in order, those that say how to compile."""
         options, argument = list[str](), False
-        for option in map(str, program.get("options") or ()):
+        for option in compiler_options(program):
             # `-D NAME` may be two words.
             if not (argument or option.startswith(_OF_THE_PROGRAM)):
                 options.append(option)

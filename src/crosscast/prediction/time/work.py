@@ -163,7 +163,7 @@ def work_of(profiles: Sequence[Profile]) -> Work:
 
 
 def _of(
-    metrics: Mapping[str, MetricValue], launch: Mapping[str, Any], program: Mapping[str, Any]
+    metrics: Mapping[str, MetricValue], launch: Mapping[str, Any], program: Mapping[str, object]
 ) -> dict[str, object]:
     items = max(float(metrics.get("work_items") or 1), 1.0)
     geometry = launch.get("geometry") or {}
