@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import cyclopts
 from cyclopts import Parameter
@@ -30,7 +30,7 @@ def _source_command(importer: Importer) -> Callable[..., None]:
     def command(path: Path, *, out: Path, **options: object) -> None:
         work("dataset_import", "published")(importer, path, out, options)
 
-    kinds: dict[type, Any] = {int: Whole, str: str}
+    kinds: dict[type, tuple[object, object]] = {int: (Whole, Whole | None), str: (str, str | None)}
     only, keyword = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.KEYWORD_ONLY
     parameters = [
         inspect.Parameter("path", only, annotation=Path),
@@ -40,7 +40,7 @@ def _source_command(importer: Importer) -> Callable[..., None]:
                 option.name,
                 keyword,
                 default=option.default,
-                annotation=kinds[option.type] | None if option.default is None else kinds[option.type],
+                annotation=kinds[option.type][option.default is None],
             )
             for option in importer.options
         ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from crosscast.data.schema import DEVICES
 from crosscast.devices.knowledge import KnownDevice
@@ -44,17 +44,17 @@ _FACTS = {
 _KERNELS_SHOWN = 5
 
 
-def written(name: str, value: Any) -> str | None:
+def written(name: str, value: object) -> object:
     """A number of a data sheet, or a measured one, for people."""
     writer = None if isinstance(value, str) else UNITS.get(_UNITS[name])
     return value if value is None or writer is None else writer(value)
 
 
-def catalogue_report(rows: Sequence[Mapping[str, Any]]) -> Report:
+def catalogue_report(rows: Sequence[Mapping[str, object]]) -> Report:
     """The catalogue in short: how many devices of each vendor and type, and of which architectures."""
-    groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    groups: dict[tuple[str, str], list[Mapping[str, object]]] = {}
     for row in rows:
-        groups.setdefault((row["vendor"], row["type"]), []).append(row)
+        groups.setdefault((str(row["vendor"]), str(row["type"])), []).append(row)
     lines = [
         [*kind, len(of), sum(row["device"] in measured_devices() for row in of), _series(of)]
         for kind, of in sorted(groups.items())
@@ -70,8 +70,8 @@ def catalogue_report(rows: Sequence[Mapping[str, Any]]) -> Report:
     )
 
 
-def _series(rows: Sequence[Mapping[str, Any]]) -> str:
-    names = list(dict.fromkeys(row["series"] for row in rows))
+def _series(rows: Sequence[Mapping[str, object]]) -> str:
+    names = list(dict.fromkeys(str(row["series"]) for row in rows))
     return ", ".join(names[:_SERIES_SHOWN]) + (
         f" and {len(names) - _SERIES_SHOWN} more" if len(names) > _SERIES_SHOWN else ""
     )
@@ -80,13 +80,13 @@ def _series(rows: Sequence[Mapping[str, Any]]) -> str:
 _SERIES_SHOWN = 8
 
 
-def data_sheets_report(rows: Sequence[Mapping[str, Any]]) -> Report:
+def data_sheets_report(rows: Sequence[Mapping[str, object]]) -> Report:
     """A table of devices of the catalogue."""
     lines = [
         [
             *(row[name] for name in ("device", "name", "series")),
             *(written(name, row.get(name)) for name in _SHORT.values()),
-            *(_measured(row["device"], name) for name in ("read_bytes_per_s", "launch_s")),
+            *(_measured(str(row["device"]), name) for name in ("read_bytes_per_s", "launch_s")),
         ]
         for row in rows
     ]
@@ -101,7 +101,7 @@ def data_sheets_report(rows: Sequence[Mapping[str, Any]]) -> Report:
     )
 
 
-def _measured(key: str, quantity: str) -> str | None:
+def _measured(key: str, quantity: str) -> object:
     each = measured_devices().get(key, {}).get(quantity)
     return None if each is None else written(quantity, each.value)
 
