@@ -154,7 +154,9 @@ def joined(parts: Sequence[Trees]) -> Trees:
     )
 
 
-class _Nodes(Protocol):
+class TreeNodes(Protocol):
+    """Nodes of a fitted tree of scikit-learn."""
+
     children_left: Integers
     children_right: Integers
     feature: Integers
@@ -165,7 +167,7 @@ class _Nodes(Protocol):
 class FittedTree(Protocol):
     """A fitted tree of scikit-learn."""
 
-    tree_: _Nodes
+    tree_: TreeNodes
 
 
 class _Forest(Protocol):
@@ -235,7 +237,7 @@ def trees_of_tree(model: FittedTree) -> Trees:
     return _of_tree(model.tree_, 1.0)
 
 
-def _of_tree(tree: _Nodes, share: float) -> Trees:
+def _of_tree(tree: TreeNodes, share: float) -> Trees:
     left, right = tree.children_left, tree.children_right
     return exported(left < 0, tree.feature, tree.threshold, left, right, tree.value[:, :, 0] * share)
 

@@ -224,7 +224,7 @@ def held_out_errors(card: TimeCard, probes: int = 0) -> list[str]:
     """
     results = [
         each
-        for each in (decode(_Scores, one, "errors.results") for one in card.errors.get("results", ()))
+        for each in (decode(_TimeScores, one, "errors.results") for one in card.errors.get("results", ()))
         if each.model == card.model and each.probes <= probes
     ]
     if not results:
@@ -237,7 +237,7 @@ def held_out_errors(card: TimeCard, probes: int = 0) -> list[str]:
     return [said, *calibrated_on(card)]
 
 
-class _Scores(msgspec.Struct, frozen=True):
+class _TimeScores(msgspec.Struct, frozen=True):
     """Scores of a model on held-out applications, as a card has them; ``None`` where not known."""
 
     model: str
@@ -249,7 +249,7 @@ class _Scores(msgspec.Struct, frozen=True):
     intervals: Mapping[str, tuple[float, float]] = {}
 
 
-def _sentences(result: _Scores, level: float) -> list[str]:
+def _sentences(result: _TimeScores, level: float) -> list[str]:
     parts = []
     if result.median_ape is not None:
         interval = result.intervals.get("median_ape")

@@ -184,7 +184,7 @@ def trained_on(card: RelativeCard) -> str:
     )
 
 
-class _Scores(msgspec.Struct, frozen=True):
+class _RelativeScores(msgspec.Struct, frozen=True):
     """Scores of a model on held-out groups, as a card has them; ``None`` where not known."""
 
     model: str
@@ -194,9 +194,9 @@ class _Scores(msgspec.Struct, frozen=True):
     coverage: float | None = None
 
 
-def _own_scores(card: RelativeCard) -> _Scores | None:
+def _own_scores(card: RelativeCard) -> _RelativeScores | None:
     """The model's scores among those of the card; ``None`` if it does not say."""
-    results = [decode(_Scores, each, "errors.results") for each in card.errors.get("results", ())]
+    results = [decode(_RelativeScores, each, "errors.results") for each in card.errors.get("results", ())]
     return next((each for each in results if each.model == card.model), None)
 
 

@@ -30,7 +30,7 @@ from crosscast.arrays import Flags, Integers, Reals
 from crosscast.errors import InputError, importing
 from crosscast.prediction.serialization import Array, Nested, Stored
 from crosscast.prediction.time.data import Grid, ProfileBatch
-from crosscast.prediction.trees import Trees, exported, joined
+from crosscast.prediction.trees import TreeNodes, Trees, exported, joined
 from crosscast.profile import METRICS
 
 _LARGEST_SEED = 2**31 - 1
@@ -143,15 +143,7 @@ def draw_trees(rows: Rows, trees: int, *, tried: int, seed: int) -> Iterator[Dra
         yield _grown(seeded, rows, features, times, tried, rng)
 
 
-class _Nodes(Protocol):
-    """Nodes of a fitted tree of scikit-learn."""
-
-    children_left: Integers
-    children_right: Integers
-    feature: Integers
-    n_node_samples: Integers
-    threshold: Reals
-    value: Reals
+class _GrownNodes(TreeNodes, Protocol):
     weighted_n_node_samples: Reals
 
     def apply(self, features: npt.NDArray[np.float32], /) -> Integers:
@@ -164,7 +156,7 @@ class _Nodes(Protocol):
 class _Grown(Protocol):
     """A tree of scikit-learn."""
 
-    tree_: _Nodes
+    tree_: _GrownNodes
 
     def fit(
         self, features: npt.NDArray[np.float32], wanted: Reals, *, sample_weight: Integers, check_input: bool
