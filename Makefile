@@ -55,7 +55,7 @@ golden: $(STAMP)
 
 # The tests marked `system` of the folders that the last change touched; without any there is nothing to do.
 unit-touched: $(STAMP)
-	@paths="$$($(BIN)/python .ci/touched.py)"; test -z "$$paths" || { OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -m system $$paths || test $$? = 5; }
+	@paths="$$($(BIN)/python .ci/touched.py)"; test -z "$$paths" || { OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/pytest -m system -n auto --maxprocesses 4 --dist worksteal $$paths || test $$? = 5; }
 
 # Tests of the hooks on a real Slurm; it installs nothing, and says what to install. CROSSCAST_JOBS=1000 for a long one.
 test-slurm: $(STAMP)

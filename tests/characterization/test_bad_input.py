@@ -614,6 +614,7 @@ def test_results_that_a_kernel_spoilt_are_told(name: str, monkeypatch: pytest.Mo
     assert message.startswith("k: what the kernel left cannot be read")
 
 
+@pytest.mark.system
 def test_a_kernel_that_prints_without_end_is_told() -> None:
     source = f"""kernel void k(global int *a) {{ while (!a[0]) printf("%s", "{50_000 * "x"}"); }}"""
     assert _fault(source, ints(1)) == "k: work-group 0 printed more than the limit of 1024 MiB"

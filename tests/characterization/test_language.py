@@ -12,11 +12,12 @@ import crosscast
 from crosscast.characterization import frontend, toolchain
 from crosscast.errors import UnsupportedError
 from crosscast.kernel import Image, Kernel, Program, Sampler
+from support.examples import one_in
 from support.launching import LEVELS, ints, launch, local_ints, zeros
 
 Array = npt.NDArray[Any]
-every_level = pytest.mark.parametrize("level", LEVELS)
-unoptimized_too = pytest.mark.parametrize("level", LEVELS[:2])
+every_level = pytest.mark.parametrize("level", one_in(3, LEVELS))
+unoptimized_too = pytest.mark.parametrize("level", one_in(2, LEVELS[:2]))
 later = pytest.mark.parametrize("standard", ["2.0", "3.0"])
 
 

@@ -17,6 +17,7 @@ import pytest
 
 from crosscast.characterization import run
 from crosscast.profile import Profile
+from support.examples import one_in
 from support.oracle import CASES, ORACLE, needs_oracle, oracle_launch
 
 _MEANINGS = {
@@ -81,7 +82,7 @@ def _same_number(found: float, expected: str) -> bool:
     return expected in (f"{found:.6g}", f"{found:.4g}")
 
 
-@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("threads", one_in(2, [1, 2]))
 @pytest.mark.parametrize("case", CASES)
 def test_bitcode_computes_the_outputs_and_all_published_numbers(case: str, threads: int) -> None:
     run_ = _run(case, "bitcode", threads=threads)

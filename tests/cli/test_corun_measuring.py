@@ -71,6 +71,7 @@ def test_a_profile_is_shown_and_written(tmp_path: Path, capfd: Output) -> None:
     assert {"fairness_low", "fairness_medium", "fairness_high", "mix_fp"} <= set(solo.features)
 
 
+@pytest.mark.system
 @pytest.mark.usefixtures("little_memory")
 def test_a_launch_file_can_be_profiled_and_its_file_is_named_after_it(
     launch_file: Path, monkeypatch: pytest.MonkeyPatch, capfd: Output
@@ -84,6 +85,7 @@ def test_a_launch_file_can_be_profiled_and_its_file_is_named_after_it(
     assert read_profile(launch_file.with_name("k.json")).solo.features == found["features"]
 
 
+@pytest.mark.system
 @pytest.mark.usefixtures("little_memory")
 def test_a_campaign_fills_a_dataset_and_goes_on_where_it_was(tmp_path: Path, capfd: Output) -> None:
     words = f"corun campaign --suite gem --sizes tiny --device {CPU.id} --no-instruction-mix".split()
@@ -118,6 +120,7 @@ def test_of_very_many_mixes_people_are_told_how_to_measure_fewer(
     )
 
 
+@pytest.mark.system
 @pytest.mark.usefixtures("little_memory")
 def test_an_application_that_fails_alone_has_no_profile(
     tmp_path: Path, make_application: Callable[..., Path], capfd: Output

@@ -114,6 +114,7 @@ def test_a_build_that_is_killed_again_and_again_ends_as_if_it_had_not_been(
     assert {path.name for path in described.iterdir()} == {path.name for path in undisturbed.iterdir()}
 
 
+@pytest.mark.system
 def test_ctrl_c_keeps_what_is_done_and_leaves_no_process(described: Path, make_application: Folder) -> None:
     slow = make_application("slow", init=NOTE, run="time.sleep(0.1)")
     build = start(described, "crc", slow)
@@ -127,6 +128,7 @@ def test_ctrl_c_keeps_what_is_done_and_leaves_no_process(described: Path, make_a
     wait_until(lambda: all(map(is_gone, noted(slow))))
 
 
+@pytest.mark.system
 def test_an_application_that_fails_is_recorded_and_tried_again(
     described: Path, make_application: Folder, capfd: Output
 ) -> None:
@@ -160,6 +162,7 @@ def test_measurements_of_a_driver_that_changed_are_not_mixed(
     assert "choose another folder" in errors
 
 
+@pytest.mark.system
 def test_a_sensor_that_goes_away_is_a_note(
     described: Path, make_application: Folder, tmp_path: Path, capfd: Output
 ) -> None:

@@ -91,6 +91,7 @@ def test_json_holds_every_time_of_a_launch_file(launch: Callable[[str], str], ca
     assert any("less than 2 s" in warning for warning in found["warnings"])
 
 
+@pytest.mark.system
 def test_repeats_are_distinct_processes(make_application: Folder, capsys: Output) -> None:
     folder = make_application(init=NOTE)
     found, _ = measured(capsys, folder, "--size", "tiny", "--repeats", 2)
@@ -120,6 +121,7 @@ def test_a_replayed_sensor_tells_the_energy(make_application: Folder, tmp_path: 
     assert row["runs"] == found["sessions"][0]["runs"]
 
 
+@pytest.mark.system
 def test_a_sensor_that_goes_away_is_told_and_times_stay(
     make_application: Folder, tmp_path: Path, capsys: Output
 ) -> None:
@@ -142,6 +144,7 @@ def test_people_get_a_summary(capsys: Output) -> None:
     assert "less than 2 s" in output.out
 
 
+@pytest.mark.system
 def test_a_kernel_that_kills_the_process_that_measures_is_one_sentence(
     launch: Callable[[str], str], capfd: Output
 ) -> None:
@@ -220,6 +223,7 @@ def test_a_forecast_stands_beside_what_was_measured(launch: Callable[[str], str]
     assert beside["inside"] == [beside["low_s"][0] <= beside["measured_s"][0] <= beside["high_s"][0]]
 
 
+@pytest.mark.system
 def test_measuring_in_python_is_what_the_command_does(launch: Callable[[str], str]) -> None:
     found = crosscast.measure_times(launch("fill"), devices()[-1].id, min_runs=3, min_time=0.02)
     assert found.to_pandas()["kernel"].tolist() == ["fill"]

@@ -22,6 +22,7 @@ def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
+@pytest.mark.system
 def test_the_forest_of_johnston_2018(capsys: Output, tmp_path: Path) -> None:
     write_dataset(made_up(), tmp_path / "small")
     words = ["johnston2018", str(tmp_path / "small"), "--preset", "quick"]
@@ -41,6 +42,7 @@ def test_the_model_and_policies_of_bailey_2014(capsys: Output, tmp_path: Path) -
     assert machine["published_model"]["tree"]
 
 
+@pytest.mark.system
 def test_the_choice_of_device_of_cummins_2017(
     capsys: Output, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import runpy
 import tarfile
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from crosscast.cluster.simulate import simulate
 from crosscast.cluster.swf import FIELDS, read_swf, write_swf
 from crosscast.errors import InputError
 from support.brute_force import Plain
+from support.examples import one_in
 from support.shared import shared_data
 
 KTH = ("KTH-SP2-1996-2.1-cln", 100)
@@ -34,9 +36,14 @@ def jobs_of(name: str) -> Jobs:
     return read_swf(shared_data(f"swf/{name}.swf.gz")).jobs().jobs.killed_at_estimate()
 
 
-@pytest.mark.parametrize("policy", [Policy(), Policy("fcfs", "shortest"), Policy("widest", "smallest-area")])
-@pytest.mark.parametrize("log", [KTH, HPC2N], ids=["kth", "hpc2n"])
-def test_parts_of_logs_equal_a_plain_simulators(log: tuple[str, int], policy: Policy) -> None:
+@pytest.mark.parametrize(
+    ("policy", "log"),
+    one_in(
+        5,
+        product([Policy(), Policy("fcfs", "shortest"), Policy("widest", "smallest-area")], [KTH, HPC2N]),
+    ),
+)
+def test_parts_of_logs_equal_a_plain_simulators(policy: Policy, log: tuple[str, int]) -> None:
     name, procs = log
     whole = jobs_of(name)
     # On a third of the machine there is always a queue.
@@ -67,7 +74,7 @@ def test_first_come_first_served_a_whole_log_is_as_in_accasim() -> None:
 LOGS = {"KTH-SP2-1996-2.1-cln": (27_992, 100), "HPC2N-2002-2.1-cln": (202_876, 240)}
 
 
-@pytest.mark.parametrize("name", LOGS)
+@pytest.mark.parametrize("name", one_in(2, LOGS))
 def test_a_log_is_read_as_another_reader_reads_it(name: str) -> None:
     path = shared_data(f"swf/{name}.swf.gz")
     count, procs = LOGS[name]
@@ -89,6 +96,7 @@ def test_a_log_written_and_read_back_is_the_same(tmp_path: Path) -> None:
         np.testing.assert_array_equal(again.columns[field.name], trace.columns[field.name])
 
 
+@pytest.mark.system
 def test_all_lines_of_the_cleaned_logs_are_jobs_that_fit() -> None:
     kth = read_swf(shared_data("swf/KTH-SP2-1996-2.1-cln.swf.gz")).jobs()
     hpc2n = read_swf(shared_data("swf/HPC2N-2002-2.1-cln.swf.gz")).jobs()

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import crosscast
@@ -45,6 +45,7 @@ from crosscast.kernel import Program
 from crosscast.suite.application import working_set
 from crosscast.suite.registry import application, names, profiles_of
 from support import tables as rows
+from support.examples import examples, one_in
 
 FULL = rows.dataset(
     profiles=[rows.profile(), rows.profile("scale"), rows.profile(invocation=1)],
@@ -300,7 +301,7 @@ def test_an_unfinished_build_is_not_overwritten(tmp_path: Path) -> None:
         write_dataset(FULL, tmp_path)
 
 
-@pytest.mark.parametrize("table", [schema.table for schema in TABLES])
+@pytest.mark.parametrize("table", one_in(3, [schema.table for schema in TABLES]))
 def test_a_full_disk_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: str) -> None:
     write_dataset(FULL, tmp_path)
     put(tmp_path, PROFILES, "piece", rows.profile(opcode=3))
@@ -366,7 +367,7 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
     return lambda: tmp_path_factory.mktemp("dataset")
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15, fast=5)
 @given(first=builds, second=builds, order=st.permutations(range(15)))
 def test_parts_in_any_order_give_the_bytes_of_an_undisturbed_build(
     fresh: Callable[[], Path],
@@ -382,6 +383,10 @@ def test_parts_in_any_order_give_the_bytes_of_an_undisturbed_build(
     merge_parts(parted)
     write_dataset(expected, whole)
     assert file_bytes(parted) == file_bytes(whole)
+
+
+each_or_some = pytest.mark.parametrize("every", one_in(2, [4, 1]))
+"""Which changes of the file system are the last ones."""
 
 
 class Killed(BaseException):
@@ -406,12 +411,13 @@ def killed_at(step: int) -> Iterator[list[int]]:
         yield done
 
 
-def test_a_merge_may_be_killed_at_any_moment(fresh: Callable[[], Path]) -> None:
+@each_or_some
+def test_a_merge_may_be_killed_at_any_moment(fresh: Callable[[], Path], every: int) -> None:
     first, second = {("tiny", 0): 2, ("tiny", 1): 1}, {("tiny", 1): 3}
     expected = built(first, second)
     undisturbed = fresh()
     write_dataset(expected, undisturbed)
-    for step in range(100):
+    for step in range(0, 100, every):
         folder = fresh()
         write_dataset(built(first), folder)
         put_pieces(folder, second, list(range(15)), 1)
@@ -431,10 +437,11 @@ def test_a_merge_may_be_killed_at_any_moment(fresh: Callable[[], Path]) -> None:
     assert len(done) > len(TABLES) + 4
 
 
-def test_a_write_that_is_killed_leaves_no_mixture(fresh: Callable[[], Path]) -> None:
+@each_or_some
+def test_a_write_that_is_killed_leaves_no_mixture(fresh: Callable[[], Path], every: int) -> None:
     old, new = built({("tiny", 0): 2}), built({("tiny", 0): 1, ("small", 1): 3})
     outcomes = set()
-    for step in range(100):
+    for step in range(0, 100, every):
         folder = fresh()
         write_dataset(old, folder)
         # As by a process that was killed while it wrote.

@@ -81,6 +81,7 @@ def test_drivers_names_of_devices_are_known() -> None:
     assert device_key("Abacus") is None
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("source", "records", "devices"),
     [("kernel_tuner", 56_000, 7), ("babelstream", 212, 16), ("elementwise", 2692, 5)],

@@ -32,6 +32,7 @@ from crosscast.data.sources import (
 from crosscast.data.sources.source import File, Source, facts_of, store
 from crosscast.data.table import notes_of
 from crosscast.errors import EnvironmentFault, InputError
+from support.examples import one_in
 from support.tables import EXAMPLES, TOPDOWN, write_example, write_rows, write_table
 
 SOURCES: dict[str, Source] = {
@@ -145,7 +146,7 @@ def test_bounds_of_numbers_are_those_that_the_data_must_keep(name: str, file: st
         assert found.keys() == {">= 0"}
 
 
-@every_source
+@pytest.mark.parametrize("name", one_in(2, EXAMPLES))
 def test_the_example_gives_the_same_bytes_twice_with_notes_and_sources(name: str, tmp_path: Path) -> None:
     folder = write_example(name, tmp_path / "source")
     dataset = import_source(name, folder)
@@ -294,7 +295,7 @@ def test_a_million_columns_are_refused_or_passed_over(tmp_path: Path) -> None:
     assert refusal("powercap", path).startswith(f"{path}: ")
 
 
-@every_source
+@pytest.mark.parametrize("name", one_in(5, EXAMPLES))
 def test_another_dataset_is_not_replaced(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -106,6 +106,7 @@ def dataset() -> Dataset:
     return import_source("aiwc2018", shared_data("aiwc2018"))
 
 
+@pytest.mark.system
 def test_it_is_complete(dataset: Dataset) -> None:
     validate(dataset)
     names = ("application", "kernel", "size", "device")

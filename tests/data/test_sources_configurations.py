@@ -60,6 +60,7 @@ def test_gpu_power_limit_has_gaps_in_seven_jobs() -> None:
     }
 
 
+@pytest.mark.system
 def test_gpu_dvfs_has_counters_on_one_gpu_and_two_series_on_the_other() -> None:
     dataset = import_source("gpu_dvfs", shared_data("gpu_dvfs"))
     cells = grid(dataset)

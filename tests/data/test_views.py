@@ -353,6 +353,7 @@ def made_up_cells(kernels: int, devices: int, runs: int, invocations: int) -> Da
     )
 
 
+@pytest.mark.system
 def test_a_published_datasets_size_joins_within_a_second() -> None:
     dataset = made_up_cells(kernels=107, devices=15, runs=40, invocations=234)
     assert (dataset.records.num_rows, dataset.profiles.num_rows) == (64_200, 25_038)

@@ -98,6 +98,7 @@ def test_other_lengths_are_refused() -> None:
         share_kept(truth, [exact(truth)], "long")
 
 
+@pytest.mark.system
 def test_the_mean_keeps_on_published_pairs_what_is_known_of_it() -> None:
     from crosscast.data.corun import co_runs
 

@@ -253,7 +253,7 @@ def rearranged(surfaces: Surfaces, seed: int) -> Surfaces:
 
 
 @given(seed=SEEDS)
-@settings(max_examples=6, deadline=None)
+@examples(6, fast=3)
 def test_the_order_of_kernels_and_configurations_does_not_matter(seed: int) -> None:
     surfaces = random_surfaces(seed)
     one, other = evaluated(surfaces), evaluated(rearranged(surfaces, seed))
@@ -263,7 +263,7 @@ def test_the_order_of_kernels_and_configurations_does_not_matter(seed: int) -> N
 
 
 @given(seed=SEEDS, time=st.floats(1e-6, 1e6), power=st.floats(1e-3, 1e3))
-@settings(max_examples=6, deadline=None)
+@examples(6, fast=3)
 def test_units_of_time_and_power_do_not_matter(seed: int, time: float, power: float) -> None:
     surfaces = random_surfaces(seed)
     scaled = replace(surfaces, time_s=surfaces.time_s * time, power_w=surfaces.power_w * power)

@@ -37,6 +37,7 @@ from crosscast.prediction.relative.nichols2024 import (
     PublishedXGBoost,
 )
 from crosscast.prediction.relative.observed import vectors_of
+from support.examples import one_in
 from support.shared import published
 from support.vectors import COUNTERS, DEVICES, made_vectors, trained
 
@@ -276,7 +277,7 @@ def test_times_of_what_is_held_out_change_no_prediction_of_it() -> None:
         assert np.array_equal(before, after)
 
 
-@pytest.mark.parametrize("model", [QUICK, PublishedVectorForest(trees=20), PublishedLinear()])
+@pytest.mark.parametrize("model", one_in(3, [QUICK, PublishedVectorForest(trees=20), PublishedLinear()]))
 def test_counters_that_tell_beat_the_mean(model: RelativeModel) -> None:
     found = evaluate_relative(made_vectors(), [model, PublishedMean(), LogMean()], "leave-application-out")
     best, *means = found.results
@@ -482,6 +483,7 @@ def node() -> Vectors:
     return vectors_of(published("rajaperf", "cross_architecture", cores=36))
 
 
+@pytest.mark.system
 def test_the_mean_of_logarithms_is_as_known_on_new_groups(node: Vectors) -> None:
     found = evaluate_relative(node, [LogMean()], "leave-application-out").results[0].metrics
     assert found.rows == 3000

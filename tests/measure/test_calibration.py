@@ -10,6 +10,7 @@ import pytest
 
 import crosscast
 from crosscast.cli import main
+from crosscast.data.dataset import Dataset, write_dataset
 from crosscast.device import Device
 from crosscast.errors import EnvironmentFault, InputError
 from crosscast.measure import calibration, campaign
@@ -20,6 +21,7 @@ from crosscast.tuning.ranking import model_for
 from support.streams import times_of_streams
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "vecadd.toml"
+SIX = ("bfs", "csr", "gem", "kmeans", "lud", "nw")
 DEVICE: Any = SimpleNamespace(id="fake:0", key="fake")
 
 
@@ -121,20 +123,37 @@ def test_a_data_folder_that_cannot_be_written_is_said_before(
     assert "cannot write into the folder" in capsys.readouterr().err
 
 
-def test_this_machine_joins_and_is_predicted(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Six applications at tiny, by the command, as a person would."""
-    names = ("bfs", "csr", "gem", "kmeans", "lud", "nw")
-    monkeypatch.setattr(calibration, "order", lambda: tuple((name, "tiny") for name in names))
-    assert main(["calibrate", "--device", "pocl:0", "--minutes", "3", "--name", "here"]) == 0
-    said = capsys.readouterr()
-    assert "on held-out applications median error" in said.out
-    assert "for 180 s" in said.err
+def test_what_was_measured_is_fitted_kept_and_predicted_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Times of streaming kernels stand for those of this machine."""
+    base = crosscast.load_model("launch-times")
+
+    def run(_: object, folder: Path) -> campaign.CampaignOutcome:
+        write_dataset(Dataset("new"), folder)
+        return campaign.CampaignOutcome(done=1, notes=["noted"])
+
+    monkeypatch.setattr(campaign, "run", run)
+    monkeypatch.setattr(calibration, "order", lambda: tuple((name, "tiny") for name in SIX))
+    monkeypatch.setattr(
+        calibration, "launch_tables_of", lambda _, described: times_of_streams(base, described, 1.0)
+    )
+    found = calibration.calibrate(DEVICE, "here", described=Device("", "A CPU", type="cpu"), seconds=60)
+    assert found.notes == ("noted",) * 6
     (own,) = [each for each in named_models("time") if each.own]
     assert own.name == "here"
     assert own.licence.startswith("MIT AND ")
     forecast = crosscast.predict(EXAMPLE, devices=["here", "gtx1080", "rtx4090"])
     assert forecast.devices == ("here", "gtx1080", "rtx4090")
+
+
+@pytest.mark.system
+def test_this_machine_joins_and_is_predicted(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Six applications at tiny, by the command, as a person would."""
+    monkeypatch.setattr(calibration, "order", lambda: tuple((name, "tiny") for name in SIX))
+    assert main(["calibrate", "--device", "pocl:0", "--minutes", "3", "--name", "here"]) == 0
+    said = capsys.readouterr()
+    assert "on held-out applications median error" in said.out
+    assert "for 180 s" in said.err
     # A second calibration keeps what was measured.
     assert main(["calibrate", "--device", "pocl:0", "--minutes", "3", "--name", "here", "--json"]) == 0

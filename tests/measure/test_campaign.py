@@ -44,6 +44,7 @@ from crosscast.measure.session import session_row
 from crosscast.measure.subjects import Settings, SuiteProblem, identity
 from crosscast.suite.application import TYPICAL, Caches
 from crosscast.suite.registry import selected
+from support.examples import one_in
 from support.refusals import refusals
 
 Folder = Callable[..., Path]
@@ -227,7 +228,7 @@ def test_energy_of_a_try_that_was_killed_is_not_kept(
     assert (dataset.energy.num_rows, dataset.records.num_rows) == (0, 2)
 
 
-@pytest.mark.parametrize("table", ["devices", "profiles", "records", "sessions"])
+@pytest.mark.parametrize("table", one_in(3, ["devices", "profiles", "records", "sessions"]))
 def test_a_campaign_goes_on_where_it_was(
     machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: str
 ) -> None:
@@ -327,6 +328,7 @@ def test_the_time_left_is_guessed_with_the_least_time_of_runs_and_follows_from_w
     assert states[-1].left_s < 1 < states[0].left_s
 
 
+@pytest.mark.system
 def test_failures_of_real_processes_are_recorded_with_their_reasons(
     make_application: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

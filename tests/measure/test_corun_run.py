@@ -210,6 +210,7 @@ def test_an_application_alone_and_twice_at_the_same_time(crew: Crew, make_applic
     assert len(noted(folder)) == 2, "one process for each, which stay"
 
 
+@pytest.mark.system
 def test_jobs_are_as_many_runs_as_asked_also_when_the_sensor_goes_away(
     crew: Crew, make_application: Folder, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -228,6 +229,7 @@ def test_jobs_are_as_many_runs_as_asked_also_when_the_sensor_goes_away(
     assert (mix.powers_w, mix.notes) == ({}, [f"replay: {short} ends after 0.01 s"])
 
 
+@pytest.mark.system
 def test_co_runners_of_unequal_length_run_until_the_slowest_has_enough(
     crew: Crew, make_application: Folder
 ) -> None:
@@ -261,6 +263,7 @@ def test_a_co_runner_that_crashes_leaves_the_others_what_they_have(
     expect_whole(crew.run([work(well)]))
 
 
+@pytest.mark.system
 def test_co_runners_that_do_not_start_are_marked_and_the_others_are_not(
     crew: Crew, make_application: Folder
 ) -> None:
@@ -293,6 +296,7 @@ def test_a_wrong_result_spoils_its_own_times_only(crew: Crew, make_application: 
     assert mix.mix_times_s == []
 
 
+@pytest.mark.system
 def test_a_co_runner_that_hangs_is_given_up_and_replaced(
     crew: Crew, make_application: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -325,6 +329,7 @@ def test_too_little_time_is_a_note(
     assert mix.co_runners[0].times_s
 
 
+@pytest.mark.system
 def test_a_process_that_died_while_it_waited_is_replaced_and_one_that_is_interrupted_too(
     crew: Crew, make_application: Folder
 ) -> None:
@@ -344,6 +349,7 @@ def test_a_process_that_died_while_it_waited_is_replaced_and_one_that_is_interru
     expect_whole(crew.run([work(folder)]))
 
 
+@pytest.mark.system
 def test_the_process_that_waited_longest_ends_where_there_are_too_many(
     crew: Crew, make_application: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -363,6 +369,7 @@ def test_what_this_machine_lacks_is_no_failure_of_a_member(crew: Crew, make_appl
         crew.run([])
 
 
+@pytest.mark.system
 def test_threads_are_limited_where_the_device_allows(make_application: Folder) -> None:
     device = devices()[0]
     folder = make_application(

@@ -21,6 +21,7 @@ from crosscast.errors import InputError
 from crosscast.measure.regions import history as home
 from crosscast.measure.regions.history import KEPT, History, history_of
 from crosscast.measure.regions.key import RegionKey, RegionRun
+from support.examples import one_in
 from support.measuring import FORKS, run_of
 from support.processes import wait_until
 
@@ -58,33 +59,35 @@ def names_in(path: Path) -> list[str]:
 
 @pytest.mark.parametrize(
     ("program", "status", "names"),
-    [
-        ("step('last')", 0, ["first", "last"]),
-        ("sys.exit(3)", 3, ["first"]),
-        ("raise ValueError", 1, ["first"]),
-        (
-            """
+    one_in(
+        5,
+        [
+            ("step('last')", 0, ["first", "last"]),
+            ("sys.exit(3)", 3, ["first"]),
+            ("raise ValueError", 1, ["first"]),
+            (
+                """
             with crosscast.profiled("last", history=path, sensors="none"):
                 raise ValueError
             """,
-            1,
-            ["first", "last ValueError"],
-        ),
-        (
-            """
+                1,
+                ["first", "last ValueError"],
+            ),
+            (
+                """
             with crosscast.profiled("last", history=path, sensors="none"):
                 os.kill(os.getpid(), signal.SIGINT)
                 time.sleep(60)
             """,
-            -signal.SIGINT,
-            ["first", "last KeyboardInterrupt"],
-        ),
-        ("os.kill(os.getpid(), signal.SIGTERM); time.sleep(60)", -signal.SIGTERM, ["first"]),
-        ("os.kill(os.getpid(), signal.SIGKILL)", -signal.SIGKILL, ["first"]),
-        ("os._exit(4)", 4, ["first"]),
-        ("atexit.register(step, 'last')", 0, ["first", "last"]),
-        (
-            """
+                -signal.SIGINT,
+                ["first", "last KeyboardInterrupt"],
+            ),
+            ("os.kill(os.getpid(), signal.SIGTERM); time.sleep(60)", -signal.SIGTERM, ["first"]),
+            ("os.kill(os.getpid(), signal.SIGKILL)", -signal.SIGKILL, ["first"]),
+            ("os._exit(4)", 4, ["first"]),
+            ("atexit.register(step, 'last')", 0, ["first", "last"]),
+            (
+                """
             with crosscast.profiled("both", history=path, sensors="none"):
                 child = os.fork()
                 if child:
@@ -92,10 +95,11 @@ def names_in(path: Path) -> list[str]:
             if child == 0:
                 step("child")
             """,
-            0,
-            ["first", "child", "both"],
-        ),
-    ],
+                0,
+                ["first", "child", "both"],
+            ),
+        ],
+    ),
 )
 def test_a_program_that_ends_has_written_its_runs(
     program: str, status: int, names: list[str], tmp_path: Path

@@ -30,6 +30,7 @@ from crosscast.measure.processes import (
     run_job,
 )
 from crosscast.measure.subjects import LaunchFile, Settings, Stressor, SuiteProblem, identity
+from support.examples import one_in
 from support.processes import NOTE, is_gone, noted, wait_until
 
 Start = Callable[[str], AnsweringProcess]
@@ -127,6 +128,7 @@ def test_the_answer_is_that_of_the_process(make_application: Folder) -> None:
     assert len(answer["records"]) == answer["session"]["runs"] >= 2
 
 
+@pytest.mark.system
 def test_progress_is_passed_on(make_application: Folder) -> None:
     told: list[tuple[int, float]] = []
     run_job(
@@ -153,24 +155,27 @@ def test_two_characterizations_give_the_same_rows(make_application: Folder) -> N
 
 @pytest.mark.parametrize(
     ("statement", "kind", "message"),
-    [
-        ("raise CheckFailed('first at 3')", CheckFailed, "^first at 3$"),
-        (
-            "raise KeyError('x')",
-            DeviceFault,
-            "the process that measured ended with code 1: KeyError: 'x'",
-        ),
-        ("os.write(2, b'x\\n' * 10**6); sys.exit(3)", DeviceFault, "ended with code 3: x$"),
-        ("os.abort()", DeviceFault, "was killed by SIGABRT"),
-        (DIE, DeviceFault, "SIGSEGV.*; crosscast characterize .* --check-bounds finds"),
-        ("os.kill(os.getpid(), signal.SIGKILL)", DeviceFault, "was killed by SIGKILL"),
-        ("raise MemoryError", DeviceFault, "this machine has not enough memory for the problem"),
-        (
-            "raise MissingExtraError('suite', 'checking')",
-            MissingExtraError,
-            r"pip install 'crosscast\[suite\]'",
-        ),
-    ],
+    one_in(
+        3,
+        [
+            ("raise CheckFailed('first at 3')", CheckFailed, "^first at 3$"),
+            (
+                "raise KeyError('x')",
+                DeviceFault,
+                "the process that measured ended with code 1: KeyError: 'x'",
+            ),
+            ("os.write(2, b'x\\n' * 10**6); sys.exit(3)", DeviceFault, "ended with code 3: x$"),
+            ("os.abort()", DeviceFault, "was killed by SIGABRT"),
+            (DIE, DeviceFault, "SIGSEGV.*; crosscast characterize .* --check-bounds finds"),
+            ("os.kill(os.getpid(), signal.SIGKILL)", DeviceFault, "was killed by SIGKILL"),
+            ("raise MemoryError", DeviceFault, "this machine has not enough memory for the problem"),
+            (
+                "raise MissingExtraError('suite', 'checking')",
+                MissingExtraError,
+                r"pip install 'crosscast\[suite\]'",
+            ),
+        ],
+    ),
 )
 def test_what_the_process_dies_of_is_a_sentence(
     make_application: Folder, statement: str, kind: type[CrosscastError], message: str
@@ -181,14 +186,14 @@ def test_what_the_process_dies_of_is_a_sentence(
     assert caught.value.exit_code == (2 if "MissingExtra" in statement else 1)
 
 
-def test_the_line_of_the_driver_that_raises_is_told(make_application: Folder) -> None:
+@pytest.mark.parametrize("measured", one_in(2, [True, False]))
+def test_the_line_of_the_driver_that_raises_is_told(make_application: Folder, measured: bool) -> None:
     folder = make_application(run="self.values.reshape(3, 5)")
     lines = (folder / "driver.py").read_text().splitlines()
     number = next(n for n, line in enumerate(lines, 1) if "reshape" in line)
-    jobs: list[Job] = [session(folder), CharacterizeJob(problem(folder), 60)]
-    for job in jobs:
-        with pytest.raises(DeviceFault, match=rf"ValueError: .* \(own/driver\.py, line {number}\)$"):
-            run_job(job, 60)
+    job = session(folder) if measured else CharacterizeJob(problem(folder), 60)
+    with pytest.raises(DeviceFault, match=rf"ValueError: .* \(own/driver\.py, line {number}\)$"):
+        run_job(job, 60)
 
 
 def test_a_kernel_without_end_is_stopped(make_application: Folder) -> None:
@@ -199,6 +204,7 @@ def test_a_kernel_without_end_is_stopped(make_application: Folder) -> None:
     assert is_gone(process)
 
 
+@pytest.mark.system
 def test_modules_of_the_current_folder_are_left_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

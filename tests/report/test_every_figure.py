@@ -37,6 +37,8 @@ from support.vectors import made_vectors
 
 Drawn = Mapping[str, Any]
 
+OF_LARGE_STUDIES = ("bailey2014", "moolchandani2022", "johnston2018")
+
 GENERIC = "frontier methods curve repeats"
 BAILEY = f"{GENERIC} tree under-performance under-share over-power over-performance hardest"
 LEFT_OUT = "left-out-time left-out-slowdown left-out-power"
@@ -107,12 +109,17 @@ CASES: Mapping[str, tuple[Callable[[], Drawn], str]] = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(name, marks=pytest.mark.system if name in OF_LARGE_STUDIES else ()) for name in CASES],
+)
 def test_every_figure_has_a_name_and_a_heading_and_is_written(tmp_path: Path, case: str) -> None:
     draw, names = CASES[case]
     figures = draw()
     assert set(figures) == set(names.split())
     assert all(map(heading_of, figures.values()))
+    for figure in figures.values():
+        figure.set_dpi(50)
     paths = save_figures(figures, tmp_path / "new")
     assert [path.relative_to(tmp_path / "new") for path in paths] == [Path(f"{name}.png") for name in figures]
     assert all(path.read_bytes().startswith(b"\x89PNG") and path.stat().st_size > 5_000 for path in paths)

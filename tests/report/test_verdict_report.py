@@ -6,7 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import crosscast
@@ -15,6 +15,7 @@ from crosscast.report.figures import label_beside, one_figure
 from crosscast.report.pictures import heading_of
 from crosscast.report.verdict import roofline_figures, verdicts_report
 from support.commands import Command, Output
+from support.examples import examples
 
 pytest.importorskip("matplotlib")
 
@@ -96,7 +97,7 @@ def test_every_kernel_is_drawn_or_said_not_to_be(file: Path) -> None:
     assert not drawn & set(without)
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15, fast=4)
 @given(st.lists(st.tuples(st.floats(-3, 3), st.floats(-3, 3)), min_size=1, max_size=24))
 def test_labels_never_overlap(exponents: list[tuple[float, float]]) -> None:
     from matplotlib.text import Text as Drawn

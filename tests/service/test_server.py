@@ -73,6 +73,7 @@ def test_its_socket_is_for_owner_and_group_and_goes_with_it(place: Path, tmp_pat
     assert not place.exists()
 
 
+@pytest.mark.system
 def test_sigterm_finishes_requests_that_have_begun(place: Path) -> None:
     with running(*SERVE.before[1:], "--socket", place, there=place) as service:
         with socket.socket(socket.AF_UNIX) as asked:
@@ -107,6 +108,7 @@ def test_over_tcp_it_wants_a_token_of_the_file(tmp_path: Path) -> None:
         until(lambda: ask(place, post("/v1/colocate", ASKED, good)).startswith(b"HTTP/1.1 401"))
 
 
+@pytest.mark.system
 def test_a_socket_that_systemd_hands_over_is_used_and_stays(place: Path) -> None:
     with socket.socket(socket.AF_UNIX) as opened, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as told:
         opened.bind(str(place))

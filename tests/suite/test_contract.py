@@ -15,6 +15,7 @@ from crosscast.kernel import Argument, Program
 from crosscast.measure.opencl import OpenCLQueue, devices
 from crosscast.suite.application import Application, Array, Queue, working_set
 from crosscast.suite.registry import application, names, profiles_of
+from support.examples import one_in
 
 PUBLISHED = {
     "kmeans": {"kmeansPoint"},
@@ -221,7 +222,7 @@ def test_the_same_seed_is_the_same_problem_and_another_one_is_not(name: str) -> 
         assert contents(first.arrays) != contents(other.arrays)
 
 
-@every_application
+@pytest.mark.parametrize("name", one_in(3, names()))
 def test_runs_in_the_engine_stay_in_bounds_and_are_all_alike(name: str) -> None:
     problem = make(name, "tiny")
     options = run.Options(check_bounds=True)

@@ -1,7 +1,8 @@
-"""How many examples of a law are tried: few by default, many in ``make test-full``."""
+"""How many examples and cases of a law are tried: few by default, all in ``make test-full``."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -10,13 +11,18 @@ from hypothesis import settings
 FAST_EXAMPLES = 25
 
 
-def examples(most: int) -> settings:
-    """So many in the profile ``full``; no more than it has anywhere in the profile ``fast``."""
+def examples(most: int, fast: int = FAST_EXAMPLES) -> settings:
+    """So many in the profile ``full``, and no more than `fast` in the profile ``fast``."""
     current = settings()
-    return settings(max_examples=min(most, FAST_EXAMPLES) if current.derandomize else most, deadline=None)
+    return settings(max_examples=min(most, fast) if current.derandomize else most, deadline=None)
 
 
-def chunks(most: int, size: int, fast: int) -> list[Any]:
-    """Starts of chunks of examples, as parameters; from `fast` on of ``make test-full`` only."""
-    late = pytest.mark.system
-    return [pytest.param(each, marks=late if each >= fast else ()) for each in range(0, most, size)]
+def one_in(every: int, cases: Iterable[Any]) -> list[Any]:
+    """Cases as parameters of a test: the first and one in `every`; the others in ``make test-full`` only."""
+    return [
+        pytest.param(
+            *(case if isinstance(case, tuple) else (case,)),
+            marks=pytest.mark.system if number % every else (),
+        )
+        for number, case in enumerate(cases)
+    ]

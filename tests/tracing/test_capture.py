@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 from collections import Counter
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +24,7 @@ from crosscast.measure import sensors
 from crosscast.tracing.program import TraceRecording, layer_library, run
 from crosscast.tracing.replay import compared, replay_of
 from crosscast.tracing.summary import UPLOAD, Trace, replayed, summary_of
+from support.examples import one_in
 
 pytest.importorskip("pyopencl", reason="pyopencl is not installed")
 PROGRAM = str(Path(__file__).with_name("program.py"))
@@ -45,8 +47,9 @@ def launches_of(trace: Trace) -> Counter[str]:
     return Counter(process.kernel_name(row) for process, row in trace.launches)
 
 
-@pytest.mark.parametrize("way", ["OPENCL_LAYERS", "LD_PRELOAD", "both"])
-@pytest.mark.parametrize("mode", ["add", "seen"])
+@pytest.mark.parametrize(
+    ("mode", "way"), one_in(4, product(["add", "seen"], ["OPENCL_LAYERS", "LD_PRELOAD", "both"]))
+)
 def test_the_program_sees_nothing_of_it(mode: str, way: str, tmp_path: Path) -> None:
     recording = TraceRecording(tmp_path / "trace")
     recording.prepare()
@@ -63,7 +66,7 @@ def test_the_program_sees_nothing_of_it(mode: str, way: str, tmp_path: Path) -> 
 MODES = ["add", "values", "parts", "binary", "again", "three", "image", "mapped", "out_of_order", "threads"]
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", one_in(3, MODES))
 def test_what_is_run_again_leaves_the_same_memory(mode: str, tmp_path: Path) -> None:
     trace, printed = recorded(mode, tmp_path / "trace", select="all")
     assert printed == output_of(mode) != ""
@@ -98,13 +101,16 @@ def test_each_launch_is_timed_by_the_device(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("select", "rows"),
-    [
-        ("spread", [0, 1, 2, 4, 8, 16]),
-        ("first:3", [0, 1, 2]),
-        ("every:7", [0, 7, 14]),
-        ("all", list(range(20))),
-        ("none", []),
-    ],
+    one_in(
+        2,
+        [
+            ("spread", [0, 1, 2, 4, 8, 16]),
+            ("first:3", [0, 1, 2]),
+            ("every:7", [0, 7, 14]),
+            ("all", list(range(20))),
+            ("none", []),
+        ],
+    ),
 )
 def test_memory_is_kept_of_the_chosen_launches(select: str, rows: list[int], tmp_path: Path) -> None:
     trace, _ = recorded("add", tmp_path / "trace", select=select, outputs=False)
@@ -324,7 +330,7 @@ def test_the_layer_is_compiled_once() -> None:
     assert path.stat().st_size > 10_000
 
 
-@pytest.mark.parametrize("mode", ["values", "image"])
+@pytest.mark.parametrize("mode", one_in(2, ["values", "image"]))
 def test_launches_are_saved_as_launch_files(mode: str, tmp_path: Path) -> None:
     trace, _ = recorded(mode, tmp_path / "trace")
     paths = trace.save_launches(tmp_path / "launches")

@@ -17,7 +17,7 @@ from crosscast.kernel import Local, Sampler
 from crosscast.tracing.replay import replay_of
 from crosscast.tracing.summary import Trace, summary_of
 from crosscast.tracing.trace import TracedProcess, read_processes
-from support.examples import examples
+from support.examples import examples, one_in
 
 SOURCE = (
     "kernel void twice(global float *x, local int *l, float by, sampler_t s) { x[get_global_id(0)] *= by; }"
@@ -102,9 +102,10 @@ def test_a_summary_counts_every_launch_and_transfer(tmp_path: Path) -> None:
     assert summary.doubts == ["what is done with extension functions is not recorded: clFoo"]
 
 
-def test_a_file_may_end_anywhere(tmp_path: Path) -> None:
+@pytest.mark.parametrize("every", one_in(2, [7, 1]))
+def test_a_file_may_end_anywhere(tmp_path: Path, every: int) -> None:
     whole = (written(tmp_path, RECORDS) / "trace-7-0.jsonl").read_bytes()
-    for size in range(len(whole)):
+    for size in range(0, len(whole), every):
         for tail in (b"", bytes(64)):
             (tmp_path / "trace-7-0.jsonl").write_bytes(whole[:size] + tail)
             found = read_processes(tmp_path)

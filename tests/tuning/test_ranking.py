@@ -18,6 +18,7 @@ from crosscast.tuning.exchange import t4_of
 from crosscast.tuning.profiling import Profiler
 from crosscast.tuning.ranking import Ranking, model_for, rank
 from crosscast.tuning.space_files import read_space
+from support.examples import one_in
 
 KERNEL = """
 kernel void scale(global float *x, float by) {
@@ -73,6 +74,14 @@ def ranked(source: Path, text: str = SPACE, profiles: int = 12, **how: object) -
     return rank(space, devices, model, profiler=profiler, profiles=profiles, **how), profiler  # type: ignore[arg-type]
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Ranking, Profiler]:
+    """A ranking for which all variants were profiled."""
+    path = tmp_path_factory.mktemp("whole") / "scale.cl"
+    path.write_text(KERNEL)
+    return ranked(path, profiles=32)
+
+
 def test_all_variants_are_ranked_and_some_profiled(source: Path) -> None:
     found, profiler = ranked(source, profiles=16)
     assert (len(found), int(found.ran.sum())) == (32, 16)
@@ -93,8 +102,8 @@ def test_variants_that_were_drawn_are_not_called_all_that_are_valid(
     assert "There are more valid variants: these 8 were drawn of them at random." in text
 
 
-def test_variants_that_compile_to_the_same_code_share_a_profile(source: Path) -> None:
-    found, profiler = ranked(source, profiles=32)
+def test_variants_that_compile_to_the_same_code_share_a_profile(whole: tuple[Ranking, Profiler]) -> None:
+    found, profiler = whole
     assert profiler.shared == 16
     rows = {label: row for row, label in enumerate(found.variants.labels)}
     one, other = (rows[f"GROUP=32;TILE=4;HELD=1;BROKEN=0;NAMED={n}"] for n in (0, 1))
@@ -144,7 +153,7 @@ def test_points_that_cover_a_space_are_different_and_the_same_again() -> None:
     assert reach(chosen.tolist()) < reach(list(range(40)))
 
 
-@pytest.mark.parametrize("how", ["1", "3"], ids=["does not compile", "faults"])
+@pytest.mark.parametrize("how", one_in(2, ["1", "3"]))
 def test_variants_that_cannot_run_are_left_out_and_told(source: Path, how: str) -> None:
     found, profiler = ranked(source, SPACE.replace("BROKEN = [0]", f"BROKEN = [{how}]"), profiles=32)
     assert len(profiler.failed) == 8
@@ -155,14 +164,15 @@ def test_variants_that_cannot_run_are_left_out_and_told(source: Path, how: str) 
 
 def test_a_device_without_the_local_memory_is_not_offered_the_variant(source: Path) -> None:
     text = SPACE.replace("HELD = [1]", "HELD = [1, 64]").replace("NAMED = [0, 1]", "")
+    text = text.replace("TILE = [1, 2, 4, 8]", "TILE = [1, 8]")
     path = source.with_name("space.toml")
     path.write_text(text)
     space = read_space(path, source)
     model, (device,) = model_for(None, ["rtx-a4000"])
     small = replace(device, key="small", numbers={**device.numbers, "local_memory_bytes": 16384})
     profiler = Profiler(space.rule, folder=source.parent)
-    found = rank(space, [device, small], model, profiler=profiler, profiles=32)
-    chosen = [found.variants[row] for row in range(32)]
+    found = rank(space, [device, small], model, profiler=profiler, profiles=16)
+    chosen = [found.variants[row] for row in range(16)]
     large = np.array([int(each["HELD"]) * int(each["GROUP"]) for each in chosen])
     assert np.isfinite(found.log_time[:, 0]).all()
     assert (np.isfinite(found.log_time[:, 1]) == (4 * large <= 16384)).all()
@@ -213,8 +223,8 @@ def test_results_are_written_as_t4(source: Path) -> None:
     assert json.dumps(content)
 
 
-def test_variants_that_are_forecast_alike_are_near_to_each_other(source: Path) -> None:
-    found, _ = ranked(source, profiles=32)
+def test_variants_that_are_forecast_alike_are_near_to_each_other(whole: tuple[Ranking, Profiler]) -> None:
+    found, _ = whole
     points = found.candidates("gtx1080").coordinates
     # NAMED changes nothing, and GROUP the most: two variants that differ in one of them alone.
     named = points[1] - points[0]

@@ -18,7 +18,7 @@ from crosscast.errors import EnvironmentFault, InputError, importing
 Thing = TypeVar("Thing")
 
 _SPREAD: ContextVar[bool] = ContextVar("_SPREAD", default=False)
-_WAIT_S = 300
+_CONNECT_S, _WAIT_S = 20, 300
 _FIELD = "executor"
 _EXPECTED = "local, dask://HOST:PORT, or slurm:FILE.toml"
 
@@ -57,7 +57,7 @@ def workers(executor: str) -> Iterator[object]:
             cluster, wanted = _slurm(Path(place))
             at = undo.enter_context(cluster)
         try:
-            client = undo.enter_context(Client(at, timeout=20))
+            client = undo.enter_context(Client(at, timeout=_CONNECT_S))
             # Without this joblib works in one process of this machine, and says nothing.
             client.wait_for_workers(wanted, timeout=_WAIT_S)
         except (OSError, TimeoutError, ValueError) as error:

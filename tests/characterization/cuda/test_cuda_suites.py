@@ -1,6 +1,7 @@
 """Kernels as the public suites of CUDA have them (PolyBench, Rodinia, SHOC): their outputs are right."""
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 
 from crosscast.characterization import characterize
 from crosscast.kernel import Kernel, Launch
+from support.examples import one_in
 
 Array = np.ndarray
 Case = Callable[[np.random.Generator], tuple[Any, Any, list[Any], dict[int, Array]]]
@@ -350,8 +352,7 @@ def forces(rng: np.random.Generator) -> Any:
     return 2, 64, args, {1: wanted}
 
 
-@pytest.mark.parametrize("form", ["cuda", "hip"])
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(("name", "form"), one_in(3, product(CASES, ["cuda", "hip"])))
 def test_the_outputs_of_a_kernel_are_right(name: str, form: Any) -> None:
     kernel, source, shared, make = CASES[name]
     grid, block, args, wanted = make(np.random.default_rng(3))

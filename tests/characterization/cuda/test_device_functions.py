@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from crosscast.characterization import characterize
 from crosscast.kernel import Kernel, Launch
+from support.examples import one_in
 
 Array = np.ndarray
 Expected = Callable[[Array, Array], Any]
@@ -283,8 +285,7 @@ ATOMICS: dict[str, tuple[str, str, list[float], list[float]]] = {
 _DTYPES = {"int": np.int32, "unsigned": np.uint32, "unsigned long long": np.uint64, "float": np.float32}
 
 
-@pytest.mark.parametrize("name", ATOMICS)
-@pytest.mark.parametrize("shared", [False, True], ids=["global", "shared"])
+@pytest.mark.parametrize(("shared", "name"), one_in(3, product([False, True], ATOMICS)))
 def test_an_atomic(name: str, shared: bool) -> None:
     type_, body, before, after = ATOMICS[name]
     source = f"""

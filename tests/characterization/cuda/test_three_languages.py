@@ -1,5 +1,6 @@
 """The same kernel in CUDA, HIP, OpenCL C and C++ for OpenCL has the same profile."""
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from crosscast.characterization import characterize
 from crosscast.kernel import Kernel, Launch
 from crosscast.profile import METRICS, Profile
+from support.examples import one_in
 
 # Written once: in CUDA the words of OpenCL C are macros, and the reverse for ids and barriers.
 PAIRS = {
@@ -98,8 +100,7 @@ def profile(kernel: Kernel) -> tuple[Profile, Any]:
     return characterize(launch), c
 
 
-@pytest.mark.parametrize("name", PAIRS)
-@pytest.mark.parametrize("language", ["cuda", "hip", "clc++2021"])
+@pytest.mark.parametrize(("name", "language"), one_in(4, product(PAIRS, ["cuda", "hip", "clc++2021"])))
 def test_the_profile_is_that_of_opencl(name: str, language: Any) -> None:
     cuda, opencl = PAIRS[name]
     if language == "clc++2021":
@@ -145,8 +146,7 @@ HEADS = {
 }
 
 
-@pytest.mark.parametrize("body", INDEXES.values(), ids=INDEXES)
-@pytest.mark.parametrize("head", HEADS.values(), ids=HEADS)
+@pytest.mark.parametrize(("head", "body"), one_in(3, product(HEADS.values(), INDEXES.values())))
 def test_the_index_of_a_thread_is_that_of_a_work_item(head: str, body: str) -> None:
     cuda = f"__global__ void k(float *__restrict__ a, int n) {{ {head} {body} }}"
     opencl = f"""kernel void k(global float *restrict a, int n) {{

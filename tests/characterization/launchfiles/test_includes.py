@@ -16,6 +16,7 @@ from crosscast.characterization.launchfiles.includes import self_contained
 from crosscast.characterization.launchfiles.launchfile import write_launch
 from crosscast.errors import UnsupportedError
 from crosscast.kernel import Kernel, Launch, Program
+from support.examples import examples
 from support.refusals import refusals
 
 NAMES = ("a.h", "b.h", "in/c.h", "in/d.h", "far/e.h")
@@ -47,7 +48,7 @@ def preprocessed(path: Path, *options: str) -> list[str]:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
 
 
-@settings(max_examples=15, deadline=None, derandomize=True)
+@settings(examples(15, fast=5), derandomize=True)
 @given(files())
 def test_it_is_what_the_preprocessor_sees(
     tmp_path_factory: pytest.TempPathFactory, contents: dict[str, str]

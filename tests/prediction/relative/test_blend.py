@@ -294,6 +294,7 @@ def node() -> Vectors:
     return vectors.rows(np.array(few))
 
 
+@pytest.mark.system
 def test_the_figures_of_new_groups_hold_for_one_that_was_left_out(node: Vectors) -> None:
     out = np.array(node.observations.application) == "Apps"
     train, held = node.rows(~out), node.rows(out)

@@ -314,6 +314,7 @@ def test_times_of_the_raja_suite_are_of_one_repetition() -> None:
     np.testing.assert_allclose((moved / found.times_s[:, 0])[memset] / 1e9, 854, rtol=0.01)
 
 
+@pytest.mark.system
 def test_seven_gpus_have_all_launches_of_rodinia_and_nine_those_of_five_kernels(launches: Vectors) -> None:
     rodinia = published("rodinia9", "cross_architecture")
     validate(rodinia)

@@ -140,6 +140,7 @@ def test_times_that_follow_from_descriptors_are_told(kin: Grid) -> None:
     assert 0.75 < (np.abs(errors) <= halves).mean() < 1
 
 
+@pytest.mark.system
 def test_on_the_published_data_the_median_error_is_below_a_quarter() -> None:
     errors, halves = left_out(grid_of(published("aiwc2018", "aiwc2018")))
     assert np.median(np.abs(np.expm1(errors))) < 0.25
