@@ -494,6 +494,7 @@ def test_the_mean_of_logarithms_is_as_known_on_new_groups(node: Vectors) -> None
     assert found.top1 == found.same_order
 
 
+@pytest.mark.system
 def test_rows_leak(node: Vectors) -> None:
     found = evaluate_relative(node, [PublishedXGBoost(), LogMean()], "published")
     boosted, mean = found.results

@@ -33,8 +33,9 @@ def over_tcp(served: Served) -> InProcess:
 )
 def test_without_a_good_token_tcp_is_refused(served: Served, header: str | None) -> None:
     headers = {} if header is None else {"authorization": header}
+    service = over_tcp(served)
     for path in ("/v1/predict", "/v1/models", "/metrics", "/docs", "/openapi.json", "/nothing"):
-        found = over_tcp(served).ask(path, ASKED, headers=headers)
+        found = service.ask(path, ASKED, headers=headers)
         assert (found.code, found.headers["www-authenticate"]) == (401, "Bearer")
 
 
