@@ -74,7 +74,7 @@ def _nothing_uniform(patch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("slow", "seed", "level"),
     one_in(
-        5,
+        7,
         [
             (slow, seed, "-O3" if seed > 205 else "-Oz")
             for slow in (_record_each, _nothing_uniform)

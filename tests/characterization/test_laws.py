@@ -30,7 +30,7 @@ from support.examples import examples, one_in
 from support.launching import LEVELS, ints, launch, local_ints, zeros
 from support.random_kernels import RandomKernel
 
-_few = settings(examples(8, fast=4), derandomize=True, database=None)
+_few = settings(examples(8, fast=3), derandomize=True, database=None)
 _seeds = st.integers(0, 11)  # few, so that most examples of most laws are the same ones
 
 Metrics = Mapping[str, MetricValue]

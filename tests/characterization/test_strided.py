@@ -129,7 +129,7 @@ _TYPES: dict[str, type[np.signedinteger[Any] | np.unsignedinteger[Any]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("type_", one_in(2, _TYPES))
+@pytest.mark.parametrize("type_", one_in(4, _TYPES))
 def test_loops_over_work_items_are_divided_where_ids_reach_a_bound(
     type_: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -87,7 +87,7 @@ def test_the_reference_counts_what_another_simulator_counted(case: str) -> None:
         assert counts == oracle_hardware(case)[str(width)]
 
 
-@pytest.mark.parametrize(("name", "level"), one_in(3, _COMPILED))
+@pytest.mark.parametrize(("name", "level"), one_in(5, _COMPILED))
 def test_the_interpreter_does_what_the_engine_does(name: str, level: str) -> None:
     ran = _case(name, level)
     if not CASES[name].padded:
@@ -198,7 +198,7 @@ def test_the_engine_counts_what_another_simulator_counted(case: str) -> None:
         assert {key: found[key] for key in counts} == counts
 
 
-@pytest.mark.parametrize(("name", "level"), one_in(3, _COMPILED))
+@pytest.mark.parametrize(("name", "level"), one_in(5, _COMPILED))
 def test_the_engine_counts_what_the_reference_counts(name: str, level: str) -> None:
     ran = _case(name, level)
     assert ran.profile.launch["sub_groups"] == ran.expected

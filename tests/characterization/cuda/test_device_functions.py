@@ -285,7 +285,7 @@ ATOMICS: dict[str, tuple[str, str, list[float], list[float]]] = {
 _DTYPES = {"int": np.int32, "unsigned": np.uint32, "unsigned long long": np.uint64, "float": np.float32}
 
 
-@pytest.mark.parametrize(("shared", "name"), one_in(3, product([False, True], ATOMICS)))
+@pytest.mark.parametrize(("shared", "name"), one_in(5, product([False, True], ATOMICS)))
 def test_an_atomic(name: str, shared: bool) -> None:
     type_, body, before, after = ATOMICS[name]
     source = f"""

@@ -20,6 +20,7 @@ from crosscast.characterization.engine.codegen import build_library, kernel_ir
 from crosscast.characterization.instrumentation.emit import emit
 from crosscast.characterization.instrumentation.strided_code import SLICE_TYPE
 from crosscast.kernel import Argument
+from support.examples import one_in
 
 ITEMS, GROUP = 256, 64
 KERNELS = {
@@ -87,7 +88,7 @@ def without_host(profile: crosscast.Profile) -> dict[str, Any]:
     return known
 
 
-@pytest.mark.parametrize("body", KERNELS.values(), ids=KERNELS)
+@pytest.mark.parametrize("body", one_in(2, KERNELS.values()))
 def test_a_kernel_computes_the_same_where_nothing_is_counted(body: str) -> None:
     counted, uncounted = arguments(), arguments()
     profile = crosscast.characterize(kernel(body), ITEMS, GROUP, counted, host_time=True)
@@ -117,7 +118,7 @@ def test_groups_that_are_not_full_compute_the_same(sizes: tuple[tuple[int, ...],
     assert found[0].tobytes() == found[1].tobytes()
 
 
-@pytest.mark.parametrize("body", KERNELS.values(), ids=KERNELS)
+@pytest.mark.parametrize("body", one_in(2, KERNELS.values()))
 def test_the_rest_of_a_profile_and_the_output_are_the_same_without_the_time(body: str) -> None:
     found = []
     for host_time in (True, False):
