@@ -379,7 +379,7 @@ def evaluate(
     --------
     >>> import crosscast
     >>> evaluation = crosscast.evaluate(crosscast.bundled_dataset(), models=["device-mean"], jobs=1)
-    >>> [result["model"] for result in evaluation.to_dict()["results"]]
+    >>> [result.model for result in evaluation.results]
     ['device-mean', 'nearest']
     """
     asked = _question(question)

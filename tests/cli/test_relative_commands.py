@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -75,8 +76,9 @@ def test_devices_sources_and_applications_can_be_chosen(dataset: str, tmp_path: 
     assert main(["train", "relative", dataset, *LINEAR, *chosen, "--out", str(tmp_path / "rpv")]) == 0
     card = open_model(read(tmp_path / "rpv")).card
     assert (set(card.devices), card.sources) == ({"cpu", "gpu"}, ("cpu",))
-    assert "app03" not in card.training["names"]
-    assert len(card.training["names"]) == 10
+    names: Any = card.training["names"]
+    assert "app03" not in names
+    assert len(names) == 10
 
 
 def test_json_of_a_prediction_has_what_a_check_reads(capsys: Output, model: str, perf: str) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -67,7 +68,7 @@ def test_the_card_says_what_it_was_trained_on(dataset: Path, model: Path) -> Non
 
 
 def test_the_card_has_honest_errors_beside_the_baselines(model: Path) -> None:
-    errors = time_model(model).card.errors
+    errors: dict[str, Any] = time_model(model).card.errors
     found = {(each["model"], each["probes"]): each for each in errors["results"]}
     assert list(found) == [(name, probes) for name in ("device-mean", "nearest") for probes in (0, 1, 2)]
     own = found["device-mean", 0]

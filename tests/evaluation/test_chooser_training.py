@@ -129,12 +129,13 @@ def test_the_card_says_what_was_learned_and_how_good_that_is() -> None:
     facts = dict(card.training)
     assert facts["names"] == ["app0", "app1", "app2", "app3"]
     assert (facts["cells"], facts["kernels_at_a_size"], facts["configurations"]) == (96, 8, 12)
-    assert card.errors["programs"] == 4
-    assert 0 < card.errors["rmse_log_power"] < 0.5
-    for each in card.errors["choices"]:
+    errors: dict[str, Any] = card.errors
+    assert errors["programs"] == 4
+    assert 0 < errors["rmse_log_power"] < 0.5
+    for each in errors["choices"]:
         assert each["method"] in ("published-log", "published-log+fl")
         assert 0 <= each["score"] <= 1
-    assert len(card.errors["choices"]) == 2
+    assert len(errors["choices"]) == 2
     again = train_configuration(surfaces, "published-log", seed=3)
     assert again.card == card
 
@@ -145,7 +146,8 @@ def test_some_programs_can_be_learned_from_alone() -> None:
     tested = ["app1", "app3"]
     trained = train_configuration(surfaces, "published-log", held_out=tested, progress=states.append)
     assert trained.card.training["names"] == [f"app{number}" for number in range(5)]
-    assert list(trained.card.errors["by_program"]) == tested
+    errors: dict[str, Any] = trained.card.errors
+    assert list(errors["by_program"]) == tested
     assert states[-1].total == 4
     with pytest.raises(InputError, match=r"held_out: expected some of app0, .*, found 'app9'"):
         train_configuration(surfaces, "published-log", held_out=["app9"])

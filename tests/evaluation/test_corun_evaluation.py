@@ -331,7 +331,8 @@ def test_a_card_says_what_was_learned_from_and_how_good_it_is() -> None:
     assert card.sizes == (2,)
     assert card.applications == tuple(sorted(NAMES))
     assert (card.training["bags"], card.training["failed_bags"]) == (len(PAIRS.bags) + 1, 1)
-    assert {each["model"] for each in card.errors["results"]} == {"process-alone", "mean"}
+    results: Any = card.errors["results"]
+    assert {each["model"] for each in results} == {"process-alone", "mean"}
     assert {whose: sorted(found) for whose, found in trained.errors.items()} == {
         whose: ["power", "slowdown", "time"] for whose in ("known", "new")
     }

@@ -206,7 +206,7 @@ def dataset_of_streams() -> Dataset:
 
 def test_the_terms_learn_from_a_dataset_of_your_own() -> None:
     data = dataset_of_streams()
-    found = crosscast.evaluate(data, models=["terms"], jobs=1).to_dict()
+    found: dict[str, Any] = crosscast.evaluate(data, models=["terms"], jobs=1).to_dict()
     (row,) = [row for row in found["results"] if row["source"] == "measured"]
     assert row["cells"] == 12
     assert row["median_ape"] < 0.15

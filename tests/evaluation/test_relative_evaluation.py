@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import log
+from typing import Any
 
 import numpy as np
 import pytest
@@ -451,7 +452,8 @@ def test_the_card_says_what_it_was_trained_on_and_how_good_it_is() -> None:
     assert (card.sources, card.counters, card.configuration) == (("cpu", "fast"), COUNTERS, ("cores",))
     facts = {name: card.training[name] for name in ("dataset", "runs", "kernels", "applications")}
     assert facts == {"dataset": "made up", "runs": 144, "kernels": 36, "applications": 12}
-    own, *baselines = card.errors["results"]
+    results: Any = card.errors["results"]
+    own, *baselines = results
     assert [own["model"], *(each["model"] for each in baselines)] == [
         "published-linear",
         "published-mean",

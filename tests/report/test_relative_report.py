@@ -122,8 +122,8 @@ def test_a_card_is_printed_with_the_baselines_and_what_was_left_out() -> None:
     text = printed_card(card)
     assert "published-mean (baseline)" in text
     assert "Coverage of 90 % intervals by the errors on the 11 others:" in text
-    own = f"{card.errors['results'][0]['mae']:.4f}"
-    assert own in text
+    results: Any = card.errors["results"]
+    assert f"{results[0]['mae']:.4f}" in text
     of_kernels = structs.replace(card, errors={**card.errors, "protocol": "leave-kernel-out"})
     assert "Each kernel was left out in turn" in printed_card(of_kernels)
 

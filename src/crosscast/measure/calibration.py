@@ -23,8 +23,9 @@ from crosscast.measure import campaign
 from crosscast.measure.opencl import OpenCLDevice, find
 from crosscast.measure.subjects import Settings
 from crosscast.prediction.named_models import BUNDLED, load_model, models_home, recipes
+from crosscast.prediction.time.card import HeldOut
 from crosscast.prediction.time.data import ProfileBatch, devices_of, grid_of
-from crosscast.prediction.time.joining import HeldOut, joined, launch_tables_of
+from crosscast.prediction.time.joining import joined, launch_tables_of
 from crosscast.prediction.time.launch_model import TrainedLaunchTimes
 from crosscast.suite.application import TYPICAL
 from crosscast.suite.registry import selected
@@ -166,8 +167,9 @@ def calibrate(
     trained, held_out = joined(base, launch_tables_of(dataset, replace(described, key=name)), **about)
     home = models_home() / name
     trained.save(home)
-    facts = trained.card.training["calibrated"]
-    counts = facts["kernels_at_a_size"], len(facts["applications"])
+    facts = trained.card.calibrated
+    assert facts is not None
+    counts = facts.kernels_at_a_size, len(facts.applications)
     return Calibration(name, trained, home, *counts, time.monotonic() - start, held_out, tuple(notes))
 
 

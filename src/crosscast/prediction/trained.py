@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import ClassVar, Generic, Protocol, TypeVar
 
 import msgspec
 
@@ -25,11 +25,11 @@ class Card(Protocol):
         """Name of the model."""
 
     @property
-    def training(self) -> Mapping[str, Any]:
+    def training(self) -> Mapping[str, object]:
         """Data that it was fitted to, for people: where from, how many of what, a hash."""
 
     @property
-    def errors(self) -> Mapping[str, Any]:
+    def errors(self) -> Mapping[str, object]:
         """Errors on what was held out."""
 
     def stored(self) -> dict[str, object]:
@@ -50,6 +50,28 @@ class StructCard(msgspec.Struct, frozen=True):
     def to_dict(self) -> dict[str, object]:
         """The same, for ``--json``."""
         return self.stored()
+
+
+def results_of(card: Card) -> list[object]:
+    """Scores on what was held out, an object of JSON for each model; none if the card does not say."""
+    results = card.errors.get("results")
+    return list(results) if isinstance(results, list | tuple) else []
+
+
+def number_in(facts: Mapping[str, object], name: str) -> float | None:
+    """A number of a card's facts; ``None`` if it is not among them."""
+    value = facts.get(name)
+    return value if isinstance(value, int | float) else None
+
+
+def count_in(facts: Mapping[str, object], name: str) -> int:
+    """How many of something a card's facts say there were; 0 if they do not say."""
+    return int(number_in(facts, name) or 0)
+
+
+def level_of(card: Card) -> float:
+    """The probability with which intervals were to hold where their coverage was measured."""
+    return number_in(card.errors, "level") or 0.9
 
 
 def model_facts(card: Card) -> dict[str, object]:

@@ -8,15 +8,15 @@ sums, multiples and projections of forests are forests again.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Literal, Protocol, overload
+from typing import TYPE_CHECKING, Annotated, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from crosscast.arrays import Flags, Integers, Reals
+from crosscast.arrays import AnyArray, Flags, Integers, Reals
 from crosscast.errors import InputError
 from crosscast.prediction.serialization import Array, Stored
 
@@ -184,15 +184,8 @@ class _GradientBoosting(Protocol):
     estimators_: Iterable[tuple[FittedTree]]
 
 
-class _HistogramNodes(Protocol):
-    @overload
-    def __getitem__(self, name: Literal["feature_idx", "is_leaf", "left", "right"], /) -> Integers: ...
-    @overload
-    def __getitem__(self, name: Literal["num_threshold", "value"], /) -> Reals: ...
-
-
 class _HistogramTree(Protocol):
-    nodes: _HistogramNodes
+    nodes: Mapping[str, AnyArray]
 
 
 class _Boosting(Protocol):
@@ -215,11 +208,11 @@ def trees_of_boosting(model: _Boosting) -> Trees:
     grown = [
         exported(
             each.nodes["is_leaf"].astype(bool),
-            each.nodes["feature_idx"],
-            each.nodes["num_threshold"],
+            each.nodes["feature_idx"].astype(np.int64),
+            np.asarray(each.nodes["num_threshold"], np.float64),
             each.nodes["left"].astype(np.int64),
             each.nodes["right"].astype(np.int64),
-            each.nodes["value"][:, None],
+            np.asarray(each.nodes["value"], np.float64)[:, None],
         )
         for (each,) in model._predictors
     ]

@@ -9,7 +9,9 @@ from pathlib import Path
 from crosscast.decide.samples import SampledKernel
 from crosscast.prediction.configuration.artefact import ConfigurationCard
 from crosscast.prediction.configuration.choice import Choice, Option
+from crosscast.prediction.trained import count_in, level_of, number_in
 from crosscast.report.document import Heading, Part, Ranges, Report, Table, Text
+from crosscast.report.fields import value_of
 from crosscast.report.numbers import (
     NONE,
     configuration_text,
@@ -140,8 +142,8 @@ def training_report(card: ConfigurationCard, folder: Path, tree: tuple[str, str]
     if tree is not None:
         parts += [f"{tree[0]}.", Text(tree[1].splitlines(), "code"), ""]
     parts += held_out_errors(card)
-    choices = card.errors.get("choices") or []
-    if choices:
+    choices = card.errors.get("choices")
+    if isinstance(choices, list) and choices:
         columns = {
             "method": "method",
             "under the cap": "under_limit_share",
@@ -150,7 +152,7 @@ def training_report(card: ConfigurationCard, folder: Path, tree: tuple[str, str]
             "score": "score",
             "extra runs": "extra_runs",
         }
-        rows = [[result.get(name) for name in columns.values()] for result in choices]
+        rows = [[value_of(result, name) for name in columns.values()] for result in choices]
         formats = {**dict.fromkeys(columns, percent), "extra runs": _TENTH}
         parts += [
             Table(list(columns), rows, formats=formats),
@@ -166,7 +168,7 @@ def trained_on(card: ConfigurationCard) -> str:
     facts = card.training
     devices = card.space.devices
     return (
-        f"trained on {facts.get('dataset')}: {plural(int(facts.get('cells', 0)), 'run')} of "
+        f"trained on {facts.get('dataset')}: {plural(count_in(facts, 'cells'), 'run')} of "
         f"{facts.get('kernels_at_a_size')} kernels at a size ({facts.get('applications')} applications) at "
         f"{plural(len(card.space), 'configuration')} of {plural(len(devices), 'device')} "
         f"({', '.join(devices)})."
@@ -184,11 +186,11 @@ def held_out_errors(card: ConfigurationCard) -> list[str]:
     errors = card.errors
     parts = []
     for what in ("time", "power"):
-        rmse, median = errors.get(f"rmse_log_{what}"), errors.get(f"median_ape_{what}")
+        rmse, median = (number_in(errors, f"{name}_{what}") for name in ("rmse_log", "median_ape"))
         if rmse is None:
             continue
-        coverage = errors.get(f"coverage_{what}")
-        level = level_percent(errors.get("level", 0.9))
+        coverage = number_in(errors, f"coverage_{what}")
+        level = level_percent(level_of(card))
         held = "" if coverage is None else f", coverage of {level} intervals {percent(coverage)}"
         error = "" if median is None else f"median error {level_percent(median)}, "
         parts.append(f"{what}: {error}RMSE of the logarithm {rmse:.3f}{held}")

@@ -17,6 +17,7 @@ from crosscast.prediction.corun.artefact import CoRunCard
 from crosscast.prediction.corun.forecast import Estimate, MixForecast
 from crosscast.prediction.corun.probes import SuggestedMixes
 from crosscast.prediction.corun.translation import LOGARITHMIC, TranslationCard
+from crosscast.prediction.trained import count_in, number_in, results_of
 from crosscast.prediction.warnings import format_names
 from crosscast.report.document import Heading, Part, Ranges, Report, Table
 from crosscast.report.numbers import (
@@ -86,7 +87,7 @@ def error_table(results: Sequence[ErrorRow]) -> Table:
 
 def corun_training_report(card: CoRunCard, folder: Path) -> Report:
     """What a model was trained on, and how good it is."""
-    results = [each for each in error_rows(card.errors.get("results", ())) if each.quantity in _SHOWN]
+    results = [each for each in error_rows(results_of(card)) if each.quantity in _SHOWN]
     return Report(
         [
             f"{folder}: {card.model}, {trained_on_mixes(card)}",
@@ -94,8 +95,8 @@ def corun_training_report(card: CoRunCard, folder: Path) -> Report:
             error_table([each for each in results if each.bag_size is None]),
             "Each application was left out in turn with all mixes that it is in, and these were predicted by "
             "the model fitted to the others.",
-            f"Coverage: share of measured values within their {percent(card.errors.get('level'))} intervals; "
-            "worst: the application with the least.",
+            "Coverage: share of measured values within their "
+            f"{percent(number_in(card.errors, 'level'))} intervals; worst: the application with the least.",
             "Exact definitions: docs/evaluation.md.",
         ]
     )
@@ -106,7 +107,7 @@ def trained_on_mixes(card: CoRunCard) -> str:
     facts = card.training
     sizes = " and ".join(map(str, card.sizes))
     return (
-        f"trained on {facts.get('dataset')}: {plural(int(facts.get('bags', 0)), 'mix', 'mixes')} of {sizes} "
+        f"trained on {facts.get('dataset')}: {plural(count_in(facts, 'bags'), 'mix', 'mixes')} of {sizes} "
         f"of {plural(len(card.applications), 'application')} "
         f"({format_names(card.applications, _MOST_NAMED)}) on {card.device}."
     )
@@ -116,7 +117,7 @@ def held_out_corun_errors(card: CoRunCard) -> list[str]:
     """How good the model was on held-out applications."""
     own = {
         each.quantity: each
-        for each in error_rows(card.errors.get("results", ()))
+        for each in error_rows(results_of(card))
         if each.model == card.model and each.bag_size is None and not each.probes
     }
     parts = [
@@ -131,7 +132,7 @@ def held_out_corun_errors(card: CoRunCard) -> list[str]:
     if found is None or found.coverage is None:
         return [said]
     what = "times" if "time" in own else "slowdowns"
-    level = percent(card.errors.get("level"))
+    level = percent(number_in(card.errors, "level"))
     return [
         said,
         f"Coverage of {level} intervals of {what}: {percent(found.coverage)} "
@@ -341,7 +342,9 @@ def _lines(solo: Solo) -> list[str]:
 
 def line_errors(card: TranslationCard) -> list[TranslationScore]:
     """Errors of all forms of lines, each application left out in turn."""
-    return [decode(TranslationScore, each, "training.scores") for each in card.training.get("scores", ())]
+    scores = card.training.get("scores")
+    listed = scores if isinstance(scores, list) else ()
+    return [decode(TranslationScore, each, "training.scores") for each in listed]
 
 
 def lines_table(scores: Sequence[TranslationScore], error: Callable[[float], str], caption: str) -> Table:
@@ -359,6 +362,8 @@ def lines_table(scores: Sequence[TranslationScore], error: Callable[[float], str
 def translation_report(card: TranslationCard) -> Report:
     """What a card was made of, and how far it is off."""
     training, line = card.training, card.line
+    names = training.get("applications")
+    applications = len(names) if isinstance(names, list) else 0
     if line.form == LOGARITHMIC:
         formula = f"ln(time there) = {line.slope:.4g} × ln(time here) {line.intercept:+.4g}, in seconds"
     else:
@@ -367,8 +372,8 @@ def translation_report(card: TranslationCard) -> Report:
         [
             Heading(
                 f"{card.source} to {card.target}: a {line.form} line through "
-                f"{plural(int(training.get('times', 0)), 'time')} of "
-                f"{plural(len(training.get('applications', ())), 'application')} of "
+                f"{plural(count_in(training, 'times'), 'time')} of "
+                f"{plural(applications, 'application')} of "
                 f"{training.get('dataset')}",
                 1,
             ),

@@ -12,6 +12,7 @@ from crosscast.devices.roofline import Verdict
 from crosscast.prediction.time.card import TimeCard
 from crosscast.prediction.time.forecast import Recommendation, TimeForecast
 from crosscast.prediction.time.suggestion import Suggestion
+from crosscast.prediction.trained import level_of, results_of
 from crosscast.report.document import Heading, Part, Ranges, Report, Table, Text
 from crosscast.report.numbers import level_percent, percent, probability, times
 from crosscast.report.verdict import forecast_table, spent_on, verdict_lines
@@ -202,15 +203,15 @@ def trained_on(card: TimeCard) -> str:
 
 def calibrated_on(card: TimeCard) -> list[str]:
     """How good a model is on the device that joined it by calibration; nothing if none did."""
-    facts = card.training.get("calibrated")
-    if not facts:
+    found = card.calibrated
+    if found is None:
         return []
-    held_out = facts["held_out"]
+    held_out = found.held_out
     return [
-        f"On {facts['device']}, calibrated with {facts['kernels_at_a_size']} kernels at a size of "
-        f"{len(facts['applications'])} applications: on held-out applications median error "
-        f"{100 * held_out['median_error']:.0f} %, coverage of {100 * held_out['level']:.0f} % intervals "
-        f"{100 * held_out['coverage']:.0f} % (worst application {100 * held_out['coverage_worst']:.0f} %)."
+        f"On {found.device}, calibrated with {found.kernels_at_a_size} kernels at a size of "
+        f"{len(found.applications)} applications: on held-out applications median error "
+        f"{100 * held_out.median_error:.0f} %, coverage of {100 * held_out.level:.0f} % intervals "
+        f"{100 * held_out.coverage:.0f} % (worst application {100 * held_out.coverage_worst:.0f} %)."
     ]
 
 
@@ -224,7 +225,7 @@ def held_out_errors(card: TimeCard, probes: int = 0) -> list[str]:
     """
     results = [
         each
-        for each in (decode(_TimeScores, one, "errors.results") for one in card.errors.get("results", ()))
+        for each in (decode(TimeScores, one, "errors.results") for one in results_of(card))
         if each.model == card.model and each.probes <= probes
     ]
     if not results:
@@ -233,11 +234,11 @@ def held_out_errors(card: TimeCard, probes: int = 0) -> list[str]:
     told = {0: "", 1: ", measured on one other device"}.get(
         result.probes, f", measured on {result.probes} other devices"
     )
-    said = f"On held-out applications{told}: {', '.join(_sentences(result, card.errors.get('level', 0.9)))}."
+    said = f"On held-out applications{told}: {', '.join(_sentences(result, level_of(card)))}."
     return [said, *calibrated_on(card)]
 
 
-class _TimeScores(msgspec.Struct, frozen=True):
+class TimeScores(msgspec.Struct, frozen=True):
     """Scores of a model on held-out applications, as a card has them; ``None`` where not known."""
 
     model: str
@@ -249,7 +250,7 @@ class _TimeScores(msgspec.Struct, frozen=True):
     intervals: Mapping[str, tuple[float, float]] = {}
 
 
-def _sentences(result: _TimeScores, level: float) -> list[str]:
+def _sentences(result: TimeScores, level: float) -> list[str]:
     parts = []
     if result.median_ape is not None:
         interval = result.intervals.get("median_ape")

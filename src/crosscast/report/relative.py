@@ -13,6 +13,7 @@ from crosscast.evaluation.relative.evaluation import PUBLISHED, WEIGHTINGS, Rela
 from crosscast.evaluation.resampling import DRAWS, SHARE
 from crosscast.prediction.relative.artefact import RelativeCard, RelativeForecast
 from crosscast.prediction.relative.data import NO_SOURCE
+from crosscast.prediction.trained import count_in, level_of, results_of
 from crosscast.prediction.warnings import format_names
 from crosscast.report.document import Heading, Part, Ranges, Report, Table
 from crosscast.report.fields import score_table, scores_of, writer_of
@@ -142,9 +143,9 @@ def _legend(evaluation: RelativeEvaluation) -> list[str]:
 
 def training_report(card: RelativeCard, folder: Path) -> Report:
     """What a model learned from, and how good it is."""
-    results = card.errors.get("results", ())
-    rows = [([named(each["model"], each["model"] != card.model)], each, None) for each in results]
-    own = [place for place, each in enumerate(results) if each["model"] == card.model]
+    results = _results(card)
+    rows = [([named(of.model, of.model != card.model)], each, None) for of, each in results]
+    own = [place for place, (of, _) in enumerate(results) if of.model == card.model]
     return Report(
         [
             f"{folder}: {card.model}, {trained_on(card)}",
@@ -178,7 +179,7 @@ def trained_on(card: RelativeCard) -> str:
         else "with architecture-independent profiles"
     )
     return (
-        f"trained on {facts.get('dataset')}: {plural(int(facts.get('runs', 0)), 'run')} of "
+        f"trained on {facts.get('dataset')}: {plural(count_in(facts, 'runs'), 'run')} of "
         f"{facts.get('kernels')} kernels ({facts.get('applications')} applications), {counted}, with times "
         f"on {len(card.devices)} devices ({format_names(card.devices, _MOST_NAMED)})."
     )
@@ -194,10 +195,14 @@ class _RelativeScores(msgspec.Struct, frozen=True):
     coverage: float | None = None
 
 
+def _results(card: RelativeCard) -> list[tuple[_RelativeScores, object]]:
+    """Scores of each model of the card, and all that the card says of it."""
+    return [(decode(_RelativeScores, each, "errors.results"), each) for each in results_of(card)]
+
+
 def _own_scores(card: RelativeCard) -> _RelativeScores | None:
     """The model's scores among those of the card; ``None`` if it does not say."""
-    results = [decode(_RelativeScores, each, "errors.results") for each in card.errors.get("results", ())]
-    return next((each for each in results if each.model == card.model), None)
+    return next((of for of, _ in _results(card) if of.model == card.model), None)
 
 
 def held_out_errors(card: RelativeCard) -> list[str]:
@@ -220,9 +225,9 @@ def _coverage(card: RelativeCard) -> list[str]:
     scores = _own_scores(card)
     if scores is None or scores.coverage is None:
         return []
-    others = int(card.errors.get("groups", 1)) - 1
+    others = (count_in(card.errors, "groups") or 1) - 1
     # As many others allow no more than this.
-    level = min(float(card.errors.get("level", 0.9)), others / (others + 1))
+    level = min(level_of(card), others / (others + 1))
     return [
         f"Coverage of {level_percent(level)} intervals by the errors on the {others} others: "
         f"{percent(scores.coverage)} of "

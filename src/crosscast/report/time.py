@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from crosscast.data.fields import decode
 from crosscast.evaluation.resampling import DRAWS, SHARE, Confidence
 from crosscast.evaluation.time.launch_times import LaunchEvaluation
 from crosscast.evaluation.time.results import Result, TimeEvaluation
 from crosscast.evaluation.time.scores import HIGHER_IS_BETTER, Scores
 from crosscast.prediction.time.card import TimeCard
 from crosscast.prediction.time.models import BASELINES
+from crosscast.prediction.trained import level_of, results_of
 from crosscast.report.document import Heading, Part, Report, Table
 from crosscast.report.fields import Score, score_table, scores_of
 from crosscast.report.numbers import MARK, factor, level_percent, named
-from crosscast.report.prediction import trained_on
+from crosscast.report.prediction import TimeScores, trained_on
 from crosscast.units import format_count
 
 _TABLES = {
@@ -177,15 +179,15 @@ def _legend(study: TimeEvaluation) -> list[str]:
 
 def training_report(card: TimeCard, folder: Path) -> Report:
     """What a model was trained on, and how good it is."""
-    results = sorted(card.errors.get("results", ()), key=lambda each: int(each["probes"]))
-    rows = [
-        ([str(each["probes"]), named(each["model"], each["model"] != card.model)], each, None)
-        for each in results
+    results = [(decode(TimeScores, each, "errors.results"), each) for each in results_of(card)]
+    results.sort(key=lambda each: each[0].probes)
+    rows: list[tuple[list[str], object, None]] = [
+        ([str(of.probes), named(of.model, of.model != card.model)], each, None) for of, each in results
     ]
     floor = card.errors.get("noise_floor")
     if floor is not None:
         rows.append((["", _FLOOR], floor, None))
-    own = [place for place, each in enumerate(results) if each["model"] == card.model]
+    own = [place for place, (of, _) in enumerate(results) if of.model == card.model]
     return Report(
         [
             f"{folder}: {card.model}, {trained_on(card)}",
@@ -196,7 +198,7 @@ def training_report(card: TimeCard, folder: Path) -> Report:
             "RMSE: of the logarithm of the time. APE: median error of a time, over all points and as a mean "
             "over applications.",
             "Slowdown: time on the device taken over that on the fastest, mean over kernels. Coverage: share "
-            f"of an application's times within {level_percent(card.errors.get('level', 0.9))} intervals, "
+            f"of an application's times within {level_percent(level_of(card))} intervals, "
             "mean over applications, and the worst's.",
             "With intervals and by application: card.json. Exact definitions: docs/evaluation.md.",
         ]

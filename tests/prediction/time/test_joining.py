@@ -32,8 +32,9 @@ def test_what_a_device_reaches_is_learned(model: TrainedLaunchTimes, slower: flo
     assert ratio == pytest.approx(slower, rel=0.15)
     assert held_out.median_error < 0.2
     assert held_out.coverage > 0.75
-    facts = after.card.training["calibrated"]
-    assert (facts["device"], facts["applications"]) == ("here", ["app0", "app1", "app2"])
+    facts = after.card.calibrated
+    assert facts is not None
+    assert (facts.device, facts.applications) == ("here", ("app0", "app1", "app2"))
 
 
 def test_other_devices_stay_as_they_are(model: TrainedLaunchTimes) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 
-from crosscast.arrays import Arrays, Flags
+from crosscast.arrays import AnyArray, Arrays, Flags
 from crosscast.data.times import LaunchTables
 from crosscast.errors import InputError
 from crosscast.evaluation.loop import Fold, RunArguments, folds_by_group, run_tasks
@@ -71,7 +71,7 @@ class LaunchEvaluation(Tabular):
             sources.setdefault(f"{application}/{kernel}", set()).add(source)
         return {kernel: sorted(of) for kernel, of in sorted(sources.items()) if len(of) > 1}
 
-    def results(self) -> list[dict[str, Any]]:
+    def results(self) -> list[dict[str, object]]:
         """Scores of all times, of each source on each kind of device, and of each group held out."""
         training = self.training
         source, kinds = training.labels("source"), self._kinds()
@@ -84,7 +84,7 @@ class LaunchEvaluation(Tabular):
                 rows.append(self._scored({"source": name, "kind": kind}, (source == name) & (kinds == kind)))
         return [row for row in rows if row["cells"]]
 
-    def groups(self, by: str) -> list[dict[str, Any]]:
+    def groups(self, by: str) -> list[dict[str, object]]:
         """Scores of each ``application`` or ``device`` alone."""
         labels = self.training.labels(by)
         rows = [self._scored({by: name}, labels == name) for name in sorted(set(labels.tolist()))]
@@ -95,7 +95,7 @@ class LaunchEvaluation(Tabular):
         rows = self.results()
         return {name: [row.get(name) for row in rows] for name in rows[0]}
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """All scores, for JSON."""
         return {
             "dataset": self.label,
@@ -109,13 +109,13 @@ class LaunchEvaluation(Tabular):
             "shared_kernels": self.shared_kernels,
         }
 
-    def _kinds(self) -> np.ndarray[Any, Any]:
+    def _kinds(self) -> AnyArray:
         kinds = np.array([_KINDS.get(device.type, device.type) for device in self.training.devices])
         return kinds[self.training.times.device]
 
-    def _scored(self, names: dict[str, Any], rows: Flags) -> dict[str, Any]:
+    def _scored(self, names: dict[str, object], rows: Flags) -> dict[str, object]:
         counted = rows & np.isfinite(self.outside.log_error)
-        found: dict[str, Any] = {**names, "cells": int(counted.sum())}
+        found: dict[str, object] = {**names, "cells": int(counted.sum())}
         if not found["cells"]:
             return found
         inside = float(self.outside.inside[counted].mean())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 import numpy as np
@@ -64,13 +64,13 @@ class ConfigurationCard(StructCard, frozen=True, dict=True):
     kind: str
     seed: Annotated[int, msgspec.Meta(ge=0)]
     # Data that it was fitted to, for people: where from, how many of what, names, a hash
-    training: dict[str, Any]
+    training: dict[str, object]
     samples: Annotated[tuple[_Entry, ...], msgspec.Meta(min_length=1)]  # Where a new kernel is run first
     power: PowerCard
     domains: tuple[str, ...]  # Names of the domains and of the counters that the training data has
     counters: tuple[str, ...]
     # Honest errors; see `crosscast.evaluation.configuration.training.train_configuration`
-    errors: dict[str, Any]
+    errors: dict[str, object]
     configurations: Annotated[tuple[_Entry, ...], msgspec.Meta(min_length=1, max_length=_MOST_CONFIGURATIONS)]
 
     @cached_property

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from msgspec import Meta
@@ -59,9 +59,9 @@ class CoRunCard(StructCard, frozen=True):
     applications: tuple[str, ...]  # Names of the applications of these mixes
     memory_bytes: Annotated[int, Meta(ge=1)] | None  # Memory of the device; `None` where it is not known
     # Data that it was fitted to, for people: where from, how many of what, a hash
-    training: dict[str, Any]
+    training: dict[str, object]
     # Scores on what was left out; see `crosscast.evaluation.corun.training.train_corun`
-    errors: dict[str, Any]
+    errors: dict[str, object]
     inputs: tuple[str, ...] | None = None  # These applications with their sizes; `None` for any sizes of them
     runs: tuple[Solo, ...] = ()  # Their isolated runs, by which mixes can be named
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 import numpy as np
@@ -108,7 +108,7 @@ class TranslationCard(msgspec.Struct, frozen=True, kw_only=True):
     shortest_s: _Positive  # Times on `source` between which it was fitted
     longest_s: _Positive
     errors: dict[str, TranslationErrors]  # By quantity: `time`, and `slowdown` where it is known
-    training: dict[str, Any]  # What it was fitted to, and how good it was, for people
+    training: dict[str, object]  # What it was fitted to, and how good it was, for people
 
     def to_dict(self) -> dict[str, object]:
         """The card as a JSON object."""

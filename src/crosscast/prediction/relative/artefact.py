@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import msgspec
 import numpy as np
@@ -57,13 +57,13 @@ class RelativeCard(StructCard, frozen=True, kw_only=True):
     model: str
     seed: Annotated[int, msgspec.Meta(ge=0)]
     direction: str = DIRECTION
-    training: dict[str, Any]  # where the data are from, how many of what, names, a hash
+    training: dict[str, object]  # where the data are from, how many of what, names, a hash
     devices: tuple[str, ...]  # keys of the devices whose times its vectors compare
     sources: tuple[str, ...]  # devices on which the training runs were counted, or `NO_SOURCE`
     counters: tuple[str, ...]  # those of the training runs, and their settings
     configuration: tuple[str, ...]
     # scores on what was left out; see `crosscast.evaluation.relative.training.train_relative`
-    errors: dict[str, Any]
+    errors: dict[str, object]
 
     def check(self, where: str) -> None:
         """Refuse another direction, and names that are missing or repeated."""

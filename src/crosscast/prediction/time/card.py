@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 import numpy as np
 
 from crosscast.arrays import Reals
+from crosscast.data.fields import decode
 from crosscast.device import Device
 from crosscast.errors import InputError
 from crosscast.prediction.time.data import ProfileBatch, Toolchain
@@ -52,18 +53,47 @@ class Effect(msgspec.Struct, frozen=True):
         )
 
 
+class HeldOut(msgspec.Struct, frozen=True):
+    """Errors on one device of applications that the model was not fitted to."""
+
+    median_error: float  # Of the predicted time over the measured one, less one, absolute
+    rmse_log: float  # Root mean square error of the logarithm
+    coverage: float  # Share of the times within their intervals, mean over applications
+    coverage_worst: float  # In the application with the least
+    level: float  # Probability with which the intervals are to hold
+
+    def to_dict(self) -> dict[str, float]:
+        """All of it, for JSON."""
+        return msgspec.structs.asdict(self)
+
+
+class Calibrated(msgspec.Struct, frozen=True):
+    """The device that joined a model, and what it was measured with."""
+
+    device: str
+    kernels_at_a_size: int
+    applications: tuple[str, ...]
+    held_out: HeldOut
+
+
 class TimeCard(StructCard, frozen=True, kw_only=True):
     """What belongs to a fitted model besides its arrays."""
 
     model: str
     seed: Annotated[int, msgspec.Meta(ge=0)]
-    training: dict[str, Any]  # What it was fitted to, for people: where from, how many of what, a hash
+    training: dict[str, object]  # What it was fitted to, for people: where from, how many of what, a hash
     toolchains: tuple[Toolchain, ...]  # What the training profiles were made with
     other_toolchains: tuple[Effect, ...] = ()  # What others are known to change
     devices: tuple[Device, ...]  # The devices that it was fitted on, in order
     metrics: tuple[MetricRange, ...]
     time_s: Range
-    errors: dict[str, Any]  # Out-of-fold errors; see `crosscast.evaluation.time.training.train_time`
+    errors: dict[str, object]  # Out-of-fold errors; see `crosscast.evaluation.time.training.train_time`
+
+    @property
+    def calibrated(self) -> Calibrated | None:
+        """The device that joined it by calibration, if one did."""
+        facts = self.training.get("calibrated")
+        return decode(Calibrated, facts, "training.calibrated") if facts else None
 
 
 def probe_times(devices: Sequence[Device], batch: ProfileBatch, probes: Mapping[str, float]) -> Reals | None:

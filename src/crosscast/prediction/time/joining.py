@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import msgspec
 import numpy as np
 
+from crosscast.arrays import Flags
 from crosscast.data.dataset import Dataset
 from crosscast.data.profiles import from_row
 from crosscast.data.times import LaunchTables
 from crosscast.device import Device
 from crosscast.errors import InputError
-from crosscast.prediction.time.card import Range
+from crosscast.prediction.time.card import HeldOut, Range
 from crosscast.prediction.time.data import devices_of, recorded_times
 from crosscast.prediction.time.efficiencies import Efficiencies, fit
 from crosscast.prediction.time.launch_model import TrainedLaunchTimes
@@ -28,21 +28,6 @@ from crosscast.prediction.time.training_times import (
 )
 
 LEVEL = 0.9
-
-
-@dataclass(frozen=True)
-class HeldOut:
-    """Errors on one device of applications that the model was not fitted to."""
-
-    median_error: float  # Of the predicted time over the measured one, less one, absolute
-    rmse_log: float  # Root mean square error of the logarithm
-    coverage: float  # Share of the times within their intervals, mean over applications
-    coverage_worst: float  # In the application with the least
-    level: float  # Probability with which the intervals are to hold
-
-    def to_dict(self) -> dict[str, float]:
-        """All of it, for JSON."""
-        return asdict(self)
 
 
 def launch_tables_of(dataset: Dataset, device: Device | None = None) -> LaunchTables:
@@ -93,7 +78,7 @@ def launch_tables_of(dataset: Dataset, device: Device | None = None) -> LaunchTa
 
 
 def joined(
-    base: TrainedLaunchTimes, tables: LaunchTables, **about: Any
+    base: TrainedLaunchTimes, tables: LaunchTables, **about: object
 ) -> tuple[TrainedLaunchTimes, HeldOut]:
     """Let the one device of some times join a model; also errors on it, each application held out in turn.
 
@@ -143,7 +128,7 @@ def _joined(model: LaunchTimes, training: TrainingTimes) -> tuple[LaunchTimes, H
         where = "training"
         raise InputError.of(where=where, expected="times of two applications or more", found=names[0])
 
-    def wider(cells: Any) -> float:
+    def wider(cells: Flags) -> float:
         return widening(training, ratio, np.ones(len(ratio)), model.doubt, cells)
 
     factor = model.doubt.factor(LEVEL)

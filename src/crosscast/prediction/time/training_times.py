@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from crosscast.arrays import Arrays, Flags, Integers, Reals
+from crosscast.arrays import AnyArray, Arrays, Flags, Integers, Reals
 from crosscast.data.times import LaunchTables, read_launch_tables
 from crosscast.device import Device
 from crosscast.devices.architectures import sheets_of
@@ -61,7 +60,7 @@ class TrainingTimes:
     profiles: int  # How many
     toolchains: tuple[Toolchain, ...]  # What they were made with
 
-    def labels(self, by: str) -> np.ndarray[Any, Any]:
+    def labels(self, by: str) -> AnyArray:
         """What cells are held out together by: ``source``, ``application`` or ``device``."""
         return np.array(self.key if by == "device" else getattr(self, by))
 
@@ -119,7 +118,7 @@ def read_training(tables: str | Path | LaunchTables, *, counted: bool = True) ->
     sheets = sheets_of(devices)
     seconds = {host: terms(work, sheets, by_host=host) for host in (True, False)}
     least, most = bounds(work, sheets)
-    columns: dict[str, list[Any]] = {
+    columns: dict[str, list[float]] = {
         name: [] for name in ("seconds", "share", "cell", "device", "least", "most")
     }
     for number, row in enumerate(cells):
@@ -172,7 +171,9 @@ def read_training(tables: str | Path | LaunchTables, *, counted: bool = True) ->
     )
 
 
-def _refuse_other_units(label: str, cells: Sequence[Mapping[str, Any]], times: Times, least: Reals) -> None:
+def _refuse_other_units(
+    label: str, cells: Sequence[Mapping[str, object]], times: Times, least: Reals
+) -> None:
     """Refuse times that physics forbids, and those so long that they are of another unit."""
     usual, _ = log_times(times, np.zeros((len(cells), times.seconds.shape[1])))
     ratio = np.exp(times.log_time - usual)
@@ -201,9 +202,7 @@ def predicted(times: Times, known: Efficiencies, devices: Sequence[Device]) -> t
     return log_times(times, np.stack([known.of(device) for device in devices])[times.device])
 
 
-def held_out(
-    training: TrainingTimes, labels: np.ndarray[Any, Any], like: Correction
-) -> tuple[Reals, Reals, Reals]:
+def held_out(training: TrainingTimes, labels: AnyArray, like: Correction) -> tuple[Reals, Reals, Reals]:
     """Errors of cells, shares of their terms, and explained variance, each label held out in turn.
 
     Errors are measured less predicted logarithms.
@@ -236,7 +235,7 @@ def corrected(training: TrainingTimes, correction: Correction) -> tuple[Reals, R
     return shift[cells, training.kinds], explained[cells, training.kinds]
 
 
-def device_folds(keys: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def device_folds(keys: AnyArray) -> AnyArray:
     """A number for each cell: devices in a few groups, by their order."""
     order = {key: number % _GROUPS_OF_DEVICES for number, key in enumerate(sorted(set(keys.tolist())))}
     return np.array([order[key] for key in keys.tolist()])
@@ -264,7 +263,7 @@ def fit_launch_times(training: TrainingTimes, *, of_devices: bool = True) -> Lau
     return LaunchTimes(names, factors, doubt, unseen, together, correction, near, (), np.zeros(0))
 
 
-def _weights(applications: np.ndarray[Any, Any]) -> Reals:
+def _weights(applications: AnyArray) -> Reals:
     """Weights by which an application counts as much as any other."""
     _, number, count = np.unique(applications, return_inverse=True, return_counts=True)
     found: Reals = 1.0 / count[number]
@@ -312,9 +311,7 @@ def _unseen(training: TrainingTimes, correction: Correction, doubt: Doubt, near:
     return np.stack(found)
 
 
-def _together(
-    errors: Reals, deviation: Reals, times: Times, applications: np.ndarray[Any, Any], sound: Flags
-) -> float:
+def _together(errors: Reals, deviation: Reals, times: Times, applications: AnyArray, sound: Flags) -> float:
     """Correlation of errors of one application's kernels on two devices, by their means on each."""
     scaled = np.clip(errors / deviation, -4, 4)
     pairs, total = 0.0, 0.0
@@ -388,7 +385,7 @@ def evaluate(
     return Outside(by, error, low, high, inside)
 
 
-def _folds(labels: np.ndarray[Any, Any]) -> Iterator[tuple[str, Flags]]:
+def _folds(labels: AnyArray) -> Iterator[tuple[str, Flags]]:
     for label in sorted(set(labels.tolist())):
         away = labels == label
         if not away.all():
@@ -454,7 +451,7 @@ def train_launch_times(
     names = sorted(set(training.application))
     kernels = set(zip(training.application, training.kernel, strict=True))
     launches = set(zip(training.application, training.kernel, training.launch, strict=True))
-    result: dict[str, Any] = {"model": MODEL, "split": "leave-application-out", "probes": 0}
+    result: dict[str, object] = {"model": MODEL, "split": "leave-application-out", "probes": 0}
     result |= scores(training, of_applications, sound, level)
     # One source has most of the cells, and easy ones.
     result["median_ape"] = result["median_ape_by_application"]
