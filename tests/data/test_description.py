@@ -36,7 +36,7 @@ def test_each_device_has_its_knobs_with_all_that_they_were_set_to() -> None:
         DeviceConfigurations("cpu", 1, {}, ()),
         DeviceConfigurations("gpu", 3, {"core_clock_hz": (1e9, 2e9), "mode": ("fast", "slow")}, ()),
     )
-    assert found.to_dict()["configurations"][1] == {
+    assert json.loads(json.dumps(found.to_dict()))["configurations"][1] == {
         "device": "gpu",
         "configurations": 3,
         "settings": {"core_clock_hz": [1e9, 2e9], "mode": ["fast", "slow"]},
@@ -95,10 +95,8 @@ def test_a_session_that_failed_says_where_and_why() -> None:
     where = {"application": "sums", "size": "tiny", "device": "cpu", "configuration": {}, "repeat": 0}
     assert found["failed"] == [{**where, "reason": "sum is 3, expected 4"}]
     assert (found["cells"], found["records"]) == (1, 2)
-    found = describe(rows.dataset(records=[rows.record()], sessions=[rows.session(failure="it")])).to_dict()
-    assert ("sum", "tiny", "cpu", "records") in [
-        (m["kernel"], m["size"], m["device"], m["lacks"]) for m in found["missing"]
-    ]
+    found = describe(rows.dataset(records=[rows.record()], sessions=[rows.session(failure="it")]))
+    assert ("sum", "tiny", "cpu", "records") in [(m.kernel, m.size, m.device, m.lacks) for m in found.missing]
 
 
 def test_what_the_full_grid_lacks_is_missing() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import crosscast
+from crosscast.data.fields import TableRow
 from crosscast.data.schema import DEVICES
 from crosscast.data.sources.aiwc import published_devices
 from crosscast.data.table import table_of
@@ -39,29 +40,30 @@ def test_the_catalogue_has_the_devices_of_the_study_and_current_ones() -> None:
 
 @pytest.mark.parametrize("key", catalogue())
 def test_every_data_sheet_is_plausible_and_says_where_each_cell_is_from(key: str) -> None:
-    row = dict(catalogue()[key])
+    row = TableRow(catalogue()[key])
     check_sheet(device_of(row), key)
     known = sum(name in row for name in SPEED_NUMBERS) + len(measured_devices().get(key, {}))
     assert known >= LEAST_NUMBERS
-    sources = row.pop("sources")
+    sources = row.entries("sources")
+    del row["sources"]
     assert row.keys() <= COLUMNS
     assert sources.keys() == row.keys() - {"device"}
-    assert all("table II" in text or "http" in text for text in sources.values())
+    assert all("table II" in text or "http" in text for text in map(str, sources.values()))
     table_of(DEVICES, [{**row, "sources": json.dumps(sources)}])
-    assert device_named(key) == device_named(row["name"]) == device_of(row)
+    assert device_named(key) == device_named(row.text("name")) == device_of(row)
 
 
 @pytest.mark.parametrize("key", GPUS)
 def test_the_peak_of_a_gpu_is_two_or_four_operations_a_core_and_cycle(key: str) -> None:
     row = sheet_named(key)
-    operations = row["peak_flop_per_s"] / (row["cores"] * row["clock_hz"])
+    operations = row.number("peak_flop_per_s") / (row.integer("cores") * row.number("clock_hz"))
     assert min(abs(operations - 2), abs(operations - 4)) < 0.01
 
 
 @pytest.mark.parametrize("key", [key for key in GPUS if "peak_fp64_flop_per_s" in sheet_named(key)])
 def test_double_precision_is_a_share_of_single_precision_that_chips_have(key: str) -> None:
     row = sheet_named(key)
-    share = row["peak_flop_per_s"] / row["peak_fp64_flop_per_s"]
+    share = row.number("peak_flop_per_s") / row.number("peak_fp64_flop_per_s")
     assert min(abs(share / each - 1) for each in (1, 2, 3, 4, 5, 8, 12, 16, 24, 32, 64)) < 0.02
 
 
@@ -156,7 +158,7 @@ def test_the_command_lists_the_catalogue_in_short_and_says_where_a_number_is_fro
     text = DEVICES_COMMAND.text(capsys, "rtx4090")
     assert "82.58 Tflop/s" in text
     assert "Nothing was measured on it." in text
-    assert all(source in text for source in set(sheet_named("rtx4090")["sources"].values()))
+    assert all(str(source) in text for source in sheet_named("rtx4090").entries("sources").values())
     measured = DEVICES_COMMAND.answer(capsys, "RTX 2080")["measured"]["read_bytes_per_s"]
     assert measured["of_sheet"] == pytest.approx(400.8 / 448)
     assert "results/old/NVIDIA_CUDA/GeForce_RTX_2080.log" in measured["source"]

@@ -33,6 +33,7 @@ from crosscast.measure.campaign import (
 from crosscast.measure.inventory import known_row
 from crosscast.measure.opencl import devices, find
 from crosscast.measure.processes import (
+    Answer,
     CharacterizeJob,
     DescribeJob,
     InstructionMixJob,
@@ -334,8 +335,8 @@ def test_failures_of_real_processes_are_recorded_with_their_reasons(
 ) -> None:
     described = known_row(devices()[0]) | {"launch_overhead_s": 1e-5}
 
-    def run(job: Job, timeout_s: float) -> Row:
-        return described if isinstance(job, DescribeJob) else run_job(job, timeout_s)
+    def run(job: Job, timeout_s: float) -> Answer:
+        return {"device": described} if isinstance(job, DescribeJob) else run_job(job, timeout_s)
 
     monkeypatch.setattr(campaign, "run_job", run)
     names = [

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
+from crosscast.data.fields import TableRow
 from crosscast.errors import DeviceFault
 from crosscast.measure.corun import profile
 from crosscast.measure.corun.profile import (
@@ -33,7 +35,7 @@ FACTS: dict[str, Any] = {
 
 
 def made(crew: MadeCrew, **facts: Any) -> StressorCalibration:
-    return calibrate(crew, "pocl:0", {**FACTS, **facts})
+    return calibrate(crew, "pocl:0", TableRow({**FACTS, **facts}))
 
 
 def subjects(calibration: StressorCalibration) -> list[Stressor]:
@@ -115,9 +117,9 @@ def test_on_this_machine_the_stressors_run_and_are_checked() -> None:
     device = devices()[0]
     settings = CoRunSettings(round_s=0.005, jobs=1, warmups=1, sensor="none")
     with Crew(device, settings) as crew:
-        found = calibrate(crew, device.id, {**static_facts(device), "memory_bytes": 60 * MIB})
+        found = calibrate(crew, device.id, TableRow({**static_facts(device), "memory_bytes": 60 * MIB}))
     assert all(level.bandwidth_bytes_per_s > 0 and level.work.runs for level in found.levels)
-    assert found.to_dict()["levels"]["low"]["time_s"] == found.levels[0].time_s
+    assert json.loads(json.dumps(found.to_dict()))["levels"]["low"]["time_s"] == found.levels[0].time_s
 
 
 CPU = devices()[0]

@@ -9,11 +9,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 
 from crosscast.errors import InputError, MissingExtraError
 from crosscast.measure.inventory import Entry
 from crosscast.measure.measurement import Measurement
+from crosscast.measure.processes import Answer
 from crosscast.measure.sensors import SensorAvailability
 from crosscast.report.dataset import devices_report, measurement_report
 from crosscast.report.document import Drawing, Figure, Heading, Report, Table, Text
@@ -153,7 +155,7 @@ def test_names_with_brackets_are_shown_as_they_are() -> None:
 CELL = {"application": "sums", "size": "tiny", "device": "cpu", "configuration": "{}", "repeat": 0}
 
 
-def answer(repeat: int = 0, energy_j: float | None = None, **session: Any) -> dict[str, Any]:
+def answer(repeat: int = 0, energy_j: float | None = None, **session: Any) -> Answer:
     """What a process of ten runs of two kernels says."""
     cell = {**CELL, "repeat": repeat}
     records = [
@@ -170,15 +172,16 @@ def answer(repeat: int = 0, energy_j: float | None = None, **session: Any) -> di
         for kernel, scale in (("add", 1), ("shift", 2))
     ]
     sensed = {**cell, "sensor": "rapl", "domain": "package-0", "energy_j": energy_j, "duration_s": 2.5}
-    return {
+    said = {
         "session": {**cell, "kernels": '["add", "shift"]', "runs": 10, "loop_s": 3.0, **session},
         "records": records,
         "energy": [] if energy_j is None else [{**sensed, "runs": 10, "samples": 25}],
         "notes": [],
     }
+    return msgspec.convert(said, Answer)
 
 
-def printed_measurement(*answers: dict[str, Any]) -> str:
+def printed_measurement(*answers: Answer) -> str:
     return measurement_report(Measurement.of("pocl:0", "a CPU", answers)).to_text()
 
 
@@ -211,7 +214,8 @@ def test_the_object_holds_no_json_within_text() -> None:
         "environment": '{"crosscast": "1"}',
         "parameters": '{"items": 3}',
     }
-    shown = Measurement.of("pocl:0", "a CPU", [answer(energy_j=1.0, **facts)]).to_dict()
+    found = Measurement.of("pocl:0", "a CPU", [answer(energy_j=1.0, **facts)])
+    shown = json.loads(json.dumps(found.to_dict()))
     (session,) = shown["sessions"]
     assert session["kernels"] == ["add", "shift"]
     assert (session["parameters"], session["counters"]) == ({"items": 3}, None)

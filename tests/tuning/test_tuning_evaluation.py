@@ -48,7 +48,7 @@ def runs(folder: Path) -> list[ConfiguredRun]:
 
 
 def test_searches_end_at_the_optimum_of_a_space(folder: Path) -> None:
-    dataset = dataset_on_catalogue("made", "kernel_tuner", runs(folder), {})
+    dataset = dataset_on_catalogue("made", runs(folder), {})
     space = read_space(folder / "matmul.toml")
     found = evaluate_tuning(dataset, [space], folder=folder)
     assert {each.device for each in found.scores} == set(DEVICES)
@@ -65,7 +65,7 @@ def test_searches_end_at_the_optimum_of_a_space(folder: Path) -> None:
 def test_a_space_of_another_kernel_is_refused(folder: Path, tmp_path: Path) -> None:
     path = tmp_path / "other.toml"
     path.write_text('kernel = "other"\n[parameters]\nA = [1]\n')
-    dataset = dataset_on_catalogue("made", "kernel_tuner", runs(folder), {})
+    dataset = dataset_on_catalogue("made", runs(folder), {})
     with pytest.raises(InputError, match=r"expected the name of one kernel of the dataset \(matmul\)"):
         evaluate_tuning(dataset, [read_space(path)])
 
@@ -73,7 +73,7 @@ def test_a_space_of_another_kernel_is_refused(folder: Path, tmp_path: Path) -> N
 def test_records_without_variants_are_refused(folder: Path) -> None:
     plain = [ConfiguredRun("a", "k", "small", Configuration("gtx1080", {}), 1.0, (), 1)]
     with pytest.raises(InputError, match="expected times of variants"):
-        measured_of(dataset_on_catalogue("made", "kernel_tuner", plain, {}))
+        measured_of(dataset_on_catalogue("made", plain, {}))
 
 
 def test_the_command_prints_and_writes_the_best(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,6 +8,7 @@ which gives the opcode and the type of every instruction. All instrumentation wo
 from __future__ import annotations
 
 import itertools
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -288,8 +289,9 @@ class Parsed:
     variables: dict[str, int]  # Sizes in bytes by name
 
     @classmethod
-    def from_json(cls, text: str, found: dict[str, Any]) -> Parsed:
+    def from_json(cls, text: str, facts: bytes) -> Parsed:
         """Read what `llvm_worker.py` wrote."""
+        found = json.loads(facts)
         sizes = {name: (size, alignment) for name, (size, alignment) in found["sizes"].items()}
         for name, (size, alignment) in found["structures"].items():
             sizes[f"%{name}"] = sizes[f'%"{name}"'] = (size, alignment)

@@ -38,7 +38,7 @@ class Ran:
     beyond: Mapping[str, tuple[int, int]]  # Bytes that were read before and behind buffers, by parameter
 
 
-def describe_launch(launch: Launch, ran: Ran) -> dict[str, Any]:
+def describe_launch(launch: Launch, ran: Ran) -> dict[str, object]:
     """Sizes, arguments, and what was done, for a verdict on it (docs/metrics.md): operations and bytes."""
     parameters = frontend.parameters(launch.kernel.program, launch.kernel.name)
     geometry = launch_geometry(launch, ran.plan.facts, ran.box)
@@ -78,7 +78,7 @@ def describe_launch(launch: Launch, ran: Ran) -> dict[str, Any]:
     }
 
 
-def _describe_host(host: HostTime) -> dict[str, Any]:
+def _describe_host(host: HostTime) -> dict[str, object]:
     """The kernel's time on this machine, as it runs without counting, and what ran it."""
     return {
         "time_s": host.time_s,
@@ -124,8 +124,8 @@ def _of_longest(counts: Counts, layout: ResultLayout) -> dict[str, int]:
     return {label: -(-n // items) for label, n in counts.executions.items()}
 
 
-def _describe(parameter: Parameter, argument: Argument) -> dict[str, Any]:
-    entry: dict[str, Any] = {"name": parameter.name, "type": parameter.type_name, "kind": parameter.kind}
+def _describe(parameter: Parameter, argument: Argument) -> dict[str, object]:
+    entry: dict[str, object] = {"name": parameter.name, "type": parameter.type_name, "kind": parameter.kind}
     array = getattr(argument, "array", argument)
     if isinstance(array, np.ndarray) and parameter.kind != "value":
         entry |= {"nbytes": int(array.nbytes), "shape": list(array.shape)}
@@ -136,7 +136,7 @@ def _describe(parameter: Parameter, argument: Argument) -> dict[str, Any]:
     return entry
 
 
-def describe_program(program: Program, compiled: Frontend) -> dict[str, Any]:
+def describe_program(program: Program, compiled: Frontend) -> dict[str, object]:
     """Where a program comes from, and what compiled it how."""
     return {
         "path": str(program.path) if program.path else None,

@@ -289,7 +289,7 @@ def combined(
     return replace(last, metrics={**metrics, **_ratios(metrics)}, launch=launch, instructions=instructions)
 
 
-def falling(found: Mapping[str, Mapping[str, Mapping[str, int]]]) -> dict[str, Any]:
+def falling(found: Mapping[str, Mapping[str, Mapping[str, int]]]) -> dict[str, object]:
     """Bytes behind caches, of which a larger cache has no more than a smaller one."""
 
     def fall(sizes: Mapping[str, int]) -> dict[str, int]:
@@ -473,7 +473,7 @@ def _within_buffers(profile: Profile, distinct: Sequence[_Extended]) -> Profile:
 
 def _reuse(
     seen: Mapping[str, Mapping[str, Mapping[str, int]]], lines: Sequence[_Extended], times: float
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Bytes behind caches of a launch that has so many `times` the groups of a box.
 
     Each line comes from memory once, and where a cache does not hold what is used between two uses. Of what

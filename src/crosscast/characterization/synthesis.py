@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -84,7 +84,7 @@ def _dimensions(kernel: Kernel) -> int:
     return max((int(d) + 1 for d in re.findall(r"get_(?:global|local|group)_id\((\d)\)", text)), default=1)
 
 
-def _element(parameter: Parameter) -> tuple[np.dtype[Any], int]:
+def _element(parameter: Parameter) -> tuple[np.dtype[np.generic], int]:
     """Type of the elements that a parameter holds or points to, and how many a vector of them has."""
     kind = ValueType.find(parameter.type_name)
     return (kind.dtype, kind.slots) if kind else (np.dtype(np.int32), 1)
@@ -133,7 +133,7 @@ class Known(NamedTuple):
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
 
-Cells: TypeAlias = Mapping[str, Any]
+Cells: TypeAlias = Mapping[str, object]
 Watch = Callable[[int], Callable[[], None]]
 
 

@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,12 +25,12 @@ _WIDTHS = (1, 2, 3, 4, 8, 16)
 _TYPE = re.compile(r"(?:const |volatile )*((?:unsigned )?[a-z_]+?)(\d{,2})\s*(\**)")
 
 
-def limits(dtype: np.dtype[Any]) -> tuple[float, float]:
+def limits(dtype: np.dtype[np.generic]) -> tuple[float, float]:
     """Least and greatest finite number of a type; whole numbers for whole types."""
     if dtype.kind in "iu":
-        integers = np.iinfo(dtype)
+        integers = np.iinfo(dtype.str)
         return int(integers.min), int(integers.max)
-    reals = np.finfo(dtype)
+    reals = np.finfo(dtype.str)
     return float(reals.min), float(reals.max)
 
 
@@ -40,7 +39,7 @@ class ValueType:
     """A scalar or vector type, or a pointer to one."""
 
     scalar: str  # Name of a component's type in OpenCL C, such as `float`
-    dtype: np.dtype[Any]  # NumPy type of one component
+    dtype: np.dtype[np.generic]  # NumPy type of one component
     width: int  # Components: 1 for a scalar
     pointer: str = ""  # `*` for a pointer, `**` for a pointer to a pointer
 
@@ -90,7 +89,7 @@ class ValueType:
         """Least and greatest finite value of a component."""
         return limits(self.dtype)
 
-    def is_held_by(self, dtype: np.dtype[Any]) -> bool:
+    def is_held_by(self, dtype: np.dtype[np.generic]) -> bool:
         """Whether an array of this type may hold components; of whole numbers the sign does not matter."""
         kinds = "biu" if self.scalar == "bool" else "iu" if self.is_integer else "f"
         return dtype.kind in kinds and dtype.itemsize == self.dtype.itemsize

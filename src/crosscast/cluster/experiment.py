@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -206,7 +206,7 @@ class PlacementSummary:
     against: dict[str, SeedMean]
     outcomes: Sequence[PlacementOutcome]  # What each seed came to
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Everything, for JSON: means, their intervals (null with one seed), and what each seed came to."""
         names = ("mean_wait_s", "median_wait_s", "wait_p95_s", "utilisation", "on_fastest", "work_over_least")
         return {
@@ -242,18 +242,18 @@ def _summary(
     name: str, own: list[PlacementOutcome], by_name: dict[str, list[PlacementOutcome]]
 ) -> PlacementSummary:
     metrics = [outcome.metrics for outcome in own]
-    of_metrics = ("mean_wait_s", "median_wait_s", "wait_p95_s", "utilisation")
-    means: dict[str, Any] = {name: _mean([getattr(each, name) for each in metrics]) for name in of_metrics}
-    means |= {
-        name: _mean([getattr(each, name) for each in own])
-        for name in ("on_fastest", "work_over_least", "simulation_s")
-    }
     return PlacementSummary(
         placement=name,
         jobs=metrics[0].jobs,
         makespan_s=mean_of([each.makespan_s for each in metrics]),
         average_bounded_slowdown=mean_of([each.average_bounded_slowdown for each in metrics]),
-        **means,
+        mean_wait_s=_mean([each.mean_wait_s for each in metrics]),
+        median_wait_s=_mean([each.median_wait_s for each in metrics]),
+        wait_p95_s=_mean([each.wait_p95_s for each in metrics]),
+        utilisation=_mean_if_known([each.utilisation for each in metrics]),
+        on_fastest=_mean([each.on_fastest for each in own]),
+        work_over_least=_mean_if_known([each.work_over_least for each in own]),
+        simulation_s=_mean([each.simulation_s for each in own]),
         machines=[
             _machine([outcome.machines[place] for outcome in own]) for place in range(len(own[0].machines))
         ],
@@ -274,16 +274,22 @@ def _summary(
 
 
 def _machine(own: list[MachineMetrics]) -> MachineMetrics:
-    means: dict[str, Any] = {
-        name: _mean([getattr(each, name) for each in own])
-        for name in ("utilisation", "mean_wait_s", "average_bounded_slowdown")
-    }
-    return replace(own[0], jobs=round(np.mean([each.jobs for each in own])), **means)
+    return replace(
+        own[0],
+        jobs=round(np.mean([each.jobs for each in own])),
+        utilisation=_mean_if_known([each.utilisation for each in own]),
+        mean_wait_s=_mean_if_known([each.mean_wait_s for each in own]),
+        average_bounded_slowdown=_mean_if_known([each.average_bounded_slowdown for each in own]),
+    )
 
 
-def _mean(values: Sequence[float | None]) -> float | None:
+def _mean(values: Sequence[float]) -> float:
+    return float(np.mean(values))
+
+
+def _mean_if_known(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
-    return float(np.mean(known)) if len(known) == len(values) else None
+    return _mean(known) if len(known) == len(values) else None
 
 
 MOST_TYPES = 200_000
@@ -389,7 +395,7 @@ def _workload(types: Workload, setup: Setup, seed: int) -> tuple[Workload, Integ
 
 def experiment_facts(
     found: Experiment, label: str, types: Workload, left_out: Mapping[str, int]
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """What was compared on what, for JSON and for people."""
     setup = found.setup
     user = without_choice(types) if "user" in setup.placements else None

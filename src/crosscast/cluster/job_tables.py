@@ -35,14 +35,15 @@ def read_speeds(path: str | Path) -> GavelSpeeds:
     rows = [
         row
         for row in read_file(GAVEL_ALONE, Path(path)).rows
-        if row["file"] == GAVEL_SPEEDS and not row["gpu"].endswith(GAVEL_SPREAD)
+        if row["file"] == GAVEL_SPEEDS and not row.text("gpu").endswith(GAVEL_SPREAD)
     ]
     if not rows:
         raise InputError(f"{path}: expected rows of {GAVEL_SPEEDS}, found none")
-    kinds = tuple(dict.fromkeys(row["gpu"] for row in rows))
-    by_job = {(row["job"], row["gpus"]): [0.0] * len(kinds) for row in rows}
+    kinds = tuple(dict.fromkeys(row.text("gpu") for row in rows))
+    by_job = {(row.text("job"), row.integer("gpus")): [0.0] * len(kinds) for row in rows}
     for row in rows:
-        by_job[row["job"], row["gpus"]][kinds.index(row["gpu"])] = row["steps_per_s"]
+        kind = kinds.index(row.text("gpu"))
+        by_job[row.text("job"), row.integer("gpus")][kind] = row.number("steps_per_s")
     speeds = {job: tuple(known) for job, known in by_job.items()}
     return GavelSpeeds(kinds, frozenset(name for name, _ in speeds), speeds)
 

@@ -7,7 +7,6 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -251,7 +250,7 @@ def _by_device(devices: Sequence[str], values: Reals) -> dict[str, float]:
 def _types_of(table: Table, label: str) -> JobTypes:
     if not table.num_rows:
         raise InputError(f"{label}: expected a row for each type of job, found none")
-    cells: dict[str, list[Any]] = table.to_pydict()
+    cells = table.to_pydict()
     times = _vectors(label, "times", cells["times"], above_0=True)
     predicted = _vectors(label, "predicted", cells["predicted"], above_0=False)
     for row, vector in enumerate(times, start=1):
@@ -299,7 +298,7 @@ def _vectors(
     return [known[cell] for cell in cells]
 
 
-def _vector(where: str, value: Any, above_0: bool) -> Mapping[str, float]:
+def _vector(where: str, value: object, above_0: bool) -> Mapping[str, float]:
     expected = "a number above 0" if above_0 else "a number of at least 0"
     if not isinstance(value, dict):
         raise InputError(f"{where}: expected {expected} for each device, found {str(value)[:60]}")

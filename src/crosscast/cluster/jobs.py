@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,9 @@ from crosscast.data.fields import Fields
 from crosscast.data.files import read_bytes, whole_file
 from crosscast.errors import InputError
 from crosscast.results import Tabular
+
+if TYPE_CHECKING:
+    from crosscast.results import Column
 
 
 @dataclass(frozen=True)
@@ -364,7 +367,7 @@ class Schedule(Tabular):
         """How long each job ran, in seconds."""
         return self.end_s - self.start_s
 
-    def columns(self) -> Mapping[str, Any]:
+    def columns(self) -> Mapping[str, Column]:
         """A row for each job, in the order of submission."""
         return {
             "job": self.jobs.number,

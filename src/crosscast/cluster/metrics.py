@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import NotRequired, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -396,7 +396,7 @@ class PolicyResult:
         """Jain's index of the average bounded slowdowns of users; ``None`` if nothing is known of users."""
         return jain_index([each.average_bounded_slowdown for each in self.users])
 
-    def to_dict(self, *, users: bool = False) -> dict[str, Any]:
+    def to_dict(self, *, users: bool = False) -> dict[str, object]:
         """Everything, for JSON; users only if they are asked for."""
         run, policy = self.run, self.run.policy
         found = {
@@ -555,9 +555,25 @@ def compare_policies(
     return results
 
 
+class TraceFacts(TypedDict):
+    """What was scheduled."""
+
+    name: str
+    computer: str | None
+    lines: int
+    jobs: int
+    users: int | None
+    submitted_within_s: float
+    machines: list[dict[str, object]]
+    estimates: str
+    left_out: dict[str, int]
+    notes: list[str]
+    best: NotRequired[dict[str, str]]  # What was best by what, of a search
+
+
 def trace_facts(
     trace: JobTrace, found: CleanedJobs, machines: Sequence[Machine], estimates: str
-) -> dict[str, Any]:
+) -> TraceFacts:
     """What was scheduled, for JSON and for people."""
     submit_s = found.jobs.submit_s
     procs, header = sum(machine.procs for machine in machines), trace.header.procs

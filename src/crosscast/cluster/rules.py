@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.cluster.jobs import Jobs, Machine
@@ -74,13 +75,27 @@ class Rules:
 
     def taken(self, order: Integers) -> Rules:
         """The rules of the same jobs in another order, who join the queue when they are submitted."""
-        found: dict[str, Any] = {
-            name: getattr(self, name)[order] for name in _OF_JOBS if getattr(self, name) is not None
-        }
-        if self.priority is not None:
-            fixed, account = self.priority.fixed[order], self.priority.account[order]
-            found["priority"] = replace(self.priority, fixed=fixed, account=account)
-        return replace(self, **(found | {"release_s": None}))
+        priority = self.priority
+        if priority is not None:
+            priority = replace(priority, fixed=priority.fixed[order], account=priority.account[order])
+        return replace(
+            self,
+            priority=priority,
+            rank=_taken(self.rank, order),
+            group=_taken(self.group, order),
+            partition=_taken(self.partition, order),
+            kind=_taken(self.kind, order),
+            forecast_s=_taken(self.forecast_s, order),
+            measured_w=_taken(self.measured_w, order),
+            release_s=None,
+        )
+
+
+_Kind = TypeVar("_Kind", bound=np.generic)
+
+
+def _taken(values: npt.NDArray[_Kind] | None, order: Integers) -> npt.NDArray[_Kind] | None:
+    return None if values is None else values[order]
 
 
 _OF_JOBS = ("rank", "group", "partition", "kind", "forecast_s", "measured_w", "release_s")
@@ -201,12 +216,12 @@ def rules_of(
         or it is wider or longer than its partition allows.
     """
     number, fixed = jobs.number, np.zeros(len(jobs))
-    found: dict[str, Any] = {}
+    rules = Rules()
     tier = np.zeros(len(jobs), np.int64)
     if site.partitions:
         place = _partition_of(site.partitions, number, partitions)
         _check_partitions(site.partitions, jobs, place)
-        found |= _partitioned(site.partitions, jobs, machines, place)
+        rules = _partitioned(site.partitions, jobs, machines, place)
         tier = np.array([each.tier for each in site.partitions])[place]
         if site.weights is not None:
             fixed += site.weights.partition * _relative([each.priority for each in site.partitions])[place]
@@ -226,25 +241,24 @@ def rules_of(
             account = accounts.among(list(weights.shares), number, "account", "with [priority.shares]")
             share = np.array(list(weights.shares.values()))
             share = share / share.sum()
-        found["priority"] = Priority(
+        priority = Priority(
             fixed, account, share, weights.age, weights.max_age_s, weights.fair_share, weights.half_life_s
         )
+        rules = replace(rules, priority=priority)
     rank = np.unique(tier, return_inverse=True)[1].reshape(-1).astype(np.int64)
     if site.preemption is not None:
         kinds = [each.name for each in site.qualities]
-        found["kind"] = quality if site.preemption == "qos" else rank
+        kind = quality if site.preemption == "qos" else rank
         if site.preemption == "qos":
             lists = [each.preempts for each in site.qualities]
             preempts = np.array([[kind in own for kind in kinds] for own in lists])
         else:
             tiers = np.arange(int(rank.max(initial=0)) + 1)
             preempts = tiers[:, None] > tiers
-        found["preempts"] = preempts
+        rules = replace(rules, kind=kind, preempts=preempts)
         # Who may stop others is considered before, and then by tier.
-        rank = heights(preempts)[found["kind"]] * (int(rank.max(initial=0)) + 1) + rank
-    if rank.any():
-        found["rank"] = rank
-    return Rules(**found)
+        rank = heights(preempts)[kind] * (int(rank.max(initial=0)) + 1) + rank
+    return replace(rules, rank=rank) if rank.any() else rules
 
 
 def _relative(priorities: Sequence[float]) -> Reals:
@@ -273,14 +287,14 @@ def _check_partitions(partitions: Sequence[Partition], jobs: Jobs, place: Intege
 
 def _partitioned(
     partitions: Sequence[Partition], jobs: Jobs, machines: Sequence[Machine], place: Integers
-) -> dict[str, Any]:
+) -> Rules:
     """Processors of partitions, and how many jobs of a user may run in each."""
-    found: dict[str, Any] = {}
+    rules = Rules()
     if any(each.procs is not None for each in partitions):
         limited = np.array([each.procs is not None for each in partitions])
-        found["partition"] = np.where(limited[place], place, -1)
         widest = max(machine.procs for machine in machines)
-        found["partition_procs"] = np.array([each.procs or widest for each in partitions])
+        procs = np.array([each.procs or widest for each in partitions])
+        rules = replace(rules, partition=np.where(limited[place], place, -1), partition_procs=procs)
     if any(each.most_jobs is not None for each in partitions):
         if jobs.user is None:
             raise InputError.of(
@@ -288,9 +302,11 @@ def _partitioned(
             )
         users = len(jobs.users)
         limited = np.array([each.most_jobs is not None for each in partitions])
-        found["group"] = np.where(limited[place], place * users + jobs.user, -1)
-        found["most"] = np.repeat([each.most_jobs or 1 for each in partitions], users)
-    return found
+        group = np.where(limited[place], place * users + jobs.user, -1)
+        rules = replace(
+            rules, group=group, most=np.repeat([each.most_jobs or 1 for each in partitions], users)
+        )
+    return rules
 
 
 def _partition_of(partitions: Sequence[Partition], number: Integers, names: JobNames) -> Integers:

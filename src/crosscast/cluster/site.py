@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, TypedDict, TypeVar, get_args
 
 import numpy as np
 
@@ -275,24 +275,27 @@ def _rules(fields: Fields, folder: Path) -> SiteRules:
 
 
 def _weights(table: Fields) -> Weights:
-    found: dict[str, Any] = {
-        name: table.number(name, ge=0) for name in ("age", "size", "fair_share", "qos", "partition")
+    numbers = {
+        name: number
+        for name in ("age", "size", "fair_share", "qos", "partition")
+        if (number := table.number(name, ge=0)) is not None
     }
     for name in ("max_age", "half_life"):
         if name in table:
-            found[f"{name}_s"] = _time(table, name)
-            if found[f"{name}_s"] == 0:
+            numbers[f"{name}_s"] = _time(table, name)
+            if numbers[f"{name}_s"] == 0:
                 raise table.fail(name, "a time above 0 s")
-    found["favor_small"] = table.flag("favor_small")
-    shares = table.table("shares")
-    if shares is not None:
-        found["shares"] = {name: shares.number(name, ge=0) for name, _ in shares.items()}
-        if not sum(found["shares"].values()) > 0:
-            raise InputError(f"{shares.where}: expected a share above 0, found none")
-    elif (found["fair_share"] or 0) > 0:
+    favor_small = table.flag("favor_small")
+    given = table.table("shares")
+    shares: dict[str, float] = {}
+    if given is not None:
+        shares = {name: given.number(name, ge=0) or 0.0 for name, _ in given.items()}
+        if not sum(shares.values()) > 0:
+            raise InputError(f"{given.where}: expected a share above 0, found none")
+    elif numbers.get("fair_share", 0) > 0:
         raise InputError(f"{table.where}: fair_share: expected shares of accounts under shares, found none")
     table.finish()
-    return Weights(**{name: value for name, value in found.items() if value is not None})
+    return Weights(**numbers, favor_small=favor_small, shares=shares)
 
 
 def _quality(table: Fields) -> Quality:
@@ -342,20 +345,40 @@ def _time(table: Fields, name: str) -> float:
         raise InputError(f"{table.where}: {name}: {error}") from error
 
 
-def _sharing(table: Fields, folder: Path) -> dict[str, Any]:
+class _SiteOptions(TypedDict, total=False):
+    budget: Budget
+    options: Path
+    slowdowns: Path
+    most: int
+    limit: float
+    least_gain: float
+    power_policies: tuple[PowerPolicy, ...]
+    sharing_policies: tuple[SharingPolicy, ...]
+    measured: bool
+    shifts: tuple[Shift, ...]
+    shift_limit_s: float
+
+
+def _sharing(table: Fields, folder: Path) -> _SiteOptions:
     table.require("slowdowns", "a text")
-    found: dict[str, Any] = {
-        "most": table.integer("most", 2),
-        "limit": table.number("limit", ge=1),
-        "least_gain": table.number("least_gain", ge=0),
-    }
+    found: _SiteOptions = {}
+    if (most := table.integer("most", 2)) is not None:
+        found["most"] = most
+    if (limit := table.number("limit", ge=1)) is not None:
+        found["limit"] = limit
+    if (least_gain := table.number("least_gain", ge=0)) is not None:
+        found["least_gain"] = least_gain
     found["slowdowns"] = folder / str(table.text("slowdowns"))
-    found["sharing_policies"] = _policies(table, SHARING_POLICIES)
+    if (policies := _policies(table, SHARING_POLICIES)) is not None:
+        found["sharing_policies"] = policies
     table.finish()
-    return {name: value for name, value in found.items() if value is not None}
+    return found
 
 
-def _policies(table: Fields, known: Sequence[str], field: str = "policies") -> Any:
+_Policy = TypeVar("_Policy", bound=str)
+
+
+def _policies(table: Fields, known: Sequence[_Policy], field: str = "policies") -> tuple[_Policy, ...] | None:
     """Names under a field, in the order in which they are known; nothing if none are there."""
     names = table.texts(field)
     for name in names:
@@ -365,7 +388,7 @@ def _policies(table: Fields, known: Sequence[str], field: str = "policies") -> A
     return tuple(each for each in known if each in names) or None
 
 
-def _power(table: Fields, folder: Path) -> dict[str, Any]:
+def _power(table: Fields, folder: Path) -> _SiteOptions:
     given = [name for name in ("budget_w", "budget") if name in table]
     watts, file = table.number("budget_w", gt=0), table.text("budget")
     options, names = table.text("options"), _policies(table, POWER_POLICIES)
@@ -377,24 +400,25 @@ def _power(table: Fields, folder: Path) -> dict[str, Any]:
     if (set(shifts or ()) - {"never"}) and limit_s is None:
         raise InputError(f"{table.where}: shift_limit is missing, expected how long jobs may be delayed")
     if len(given) != 1:
-        found = "both" if given else "neither"
-        raise InputError(f"{table.where}: expected budget_w or budget, found {found}")
+        which = "both" if given else "neither"
+        raise InputError(f"{table.where}: expected budget_w or budget, found {which}")
     if options is None and names is not None:
         raise InputError(f"{table.where}: policies: expected options to choose from, found none")
     budget = constant_budget(watts) if watts is not None else read_budget(folder / str(file))
-    said: dict[str, Any] = {
-        "budget": budget,
-        "options": None if options is None else folder / options,
-        "power_policies": names,
-        "measured": measured,
-        "shifts": shifts,
-        "shift_limit_s": limit_s,
-    }
+    found: _SiteOptions = {"budget": budget, "measured": measured}
+    if options is not None:
+        found["options"] = folder / options
+    if names is not None:
+        found["power_policies"] = names
+    if shifts is not None:
+        found["shifts"] = shifts
+    if limit_s is not None:
+        found["shift_limit_s"] = limit_s
     for name, column in (("price", budget.price_per_kwh), ("carbon", budget.carbon_g_per_kwh)):
         if name in (shifts or ()) and column is None:
             unit = {"price": "price_per_kwh", "carbon": "carbon_g_per_kwh"}[name]
             raise InputError(f"{table.where}: shift: {name}: expected a budget with {unit}, found none")
-    return {name: value for name, value in said.items() if value is not None}
+    return found
 
 
 MILLIWATTS = 1000.0

@@ -44,7 +44,7 @@ def _list(text: str | None, vendor: str | None, kind: str | None, output: Output
     if not rows:
         asked = {"NAME": text, "--vendor": vendor, "--type": kind}
         words = ", ".join(f"{option} {value}" for option, value in asked.items() if value is not None)
-        vendors = ", ".join(dict.fromkeys(row["vendor"] for row in catalogue().values()))
+        vendors = ", ".join(dict.fromkeys(row.text("vendor") for row in catalogue().values()))
         raise InputError.of(where=words, expected=f"devices of the catalogue (of {vendors})", found="none")
     whole = len(rows) == len(catalogue())
     show(output, lambda: rows, lambda: catalogue_report(rows) if whole else data_sheets_report(rows))

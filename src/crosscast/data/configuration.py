@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Literal
 
 from crosscast.errors import InputError
 
@@ -53,7 +53,7 @@ class Configuration:
     def __hash__(self) -> int:
         return hash((self.device, tuple(self.settings.items())))
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[type[Configuration], tuple[str, dict[str, Setting]]]:
         # A view of a mapping is sent to no other process.
         return Configuration, (self.device, dict(self.settings))
 
@@ -62,7 +62,7 @@ class Configuration:
         words = ", ".join(f"{name} {setting_text(value)}" for name, value in self.settings.items())
         return f"{self.device}: {words}" if words else self.device
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The configuration as a JSON object: ``device``, ``settings``."""
         return {"device": self.device, "settings": dict(self.settings)}
 
@@ -92,7 +92,18 @@ class Configuration:
             raise InputError.of(
                 field="configuration", expected="an object of settings", found=repr(settings[:60])
             )
-        return cls(device, found)
+        return cls.of_values(device, found)
+
+    @classmethod
+    def of_values(cls, device: str, values: Mapping[str, object]) -> Configuration:
+        """The configuration of settings that come from outside.
+
+        Raises
+        ------
+        InputError
+            If a value is neither a finite number nor a word.
+        """
+        return cls(device, {name: _setting(name, value) for name, value in values.items()})
 
 
 def _setting(name: str, value: object) -> Setting:

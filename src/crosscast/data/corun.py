@@ -7,10 +7,10 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Any
+from typing import NamedTuple
 
 from crosscast.data.dataset import Dataset
-from crosscast.data.schema import BAGS, SOLOS
+from crosscast.data.fields import TableRow
 from crosscast.data.table import Table
 from crosscast.errors import InputError
 
@@ -87,9 +87,25 @@ class Bag:
         return any(member.failure is not None for member in self.members)
 
 
-_COLUMNS = tuple(column.name for column in BAGS.columns if column.name not in ("time_s", "jobs"))
 _Key = tuple[str, str, str, str]
-_Columns = Mapping[str, list[Any]]
+
+
+class _BagRow(NamedTuple):
+    """A row of the table of mixes; its key comes first."""
+
+    bag: str
+    device: str
+    configuration: str
+    repeat: int
+    position: int
+    application: str
+    size: str
+    fits: int | None
+    slowdown: float | None
+    bag_time_s: float | None
+    overlap: float | None
+    power_w: float | None
+    failure: str | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,70 +132,66 @@ def co_runs(dataset: Dataset) -> CoRuns:
     solos: dict[_Key, Solo] = {}
     for number, row in enumerate(dataset.solos.to_pylist(), start=1):
         if row["failure"] is None:
-            solo = _solo(row, f"{dataset.label}: solos: row {number}")
+            solo = _solo(TableRow(row), f"{dataset.label}: solos: row {number}")
             solos[solo.key] = solo
-    columns = {name: _cells(dataset.bags, name) for name in _COLUMNS}
-    keys = list(zip(*(columns[name] for name in BAGS.key), strict=True))
-    rows = sorted(range(len(keys)), key=keys.__getitem__)
-    member = _members(columns, dict(solos))
-    bags = tuple(
-        _bag(columns, list(found), member) for _, found in groupby(rows, key=lambda row: keys[row][:-1])
-    )
+    columns = [_cells(dataset.bags, name) for name in _BagRow._fields]
+    rows = sorted(map(_BagRow._make, zip(*columns, strict=True)), key=lambda row: row[:5])
+    member = _members(dict(solos))
+    bags = tuple(_bag(list(found), member) for _, found in groupby(rows, key=lambda row: row[:4]))
     return CoRuns(dataset.label, tuple(solo for _, solo in sorted(solos.items())), bags)
 
 
-def _cells(bags: Table, name: str) -> list[Any]:
+def _cells(bags: Table, name: str) -> list[object]:
     """Cells of a column; equal ones are one object, as there may be many rows."""
     cells = bags.column(name).combine_chunks().dictionary_encode(null_encoding="encode")
     values = cells.dictionary.to_pylist()
     return [values[number] for number in cells.indices.to_pylist()]
 
 
-def _solo(row: Mapping[str, Any], place: str) -> Solo:
-    features = json.loads(row["features"])
+def _solo(row: TableRow, place: str) -> Solo:
+    features = json.loads(row.text("features"))
     if not isinstance(features, dict) or not all(_is_finite(value) for value in features.values()):
         raise InputError(f"{place}: column 'features': expected finite numbers by name, found others")
     return Solo(
-        row["application"],
-        row["size"],
-        row["device"],
-        row["time_s"],
-        row["configuration"],
-        row["runs"] or 1,
-        row["power_w"],
-        row["memory_bytes"],
+        row.text("application"),
+        row.text("size"),
+        row.text("device"),
+        row.number_or_none("time_s"),
+        row.text("configuration"),
+        row.integer_or_none("runs") or 1,
+        row.number_or_none("power_w"),
+        row.integer_or_none("memory_bytes"),
         {name: float(value) for name, value in sorted(features.items())},
     )
 
 
-def _is_finite(value: Any) -> bool:
+def _is_finite(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _bag(columns: _Columns, rows: Sequence[int], member: Callable[[int], Member]) -> Bag:
-    first = {name: cells[rows[0]] for name, cells in columns.items()}
+def _bag(rows: Sequence[_BagRow], member: Callable[[_BagRow], Member]) -> Bag:
+    first = rows[0]
     return Bag(
-        first["bag"],
-        first["device"],
+        first.bag,
+        first.device,
         tuple(map(member, rows)),
-        first["configuration"],
-        first["repeat"],
-        None if first["fits"] is None else bool(first["fits"]),
-        first["bag_time_s"],
-        first["overlap"],
-        first["power_w"],
+        first.configuration,
+        first.repeat,
+        None if first.fits is None else bool(first.fits),
+        first.bag_time_s,
+        first.overlap,
+        first.power_w,
     )
 
 
-def _members(columns: _Columns, solos: dict[_Key, Solo]) -> Callable[[int], Member]:
+def _members(solos: dict[_Key, Solo]) -> Callable[[_BagRow], Member]:
     """Members of mixes by their rows, with one isolated run for all that have the same."""
 
-    def alone(row: int) -> Solo:
-        application, size, device, configuration = (columns[name][row] for name in SOLOS.key)
-        key = application, size, device, configuration
+    def alone(row: _BagRow) -> Solo:
+        key = row.application, row.size, row.device, row.configuration
         if key not in solos:
-            default = application, size, device, "{}"
-            solos[key] = solos.setdefault(default, Solo(application, size, device, None))
+            default = row.application, row.size, row.device, "{}"
+            solos[key] = solos.setdefault(default, Solo(row.application, row.size, row.device, None))
         return solos[key]
 
-    return lambda row: Member(alone(row), columns["slowdown"][row], columns["failure"][row])
+    return lambda row: Member(alone(row), row.slowdown, row.failure)

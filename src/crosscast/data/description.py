@@ -13,6 +13,7 @@ import numpy as np
 from crosscast.arrays import Reals
 from crosscast.data.configuration import Configuration, Setting
 from crosscast.data.dataset import TABLES, Dataset
+from crosscast.data.fields import TableRow
 from crosscast.data.library import pa, pc
 from crosscast.data.merge import hosts_of
 from crosscast.data.schema import BAGS, SESSIONS, SIZES, SOLOS, size_order
@@ -109,7 +110,7 @@ def warnings_of(records: Table, sessions: Table) -> list[RecordWarning]:
     found = [
         *_cell_warnings(records, sessions),
         *_few_runs(records, sessions),
-        *(warning for row in sessions.to_pylist() for warning in _session_warnings(row)),
+        *(warning for row in sessions.to_pylist() for warning in _session_warnings(TableRow(row))),
     ]
     return sorted(
         found,
@@ -200,33 +201,32 @@ def _runs(number: int) -> str:
     return "1 run" if number == 1 else f"{number} runs"
 
 
-def _session_warnings(session: Mapping[str, Any]) -> Iterator[RecordWarning]:
-    where = {name: session[name] for name in SESSIONS.key}
-    runs = session["runs"]
+def _session_warnings(session: TableRow) -> Iterator[RecordWarning]:
+    def warning(rule: Rule, text: str) -> RecordWarning:
+        application, size, device, configuration = map(session.text, SESSIONS.key[:-1])
+        repeat = session.integer("repeat")
+        return RecordWarning(rule, text, application, size, device, configuration, repeat=repeat)
+
+    runs = session.integer_or_none("runs")
     is_of_sweep = session["configuration"] != _NO_SETTINGS and session["environment"] is None
     if runs is not None and runs < LEAST_RUNS and not is_of_sweep:
-        yield RecordWarning("runs", _few(runs), **where)
-    before, after = session["clock_before_hz"], session["clock_after_hz"]
+        yield warning("runs", _few(runs))
+    before, after = map(session.number_or_none, ("clock_before_hz", "clock_after_hz"))
     if before and after is not None and abs(after - before) > MOST_CLOCK_CHANGE * before:
-        yield RecordWarning(
+        yield warning(
             "clock",
             f"the clock changed by {(after - before) / before * 100:+.0f} % during its runs, more than "
             f"{_percent(MOST_CLOCK_CHANGE)}",
-            **where,
         )
-    loads = {when: session[f"load_{when}"] for when in ("before", "after")}
-    for when, load in loads.items():
+    for when in ("before", "after"):
+        load = session.number_or_none(f"load_{when}")
         if load is not None and load > MOST_LOAD:
             others = "1 other process" if f"{load:.2g}" == "1" else f"{load:.2g} other processes"
-            yield RecordWarning(
-                "load",
-                f"{others} wanted to run {when} its runs, more than {MOST_LOAD:g}",
-                **where,
-            )
-    loop = session["loop_s"]
+            yield warning("load", f"{others} wanted to run {when} its runs, more than {MOST_LOAD:g}")
+    loop = session.number_or_none("loop_s")
     if loop is not None and loop < LEAST_LOOP_S:
-        yield RecordWarning(
-            "loop", f"its runs took {format_seconds(loop)}, less than {format_seconds(LEAST_LOOP_S)}", **where
+        yield warning(
+            "loop", f"its runs took {format_seconds(loop)}, less than {format_seconds(LEAST_LOOP_S)}"
         )
 
 
@@ -405,12 +405,12 @@ class Description:
     noise: tuple[CellNoise, ...]  # Spread of each cell
     notes: Mapping[str, Mapping[str, str]]  # Texts kept with the tables, by table and name
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Everything, as the object that ``--json`` prints."""
         return {name: _plain(value) for name, value in vars(self).items()}
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
     if is_dataclass(value):

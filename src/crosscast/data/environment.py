@@ -7,7 +7,6 @@ import os
 import platform
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 __all__ = ["facts", "memory_bytes", "version_of"]
 
@@ -52,7 +51,7 @@ def _versions() -> dict[str, str]:
     return {name: version for name in _PACKAGES if (version := version_of(name))}
 
 
-def facts() -> dict[str, Any]:
+def facts() -> dict[str, object]:
     """Versions of what computes, and the machine it computes on."""
     return {
         "packages": dict(_versions()),

@@ -6,14 +6,14 @@ import copy
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn, TypeVar, cast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NoReturn, TypeGuard, TypeVar, cast
 
 import msgspec
 
 from crosscast.errors import InputError
 
-__all__ = ["STRICT_JSON", "Fields", "decode", "listed", "shown"]
+__all__ = ["STRICT_JSON", "Fields", "TableRow", "decode", "listed", "shown"]
 
 _MOST_DIGITS = 18
 
@@ -56,7 +56,7 @@ class Fields:
         What the table is, for messages: a file, or a file and a place in it.
     """
 
-    def __init__(self, table: Mapping[str, Any], where: str) -> None:
+    def __init__(self, table: Mapping[str, object], where: str) -> None:
         self._table = table
         self._known: list[str] = []
         self.where = where
@@ -68,14 +68,18 @@ class Fields:
         """Error about the field `name`, which holds something else than `expected`."""
         return InputError(f"{self.where}: {name}: expected {expected}, found {self._table[name]!r}")
 
-    def take(self, name: str) -> Any:
+    def take(self, name: str) -> object:
         """Value of the field `name` as it is, or ``None`` if it is absent."""
         self._known.append(name)
         return self._table.get(name)
 
-    def _taken(self, name: str, expected: str, is_right: Callable[[Any], bool]) -> Any:
+    def _taken(
+        self, name: str, expected: str, is_right: Callable[[object], TypeGuard[_Each]]
+    ) -> _Each | None:
         value = self.take(name)
-        if value is not None and not is_right(value):
+        if value is None:
+            return None
+        if not is_right(value):
             raise self.fail(name, expected)
         return value
 
@@ -86,34 +90,35 @@ class Fields:
 
     def text(self, name: str, most: int | None = None) -> str | None:
         """Text, not empty, of so many characters at most."""
-        value: str | None = self._taken(name, "a text", lambda value: isinstance(value, str) and value != "")
+        value = self._taken(name, "a text", _is_text)
         if value is not None and most is not None and len(value) > most:
             raise InputError(f"{self.where}: {name}: expected {most} characters at most, found more")
         return value
 
     def choice(self, name: str, choices: Sequence[str], default: str) -> str:
         """One of `choices`."""
-        value = self._taken(name, f"one of {', '.join(choices)}", lambda value: value in choices)
+        value = self.take(name)
+        if value is not None and value not in choices:
+            raise self.fail(name, f"one of {', '.join(choices)}")
         return default if value is None else str(value)
 
     def flag(self, name: str) -> bool:
         """``true`` or ``false``; absent is ``false``."""
-        return bool(self._taken(name, "true or false", lambda value: isinstance(value, bool)))
+        return bool(self._taken(name, "true or false", _is_flag))
 
     def integer(self, name: str, least: int) -> int | None:
         """Whole number, `least` or more."""
-        value: int | None = self._taken(
-            name,
-            f"a whole number of at least {least}",
-            lambda value: _is_integer(value) and value >= least,
-        )
+        expected = f"a whole number of at least {least}"
+        value = self._taken(name, expected, _is_integer)
+        if value is not None and value < least:
+            raise self.fail(name, expected)
         return value
 
     def number(self, name: str, ge: float | None = None, gt: float | None = None) -> int | float | None:
         """Finite number, of at least `ge` and above `gt` where these are given."""
-        value: int | float | None = self._taken(
-            name, "a number", lambda value: _is_number(value) and math.isfinite(value)
-        )
+        value = self._taken(name, "a number", _is_number)
+        if value is not None and not math.isfinite(value):
+            raise self.fail(name, "a number")
         if value is not None and ge is not None and value < ge:
             raise self.fail(name, f"a number of at least {ge:g}")
         if value is not None and gt is not None and value <= gt:
@@ -122,45 +127,38 @@ class Fields:
 
     def numbers(self, name: str) -> list[int | float] | None:
         """List of numbers, not empty."""
-        value: list[int | float] | None = self._taken(
-            name, "a list of numbers", lambda value: _is_list(value, _is_number) and value
-        )
-        return value
+        return self._taken(name, "a list of numbers", _are_numbers)
 
     def sizes(self, name: str, least: int) -> tuple[int, ...] | None:
         """One to three whole numbers, each `least` or more; one may come without a list."""
-        found = self._taken(
-            name,
-            f"1 to 3 whole numbers of at least {least}",
-            lambda value: (
-                1 <= len(_listed(value)) <= 3
-                and all(_is_integer(item) and item >= least for item in _listed(value))
-            ),
-        )
-        return None if found is None else tuple(_listed(found))
+        value = self.take(name)
+        if value is None:
+            return None
+        sizes = tuple(item for item in _listed(value) if _is_integer(item) and item >= least)
+        if not 1 <= len(sizes) <= 3 or len(sizes) < len(_listed(value)):
+            raise self.fail(name, f"1 to 3 whole numbers of at least {least}")
+        return sizes
 
     def texts(self, name: str) -> tuple[str, ...]:
         """List of texts; absent is empty, and one text may come without a list."""
-        found = self._taken(
-            name, "a list of texts", lambda value: all(isinstance(item, str) for item in _listed(value))
-        )
-        return () if found is None else tuple(_listed(found))
+        value = self.take(name)
+        items = [] if value is None else _listed(value)
+        texts = tuple(item for item in items if isinstance(item, str))
+        if len(texts) < len(items):
+            raise self.fail(name, "a list of texts")
+        return texts
 
     def tables(self, name: str) -> list[Fields]:
         """List of tables, as ``[[name]]`` gives it; absent is empty."""
-        found = self._taken(
-            name,
-            f"tables, each under [[{name}]]",
-            lambda value: _is_list(value, lambda item: isinstance(item, dict)),
-        )
+        found = self._taken(name, f"tables, each under [[{name}]]", _are_objects)
         return [Fields(item, f"{self.where}: {name}[{index}]") for index, item in enumerate(found or ())]
 
     def table(self, name: str) -> Fields | None:
         """One table."""
-        found = self._taken(name, "a table", lambda value: isinstance(value, dict))
+        found = self._taken(name, "a table", _is_object)
         return None if found is None else Fields(found, f"{self.where}: {name}")
 
-    def items(self) -> list[tuple[str, Any]]:
+    def items(self) -> list[tuple[str, object]]:
         """Every field with its value; all of them count as known."""
         self._known.extend(self._table)
         return list(self._table.items())
@@ -173,21 +171,97 @@ class Fields:
                 raise InputError(f"{self.where}: unknown key {name!r}, expected one of {known}")
 
 
-def _is_integer(value: object) -> bool:
+def _is_string(value: object) -> TypeGuard[str]:
+    return isinstance(value, str)
+
+
+def _are_strings(value: object) -> TypeGuard[list[str]]:
+    return isinstance(value, list) and all(map(_is_string, value))
+
+
+def _is_text(value: object) -> TypeGuard[str]:
+    return isinstance(value, str) and value != ""
+
+
+def _is_flag(value: object) -> TypeGuard[bool]:
+    return isinstance(value, bool)
+
+
+def _is_integer(value: object) -> TypeGuard[int]:
     """True for whole numbers, and not for ``true`` and ``false``, which Python counts among them."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _is_number(value: object) -> bool:
+def _is_number(value: object) -> TypeGuard[int | float]:
     return _is_integer(value) or isinstance(value, float)
 
 
-def _is_list(value: object, is_item: Callable[[Any], bool]) -> bool:
-    return isinstance(value, list) and all(map(is_item, value))
+def _are_numbers(value: object) -> TypeGuard[list[int | float]]:
+    return isinstance(value, list) and bool(value) and all(map(_is_number, value))
 
 
-def _listed(value: Any) -> list[Any]:
+def _is_object(value: object) -> TypeGuard[dict[str, object]]:
+    return isinstance(value, dict)
+
+
+def _are_objects(value: object) -> TypeGuard[list[dict[str, object]]]:
+    return isinstance(value, list) and all(map(_is_object, value))
+
+
+def _listed(value: object) -> list[object]:
     return value if isinstance(value, list) else [value]
+
+
+class TableRow(dict[str, object]):
+    """Cells of a row by column, each read as what the schema of its table says that it holds.
+
+    Raises
+    ------
+    InputError
+        If a cell is asked for as something that it is not.
+    """
+
+    def _read(self, name: str, expected: str, is_right: Callable[[object], TypeGuard[_Each]]) -> _Each:
+        cell = self.get(name)
+        if not is_right(cell):
+            raise InputError.of(field=f"column {name!r}", expected=expected, found=repr(cell))
+        return cell
+
+    def text(self, name: str) -> str:
+        """A text."""
+        return self._read(name, "a text", _is_string)
+
+    def text_or_none(self, name: str) -> str | None:
+        """A text, or ``None`` of an empty cell."""
+        return None if self.get(name) is None else self.text(name)
+
+    def integer(self, name: str) -> int:
+        """A whole number."""
+        return self._read(name, "a whole number", _is_integer)
+
+    def integer_or_none(self, name: str) -> int | None:
+        """A whole number, or ``None`` of an empty cell."""
+        return None if self.get(name) is None else self.integer(name)
+
+    def number(self, name: str) -> int | float:
+        """A number."""
+        return self._read(name, "a number", _is_number)
+
+    def number_or_none(self, name: str) -> int | float | None:
+        """A number, or ``None`` of an empty cell."""
+        return None if self.get(name) is None else self.number(name)
+
+    def numbers(self, names: Iterable[str]) -> dict[str, int | float]:
+        """Numbers of several columns, without those that are empty."""
+        return {name: self.number(name) for name in names if self.get(name) is not None}
+
+    def texts(self, name: str) -> list[str]:
+        """A list of texts; one without any of an empty cell."""
+        return [] if self.get(name) is None else self._read(name, "a list of texts", _are_strings)
+
+    def entries(self, name: str) -> dict[str, object]:
+        """A JSON object."""
+        return self._read(name, "an object", _is_object)
 
 
 Section = TypeVar("Section", bound=msgspec.Struct)
@@ -228,7 +302,11 @@ def _explained(cls: type[Section], value: object, message: str) -> tuple[str | N
     if absent:
         return f"{field}.{absent['name']}".lstrip("."), "a value", "none"
     if unknown := _UNKNOWN.fullmatch(sentence):
-        return f"{field}.{unknown['name']}".lstrip("."), "no such field", shown(found[unknown["name"]])
+        return (
+            f"{field}.{unknown['name']}".lstrip("."),
+            "no such field",
+            shown(_entries(found)[unknown["name"]]),
+        )
     wrong = _WRONG.fullmatch(sentence)
     if wrong is None:
         return field or None, "another value", f"{shown(found)} ({sentence})"
@@ -236,7 +314,7 @@ def _explained(cls: type[Section], value: object, message: str) -> tuple[str | N
     return field or None, f"{types}{wrong['bounds']}", shown(found)
 
 
-def _at(cls: type[Section], value: Any, path: str, message: str) -> tuple[str, Any]:
+def _at(cls: type[Section], value: object, path: str, message: str) -> tuple[str, object]:
     """Name of the place and the value there, of a path of msgspec."""
     whole = value = copy.deepcopy(value)
     place = ""
@@ -246,16 +324,22 @@ def _at(cls: type[Section], value: Any, path: str, message: str) -> tuple[str, A
             key = int(step["number"])
         elif key is None:
             # In an object without fixed names it says [...]: this is the entry without which all is well.
-            for name, entry in list(value.items()):
-                del value[name]
+            entries = _entries(value)
+            for name, entry in list(entries.items()):
+                del entries[name]
                 if _complaint(cls, whole) != message:
-                    key, value[name] = name, entry
+                    key, entries[name] = name, entry
                     break
             else:
                 break
         place += f"[{key}]" if isinstance(key, int) else f".{key}"
-        value = value[key]
+        value = _entries(value)[key]
     return place.lstrip("."), value
+
+
+def _entries(value: object) -> dict[str | int | None, object]:
+    """Entries of a JSON object, which it keeps, or of a list by their numbers."""
+    return value if isinstance(value, dict) else dict(enumerate(value)) if isinstance(value, list) else {}
 
 
 def _complaint(cls: type[Section], value: object) -> str:

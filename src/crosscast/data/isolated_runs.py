@@ -34,7 +34,7 @@ _Real = Annotated[float, Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
 _AtLeast0 = Annotated[float, Meta(ge=0, le=sys.float_info.max)]
 
 
-def _kind(column: Column) -> Any:
+def _kind(column: Column) -> object:
     if column.type == "text":
         return _Name | None
     return (
@@ -56,7 +56,7 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
     application: _Name
     size: _Name
     device: _Device
-    configuration: Annotated[dict[_Name, Any], Meta(max_length=512)]
+    configuration: Annotated[dict[_Name, object], Meta(max_length=512)]
     features: Annotated[dict[_Name, _Real], Meta(max_length=512)]
     runs: Annotated[int, Meta(ge=1)] | None = None
     time_s: Annotated[float, Meta(gt=0, le=sys.float_info.max)] | None = None
@@ -71,10 +71,10 @@ class SoloProfile:
     solo: Solo  # The application alone; its `device` is the key of the device
     # What is known of the device: cells by column of the table of devices, `device` and `type` among them,
     # without their sources
-    device: Mapping[str, Any]
+    device: Mapping[str, object]
 
 
-def write_profile(solo: Solo, device: Mapping[str, Any], path: str | Path) -> None:
+def write_profile(solo: Solo, device: Mapping[str, object], path: str | Path) -> None:
     """Write an isolated run to a file, in the place of what is there; the same run gives the same bytes."""
     path = Path(path)
     content = _content(solo, device, path)
@@ -89,7 +89,7 @@ def write_profile(solo: Solo, device: Mapping[str, Any], path: str | Path) -> No
         raise InputError(f"{path}: cannot write the {_WHAT} ({error.strerror or error})") from error
 
 
-def _content(solo: Solo, device: Mapping[str, Any], path: Path) -> dict[str, Any]:
+def _content(solo: Solo, device: Mapping[str, object], path: Path) -> dict[str, object]:
     if device.get("device", solo.device) != solo.device:
         raise InputError(f"{path}: device: expected {solo.device!r}, found {device['device']!r}")
     facts = {name: device[name] for name in _FACTS if device.get(name) not in (None, "")}
@@ -107,7 +107,7 @@ def _content(solo: Solo, device: Mapping[str, Any], path: Path) -> dict[str, Any
     }
 
 
-def _settings(solo: Solo, path: Path) -> Any:
+def _settings(solo: Solo, path: Path) -> object:
     try:
         Configuration.of(solo.device, solo.configuration)
     except InputError as error:
@@ -158,11 +158,11 @@ def profile_from(found: object, where: str) -> SoloProfile:
     return _profile(found, where)
 
 
-def _profile(content: Mapping[str, Any], where: str) -> SoloProfile:
+def _profile(content: Mapping[str, object], where: str) -> SoloProfile:
     told = decode(_File, content, where)
     device = {name: cell for name, cell in msgspec.structs.asdict(told.device).items() if cell is not None}
     try:
-        Configuration(device["device"], told.configuration)
+        Configuration.of_values(device["device"], told.configuration)
     except InputError as error:
         raise InputError(f"{where}: {error}") from error
     solo = Solo(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from crosscast.data.schema import Column, ColumnType
 from crosscast.units import format_bytes
@@ -60,9 +59,9 @@ class Count:
         """The part of `launch` that holds it."""
         return self.path[0]
 
-    def of(self, launch: Mapping[str, Any]) -> int | float | None:
+    def of(self, launch: Mapping[str, object]) -> int | float | None:
         """Its value in a launch, of several kinds their sum; ``None`` where that part was not counted."""
-        found: Any = launch.get(self.part)
+        found = launch.get(self.part)
         if not isinstance(found, Mapping):
             return None
         for name in self.path[1:]:
@@ -70,13 +69,13 @@ class Count:
         return 0 if found is None and self.part in _SPARSE and self.column.unit else _total(found)
 
 
-def _total(found: Any) -> int | float | None:
+def _total(found: object) -> int | float | None:
     if isinstance(found, Mapping):
         return sum(_total(each) or 0 for each in found.values()) if found else None
     return int(found) if isinstance(found, bool) else found if isinstance(found, int | float) else None
 
 
-def counts_of(launch: Mapping[str, Any]) -> dict[str, int | float | None]:
+def counts_of(launch: Mapping[str, object]) -> dict[str, int | float | None]:
     """Every count of a launch by the name of its column; ``None`` where it was not counted.
 
     >>> found = counts_of({"distinct_bytes": {"global": {"read": 64}}})
@@ -86,7 +85,7 @@ def counts_of(launch: Mapping[str, Any]) -> dict[str, int | float | None]:
     return {count.column.name: count.of(launch) for count in COUNTS}
 
 
-def kinds_of(launch: Mapping[str, Any]) -> dict[str, int | float]:
+def kinds_of(launch: Mapping[str, object]) -> dict[str, int | float]:
     """Executed instructions of each kind, those without a column too.
 
     >>> kinds_of({"instructions": {"fp32": {"native_exp": 8}, "barriers": 4}})
@@ -95,7 +94,7 @@ def kinds_of(launch: Mapping[str, Any]) -> dict[str, int | float]:
     return dict(_flat(launch.get("instructions"), "instructions_", "_"))
 
 
-def work_of(launch: Mapping[str, Any]) -> dict[str, int | float]:
+def work_of(launch: Mapping[str, object]) -> dict[str, int | float]:
     """Operations and bytes of a launch, and its instructions by class.
 
     >>> work_of({"work": {"global_bytes": 12, "instructions": {"mem": 3}}})
@@ -104,7 +103,7 @@ def work_of(launch: Mapping[str, Any]) -> dict[str, int | float]:
     return dict(_flat(launch.get("work"), "", "."))
 
 
-def _flat(values: Any, before: str, separator: str) -> Iterator[tuple[str, int | float]]:
+def _flat(values: object, before: str, separator: str) -> Iterator[tuple[str, int | float]]:
     """Numbers of an object and those in it, by the way to them."""
     for name, value in values.items() if isinstance(values, Mapping) else ():
         if isinstance(value, Mapping):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
 
 from crosscast.data.dataset import TABLES, Dataset, validate
 from crosscast.data.profiles import PROFILES
@@ -12,8 +11,8 @@ from crosscast.data.schema import BAGS, DEVICES, ENERGY, RECORDS, SESSIONS, SOLO
 from crosscast.data.table import notes_of, table_of
 from crosscast.errors import InputError
 
-Row = dict[str, Any]
-Key = tuple[Any, ...]
+Row = dict[str, object]
+Key = tuple[object, ...]
 
 HOST = "host"
 """Name of the machine in the environment of a session or an isolated run."""
@@ -52,12 +51,12 @@ def merged(datasets: Sequence[Dataset], label: str) -> Dataset:
     return found
 
 
-def hosts_of(sessions: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
+def hosts_of(sessions: Iterable[Mapping[str, object]]) -> dict[str, list[str]]:
     """Hosts on which each device was measured, in the order of their names."""
     found: dict[str, set[str]] = {}
     for row in sessions:
         if (host := _host(row)) is not None:
-            found.setdefault(row["device"], set()).add(host)
+            found.setdefault(str(row["device"]), set()).add(host)
     return {device: sorted(hosts) for device, hosts in found.items()}
 
 
@@ -96,15 +95,13 @@ def _sessions(datasets: Sequence[Dataset]) -> dict[Schema, list[Row]]:
     rows: dict[Schema, list[Row]] = {schema: [] for schema in _OF_A_SESSION}
     for dataset in datasets:
         for key, group in _groups(dataset).items():
-            *place, repeat = key
+            place, repeat = key
             host = next(map(_host, group[SESSIONS]), None)
-            known, source = taken.setdefault(tuple(place), {}).setdefault(
-                (host, repeat), (group, dataset.label)
-            )
+            known, source = taken.setdefault(place, {}).setdefault((host, repeat), (group, dataset.label))
             if known is not group:
-                _expect_equal(key, known, group, source, dataset.label)
+                _expect_equal((*place, repeat), known, group, source, dataset.label)
                 continue
-            numbers = repeats.setdefault(tuple(place), set())
+            numbers = repeats.setdefault(place, set())
             number = repeat if repeat not in numbers else max(numbers) + 1
             numbers.add(number)
             for schema, own in group.items():
@@ -115,13 +112,13 @@ def _sessions(datasets: Sequence[Dataset]) -> dict[Schema, list[Row]]:
 Group = dict[Schema, list[Row]]
 
 
-def _groups(dataset: Dataset) -> dict[Key, Group]:
+def _groups(dataset: Dataset) -> dict[tuple[Key, int], Group]:
     """Rows of each process that measured, by the key of its session, which others' data may lack."""
-    found: dict[Key, Group] = {}
+    found: dict[tuple[Key, int], Group] = {}
     for schema in _OF_A_SESSION:
         for row in dataset.table(schema).to_pylist():
-            key = tuple(row[name] for name in SESSIONS.key)
-            found.setdefault(key, {each: [] for each in _OF_A_SESSION})[schema].append(row)
+            place = tuple(row[name] for name in SESSIONS.key if name != "repeat")
+            found.setdefault((place, row["repeat"]), {each: [] for each in _OF_A_SESSION})[schema].append(row)
     return found
 
 
@@ -136,14 +133,14 @@ def _expect_equal(key: Key, before: Group, now: Group, there: str, here: str) ->
             _expect_same(schema, key, known, row, there, here)
 
 
-def _host(row: Mapping[str, Any]) -> str | None:
-    facts = json.loads(row["environment"] or "{}")
+def _host(row: Mapping[str, object]) -> str | None:
+    facts = json.loads(str(row["environment"] or "{}"))
     return facts.get(HOST) if isinstance(facts, dict) else None
 
 
 def _of_a_profile(row: Row) -> Row:
     """What a profile has wherever it was made: all but the times of the machine."""
-    launch = json.loads(row["launch"] or "{}")
+    launch = json.loads(str(row["launch"] or "{}"))
     if isinstance(launch, dict):
         launch.pop(HOST, None)
     return _cells(row, _OF_A_PROFILE) | {"launch": json_text(launch)}
@@ -157,7 +154,7 @@ def _text(key: Key) -> str:
     return " ".join(str(part) for part in key if part not in ("{}", None))
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     text = "nothing" if value is None else str(value)
     return text if len(text) <= 60 else f"{text[:60]}..."
 

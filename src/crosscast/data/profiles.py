@@ -14,8 +14,9 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from crosscast.data.fields import TableRow
 from crosscast.data.files import whole_file
 from crosscast.data.launch_counts import COUNTS, counts_of
 from crosscast.data.schema import Column, ColumnType, Schema, json_text
@@ -85,9 +86,9 @@ UPGRADES: Mapping[int, Upgrade] = {
 """For each past version, what makes a table of it one of the next version."""
 
 
-def to_row(profile: Profile) -> dict[str, Any]:
+def to_row(profile: Profile) -> dict[str, object]:
     """Cells of a profile by column; ``None`` is an empty one."""
-    cells: dict[str, Any] = {
+    cells: dict[str, object] = {
         "application": profile.application,
         "size": profile.size,
         "kernel": profile.kernel,
@@ -102,21 +103,23 @@ def to_row(profile: Profile) -> dict[str, Any]:
     return {column.name: cells.get(column.name) for column in COLUMNS}
 
 
-def from_row(cells: Mapping[str, Any]) -> Profile:
+def from_row(row: Mapping[str, object]) -> Profile:
     """Profile of a row; what the table does not hold (printed text, published metrics) is empty.
 
     Counts are those of the column ``launch``, which has all of them.
     """
+    cells = TableRow(row)
+    times = {name: cells.number_or_none(f"{name}_s") for name in _TIMES}
     return Profile(
-        kernel=cells["kernel"],
-        invocation=cells["invocation"],
-        metrics={metric.name: cells[metric.name] for metric in METRICS},
-        timing_s={name: cells[f"{name}_s"] for name in _TIMES if cells[f"{name}_s"] is not None},
-        launch=json.loads(cells["launch"] or "{}"),
-        program=json.loads(cells["program"] or "{}"),
-        environment=json.loads(cells["environment"] or "{}"),
-        application=cells["application"],
-        size=cells["size"],
+        kernel=cells.text("kernel"),
+        invocation=cells.integer("invocation"),
+        metrics={metric.name: cells.number_or_none(metric.name) for metric in METRICS},
+        timing_s={name: time_s for name, time_s in times.items() if time_s is not None},
+        launch=json.loads(cells.text_or_none("launch") or "{}"),
+        program=json.loads(cells.text_or_none("program") or "{}"),
+        environment=json.loads(cells.text_or_none("environment") or "{}"),
+        application=cells.text_or_none("application"),
+        size=cells.text_or_none("size"),
     )
 
 
@@ -165,7 +168,7 @@ def read_csv(path: str | Path) -> list[Profile]:
     return profiles
 
 
-def _read(column: Column, text: str) -> Any:
+def _read(column: Column, text: str) -> str | int | float | None:
     if not text:
         if column.required:
             raise ValueError(f"column {column.name!r}: expected a value, found none")
@@ -174,7 +177,7 @@ def _read(column: Column, text: str) -> Any:
         cell = _READERS[column.type](text)
     except ValueError as error:
         raise ValueError(f"column {column.name!r}: {error}") from error
-    if column.ge is not None and not column.ge <= cell < math.inf:
+    if column.ge is not None and not isinstance(cell, str) and not column.ge <= cell < math.inf:
         raise ValueError(f"column {column.name!r}: expected at least {column.ge:g}, found {text}")
     return cell
 
@@ -188,7 +191,7 @@ def _checked_json(text: str) -> str:
     return text
 
 
-_READERS: dict[ColumnType, Callable[[str], Any]] = {
+_READERS: dict[ColumnType, Callable[[str], str | int | float]] = {
     "text": str,
     "integer": int,
     "real": float,

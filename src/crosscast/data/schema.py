@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from crosscast.errors import InputError
 
@@ -42,7 +42,7 @@ class Schema:
     key: tuple[str, ...]
 
 
-def json_text(value: Any) -> str:
+def json_text(value: object) -> str:
     """Write a JSON value as tables hold it: equal values give equal texts.
 
     >>> json_text({"cores": 2, "clock_hz": 1e9})
@@ -246,14 +246,14 @@ BAGS = Schema(
 """Version 1. The rows of a mix agree in what is of the whole mix: fits, its time, overlap and power."""
 
 
-def counters_of(session: Mapping[str, Any], label: str) -> dict[str, float]:
+def counters_of(session: Mapping[str, object], label: str) -> dict[str, float]:
     """Counters over all recorded runs of a session, without those that have no value."""
-    found = json.loads(session["counters"])
+    text = str(session["counters"])
+    found = json.loads(text)
     if not isinstance(found, dict) or not all(map(_is_number_or_none, found.values())):
         place = ", ".join(str(session[key]) for key in SESSIONS.key)
         raise InputError(
-            f"{label}: sessions: column 'counters' of {place}: expected an object of numbers, "
-            f"found {session['counters']}"
+            f"{label}: sessions: column 'counters' of {place}: expected an object of numbers, found {text}"
         )
     return {name: float(value) for name, value in found.items() if value is not None}
 

@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from reprlib import repr as shortened
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -54,7 +54,7 @@ def arrow_schema(schema: Schema, notes: Mapping[str, str] | None = None) -> pa.S
 
 
 def table_of(
-    schema: Schema, rows: Iterable[Mapping[str, Any]], notes: Mapping[str, str] | None = None
+    schema: Schema, rows: Iterable[Mapping[str, object]], notes: Mapping[str, str] | None = None
 ) -> Table:
     """Make a table of rows, which may leave columns out, and check it."""
     listed = list(rows)
@@ -67,7 +67,7 @@ def table_of(
     return table
 
 
-def _array(schema: Schema, column: Column, cells: list[Any]) -> pa.Array:
+def _array(schema: Schema, column: Column, cells: list[object]) -> pa.Array:
     try:
         return _converted(column, cells)
     except _UNFIT:
@@ -76,7 +76,7 @@ def _array(schema: Schema, column: Column, cells: list[Any]) -> pa.Array:
     raise InputError(f"{place}: expected {_MEANINGS[column.type]}, found {shortened(cell)}")
 
 
-def _converted(column: Column, cells: list[Any]) -> pa.Array:
+def _converted(column: Column, cells: list[object]) -> pa.Array:
     if column.type == "json":
         cells = [cell if cell is None or isinstance(cell, str) else json_text(cell) for cell in cells]
     elif column.type == "integer" and any(isinstance(c, float) and not c.is_integer() for c in cells):
@@ -85,7 +85,7 @@ def _converted(column: Column, cells: list[Any]) -> pa.Array:
     return pa.array(cells, type=_TYPES[column.type])
 
 
-def _fits(column: Column, cell: Any) -> bool:
+def _fits(column: Column, cell: object) -> bool:
     try:
         _converted(column, [cell])
     except _UNFIT:
@@ -187,7 +187,7 @@ def _check_key(schema: Schema, table: Table, label: str) -> None:
     keys = table.select(names)
     if keys.group_by(names).aggregate([]).num_rows == keys.num_rows:
         return
-    seen: dict[tuple[Any, ...], int] = {}
+    seen: dict[tuple[object, ...], int] = {}
     columns = [keys.column(name).to_pylist() for name in names]
     for number, key in enumerate(zip(*columns, strict=True), start=1):
         first = seen.setdefault(key, number)

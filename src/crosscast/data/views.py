@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from crosscast.arrays import Integers, Reals
 from crosscast.data.dataset import Dataset
+from crosscast.data.fields import TableRow
 from crosscast.data.library import pa, pc
 from crosscast.data.schema import DEVICES, RECORDS, SESSIONS, Column, Schema, counters_of, json_text
 from crosscast.data.table import Samples, Table, arrow_schema, distinct, in_order, key_numbers, samples_of
@@ -212,25 +213,25 @@ def _counters(cells: Table, dataset: Dataset) -> list[str | None]:
         pc.and_(pc.is_valid(sessions.column("counters")), pc.is_null(sessions.column("failure")))
     )
     wanted, numbers = key_numbers([cells, counted], _WHOLE)
-    by_cell: defaultdict[tuple[int, str], list[Mapping[str, Any]]] = defaultdict(list)
+    by_cell: defaultdict[tuple[int, str], list[TableRow]] = defaultdict(list)
     rows = counted.select([*SESSIONS.key, "kernels", "runs", "counters"]).to_pylist()
     for number, row in zip(numbers.tolist(), rows, strict=True):
         # A session says nothing of kernels that it did not run.
         for kernel in json.loads(row["kernels"]):
-            by_cell[number, kernel].append(row)
+            by_cell[number, kernel].append(TableRow(row))
     texts = {cell: _a_run(found, dataset.label) for cell, found in by_cell.items()}
     kernels = cells.column("kernel").to_pylist()
     return [texts.get(cell) for cell in zip(wanted.tolist(), kernels, strict=True)]
 
 
-def _a_run(sessions: list[Mapping[str, Any]], label: str) -> str | None:
+def _a_run(sessions: list[TableRow], label: str) -> str | None:
     """Counters over the runs of all sessions that have them."""
     totals: defaultdict[str, float] = defaultdict(float)
     runs: defaultdict[str, int] = defaultdict(int)
     for session in sessions:
         for name, value in counters_of(session, label).items():
             totals[name] += value
-            runs[name] += session["runs"] or 1
+            runs[name] += session.integer_or_none("runs") or 1
     return json_text({name: total / runs[name] for name, total in totals.items()}) if totals else None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -116,8 +116,9 @@ def joined(parts: Sequence[Cases]) -> Cases:
     programs, program = np.unique(names, return_inverse=True)
     left_out = tuple(sorted(each for part in parts for each in part.left_out))
     columns = ("kernel", "power_cap", "oracle", "oracle_time_s", "share")
-    arrays: Any = (np.concatenate([getattr(part, name) for part in parts]) for name in columns)
-    kernel, power_cap, oracle, oracle_time_s, share = arrays
+    kernel, power_cap, oracle, oracle_time_s, share = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in columns
+    )
     whole = (tuple(programs.tolist()), program.astype(np.int64), left_out)
     return Cases(kernel, power_cap, oracle, oracle_time_s, share, *whole)
 

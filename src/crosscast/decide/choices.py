@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 from crosscast.data.configuration import Objective
 from crosscast.decide.samples import SampledKernel
@@ -38,17 +38,23 @@ def choices_for(
     A slowdown is that over the first of the sample configurations.
     """
     space = trained.predictor.space
-    words: dict[str, Any] = {"objective": objective, "confidence": cap_probability, "level": level}
-    words |= {"max_slowdown": max_slowdown, "baseline": int(trained.card.numbers[0])}
+    choose = partial(
+        choice_of,
+        objective=objective,
+        confidence=cap_probability,
+        level=level,
+        max_slowdown=max_slowdown,
+        baseline=int(trained.card.numbers[0]),
+    )
     found = []
     for kernel in kernels:
         forecast = trained.predictor.forecast(kernel.observed)
-        choices = [choice_of(forecast, space, cap, **words) for cap in caps]
+        choices = [choose(forecast, space, cap) for cap in caps]
         found.append(KernelChoices(kernel, forecast, choices))
     return found
 
 
-def choices_answer(found: Sequence[KernelChoices], trained: TrainedConfigurationModel) -> dict[str, Any]:
+def choices_answer(found: Sequence[KernelChoices], trained: TrainedConfigurationModel) -> dict[str, object]:
     """All choices, and what belongs to the first one also by itself."""
     listed = [
         {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -86,10 +85,10 @@ class ColocationPlan:
         gain, serial = self.gain_s, self.serial_s
         return Estimate(serial - gain.value, serial - gain.high, serial - gain.low, gain.reached)
 
-    def to_dict(self, names: Sequence[str]) -> dict[str, Any]:
+    def to_dict(self, names: Sequence[str]) -> dict[str, object]:
         """Everything as a JSON object, with a name for each job."""
 
-        def facts(job: int, solo: Solo) -> dict[str, Any]:
+        def facts(job: int, solo: Solo) -> dict[str, object]:
             return {"job": names[job], "application": solo.application, "size": solo.size}
 
         shared = [

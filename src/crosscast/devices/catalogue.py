@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import difflib
-import json
 import re
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
-from typing import Any
 
+import msgspec
+
+from crosscast.data.fields import TableRow
 from crosscast.device import Device
 from crosscast.devices.device_files import NUMBERS, own_device, own_devices
 from crosscast.devices.measured import measured_devices
@@ -23,38 +24,47 @@ class NameOfSeveral(InputError):
 _FILES = ("published.json", "sheets.json")
 
 
-def rows_of(content: Mapping[str, Any], origin: str = "") -> dict[str, dict[str, Any]]:
+class DeviceTables(msgspec.Struct):
+    """Tables of a file of devices."""
+
+    sources: dict[str, str] = {}  # Where facts are from, by a word
+    # Facts of each device by column; `from` has the word of the source of each, `also` further names
+    devices: dict[str, dict[str, object]] = {}
+
+
+def rows_of(content: DeviceTables, origin: str = "") -> dict[str, TableRow]:
     """Rows of the table of devices by key, with the source of each cell, of the tables of a file."""
-    sources: Mapping[str, str] = content.get("sources", {})
+    sources = content.sources
     rows = {}
-    for device, facts in content.get("devices", {}).items():
-        told: dict[str, str] = dict(facts.get("from", {}))
+    for device, facts in content.devices.items():
+        given = TableRow(facts).entries("from") if "from" in facts else {}
+        told = {name: str(text) for name, text in given.items()}
         default = told.pop("*", f"{{{next(iter(sources))}}}")
         cells = {name: value for name, value in facts.items() if name not in ("from", "also")}
         texts = {
             name: told.get(name, default).format_map(sources).format(origin=origin, device=device)
             for name in cells
         }
-        rows[device] = {"device": device, **cells, "sources": texts}
+        rows[device] = TableRow({"device": device, **cells, "sources": texts})
     return rows
 
 
 @cache
-def published_sheets() -> Mapping[str, dict[str, Any]]:
+def published_sheets() -> Mapping[str, TableRow]:
     """Rows of the table of devices by key: the 15 devices of the study of 2018."""
     return rows_of(_read("published.json"))
 
 
 @cache
-def catalogue() -> Mapping[str, dict[str, Any]]:
+def catalogue() -> Mapping[str, TableRow]:
     """Rows of the table of devices by key: the devices of the study of 2018, and current ones."""
     return {**published_sheets(), **rows_of(_read("sheets.json"))}
 
 
 @cache
-def _read(name: str) -> Mapping[str, Any]:
-    content: dict[str, Any] = json.loads(resources.files(__package__).joinpath(name).read_bytes())
-    return content
+def _read(name: str) -> DeviceTables:
+    content = resources.files(__package__).joinpath(name).read_bytes()
+    return msgspec.json.decode(content, type=DeviceTables)
 
 
 @cache
@@ -62,13 +72,14 @@ def _spellings() -> Mapping[str, tuple[str, ...]]:
     """Keys of the devices that a plain spelling may stand for."""
     found: dict[str, list[str]] = {}
     for key, row in catalogue().items():
-        also = [text for name in _FILES for text in _read(name)["devices"].get(key, {}).get("also", ())]
-        for text in dict.fromkeys(map(_plain, (key, row["name"], *also))):
+        facts = [TableRow(_read(name).devices.get(key, {})) for name in _FILES]
+        also = [text for each in facts for text in each.texts("also")]
+        for text in dict.fromkeys(map(_plain, (key, row.text("name"), *also))):
             found.setdefault(text, []).append(key)
     return {text: tuple(keys) for text, keys in found.items()}
 
 
-def sheet_named(name: str) -> dict[str, Any]:
+def sheet_named(name: str) -> TableRow:
     """Row of the catalogue by its key or name, however these are spelt: ``RTX 4090`` is ``rtx4090``."""
     if name in catalogue():
         return catalogue()[name]
@@ -90,16 +101,16 @@ def sheet_named(name: str) -> dict[str, Any]:
     raise InputError.of(where="device", expected=expected, found=f"{name!r}{like}")
 
 
-def filtered(text: str | None, vendor: str | None, kind: str | None) -> list[dict[str, Any]]:
+def filtered(text: str | None, vendor: str | None, kind: str | None) -> list[TableRow]:
     """Rows of the devices whose key, name, vendor or series has a text, of a vendor, of a type."""
     return [
         row
         for row in catalogue().values()
         if kind in (None, row["type"])
-        and (vendor is None or _plain(vendor) == _plain(row["vendor"]))
+        and (vendor is None or _plain(vendor) == _plain(row.text("vendor")))
         and (
             text is None
-            or any(_plain(text) in _plain(row[name]) for name in ("device", "name", "vendor", "series"))
+            or any(_plain(text) in _plain(row.text(name)) for name in ("device", "name", "vendor", "series"))
         )
     ]
 
@@ -132,13 +143,17 @@ def device_named(name: str) -> Device:
     return device_of(sheet_named(name)) if own is None else own
 
 
-def device_of(row: Mapping[str, Any]) -> Device:
+def device_of(row: Mapping[str, object]) -> Device:
     """The device of a row of the table of devices."""
-    numbers = {name: float(row[name]) for name in NUMBERS if row.get(name) is not None}
-    measured = measured_devices().get(row["device"], {}) if row["device"] in catalogue() else {}
+    cells = TableRow(row)
+    key = cells.text("device")
+    numbers = {name: float(value) for name, value in cells.numbers(NUMBERS).items()}
+    measured = measured_devices().get(key, {}) if key in catalogue() else {}
     values = {name: each.value for name, each in measured.items()}
-    name, vendor, kind, series = (row.get(column) or "" for column in ("name", "vendor", "type", "series"))
-    return Device(row["device"], name, vendor, kind, series, numbers, values)
+    name, vendor, kind, series = (
+        cells.text_or_none(column) or "" for column in ("name", "vendor", "type", "series")
+    )
+    return Device(key, name, vendor, kind, series, numbers, values)
 
 
 def _plain(text: str) -> str:

@@ -7,7 +7,6 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from crosscast.data.fields import Fields
 from crosscast.data.files import data_home, read_text, whole_file
@@ -158,7 +157,7 @@ def write_device(
     device: Device,
     *,
     how: Mapping[str, str] | None = None,
-    conditions: Mapping[str, Any] | None = None,
+    conditions: Mapping[str, object] | None = None,
     working_sets: Mapping[str, Sequence[float]] | None = None,
 ) -> None:
     """Write a device for `read_device`, whole or not at all.
@@ -187,7 +186,7 @@ def write_device(
         temporary.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def _lines(table: Mapping[str, Any]) -> list[str]:
+def _lines(table: Mapping[str, object]) -> list[str]:
     # TOML and JSON write texts, numbers and lists of these alike.
     return [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in table.items()]
 

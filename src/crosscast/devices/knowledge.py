@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from crosscast.device import Device
 from crosscast.devices.catalogue import catalogue, device_named
@@ -27,7 +26,7 @@ class KnownDevice:
         on_paper = self.device.numbers.get(QUANTITIES[quantity].sheet or "")
         return self.measured[quantity].value / on_paper if on_paper else None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """All of it, for JSON."""
         device = self.device
         return {
@@ -46,7 +45,7 @@ class KnownDevice:
         }
 
 
-def unit_facts(series: str) -> dict[str, Any]:
+def unit_facts(series: str) -> dict[str, object]:
     """What is known of a compute unit of an architecture, each number with its source; empty if nothing."""
     # Imported here: a list of devices needs no NumPy.
     from crosscast.devices.architectures import known_unit, unit_sources
@@ -69,7 +68,8 @@ def known_of(name: str) -> KnownDevice:
     device = device_named(name)
     facts = {fact: value for fact in FACTS if (value := expected(device, fact)) is not None}
     if device.key in catalogue():
-        sources = {key: text for key, text in catalogue()[device.key]["sources"].items() if key in NUMBERS}
+        texts = catalogue()[device.key].entries("sources")
+        sources = {key: str(text) for key, text in texts.items() if key in NUMBERS}
         return KnownDevice(device, sources, measured_devices().get(device.key, {}), facts)
     path = own_folder() / f"{device.key}.toml"
     how = how_measured(path)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+import msgspec
 
 
 class MeasuredQuantity(NamedTuple):
@@ -61,7 +62,7 @@ class MeasuredValue:
     statistic: str  # What the value is of what was measured
     source: str
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """All of it, for JSON."""
         return vars(self)
 
@@ -69,22 +70,34 @@ class MeasuredValue:
 @cache
 def measured_devices() -> Mapping[str, Mapping[str, MeasuredValue]]:
     """What was measured by key of the catalogue and quantity, with where from."""
-    text = resources.files(__package__).joinpath("measured.json").read_text(encoding="utf-8")
-    table = json.loads(text)
+    content = resources.files(__package__).joinpath("measured.json").read_bytes()
+    table = msgspec.json.decode(content, type=_Measurements)
     return {
         key: {name: _measurement(name, entry, table) for name, entry in entries.items()}
-        for key, entries in table["devices"].items()
+        for key, entries in table.devices.items()
     }
 
 
-def _measurement(quantity: str, entry: Mapping[str, Any], table: Mapping[str, Any]) -> MeasuredValue:
-    low, high = entry.get("range", (None, None))
-    results = entry["results"]
+class _Measurement(msgspec.Struct):
+    value: int | float
+    results: list[str]
+    range: tuple[int | float | None, int | float | None] = (None, None)
+
+
+class _Measurements(msgspec.Struct):
+    source: str
+    licence: str
+    statistic: str
+    launches: str
+    devices: dict[str, dict[str, _Measurement]]
+
+
+def _measurement(quantity: str, entry: _Measurement, table: _Measurements) -> MeasuredValue:
+    results = entry.results
     several = f"median of {len(results)} results" if len(results) > 1 else "one result"
     return MeasuredValue(
-        entry["value"],
-        low,
-        high,
-        f"{several}; {table['launches' if quantity == 'launch_s' else 'statistic']}",
-        f"{table['source']}, {table['licence']}: {', '.join(f'results/{each}' for each in results)}",
+        entry.value,
+        *entry.range,
+        f"{several}; {table.launches if quantity == 'launch_s' else table.statistic}",
+        f"{table.source}, {table.licence}: {', '.join(f'results/{each}' for each in results)}",
     )

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from crosscast.device import Device
 from crosscast.devices.siblings import Expected, filled
@@ -324,7 +324,7 @@ class Verdict:
                 found.append("fewer barriers")
         return tuple(found)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The verdict as a JSON object; what is not known is null."""
         a = self.amounts
         return {

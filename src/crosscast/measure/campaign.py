@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby, product
 from pathlib import Path
-from typing import Any
 
 from crosscast.data.dataset import (
     TABLES,
@@ -22,14 +21,16 @@ from crosscast.data.dataset import (
     write_dataset,
     write_part,
 )
+from crosscast.data.fields import TableRow
 from crosscast.data.files import locked
 from crosscast.data.profiles import PROFILES
+from crosscast.data.rows import EnergyRow, RecordRow, SessionRow
 from crosscast.data.schema import DEVICES, ENERGY, RECORDS, SESSIONS, Schema
 from crosscast.data.table import table_of
 from crosscast.errors import CrosscastError, InputError, MissingExtraError
 from crosscast.measure.inventory import known_row
 from crosscast.measure.opencl import OpenCLDevice
-from crosscast.measure.processes import CharacterizeJob, DescribeJob, Job, SessionJob, run_job
+from crosscast.measure.processes import Answer, CharacterizeJob, DescribeJob, Job, SessionJob, run_job
 from crosscast.measure.sensors import open_sensor
 from crosscast.measure.session import session_row
 from crosscast.measure.subjects import Identity, Settings, SuiteProblem, fitted, identity
@@ -47,7 +48,7 @@ class TaskRows:
 
     schema: Schema  # Schema of the table
     name: str  # Name of the task among those of the table
-    rows: Sequence[dict[str, Any]]  # Cells by column
+    rows: Sequence[Mapping[str, object]]  # Cells by column
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ class CampaignOutcome:
     # What was found on the way, and what went wrong without failing
     notes: list[str] = field(default_factory=list)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The object that ``--json`` prints."""
         failed = [{"piece": failure.task.label, "reason": failure.reason} for failure in self.failures]
         return {"done": self.done, "kept": self.kept, "failed": failed, "notes": self.notes}
@@ -239,7 +240,7 @@ def _describe_task(device: OpenCLDevice, is_done: bool, timeout_s: float, place:
     # Asked before anything runs: a device that is lost later answers no more.
     known = place.known(device)
 
-    def rows(row: dict[str, Any]) -> list[TaskRows]:
+    def rows(row: Mapping[str, object]) -> list[TaskRows]:
         return [TaskRows(DEVICES, device.key, [row])]
 
     return CampaignTask(
@@ -247,7 +248,7 @@ def _describe_task(device: OpenCLDevice, is_done: bool, timeout_s: float, place:
         f"describe {device.id}",
         _DESCRIBE_S,
         is_done,
-        lambda say: rows(place.run(DescribeJob(device.id), timeout_s, device)),
+        lambda say: rows(place.run(DescribeJob(device.id), timeout_s, device)["device"]),
         # Without a row, the records of the device would belong to none.
         lambda error: rows(known),
     )
@@ -261,11 +262,11 @@ _CHARACTERIZE_S, _MEASURE_S = 3.0, 2.0
 _Cell = tuple[str, str]
 """Application and size."""
 
-_Origin = dict[str, Any]
+_Origin = dict[str, object]
 """Parameters and seed of a problem, and hash of its source."""
 
 
-def origin_of(subject: Identity) -> dict[str, Any]:
+def origin_of(subject: Identity) -> dict[str, object]:
     """What tells a problem from another one of the same name and size."""
     return {
         "parameters": dict(subject.parameters),
@@ -279,11 +280,11 @@ class Place:
 
     at_once = 1
 
-    def run(self, job: Job, timeout_s: float, device: OpenCLDevice | None = None) -> dict[str, Any]:
+    def run(self, job: Job, timeout_s: float, device: OpenCLDevice | None = None) -> Answer:
         """Run a job, on a machine that has the device if one is given, and return its answer."""
         return run_job(job, timeout_s)
 
-    def known(self, device: OpenCLDevice) -> dict[str, Any]:
+    def known(self, device: OpenCLDevice) -> TableRow:
         """The row of a device without what has to be measured."""
         return known_row(device)
 
@@ -346,7 +347,7 @@ def tasks(plan: CampaignPlan, dataset: Dataset, outcome: CampaignOutcome) -> lis
     _refuse_unlike_sessions(dataset, origins)
     profiled = _profiled(dataset, origins)
     sessions = {
-        (row["application"], row["size"], row["device"], row["repeat"]): row
+        (row["application"], row["size"], row["device"], row["repeat"]): TableRow(row)
         for row in dataset.sessions.to_pylist()
     }
     kept_with_less = 0
@@ -398,14 +399,19 @@ def _measure(
     label = f"measure {application} {problem.size} on {device.id}"
     settings = plan.settings
 
-    def rows(session: Mapping[str, Any], records: Any = (), energy: Any = ()) -> list[TaskRows]:
+    def rows(
+        session: SessionRow, records: Sequence[RecordRow] = (), energy: Sequence[EnergyRow] = ()
+    ) -> list[TaskRows]:
         """Parts of a session, empty ones too: they replace those of an earlier try that was killed.
 
         The session is last: it tells that the others are whole.
         """
         name = f"{application}-{problem.size}-{device.key}-{repeat}"
-        tables = ((RECORDS, records), (ENERGY, energy), (SESSIONS, [dict(session)]))
-        return [TaskRows(schema, name, list(cells)) for schema, cells in tables]
+        return [
+            TaskRows(RECORDS, name, records),
+            TaskRows(ENERGY, name, energy),
+            TaskRows(SESSIONS, name, [session]),
+        ]
 
     def measured(say: object) -> list[TaskRows]:
         job = SessionJob(problem, device.id, settings, repeat)
@@ -415,15 +421,18 @@ def _measure(
 
     def failed(error: Exception) -> list[TaskRows]:
         session = session_row(identity(problem), device, settings, repeat)
-        return rows(session | {"failure": str(error)})
+        session["failure"] = str(error)
+        return rows(session)
 
     return CampaignTask("measure", label, _MEASURE_S + settings.min_time_s, is_done, measured, failed)
 
 
-def _has_less(session: Mapping[str, Any], settings: Settings) -> bool:
+def _has_less(session: TableRow, settings: Settings) -> bool:
     """Whether a session has fewer runs or less time than is wanted now."""
-    runs, loop_s = session["runs"], session["loop_s"]
-    return None not in (runs, loop_s) and (runs < settings.min_runs or loop_s < settings.min_time_s)
+    runs, loop_s = session.integer_or_none("runs"), session.number_or_none("loop_s")
+    if runs is None or loop_s is None:
+        return False
+    return runs < settings.min_runs or loop_s < settings.min_time_s
 
 
 def _profiled(dataset: Dataset, origins: Mapping[_Cell, _Origin]) -> set[_Cell]:
@@ -457,5 +466,5 @@ def _refuse_unlike_sessions(dataset: Dataset, origins: Mapping[_Cell, _Origin]) 
             expect_same(dataset, subject, f"{_WORDS[name]} ", _text(before[name]), _text(new))
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True)

@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from crosscast.data.fields import TableRow
 from crosscast.data.library import pc
 from crosscast.data.table import Table
 from crosscast.data.views import cells_of
@@ -37,7 +37,7 @@ _MOST_OF_MEMORY = 8
 _HZ_PER_MHZ = 1e6
 
 
-def describe(device: OpenCLDevice) -> dict[str, Any]:
+def describe(device: OpenCLDevice) -> TableRow:
     """Row of the table of devices, in this process.
 
     Bandwidth is that of ``a[i] = b[i] + s * c[i]`` on arrays that no cache holds, 3 times 4 bytes an
@@ -54,27 +54,27 @@ def describe(device: OpenCLDevice) -> dict[str, Any]:
             "launch_overhead_s": _overhead(device, program),
         }
     sources = {
-        **json.loads(row["sources"]),
+        **json.loads(row.text("sources")),
         "bandwidth_bytes_per_s": "measured: triad kernel, best of several",
         "peak_flop_per_s": "measured: multiply-add kernel, best of several",
         "launch_overhead_s": "measured: empty kernel, median",
     }
-    return {**row, **measured, "sources": json.dumps(sources)}
+    return TableRow({**row, **measured, "sources": json.dumps(sources)})
 
 
-def known_row(device: OpenCLDevice) -> dict[str, Any]:
+def known_row(device: OpenCLDevice) -> TableRow:
     """Row of the table of devices without what has to be measured."""
     with opencl_faults(device.id, "describing it"):
         facts = static_facts(device)
     sources = {name: "OpenCL driver" for name, value in facts.items() if isinstance(value, int | float)}
     sources |= dict.fromkeys(_host_facts(device), "operating system")
-    return {**facts, "sources": json.dumps(sources)}
+    return TableRow({**facts, "sources": json.dumps(sources)})
 
 
-def static_facts(device: OpenCLDevice) -> dict[str, Any]:
+def static_facts(device: OpenCLDevice) -> TableRow:
     """What the driver and the operating system say of a device; ``None`` where they do not."""
     handle = device.handle
-    return {
+    facts = {
         "device": device.key,
         "name": device.name,
         "vendor": str(handle.vendor),
@@ -90,6 +90,7 @@ def static_facts(device: OpenCLDevice) -> dict[str, Any]:
         "driver": device.driver,
         **_host_facts(device),
     }
+    return TableRow(facts)
 
 
 def caches_of(device: OpenCLDevice) -> Caches:
@@ -99,9 +100,9 @@ def caches_of(device: OpenCLDevice) -> Caches:
     share, which then stands for the last two.
     """
     facts = static_facts(device)
-    l1 = facts.get("l1_bytes") or (facts["local_memory_bytes"] if device.type == "gpu" else None)
-    l2 = facts["l2_bytes"]
-    l3 = facts.get("l3_bytes") or (l2 if device.type == "gpu" else None)
+    l1, l2, l3 = map(facts.integer_or_none, ("l1_bytes", "l2_bytes", "l3_bytes"))
+    if device.type == "gpu":
+        l1, l3 = l1 or facts.integer("local_memory_bytes"), l3 or l2
     if not (l1 and l2 and l3):
         raise InputError(
             f"{device.id}: expected a device that tells its cache sizes, found one that does not"
@@ -109,7 +110,7 @@ def caches_of(device: OpenCLDevice) -> Caches:
     return Caches(l1, l2, l3)
 
 
-def _host_facts(device: OpenCLDevice) -> dict[str, Any]:
+def _host_facts(device: OpenCLDevice) -> dict[str, object]:
     """Caches of a CPU, of which OpenCL tells only the last."""
     if device.type != "cpu":
         return {}
@@ -117,10 +118,10 @@ def _host_facts(device: OpenCLDevice) -> dict[str, Any]:
     return {"l1_bytes": caches.l1d, "l2_bytes": caches.l2, "l3_bytes": caches.l3}
 
 
-def _bandwidth(device: OpenCLDevice, program: Program, facts: dict[str, Any]) -> float:
-    last_cache = max(facts.get(name) or 0 for name in ("l2_bytes", "l3_bytes"))
+def _bandwidth(device: OpenCLDevice, program: Program, facts: TableRow) -> float:
+    last_cache = max(facts.integer_or_none(name) or 0 for name in ("l2_bytes", "l3_bytes"))
     nbytes = max(_TIMES_LAST_CACHE * last_cache, _LEAST_TRIAD_BYTES)
-    nbytes = min(nbytes, facts["memory_bytes"] // _MOST_OF_MEMORY)
+    nbytes = min(nbytes, facts.integer("memory_bytes") // _MOST_OF_MEMORY)
     count = nbytes // 4 // 256 * 256
     arrays = [np.ones(count, np.float32) for _ in range(3)]
     queue = OpenCLQueue(device, program, arrays)
@@ -172,12 +173,12 @@ class Entry:
 
     device: OpenCLDevice  # The device
     # What its driver says, by the columns of the table of devices; `None` where it does not
-    facts: dict[str, Any]
+    facts: TableRow
     sensors: tuple[SensorAvailability, ...]  # Sensors of energy that a device of this type may have
     # For each counter of the CPU, why it does not work; `None` if it does. Empty for other devices
     counters: dict[str, str | None]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The object that ``--json`` prints."""
         device = self.device
         given = {"id": device.id, "name": device.name, "type": device.type}
@@ -225,7 +226,7 @@ class KernelSummary:
         """Standard deviation over mean; ``None`` if it is not defined."""
         return None if self.sd_s is None or self.mean_s == 0 else self.sd_s / self.mean_s
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Its fields, for JSON."""
         return asdict(self)
 

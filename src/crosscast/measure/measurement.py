@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from crosscast.characterization.launchfiles.launchfile import LAUNCH_FILES
 from crosscast.data.description import RecordWarning, warnings_of
@@ -20,7 +20,9 @@ from crosscast.suite.application import working_set
 from crosscast.suite.registry import application, names
 
 if TYPE_CHECKING:
+    from crosscast.data.rows import EnergyRow, RecordRow, SessionRow
     from crosscast.measure.inventory import KernelSummary
+    from crosscast.measure.processes import Answer
 
 
 @dataclass(frozen=True)
@@ -29,16 +31,16 @@ class Measurement(Tabular):
 
     device: str  # Id of the device
     device_name: str  # Its name
-    sessions: Sequence[Mapping[str, Any]]  # Rows of the table of sessions, one for each process
-    records: Sequence[Mapping[str, Any]]  # Rows of the table of records, of all of them
-    energy: Sequence[Mapping[str, Any]]  # Rows of the table of energy, of all of them
+    sessions: Sequence[SessionRow]  # Rows of the table of sessions, one for each process
+    records: Sequence[RecordRow]  # Rows of the table of records, of all of them
+    energy: Sequence[EnergyRow]  # Rows of the table of energy, of all of them
     kernels: Sequence[KernelSummary]  # Summary of each kernel over all of them
     warnings: Sequence[str]  # What makes the times doubtful, and what went wrong, as sentences
     sensor: str = "auto"  # Sensor of energy that was asked for
 
     @classmethod
     def of(
-        cls, device: str, device_name: str, answers: Sequence[Mapping[str, Any]], sensor: str = "auto"
+        cls, device: str, device_name: str, answers: Sequence[Answer], sensor: str = "auto"
     ) -> Measurement:
         """Put the answers of processes together."""
         # Imported here: it needs OpenCL, and what lacks is named by what is measured.
@@ -62,7 +64,7 @@ class Measurement(Tabular):
             sensor=sensor,
         )
 
-    def columns(self) -> Mapping[str, Any]:
+    def columns(self) -> Mapping[str, Sequence[object]]:
         """A row for each kernel, times in seconds."""
         rows = [kernel.to_dict() for kernel in self.kernels]
         return {name: [row[name] for row in rows] for name in rows[0]} if rows else {}
@@ -77,11 +79,11 @@ class Measurement(Tabular):
         """Median over the runs of the time of a whole run on the host, in seconds."""
         return float(median(record["host_s"] for record in self._runs()))
 
-    def _runs(self) -> list[Mapping[str, Any]]:
+    def _runs(self) -> list[RecordRow]:
         """A record of each run: what is of the whole run, the records of all its kernels repeat."""
         return [record for record in self.records if record["kernel"] == self.kernels[0].kernel]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The object that ``--json`` prints."""
         return {
             "device": {"id": self.device, "key": self.sessions[0]["device"], "name": self.device_name},
@@ -95,11 +97,14 @@ class Measurement(Tabular):
         }
 
 
-def _decoded(schema: Schema, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _decoded(schema: Schema, rows: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
     """Rows whose columns of JSON are what it stands for, not text."""
     texts = {column.name for column in schema.columns if column.type == "json"}
     return [
-        {name: json.loads(value) if name in texts and value else value for name, value in row.items()}
+        {
+            name: json.loads(value) if name in texts and isinstance(value, str) and value else value
+            for name, value in row.items()
+        }
         for row in rows
     ]
 

@@ -14,11 +14,11 @@ from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
-import numpy.typing as npt
 
+from crosscast.arrays import AnyArray
 from crosscast.data.files import cache_home, is_writable, temporary_cache
 from crosscast.errors import (
     CompileError,
@@ -38,6 +38,9 @@ try:
     import pyopencl as cl
 except ImportError as error:
     raise MissingExtraError("opencl", "measuring on OpenCL devices") from error
+
+if TYPE_CHECKING:
+    pass
 
 TIMES_COMMANDS = cl.command_queue_properties.PROFILING_ENABLE
 """Of a queue whose commands the device times."""
@@ -71,7 +74,7 @@ class OpenCLDevice:
     id: str
     key: str  # How tables name it: the model, and for CPUs the compute units
     type: str  # `cpu`, `gpu` or `accelerator`
-    handle: Any  # `pyopencl.Device`
+    handle: Any  # A `pyopencl.Device`; `None` of a device of another machine
 
     @cached_property
     def name(self) -> str:
@@ -186,7 +189,7 @@ def _give_caches() -> None:
     os.environ["XDG_CACHE_HOME"] = str(temporary_cache())
 
 
-def _platforms() -> list[Any]:
+def _platforms() -> list[cl.Platform]:
     _give_caches()
     try:
         return list(cl.get_platforms())
@@ -199,7 +202,7 @@ def _platforms() -> list[Any]:
         ) from error
 
 
-def _handles(platform: Any) -> list[Any]:
+def _handles(platform: cl.Platform) -> list[cl.Device]:
     try:
         found = list(platform.get_devices())
         if platform.name == _POCL:
@@ -285,7 +288,7 @@ def _short_name(platform: str) -> str:
     return _SHORT_NAMES.get(platform, _slug(platform))
 
 
-def _model(handle: Any) -> str:
+def _model(handle: cl.Device) -> str:
     return re.sub(r"^(pthread|cpu)-", "", " ".join(str(handle.name).split()))
 
 
@@ -348,7 +351,7 @@ class RunTimes(NamedTuple):
 class OpenCLQueue:
     """An in-order queue with profiling; arrays stand for buffers of their size."""
 
-    def __init__(self, device: OpenCLDevice, program: Program, arrays: Sequence[npt.NDArray[Any]]) -> None:
+    def __init__(self, device: OpenCLDevice, program: Program, arrays: Sequence[AnyArray]) -> None:
         if program.form != "opencl-c":
             raise UnsupportedError(
                 f"{program.label}: measuring needs OpenCL C, which the device's own compiler reads; "
@@ -360,16 +363,16 @@ class OpenCLQueue:
             self._queue = cl.CommandQueue(self._context, device.handle, properties=TIMES_COMMANDS)
             self._program = built(self._context, device, program)
             self._buffers = _Buffers({id(array): self._buffer(array) for array in arrays})
-        self._kernels: dict[str, Any] = {}
-        self._launches: list[tuple[str, Any]] = []
-        self._copies: list[Any] = []
+        self._kernels: dict[str, cl.Kernel] = {}
+        self._launches: list[tuple[str, cl.Event]] = []
+        self._copies: list[cl.Event] = []
 
-    def write(self, *arrays: npt.NDArray[Any]) -> None:
+    def write(self, *arrays: AnyArray) -> None:
         """Copy arrays to their buffers."""
         for array in arrays:
             self._copies.append(cl.enqueue_copy(self._queue, self._buffers[id(array)], array))
 
-    def read(self, *arrays: npt.NDArray[Any]) -> None:
+    def read(self, *arrays: AnyArray) -> None:
         """Copy buffers into their arrays."""
         for array in arrays:
             self._copies.append(cl.enqueue_copy(self._queue, array, self._buffers[id(array)]))
@@ -422,10 +425,10 @@ class OpenCLQueue:
             cl.enqueue_fill_buffer(self._queue, buffer, np.full(1, 0xA5, np.uint8), 0, buffer.size)
         self._queue.finish()
 
-    def _buffer(self, array: npt.NDArray[Any]) -> Any:
+    def _buffer(self, array: AnyArray) -> cl.Buffer:
         return cl.Buffer(self._context, cl.mem_flags.READ_WRITE, max(array.nbytes, 1))
 
-    def _kernel(self, name: str) -> Any:
+    def _kernel(self, name: str) -> cl.Kernel:
         try:
             return cl.Kernel(self._program, name)
         except cl.LogicError as error:
@@ -433,14 +436,14 @@ class OpenCLQueue:
             raise LaunchError(f"kernel {name!r}: expected one of {there}") from error
 
 
-class _Buffers(dict[int, Any]):
+class _Buffers(dict[int, "cl.Buffer"]):
     """Buffers by the `id` of their array."""
 
-    def __missing__(self, array: int) -> Any:
+    def __missing__(self, array: int) -> NoReturn:
         raise LaunchError(NO_BUFFER)
 
 
-def built(context: Any, device: OpenCLDevice, program: Program) -> Any:
+def built(context: cl.Context, device: OpenCLDevice, program: Program) -> cl.Program:
     """Compile a program for a device."""
     options = [*program.options, f"-cl-std=CL{program.standard}"]
     with warnings.catch_warnings(), _include_folder(program) as folder:
@@ -448,9 +451,9 @@ def built(context: Any, device: OpenCLDevice, program: Program) -> Any:
         # pyopencl warns of what a compiler says; it is in the error if it matters.
         warnings.simplefilter("ignore")
         try:
-            return cl.Program(context, program.content.decode(errors="replace")).build(
-                options, [device.handle]
-            )
+            source = cl.Program(context, program.content.decode(errors="replace"))
+            made: cl.Program = source.build(options, [device.handle])
+            return made
         except cl.RuntimeError as error:
             log = _log(error)
             raise CompileError(f"{program.label}: the compiler of {device.id} refuses it: {log}") from error

@@ -16,11 +16,12 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from types import TracebackType
-from typing import IO, Any, Protocol
+from typing import IO, Any, Protocol, TypedDict
 
 import msgspec
 
 from crosscast import errors
+from crosscast.data.rows import EnergyRow, RecordRow, SessionRow
 from crosscast.errors import CrosscastError, DeviceFault, InputError, MissingExtraError
 from crosscast.measure.subjects import LaunchFile, Settings, Subject, SuiteProblem
 
@@ -92,7 +93,7 @@ _PR_SET_PDEATHSIG = 1
 class Send(Protocol):
     """Sends a line."""
 
-    def __call__(self, **fields: Any) -> None:
+    def __call__(self, **fields: object) -> None:
         """Send fields as a line of JSON."""
 
 
@@ -110,7 +111,7 @@ def answering(parent: int) -> Iterator[Send]:
     with os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8") as answers:
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
 
-        def send(**fields: Any) -> None:
+        def send(**fields: object) -> None:
             answers.write(json.dumps(fields) + "\n")
             answers.flush()
 
@@ -300,6 +301,18 @@ def _taken(process: AnsweringProcess) -> Iterator[tuple[AnsweringProcess, bytes 
         yield process, None
 
 
+class Answer(TypedDict, total=False):
+    """What a job is answered: the fields of its kind."""
+
+    session: SessionRow  # Of `SessionJob`: what its process measured
+    records: list[RecordRow]
+    energy: list[EnergyRow]
+    notes: list[str]
+    device: dict[str, object]  # Of `DescribeJob`: row of the table of devices
+    profiles: list[dict[str, object]]  # Of `CharacterizeJob`: rows of the table of profiles
+    mix: dict[str, float]  # Of `InstructionMixJob`: shares of the instructions
+
+
 def said(line: bytes) -> dict[str, Any]:
     """What a line says; an error that the process answered is raised here."""
     found: dict[str, Any] = json.loads(line)
@@ -316,7 +329,7 @@ OUT_OF_BOUNDS = "; crosscast characterize ... --check-bounds finds accesses that
 """What to add to a segmentation fault."""
 
 
-def run_job(job: Job, timeout_s: float, report: Report = lambda runs, elapsed_s: None) -> dict[str, Any]:
+def run_job(job: Job, timeout_s: float, report: Report = lambda runs, elapsed_s: None) -> Answer:
     """Run a job in a process of its own and return its answer."""
     child = AnsweringProcess()
     try:
@@ -327,7 +340,8 @@ def run_job(job: Job, timeout_s: float, report: Report = lambda runs, elapsed_s:
                 raise child.crash(label_of(job), OUT_OF_BOUNDS if isinstance(job, SessionJob) else "")
             found = said(line)
             if "answer" in found:
-                return dict(found["answer"])
+                answer: Answer = found["answer"]
+                return answer
             report(found["runs"], found["elapsed_s"])
         raise DeviceFault(f"{label_of(job)}: did not end within {timeout_s:g} s (the time limit)")
     finally:

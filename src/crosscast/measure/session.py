@@ -7,12 +7,12 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Any
 
 from crosscast.data import environment
+from crosscast.data.rows import EnergyRow, RecordRow, SessionKey, SessionRow
 from crosscast.errors import InputError
 from crosscast.measure import host_state
 from crosscast.measure.cpu_counters import Counters
@@ -92,9 +92,9 @@ def expect_kernels(loaded: Loaded, times: RunTimes) -> None:
 class SessionRows:
     """Rows of the tables that a session gives."""
 
-    session: dict[str, Any]  # Its row of the table of sessions
-    records: list[dict[str, Any]] = field(default_factory=list)  # Its rows of the table of records
-    energy: list[dict[str, Any]] = field(default_factory=list)  # Its rows of the table of energy
+    session: SessionRow
+    records: list[RecordRow] = field(default_factory=list)
+    energy: list[EnergyRow] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # What went wrong without ending it, for people
 
 
@@ -136,18 +136,22 @@ def measure_here(
         "load_after": after[1],
         "counters": json.dumps(counters.values) if counters.values else None,
     }
-    cell = {name: session[name] for name in ("application", "size", "device", "configuration", "repeat")}
+    key: SessionKey = {
+        "application": session["application"],
+        "size": session["size"],
+        "device": session["device"],
+        "configuration": session["configuration"],
+        "repeat": repeat,
+    }
     records = [
-        {**cell, "kernel": kernel, "run": number, **_times(times, kernel)}
-        for number, times in enumerate(runs)
-        for kernel in loaded.kernels
+        _record(key, kernel, number, times) for number, times in enumerate(runs) for kernel in loaded.kernels
     ]
     name = sensor.name if sensor else None
-    energy = [{**cell, **_energy(name, reading, len(runs))} for reading in readings]
+    energy = [_energy(key, name, reading, len(runs)) for reading in readings]
     return SessionRows(session, records, energy, notes)
 
 
-def facts_of(device: OpenCLDevice) -> dict[str, Any]:
+def facts_of(device: OpenCLDevice) -> dict[str, object]:
     """What else a measurement depends on: software, host, and driver of the device."""
     return {
         **environment.facts(),
@@ -157,7 +161,7 @@ def facts_of(device: OpenCLDevice) -> dict[str, Any]:
     }
 
 
-def session_row(subject: Identity, device: OpenCLDevice, settings: Settings, repeat: int) -> dict[str, Any]:
+def session_row(subject: Identity, device: OpenCLDevice, settings: Settings, repeat: int) -> SessionRow:
     """Row of the table of sessions with all that is known before the first run."""
     return {
         "application": subject.name,
@@ -176,8 +180,11 @@ def session_row(subject: Identity, device: OpenCLDevice, settings: Settings, rep
     }
 
 
-def _times(times: RunTimes, kernel: str) -> dict[str, Any]:
+def _record(key: SessionKey, kernel: str, run: int, times: RunTimes) -> RecordRow:
     return {
+        **key,
+        "kernel": kernel,
+        "run": run,
         "invocations": len(times.kernels_s[kernel]),
         "time_s": times.kernels_s[kernel],
         "transfer_s": times.transfer_s,
@@ -186,8 +193,9 @@ def _times(times: RunTimes, kernel: str) -> dict[str, Any]:
     }
 
 
-def _energy(sensor: str | None, reading: Reading, runs: int) -> dict[str, Any]:
+def _energy(key: SessionKey, sensor: str | None, reading: Reading, runs: int) -> EnergyRow:
     return {
+        **key,
         "sensor": sensor,
         "domain": reading.domain,
         "energy_j": reading.energy_j,
@@ -219,7 +227,7 @@ class CoRunner:
     def serve(self) -> None:
         """Do what is ordered until there are no more orders."""
         while (order := self._orders.next()) is not None:
-            do = getattr(self, order.pop("do"))
+            do: Callable[..., object] = getattr(self, order.pop("do"))
             self._send(answer=do(**order))
 
     def count(self, seconds: float) -> int:
@@ -280,7 +288,7 @@ class CoRunner:
         self._has_run = True
         self._queue.complete(self._loaded.application.run)
 
-    def _faults(self) -> Any:
+    def _faults(self) -> AbstractContextManager[None]:
         return opencl_faults(self._device.id, self._loaded.name)
 
 

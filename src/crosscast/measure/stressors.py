@@ -9,12 +9,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from crosscast.arrays import AnyArray
 from crosscast.errors import InputError
+from crosscast.kernel import Argument
 from crosscast.suite.application import Application, Array, Parameters, Queue, expect_equal
 
 PIXEL_BYTES = 4
@@ -213,14 +215,14 @@ class HostQueue:
     is a kernel, by its name.
     """
 
-    def write(self, *arrays: npt.NDArray[Any]) -> None:
+    def write(self, *arrays: AnyArray) -> None:
         """Nothing: there is no other memory."""
 
-    def read(self, *arrays: npt.NDArray[Any]) -> None:
+    def read(self, *arrays: AnyArray) -> None:
         """Nothing: there is no other memory."""
 
     def launch(
-        self, kernel: str, global_size: tuple[int, ...], local_size: tuple[int, ...], *args: Any
+        self, kernel: str, global_size: tuple[int, ...], local_size: tuple[int, ...], *args: Argument
     ) -> None:
         """Do what a kernel of the microbenchmarks does."""
         getattr(self, f"_{kernel}")(*args)

@@ -10,7 +10,7 @@ import operator
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 import numpy as np
@@ -64,7 +64,15 @@ def check_counts(settings: object, **least: int) -> None:
             raise InputError.of(field=name, expected=f"at least {smallest}", found=value)
 
 
-def check_seconds(settings: Any, name: str) -> None:
+class TimedSettings(Protocol):
+    """Settings with a time limit."""
+
+    @property
+    def timeout_s(self) -> float:
+        """Longest time of a process, in seconds."""
+
+
+def check_seconds(settings: TimedSettings, name: str) -> None:
     """Check a time of settings, and that it is within their limit."""
     value, limit_s = getattr(settings, name), settings.timeout_s
     for field, seconds in ((name, value), ("timeout_s", limit_s)):
@@ -264,7 +272,7 @@ def mix_here(subject: SuiteProblem | LaunchFile, timeout_s: float) -> dict[str, 
     return instruction_mix(characterized(subject, Options(timeout_s=timeout_s)))
 
 
-def profile_rows(problem: SuiteProblem, timeout_s: float) -> list[dict[str, Any]]:
+def profile_rows(problem: SuiteProblem, timeout_s: float) -> list[dict[str, object]]:
     """Characterize an application in this process; return rows of the table of profiles.
 
     They say nothing of how long that took or where the source lies, and name the problem instead.
@@ -282,7 +290,7 @@ def profile_rows(problem: SuiteProblem, timeout_s: float) -> list[dict[str, Any]
 
 
 def _lasting(profile: Profile, subject: Identity) -> Profile:
-    made_for: dict[str, Any] = {"parameters": dict(subject.parameters), "seed": subject.seed}
+    made_for: dict[str, object] = {"parameters": dict(subject.parameters), "seed": subject.seed}
     if subject.source_sha256 != subject.program.sha256:
         made_for["source_sha256"] = subject.source_sha256
     return replace(

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from crosscast.measure.processes import Orders, Send, answering
 
@@ -34,7 +35,7 @@ def main() -> int:
     return 0
 
 
-def _answer(job: Job, send: Send) -> dict[str, Any]:
+def _answer(job: Job, send: Send) -> Mapping[str, object]:
     from crosscast.measure.processes import CharacterizeJob, DescribeJob, InstructionMixJob
 
     if isinstance(job, InstructionMixJob | CharacterizeJob):
@@ -52,7 +53,7 @@ def _answer(job: Job, send: Send) -> dict[str, Any]:
 
     device = find(job.device)
     if isinstance(job, DescribeJob):
-        return describe(device)
+        return {"device": describe(device)}
     measured = measure_here(
         load(job.subject),
         device,

@@ -9,13 +9,17 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
+from crosscast.data.fields import TableRow
 from crosscast.errors import CrosscastError, DeviceFault, EnvironmentFault, InputError
 from crosscast.measure.campaign import Place
 from crosscast.measure.inventory import known_row
 from crosscast.measure.opencl import OpenCLDevice, devices
-from crosscast.measure.processes import Job, run_job
+from crosscast.measure.processes import Answer, Job, run_job
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 _LOOKS_S = 1.0
 _SAID = ("name", "compute_units", "platform", "driver", "timer_resolution_s", "pci_bus_id")
@@ -28,8 +32,8 @@ class FarDevice:
     id: str
     key: str
     type: str
-    said: dict[str, Any]  # What its driver says
-    row: dict[str, Any]  # Its row of the table of devices without what has to be measured
+    said: dict[str, object]  # What its driver says
+    row: TableRow  # Its row of the table of devices without what has to be measured
 
     def here(self) -> OpenCLDevice:
         """The same for those who ask what it is, and run nothing on it."""
@@ -52,7 +56,7 @@ def _devices() -> list[FarDevice] | str:
         return str(error)
 
 
-def _run(job: Job, timeout_s: float) -> dict[str, Any] | CrosscastError:
+def _run(job: Job, timeout_s: float) -> Answer | CrosscastError:
     """Run a job on a worker, when nothing else is measured on its machine."""
     with _alone():
         try:
@@ -84,7 +88,7 @@ class Workers(Place):
         If no worker has a device.
     """
 
-    def __init__(self, client: Any) -> None:
+    def __init__(self, client: Client) -> None:
         self._client = client
         self._devices: dict[str, list[FarDevice]] = {}
         told = client.run(_devices)
@@ -109,12 +113,12 @@ class Workers(Place):
         wanted = there.values() if "all" in names else (e for e in there.values() if {e.id, e.key} & {*names})
         return [each.here() for each in wanted]
 
-    def known(self, device: OpenCLDevice) -> dict[str, Any]:
+    def known(self, device: OpenCLDevice) -> TableRow:
         """What its driver said."""
         every = (each for found in self._devices.values() for each in found)
         return next(each.row for each in every if each.key == device.key)
 
-    def run(self, job: Job, timeout_s: float, device: OpenCLDevice | None = None) -> dict[str, Any]:
+    def run(self, job: Job, timeout_s: float, device: OpenCLDevice | None = None) -> Answer:
         """Run a job on a worker that has the device; on another one if that worker is lost."""
         from distributed import KilledWorker
 
@@ -136,4 +140,5 @@ class Workers(Place):
                 raise DeviceFault("the workers that were to do it were lost") from error
         if isinstance(answer, CrosscastError):
             raise answer
-        return dict(answer)
+        answered: Answer = answer
+        return answered

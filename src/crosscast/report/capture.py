@@ -215,8 +215,9 @@ def to_dict(
     summary: Summary, replayed: Sequence[Replayed], forecast: ApplicationForecast | str
 ) -> dict[str, object]:
     """The same for JSON."""
-    whole = summary.to_dict()
-    for told, found in zip(whole["kernels"], replayed, strict=True):
+    kernels = summary.kernel_facts()
+    whole = {**summary.to_dict(), "kernels": kernels}
+    for told, found in zip(kernels, replayed, strict=True):
         told["profile"] = found.profile.to_dict() if found.profile else None
         told["refused"] = found.refused or None
         told["doubts"] = list(found.doubts)

@@ -132,7 +132,7 @@ def application(served: Served, tokens: Callable[[], Sequence[bytes]], limits: L
         )(_endpoint(answers, question))
 
     @api.get("/v1/models", summary="The models that are served, and their scores on held-out data.")
-    async def models() -> dict[str, Any]:
+    async def models() -> dict[str, object]:
         return {
             "models": [
                 {**each.facts(), "question": each.question, "errors": each.errors}
@@ -141,7 +141,7 @@ def application(served: Served, tokens: Callable[[], Sequence[bytes]], limits: L
         }
 
     @api.get("/v1/profiles", summary="The names of profiles, isolated runs and sample runs.")
-    async def profiles() -> dict[str, Any]:
+    async def profiles() -> dict[str, object]:
         samples = [
             {"name": name, "model": each.name}
             for each in served.state.models.values()
@@ -150,7 +150,7 @@ def application(served: Served, tokens: Callable[[], Sequence[bytes]], limits: L
         return {**served.state.catalogue.to_dict(), "samples": samples}
 
     @api.get("/health", summary="Whether the service answers, and what it could not read again.")
-    async def health(request: Request) -> dict[str, Any]:
+    async def health(request: Request) -> dict[str, object]:
         if not request.scope.get("crosscast_trusted"):
             return {"ready": True}
         state = served.state
@@ -189,7 +189,7 @@ def _endpoint(answers: Answers, question: Endpoint) -> Callable[[Request], Any]:
     return endpoint
 
 
-_RESPONSES: dict[int | str, dict[str, Any]] = {
+_RESPONSES: dict[int | str, dict[str, object]] = {
     200: {"description": "The answer, as the command prints it with --json."},
     400: {"description": "The request is no JSON."},
     401: {"description": "A token is needed."},

@@ -69,7 +69,7 @@ class Catalogue:
         found: ServedLaunches = _found(self.profiles, name, "profile")
         return found
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The names, and what is known of each."""
         return {
             "profiles": [
@@ -88,7 +88,7 @@ def _name(*parts: str | None) -> str:
     return "/".join(filter(None, parts))
 
 
-def _found(known: Mapping[str, Any], name: str, what: str) -> Any:
+def _found(known: Mapping[str, object], name: str, what: str) -> Any:
     if name not in known:
         raise UnknownName.of(field=what, expected="a name that /v1/profiles lists", found=repr(name[:200]))
     return known[name]

@@ -16,7 +16,7 @@ Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Coroutine[Any, Any, None]]
+App = Callable[[Scope, Receive, Send], Coroutine[object, None, None]]
 
 OPEN_PATHS = ("/health",)
 """What is answered without a token, too."""

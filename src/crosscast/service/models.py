@@ -43,7 +43,7 @@ class ServedModel:
         told = own[0] if own else errors
         return {name: float(value) for name, value in told.items() if isinstance(value, float)}
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """What every answer says of it: nothing of the machine on which it was trained."""
         card = self.trained.card
         training = {name: value for name, value in card.training.items() if name != "libraries"}

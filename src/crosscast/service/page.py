@@ -32,7 +32,7 @@ _HEAD = """<!doctype html>
 """
 
 
-def documented(question: Endpoint) -> dict[str, Any]:
+def documented(question: Endpoint) -> dict[str, object]:
     """The body of a request, for OpenAPI."""
     content = {"application/json": {"schema": _schema(question), "example": question.example}}
     return {"requestBody": {"required": True, "content": content}}

@@ -102,7 +102,7 @@ class Colocate(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     seed: Annotated[int, Meta(ge=0, le=2**32 - 1)] = 0
 
 
-def predict(state: ServiceState, asked: Predict) -> dict[str, Any]:
+def predict(state: ServiceState, asked: Predict) -> dict[str, object]:
     """Forecast times as ``crosscast predict --json`` does; with `repeat` also those of a job."""
     profiled = _profiled(state, asked)
     recorded = state.catalogue.recorded if asked.profiles is None else {}
@@ -145,11 +145,11 @@ def _profiled(state: ServiceState, asked: Predict) -> ServedLaunches:
     return ServedLaunches.of(launches, asked.invocations)
 
 
-def choose(state: ServiceState, asked: Choose) -> dict[str, Any]:
+def choose(state: ServiceState, asked: Choose) -> dict[str, object]:
     """Choose a configuration as ``crosscast choose configuration --json`` does."""
     _check_one(asked.profile, asked.runs, "runs")
 
-    def chosen(served: ServedModel) -> dict[str, Any]:
+    def chosen(served: ServedModel) -> dict[str, object]:
         found = choices_for(
             served.trained,
             [_sampled(served, asked)],
@@ -161,7 +161,7 @@ def choose(state: ServiceState, asked: Choose) -> dict[str, Any]:
         return choices_answer(found, served.trained)
 
     served, answer = _first(state, "configuration", asked.model, chosen)
-    answer["model"] = {**served.facts(), "errors": answer["model"]["errors"]}
+    answer["model"] = {**served.facts(), "errors": dict(served.trained.card.errors)}
     return answer
 
 
@@ -182,7 +182,7 @@ def _sampled(served: ServedModel, asked: Choose) -> SampledKernel:
     return kernels[0]
 
 
-def colocate(state: ServiceState, asked: Colocate) -> dict[str, Any]:
+def colocate(state: ServiceState, asked: Colocate) -> dict[str, object]:
     """Plan which jobs share a device as ``crosscast colocate --json`` does."""
     names, given = [], {}
     for number, job in enumerate(asked.jobs):
@@ -191,7 +191,7 @@ def colocate(state: ServiceState, asked: Colocate) -> dict[str, Any]:
         else:
             given[number] = profile_from(job, f"jobs[{number}]").solo
 
-    def planned(served: ServedModel) -> dict[str, Any]:
+    def planned(served: ServedModel) -> dict[str, object]:
         found = iter(named_runs(names, state.catalogue.isolated, served.trained.card.runs))
         solos = [given[number] if number in given else next(found) for number in range(len(asked.jobs))]
         plan = choose_colocation(
@@ -240,15 +240,15 @@ class Endpoint:
 
     path: str
     asked: type[msgspec.Struct]
-    answer: Callable[[ServiceState, Any], dict[str, Any]]
-    example: Mapping[str, Any]  # A request
+    answer: Callable[[ServiceState, Any], dict[str, object]]
+    example: Mapping[str, object]  # A request
 
     @property
     def about(self) -> str:
         """What it answers, in a sentence."""
         return (self.asked.__doc__ or "").replace("`", "")
 
-    def answered(self, state: ServiceState, request: object) -> dict[str, Any]:
+    def answered(self, state: ServiceState, request: object) -> dict[str, object]:
         """The answer to a request, of JSON."""
         return self.answer(state, decode(self.asked, request, "request"))
 

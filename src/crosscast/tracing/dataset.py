@@ -81,7 +81,7 @@ def _rows(pairs: Sequence[tuple[LaunchClass, str, Replayed]]) -> Iterator[tuple[
         yield from each.rows
 
 
-def _place(summary: Summary, size: str, device: str) -> dict[str, Any]:
+def _place(summary: Summary, size: str, device: str) -> dict[str, object]:
     return {
         "application": summary.application,
         "size": size,
@@ -91,12 +91,12 @@ def _place(summary: Summary, size: str, device: str) -> dict[str, Any]:
     }
 
 
-def _record(summary: Summary, each: LaunchClass, size: str) -> dict[str, Any]:
+def _record(summary: Summary, each: LaunchClass, size: str) -> dict[str, object]:
     place = _place(summary, size, key_of(each.device))
     return {**place, "kernel": each.kernel, "run": 0, "invocations": each.count, "time_s": each.times}
 
 
-def _device(queue: TracedQueue) -> dict[str, Any]:
+def _device(queue: TracedQueue) -> dict[str, object]:
     facts = {
         "name": queue.device,
         "vendor": queue.vendor,

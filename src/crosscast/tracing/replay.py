@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from crosscast.arrays import AnyArray
 from crosscast.characterization import default_local_size, frontend
 from crosscast.characterization.builtins.images import CHANNEL_ORDERS, CHANNEL_TYPES
 from crosscast.characterization.launchfiles.includes import Header, inlined
@@ -260,7 +261,7 @@ def _check_size(size: int, kernel: str) -> None:
         raise UnsupportedError(f"{kernel}: a buffer of {size} bytes is more than memory holds")
 
 
-def _typed(data: npt.NDArray[np.uint8], type_name: str) -> npt.NDArray[Any]:
+def _typed(data: npt.NDArray[np.uint8], type_name: str) -> AnyArray:
     """Bytes as numbers of the type that the parameter points to, where that is known."""
     kind = ValueType.find(type_name)
     if kind is None or kind.pointer != "*":
@@ -340,7 +341,7 @@ def compared(process: TracedProcess, row: int, launch: Launch) -> ReplayComparis
     return ReplayComparison(values, differing, largest)
 
 
-def _difference(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> float:
+def _difference(left: AnyArray, right: AnyArray) -> float:
     """Largest difference of floating-point numbers relative to the largest number."""
     if left.dtype.kind != "f" or not (np.isfinite(left) == np.isfinite(right)).all():
         return float("inf")

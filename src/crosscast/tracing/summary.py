@@ -54,9 +54,9 @@ class Trace(Tabular):
         """Each launch: its process and its row there."""
         return [(process, row) for process in self.processes for row in range(len(process))]
 
-    def columns(self) -> Mapping[str, Any]:
+    def columns(self) -> Mapping[str, Sequence[object]]:
         """A row a launch, in the order of the program."""
-        columns: dict[str, list[Any]] = defaultdict(list)
+        columns: dict[str, list[object]] = defaultdict(list)
         for process in self.processes:
             number = [process.kernels[kernel] for kernel in process.launches["kernel"].tolist()]
             sizes = [process.sizes[place] for place in process.launches["sizes"].tolist()]
@@ -234,26 +234,30 @@ class Summary:
         name = next((Path(word).name for word in words[1:] if word.endswith(".py")), "")
         return name or (Path(words[0]).name if words else "application")
 
-    def to_dict(self) -> dict[str, Any]:
+    def kernel_facts(self) -> list[dict[str, object]]:
+        """Each class of launches, for JSON."""
+        return [
+            {
+                "kernel": each.kernel,
+                "global_size": list(each.sizes[0]),
+                "local_size": list(each.sizes[1]) or None,
+                "device": each.device,
+                "launches": each.count,
+                "kept": sum(process.is_kept(row) for process, row in each.kept),
+                "time_s": each.seconds,
+                "median_s": each.median_s,
+            }
+            for each in self.classes
+        ]
+
+    def to_dict(self) -> dict[str, object]:
         """The summary, for JSON."""
         return {
             "command": self.command,
             "wall_s": self.wall_s,
             "device_s": self.device_s,
             "launches": self.launches,
-            "kernels": [
-                {
-                    "kernel": each.kernel,
-                    "global_size": list(each.sizes[0]),
-                    "local_size": list(each.sizes[1]) or None,
-                    "device": each.device,
-                    "launches": each.count,
-                    "kept": sum(process.is_kept(row) for process, row in each.kept),
-                    "time_s": each.seconds,
-                    "median_s": each.median_s,
-                }
-                for each in self.classes
-            ],
+            "kernels": self.kernel_facts(),
             "transfers": [vars(each) for each in self.transfers],
             "energy": [vars(each) for each in self.energy],
             "doubts": list(self.doubts),
@@ -523,7 +527,7 @@ def _replayed(
 
 def write_timeline(trace: Trace, path: Path) -> None:
     """Write launches and transfers as a timeline for ui.perfetto.dev (Chrome's trace event format)."""
-    events: list[dict[str, Any]] = []
+    events: list[dict[str, object]] = []
     for process in trace.processes:
         events.append(
             {"ph": "M", "pid": process.pid, "name": "process_name", "args": {"name": process.command[:200]}}

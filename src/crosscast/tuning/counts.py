@@ -145,7 +145,7 @@ def _numbers(profile: Profile) -> Iterator[tuple[Path, float]]:
     yield from _leaves(("launch",), profile.launch)
 
 
-def _leaves(path: Path, value: Any) -> Iterator[tuple[Path, float]]:
+def _leaves(path: Path, value: object) -> Iterator[tuple[Path, float]]:
     if isinstance(value, Mapping):
         for name, each in value.items():
             yield from _leaves((*path, str(name)), each)
@@ -157,15 +157,15 @@ def _profile(
     like: Profile, numbers: Mapping[Path, float], variants: Variants, rule: LaunchRule, row: int
 ) -> Profile:
     """A profile of counts that were said; what is known of its launch is not said but computed."""
-    tree: dict[str, Any] = {"metrics": {}, "launch": {}}
+    metrics: dict[str, Any] = {}
+    launch: dict[str, Any] = {}
     for path, value in numbers.items():
-        table = tree
+        table: dict[str, Any] = {"metrics": metrics, "launch": launch}
         for name in path[:-1]:
             table = table.setdefault(name, {})
         table[path[-1]] = value
     groups, local = rule.groups(variants[row])
     count, items = math.prod(groups), math.prod(local)
-    launch = tree["launch"]
     launch |= {
         "global_size": [a * b for a, b in zip(groups, local, strict=True)],
         "local_size": list(local),
@@ -176,6 +176,6 @@ def _profile(
     geometry = launch.setdefault("geometry", {})
     geometry |= {"groups": count, "group_items": items}
     geometry |= {f"sub_groups_{width}": count * -(-items // width) for width in _WIDTHS}
-    metrics = {name: tree["metrics"].get(name) for name in like.metrics}
+    metrics = {name: metrics.get(name) for name in like.metrics}
     metrics |= {"work_items": count * items, "work_groups": count}
     return replace(like, metrics=metrics, launch=launch, size=variants.labels[row], instructions={})

@@ -150,7 +150,7 @@ class TuningEvaluation(Tabular):
     rankings: Mapping[str, Ranking]
     measured: Mapping[str, Measured]
 
-    def columns(self) -> Mapping[str, Any]:
+    def columns(self) -> Mapping[str, Sequence[object]]:
         """A row for each kernel, device and method."""
         return {
             **{
@@ -170,7 +170,7 @@ class TuningEvaluation(Tabular):
             for (kernel, method), found in groups.items()
         ]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """All of it, for JSON."""
         return {
             "question": "tune",

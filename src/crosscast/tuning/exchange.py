@@ -6,7 +6,6 @@ Both are JSON; see `crosscast.tuning.space_files` for their origin.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from crosscast.tuning.space_files import AXES, LANGUAGES, T1_VERSION, TYPES
 from crosscast.tuning.spaces import Space, Variant
@@ -17,7 +16,7 @@ def t4_of(
     times: Mapping[int, Sequence[float]],
     failed: Mapping[int, str],
     forecasts: Sequence[Mapping[str, float]] = (),
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Results in the T4 format, of version 1.0.0.
 
     Parameters
@@ -54,7 +53,7 @@ def t4_of(
     return {"schema_version": "1.0.0", "results": results, "metadata": {"timeunit": "milliseconds"}}
 
 
-def t1_of(space: Space, name: str) -> dict[str, Any]:
+def t1_of(space: Space, name: str) -> dict[str, object]:
     """A space of expressions in the T1 format."""
     rule = space.rule
     cuda = rule.program.is_cuda
@@ -97,7 +96,7 @@ def _kind(values: Sequence[object]) -> str:
     return "int" if kinds <= {int, bool} else "string" if str in kinds else "float"
 
 
-def _t1_argument(table: Mapping[str, Any]) -> dict[str, Any]:
+def _t1_argument(table: Mapping[str, object]) -> dict[str, object]:
     names = {each: name for name, each in TYPES.items() if name != "bool"}
     kind = names.get(str(table.get("type", "float")), str(table.get("type", "float")))
     if "length" not in table:

@@ -188,7 +188,7 @@ def launch_file(rule: LaunchRule, variant: Variant) -> str:
     """The launch of a variant as a launch file, whose files are named by their whole paths."""
     program, kernel = rule.program, rule.kernel_of(variant)
     groups, local = rule.groups(variant)
-    head: dict[str, Any] = {"source": str(Path(program.label).absolute()), "kernel": rule.kernel}
+    head: dict[str, object] = {"source": str(Path(program.label).absolute()), "kernel": rule.kernel}
     if program.is_cuda:
         head |= {"grid": groups, "block": local}
     else:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from crosscast.tuning.spaces import Space, Variants
 
 if TYPE_CHECKING:
     from crosscast.prediction.time.forecast import TimeForecast
+    from crosscast.results import Column
 
 PROFILES = 120
 """Variants that are profiled by default; the counts of the others follow from theirs."""
@@ -153,7 +154,7 @@ class Ranking(Tabular):
         """The search on a device, by default the first, as a strategy of Kernel Tuner."""
         return Strategy(self.variants, self.candidates(device), within)
 
-    def columns(self) -> Mapping[str, Any]:
+    def columns(self) -> Mapping[str, Column]:
         """A row for each variant and device that can run it, the fastest first."""
         low, high = self.limits()
         pairs = [(row, place) for place, key in enumerate(self.devices) for row in self.order(key).tolist()]
@@ -162,7 +163,7 @@ class Ranking(Tabular):
         ranks: list[int] = []
         for key in self.devices:
             ranks += range(1, len(self.order(key)) + 1)
-        columns: dict[str, Any] = {
+        columns: dict[str, Column] = {
             "device": [self.devices[place] for place in places],
             "rank": ranks,
             **{name: [each[name] for each in chosen] for name in self.variants.names},

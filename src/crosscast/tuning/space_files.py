@@ -108,7 +108,7 @@ def _rule_of_toml(
     program: Program,
     kernel: str,
     head: Fields,
-    arguments: tuple[Mapping[str, Any], ...],
+    arguments: tuple[Mapping[str, object], ...],
     known: frozenset[str],
     where: str,
     seed: int,
@@ -234,7 +234,7 @@ def _text(entry: Any, path: Path, field: str) -> str:
     return value
 
 
-def _values(entry: Mapping[str, Any], path: Path) -> Any:
+def _values(entry: Mapping[str, object], path: Path) -> Any:
     values = entry.get("Values")
     if not isinstance(values, str | list):
         raise InputError.of(where=path, field="Values", expected="a list", found=repr(values)[:60])
@@ -304,12 +304,12 @@ def _rule_of_t1(
     )
 
 
-def _argument_of_t1(entry: Any, path: Path, number: int, known: frozenset[str]) -> dict[str, Any]:
+def _argument_of_t1(entry: Any, path: Path, number: int, known: frozenset[str]) -> dict[str, object]:
     """An argument as launch files have it."""
     kind = _text(entry, path, "Type")
     memory, fill = entry.get("MemoryType"), entry.get("FillType", "Constant")
     where = f"{path}: Arguments[{number}]"
-    table: dict[str, Any] = {"type": TYPES.get(kind, kind)}
+    table: dict[str, object] = {"type": TYPES.get(kind, kind)}
     if re.fullmatch(r"u?int\d*|float\d*|double\d*|half\d*|bool", kind) is None:
         raise InputError.of(where=where, field="Type", expected="a number's type", found=kind)
     if memory == "Scalar":

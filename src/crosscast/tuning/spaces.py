@@ -52,7 +52,9 @@ class LaunchRule:
     kernel: str
     sizes: Mapping[str, tuple[Expression, ...]]  # As launch files name them: global and local, grid and block
     shared: Expression | None
-    arguments: tuple[Mapping[str, Any], ...]  # Tables as launch files have them; texts for numbers are these
+    arguments: tuple[
+        Mapping[str, object], ...
+    ]  # Tables as launch files have them; texts for numbers are these
     constants: Mapping[str, Value]  # What expressions may name beside parameters
     where: str
     seed: int = 0
@@ -117,7 +119,7 @@ class LaunchRule:
         """Dynamic shared memory of a variant's blocks."""
         return None if self.shared is None else self.shared.whole({**self.constants, **variant}, 0)
 
-    def tables(self, variant: Variant) -> list[dict[str, Any]]:
+    def tables(self, variant: Variant) -> list[dict[str, object]]:
         """Arguments of a variant, as launch files have them."""
         values = {**self.constants, **variant}
         return [
@@ -128,13 +130,13 @@ class LaunchRule:
             for number, table in enumerate(self.arguments)
         ]
 
-    def _argument(self, number: int, table: Mapping[str, Any], kernel: Kernel) -> Argument:
+    def _argument(self, number: int, table: Mapping[str, object], kernel: Kernel) -> Argument:
         declared = kernel if _untyped(table) else None
         made = _made(json.dumps(table, sort_keys=True), number, self.seed, self.where, declared)
         return made.copy() if isinstance(made, np.ndarray) else made
 
 
-def _untyped(table: Mapping[str, Any]) -> bool:
+def _untyped(table: Mapping[str, object]) -> bool:
     return not {"type", "null", "local", "sampler", "image"} & table.keys()
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -23,7 +23,7 @@ class Scalar:
     codes: tuple[str, ...]  # In mangled names
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> np.dtype[np.generic]:
         """NumPy's type for it."""
         return np.dtype(f"{self.kind}{self.nbytes}")
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, NoReturn
 
 import msgspec
 
@@ -38,9 +38,9 @@ class _EmbeddedEntry(msgspec.Struct, kw_only=True):
     kernel: _Text
     invocation: _Count
     metrics: _Metrics  # type: ignore[valid-type]
-    launch: dict[str, Any]
-    program: dict[str, Any]
-    environment: dict[str, Any]
+    launch: dict[str, object]
+    program: dict[str, object]
+    environment: dict[str, object]
 
 
 class _Content(msgspec.Struct):
@@ -90,8 +90,8 @@ def encode(payload: Payload) -> str:
     return f"{NAME} {VERSION} {digest(text.encode())}\n{text}"
 
 
-def _entry(profile: Profile) -> dict[str, Any]:
-    found: dict[str, Any] = {name: getattr(profile, name) for name in _EmbeddedEntry.__struct_fields__}
+def _entry(profile: Profile) -> dict[str, object]:
+    found: dict[str, object] = {name: getattr(profile, name) for name in _EmbeddedEntry.__struct_fields__}
     # Of the program's path the name stays, as the file will be read elsewhere.
     path = profile.program.get("path")
     found["program"] = {**profile.program, "path": PurePath(str(path)).name if path else None}

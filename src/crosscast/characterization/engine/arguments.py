@@ -9,11 +9,12 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from crosscast.arrays import AnyArray
 from crosscast.characterization.builtins.images import pack_descriptor, sampler_bits
 from crosscast.characterization.engine import abi
 from crosscast.characterization.engine.layout import ResultLayout
@@ -56,7 +57,7 @@ def _create(nbytes: int, number: int) -> tuple[SharedBuffer, mmap.mmap]:
     return SharedBuffer(fd, offset, nbytes, np.frombuffer(mapped, np.uint8, nbytes, offset)), mapped
 
 
-def shared_empty(shape: int | Sequence[int], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+def shared_empty(shape: int | Sequence[int], dtype: npt.DTypeLike) -> AnyArray:
     """Array of zeros that a kernel can use as a buffer without its being copied."""
     element = np.dtype(dtype)
     buffer, mapped = _create(int(np.prod(shape, dtype=np.int64)) * element.itemsize, next(_serial))
@@ -66,7 +67,7 @@ def shared_empty(shape: int | Sequence[int], dtype: npt.DTypeLike) -> npt.NDArra
     return buffer.data.view(element).reshape(shape)
 
 
-def _shared_buffer(array: npt.NDArray[Any], number: int) -> tuple[SharedBuffer, bool]:
+def _shared_buffer(array: AnyArray, number: int) -> tuple[SharedBuffer, bool]:
     """Shared memory with the content of `array`, a launch's buffer of that number; whether it is the array's.
 
     Where a copy begins in its page follows from the number, so that it is the same every run.
@@ -79,7 +80,7 @@ def _shared_buffer(array: npt.NDArray[Any], number: int) -> tuple[SharedBuffer, 
     return buffer, False
 
 
-def _address(array: npt.NDArray[Any]) -> int:
+def _address(array: AnyArray) -> int:
     address: int = array.__array_interface__["data"][0]
     return address
 
@@ -117,7 +118,7 @@ class Placed:
     place: Literal["buffer", "image"]
     address: int
     shared: SharedBuffer
-    copied_from: npt.NDArray[Any] | None
+    copied_from: AnyArray | None
 
 
 @dataclass
@@ -258,7 +259,7 @@ class _Packer:
             )
         return 0
 
-    def _place(self, position: int, array: npt.NDArray[Any], place: Literal["buffer", "image"]) -> Placed:
+    def _place(self, position: int, array: AnyArray, place: Literal["buffer", "image"]) -> Placed:
         address = _address(array)
         if address not in self.known:
             memory = self.memory
@@ -285,7 +286,7 @@ def _describe(argument: Argument) -> str:
     return type(argument).__name__
 
 
-def _check_elements(array: npt.NDArray[Any], parameter: Parameter, where: str) -> None:
+def _check_elements(array: AnyArray, parameter: Parameter, where: str) -> None:
     if array.dtype.hasobject or not array.dtype.isnative:
         raise LaunchError(
             f"{where}: expected plain numbers in this machine's byte order, found {array.dtype}"

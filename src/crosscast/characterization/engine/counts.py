@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -130,7 +129,7 @@ class SubGroupCounts:
             by_width[str(width)] = counts
         return by_width
 
-    def reuse_bytes(self, distinct: Mapping[str, int], moved: Sequence[int]) -> dict[str, Any]:
+    def reuse_bytes(self, distinct: Mapping[str, int], moved: Sequence[int]) -> dict[str, object]:
         """Bytes that reach memory behind caches, by size of line, groups that run together, and size.
 
         Sampled lines stand for as many as there are: `distinct`, by size. The few lines that are accessed too

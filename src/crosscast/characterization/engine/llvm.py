@@ -36,7 +36,7 @@ def parse(content: bytes, *, is_text: bool) -> ir.Parsed:
         If LLVM does not accept it.
     """
     text, found = _do("parse", {"is_text": is_text}, [content], results=2)
-    return ir.Parsed.from_json(text.decode(errors="replace"), json.loads(found))
+    return ir.Parsed.from_json(text.decode(errors="replace"), found)
 
 
 def build(

@@ -16,7 +16,7 @@ import runpy
 import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import llvmlite.binding as llvm
 
@@ -29,6 +29,16 @@ _UNSIZED = ("void", "label", "metadata", "token")
 _STRANGE = re.compile(r"[^\w.$-]|^cc(?=[_.])", re.ASCII)
 # LLVM takes much more than twice as long for twice the code: what is larger is optimized less.
 _WHOLE_OPTIMIZATION, _ANY_OPTIMIZATION = 50_000, 150_000
+
+
+class LlvmJob(TypedDict, total=False):
+    """What the first file of a task says."""
+
+    task: str  # One of `_TASKS`
+    given: int  # How many files it reads
+    is_text: bool  # Of `parse`: whether the module is text
+    exported: list[str]  # Of the others: names that stay visible
+    level: int  # Of optimization, from 0 to 3
 
 
 def _handle(given: Sequence[int]) -> int:
@@ -53,7 +63,7 @@ def _file(descriptor: int) -> Path:
     return Path(f"/proc/self/fd/{descriptor}")
 
 
-def _parse(job: dict[str, Any], content: bytes) -> tuple[bytes, bytes]:
+def _parse(job: LlvmJob, content: bytes) -> tuple[bytes, bytes]:
     """A module's canonical text, and what is in it (see `ir.Parsed`)."""
     parsed = llvm.parse_assembly(content.decode()) if job["is_text"] else llvm.parse_bitcode(content)
     parsed.verify()
@@ -69,7 +79,7 @@ def _parse(job: dict[str, Any], content: bytes) -> tuple[bytes, bytes]:
     layout = llvm.create_target_data(parsed.data_layout)
     sizes: dict[str, tuple[int, int]] = {}
 
-    def sized(type_: Any) -> str:
+    def sized(type_: llvm.TypeRef) -> str:
         name = str(type_)
         if name not in sizes and name not in _UNSIZED:
             sizes[name] = layout.get_abi_size(type_), layout.get_abi_alignment(type_)
@@ -99,7 +109,7 @@ def _parse(job: dict[str, Any], content: bytes) -> tuple[bytes, bytes]:
     return str(parsed).encode(), json.dumps(found).encode()
 
 
-def _build(job: dict[str, Any], own: bytes, library: bytes, native: bytes) -> tuple[bytes, bytes, bytes]:
+def _build(job: LlvmJob, own: bytes, library: bytes, native: bytes) -> tuple[bytes, bytes, bytes]:
     """Object code of a module and what it calls of a library; the functions that are still undefined; and
     object code of the same kernel as it counts nothing, which a process of its own makes meanwhile.
     """
@@ -112,7 +122,7 @@ def _build(job: dict[str, Any], own: bytes, library: bytes, native: bytes) -> tu
     return *counted, b"" if has_failed else _file(uncounted).read_bytes()
 
 
-def _fork_native(job: dict[str, Any], native: bytes, library: bytes, file: int) -> int:
+def _fork_native(job: LlvmJob, native: bytes, library: bytes, file: int) -> int:
     """Start the process that compiles a kernel as it counts nothing, to a file."""
     child = os.fork()
     if not child:
@@ -127,7 +137,7 @@ def _fork_native(job: dict[str, Any], native: bytes, library: bytes, file: int) 
     return child
 
 
-def _compile(job: dict[str, Any], own: bytes, library: bytes) -> tuple[bytes, bytes]:
+def _compile(job: LlvmJob, own: bytes, library: bytes) -> tuple[bytes, bytes]:
     """Object code of a module and what it calls of a library; and the functions that are still undefined."""
     large = own.count(b"\n") > _ANY_OPTIMIZATION
     machine = _target_machine(0 if large else 3)
@@ -147,7 +157,7 @@ def _compile(job: dict[str, Any], own: bytes, library: bytes) -> tuple[bytes, by
     return machine.emit_object(parsed), json.dumps(undefined).encode()
 
 
-def _target_machine(level: int) -> Any:
+def _target_machine(level: int) -> llvm.TargetMachine:
     target = llvm.Target.from_default_triple()
     features = llvm.get_host_cpu_features().flatten()
     return target.create_target_machine(
@@ -155,13 +165,13 @@ def _target_machine(level: int) -> Any:
     )
 
 
-def _set_linkage(parsed: Any, exported: set[str], *, others: str) -> None:
+def _set_linkage(parsed: llvm.ModuleRef, exported: set[str], *, others: str) -> None:
     for function in parsed.functions:
         if not function.is_declaration:
             function.linkage = "external" if function.name in exported else others
 
 
-def _optimize(parsed: Any, machine: Any, level: int) -> None:
+def _optimize(parsed: llvm.ModuleRef, machine: llvm.TargetMachine, level: int) -> None:
     options = llvm.create_pipeline_tuning_options(speed_level=level)
     options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = level == 3
     builder = llvm.create_pass_builder(machine, options)

@@ -196,7 +196,7 @@ def _elements(instruction: ir.Instruction) -> int:
     return max(int(match[1]) if (match := _WIDTH.match(type_)) else 1 for type_ in types)
 
 
-def describe(kinds: Mapping[tuple[str, int], int]) -> dict[str, Any]:
+def describe(kinds: Mapping[tuple[str, int], int]) -> dict[str, object]:
     """Executions of each kind as nested dictionaries, those of vectors once an element."""
     tree: dict[str, Any] = {}
     for (kind, width), times in sorted(kinds.items()):

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from crosscast.arrays import AnyArray
 from crosscast.characterization.engine.arguments import shared_empty
 from crosscast.characterization.value_types import ValueType
 from crosscast.data.environment import memory_bytes
@@ -28,7 +28,7 @@ def within(where: str) -> Iterator[None]:
         raise InputError(f"{where}: {error}") from error
 
 
-Array = npt.NDArray[Any]
+Array = AnyArray
 Parameters = Callable[[Program, str], tuple[Parameter, ...]]
 """Finds the parameters of a kernel of a program."""
 

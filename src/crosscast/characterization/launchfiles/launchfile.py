@@ -8,10 +8,10 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from crosscast.arrays import AnyArray
 from crosscast.characterization import default_local_size
 from crosscast.characterization.launchfiles import simfile
 from crosscast.characterization.launchfiles.arguments import (
@@ -92,7 +92,7 @@ def _untyped(where: str) -> Parameter:
     raise InputError(f"{where}: type is missing, expected that of the variable's elements")
 
 
-def _load(path: Path) -> dict[str, Any]:
+def _load(path: Path) -> dict[str, object]:
     """Read and parse the file."""
     try:
         text = path.read_text(encoding="utf-8")
@@ -144,14 +144,17 @@ class _Head:
         cuda = self.program.is_cuda
         global_size = fields.sizes("grid" if cuda else "global", 1)
         local_size = fields.sizes("block" if cuda else "local", 1)
-        said: dict[str, Any] = {
-            "kernel": fields.text("kernel"),
-            "global_size": global_size,
-            "local_size": local_size,
-            "offset": None if cuda else fields.sizes("offset", 0),
-            "shared": fields.integer("shared", 0),
-        }
-        head = replace(self, **{name: value for name, value in said.items() if value is not None})
+        kernel = fields.text("kernel")
+        offset = None if cuda else fields.sizes("offset", 0)
+        shared = fields.integer("shared", 0)
+        head = replace(
+            self,
+            kernel=self.kernel if kernel is None else kernel,
+            global_size=self.global_size if global_size is None else global_size,
+            local_size=self.local_size if local_size is None else local_size,
+            offset=self.offset if offset is None else offset,
+            shared=self.shared if shared is None else shared,
+        )
         # A local size for other dimensions than the new global size cannot be meant.
         is_other = global_size and self.local_size and len(global_size) != len(self.local_size)
         return replace(head, local_size=None) if is_other and not local_size and not cuda else head
@@ -289,11 +292,11 @@ def write_launch(launch: Launch, path: Path) -> None:
     """
     program = self_contained(launch.kernel.program)
     source = path.parent / f"{program.sha256[:16]}{_SUFFIXES[program.form]}"
-    sizes: dict[str, Any] = {"global": launch.global_size, "local": launch.local_size}
+    sizes: dict[str, Sequence[int]] = {"global": launch.global_size, "local": launch.local_size}
     if program.is_cuda:
         pairs = zip(launch.global_size, launch.local_size, strict=True)
         sizes = {"grid": [extent // block for extent, block in pairs], "block": launch.local_size}
-    head = {"source": source.name, "kernel": launch.kernel.name, **sizes}
+    head: dict[str, object] = {"source": source.name, "kernel": launch.kernel.name, **sizes}
     if any(launch.global_offset):
         head["offset"] = launch.global_offset
     if launch.shared is not None:
@@ -333,7 +336,7 @@ def _written_variables(launch: Launch, path: Path) -> Iterator[str]:
         yield f"\n[[variable]]\n{toml_lines(table)}"
 
 
-def _table(argument: Argument, file: Path) -> dict[str, Any]:
+def _table(argument: Argument, file: Path) -> dict[str, object]:
     match argument:
         case None:
             return {"null": True}
@@ -351,25 +354,25 @@ def _table(argument: Argument, file: Path) -> dict[str, Any]:
     return _saved(argument, file)
 
 
-def _saved(array: np.ndarray[Any, Any], file: Path) -> dict[str, Any]:
+def _saved(array: AnyArray, file: Path) -> dict[str, object]:
     kind = _type_of(array.dtype)
     np.save(file, array)
     return {"type": kind, "file": file.name}
 
 
-def _type_of(dtype: np.dtype[Any]) -> str:
+def _type_of(dtype: np.dtype[np.generic]) -> str:
     name = SCALAR_NAMES.get(dtype.newbyteorder("="))
     if name is None:
         raise InputError(f"launch file: expected an array of numbers that OpenCL C has, found {dtype}")
     return name
 
 
-def toml_lines(table: Mapping[str, Any]) -> str:
+def toml_lines(table: Mapping[str, object]) -> str:
     """Fields as lines of TOML."""
     return "".join(f"{name} = {_toml(value)}\n" for name, value in table.items())
 
 
-def _toml(value: Any) -> str:
+def _toml(value: object) -> str:
     """A value as TOML writes it; texts are those of JSON."""
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{name} = {_toml(each)}" for name, each in value.items()) + " }"

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from crosscast.arrays import AnyArray
 from crosscast.characterization.launchfiles.arguments import (
     Array,
     Parameters,
@@ -55,7 +55,7 @@ _HEXADECIMAL = _Form(
 class NumberReader:
     """Reads numbers of one type."""
 
-    dtype: np.dtype[Any]  # The type: an integer of 1 to 8 bytes, or `float32` or `float64`
+    dtype: np.dtype[np.generic]  # The type: an integer of 1 to 8 bytes, or `float32` or `float64`
     hexadecimal: bool = False  # Integers are hexadecimal, with or without `0x`
 
     @property
@@ -110,7 +110,7 @@ class Dump:
 
     name: str  # Name of the kernel's parameter
     index: int  # Its number, from 0
-    dtype: np.dtype[Any]  # Type in which its elements are shown
+    dtype: np.dtype[np.generic]  # Type in which its elements are shown
     hexadecimal: bool = False  # They are shown with `0x` and all their digits
 
 
@@ -329,7 +329,9 @@ def _check_header(words: _Words, header: _Header, parameter: Parameter) -> None:
     refuse(len(given) > 1, "Multiple initializers present")
 
 
-def _read_argument(words: _Words, header: _Header, parameter: Parameter) -> tuple[np.dtype[Any], Argument]:
+def _read_argument(
+    words: _Words, header: _Header, parameter: Parameter
+) -> tuple[np.dtype[np.generic], Argument]:
     """The argument, and the type that the file gives its values in."""
     if parameter.kind in ("image", "sampler"):
         raise words.fail(f"a simulator file cannot hold the {parameter.kind} that the kernel expects")
@@ -361,7 +363,7 @@ def _as_value(values: Array, parameter: Parameter) -> Argument:
     return scalar
 
 
-def _as_elements(values: Array, parameter: Parameter) -> npt.NDArray[Any]:
+def _as_elements(values: Array, parameter: Parameter) -> AnyArray:
     """The bytes of `values` as elements of the parameter's type, or as plain bytes where they are none.
 
     The format fills a buffer with values of any type; a launch wants the kernel's own.
@@ -372,7 +374,7 @@ def _as_elements(values: Array, parameter: Parameter) -> npt.NDArray[Any]:
     return values.view(_ANY_BYTES if values.nbytes % kind.nbytes else kind.dtype)
 
 
-def _data_type(words: _Words, header: _Header, parameter: Parameter) -> np.dtype[Any]:
+def _data_type(words: _Words, header: _Header, parameter: Parameter) -> np.dtype[np.generic]:
     """Type of the values: the header's, or else the one that the parameter's type begins with."""
     if "type" in header:
         return _TYPES[header["type"]]
@@ -388,7 +390,7 @@ def _data_type(words: _Words, header: _Header, parameter: Parameter) -> np.dtype
     )
 
 
-def _values(words: _Words, header: _Header, count: int, dtype: np.dtype[Any]) -> Array:
+def _values(words: _Words, header: _Header, count: int, dtype: np.dtype[np.generic]) -> Array:
     """Initial content, by whichever way the header names."""
     reader = NumberReader(dtype, "hex" in header)
     if "noinit" in header:

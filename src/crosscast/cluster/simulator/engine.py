@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -527,7 +527,10 @@ def _start_state(
     )
 
 
-def _plain(array: npt.NDArray[Any], kind: type[np.float64] | type[np.int64]) -> npt.NDArray[Any]:
+_Kind = TypeVar("_Kind", np.float64, np.int64)
+
+
+def _plain(array: npt.NDArray[_Kind], kind: type[_Kind]) -> npt.NDArray[_Kind]:
     # The engine is compiled for such arrays; for read-only ones, say, it would be again.
     return np.require(array, kind, ["C", "W", "A"])
 

@@ -8,7 +8,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from crosscast.data.counters.common import CountedRun, factor_of, number_of, text_of
 from crosscast.errors import InputError, importing
@@ -140,6 +139,7 @@ _LABELS = (
     "Node order",
 )
 _UNITS = ("time.unit", "attribute.unit")
+_Record = Mapping[str, str | list[str]]
 
 
 def read_caliper(path: Path, region: str | None = None) -> CountedRun:
@@ -173,7 +173,7 @@ def _of_records(path: Path, text: str) -> tuple[list[CaliperRow], dict[str, str]
 
     reader = CaliperStreamReader()
     reader.db = CheckedNodes()
-    records: list[dict[str, Any]] = []
+    records: list[_Record] = []
     lines = text.split("\n")
     for number, line in enumerate(lines, start=1):
         if number == len(lines):
@@ -208,11 +208,11 @@ def _cut_off(path: Path, number: int, line: str) -> InputError:
     )
 
 
-def _unit(facts: Mapping[str, Any]) -> str:
+def _unit(facts: Mapping[str, object]) -> str:
     return next((str(facts[name]) for name in _UNITS if facts.get(name)), "")
 
 
-def _row(path: Path, record: Mapping[str, Any], numbers: set[str]) -> CaliperRow:
+def _row(path: Path, record: _Record, numbers: set[str]) -> CaliperRow:
     region = record.get(_REGION, [])
     rank = next((str(record[name]) for name in _RANKS if name in record), None)
     values = {}
@@ -248,7 +248,7 @@ def _of_table(path: Path, text: str) -> tuple[list[CaliperRow], dict[str, str]]:
     return rows, {name: _unit(facts[place]) for place, name in numbers}
 
 
-def _regions(path: Path, nodes: Sequence[Any]) -> list[tuple[str, ...]]:
+def _regions(path: Path, nodes: Sequence[object]) -> list[tuple[str, ...]]:
     regions: list[tuple[str, ...]] = []
     names = 0
     for number, node in enumerate(nodes):
@@ -268,7 +268,7 @@ def _regions(path: Path, nodes: Sequence[Any]) -> list[tuple[str, ...]]:
 
 def _table_rows(
     path: Path,
-    data: Sequence[Any],
+    data: Sequence[object],
     columns: Sequence[str],
     numbers: Sequence[tuple[int, str]],
     regions: Sequence[tuple[str, ...]],

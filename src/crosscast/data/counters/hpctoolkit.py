@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
+from crosscast.arrays import Reals
 from crosscast.data.counters.common import CountedRun, factor_of
 from crosscast.errors import InputError
 
@@ -225,7 +226,7 @@ def _tree(path: Path) -> _Tree:
     return tree
 
 
-def _take(tree: _Tree, above: Sequence[str], tag: str, facts: Mapping[str, Any]) -> None:
+def _take(tree: _Tree, above: Sequence[str], tag: str, facts: Mapping[str, str]) -> None:
     if tag == "MetricDB":
         tree.metrics[int(facts["i"])] = facts["n"]
     elif tag == "PF" and above and above[-1] == "SecCallPathProfileData":
@@ -267,7 +268,7 @@ def _thread(path: Path, tree: _Tree) -> Thread:
     return Thread(int(match[1]), _values(table, tree))
 
 
-def _values(table: Any, tree: _Tree) -> dict[str, float]:
+def _values(table: Reals, tree: _Tree) -> dict[str, float]:
     """Inclusive values of the roots; of a metric that has exclusive ones only, those of all statements."""
     columns = [name for _, name in sorted(tree.metrics.items())]
     values: dict[str, float] = {}

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from crosscast.data.counters.common import CountedRun, factor_of, number_of, text_of
 from crosscast.errors import InputError
@@ -43,7 +42,7 @@ def read_perf(path: Path) -> CountedRun:
     return CountedRun(str(path), path.stem, counters, time_s)
 
 
-def _lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def _lines(path: Path) -> Iterator[tuple[str, dict[str, object]]]:
     text = text_of(path, "counters of perf")
     for number, words in enumerate(text.split("\n"), start=1):
         words = words.strip()
@@ -63,7 +62,7 @@ def _lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             yield where, line
 
 
-def _event(line: dict[str, Any], where: str) -> tuple[str, float | None]:
+def _event(line: dict[str, object], where: str) -> tuple[str, float | None]:
     name, text, unit = line.get("event"), line.get(VALUE), line.get("unit", "")
     if not isinstance(name, str) or not 0 < len(name) <= _MOST_CHARACTERS or not name.isprintable():
         raise InputError(f"{where}: event: expected the name of an event, found {str(name)[:60]!r}")
@@ -77,7 +76,7 @@ def _event(line: dict[str, Any], where: str) -> tuple[str, float | None]:
     return name, value * factor_of(unit)
 
 
-def _wall_time(line: dict[str, Any], cpu_s: float, where: str) -> float | None:
+def _wall_time(line: dict[str, object], cpu_s: float, where: str) -> float | None:
     if line.get("metric-unit") != _OCCUPIED:
         return None
     cpus = _number(line.get("metric-value"))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module, resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from crosscast.errors import InputError
 
@@ -38,16 +39,16 @@ class Importer:
     # Whether it has sources of kernels: `profiles` is then what characterizes them; without, none are
     characterizes: bool = False
 
-    def __call__(self, path: str | Path, **options: Any) -> Dataset:
+    def __call__(self, path: str | Path, **options: object) -> Dataset:
         """Make a dataset."""
-        found: Dataset = self._reader()(path, **options)
-        return found
+        return self._reader()(path, **options)
 
-    def _reader(self) -> Any:
+    def _reader(self) -> Callable[..., Dataset]:
         module, _, name = self.function.partition(":")
-        return getattr(import_module(f"{__package__}.{module}"), name)
+        reader: Callable[..., Dataset] = getattr(import_module(f"{__package__}.{module}"), name)
+        return reader
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """What it is, where it is from, and the files that it wants, as far as these are declared."""
         files = [
             {
@@ -84,7 +85,7 @@ IMPORTERS = _importers()
 """The sources by name, in the order in which they are listed."""
 
 
-def import_source(name: str, path: str | Path, **options: Any) -> Dataset:
+def import_source(name: str, path: str | Path, **options: object) -> Dataset:
     """Make a dataset of a source's file or folder.
 
     Parameters

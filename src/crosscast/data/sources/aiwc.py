@@ -8,9 +8,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from crosscast.data.dataset import Dataset
+from crosscast.data.fields import TableRow
 from crosscast.data.files import csv_rows, number_of_text
 from crosscast.data.profiles import COLUMNS, PROFILES, PUBLISHED_METRICS
 from crosscast.data.schema import DEVICES, ENERGY, RECORDS, SESSIONS
@@ -22,9 +22,9 @@ from crosscast.profile import METRICS
 from crosscast.units import microseconds
 
 
-def published_devices() -> list[dict[str, Any]]:
+def published_devices() -> list[TableRow]:
     """Rows of the table of devices, by their keys in the published data."""
-    return [{**row, "sources": json.dumps(row["sources"])} for row in published_sheets().values()]
+    return [TableRow({**row, "sources": json.dumps(row["sources"])}) for row in published_sheets().values()]
 
 
 _SAME_NAMES = (
@@ -119,8 +119,8 @@ _STRAY = ("kmeans", "calc_potential_single_step_dev")
 """Application and kernel of the one row of the features that is filed under the wrong application."""
 
 
-def _profile_row(features: Mapping[str, Any]) -> dict[str, Any]:
-    metrics = {ours: features[name] for name, ours in SAME_METRICS.items()}
+def _profile_row(features: TableRow) -> dict[str, object]:
+    metrics = {ours: features.number(name) for name, ours in SAME_METRICS.items()}
     items, instructions = metrics["work_items"], metrics["total_instruction_count"]
     return {
         **{name: features[name] for name in _FEATURES.key},
@@ -136,35 +136,39 @@ _SECOND_OF_A_RUN = 100
 """More than any run number of the source."""
 
 
-def _session_of(row: Mapping[str, Any]) -> dict[str, Any]:
+def _session_of(row: Mapping[str, object]) -> dict[str, object]:
     """What tells the session of a row: the source has one for each application, size and device."""
     return {**{name: row[name] for name in _SESSION}, "configuration": "{}", "repeat": 0}
 
 
+def _kernel_of(row: TableRow) -> tuple[str, str, str]:
+    return row.text("application"), row.text("kernel"), row.text("size")
+
+
 def _record_rows(
-    runtimes: Iterable[Mapping[str, Any]], invocations: Mapping[tuple[str, str, str], int]
-) -> Iterator[dict[str, Any]]:
+    runtimes: Iterable[TableRow], invocations: Mapping[tuple[str, str, str], int]
+) -> Iterator[dict[str, object]]:
     """Rows of the table of records."""
-    seen: defaultdict[tuple[Any, ...], int] = defaultdict(int)
+    seen: defaultdict[tuple[object, ...], int] = defaultdict(int)
     for row in runtimes:
-        kernel = (row["application"], row["kernel"], row["size"])
-        earlier = seen[*kernel, row["device"], row["run"]]
-        seen[*kernel, row["device"], row["run"]] += 1
+        kernel, run = _kernel_of(row), row.integer("run")
+        earlier = seen[*kernel, row["device"], run]
+        seen[*kernel, row["device"], run] += 1
         yield {
             **_session_of(row),
             "kernel": row["kernel"],
-            "run": row["run"] - 1 + earlier * _SECOND_OF_A_RUN,
+            "run": run - 1 + earlier * _SECOND_OF_A_RUN,
             "invocations": invocations.get(kernel),
-            "time_s": [microseconds(row["kernel_time_us"])],
+            "time_s": [microseconds(row.number("kernel_time_us"))],
         }
 
 
-def _session_rows(runtimes: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+def _session_rows(runtimes: Iterable[TableRow]) -> Iterator[dict[str, object]]:
     """Rows of the table of sessions: one for each application, size and device."""
     kernels: defaultdict[tuple[str, str, str], set[str]] = defaultdict(set)
     for row in runtimes:
-        session = (row["application"], row["size"], row["device"])
-        kernels[session].add(row["kernel"])
+        session = (row.text("application"), row.text("size"), row.text("device"))
+        kernels[session].add(row.text("kernel"))
     for session, names in kernels.items():
         keys = dict(zip(_SESSION, session, strict=True))
         yield {**_session_of(keys), "kernels": sorted(names)}
@@ -174,12 +178,12 @@ _ONLY_KERNELS = {"kmeans": "kmeansPoint", "dwt": "cl_fdwt53Kernel"}
 """Applications of which the source watched one kernel alone."""
 
 
-def _energy_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    sensor, domain = _SENSORS[row["device"]]
+def _energy_row(row: TableRow) -> dict[str, object]:
+    sensor, domain = _SENSORS[row.text("device")]
     return {
         **_session_of(row),
-        "kernel": _ONLY_KERNELS.get(row["application"]),
-        "run": row["run"] - 1,
+        "kernel": _ONLY_KERNELS.get(row.text("application")),
+        "run": row.integer("run") - 1,
         "sensor": sensor,
         "domain": domain,
         "energy_j": row["energy"],
@@ -195,7 +199,7 @@ def _aiwc2018(found: Found) -> Dataset:
         expected = "all invocations of each kernel"
         raise InputError.of(where=features.path, field="invocation", expected=expected, found=_FIRST_ALONE)
     profiles = [_profile_row(row) for row in features.rows if (row["application"], row["kernel"]) != _STRAY]
-    invocations = Counter((row["application"], row["kernel"], row["size"]) for row in profiles)
+    invocations = Counter(_kernel_of(TableRow(row)) for row in profiles)
     watched = (_energy_row(row) for file in energy for row in file.rows)
     return Dataset(
         found.label,
@@ -215,7 +219,7 @@ _FILES_OF_R = (".rda", ".rdata", ".rds")
 class _AIWC2018(Source):
     """The source; files of R, which the origin has, are refused with what they lack."""
 
-    def __call__(self, path: str | Path, **options: Any) -> Dataset:
+    def __call__(self, path: str | Path, **options: object) -> Dataset:
         """Make a dataset of a folder with the source's files."""
         path = Path(path)
         there = sorted(path.glob("*")) if path.is_dir() else [path]
@@ -262,14 +266,14 @@ def import_aiwc_folder(
     if not paths:
         raise InputError(f"{folder}: expected files aiwc_<kernel>_<n>.csv, found none")
     default = (application or folder.resolve().name, size or "unknown")
-    rows = [_folder_row(path, *(_place(path, folder) or default)) for path in paths]
-    return Dataset(str(folder), profiles=table_of(PROFILES, rows, _notes(rows)))
+    unknown: Counter[str] = Counter()
+    rows = [_folder_row(path, *(_place(path, folder) or default), unknown) for path in paths]
+    return Dataset(str(folder), profiles=table_of(PROFILES, rows, _notes(unknown)))
 
 
-def _notes(rows: list[dict[str, Any]]) -> dict[str, str]:
-    """Notes on a table of these rows; they name the metrics of the files that nobody knows."""
+def _notes(unknown: Mapping[str, int]) -> dict[str, str]:
+    """Notes on a table of profiles; they name the metrics that nobody knows, with the number of files."""
     notes = facts_of("aiwc")[0]["profiles"]
-    unknown = Counter(name for row in rows for name in row["program"]["published"] if name not in _OURS)
     if not unknown:
         return notes
     names = ", ".join(f"{name} ({count} files)" for name, count in sorted(unknown.items()))
@@ -286,7 +290,8 @@ def _place(path: Path, folder: Path) -> tuple[str, str] | None:
     return parts[0], parts[1]
 
 
-def _folder_row(path: Path, application: str, size: str) -> dict[str, Any]:
+def _folder_row(path: Path, application: str, size: str, unknown: Counter[str]) -> dict[str, object]:
+    """Row of a file; counts the metrics of it that nobody knows."""
     name = _FILE_NAME.fullmatch(path.name)
     if name is None:
         raise InputError(f"{path}: expected a name such as aiwc_<kernel>_<n>.csv, found {path.name}")
@@ -300,6 +305,7 @@ def _folder_row(path: Path, application: str, size: str) -> dict[str, Any]:
             raise InputError(f"{path}: the metric {ours} is there under two names")
         else:
             metrics[ours] = _number(path, metric, ours, value)
+    unknown.update(name for name in other if name not in _OURS)
     for needed in _NEEDED:
         if _OURS[needed] not in metrics:
             raise InputError(f"{path}: expected the metric {needed}, found none: the file may be cut off")

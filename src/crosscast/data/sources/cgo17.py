@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from crosscast.data.configuration import Configuration
 from crosscast.data.dataset import Dataset
@@ -19,7 +19,7 @@ from crosscast.units import milliseconds
 Launch: TypeAlias = tuple[str, int, int]
 """The source of a kernel, the work-items of a work-group, and the bytes of the buffers."""
 
-Profiles: TypeAlias = Callable[[Sequence[Launch]], Sequence[Mapping[str, Any] | str]]
+Profiles: TypeAlias = Callable[[Sequence[Launch]], Sequence[Mapping[str, object] | str]]
 """What gives the cells of a profile for each launch, or says why there are none."""
 
 _DEVICES = {"runtime_cpu": "i7-3820", "runtime_gpu": "gtx970"}
@@ -54,25 +54,29 @@ _NAME = re.compile(r"(?P<application>[a-z-]+-[0-9.]+-[^-]+)-(?P<kernel>.+)")
 def _cgo17(found: Found, *, profiles: Profiles | None = None) -> Dataset:
     """Runs on both devices; with `profiles`, also those of the launches that it makes up."""
     cases, sources = (files[0] for files in found.files.values())
-    texts = {row["benchmark"]: row["src"] for row in sources.rows}
+    texts = {row.text("benchmark"): row.text("src") for row in sources.rows}
     counted = {
         name: {f"text_{each}": float(len(re.findall(pattern, text))) for each, pattern in _IN_TEXT.items()}
         for name, text in texts.items()
     }
     places, runs = [], []
     for number, row in enumerate(cases.rows, 1):
-        named = _NAME.fullmatch(row["benchmark"])
+        benchmark, size = row.text("benchmark"), row.text("dataset")
+        named = _NAME.fullmatch(benchmark)
         if named is None:
-            raise cases.refused(number, "suite-version-program-kernel", repr(row["benchmark"]), "benchmark")
-        if row["benchmark"] not in texts:
-            raise cases.refused(number, f"a kernel of {sources.path.name}", row["benchmark"], "benchmark")
-        places.append({**named.groupdict(), "size": row["dataset"]})
-        counters = {name: float(row[name]) for name in (*_STATIC, *_SIZES)} | counted[row["benchmark"]]
+            raise cases.refused(number, "suite-version-program-kernel", repr(benchmark), "benchmark")
+        if benchmark not in texts:
+            raise cases.refused(number, f"a kernel of {sources.path.name}", benchmark, "benchmark")
+        application, kernel = named["application"], named["kernel"]
+        places.append({"application": application, "kernel": kernel, "size": size})
+        counters = {name: float(row.integer(name)) for name in (*_STATIC, *_SIZES)} | counted[benchmark]
         runs += [
             ConfiguredRun(
-                **places[-1],
+                application,
+                kernel,
+                size,
                 configuration=Configuration(device, {}),
-                time_s=milliseconds(row[column]),
+                time_s=milliseconds(row.number(column)),
                 powers=(),
                 counters=counters,
             )
@@ -81,7 +85,9 @@ def _cgo17(found: Found, *, profiles: Profiles | None = None) -> Dataset:
     dataset = dataset_of_found(found, with_own_sessions(runs))
     if profiles is None:
         return dataset
-    cells = profiles([(texts[row["benchmark"]], row["wgsize"], row["transfer"]) for row in cases.rows])
+    cells = profiles(
+        [(texts[row.text("benchmark")], row.integer("wgsize"), row.integer("transfer")) for row in cases.rows]
+    )
     rows = [{**each, **place} for each, place in zip(cells, places, strict=True) if not isinstance(each, str)]
     reasons = Counter(each for each in cells if isinstance(each, str))
     why = "; ".join(f"{count}: {reason}" for reason, count in reasons.most_common())

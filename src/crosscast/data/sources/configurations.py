@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 from crosscast.data.configuration import Configuration, Setting
 from crosscast.data.dataset import Dataset
+from crosscast.data.fields import TableRow
 from crosscast.data.schema import Column
 from crosscast.data.sources.runs import (
     DEFAULT_SIZE,
@@ -25,17 +25,17 @@ _CAPS = ("cpu_cap_w", "gpu_cap_w")
 def _powercap(found: Found) -> Dataset:
     runs = [
         ConfiguredRun(
-            application=row["benchmark"],
-            kernel=row["benchmark"],
-            size=row["size"],
-            configuration=Configuration("node", {name: row[name] for name in _CAPS}),
-            time_s=row["runtime_s"],
+            application=row.text("benchmark"),
+            kernel=row.text("benchmark"),
+            size=row.text("size"),
+            configuration=Configuration("node", {name: row.number(name) for name in _CAPS}),
+            time_s=row.number("runtime_s"),
             powers=(
-                RunPower("rapl", "cpu", row["cpu_w"]),
-                RunPower("nvidia-smi", "gpu", row["gpu_w"]),
-                RunPower("sum", "node", row["node_w"]),
+                RunPower("rapl", "cpu", row.number("cpu_w")),
+                RunPower("nvidia-smi", "gpu", row.number("gpu_w")),
+                RunPower("sum", "node", row.number("node_w")),
             ),
-            runs=row["n"],
+            runs=row.integer("n"),
         )
         for row in found.only().rows
     ]
@@ -63,23 +63,24 @@ POWERCAP = Source(
 def _multicore_energy(found: Found) -> Dataset:
     runs = [
         ConfiguredRun(
-            application=row["app"],
-            kernel=row["app"],
+            application=row.text("app"),
+            kernel=row.text("app"),
             size=DEFAULT_SIZE,
-            configuration=Configuration(row["system"], _cores(row)),
-            time_s=row["time_s"],
-            powers=(RunPower("meter", "node", row["avg_power_w"]),),
+            configuration=Configuration(row.text("system"), _cores(row)),
+            time_s=row.number("time_s"),
+            powers=(RunPower("meter", "node", row.number("avg_power_w")),),
         )
         for row in found.only().rows
     ]
     return dataset_of_found(found, runs)
 
 
-def _cores(row: dict[str, Any]) -> dict[str, Setting]:
-    if row["mode"] is None:
-        return {"cores": row["cores"]}
-    scheduling, cluster = row["mode"].removesuffix("_cores").split("/")
-    return {"cores": row["cores"], "scheduling": scheduling, "cluster": cluster}
+def _cores(row: TableRow) -> dict[str, Setting]:
+    cores, mode = row.integer("cores"), row.text_or_none("mode")
+    if mode is None:
+        return {"cores": cores}
+    scheduling, cluster = mode.removesuffix("_cores").split("/")
+    return {"cores": cores, "scheduling": scheduling, "cluster": cluster}
 
 
 MULTICORE_ENERGY = Source(
@@ -114,12 +115,12 @@ def _gpu_power_limit(found: Found) -> Dataset:
     (files,) = found.files.values()
     runs = [
         ConfiguredRun(
-            application=row["network"],
-            kernel=row["network"],
+            application=row.text("network"),
+            kernel=row.text("network"),
             size=f"{row['dataset']} b{row['batch_size']} {row['optimizer']}",
-            configuration=Configuration(file.word, {"power_cap_w": row["power_limit"]}),
-            time_s=row["time_per_epoch"],
-            powers=(RunPower("nvml", "gpu", row["average_power"]),),
+            configuration=Configuration(file.word, {"power_cap_w": row.number("power_limit")}),
+            time_s=row.number("time_per_epoch"),
+            powers=(RunPower("nvml", "gpu", row.number("average_power")),),
         )
         for file in files
         for row in file.rows
@@ -178,11 +179,11 @@ def _gpu_dvfs(found: Found) -> Dataset:
     runs = [run for file in found.files[_GTX1080TI] for run in _gtx1080ti(file)]
     runs += [run for file in found.files[_TITANX] for run in _titanx(file)]
     devices = found.devices_in(run.configuration.device for run in runs)
-    keys = [row["device"] for row in devices]
+    keys = [row.text("device") for row in devices]
     # A note with the name of a device is about that alone.
     notes = {
         table: {
-            **{f"{row['device']}: origin": row["sources"]["name"] for row in devices},
+            **{f"{row['device']}: origin": str(row.entries("sources")["name"]) for row in devices},
             **{name: text for name, text in found.notes.get(table, {}).items() if _is_about(name, keys)},
         }
         for table in ("devices", "records", "energy", "sessions")
@@ -198,13 +199,13 @@ def _is_about(note: str, devices: list[str]) -> bool:
 def _gtx1080ti(file: FoundFile) -> list[ConfiguredRun]:
     return [
         ConfiguredRun(
-            application=row["appName"],
-            kernel=row["kernel"],
+            application=row.text("appName"),
+            kernel=row.text("kernel"),
             size=DEFAULT_SIZE,
-            configuration=_clocks("gtx1080ti", row["coreF"], row["memF"]),
-            time_s=milliseconds(row["time/ms"]),
-            powers=(RunPower("published", "gpu", row["power/W"]),),
-            counters={name: row[name] for name in file.others if row[name] is not None},
+            configuration=_clocks("gtx1080ti", row.number("coreF"), row.number("memF")),
+            time_s=milliseconds(row.number("time/ms")),
+            powers=(RunPower("published", "gpu", row.number("power/W")),),
+            counters=row.numbers(file.others),
         )
         for row in file.rows
     ]
@@ -214,7 +215,10 @@ def _titanx(file: FoundFile) -> list[ConfiguredRun]:
     seen: Counter[tuple[str, Configuration]] = Counter()
     runs = []
     for number, row in enumerate(file.rows, start=1):
-        kernel, configuration = row["kernel"], _clocks("titanx", row["core_mhz"], row["mem_mhz"])
+        kernel, configuration = (
+            row.text("kernel"),
+            _clocks("titanx", row.number("core_mhz"), row.number("mem_mhz")),
+        )
         sizes = _SERIES.get(kernel, (DEFAULT_SIZE,))
         seen[kernel, configuration] += 1
         if seen[kernel, configuration] > len(sizes):
@@ -226,8 +230,8 @@ def _titanx(file: FoundFile) -> list[ConfiguredRun]:
                 kernel=kernel,
                 size=sizes[seen[kernel, configuration] - 1],
                 configuration=configuration,
-                time_s=milliseconds(row["time_ms"]),
-                powers=(RunPower("published", "gpu", row["power_w"]),),
+                time_s=milliseconds(row.number("time_ms")),
+                powers=(RunPower("published", "gpu", row.number("power_w")),),
             )
         )
     return runs

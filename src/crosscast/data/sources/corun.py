@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from crosscast.data.dataset import Dataset
+from crosscast.data.fields import TableRow
 from crosscast.data.schema import BAGS, DEVICES, SOLOS, json_text
 from crosscast.data.sources.runs import device_row
 from crosscast.data.sources.source import File, Found, FoundFile, Source, required
@@ -28,7 +28,9 @@ class Job:
         return f"{self.application} {self.size}"
 
 
-def bag_rows(jobs: Sequence[Job], slowdowns: Sequence[float | None], **cells: Any) -> list[dict[str, Any]]:
+def bag_rows(
+    jobs: Sequence[Job], slowdowns: Sequence[float | None], **cells: object
+) -> list[dict[str, object]]:
     """Rows of a mix that is named after its jobs."""
     shared = {"bag": " + ".join(job.name for job in jobs), "configuration": "{}", "repeat": 0, **cells}
     return [
@@ -39,9 +41,9 @@ def bag_rows(jobs: Sequence[Job], slowdowns: Sequence[float | None], **cells: An
 
 def _corun_dataset(
     found: Found,
-    devices: Iterable[Mapping[str, Any]],
-    solos: Iterable[Mapping[str, Any]],
-    bags: Iterable[Mapping[str, Any]],
+    devices: Iterable[Mapping[str, object]],
+    solos: Iterable[Mapping[str, object]],
+    bags: Iterable[Mapping[str, object]],
 ) -> Dataset:
     return Dataset(
         found.label,
@@ -85,17 +87,17 @@ def _gavel_pairs(found: Found) -> Dataset:
     """Jobs alone, and pairs."""
     (alone,), (pairs,) = found.files[GAVEL_ALONE], found.files[_PAIRS]
     speeds = {
-        (row["gpu"], row["job"], row["gpus"]): float(row["steps_per_s"])
+        (row.text("gpu"), row.text("job"), row.integer("gpus")): float(row.number("steps_per_s"))
         for row in alone.rows
-        if row["file"] == GAVEL_SPEEDS
+        if row.text("file") == GAVEL_SPEEDS
     }
     solos, bags = list(_solos(speeds)), list(_bags(pairs, speeds))
-    keys = sorted({row["device"] for row in (*solos, *bags)})
+    keys = sorted({str(row["device"]) for row in (*solos, *bags)})
     origin = found.notes["devices"]["origin"]
     return _corun_dataset(found, (_device(key, origin) for key in keys), solos, bags)
 
 
-def _device(key: str, origin: str) -> dict[str, Any]:
+def _device(key: str, origin: str) -> dict[str, object]:
     base = key.removesuffix(GAVEL_SPREAD)
     name = _NAMES.get(base, base)
     return device_row(key, origin, name=name if key == base else f"{name}, spread", type="gpu")
@@ -110,7 +112,7 @@ def _settings(gpus: int) -> str:
     return json_text({} if gpus == 1 else {"gpus": gpus})
 
 
-def _solos(speeds: Mapping[_Alone, float]) -> Iterator[dict[str, Any]]:
+def _solos(speeds: Mapping[_Alone, float]) -> Iterator[dict[str, object]]:
     for (gpu, name, gpus), speed in speeds.items():
         if _is_copy(gpu, speed, speeds.get((gpu.removesuffix(GAVEL_SPREAD), name, gpus))):
             continue
@@ -134,15 +136,18 @@ def _is_copy(gpu: str, found: object, there: object) -> bool:
     return gpu.endswith(GAVEL_SPREAD) and found == there
 
 
-def _bags(file: FoundFile, speeds: Mapping[_Alone, float]) -> Iterator[dict[str, Any]]:
-    rows = {n: row for n, row in enumerate(file.rows, start=1) if row["file"] == GAVEL_SPEEDS}
+def _bags(file: FoundFile, speeds: Mapping[_Alone, float]) -> Iterator[dict[str, object]]:
+    rows = {n: row for n, row in enumerate(file.rows, start=1) if row.text("file") == GAVEL_SPEEDS}
     if not rows:
         raise InputError.of(where=file.path, expected=f"rows whose file is {GAVEL_SPEEDS}", found="none")
     for number, row in rows.items():
-        if row["gpus2"] != row["gpus1"]:
-            raise file.refused(number, f"{row['gpus1']} as gpus1", row["gpus2"], "gpus2")
+        if row.integer("gpus2") != row.integer("gpus1"):
+            raise file.refused(number, f"{row['gpus1']} as gpus1", row.integer("gpus2"), "gpus2")
     pairs = {
-        (row["gpu"], row["job1"], row["job2"], row["gpus1"]): (row["steps_per_s1"], row["steps_per_s2"])
+        (row.text("gpu"), row.text("job1"), row.text("job2"), row.integer("gpus1")): (
+            row.number("steps_per_s1"),
+            row.number("steps_per_s2"),
+        )
         for row in rows.values()
     }
     done = set()
@@ -208,13 +213,13 @@ _PACKED = File(
 def _lucid(found: Found) -> Dataset:
     """Jobs alone, and pairs."""
     (alone,), (pairs,) = found.files[_SINGLE], found.files[_PACKED]
-    datasets = sorted({row["dataset"] for row in alone.rows})
+    datasets = sorted({row.text("dataset") for row in alone.rows})
     bags = (
         row
         for pair in pairs.rows
         for row in bag_rows(
             [_lucid_job(pair, "1"), _lucid_job(pair, "2")],
-            [1 / pair["speed1"], 1 / pair["speed2"]],
+            [1 / pair.number("speed1"), 1 / pair.number("speed2")],
             device=_GPU,
             fits=1,
         )
@@ -222,17 +227,17 @@ def _lucid(found: Found) -> Dataset:
     return _corun_dataset(found, found.devices.values(), [_solo(row, datasets) for row in alone.rows], bags)
 
 
-def _lucid_job(row: Mapping[str, Any], member: str = "") -> Job:
-    words = [row[f"dataset{member}"], f"b{row[f'batchsize{member}']}"]
+def _lucid_job(row: TableRow, member: str = "") -> Job:
+    words = [row.text(f"dataset{member}"), f"b{row[f'batchsize{member}']}"]
     if row[f"amp{member}"]:
         words.append("amp")
     gpus = row.get(f"gpu_num{member}", 1)
     if gpus != 1:
         words.append(f"{gpus} GPUs")
-    return Job(row[f"model{member}"], " ".join(words))
+    return Job(row.text(f"model{member}"), " ".join(words))
 
 
-def _solo(row: Mapping[str, Any], datasets: list[str]) -> dict[str, Any]:
+def _solo(row: TableRow, datasets: list[str]) -> dict[str, object]:
     job = _lucid_job(row)
     return {
         "application": job.application,
@@ -240,12 +245,12 @@ def _solo(row: Mapping[str, Any], datasets: list[str]) -> dict[str, Any]:
         "device": _GPU,
         "configuration": "{}",
         "runs": 1,
-        "time_s": 1 / row["speed"],
-        "memory_bytes": round(row["gmem"] * _MEBIBYTE),
+        "time_s": 1 / row.number("speed"),
+        "memory_bytes": round(row.number("gmem") * _MEBIBYTE),
         "features": {
-            "batch_size": float(row["batchsize"]),
-            "amp": float(row["amp"]),
-            **{feature: row[name] / 100 for name, feature in _SHARES.items()},
+            "batch_size": float(row.integer("batchsize")),
+            "amp": float(row.integer("amp")),
+            **{feature: row.number(name) / 100 for name, feature in _SHARES.items()},
             **{f"dataset_{_word(name)}": float(name == row["dataset"]) for name in datasets},
         },
     }

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
 from crosscast.data.configuration import Configuration, Setting
 from crosscast.data.dataset import Dataset
+from crosscast.data.fields import TableRow
 from crosscast.data.schema import Column
 from crosscast.data.sources.runs import ConfiguredRun, dataset_of, dataset_of_found, with_own_sessions
 from crosscast.data.sources.source import File, Found, FoundFile, Source, required
@@ -37,9 +37,9 @@ def _rajaperf(found: Found, *, cores: int | None = None, block_size: int = DEFAU
     blocks: set[float] = set()
     runs = []
     for number, row in enumerate(file.rows, start=1):
-        if row["cluster"] == _CPU:
+        if row.text("cluster") == _CPU:
             settings = _cpu_settings(file, number, row)
-        elif (size := row["BlockSize"]) is None:
+        elif (size := row.number_or_none("BlockSize")) is None:
             raise file.refused(number, f"a number on {_GPU}", "none", "BlockSize")
         else:
             settings = {"block_size": size}
@@ -50,33 +50,33 @@ def _rajaperf(found: Found, *, cores: int | None = None, block_size: int = DEFAU
     if blocks and block_size not in blocks:
         sizes = ", ".join(f"{size:g}" for size in sorted(blocks))
         raise InputError(f"{found.label}: column 'BlockSize': expected runs with {block_size}, found {sizes}")
-    devices = [dict(row) for row in found.devices_in(run.configuration.device for run in runs)]
+    devices = [TableRow(row) for row in found.devices_in(run.configuration.device for run in runs)]
     for device in devices:
         if cores is not None and device["device"] == _CPU:
             device |= {"name": f"{cores} cores, as {device['name']} / {cores}", "cores": cores}
     return dataset_of(found.label, devices, with_own_sessions(runs), _notes(found, cores, block_size))
 
 
-def _cpu_settings(file: FoundFile, number: int, row: Mapping[str, Any]) -> dict[str, Setting]:
-    level = _LEVEL.search(row["file"])
+def _cpu_settings(file: FoundFile, number: int, row: TableRow) -> dict[str, Setting]:
+    level = _LEVEL.search(row.text("file"))
     if level is None:
         expected = "a path with the level of optimisation, such as _O3_"
-        raise file.refused(number, expected, repr(row["file"]), "file")
-    return {"compiler": row["compiler"], "optimisation": level[1]}
+        raise file.refused(number, expected, repr(row.text("file")), "file")
+    return {"compiler": row.text("compiler"), "optimisation": level[1]}
 
 
-def _suite_run(row: Mapping[str, Any], settings: Mapping[str, Setting], cores: int) -> ConfiguredRun:
-    time_s = row["time_s"] / row["Reps"]
-    is_cpu = row["cluster"] == _CPU
+def _suite_run(row: TableRow, settings: Mapping[str, Setting], cores: int) -> ConfiguredRun:
+    time_s = row.number("time_s") / row.number("Reps")
+    is_cpu = row.text("cluster") == _CPU
     counted = (*_ANALYTIC, "Reps", *_TOPDOWN) if is_cpu else ()
     return ConfiguredRun(
-        application=row["group"],
-        kernel=row["kernel"],
-        size=str(row["size"]),
-        configuration=Configuration(row["cluster"], settings),
+        application=row.text("group"),
+        kernel=row.text("kernel"),
+        size=str(row.integer("size")),
+        configuration=Configuration(row.text("cluster"), settings),
         time_s=time_s / cores if is_cpu else time_s,
         powers=(),
-        counters={name: row[name] for name in counted if row[name] is not None},
+        counters=row.numbers(counted),
     )
 
 
@@ -141,19 +141,19 @@ def _rodinia9(found: Found) -> Dataset:
     return dataset_of_found(found, with_own_sessions(runs))
 
 
-def _launch(row: Mapping[str, Any], names: tuple[str, ...]) -> ConfiguredRun:
-    device = row["gpu"].lower()
-    counted = {name: float(row[name]) for name in names if row[name] is not None}
+def _launch(row: TableRow, names: tuple[str, ...]) -> ConfiguredRun:
+    device = row.text("gpu").lower()
+    counted = {name: float(value) for name, value in row.numbers(names).items()}
     if device in _IN_KIBIBYTES and _SHARED in counted:
         counted[_SHARED] *= 1024
     inputs = ",".join(str(row[name]) for name in _INPUTS if row[name])
     grid_x, grid_y, block_x, block_y = (row[name] for name in _LAUNCH)
     return ConfiguredRun(
-        application=_PROGRAMS[row["kernel_file"]],
-        kernel=row["kernel_file"],
+        application=_PROGRAMS[row.text("kernel_file")],
+        kernel=row.text("kernel_file"),
         size=f"{inputs or 0} grid {grid_x}x{grid_y} block {block_x}x{block_y}",
         configuration=Configuration(device, {}),
-        time_s=row["duration"],
+        time_s=row.number("duration"),
         powers=(),
         counters=counted,
     )

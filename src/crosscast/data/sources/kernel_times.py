@@ -10,10 +10,10 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import resources
-from typing import Any
 
 from crosscast.data.configuration import Configuration, Setting
 from crosscast.data.dataset import Dataset
+from crosscast.data.fields import TableRow
 from crosscast.data.sources.runs import ConfiguredRun, dataset_of, with_own_sessions
 from crosscast.data.sources.source import File, Found, FoundFile, Source, required
 from crosscast.devices.catalogue import catalogue
@@ -24,9 +24,11 @@ _VENDORS = re.compile(r"^(nvidia|amd|intel)\s+", re.IGNORECASE)
 
 
 @cache
-def _facts(source: str) -> Mapping[str, Any]:
+def _keys(source: str) -> Mapping[str, str]:
+    """Keys of devices in the catalogue by their names in a source."""
     content = resources.files(__package__).joinpath(f"{source}.toml").read_text(encoding="utf-8")
-    return tomllib.loads(content)
+    keys: dict[str, str] = tomllib.loads(content)["keys"]
+    return keys
 
 
 def device_key(name: str, source: str = "kernel_tuner") -> str | None:
@@ -37,21 +39,20 @@ def device_key(name: str, source: str = "kernel_tuner") -> str | None:
     >>> device_key("NVIDIA A100-PCIE-40GB")
     'a100-pcie-40gb'
     """
-    told = _facts(source)["keys"].get(name)
-    if told is not None:
-        return str(told)
-    spelt = _plain(name)
-    keys = {
-        _plain(text): row["device"] for row in catalogue().values() for text in (row["name"], row["device"])
-    }
-    return keys.get(spelt)
+    known = _keys(source).get(name)
+    if known is not None:
+        return known
+    keys = {_plain(text): key for key, row in catalogue().items() for text in (row.text("name"), key)}
+    return keys.get(_plain(name))
 
 
 def _plain(name: str) -> str:
     return re.sub("[^a-z0-9]", "", _VENDORS.sub("", name).lower())
 
 
-def dataset_on_catalogue(label: str, source: str, runs: Sequence[ConfiguredRun], notes: Any) -> Dataset:
+def dataset_on_catalogue(
+    label: str, runs: Sequence[ConfiguredRun], notes: Mapping[str, Mapping[str, str]]
+) -> Dataset:
     """Dataset of the runs, with the catalogue's rows of their devices."""
     there = {run.configuration.device for run in runs}
     if len(there) == 1:
@@ -105,31 +106,31 @@ def _kernel_tuner(found: Found) -> Dataset:
             kernel=kernel,
             size=variant,
             configuration=Configuration(_key(file, number, device, "kernel_tuner"), {}),
-            time_s=row["time_median_s"],
+            time_s=row.number("time_median_s"),
             powers=(),
-            runs=row["repetitions"],
+            runs=row.integer("repetitions"),
         )
         for each, (kernel, device) in _TUNED_FILES.items()
         for file in found.files[each]
         for number, row, variant in _variants(file)
     ]
-    return dataset_on_catalogue(found.label, "kernel_tuner", runs, found.notes)
+    return dataset_on_catalogue(found.label, runs, found.notes)
 
 
-def _variants(file: FoundFile) -> Iterator[tuple[int, Mapping[str, Any], str]]:
+def _variants(file: FoundFile) -> Iterator[tuple[int, TableRow, str]]:
     """Rows with their number and parameters; those of the kernel without local memory are another kernel."""
     for number, row in enumerate(file.rows, 1):
-        parts = [part.partition("=") for part in row["variant"].split(";")]
+        parts = [part.partition("=") for part in row.text("variant").split(";")]
         if not all(name and value for name, _, value in parts):
             raise file.refused(
-                number, "parameters such as block_size_x=16;tile_size_x=2", row["variant"], "variant"
+                number, "parameters such as block_size_x=16;tile_size_x=2", row.text("variant"), "variant"
             )
         told = {name: value for name, _, value in parts}
         if told.pop("use_shmem", "1") == "1":
             yield number, row, variant_of(told)
 
 
-def variant_of(parameters: Mapping[str, Any]) -> str:
+def variant_of(parameters: Mapping[str, object]) -> str:
     """Parameters of a variant as the size of its records.
 
     >>> variant_of({"MWG": 16, "SA": 1})
@@ -152,28 +153,28 @@ def _babelstream(found: Found) -> Dataset:
     file = found.only()
     runs = []
     for number, row in enumerate(file.rows, 1):
-        told = dict(part.partition("=")[::2] for part in row["variant"].split(";"))
+        told = dict(part.partition("=")[::2] for part in row.text("variant").split(";"))
         if not {"model", "type", "n"} <= told.keys():
-            raise file.refused(number, "model=…;type=…;n=…", row["variant"], "variant")
-        name = re.sub(r",? ?ECC\)$", ")", row["device"]).removesuffix("()").strip()
+            raise file.refused(number, "model=…;type=…;n=…", row.text("variant"), "variant")
+        name = re.sub(r",? ?ECC\)$", ")", row.text("device")).removesuffix("()").strip()
         key = _key(file, number, name, "babelstream")
         if not key:
             continue
         settings: dict[str, Setting] = {"model": told["model"]}
-        if "ECC" in row["device"]:
+        if "ECC" in row.text("device"):
             settings["ecc"] = "on"
         runs.append(
             ConfiguredRun(
                 application="stream",
-                kernel=row["kernel"].removeprefix(_STREAM),
+                kernel=row.text("kernel").removeprefix(_STREAM),
                 size=f"{told['type']} n={told['n']}",
                 configuration=Configuration(key, settings),
-                time_s=row["time_s"],
+                time_s=row.number("time_s"),
                 powers=(),
                 runs=int(told["repetitions"]) if told.get("repetitions") else None,
             )
         )
-    return dataset_on_catalogue(found.label, "babelstream", runs, found.notes)
+    return dataset_on_catalogue(found.label, runs, found.notes)
 
 
 BABELSTREAM = Source(
@@ -207,20 +208,20 @@ def _elementwise(found: Found) -> Dataset:
     file = found.only()
     runs = []
     for number, row in enumerate(file.rows, 1):
-        block = row["block_x"] * row["block_y"] * row["block_z"]
+        block = row.integer("block_x") * row.integer("block_y") * row.integer("block_z")
         if block > 1024:
             raise file.refused(number, "at most 1024 threads of a block", block)
         runs.append(
             ConfiguredRun(
-                application="elementwise" if row["op"] != "ln" else "layer_norm",
-                kernel=row["op"] if row["op"] != "ln" else "layer_norm",
+                application="elementwise" if row.text("op") != "ln" else "layer_norm",
+                kernel=row.text("op") if row.text("op") != "ln" else "layer_norm",
                 size=f"B={row['B']};H={row['H']};grid={row['grid_x']}",
-                configuration=Configuration(_key(file, number, row["device"], "elementwise"), {}),
-                time_s=milliseconds(row["time_ms"]),
+                configuration=Configuration(_key(file, number, row.text("device"), "elementwise"), {}),
+                time_s=milliseconds(row.number("time_ms")),
                 powers=(),
             )
         )
-    return dataset_on_catalogue(found.label, "elementwise", runs, found.notes)
+    return dataset_on_catalogue(found.label, runs, found.notes)
 
 
 ELEMENTWISE = Source(

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from crosscast.data.configuration import Configuration, Setting
 from crosscast.data.dataset import Dataset
@@ -68,7 +67,7 @@ def with_own_sessions(runs: Iterable[ConfiguredRun]) -> list[ConfiguredRun]:
     Counters are those of a session, and kernels of one application that ran at the same size and
     configuration would share it. Where each was counted alone, the number of the repeat tells them apart.
     """
-    seen: defaultdict[tuple[Any, ...], int] = defaultdict(int)
+    seen: defaultdict[tuple[object, ...], int] = defaultdict(int)
     numbered = []
     for run in runs:
         session = (run.application, run.size, run.configuration)
@@ -77,14 +76,14 @@ def with_own_sessions(runs: Iterable[ConfiguredRun]) -> list[ConfiguredRun]:
     return numbered
 
 
-def device_row(device: str, source: str, **facts: Any) -> dict[str, Any]:
+def device_row(device: str, source: str, **facts: object) -> dict[str, object]:
     """Row of the table of devices, all of whose facts are from one source."""
     return {"device": device, **facts, "sources": dict.fromkeys(facts, source)}
 
 
 def dataset_of(
     label: str,
-    devices: Iterable[Mapping[str, Any]],
+    devices: Iterable[Mapping[str, object]],
     runs: Sequence[ConfiguredRun],
     notes: Mapping[str, Mapping[str, str]],
 ) -> Dataset:
@@ -104,7 +103,7 @@ def dataset_of_found(found: Found, runs: Sequence[ConfiguredRun]) -> Dataset:
     return dataset_of(found.label, devices, runs, found.notes)
 
 
-def _place(run: ConfiguredRun) -> dict[str, Any]:
+def _place(run: ConfiguredRun) -> dict[str, object]:
     return {
         "application": run.application,
         "size": run.size,
@@ -114,11 +113,11 @@ def _place(run: ConfiguredRun) -> dict[str, Any]:
     }
 
 
-def _record_row(run: ConfiguredRun) -> dict[str, Any]:
+def _record_row(run: ConfiguredRun) -> dict[str, object]:
     return {**_place(run), "kernel": run.kernel, "run": 0, "time_s": [run.time_s]}
 
 
-def _energy_rows(run: ConfiguredRun) -> Iterator[dict[str, Any]]:
+def _energy_rows(run: ConfiguredRun) -> Iterator[dict[str, object]]:
     for power in run.powers:
         yield {
             **_place(run),
@@ -132,7 +131,7 @@ def _energy_rows(run: ConfiguredRun) -> Iterator[dict[str, Any]]:
         }
 
 
-def _session_row(run: ConfiguredRun) -> dict[str, Any]:
+def _session_row(run: ConfiguredRun) -> dict[str, object]:
     return {
         **_place(run),
         "kernels": [run.kernel],

@@ -3,26 +3,38 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import TypedDict, Unpack
+
+import msgspec
 
 from crosscast.data.dataset import TABLES, Dataset, is_cut_off, parts, read_dataset, write_dataset
+from crosscast.data.fields import TableRow
 from crosscast.data.files import locked
 from crosscast.data.library import pa, pc, pq
 from crosscast.data.schema import Column, ColumnType, Schema
 from crosscast.data.table import Table, cast, check, in_order
-from crosscast.devices.catalogue import rows_of
+from crosscast.devices.catalogue import DeviceTables, rows_of
 from crosscast.errors import InputError
 
 _CSV = (".csv", ".csv.gz")
 _WORD = "([a-z0-9]+)"
 
 
-def required(kind: ColumnType, *names: str, **facts: Any) -> tuple[Column, ...]:
+class ColumnFacts(TypedDict, total=False):
+    """What columns of a source's file have in common."""
+
+    unit: str
+    choices: tuple[str, ...]
+    ge: float
+    gt: float
+    le: float
+
+
+def required(kind: ColumnType, *names: str, **facts: Unpack[ColumnFacts]) -> tuple[Column, ...]:
     """Columns of one type and one set of bounds, in which no cell is empty."""
     return tuple(Column(name, kind, required=True, **facts) for name in names)
 
@@ -55,7 +67,7 @@ class FoundFile:
 
     path: Path
     word: str  # What stands for <...> in its name
-    rows: list[dict[str, Any]]
+    rows: list[TableRow]
     others: tuple[str, ...]  # Columns that are not declared, where these are read
 
     def refused(self, row: int, expected: str, found: object, column: str | None = None) -> InputError:
@@ -71,14 +83,14 @@ class Found:
     label: str  # The path that was given, for messages
     files: Mapping[File, Sequence[FoundFile]]
     notes: Mapping[str, Mapping[str, str]]  # What is kept with the tables, by table and name
-    devices: Mapping[str, Mapping[str, Any]]  # Rows of the table of devices, by key
+    devices: Mapping[str, TableRow]  # Rows of the table of devices, by key
 
     def only(self) -> FoundFile:
         """The file of a source that has one."""
         ((found,),) = self.files.values()
         return found
 
-    def devices_in(self, rows: Iterable[str]) -> list[Mapping[str, Any]]:
+    def devices_in(self, rows: Iterable[str]) -> list[TableRow]:
         """Those of the devices that are there."""
         there = set(rows)
         return [row for key, row in self.devices.items() if key in there]
@@ -92,7 +104,7 @@ class Source:
     files: tuple[File, ...]
     to_tables: Callable[..., Dataset]  # Called with what was found, and with options of the source
 
-    def __call__(self, path: str | Path, **options: Any) -> Dataset:
+    def __call__(self, path: str | Path, **options: object) -> Dataset:
         """Make a dataset of the source's file, or of a folder with its files."""
         path = Path(path)
         files = {
@@ -149,17 +161,23 @@ def read_file(file: File, path: Path, word: str = "") -> FoundFile:
     check(schema, table, str(path))
     if not table.num_rows:
         raise InputError.of(where=path, expected=f"rows of the table of {what}", found="none")
-    return FoundFile(path, word, table.to_pylist(), others)
+    return FoundFile(path, word, list(map(TableRow, table.to_pylist())), others)
 
 
-def facts_of(name: str) -> tuple[dict[str, dict[str, str]], dict[str, dict[str, Any]]]:
+class _Facts(DeviceTables):
+    origin: str = ""
+    with_origin: tuple[str, ...] = ()
+    notes: dict[str, dict[str, str]] = msgspec.field(default_factory=dict)
+
+
+def facts_of(name: str) -> tuple[dict[str, dict[str, str]], dict[str, TableRow]]:
     """Notes by table and name, and rows of the table of devices by key, of a TOML file of this package."""
-    content = tomllib.loads(resources.files(__package__).joinpath(f"{name}.toml").read_text(encoding="utf-8"))
-    origin = content.get("origin", "")
-    notes: dict[str, dict[str, str]] = {table: {"origin": origin} for table in content.get("with_origin", ())}
-    for table, texts in content.get("notes", {}).items():
+    text = resources.files(__package__).joinpath(f"{name}.toml").read_text(encoding="utf-8")
+    content = msgspec.toml.decode(text, type=_Facts)
+    notes = {table: {"origin": content.origin} for table in content.with_origin}
+    for table, texts in content.notes.items():
         notes[table] = notes.get(table, {}) | texts
-    return notes, rows_of(content, origin)
+    return notes, rows_of(content, content.origin)
 
 
 def _table(path: Path, what: str) -> Table:

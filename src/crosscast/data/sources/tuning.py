@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 from crosscast.data.configuration import Configuration
 from crosscast.data.dataset import Dataset
@@ -36,7 +35,7 @@ _FAILED = 1e19
 @dataclass(frozen=True)
 class _Result:
     where: str  # Place in the file
-    parameters: Mapping[str, Any]
+    parameters: Mapping[str, object]
     time_s: float | None  # Median; `None` if the configuration failed
     runs: int | None
 
@@ -61,10 +60,11 @@ def import_tuning(path: str | Path, *, kernel: str | None = None, device: str | 
     """
     path = Path(path)
     content = _read(path)
-    if isinstance(content.get("cache"), dict):
-        results = list(_of_cache(path, content["cache"]))
-    elif isinstance(content.get("results"), list):
-        results = list(_of_t4(path, content["results"]))
+    cached, published = content.get("cache"), content.get("results")
+    if isinstance(cached, dict):
+        results = list(_of_cache(path, cached))
+    elif isinstance(published, list):
+        results = list(_of_t4(path, published))
     else:
         raise InputError.of(
             where=path,
@@ -98,10 +98,10 @@ def import_tuning(path: str | Path, *, kernel: str | None = None, device: str | 
         "times": "Median of the repetitions where the file has them, else the time that it has.",
         "left out": f"{len(results) - len(ran)} of {len(results)} configurations failed.",
     }
-    return dataset_on_catalogue(str(path), "kernel_tuner", runs, {"records": notes})
+    return dataset_on_catalogue(str(path), runs, {"records": notes})
 
 
-def _read(path: Path) -> Mapping[str, Any]:
+def _read(path: Path) -> Mapping[str, object]:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -120,7 +120,7 @@ def _read(path: Path) -> Mapping[str, Any]:
     return content
 
 
-def _of_cache(path: Path, cached: Mapping[str, Any]) -> Iterator[_Result]:
+def _of_cache(path: Path, cached: Mapping[str, object]) -> Iterator[_Result]:
     for key, entry in cached.items():
         where = f"cache {key!r}"
         if not isinstance(entry, dict) or "time" not in entry:
@@ -145,7 +145,7 @@ def _is_measured(name: str) -> bool:
     return name.endswith(("_time", "timestamp")) or name.startswith(("nvml_", "framework"))
 
 
-def _of_t4(path: Path, results: list[Any]) -> Iterator[_Result]:
+def _of_t4(path: Path, results: list[object]) -> Iterator[_Result]:
     for number, result in enumerate(results, 1):
         where = f"result {number}"
         if not isinstance(result, dict) or not isinstance(result.get("configuration"), dict):
@@ -166,7 +166,7 @@ def _of_t4(path: Path, results: list[Any]) -> Iterator[_Result]:
         yield _Result(where, parameters, _seconds(path, where, value, unit), len(runtimes) or None)
 
 
-def _seconds(path: Path, where: str, value: Any, unit: str) -> float:
+def _seconds(path: Path, where: str, value: object, unit: str) -> float:
     if unit not in _UNITS:
         raise InputError.of(
             where=path, field=f"{where}, unit", expected=f"one of {', '.join(_UNITS)}", found=unit

@@ -14,10 +14,10 @@ from itertools import product
 from math import comb
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 from crosscast.data.corun import Solo
 from crosscast.data.dataset import Dataset
+from crosscast.data.fields import TableRow
 from crosscast.data.schema import BAGS, SOLOS, json_text
 from crosscast.data.table import notes_of, table_of
 from crosscast.errors import CrosscastError, InputError
@@ -282,7 +282,7 @@ class _Measuring:
             raise error
         return self._isolated_rows(sized, features="{}", failure=str(error))
 
-    def _isolated_rows(self, sized: Sized, **cells: Any) -> list[TaskRows]:
+    def _isolated_rows(self, sized: Sized, **cells: object) -> list[TaskRows]:
         plan = self._plan
         known_by = {"application": sized.application, "size": sized.size, "device": plan.device.key}
         facts = {
@@ -384,7 +384,7 @@ def _together(plan: CoRunPlan, dataset: Dataset) -> set[str]:
 
 def _mix_rows(
     name: str, mix: Sequence[Sized], device: str, found: MixRun, alone_s: Sequence[float | None]
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     """Rows of the table of mixes; what co-runners did beside one that failed is kept."""
     whole = {
         "bag": name,
@@ -420,18 +420,18 @@ def settled(dataset: Dataset) -> Dataset:
     A time alone that is measured once is off by as much as the machine is disturbed at that moment; in all
     slowdowns over it, the same way. What was measured before a mix is its time in the mix over its slowdown.
     """
-    mixes, alone_rows = dataset.bags.to_pylist(), dataset.solos.to_pylist()
+    mixes, alone_rows = (list(map(TableRow, each.to_pylist())) for each in (dataset.bags, dataset.solos))
     alone_keys = {_key(row) for row in alone_rows}
     before: defaultdict[_Key, list[float]] = defaultdict(list)
     for row in mixes:
         if row["time_s"] and row["slowdown"]:
-            before[_key_alone(row, alone_keys)].append(row["time_s"] / row["slowdown"])
+            before[_key_alone(row, alone_keys)].append(row.number("time_s") / row.number("slowdown"))
     solos = [_solo(row, before[_key(row)]) for row in alone_rows]
-    times = {_key(row): row["time_s"] for row in solos}
+    times = {_key(row): row.number_or_none("time_s") for row in solos}
     for row in mixes:
         alone = times.get(_key_alone(row, alone_keys))
         if row["slowdown"] and row["time_s"] and alone:
-            row["slowdown"] = row["time_s"] / alone
+            row["slowdown"] = row.number("time_s") / alone
     return replace(
         dataset,
         solos=table_of(SOLOS, solos, notes_of(dataset.solos)),
@@ -439,24 +439,25 @@ def settled(dataset: Dataset) -> Dataset:
     )
 
 
-def _key(row: Mapping[str, Any]) -> _Key:
-    return row["application"], row["size"], row["device"], row["configuration"]
+def _key(row: TableRow) -> _Key:
+    return row.text("application"), row.text("size"), row.text("device"), row.text("configuration")
 
 
-def _key_alone(row: Mapping[str, Any], known: Set[_Key]) -> _Key:
+def _key_alone(row: TableRow, known: Set[_Key]) -> _Key:
     """Key of a co-runner's isolated run: with no setting where there is none with the mix's, such as MPS."""
     key = _key(row)
     return key if key in known else (*key[:3], "{}")
 
 
-def _solo(row: dict[str, Any], before: list[float]) -> dict[str, Any]:
+def _solo(row: TableRow, before: list[float]) -> TableRow:
     """The row with the median of its times, all of which go into its environment."""
-    if not row["time_s"]:
+    settled_s = row.number_or_none("time_s")
+    if not settled_s:
         return row
-    environment = json.loads(row["environment"] or "{}")
-    known = [float(time_s) for time_s in environment.get(ALONE, [row["time_s"]])]
+    environment = json.loads(row.text_or_none("environment") or "{}")
+    known = [float(time_s) for time_s in environment.get(ALONE, [settled_s])]
     for time_s in sorted(before):
         # Several mixes follow one measurement, and settled ones follow the median.
-        if not any(abs(time_s - each) <= _SAME * each for each in (*known, row["time_s"])):
+        if not any(abs(time_s - each) <= _SAME * each for each in (*known, settled_s)):
             known.append(time_s)
-    return {**row, "time_s": median(known), "environment": {**environment, ALONE: known}}
+    return TableRow({**row, "time_s": median(known), "environment": {**environment, ALONE: known}})

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import ceil
 from statistics import fmean
-from typing import Any
 
 from crosscast.data.corun import Solo
+from crosscast.data.fields import TableRow
 from crosscast.data.views import whole_of
 from crosscast.errors import CrosscastError, DeviceFault, MissingExtraError
 from crosscast.measure.corun.run import CoRunnerRun, JobWork, MixRun, MixRunner
@@ -91,7 +91,7 @@ class StressorCalibration:
             + (" (no counters of misses here: bandwidths)" if uncounted else "")
         )
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The object that ``--json`` prints."""
         return {
             "image_bytes": self.image_bytes,
@@ -109,7 +109,7 @@ class StressorCalibration:
 
 
 def calibrate(
-    crew: MixRunner, device: str, facts: Mapping[str, Any], note: Callable[[str], None] = lambda text: None
+    crew: MixRunner, device: str, facts: TableRow, note: Callable[[str], None] = lambda text: None
 ) -> StressorCalibration:
     """Choose images that no cache of a device holds, and measure the three stressors with them.
 
@@ -146,18 +146,19 @@ def _from_cache(level: Level, from_memory: Level) -> bool:
     return level.images_bytes_per_s > _FASTER * from_memory.images_bytes_per_s
 
 
-def _room(facts: Mapping[str, Any]) -> int:
+def _room(facts: TableRow) -> int:
     """Most bytes of an image."""
-    room = int(_MOST_OF_MEMORY * facts["memory_bytes"]) // (IMAGES + ARRAYS)
+    room = int(_MOST_OF_MEMORY * facts.integer("memory_bytes")) // (IMAGES + ARRAYS)
     return extents_of(room)["image_bytes"]
 
 
-def _extents(facts: Mapping[str, Any]) -> dict[str, int]:
-    cache = max((facts.get(name) or 0 for name in ("l1_bytes", "l2_bytes", "l3_bytes")), default=0)
+def _extents(facts: TableRow) -> dict[str, int]:
+    cache = max(facts.integer_or_none(name) or 0 for name in ("l1_bytes", "l2_bytes", "l3_bytes"))
     wanted = max(cache or _UNKNOWN_CACHE, VGA_BYTES)
-    units, image_bytes = facts["compute_units"], min(wanted, _room(facts))
+    units, image_bytes = facts.integer("compute_units"), min(wanted, _room(facts))
     if facts["type"] == "gpu":
-        return extents_of(image_bytes, _GPU_GROUPS * units, min(_GPU_ITEMS, facts["max_work_group_size"]))
+        items = min(_GPU_ITEMS, facts.integer("max_work_group_size"))
+        return extents_of(image_bytes, _GPU_GROUPS * units, items)
     return extents_of(image_bytes, _CPU_GROUPS * units)
 
 

@@ -16,7 +16,7 @@ from operator import attrgetter
 from pathlib import Path
 from statistics import fmean, median
 from types import TracebackType
-from typing import Any, NamedTuple, Protocol, Self
+from typing import NamedTuple, Protocol, Self
 
 import msgspec
 import numpy as np
@@ -181,7 +181,7 @@ class CoRunnerProcess:
         self.process.tell(render_job(CoRunJob(subject, device, settings.warmups, settings.counters)))
         self.awaited = True
         """Whether it has still to answer."""
-        self.answer: Any = None
+        self.answer: object = None
         """What it answered last."""
         self.failure: str | None = None
         """Why it failed; its process is killed then."""
@@ -192,7 +192,7 @@ class CoRunnerProcess:
         self.cpu_s: list[float] = []
         """CPU time of each, in seconds."""
 
-    def order(self, do: str, **how: Any) -> None:
+    def order(self, do: str, **how: float) -> None:
         """Tell what to do next; a co-runner that has failed is told nothing."""
         if self.failure is None:
             self.process.tell(json.dumps({"do": do, **how}) + "\n")
@@ -226,7 +226,7 @@ class CoRunnerProcess:
     def begin(self) -> None:
         """Begin a mix: take what it said of itself when it was ready, and forget the jobs of the last one."""
         if self.memory_bytes is None and self.failure is None:
-            self.memory_bytes = int(self.answer["memory_bytes"])
+            self.memory_bytes = msgspec.convert(self.answer, dict[str, int])["memory_bytes"]
         self.jobs, self.cpu_s = [], []
 
 
@@ -275,7 +275,10 @@ class _Mixing:
         watch = Watch(sensor, notes)
         self._loop(watch, report)
         readings = watch.readings()
-        counters = [{} if each.failure else dict(each.answer) for each in self._co_runners]
+        counters = [
+            {} if each.failure else msgspec.convert(each.answer, dict[str, float])
+            for each in self._co_runners
+        ]
         together = self._window()
         rounds = self._rounds()
         self._ask("check")
@@ -328,7 +331,7 @@ class _Mixing:
             self._start_all("round")
             hear_all(self._co_runners, self._settings.timeout_s)
             if not self._failed():
-                rounds.append(tuple(Span(*co_runner.answer) for co_runner in self._co_runners))
+                rounds.append(tuple(msgspec.convert(each.answer, Span) for each in self._co_runners))
         return rounds
 
     def _failed(self) -> bool:
@@ -545,7 +548,7 @@ class Crew:
                 co_runner.order("count", seconds=self.settings.round_s)
                 hear_all([co_runner], self.settings.timeout_s)
                 if co_runner.failure is None:
-                    self._counted[subject] = int(co_runner.answer)
+                    self._counted[subject] = msgspec.convert(co_runner.answer, int)
         return [
             work.runs or self._counted.get(subject) for (subject, _), work in zip(keys, works, strict=True)
         ]

@@ -7,7 +7,7 @@ import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,9 @@ import numpy.typing as npt
 from crosscast.measure import host_state
 
 if TYPE_CHECKING:
+    import pyopencl as cl
+    from pyopencl.typing import KernelArg
+
     from crosscast.measure.opencl import OpenCLDevice
 
 _FOLDER = Path(__file__).parent
@@ -118,10 +121,10 @@ class OpenCLBackend:
             )
             self._out = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, max(self.items * 64 * 4, 1 << 20))
             cl.enqueue_fill_buffer(self._queue, self._out, np.zeros(1, np.uint8), 0, self._out.size)
-        self._kernels: dict[str, Any] = {}
-        self._array: Any = None
+        self._kernels: dict[str, cl.Kernel] = {}
+        self._array: cl.Buffer | None = None
 
-    def _run(self, kernel: str, items: int, group: int, *args: Any) -> Any:
+    def _run(self, kernel: str, items: int, group: int, *args: KernelArg) -> cl.Event:
         with self._faults(self.id, "measuring it"):
             if kernel not in self._kernels:
                 self._kernels[kernel] = self._cl.Kernel(self._program, kernel)
@@ -129,7 +132,7 @@ class OpenCLBackend:
             event.wait()
         return event
 
-    def _seconds(self, kernel: str, items: int, group: int, *args: Any) -> float:
+    def _seconds(self, kernel: str, items: int, group: int, *args: KernelArg) -> float:
         started = time.process_time()
         event = self._run(kernel, items, group, *args)
         seconds = float(event.profile.end - event.profile.start) * 1e-9

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO
+from typing import Annotated, BinaryIO
 
 import msgspec
 from msgspec import Meta
@@ -126,7 +126,7 @@ class _Line(msgspec.Struct, forbid_unknown_fields=True):
     arguments: Annotated[tuple[_Argument, ...], Meta(max_length=MOST_ARGUMENTS)] = ()
     site: Annotated[tuple[_Place, ...], Meta(max_length=MOST_PLACES + 1)] = ()
     device: Annotated[str, Meta(min_length=1)] | None = None
-    settings: dict[str, Any] | None = None
+    settings: dict[str, object] | None = None
     metered_s: _Amount | None = None
     energy_j: _Amounts = {}
     powers_w: _Amounts = {}
@@ -137,7 +137,7 @@ class _Line(msgspec.Struct, forbid_unknown_fields=True):
 
 def to_line(run: RegionRun) -> str:
     """Write a run as one line, with its end. What a run has not is left out."""
-    rest: dict[str, Any] = {"started_s": run.started_s, "duration_s": run.duration_s}
+    rest: dict[str, object] = {"started_s": run.started_s, "duration_s": run.duration_s}
     for name in ("metered_s", "power_w", "failure"):
         if (value := getattr(run, name)) is not None:
             rest[name] = value
@@ -154,7 +154,7 @@ _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 @lru_cache(maxsize=1024)
 def _head(key: RegionKey, configuration: Configuration | None) -> str:
     """Begin of the line, which is the same for many runs."""
-    head: dict[str, Any] = {"version": VERSION, "region": key.name}
+    head: dict[str, object] = {"version": VERSION, "region": key.name}
     if key.arguments:
         head["arguments"] = key.arguments
     if key.site:
@@ -203,7 +203,7 @@ def _configuration(line: _Line, where: str) -> Configuration | None:
     if line.device is None or line.settings is None:
         raise InputError(f"{where}: expected both device and settings, an object, or none of them")
     try:
-        return Configuration(line.device, line.settings)
+        return Configuration.of_values(line.device, line.settings)
     except InputError as error:
         raise InputError(f"{where}: settings: {error}") from error
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sized
 from enum import Enum
 from numbers import Integral, Real
 from types import FrameType, MappingProxyType
@@ -53,7 +53,7 @@ def described(value: object) -> str:
     return text[:MOST_CHARACTERS]
 
 
-def _whole(value: Any) -> str:
+def _whole(value: int) -> str:
     return str(value) if value.bit_length() <= _MOST_BITS else f"int of {value.bit_length()} bits"
 
 
@@ -67,7 +67,7 @@ def _text(value: str) -> str:
     return value if _WORD.fullmatch(value) else f"str[{len(value)}]"
 
 
-def _bytes(value: Any) -> str:
+def _bytes(value: bytes | bytearray | memoryview) -> str:
     return f"{type(value).__name__}[{memoryview(value).nbytes} B]"
 
 
@@ -77,7 +77,7 @@ def _tuple(value: tuple[object, ...]) -> str:
     return f"({', '.join(map(described, value))})"
 
 
-def _sized(value: Any) -> str:
+def _sized(value: Sized) -> str:
     return f"{type(value).__name__}[{len(value)}]"
 
 
@@ -119,11 +119,11 @@ def _array(value: Any, kind: type) -> str:
     return f"{name}[{extents}]"
 
 
-_TYPE_NAMES: dict[Any, str] = {}
+_TYPE_NAMES: dict[object, str] = {}
 _MOST_TYPES = 1000
 
 
-def _type_name(dtype: Any) -> str:
+def _type_name(dtype: object) -> str:
     """Name of an array's type of element; NumPy takes longer to tell it than all else takes."""
     try:
         return _TYPE_NAMES[dtype]

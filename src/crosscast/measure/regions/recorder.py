@@ -14,7 +14,7 @@ from functools import wraps
 from operator import sub
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import Any, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypedDict, TypeVar, Unpack
 
 from crosscast.data.configuration import Configuration
 from crosscast.errors import InputError
@@ -39,6 +39,20 @@ from crosscast.measure.regions.metering import (
     metering_of,
     total_w,
 )
+
+if TYPE_CHECKING:
+    from pyopencl import CommandQueue, Event, Kernel
+    from pyopencl.typing import KernelArg
+
+
+class LaunchOptions(TypedDict, total=False):
+    """Options of PyOpenCL for a launch."""
+
+    wait_for: Sequence[Event] | None
+    g_times_l: bool
+    allow_empty_ndrange: bool
+    global_offset: tuple[int, ...] | None
+
 
 Apply = Callable[[Configuration | None], object]
 """Sets the machine to a configuration; none stands for what it is by default."""
@@ -344,7 +358,7 @@ class ProfiledQueue:
 
     def __init__(
         self,
-        queue: Any,
+        queue: CommandQueue,
         *,
         history: History | str | Path | None = None,
         selector: Chooser | None = None,
@@ -375,12 +389,12 @@ class ProfiledQueue:
 
     def launch(
         self,
-        kernel: Any,
+        kernel: Kernel,
         global_size: Sequence[int],
         local_size: Sequence[int] | None,
-        *args: Any,
-        **options: Any,
-    ) -> Any:
+        *args: KernelArg,
+        **options: Unpack[LaunchOptions],
+    ) -> Event:
         """Launch a kernel and wait for its end.
 
         The run's key has the kernel's name, and the sizes before the arguments.
@@ -390,7 +404,7 @@ class ProfiledQueue:
         key = RegionKey(kernel.function_name, arguments, site_of(sys._getframe(1), self._callers))
         self.queue.finish()
         with self._recorder.begin(key) as running:
-            event = kernel(self.queue, global_size, local_size, *args, **options)
+            event = kernel(self.queue, *sizes, *args, **options)
             event.wait()
             if self._has_timer:
                 # Some devices' timers go back now and then; the host's does not.

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from crosscast.data.configuration import Configuration
 from crosscast.data.dataset import Dataset
@@ -20,7 +20,7 @@ from crosscast.measure.regions.file import SUFFIX, Runs, is_history, read_histor
 from crosscast.measure.regions.key import RegionKey, RegionRun
 
 
-def samples_of(history: Runs, key: RegionKey) -> list[dict[str, Any]]:
+def samples_of(history: Runs, key: RegionKey) -> list[dict[str, str | float]]:
     """Samples of a key: a row for each run that did not fail, whose configuration is known."""
     return [_row(run, run.configuration) for run in history.runs(key) if run.configuration is not None]
 
@@ -41,14 +41,14 @@ def write_samples(runs: Iterable[RegionRun], path: Path) -> None:
         writer.writerows(rows)
 
 
-def _row(run: RegionRun, configuration: Configuration) -> dict[str, Any]:
-    parts: list[tuple[str, Any]] = [("device", configuration.device), *configuration.settings.items()]
+def _row(run: RegionRun, configuration: Configuration) -> dict[str, str | float]:
+    parts: list[tuple[str, str | float]] = [("device", configuration.device), *configuration.settings.items()]
     parts.append(("time_s", run.duration_s))
     if run.power_w is not None:
         parts.append(("power_w", run.power_w))
     parts += [(f"{domain}_w", power_w) for domain, power_w in run.powers_w.items()]
     parts += run.counters.items()
-    row: dict[str, Any] = {}
+    row: dict[str, str | float] = {}
     for name, value in parts:
         if name in row:
             raise InputError(f"{run.key}: two columns of its samples would be {name}")
