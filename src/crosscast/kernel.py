@@ -274,6 +274,10 @@ class Image:
         return self.array.ndim - (1 if self.channels > 1 else 0)
 
 
+Addressing = Literal["none", "clamp_to_edge", "clamp", "repeat", "mirrored_repeat"]
+"""What a sampler reads outside of an image."""
+
+
 @dataclass(frozen=True)
 class Sampler:
     """A sampler argument.
@@ -288,7 +292,7 @@ class Sampler:
         Coordinates in [0, 1).
     """
 
-    addressing: Literal["none", "clamp_to_edge", "clamp", "repeat", "mirrored_repeat"] = "none"
+    addressing: Addressing = "none"
     linear: bool = False
     normalized_coords: bool = False
 

@@ -8,7 +8,6 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -299,11 +298,11 @@ class _Runner:
                 threads = 1
             elif result.overflow and not self.instrumentation.checked:
                 # One work-group alone could fill a counter: let each look out for itself.
-                self._rebuild(checked=True)
+                self._rebuild(replace(self.instrumentation, checked=True))
             elif self.instrumentation.stream_words < (words := _stream_words(counts, self.built)):
                 # Work-items of long loops leave more addresses than there was room for.
                 threads = 1
-                self._rebuild(stream_words=words)
+                self._rebuild(replace(self.instrumentation, stream_words=words))
             else:
                 if box is None:
                     copy_back(self.memory)
@@ -334,8 +333,8 @@ class _Runner:
             self.memory = self._laid_out()
             restore(self.memory, before)
 
-    def _rebuild(self, **changes: Any) -> None:
-        self.instrumentation = replace(self.instrumentation, **changes)
+    def _rebuild(self, instrumentation: InstrumentationOptions) -> None:
+        self.instrumentation = instrumentation
         self.built = _build(self.launch.kernel, self.instrumentation, host_time=self.options.host_time)
 
     def _counts(self, result: RunResult) -> Counts:

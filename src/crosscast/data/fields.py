@@ -33,6 +33,7 @@ STRICT_JSON = json.JSONDecoder(parse_constant=_no_constant, parse_int=_short_int
 
 
 _Each = TypeVar("_Each")
+_Word = TypeVar("_Word", bound=str)
 
 
 def listed(given: _Each | Sequence[_Each]) -> Sequence[_Each]:
@@ -95,12 +96,15 @@ class Fields:
             raise InputError(f"{self.where}: {name}: expected {most} characters at most, found more")
         return value
 
-    def choice(self, name: str, choices: Sequence[str], default: str) -> str:
+    def choice(self, name: str, choices: Sequence[_Word], default: _Word) -> _Word:
         """One of `choices`."""
         value = self.take(name)
-        if value is not None and value not in choices:
-            raise self.fail(name, f"one of {', '.join(choices)}")
-        return default if value is None else str(value)
+        if value is None:
+            return default
+        for choice in choices:
+            if value == choice:
+                return choice
+        raise self.fail(name, f"one of {', '.join(choices)}")
 
     def flag(self, name: str) -> bool:
         """``true`` or ``false``; absent is ``false``."""

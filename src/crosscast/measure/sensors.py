@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 from crosscast.data.files import csv_rows, number_of_text, whole_file
@@ -232,7 +233,7 @@ _SENTENCES = {
 """What each error of NVML says, by its number."""
 
 
-def _library() -> Any:
+def _library() -> ModuleType:
     try:
         return importlib.import_module("pynvml")
     except ImportError:
@@ -276,7 +277,7 @@ class NvmlSensor(CounterSensor):
             )
             self._handle = find(device)
             self.counts_energy = self._tells_energy()
-            self._ask: Callable[[Any], int] = (
+            self._ask: Callable[[object], int] = (
                 self._nvml.nvmlDeviceGetTotalEnergyConsumption
                 if self.counts_energy
                 else self._nvml.nvmlDeviceGetPowerUsage

@@ -6,11 +6,10 @@ import asyncio
 import json
 import logging
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from threading import Lock
-from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import HTMLResponse
@@ -180,7 +179,7 @@ def application(served: Served, tokens: Callable[[], Sequence[bytes]], limits: L
     return Gate(api, tokens, metrics, limits, _PATHS)
 
 
-def _endpoint(answers: Answers, question: Endpoint) -> Callable[[Request], Any]:
+def _endpoint(answers: Answers, question: Endpoint) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
         code, content = await answers.answer(question, await request.body())
         return Response(content, code, media_type="application/json")

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from crosscast.data.corun import Solo, co_runs
 from crosscast.data.dataset import BUNDLED, BUNDLED_CORUN, dataset_named
@@ -66,7 +66,7 @@ class Catalogue:
 
     def profile(self, name: str) -> ServedLaunches:
         """The profiles of a name."""
-        found: ServedLaunches = _found(self.profiles, name, "profile")
+        found = _found(self.profiles, name, "profile")
         return found
 
     def to_dict(self) -> dict[str, object]:
@@ -88,7 +88,10 @@ def _name(*parts: str | None) -> str:
     return "/".join(filter(None, parts))
 
 
-def _found(known: Mapping[str, object], name: str, what: str) -> Any:
+_Known = TypeVar("_Known")
+
+
+def _found(known: Mapping[str, _Known], name: str, what: str) -> _Known:
     if name not in known:
         raise UnknownName.of(field=what, expected="a name that /v1/profiles lists", found=repr(name[:200]))
     return known[name]

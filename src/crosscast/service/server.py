@@ -11,7 +11,6 @@ import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 import uvicorn
 
@@ -150,7 +149,7 @@ def serve(
             sockets.append(undo.enter_context(_tcp(bind)))
         if path is not None and not given:
             sockets.append(undo.enter_context(unix_socket(path)))
-        config: Any = uvicorn.Config(
+        config = uvicorn.Config(
             app,
             log_config=None,
             access_log=False,

@@ -6,7 +6,6 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 from crosscast.data.dataset import Dataset
 from crosscast.data.profiles import PROFILES, to_row
@@ -14,7 +13,7 @@ from crosscast.data.schema import DEVICES, RECORDS, SESSIONS
 from crosscast.data.table import table_of
 from crosscast.errors import InputError
 from crosscast.tracing.summary import LaunchClass, Replayed, Summary
-from crosscast.tracing.trace import TracedQueue
+from crosscast.tracing.trace import TracedProcess, TracedQueue
 
 __all__ = ["dataset_of"]
 
@@ -76,7 +75,7 @@ def _labels(summary: Summary) -> Iterator[str]:
         yield each.size_label if seen[place] == 1 else f"{each.size_label} #{seen[place]}"
 
 
-def _rows(pairs: Sequence[tuple[LaunchClass, str, Replayed]]) -> Iterator[tuple[Any, int]]:
+def _rows(pairs: Sequence[tuple[LaunchClass, str, Replayed]]) -> Iterator[tuple[TracedProcess, int]]:
     for each, _, _ in pairs:
         yield from each.rows
 

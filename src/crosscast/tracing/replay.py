@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,7 @@ from crosscast.kernel import Image, Kernel, Launch, Local, Program, Sampler
 
 if TYPE_CHECKING:
     from crosscast.kernel import Argument, Parameter
-    from crosscast.tracing.trace import TracedMemory, TracedProcess
+    from crosscast.tracing.trace import TracedArgument, TracedMemory, TracedProcess
 
 __all__ = ["Replay", "ReplayComparison", "compared", "replay_of"]
 
@@ -163,7 +163,7 @@ def _options(text: str, folder: Path) -> tuple[str, ...]:
     return tuple(kept)
 
 
-def _refuse_overlaps(process: TracedProcess, args: Sequence[Any], name: str) -> None:
+def _refuse_overlaps(process: TracedProcess, args: Sequence[TracedArgument], name: str) -> None:
     """Two parts of one buffer that overlap would be two separate memories here."""
     spans = set()
     for arg in args:
@@ -183,9 +183,9 @@ class _Arguments:
         self._process = process
         self._kernel = kernel
         self._kept = kept
-        self._known: dict[tuple[Any, ...], Argument] = {}
+        self._known: dict[tuple[object, ...], Argument] = {}
 
-    def value(self, place: int, arg: Any, parameter: Parameter) -> Argument:
+    def value(self, place: int, arg: TracedArgument, parameter: Parameter) -> Argument:
         """The argument at this place."""
         if arg is False:
             raise self._refused(parameter, "was never set")
@@ -203,7 +203,7 @@ class _Arguments:
             return None
         if type(arg) is int and arg in self._process.memories:
             memory = self._process.memories[arg]
-            key: tuple[Any, ...] = memory.root, memory.origin, memory.size, parameter.kind == "image"
+            key = memory.root, memory.origin, memory.size, parameter.kind == "image"
             if key not in self._known:
                 data = self._content(place, memory.size, parameter)
                 self._known[key] = (
@@ -214,7 +214,7 @@ class _Arguments:
             return self._shared(place, arg, parameter)
         raise self._refused(parameter, "is memory that is not known")
 
-    def _shared(self, place: int, arg: list[Any], parameter: Parameter) -> Argument:
+    def _shared(self, place: int, arg: list[int | str], parameter: Parameter) -> Argument:
         """Shared virtual memory, from the pointer that was passed to its end."""
         _, number, offset, size = arg
         for other in self._known:
@@ -226,7 +226,7 @@ class _Arguments:
             self._known[key] = _typed(data, parameter.type_name)
         return self._known[key]
 
-    def _sampler(self, arg: Any, parameter: Parameter) -> Sampler:
+    def _sampler(self, arg: TracedArgument, parameter: Parameter) -> Sampler:
         number = arg[1] if isinstance(arg, list) and arg[:1] == ["s"] else None
         record = self._process.samplers.get(number) if isinstance(number, int) else None
         if record is None or record.addressing not in _ADDRESSING:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from crosscast.errors import CrosscastError
 from crosscast.profile import doubts as doubts_of
 from crosscast.results import Tabular
 from crosscast.tracing.replay import ReplayComparison, compared, replay_of
-from crosscast.tracing.trace import Energy, Sizes, TracedProcess, read_energy, read_processes
+from crosscast.tracing.trace import Energy, Sizes, TracedArgument, TracedProcess, read_energy, read_processes
 
 if TYPE_CHECKING:
     from crosscast.kernel import Launch
@@ -269,11 +269,11 @@ def summary_of(trace: Trace) -> Summary:
     undisturbed = trace.folder / "times"
     timed = Trace(undisturbed) if undisturbed.is_dir() else trace
     with_times = timed.processes
-    kept: dict[Any, list[tuple[TracedProcess, int]]] = defaultdict(list)
+    kept: dict[_Class, list[tuple[TracedProcess, int]]] = defaultdict(list)
     for key, process, row in _keys(trace.processes):
         if row in process.kept:
             kept[key].append((process, row))
-    rows: dict[Any, list[tuple[TracedProcess, int]]] = defaultdict(list)
+    rows: dict[_Class, list[tuple[TracedProcess, int]]] = defaultdict(list)
     for key, process, row in _keys(with_times):
         rows[key].append((process, row))
     classes = [
@@ -295,10 +295,14 @@ def summary_of(trace: Trace) -> Summary:
     )
 
 
-def _keys(processes: Iterable[TracedProcess]) -> Iterator[tuple[Any, TracedProcess, int]]:
+_Class = tuple[str, str, Sizes, str, tuple[int | None, ...]]
+"""Kernel, source, sizes, device, and bytes of each argument that is memory."""
+
+
+def _keys(processes: Iterable[TracedProcess]) -> Iterator[tuple[_Class, TracedProcess, int]]:
     """The class of each launch: its kernel, sizes, and the sizes of its memory."""
     for process in processes:
-        shapes: dict[int, tuple[Any, ...]] = {}
+        shapes: dict[int, tuple[int | None, ...]] = {}
         columns = (process.launches[name].tolist() for name in ("kernel", "sizes", "args", "queue"))
         for row, (kernel, sizes, args, queue) in enumerate(zip(*columns, strict=True)):
             if args not in shapes:
@@ -310,34 +314,43 @@ def _keys(processes: Iterable[TracedProcess]) -> Iterator[tuple[Any, TracedProce
             yield (record.name, source, process.sizes[sizes], device, shapes[args]), process, row
 
 
-def _shape(process: TracedProcess, arg: Any) -> Any:
+def _shape(process: TracedProcess, arg: TracedArgument) -> int | None:
     if type(arg) is int:
         return process.memories[arg].size if arg in process.memories else -1
-    return arg[0] if isinstance(arg, list) and len(arg) == 1 else None
+    first = arg[0] if isinstance(arg, list) and len(arg) == 1 else None
+    return first if isinstance(first, int) else None
+
+
+@dataclass
+class _Sums:
+    count: int = 0
+    size: int = 0
+    timed: int = 0
+    seconds: float = 0.0
 
 
 def _transfers(processes: Iterable[TracedProcess]) -> list[Transfers]:
-    found: dict[str, list[Any]] = {}
+    found: dict[str, _Sums] = {}
     for process in processes:
         for number, memory in process.memories.items():
             if memory.root == number and memory.flags & _COPY_HOST_PTR:
-                sums = found.setdefault(UPLOAD, [0, 0, 0, 0.0])
-                sums[0] += 1
-                sums[1] += memory.size
+                sums = found.setdefault(UPLOAD, _Sums())
+                sums.count += 1
+                sums.size += memory.size
         kinds = process.transfers["kind"]
         for place, name in enumerate(process.transfer_kinds):
             rows = kinds == place
             times = process.transfer_seconds[rows]
             known = times[np.isfinite(times)]
-            sums = found.setdefault(name, [0, 0, 0, 0.0])
-            sums[0] += int(rows.sum())
-            sums[1] += int(process.transfers["bytes"][rows].sum())
-            sums[2] += len(known)
-            sums[3] += float(known.sum())
+            sums = found.setdefault(name, _Sums())
+            sums.count += int(rows.sum())
+            sums.size += int(process.transfers["bytes"][rows].sum())
+            sums.timed += len(known)
+            sums.seconds += float(known.sum())
     made = [
-        Transfers(name, count, size, time if timed else None)
-        for name, (count, size, timed, time) in found.items()
-        if count
+        Transfers(name, sums.count, sums.size, sums.seconds if sums.timed else None)
+        for name, sums in found.items()
+        if sums.count
     ]
     return sorted(made, key=lambda each: (-(each.seconds or 0.0), each.kind))
 

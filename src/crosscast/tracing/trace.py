@@ -35,7 +35,7 @@ Sizes = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 _MARKS = ("s", "v", "u")
 _LONGEST_ARGUMENT = 4
 
-Argument = int | str | bool | None | list[Any]
+TracedArgument = int | str | bool | None | list[int | str]
 """An argument as `commands.h` writes it."""
 
 
@@ -140,7 +140,7 @@ class TracedProcess:
     samplers: dict[int, SamplerRecord] = field(default_factory=dict)
     snapshots: dict[int, tuple[str, int]] = field(default_factory=dict)  # File and size
     sizes: list[Sizes] = field(default_factory=list)
-    arguments: list[list[Argument]] = field(default_factory=list)
+    arguments: list[list[TracedArgument]] = field(default_factory=list)
     transfer_kinds: list[str] = field(default_factory=list)
     # Snapshots of a launch's arguments before it, by its row, and after it; below 0 says why there is none
     kept: dict[int, tuple[list[int], list[int]]] = field(default_factory=dict)
@@ -266,7 +266,7 @@ def is_trace(path: Path) -> bool:
 
 def _read(path: Path) -> TracedProcess | None:
     """A process, of whose file the end may be missing; none if not even its beginning is there."""
-    decode = msgspec.json.Decoder(list[Any]).decode
+    decode = msgspec.json.Decoder(list[object]).decode
     process: TracedProcess | None = None
     rows: _Rows | None = None
     with path.open("rb") as file:
@@ -293,12 +293,13 @@ def _read(path: Path) -> TracedProcess | None:
     return process
 
 
-def _header(path: Path, record: list[Any]) -> TracedProcess:
+def _header(path: Path, record: list[object]) -> TracedProcess:
     if record[0] != "crosscast-trace":
         raise ValueError("no header")
-    if record[1] > _VERSION:
+    version = _whole(record[1])
+    if version > _VERSION:
         raise InputError(
-            f"{path}: expected a trace of version {_VERSION}, found version {record[1]}, "
+            f"{path}: expected a trace of version {_VERSION}, found version {version}, "
             "which a newer Crosscast reads"
         )
     pid, parent, begun, wall = map(_whole, record[2:6])
@@ -345,17 +346,16 @@ def _check_sizes(sizes: Sizes) -> None:
         raise ValueError("no sizes")
 
 
-def _argument(value: Any) -> Argument:
-    kind = type(value)
-    if kind is str:
+def _argument(value: object) -> TracedArgument:
+    if isinstance(value, str):
         bytes.fromhex(value)
-    elif kind is list:
-        _wholes(value[1:] if value and value[0] in _MARKS else value)
-        if not 1 <= len(value) <= _LONGEST_ARGUMENT:
-            raise ValueError("no argument")
-    elif not (kind is int or value is False or value is None):
-        raise ValueError("no argument")
-    return value  # type: ignore[no-any-return]
+        return value
+    if isinstance(value, list) and 1 <= len(value) <= _LONGEST_ARGUMENT:
+        mark = value[:1] if value[0] in _MARKS else []
+        return [*mark, *_wholes(value[len(mark) :])]
+    if value is None or value is False or type(value) is int:
+        return value
+    raise ValueError("no argument")
 
 
 class _Rows:
@@ -368,7 +368,7 @@ class _Rows:
         self._sizes: dict[Sizes, int] = {}
         self._last: dict[int, int] = {}
         self._kinds: dict[str, int] = {}
-        self._add: dict[str, Callable[[list[Any]], None]] = {
+        self._add: dict[str, Callable[[list[object]], None]] = {
             "l": self._add_launch,
             "t": self._add_time,
             "o": self._add_transfer,
@@ -382,9 +382,9 @@ class _Rows:
             "e": self._add_end,
         }
 
-    def add(self, record: list[Any]) -> None:
+    def add(self, record: list[object]) -> None:
         """Add a record."""
-        self._add[record[0]](record)
+        self._add[str(record[0])](record)
 
     def finish(self) -> None:
         """Give the process its tables."""
@@ -429,7 +429,7 @@ class _Rows:
         kind = self._kinds.setdefault(_text(name), len(self._kinds))
         self._transfer.extend((number, queue, size, blocking, begun, call, kind))
 
-    def _add_queue(self, record: list[Any]) -> None:
+    def _add_queue(self, record: list[object]) -> None:
         number, properties, profiling, device_type = map(_whole, record[1:5])
         texts = map(_text, record[5:9])
         self._process.queues[number] = TracedQueue(properties, bool(profiling), device_type, *texts)
@@ -446,28 +446,28 @@ class _Rows:
             _text(record[2]), _file(record[3]), _wholes(record[4]), build
         )
 
-    def _add_kernel(self, record: list[Any]) -> None:
+    def _add_kernel(self, record: list[object]) -> None:
         self._process.kernels[_whole(record[1])] = KernelRecord(
             _whole(record[2]), _text(record[3]), bool(record[4])
         )
 
-    def _add_memory(self, record: list[Any]) -> None:
+    def _add_memory(self, record: list[object]) -> None:
         number, size, flags, root, origin = map(_whole, record[1:6])
         image = _wholes(record[6]) if len(record) > 6 else None
         if size < 0 or origin < 0 or (image is not None and len(image) != 8):
             raise ValueError("no memory")
         self._process.memories[number] = TracedMemory(size, flags, root, origin, image)
 
-    def _add_sampler(self, record: list[Any]) -> None:
+    def _add_sampler(self, record: list[object]) -> None:
         number, *facts = map(_whole, record[1:5])
         self._process.samplers[number] = SamplerRecord(*facts)
 
-    def _add_snapshot(self, record: list[Any]) -> None:
+    def _add_snapshot(self, record: list[object]) -> None:
         self._process.snapshots[_whole(record[1])] = _file(record[3]), _whole(record[2])
 
-    def _add_note(self, record: list[Any]) -> None:
+    def _add_note(self, record: list[object]) -> None:
         self._process.notes.append((_text(record[1]), _text(record[2])))
 
-    def _add_end(self, record: list[Any]) -> None:
+    def _add_end(self, record: list[object]) -> None:
         self._process.ended = True
         self._process.unfinished, self._process.untimed = _whole(record[2]), _whole(record[3])

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -105,14 +104,16 @@ class PerDevice:
             for key, each in zip(keys, chosen, strict=True)
         ]
 
-        def joined(name: str) -> Any:
+        def joined(name: str) -> Reals:
             return np.concatenate([getattr(part, name) for part in parts], axis=1)
 
         terms = joined("terms") if all(part.terms is not None for part in parts) else None
         return replace(
             parts[0],
             devices=tuple(keys),
-            **{name: joined(name) for name in ("centre", "low", "high")},
+            centre=joined("centre"),
+            low=joined("low"),
+            high=joined("high"),
             measured=None,
             warnings=(),
             terms=terms,

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 import numpy as np
 
@@ -60,7 +59,7 @@ class Journal:
                 continue
         return found
 
-    def add(self, label: str, **result: Any) -> None:
+    def add(self, label: str, **result: object) -> None:
         """Keep a result."""
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps({"variant": label, **result}) + "\n")

@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -211,5 +210,4 @@ def _normal(z: Reals) -> Reals:
     # Imported here: `crosscast.tuning` is looked at without it.
     from scipy.special import ndtr
 
-    found: Any = ndtr(z)
-    return np.asarray(found, dtype=np.float64)
+    return np.asarray(ndtr(z), dtype=np.float64)

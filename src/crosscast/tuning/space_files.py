@@ -12,7 +12,7 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard, TypeVar
 
 from crosscast.characterization.launchfiles.launchfile import SIZE_NAMES, refuse_sizes
 from crosscast.data.fields import Fields
@@ -141,7 +141,7 @@ def _rule_of_toml(
 
 
 def _parameters(
-    items: Sequence[tuple[str, Any]], where: str, constants: Mapping[str, Value]
+    items: Sequence[tuple[str, object]], where: str, constants: Mapping[str, Value]
 ) -> dict[str, tuple[Setting, ...]]:
     """Values by name, of lists or of expressions that give lists."""
     found: dict[str, tuple[Setting, ...]] = {}
@@ -151,13 +151,9 @@ def _parameters(
             raise InputError.of(where=field, expected="a name of letters, digits and _", found=name)
         if isinstance(listed, str):
             listed = plain(Expression.parse(listed, field, frozenset(constants)).value(constants))
-        values = listed if isinstance(listed, list) else [listed]
-        wrong = [
-            each
-            for each in values
-            if not isinstance(each, int | float | str)
-            or (isinstance(each, float) and not math.isfinite(each))
-        ]
+        given = listed if isinstance(listed, list) else [listed]
+        values = [each for each in given if _is_setting(each)]
+        wrong = [each for each in given if not _is_setting(each)]
         if wrong or not 1 <= len(values) <= _MOST_VALUES or len(set(values)) < len(values):
             expected = f"1 to {_MOST_VALUES} different numbers or texts"
             raise InputError.of(
@@ -169,6 +165,10 @@ def _parameters(
     if not found:
         raise InputError.of(where=where, field="parameters", expected="at least one", found="none")
     return found
+
+
+def _is_setting(value: object) -> TypeGuard[Setting]:
+    return isinstance(value, int | str) or (isinstance(value, float) and math.isfinite(value))
 
 
 def _constraints(texts: Sequence[str], where: str, known: frozenset[str]) -> tuple[Expression, ...]:
@@ -213,28 +213,35 @@ def _of_t1(path: Path, text: str, source: str | Path | None, kernel: str | None)
     return Space(str(path), name, parameters, constraints, rule)
 
 
-def _at(content: Any, path: Path, kind: type, *fields: str, optional: bool = False) -> Any:
+_Kind = TypeVar("_Kind", list[Any], dict[str, Any])
+
+
+def _at(content: object, path: Path, kind: type[_Kind], *fields: str, optional: bool = False) -> _Kind:
     """What is at a place of the file."""
-    for number, field in enumerate(fields):
+
+    def wrong(depth: int, expected: str) -> InputError:
+        place = ": ".join(fields[:depth])
+        return InputError.of(where=path, field=place, expected=expected, found=repr(content)[:60])
+
+    for depth, field in enumerate(fields, start=1):
         if isinstance(content, dict) and optional and field not in content:
             return kind()
-        wanted = kind if number == len(fields) - 1 else dict
         content = content.get(field) if isinstance(content, dict) else None
-        if not isinstance(content, wanted):
-            expected = "an object" if wanted is dict else "a list"
-            place = ": ".join(fields[: number + 1])
-            raise InputError.of(where=path, field=place, expected=expected, found=repr(content)[:60])
+        if depth < len(fields) and not isinstance(content, dict):
+            raise wrong(depth, "an object")
+    if not isinstance(content, kind):
+        raise wrong(len(fields), "an object" if kind is dict else "a list")
     return content
 
 
-def _text(entry: Any, path: Path, field: str) -> str:
+def _text(entry: object, path: Path, field: str) -> str:
     value = entry.get(field) if isinstance(entry, dict) else None
     if not isinstance(value, str) or not value:
         raise InputError.of(where=path, field=field, expected="a text", found=repr(value)[:60])
     return value
 
 
-def _values(entry: Mapping[str, object], path: Path) -> Any:
+def _values(entry: Mapping[str, object], path: Path) -> str | list[object]:
     values = entry.get("Values")
     if not isinstance(values, str | list):
         raise InputError.of(where=path, field="Values", expected="a list", found=repr(values)[:60])

@@ -12,7 +12,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -159,7 +158,7 @@ NUMERIC = ("length", "value", "local", "values", "shape", "start", "step", "low"
 """Fields of arguments whose texts are expressions."""
 
 
-def _number(value: Any, where: str, values: Mapping[str, Value]) -> Any:
+def _number(value: object, where: str, values: Mapping[str, Value]) -> object:
     if where.rpartition(": ")[2] not in NUMERIC:
         return value
     if isinstance(value, list):

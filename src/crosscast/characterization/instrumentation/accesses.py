@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from crosscast.characterization import ir
 from crosscast.characterization.builtins import library
@@ -51,17 +51,17 @@ def accesses_of(instruction: ir.Instruction, sizes: Mapping[str, tuple[int, int]
     if not instruction.text or not instruction.counted:
         return []
 
-    def at(position: int, kind: Kind, nbytes: int, alignment: int, **more: Any) -> MemoryAccess:
+    def at(position: int, kind: Kind, nbytes: int, alignment: int) -> MemoryAccess:
         pointer = instruction.operands[position]
-        return MemoryAccess(kind, pointer.value, pointer.type, nbytes, alignment, **more)
+        return MemoryAccess(kind, pointer.value, pointer.type, nbytes, alignment)
 
     if kind := _KINDS.get(instruction.opcode):
         # A load begins with its type and a store with its value; atomics begin with the pointer.
         first = int(instruction.opcode in ("load", "store"))
         nbytes = type_bytes(instruction.operands[1 - first].type, sizes)
         align = _ALIGN.search(instruction.text)
-        success = "pair" if kind == "compare-exchange" else "none"
-        return [at(first, kind, nbytes, int(align[1]) if align else nbytes, success=success)]
+        found = at(first, kind, nbytes, int(align[1]) if align else nbytes)
+        return [replace(found, success="pair") if kind == "compare-exchange" else found]
     name = instruction.callee
     sides: list[tuple[int, Kind]] = [(1, "read"), (0, "write")]
     if match := _TRANSFERS.match(name):
@@ -71,20 +71,20 @@ def accesses_of(instruction: ir.Instruction, sizes: Mapping[str, tuple[int, int]
             del sides[0]
         aligned = [_ALIGN.search(operand.attributes) for operand in instruction.operands]
         return [
-            at(position, kind, nbytes, int(align[1]) if (align := aligned[position]) else 1, length=length)
+            replace(
+                at(position, kind, nbytes, int(align[1]) if (align := aligned[position]) else 1),
+                length=length,
+            )
             for position, kind in sides
         ]
     if "async_work_group" in name:
         nbytes = async_element(name)
-        return [at(position, kind, nbytes, nbytes, repeated=True) for position, kind in sides]
+        return [replace(at(position, kind, nbytes, nbytes), repeated=True) for position, kind in sides]
     if not name.startswith("_Z"):
         return []
     return [
-        at(
-            access.pointer,
-            access.kind,
-            access.nbytes,
-            access.alignment,
+        replace(
+            at(access.pointer, access.kind, access.nbytes, access.alignment),
             index=None if access.index is None else instruction.operands[access.index],
             stride=access.stride,
             success=access.success,

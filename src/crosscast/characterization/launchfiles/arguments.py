@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import get_args
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from crosscast.characterization.value_types import ValueType
 from crosscast.data.environment import memory_bytes
 from crosscast.data.fields import Fields
 from crosscast.errors import InputError
-from crosscast.kernel import Argument, Image, Local, Parameter, Program, Sampler
+from crosscast.kernel import Addressing, Argument, Image, Local, Parameter, Program, Sampler
 
 
 @contextmanager
@@ -84,7 +84,7 @@ def _read_array(path: Path, kind: ValueType, where: str) -> Array:
 
 # Random numbers and rounding take temporaries; a block of this many elements bounds them.
 _BLOCK = 1 << 20
-_Draw = Callable[[int, int], Any]
+_Draw = Callable[[int, int], Array | float]
 """Elements of an array from one on, so many; called for one block after the other."""
 
 
@@ -155,12 +155,12 @@ def _normal(fields: Fields, kind: ValueType, count: int, rng: np.random.Generato
 _FILLS = {"zeros": _zeros, "constant": _constant, "arange": _arange, "uniform": _uniform, "normal": _normal}
 
 
-def _draw_type(kind: ValueType) -> Any:
+def _draw_type(kind: ValueType) -> type[np.float32] | type[np.float64]:
     """Type in which random reals are drawn: single precision is not drawn in double, for memory's sake."""
     return np.float32 if kind.dtype.itemsize <= 4 and not kind.is_integer else np.float64
 
 
-def _fitting(fields: Fields, name: str, kind: ValueType, default: float) -> Any:
+def _fitting(fields: Fields, name: str, kind: ValueType, default: float) -> float:
     """Field `name`, as a number that a component can hold (a step may be negative for any type)."""
     value = fields.number(name)
     if value is None:
@@ -259,7 +259,7 @@ def _buffer_of_values(fields: Fields, kind: ValueType) -> Argument:
 
 _ORDERS = {"R": 1, "A": 1, "RG": 2, "RGBA": 4, "BGRA": 4, "INTENSITY": 1, "LUMINANCE": 1, "DEPTH": 1}
 """Orders of channels, and how many each has."""
-_ADDRESSING = ("none", "clamp_to_edge", "clamp", "repeat", "mirrored_repeat")
+_ADDRESSING: tuple[Addressing, ...] = get_args(Addressing)
 _SHAPE = "the image's size, slowest axis first ([height, width])"
 
 
@@ -287,7 +287,7 @@ def _image(table: Fields, base: Path, rng: np.random.Generator) -> Argument:
 
 
 def _sampler(table: Fields) -> Argument:
-    addressing: Any = table.choice("addressing", _ADDRESSING, "none")
+    addressing = table.choice("addressing", _ADDRESSING, "none")
     sampler = Sampler(addressing, table.flag("linear"), table.flag("normalized_coords"))
     table.finish()
     return sampler

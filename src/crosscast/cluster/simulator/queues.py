@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import numba
@@ -19,7 +19,7 @@ from crosscast.data.files import cache_home
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
-_NUMBA: Any = numba
+_NUMBA: ModuleType = numba
 
 _LEAN = {"no_cfunc_wrapper": True, "_nrt": False}
 """Without what nobody calls, and without counting references to arrays: the caller holds on to all of them.
