@@ -66,8 +66,7 @@ class Catalogue:
 
     def profile(self, name: str) -> ServedLaunches:
         """The profiles of a name."""
-        found = _found(self.profiles, name, "profile")
-        return found
+        return _found(self.profiles, name, "profile")
 
     def to_dict(self) -> dict[str, object]:
         """The names, and what is known of each."""

@@ -322,7 +322,7 @@ def _shape(process: TracedProcess, arg: TracedArgument) -> int | None:
 
 
 @dataclass
-class _Sums:
+class _TransferSums:
     count: int = 0
     size: int = 0
     timed: int = 0
@@ -330,11 +330,11 @@ class _Sums:
 
 
 def _transfers(processes: Iterable[TracedProcess]) -> list[Transfers]:
-    found: dict[str, _Sums] = {}
+    found: dict[str, _TransferSums] = {}
     for process in processes:
         for number, memory in process.memories.items():
             if memory.root == number and memory.flags & _COPY_HOST_PTR:
-                sums = found.setdefault(UPLOAD, _Sums())
+                sums = found.setdefault(UPLOAD, _TransferSums())
                 sums.count += 1
                 sums.size += memory.size
         kinds = process.transfers["kind"]
@@ -342,7 +342,7 @@ def _transfers(processes: Iterable[TracedProcess]) -> list[Transfers]:
             rows = kinds == place
             times = process.transfer_seconds[rows]
             known = times[np.isfinite(times)]
-            sums = found.setdefault(name, _Sums())
+            sums = found.setdefault(name, _TransferSums())
             sums.count += int(rows.sum())
             sums.size += int(process.transfers["bytes"][rows].sum())
             sums.timed += len(known)

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from pyopencl.typing import KernelArg
 
 
-class LaunchOptions(TypedDict, total=False):
+class EnqueueOptions(TypedDict, total=False):
     """Options of PyOpenCL for a launch."""
 
     wait_for: Sequence[Event] | None
@@ -393,7 +393,7 @@ class ProfiledQueue:
         global_size: Sequence[int],
         local_size: Sequence[int] | None,
         *args: KernelArg,
-        **options: Unpack[LaunchOptions],
+        **options: Unpack[EnqueueOptions],
     ) -> Event:
         """Launch a kernel and wait for its end.
 
