@@ -11,11 +11,12 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
-from crosscast.arrays import Flags
+from crosscast.arrays import Flags, Reals
 from crosscast.errors import InputError
 
 ARITHMETIC = (
@@ -25,17 +26,19 @@ ARITHMETIC = (
 _LONGEST, _DEEPEST, _MOST_ITEMS = 4000, 60, 100_000
 _LARGEST_POWER = 64.0
 
-Value = Any
+Value: TypeAlias = "float | str | npt.NDArray[Any] | list[Value]"
 """A number, a text, an array of these, or a list."""
 
+_Number: TypeAlias = "float | npt.NDArray[Any]"
 
-def _divided(above: Value, below: Value, divide: Callable[[Value, Value], Value]) -> Value:
+
+def _divided(above: _Number, below: _Number, divide: Callable[[Reals, Reals], Reals]) -> Value:
     below = np.asarray(below, dtype=np.float64)
     found = divide(np.asarray(above, dtype=np.float64), np.where(below == 0, np.nan, below))
     return found if found.ndim else float(found)
 
 
-def _power(base: Value, exponent: Value) -> Value:
+def _power(base: _Number, exponent: _Number) -> Value:
     if np.any(np.abs(np.asarray(exponent, dtype=np.float64)) > _LARGEST_POWER):
         raise ValueError(f"an exponent above {_LARGEST_POWER:g}")
     return np.asarray(base, dtype=np.float64) ** exponent
@@ -47,7 +50,7 @@ def _added(left: Value, right: Value) -> Value:
     return _numbers(left) + _numbers(right)
 
 
-def _numbers(value: Value) -> Value:
+def _numbers(value: Value) -> _Number:
     """What can be reckoned with."""
     if isinstance(value, list | str) or (isinstance(value, np.ndarray) and value.dtype.kind not in "biuf"):
         raise ValueError("reckoning with what is no number")
@@ -76,8 +79,18 @@ _COMPARISONS: Mapping[type[ast.cmpop], Callable[[Value, Value], Value]] = {
 _UNARY: Mapping[type[ast.unaryop], Callable[[Value], Value]] = {
     ast.USub: lambda a: -_numbers(a),
     ast.UAdd: _numbers,
-    ast.Not: np.logical_not,
+    ast.Not: lambda a: np.logical_not(np.asarray(a)),
 }
+
+
+def _and(left: Value, right: Value) -> Value:
+    both: Flags = np.logical_and(np.asarray(left), np.asarray(right))
+    return both
+
+
+def _or(left: Value, right: Value) -> Value:
+    either: Flags = np.logical_or(np.asarray(left), np.asarray(right))
+    return either
 
 
 def _listed(value: Value) -> list[Value]:
@@ -101,7 +114,7 @@ def _whole(value: Value) -> int:
     return int(number)
 
 
-def _least(combine: Callable[[Value, Value], Value]) -> Callable[..., Value]:
+def _least(combine: Callable[[_Number, _Number], _Number]) -> Callable[..., Value]:
     return lambda *values: reduce(
         combine, [_numbers(each) for each in (_listed(values[0]) if len(values) == 1 else values)]
     )
@@ -169,7 +182,7 @@ class Expression:
         except (ValueError, TypeError, OverflowError, IndexError, RecursionError) as error:
             raise self._refused(self.text, self.where, str(error)) from None
 
-    def uneven(self, values: Mapping[str, Value]) -> Iterator[Value]:
+    def uneven(self, values: Mapping[str, Value]) -> Iterator[Flags]:
         """For each division that is rounded to a whole number, whether it leaves a remainder."""
         for node in ast.walk(self.tree):
             match node:
@@ -180,7 +193,7 @@ class Expression:
                 case _:
                     continue
             if _names(left_over, 0) <= values.keys():
-                yield np.not_equal(_value(left_over, values), 0)
+                yield np.not_equal(np.asarray(_value(left_over, values)), 0)
 
     def holds(self, values: Mapping[str, Value], count: int) -> Flags:
         """Whether it is true, for each of `count` variants."""
@@ -255,8 +268,8 @@ def _function(node: ast.expr) -> str:
 
 def _value(node: ast.expr, values: Mapping[str, Value]) -> Value:
     match node:
-        case ast.Constant():
-            return node.value
+        case ast.Constant(value=int() | float() | str() as constant):
+            return constant
         case ast.Name(id=name):
             return values[name]
         case ast.Call(func=function, args=args):
@@ -274,16 +287,16 @@ def _value(node: ast.expr, values: Mapping[str, Value]) -> Value:
         case ast.UnaryOp(op=unary, operand=operand):
             return _UNARY[type(unary)](_value(operand, values))
         case ast.BoolOp(op=boolean, values=parts):
-            combine = np.logical_and if isinstance(boolean, ast.And) else np.logical_or
+            combine = _and if isinstance(boolean, ast.And) else _or
             return reduce(combine, [_value(each, values) for each in parts])
         case ast.List(elts=parts) | ast.Tuple(elts=parts):
             return [_value(each, values) for each in parts]
         case ast.Compare(left=first, ops=operations, comparators=others):
             chain = [_value(each, values) for each in (first, *others)]
             pairs = zip(operations, chain, chain[1:], strict=False)
-            return reduce(np.logical_and, [_COMPARISONS[type(each)](a, b) for each, a, b in pairs])
+            return reduce(_and, [_COMPARISONS[type(each)](a, b) for each, a, b in pairs])
         case ast.IfExp(test=test, body=body, orelse=other):
-            chosen = np.asarray(np.where(_value(test, values), _value(body, values), _value(other, values)))
+            chosen = np.where(*(np.asarray(_value(each, values)) for each in (test, body, other)))
             return chosen if chosen.ndim else chosen.item()
         case ast.Subscript(value=listed, slice=place):
             return _listed(_value(listed, values))[_whole(_value(place, values))]

@@ -278,7 +278,8 @@ def _rule_of_t1(
     local, total = axes("LocalSize"), axes("GlobalSize")
     divisors = [specification.get(f"GridDiv{axis}") for axis in AXES]
     if constants and any(divisors):
-        problem = constants["ProblemSize"]
+        size = constants["ProblemSize"]
+        problem = size if isinstance(size, list) else [size]
         grid = tuple(
             f"ceil(({problem[k]}) / ({' * '.join(f'({each})' for each in divisors[k] or [1])}))"
             for k in range(len(problem))
