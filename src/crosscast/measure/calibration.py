@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -60,7 +59,7 @@ class Calibration:
     held_out: HeldOut  # Errors on the device, each application left out in turn
     notes: tuple[str, ...]  # What went wrong without failing
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """All of it, for JSON."""
         return {
             "device": self.name,

@@ -164,7 +164,7 @@ def read_file(file: File, path: Path, word: str = "") -> FoundFile:
     return FoundFile(path, word, list(map(TableRow, table.to_pylist())), others)
 
 
-class _Facts(DeviceTables):
+class _SourceFacts(DeviceTables):
     origin: str = ""
     with_origin: tuple[str, ...] = ()
     notes: dict[str, dict[str, str]] = msgspec.field(default_factory=dict)
@@ -173,7 +173,7 @@ class _Facts(DeviceTables):
 def facts_of(name: str) -> tuple[dict[str, dict[str, str]], dict[str, TableRow]]:
     """Notes by table and name, and rows of the table of devices by key, of a TOML file of this package."""
     text = resources.files(__package__).joinpath(f"{name}.toml").read_text(encoding="utf-8")
-    content = msgspec.toml.decode(text, type=_Facts)
+    content = msgspec.toml.decode(text, type=_SourceFacts)
     notes = {table: {"origin": content.origin} for table in content.with_origin}
     for table, texts in content.notes.items():
         notes[table] = notes.get(table, {}) | texts
