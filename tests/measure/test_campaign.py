@@ -73,7 +73,7 @@ class Machine:
         if name in self.failing:
             raise self.failing[name]
         if isinstance(job, DescribeJob):
-            return known_row(find(job.device)) | {"launch_overhead_s": 1e-5}
+            return {"device": known_row(find(job.device)) | {"launch_overhead_s": 1e-5}}
         subject = identity(self._problem(job))
         if isinstance(job, CharacterizeJob):
             made_for = {"parameters": dict(subject.parameters), "seed": subject.seed}

@@ -58,7 +58,7 @@ class Machine:
         if isinstance(job, DescribeJob):
             if "describe" in self.failing:
                 raise self.failing["describe"]
-            return known_row(find(job.device)) | {"launch_overhead_s": 1e-5}
+            return {"device": known_row(find(job.device)) | {"launch_overhead_s": 1e-5}}
         assert isinstance(job, InstructionMixJob)
         self.characterized.append(label_of(job))
         if "mix" in self.failing:
