@@ -37,7 +37,8 @@ class Predict(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
     profile: Annotated[_Name | None, Meta(description="A name that /v1/profiles lists.")] = None
     profiles: Annotated[
-        Annotated[list[object], Meta(min_length=1, max_length=1000)] | None,
+        # `Any`, as of other types that are anything msgspec gives no JSON schema.
+        Annotated[list[Any], Meta(min_length=1, max_length=1000)] | None,
         Meta(description="Profiles, as crosscast characterize --json prints them."),
     ] = None
     model: _Model = None
@@ -81,7 +82,7 @@ class Colocate(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """Which jobs should share a device, as ``crosscast colocate``."""
 
     jobs: Annotated[
-        list[object],
+        list[Any],
         Meta(
             min_length=2,
             max_length=200,
