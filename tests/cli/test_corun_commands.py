@@ -20,6 +20,7 @@ from crosscast.prediction.store import CARD
 from crosscast.studies import moolchandani2022 as study
 from support import tables as rows
 from support.commands import Command, Output
+from support.examples import one_in
 from support.mixes import NAMES, counted_co_runs, made_solo, measured_mixes, other_time, studied
 
 COMMAND = Command()
@@ -170,7 +171,7 @@ def test_evaluating_prints_one_json_object_with_what_a_check_reads(capsys: Outpu
     assert (found["bags"], found["failed_bags"]) == (15, 1)
 
 
-@pytest.mark.parametrize("protocol", ["random-80-20", "leave-mix-out"])
+@pytest.mark.parametrize("protocol", one_in(2, ["random-80-20", "leave-mix-out"]))
 def test_a_person_sees_how_good_models_are(capsys: Output, dataset: str, protocol: str) -> None:
     words = ("--models", "process-alone", "--jobs", "1")
     assert main(["evaluate", "corun", dataset, "--folds", protocol, *words]) == 0
@@ -246,6 +247,7 @@ def test_a_card_is_made_and_profiles_on_one_device_tell_of_the_other(
     assert "Times on cpu are translated to other by a logarithmic line; MAPE of held-out applications" in text
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("words", "module", "name", "answer"),
     [

@@ -50,6 +50,7 @@ def launch_file(tmp_path: Path) -> Path:
     return tmp_path / "k.toml"
 
 
+@pytest.mark.system
 @pytest.mark.usefixtures("little_memory")
 def test_a_profile_is_shown_and_written(tmp_path: Path, capfd: Output) -> None:
     out = tmp_path / "gem.json"

@@ -136,7 +136,7 @@ QUICK = ("characterize", "predict", "models", "simulate policies", "choose sampl
 MADE_BEFORE = ("fft.json", "model/", "runs.csv --power-cap", "--devices mine")
 
 
-@pytest.mark.parametrize("path", one_in(4, TUTORIALS), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", one_in(9, TUTORIALS), ids=lambda path: path.stem)
 def test_quick_commands_of_a_tutorial_work(
     path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

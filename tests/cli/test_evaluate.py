@@ -140,6 +140,7 @@ class TestTime:
         assert run("time", small, "--json") == 0
         assert capsys.readouterr().out == 2 * first
 
+    @pytest.mark.system
     def test_figures_are_written_where_they_are_wanted(
         self, capsys: Output, small: str, tmp_path: Path
     ) -> None:

@@ -118,6 +118,7 @@ def recording(path: Path, seconds: float) -> Path:
     return path
 
 
+@pytest.mark.system
 def test_a_replayed_sensor_tells_the_energy(make_application: Folder, tmp_path: Path, capsys: Output) -> None:
     sensor = f"replay:{recording(tmp_path / 'long.csv', 100)}"
     found, _ = measured(capsys, make_application(), "--size", "tiny", "--sensor", sensor)

@@ -15,9 +15,10 @@ import pytest
 import crosscast
 from crosscast.characterization.run import Progress
 from crosscast.commands.status import ProgressLine, describe, time_left
+from support.examples import one_in
 
 VECADD = Path(__file__).parents[2] / "examples/vecadd.toml"
-FORMS = pytest.mark.parametrize("form", [(), ("--json",)], ids=["table", "json"])
+FORMS = pytest.mark.parametrize("form", one_in(2, [((),), (("--json",),)]))
 
 
 def characterize(form: tuple[str, ...], stdout: int) -> tuple[int, str]:

@@ -40,6 +40,7 @@ def test_a_page_is_written_and_said_in_a_sentence(capsys: Output, folder: str, t
     assert folder not in text
 
 
+@pytest.mark.system
 def test_a_second_run_reads_the_cache_and_writes_the_same(
     capsys: Output, folder: str, tmp_path: Path
 ) -> None:

@@ -103,6 +103,7 @@ def test_training_again_gives_the_same_bytes(dataset: Path, model: Path, tmp_pat
     assert [path.read_bytes() for path in one] == [path.read_bytes() for path in other]
 
 
+@pytest.mark.system
 def test_an_application_left_out_is_unknown_to_the_model_and_can_be_compared(
     tmp_path: Path, bundled: Grid, capsys: Output
 ) -> None:

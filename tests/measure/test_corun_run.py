@@ -316,6 +316,7 @@ def test_a_co_runner_that_hangs_is_given_up_and_replaced(
     assert len(noted(hangs)) == 2
 
 
+@pytest.mark.system
 def test_too_little_time_is_a_note(
     crew: Crew, make_application: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -255,6 +255,7 @@ def launch_file(tmp_path: Path) -> LaunchFile:
     return LaunchFile(str(tmp_path / "k.toml"))
 
 
+@pytest.mark.system
 def test_the_mix_of_an_application_comes_from_a_process_of_its_own(
     make_application: Folder,
 ) -> None:

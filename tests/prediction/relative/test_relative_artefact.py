@@ -21,6 +21,7 @@ from crosscast.prediction.relative.nichols2024 import FixedVector, PublishedMean
 from crosscast.prediction.relative.observed import observations_of, vectors_of
 from crosscast.prediction.store import CARD, read
 from crosscast.prediction.time.data import ProfileBatch
+from support.examples import one_in
 from support.johnston2018 import made_up
 from support.models import arrays_path
 from support.vectors import COUNTERS, DEVICES, kept_relative, made_vectors, trained, with_predictor
@@ -39,7 +40,7 @@ def runs() -> Observations:
     return made_vectors().observations
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", one_in(3, MODELS))
 def test_every_model_predicts_as_before_to_the_last_bit(name: str, tmp_path: Path) -> None:
     found = trained()
     predictor = models_named([name])[0].fit(made_vectors(), 0)

@@ -31,7 +31,7 @@ def light(name: str) -> Any:
     return replace(point, trees=20) if isinstance(point, PublishedForest) else point
 
 
-@pytest.mark.parametrize("name", one_in(2, MODELS))
+@pytest.mark.parametrize("name", one_in(4, MODELS))
 def test_a_model_answers_for_kernels_it_never_saw(name: str, noisy: Grid, small: Grid) -> None:
     model = model_named(name)
     assert model.name == name
