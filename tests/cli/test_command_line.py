@@ -16,6 +16,7 @@ from crosscast import errors
 from crosscast.cli import BAD_USAGE, INTERRUPTED, TERMINATED, main
 from crosscast.cli.app import command_line
 from crosscast.commands.compare import DIFFERS
+from crosscast.suite.registry import names
 from support.commands import Output
 
 ROOT = Path(__file__).parents[2]
@@ -43,6 +44,14 @@ def test_help_fits_the_terminal(
     lines = capsys.readouterr().out.splitlines()
     assert lines
     assert [line for line in lines if len(line.rstrip()) > COLUMNS] == []
+
+
+@pytest.mark.parametrize("command", ["measure", "dataset build"])
+def test_help_names_the_applications_and_folders_of_ones_own(command: str, capfd: Output) -> None:
+    assert main([*command.split(), "--help"]) == 0
+    text = " ".join(capfd.readouterr().out.replace("│", " ").split())
+    assert ", ".join(names()) in text
+    assert "of your own" in text
 
 
 def first_cells() -> list[list[str]]:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -15,13 +13,11 @@ from crosscast.cli import main
 from crosscast.data.corun import Bag, Solo
 from crosscast.data.dataset import write_dataset
 from crosscast.data.isolated_runs import write_profile
-from crosscast.evaluation.corun import question
 from crosscast.prediction.store import CARD
-from crosscast.studies import moolchandani2022 as study
 from support import tables as rows
 from support.commands import Command, Output
 from support.examples import one_in
-from support.mixes import NAMES, counted_co_runs, made_solo, measured_mixes, other_time, studied
+from support.mixes import NAMES, counted_co_runs, made_solo, measured_mixes, other_time
 
 COMMAND = Command()
 answer, refusal = COMMAND.answer, COMMAND.refusal
@@ -74,13 +70,6 @@ def test_json_of_training_is_the_card(capsys: Output, dataset: str, tmp_path: Pa
     assert found == {name: card[name] for name in found}
     assert found["memory_bytes"] == 1 << 34
     assert (found["training"]["bags"], found["training"]["failed_bags"]) == (15, 1)
-
-
-def test_training_twice_gives_the_same_bytes(dataset: str, model: str, tmp_path: Path) -> None:
-    again = tmp_path / "co"
-    assert main(["train", "corun", dataset, *QUICK, "--out", str(again)]) == 0
-    for path in Path(model).iterdir():
-        assert (again / path.name).read_bytes() == path.read_bytes()
 
 
 def test_json_of_a_prediction_has_what_a_check_reads(capsys: Output, model: str, profiles: list[str]) -> None:
@@ -245,30 +234,3 @@ def test_a_card_is_made_and_profiles_on_one_device_tell_of_the_other(
     text = capsys.readouterr().out
     assert " on other\n" in text
     assert "Times on cpu are translated to other by a logarithmic line; MAPE of held-out applications" in text
-
-
-@pytest.mark.system
-@pytest.mark.parametrize(
-    ("words", "module", "name", "answer"),
-    [
-        ("evaluate corun", question, "evaluate_corun", lambda: studied().evaluation),
-        ("reproduce moolchandani2022", study, "study_corun", lambda: replace(studied(), studies=None)),
-    ],
-)
-def test_figures_are_written_and_named(
-    folder: Path,
-    tmp_path: Path,
-    capsys: Output,
-    monkeypatch: pytest.MonkeyPatch,
-    words: str,
-    module: ModuleType,
-    name: str,
-    answer: Callable[[], object],
-) -> None:
-    monkeypatch.setattr(module, name, lambda *_, **__: answer())
-    out = tmp_path / "figures"
-    assert main([*words.split(), str(folder), "--figures", str(out)]) == 0
-    names = {path.name for path in out.iterdir()}
-    assert "left-out-time.png" in names
-    told = capsys.readouterr().err
-    assert all(str(out / name) in told for name in names)

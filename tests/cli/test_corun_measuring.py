@@ -1,7 +1,6 @@
 """The commands corun profile and corun campaign, on PoCL's CPU, and what they refuse."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -119,16 +118,3 @@ def test_of_very_many_mixes_people_are_told_how_to_measure_fewer(
         errors[1:]
         == ["crosscast: --most-mixes 100 measures a random sample of so many of each size"] * hinted
     )
-
-
-@pytest.mark.system
-@pytest.mark.usefixtures("little_memory")
-def test_an_application_that_fails_alone_has_no_profile(
-    tmp_path: Path, make_application: Callable[..., Path], capfd: Output
-) -> None:
-    own = make_application("wrong", check="raise CheckFailed('the sum is wrong')")
-    out = tmp_path / "wrong.json"
-    words = ["corun", "profile", str(own), "--size", "tiny", "--out", str(out), "--no-instruction-mix"]
-    assert main([*words, *QUICK]) == 1
-    assert "the sum is wrong" in capfd.readouterr().err
-    assert not out.exists()

@@ -16,12 +16,10 @@ import pytest
 from crosscast.cli import main
 from crosscast.data.dataset import Dataset, parts, read_dataset, write_dataset
 from crosscast.data.description import describe
-from crosscast.data.files import locked
 from crosscast.data.schema import DEVICES
 from crosscast.data.table import table_of
 from crosscast.measure.inventory import known_row
 from crosscast.measure.opencl import devices
-from crosscast.suite.registry import names
 from support.commands import Output
 from support.processes import NOTE, is_gone, noted, wait_until
 
@@ -175,16 +173,3 @@ def test_a_sensor_that_goes_away_is_a_note(
     assert f"crosscast: note: measure own tiny on {DEVICE.id}: replay: {short} ends after" in output.err
     found = json.loads(output.out)
     assert (found["energy"], found["cells"], found["failed"]) == (0, 1, [])
-
-
-def test_a_folder_in_use_is_refused(tmp_path: Path, capfd: Output) -> None:
-    with locked(tmp_path):
-        assert main(words(tmp_path, "crc")) == 2
-    assert "another process is writing this dataset" in capfd.readouterr().err
-
-
-def test_help_names_the_applications_and_folders_of_one_s_own(capfd: Output) -> None:
-    assert main(["dataset", "build", "--help"]) == 0
-    text = " ".join(capfd.readouterr().out.replace("│", " ").split())
-    assert ", ".join(names()) in text
-    assert "of your own" in text

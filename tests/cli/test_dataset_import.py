@@ -50,18 +50,6 @@ def test_profiles_of_characterize_become_a_dataset(tmp_path: Path, make_profile:
     assert (profile["application"], profile["kernel"]) == ("sums", "reduce")
 
 
-def test_another_dataset_stays(tmp_path: Path, aiwc_folder: Path, capsys: Output) -> None:
-    command = ["dataset", "import", "aiwc", str(aiwc_folder), "--out", str(tmp_path / "out")]
-    assert main(command) == 0
-    assert main(command) == 0
-    capsys.readouterr()
-    assert main([*command, "--size", "small"]) == 2
-    assert "expected no other dataset" in capsys.readouterr().err
-    shutil.rmtree(tmp_path / "out")
-    assert main([*command, "--size", "small"]) == 0
-    assert read_dataset(tmp_path / "out").profiles.column("size").to_pylist() == ["small"]
-
-
 def test_each_importer_says_its_licence_its_origin_and_the_files_that_it_wants(capsys: Output) -> None:
     sources = Command.of("dataset sources")
     found = {each["name"]: each for each in sources.answer(capsys)}

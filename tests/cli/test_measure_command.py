@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,6 @@ from crosscast.data.schema import ENERGY, RECORDS, SESSIONS, Schema
 from crosscast.data.table import Table, check, table_of
 from crosscast.errors import InputError
 from crosscast.measure.opencl import devices
-from crosscast.suite.registry import names
 from support.commands import Output
 from support.processes import NOTE, noted
 
@@ -165,13 +162,6 @@ def test_a_kernel_that_kills_the_process_that_measures_is_one_sentence(
     assert output.err.count("crosscast: ") == 1
 
 
-def test_help_names_the_applications_and_folders_of_one_s_own(capfd: Output) -> None:
-    assert main(["measure", "--help"]) == 0
-    text = " ".join(capfd.readouterr().out.replace("│", " ").split())
-    assert ", ".join(names()) in text
-    assert "of your own" in text
-
-
 def test_json_is_a_list_of_devices(capsys: Output) -> None:
     assert main(["devices", "--json"]) == 0
     output = capsys.readouterr()
@@ -194,32 +184,6 @@ def test_people_get_a_table_and_why_sensors_do_not_work(capsys: Output) -> None:
     assert shown.startswith("id ")
     assert all(device.id in shown for device in devices())
     assert all(reason in shown for reason in reasons)
-
-
-def without_pyopencl(*words: str) -> subprocess.CompletedProcess[str]:
-    script = (
-        "import sys\n"
-        "sys.modules['pyopencl'] = None\n"
-        "from crosscast.cli import main\n"
-        "sys.exit(main(sys.argv[1:]))\n"
-    )
-    return subprocess.run([sys.executable, "-c", script, *words], capture_output=True, text=True, timeout=60)
-
-
-@pytest.mark.parametrize("words", ["devices", "devices --json"])
-def test_without_pyopencl_the_extra_is_named(words: str) -> None:
-    ran = without_pyopencl(*words.split())
-    assert (ran.stdout, ran.returncode) == ("", 2)
-    assert ran.stderr == (
-        "crosscast: measuring on OpenCL devices needs an optional part: pip install 'crosscast[opencl]'\n"
-    )
-
-
-@pytest.mark.parametrize("words", ["devices --help", "measure --help", "dataset build --help"])
-def test_help_needs_no_opencl(words: str) -> None:
-    ran = without_pyopencl(*words.split())
-    assert (ran.stderr, ran.returncode) == ("", 0)
-    assert "--json" in ran.stdout
 
 
 @pytest.mark.system

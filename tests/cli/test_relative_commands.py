@@ -57,13 +57,6 @@ def test_training_prints_what_the_card_says(capsys: Output, dataset: str, tmp_pa
     assert "Each application was left out in turn" in shown
 
 
-def test_training_twice_gives_the_same_bytes(dataset: str, model: str, tmp_path: Path) -> None:
-    again = tmp_path / "rpv"
-    assert main(["train", "relative", dataset, *LINEAR, "--out", str(again)]) == 0
-    for path in Path(model).iterdir():
-        assert (again / path.name).read_bytes() == path.read_bytes()
-
-
 def test_json_of_training_is_the_card(capsys: Output, dataset: str, tmp_path: Path) -> None:
     found = answer(capsys, "train", "relative", dataset, *LINEAR, "--out", str(tmp_path / "rpv"))
     card = json.loads((tmp_path / "rpv" / CARD).read_text())

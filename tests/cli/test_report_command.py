@@ -40,18 +40,6 @@ def test_a_page_is_written_and_said_in_a_sentence(capsys: Output, folder: str, t
     assert folder not in text
 
 
-@pytest.mark.system
-def test_a_second_run_reads_the_cache_and_writes_the_same(
-    capsys: Output, folder: str, tmp_path: Path
-) -> None:
-    pages = [tmp_path / name for name in ("first.html", "second.html")]
-    assert run(folder, "--html", str(pages[0])) == 0
-    kept = list((tmp_path / "cache" / "crosscast" / "evaluate").iterdir())
-    assert len(kept) == 2 * 4
-    assert run(folder, "--html", str(pages[1])) == 0
-    assert len({page.read_bytes() for page in pages}) == 1
-
-
 def test_json_and_application_are_as_wanted(capsys: Output, folder: str, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     words = ("--application", "lud", "--json")

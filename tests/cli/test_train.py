@@ -97,12 +97,6 @@ def test_a_person_sees_what_it_was_trained_on_and_how_good_it_is(
     assert json.loads(shown).items() <= kept.items()
 
 
-def test_training_again_gives_the_same_bytes(dataset: Path, model: Path, tmp_path: Path) -> None:
-    assert train(dataset, "--out", tmp_path / "again", "--seed", "5") == 0
-    one, other = (sorted(folder.iterdir()) for folder in (model, tmp_path / "again"))
-    assert [path.read_bytes() for path in one] == [path.read_bytes() for path in other]
-
-
 @pytest.mark.system
 def test_an_application_left_out_is_unknown_to_the_model_and_can_be_compared(
     tmp_path: Path, bundled: Grid, capsys: Output

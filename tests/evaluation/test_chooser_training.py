@@ -100,13 +100,6 @@ def test_a_program_that_did_not_run_at_the_samples_is_passed_over() -> None:
     assert list(found["by_program"]) == ["app1", "app2", "app3", "app4", "app5"]
 
 
-@pytest.mark.system
-def test_several_processes_find_the_same() -> None:
-    surfaces = made_surfaces(3)
-    one, two = (errors_left_out(surfaces, NearestKernels(), samples=fixed, jobs=jobs) for jobs in (1, 2))
-    assert one == two
-
-
 MADE = made_surfaces(4, noise=0.01)
 
 

@@ -273,12 +273,6 @@ def test_failed_bags_change_no_score(split: str) -> None:
     assert [each.to_dict() for each in first.results] == [each.to_dict() for each in second.results]
 
 
-def test_the_process_is_the_same_from_several_processes() -> None:
-    few = made_co_runs(NAMES[:4])
-    one, two = (evaluate_corun(few, [QUICK], OUT, probes=(0, 1), jobs=jobs).to_dict() for jobs in (1, 2))
-    assert one == two
-
-
 def test_a_model_that_cannot_be_fitted_says_where() -> None:
     runs = made_co_runs(NAMES[:4])
     few = replace(runs, bags=runs.bags[:1] + tuple(replace(bag, members=tuple(

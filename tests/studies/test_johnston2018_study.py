@@ -295,11 +295,6 @@ def test_it_has_all_parts_and_its_object_is_json(study: Johnston2018) -> None:
     assert None not in (found["honest"], found["energy"])
 
 
-@pytest.mark.system
-def test_processes_change_nothing(study: Johnston2018) -> None:
-    assert reproduce(made_up(), preset=SMALL, jobs=2).to_dict() == study.to_dict()
-
-
 def refusing(name: str) -> Callable[..., None]:
     """What stands for a function by whose name parts are kept."""
 
