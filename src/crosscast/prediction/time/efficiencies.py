@@ -116,7 +116,8 @@ class Times:
 def weights_of(sources: Sequence[str], groups: Sequence[object]) -> Reals:
     """Weights of cells, of mean 1: neither a source nor a group of many cells outweighs the others.
 
-    Cells of one group err together, so that a group of n counts as its root does.
+    Cells of one group err together, so that a group of n counts as its root does: an application whose
+    work is taken for too little on one device is so on all of a kind.
     """
     keys = list(zip(sources, groups, strict=True))
     counts: dict[object, int] = {}

@@ -7,7 +7,7 @@ from dataclasses import replace
 import msgspec
 import numpy as np
 
-from crosscast.arrays import Flags
+from crosscast.arrays import Flags, Reals
 from crosscast.data.dataset import Dataset
 from crosscast.data.profiles import from_row
 from crosscast.data.times import LaunchTables
@@ -17,17 +17,28 @@ from crosscast.prediction.time.card import HeldOut, Range
 from crosscast.prediction.time.data import devices_of, recorded_times
 from crosscast.prediction.time.efficiencies import Efficiencies, fit
 from crosscast.prediction.time.launch_model import TrainedLaunchTimes
-from crosscast.prediction.time.launch_times import LaunchModels, LaunchTimes, deviation_of, narrowed
+from crosscast.prediction.time.launch_times import (
+    Doubt,
+    LaunchModels,
+    LaunchTimes,
+    deviation_of,
+    fit_deviations,
+    narrowed,
+)
+from crosscast.prediction.time.terms import TERMS
 from crosscast.prediction.time.training_times import (
     TrainingTimes,
     corrected,
     correction_of,
+    equal_weights,
     predicted,
     read_training,
     widening,
 )
 
 LEVEL = 0.9
+_WORTH_APPLICATIONS = 1.0
+"""Half the number of applications that deviations on other devices weigh as much as."""
 
 
 def launch_tables_of(dataset: Dataset, device: Device | None = None) -> LaunchTables:
@@ -108,9 +119,10 @@ def joined(
 
 
 def _joined(model: LaunchTimes, training: TrainingTimes) -> tuple[LaunchTimes, HeldOut]:
-    """Fit a device's own factors; its doubt is that of others, scaled to its held-out errors."""
+    """Fit a device's own factors, and its doubt, drawn to that of other devices, to its held-out errors."""
     applications = training.labels("application")
-    errors, ratio = np.full((2, len(applications)), np.nan)
+    errors, narrower = np.full((2, len(applications)), np.nan)
+    shares = np.zeros((len(applications), len(TERMS)))
     names = sorted(set(applications.tolist()))
     for name in names:
         away = applications == name
@@ -118,23 +130,21 @@ def _joined(model: LaunchTimes, training: TrainingTimes) -> tuple[LaunchTimes, H
             continue
         known, fitted = _fitted(model, training.take(~away))
         part = training.take(away)
-        centre, shares = predicted(part.times, known, part.devices)
+        centre, shares[away] = predicted(part.times, known, part.devices)
         shift, explained = corrected(part, fitted.correction)
         errors[away] = part.times.log_time - centre - shift
-        deviation = deviation_of(shares, model.doubt.deviations) * narrowed(explained, model.near)
-        ratio[away] = np.abs(errors[away]) / deviation
+        narrower[away] = narrowed(explained, model.near)
     _, fitted = _fitted(model, training)
     if not np.isfinite(errors).any():
         where = "training"
         raise InputError.of(where=where, expected="times of two applications or more", found=names[0])
-
-    def wider(cells: Flags) -> float:
-        return widening(training, ratio, np.ones(len(ratio)), model.doubt, cells)
-
+    doubted = _Doubted(model.doubt, training, errors, shares, narrower)
     factor = model.doubt.factor(LEVEL)
-    inside = [
-        float(np.mean(ratio[applications == name] <= factor * wider(applications != name))) for name in names
-    ]
+    inside = []
+    for name in names:
+        rows = applications == name
+        deviation = deviation_of(shares[rows], doubted.deviations(~rows)) * narrower[rows]
+        inside.append(float(np.mean(np.abs(errors[rows]) <= factor * deviation)))
     held_out = HeldOut(
         float(np.median(np.abs(np.expm1(-errors)))),
         float(np.sqrt(np.mean(errors**2))),
@@ -142,9 +152,35 @@ def _joined(model: LaunchTimes, training: TrainingTimes) -> tuple[LaunchTimes, H
         min(inside),
         LEVEL,
     )
-    whole = np.ones(len(ratio), dtype=np.bool_)
+    wider = doubted.deviations(np.ones(len(errors), dtype=np.bool_)) / model.doubt.deviations
     keys = (*model.joined, *(device.key for device in training.devices))
-    return replace(fitted, joined=keys, wider=np.append(model.wider, wider(whole))), held_out
+    return replace(fitted, joined=keys, wider=np.vstack([model.wider, wider])), held_out
+
+
+@dataclass(frozen=True, eq=False)
+class _Doubted:
+    """Errors of one device's held-out times, and what they say of its doubt."""
+
+    usual: Doubt  # Of other devices
+    training: TrainingTimes
+    errors: Reals
+    shares: Reals
+    narrower: Reals  # Deviations beside known launches over those far from all
+
+    def deviations(self, rows: Flags) -> Reals:
+        """Deviations of times of one kind each, by some of the cells; they hold nine of ten of their errors.
+
+        A few applications say little of a kind of times, so that others' deviations weigh as much as two.
+        """
+        chosen = rows & np.isfinite(self.errors) & ~self.training.noted
+        if not chosen.any():
+            return self.usual.deviations
+        applications = self.training.labels("application")[chosen]
+        scaled, weights = self.errors[chosen] / self.narrower[chosen], equal_weights(applications)
+        drawn = _WORTH_APPLICATIONS / len(set(applications.tolist()))
+        found = fit_deviations(scaled, self.shares[chosen], weights, self.usual.deviations, drawn)
+        usual = deviation_of(self.shares, found) * self.narrower
+        return found * widening(self.training, self.errors, usual, self.usual, rows)
 
 
 def _fitted(model: LaunchTimes, training: TrainingTimes) -> tuple[Efficiencies, LaunchTimes]:

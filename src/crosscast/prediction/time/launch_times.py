@@ -24,18 +24,20 @@ from crosscast.prediction.time.efficiencies import Efficiencies, measured_terms
 from crosscast.prediction.time.terms import TERMS, joined, terms
 from crosscast.prediction.time.work import Work, traits_of
 
-KINDS = ("launch", "rates", "memory", "latency")
+KINDS = ("launch", "start", "rates", "memory", "latency")
 """What a time may mostly be spent on: sources of error that differ."""
 
 _KIND_OF = {
-    **dict.fromkeys(("launch", "start"), 0),
-    **dict.fromkeys(("arithmetic", "issue", "local", "l1", "l2", "spills"), 1),
-    "memory": 2,
-    **dict.fromkeys(("latency", "waiting", "scattered", "groups", "atomics"), 3),
+    "launch": 0,
+    "start": 1,
+    **dict.fromkeys(("arithmetic", "issue", "local", "l1", "l2", "spills"), 2),
+    "memory": 3,
+    **dict.fromkeys(("latency", "waiting", "scattered", "groups", "atomics"), 4),
 }
 _INTO_KINDS = np.eye(len(KINDS))[[_KIND_OF[term] for term in TERMS]]
 _LEAST_DEVIATION = 0.04
-_EXPECTED = np.log([0.7, 0.5, 0.2, 0.5])  # Deviations where no held-out time says
+_EXPECTED = np.log([0.7, 0.5, 0.5, 0.2, 0.5])  # Deviations where no held-out time says
+_DRAWN = 0.005
 _FREEDOM = 4.0
 _LEVELS = np.linspace(0.02, 0.98, 49)
 _FASTER, _FASTER_MEMORY = 1.25, 1.03
@@ -65,12 +67,27 @@ class Doubt(Stored, kind="doubt"):
 
 
 def doubt_of(errors: Reals, shares: Reals, weights: Reals) -> Doubt:
-    """Fit deviations to errors of held-out times ``(c,)`` by the likelihood of Student's distribution."""
+    """Fit deviations to errors of held-out times ``(c,)``, and take the quantiles of what is left."""
+    deviations = fit_deviations(errors, shares, weights, np.exp(_EXPECTED), _DRAWN)
+    ratio = np.abs(errors) / deviation_of(shares, deviations)
+    order = np.argsort(ratio)
+    scaled = weights / weights.sum()
+    below = np.cumsum(scaled[order]) - 0.5 * scaled[order]
+    return Doubt(deviations, np.interp(_LEVELS, below, ratio[order]))
+
+
+def fit_deviations(errors: Reals, shares: Reals, weights: Reals, expected: Reals, drawn: float) -> Reals:
+    """Deviations of times of one kind each ``(len(KINDS),)``, by the likelihood of Student's distribution.
+
+    Their logarithms are drawn to those of what is expected: `drawn` over twice the number of independent
+    errors is the precision of the prior.
+    """
     # Imported here: predicting needs no SciPy.
     from scipy.optimize import minimize
 
     kinds = shares @ _INTO_KINDS
     scaled = weights / weights.sum()
+    centre = np.log(expected)
 
     def loss(values: Reals) -> tuple[float, Reals]:
         squares = np.exp(2 * values)
@@ -78,18 +95,13 @@ def doubt_of(errors: Reals, shares: Reals, weights: Reals) -> Doubt:
         ratio = errors**2 / variance
         terms = 0.5 * np.log(variance) + 0.5 * (_FREEDOM + 1) * np.log1p(ratio / _FREEDOM)
         slope = 0.5 / variance - 0.5 * (_FREEDOM + 1) * ratio / variance / (_FREEDOM + ratio)
-        drawn = values - _EXPECTED
-        total = float(scaled @ terms) + 0.005 * float(drawn @ drawn)
-        return total, (scaled * slope) @ kinds * 2 * squares + 0.01 * drawn
+        away = values - centre
+        total = float(scaled @ terms) + drawn * float(away @ away)
+        return total, (scaled * slope) @ kinds * 2 * squares + 2 * drawn * away
 
-    best = minimize(
-        loss, _EXPECTED, jac=True, method="L-BFGS-B", bounds=[(np.log(_LEAST_DEVIATION), 1.0)] * len(KINDS)
-    )
-    deviations = np.exp(best.x)
-    ratio = np.abs(errors) / np.sqrt(kinds @ deviations**2)
-    order = np.argsort(ratio)
-    below = np.cumsum(scaled[order]) - 0.5 * scaled[order]
-    return Doubt(deviations, np.interp(_LEVELS, below, ratio[order]))
+    limits = [(np.log(_LEAST_DEVIATION), 1.0)] * len(KINDS)
+    found: Reals = np.exp(minimize(loss, centre, jac=True, method="L-BFGS-B", bounds=limits).x)
+    return found
 
 
 def bounds(work: Work, sheets: Sheets) -> tuple[Reals, Reals]:
@@ -124,7 +136,7 @@ class LaunchTimes(Stored, kind="terms"):
     near: Annotated[float, Array(above=0, high=1)]  # Deviation beside a known launch over that far away
     # Devices that joined later, and how much wider times on them are than on others that were measured
     joined: Annotated[tuple[str, ...], Array("j")]
-    wider: Annotated[Reals, Array("j", above=0)]
+    wider: Annotated[Reals, Array(f"j {len(KINDS)}", above=0)]
 
     def efficiencies(self) -> Efficiencies:
         """The factors."""
@@ -139,7 +151,7 @@ class LaunchTimes(Stored, kind="terms"):
 
         Kinds whose rates were measured on a device are as sure as those of devices with measured times.
         """
-        wider = dict(zip(self.joined, self.wider.tolist(), strict=True))
+        wider = dict(zip(self.joined, self.wider, strict=True))
 
         def of(device: Device) -> Reals:
             if self.measured(device):

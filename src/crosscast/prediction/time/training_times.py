@@ -23,6 +23,7 @@ from crosscast.prediction.time.data import Toolchain
 from crosscast.prediction.time.efficiencies import Efficiencies, Times, fit, log_times, weights_of
 from crosscast.prediction.time.launch_model import MODEL, TrainedLaunchTimes
 from crosscast.prediction.time.launch_times import (
+    KINDS,
     Doubt,
     LaunchModels,
     LaunchTimes,
@@ -38,6 +39,7 @@ from crosscast.prediction.time.work import traits_of, work_of
 _BY_HOST = ("host", "clFinish")
 _GROUPS_OF_DEVICES, _GROUPS_OF_LAUNCHES = 6, 5
 _IS_NEAR = 0.5
+_TURNS = 2
 _LEAST_SHARE = 0.5  # Of the time that physics allows, which sheets know to a few percent
 _LONGEST, _LONGEST_USUAL = 3000.0, 100.0  # Measured over unfitted time, of one and of a source's on a device
 
@@ -138,13 +140,14 @@ def read_training(tables: str | Path | LaunchTables, *, counted: bool = True) ->
     names = ("source", "application", "kernel", "launch")
     source, application, kernel, launch = (tuple(row[name] for row in cells) for name in names)
     key = tuple(row["device"] for row in cells)
+    kinds = {device.key: device.type == "gpu" for device in devices}
     times = Times(
         np.array(columns["seconds"]),
         np.array(columns["share"]),
         np.array(columns["cell"]),
         np.array(columns["device"]),
         np.log([row["time_s"] for row in cells]),
-        weights_of(source, [(a, d) for a, d in zip(application, key, strict=True)]),
+        weights_of(source, [(a, kinds[d]) for a, d in zip(application, key, strict=True)]),
     )
     noted = np.array([bool(row["note"]) for row in cells])
     least_s, most_s = np.array(columns["least"]), np.array(columns["most"])
@@ -250,20 +253,26 @@ def fit_launch_times(training: TrainingTimes, *, of_devices: bool = True) -> Lau
     known = fit(times, training.devices)
     correction = correction_of(training, known)
     applications = training.labels("application")
-    errors, shares, _ = held_out(training, applications, correction)
+    errors, shares, explained = held_out(training, applications, correction)
     sound = np.isfinite(errors) & ~training.noted
-    weights = _weights(applications)
-    # Far from all others they tell how sure a forecast is; near to a known launch it is surer.
-    doubt = doubt_of(errors[sound], shares[sound], weights[sound])
-    near = _near(training, correction, doubt)
+    weights = equal_weights(applications)
+    beside = _beside_known(training, correction)
+    # How sure a forecast is far from all that was measured, and how much surer beside it, in turns.
+    near = 1.0
+    for _ in range(_TURNS):
+        far = errors[sound] / narrowed(explained[sound], near)
+        doubt = doubt_of(far, shares[sound], weights[sound])
+        near = _near(training, beside, doubt)
     unseen = _unseen(training, correction, doubt, near) if of_devices else np.stack([doubt.deviations] * 2)
     together = _together(errors, doubt.deviation(shares), times, applications, sound)
     names = tuple(known.factors)
     factors = np.stack([known.factors[name] for name in names])
-    return LaunchTimes(names, factors, doubt, unseen, together, correction, near, (), np.zeros(0))
+    return LaunchTimes(
+        names, factors, doubt, unseen, together, correction, near, (), np.zeros((0, len(KINDS)))
+    )
 
 
-def _weights(applications: AnyArray) -> Reals:
+def equal_weights(applications: AnyArray) -> Reals:
     """Weights by which an application counts as much as any other."""
     _, number, count = np.unique(applications, return_inverse=True, return_counts=True)
     found: Reals = 1.0 / count[number]
@@ -277,17 +286,21 @@ def widening(training: TrainingTimes, errors: Reals, deviation: Reals, doubt: Do
         return 1.0
     ratio = np.abs(errors) / deviation
     chosen = chosen[np.argsort(ratio[chosen])]
-    weights = _weights(training.labels("application")[chosen])
+    weights = equal_weights(training.labels("application")[chosen])
     below = np.cumsum(weights) / weights.sum()
     return float(np.interp(0.9, below, ratio[chosen])) / doubt.factor(0.9)
 
 
-def _near(training: TrainingTimes, correction: Correction, doubt: Doubt) -> float:
-    """Deviation of times of launches beside known ones, over that far from all."""
+def _beside_known(training: TrainingTimes, correction: Correction) -> tuple[Reals, Reals, Reals]:
+    """What `held_out` finds of launches that are held out, while others of their kernels are not."""
     launches = training.launches
     number = {name: k % _GROUPS_OF_LAUNCHES for k, name in enumerate(sorted(set(launches)))}
-    folds = np.array([number[name] for name in launches])
-    errors, shares, explained = held_out(training, folds, correction)
+    return held_out(training, np.array([number[name] for name in launches]), correction)
+
+
+def _near(training: TrainingTimes, beside: tuple[Reals, Reals, Reals], doubt: Doubt) -> float:
+    """Deviation of times of launches beside known ones, over that far from all."""
+    errors, shares, explained = beside
     is_near = explained > _IS_NEAR
     return float(np.clip(widening(training, errors, doubt.deviation(shares), doubt, is_near), 0.3, 1.0))
 
@@ -297,7 +310,7 @@ def _unseen(training: TrainingTimes, correction: Correction, doubt: Doubt, near:
     errors, shares, explained = held_out(training, device_folds(training.labels("device")), correction)
     narrower = narrowed(explained, near)
     sound = np.isfinite(errors) & ~training.noted
-    weights = _weights(training.labels("application"))
+    weights = equal_weights(training.labels("application"))
     types = np.array([device.type for device in training.devices])[training.times.device]
     found = []
     # Accelerators of many small cores are neither, and say nothing of either.
