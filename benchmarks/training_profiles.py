@@ -44,7 +44,6 @@ from benchmarks.training_launches import (
     tuned_job,
 )
 from crosscast.commands.status import StatusLine, time_left
-from crosscast.data.fields import TableRow
 from crosscast.data.files import whole_file
 from crosscast.data.profiles import LOOSE_PROFILES, to_row
 from crosscast.data.schema import Schema
@@ -321,12 +320,11 @@ class Journal:
 
     def add(self, profiles: Iterable[Profile]) -> None:
         """Keep profiles, in the file too."""
-        rows = [TableRow(to_row(profile)) for profile in profiles]
+        rows: list[dict[str, Any]] = [to_row(profile) for profile in profiles]
         with self.path.open("a", encoding="utf-8") as file:
             file.writelines(json.dumps(row) + "\n" for row in rows)
         for row in rows:
-            key = row.text("application"), row.text("kernel"), row.text("size"), row.integer("invocation")
-            self.rows[key] = row
+            self.rows[row["application"], row["kernel"], row["size"], row["invocation"]] = row
 
 
 def _code_hash() -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from crosscast.data.profiles import LOOSE_PROFILES, to_row
 from crosscast.data.table import save, table_of
-from crosscast.data.times import PARTS, TIMES, LaunchTables
+from crosscast.data.times import PARTS, TIMES, KernelTime, LaunchTables
 from crosscast.device import Device
 from crosscast.devices.catalogue import device_named
 from crosscast.prediction.time.launch_model import TrainedLaunchTimes
@@ -88,9 +88,5 @@ def times_of_streams(
             parts[cell] = [(len(profiles), 1.0)]
             profiles.append(profile)
             seconds = slower * float(model.predict(profile, [device]).centre[0, 0])
-            names = dict(zip(("application", "kernel", "launch"), cell, strict=True))
-            rows.append(
-                {"source": "measured", **names, "device": device.key, "time_s": seconds}
-                | {"timed": "host", "total": 0, "note": ""}
-            )
+            rows.append(KernelTime("measured", *cell, device.key, seconds, "host", total=False))
     return LaunchTables("made", tuple(profiles), tuple(rows), parts, {device.key: device})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 from crosscast.data.profiles import read_parquet
 from crosscast.data.schema import CONFIGURATION, DEVICE, Column, Schema
@@ -58,25 +58,44 @@ PARTS = Schema(
 """Version 1. The launches of a time; profiles are those of the table of profiles of the same application."""
 
 
+class KernelTime(NamedTuple):
+    """A row of the table of times that is the time of a kernel."""
+
+    source: str  # Table that it is from
+    application: str
+    kernel: str
+    launch: str
+    device: str  # Key of the device
+    time_s: float
+    timed: str  # What was timed
+    total: bool  # Whether it is the time of all launches together, else their mean
+    note: str = ""  # What else is in the time
+
+    @property
+    def cell(self) -> tuple[str, str, str]:
+        """Application, kernel and launch: what launches it is a time of."""
+        return self.application, self.kernel, self.launch
+
+
 @dataclass(frozen=True, eq=False)
 class LaunchTables:
     """Times to learn from, with the launches that each is of, and the profiles of these."""
 
     label: str  # Where they are from, such as their folder, for messages
     profiles: tuple[Profile, ...]
-    times: tuple[Mapping[str, Any], ...]  # Rows that are times of kernels
+    times: tuple[KernelTime, ...]
     parts: Mapping[tuple[str, str, str], Sequence[tuple[int, float]]]  # Numbers of profiles, and launches
     # Devices that are not those of the catalogue, by their keys
     devices: Mapping[str, Device] = field(default_factory=dict)
 
     def without(self, applications: Sequence[str]) -> LaunchTables:
         """The same without the times of some applications."""
-        known = sorted({row["application"] for row in self.times})
+        known = sorted({row.application for row in self.times})
         for name in applications:
             if name not in known:
                 expected = f"applications of {self.label} ({', '.join(known)})"
                 raise InputError.of(where="without", expected=expected, found=repr(name))
-        left = tuple(row for row in self.times if row["application"] not in applications)
+        left = tuple(row for row in self.times if row.application not in applications)
         if not left:
             raise InputError.of(where="without", expected="some applications that stay", found="all")
         return replace(self, times=left)
@@ -108,15 +127,19 @@ def read_launch_tables(folder: str | Path) -> LaunchTables:
             raise InputError.of(where=parts, expected="launches with a profile", found=lacking)
         cell = (row["application"], row["kernel"], row["launch"])
         launches.setdefault(cell, []).append((rows[place], row["launches"]))
-    cells = tuple(row for row in read_table(times, TIMES).to_pylist() if not row["left_out"])
+    names = ("source", "application", "kernel", "launch", "device", "time_s", "timed")
+    cells = tuple(
+        KernelTime(**{name: row[name] for name in names}, total=row["total"] == 1, note=row["note"] or "")
+        for row in read_table(times, TIMES).to_pylist()
+        if not row["left_out"]
+    )
     if not cells:
         raise InputError.of(where=times, expected="times of kernels", found="none")
     for row in cells:
-        cell = (row["application"], row["kernel"], row["launch"])
-        if cell not in launches:
+        if row.cell not in launches:
             expected = f"times whose launches are in {parts.name}"
-            raise InputError.of(where=times, expected=expected, found=" ".join(cell))
-        for number, _ in launches[cell]:
+            raise InputError.of(where=times, expected=expected, found=" ".join(row.cell))
+        for number, _ in launches[row.cell]:
             if not kept[number].launch.get("sub_groups"):
                 raise InputError.of(
                     where=profiles,

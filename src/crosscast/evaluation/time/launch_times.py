@@ -186,6 +186,6 @@ def train_terms(
     """Fit the model, and measure it with each application and each source held out in turn."""
     del seed
     check_level(level)
-    names = [row["application"] for row in tables.times]
+    names = [row.application for row in tables.times]
     folds_by_group("leave-application-out", "applications", names)
     return train_launch_times(tables, level, partial(_run, run))

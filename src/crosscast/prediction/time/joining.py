@@ -10,7 +10,7 @@ import numpy as np
 from crosscast.arrays import Flags, Reals
 from crosscast.data.dataset import Dataset
 from crosscast.data.profiles import from_row
-from crosscast.data.times import LaunchTables
+from crosscast.data.times import KernelTime, LaunchTables
 from crosscast.device import Device
 from crosscast.errors import InputError
 from crosscast.prediction.time.card import HeldOut, Range
@@ -69,15 +69,9 @@ def launch_tables_of(dataset: Dataset, device: Device | None = None) -> LaunchTa
         parts.setdefault(cell, []).append((number, 1.0))
     known = devices_of(dataset)
     rows = tuple(
-        {
-            "source": "measured",
-            **dict(zip(("application", "kernel", "launch"), cell, strict=True)),
-            "device": (device or known[key]).key,
-            "time_s": seconds,
-            "timed": "the kernel on the device",
-            "total": 0,
-            "note": "",
-        }
+        KernelTime(
+            "measured", *cell, (device or known[key]).key, seconds, "the kernel on the device", total=False
+        )
         for cell, times in sorted(recorded_times(dataset).items())
         if cell in parts
         for key, seconds in times.items()

@@ -5,14 +5,14 @@ The tables are those of `benchmarks.training_profiles`: see `crosscast.data.time
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from crosscast.arrays import AnyArray, Arrays, Flags, Integers, Reals
-from crosscast.data.times import LaunchTables, read_launch_tables
+from crosscast.data.times import KernelTime, LaunchTables, read_launch_tables
 from crosscast.device import Device
 from crosscast.devices.architectures import sheets_of
 from crosscast.devices.catalogue import device_named
@@ -115,7 +115,7 @@ def read_training(tables: str | Path | LaunchTables, *, counted: bool = True) ->
     if not counted:
         profiles = tuple(replace(profile, launch={}) for profile in profiles)
     work = work_of(profiles)
-    keys = sorted({row["device"] for row in cells})
+    keys = sorted({row.device for row in cells})
     devices = tuple(tables.devices[key] if key in tables.devices else device_named(key) for key in keys)
     sheets = sheets_of(devices)
     seconds = {host: terms(work, sheets, by_host=host) for host in (True, False)}
@@ -124,32 +124,32 @@ def read_training(tables: str | Path | LaunchTables, *, counted: bool = True) ->
         name: [] for name in ("seconds", "share", "cell", "device", "least", "most")
     }
     for number, row in enumerate(cells):
-        on, host = keys.index(row["device"]), any(word in row["timed"] for word in _BY_HOST)
-        of_cell = parts[row["application"], row["kernel"], row["launch"]]
-        whole = 1.0 if row["total"] else sum(launches for _, launches in of_cell)
+        on, host = keys.index(row.device), any(word in row.timed for word in _BY_HOST)
+        of_cell = parts[row.cell]
+        whole = 1.0 if row.total else sum(launches for _, launches in of_cell)
         columns["device"].append(on)
         columns["least"].append(sum(least[each, on] * n for each, n in of_cell) / whole)
         columns["most"].append(sum(most[each, on] * n for each, n in of_cell) / whole)
         # Launches that are timed together wait for each other on the device, and for the host once.
-        once = 1.0 / sum(launches for _, launches in of_cell) if row["total"] else 1.0
+        once = 1.0 / sum(launches for _, launches in of_cell) if row.total else 1.0
         for each, launches in of_cell:
             by_host, by_device = seconds[host][each, on], seconds[False][each, on]
             columns["seconds"].append(once * by_host + (1.0 - once) * by_device)
             columns["share"].append(launches / whole)
             columns["cell"].append(number)
-    names = ("source", "application", "kernel", "launch")
-    source, application, kernel, launch = (tuple(row[name] for row in cells) for name in names)
-    key = tuple(row["device"] for row in cells)
+    source = tuple(row.source for row in cells)
+    application, kernel, launch = zip(*(row.cell for row in cells), strict=True)
+    key = tuple(row.device for row in cells)
     kinds = {device.key: device.type == "gpu" for device in devices}
     times = Times(
         np.array(columns["seconds"]),
         np.array(columns["share"]),
         np.array(columns["cell"]),
         np.array(columns["device"]),
-        np.log([row["time_s"] for row in cells]),
+        np.log([row.time_s for row in cells]),
         weights_of(source, [(a, kinds[d]) for a, d in zip(application, key, strict=True)]),
     )
-    noted = np.array([bool(row["note"]) for row in cells])
+    noted = np.array([bool(row.note) for row in cells])
     least_s, most_s = np.array(columns["least"]), np.array(columns["most"])
     _refuse_other_units(tables.label, cells, times, least_s)
     of_launches = traits_of(work)
@@ -174,13 +174,11 @@ def read_training(tables: str | Path | LaunchTables, *, counted: bool = True) ->
     )
 
 
-def _refuse_other_units(
-    label: str, cells: Sequence[Mapping[str, object]], times: Times, least: Reals
-) -> None:
+def _refuse_other_units(label: str, cells: Sequence[KernelTime], times: Times, least: Reals) -> None:
     """Refuse times that physics forbids, and those so long that they are of another unit."""
     usual, _ = log_times(times, np.zeros((len(cells), times.seconds.shape[1])))
     ratio = np.exp(times.log_time - usual)
-    of = [f"{row['source']} on {row['device']}" for row in cells]
+    of = [f"{row.source} on {row.device}" for row in cells]
     medians = {name: float(np.median(ratio[np.array(of) == name])) for name in set(of)}
     whole = np.array([medians[name] for name in of])
     short = np.exp(times.log_time) < _LEAST_SHARE * least
@@ -191,12 +189,12 @@ def _refuse_other_units(
         if wrong.any():
             place = int(np.argmax(wrong))
             row = cells[place]
-            what = f"{row['kernel']} {row['launch']} of {of[place]}"
+            what = f"{row.kernel} {row.launch} of {of[place]}"
             raise InputError.of(
                 where=f"{label}: times",
                 field="time_s",
                 expected=f"{expected} (about {np.exp(usual[place]):.2g} for {what})",
-                found=f"{row['time_s']:.2g}",
+                found=f"{row.time_s:.2g}",
             )
 
 
