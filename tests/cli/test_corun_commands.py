@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -13,11 +15,13 @@ from crosscast.cli import main
 from crosscast.data.corun import Bag, Solo
 from crosscast.data.dataset import write_dataset
 from crosscast.data.isolated_runs import write_profile
+from crosscast.evaluation.corun import question
 from crosscast.prediction.store import CARD
+from crosscast.studies import moolchandani2022 as study
 from support import tables as rows
 from support.commands import Command, Output
 from support.examples import one_in
-from support.mixes import NAMES, counted_co_runs, made_solo, measured_mixes, other_time
+from support.mixes import NAMES, counted_co_runs, made_solo, measured_mixes, other_time, studied
 
 COMMAND = Command()
 answer, refusal = COMMAND.answer, COMMAND.refusal
@@ -234,3 +238,30 @@ def test_a_card_is_made_and_profiles_on_one_device_tell_of_the_other(
     text = capsys.readouterr().out
     assert " on other\n" in text
     assert "Times on cpu are translated to other by a logarithmic line; MAPE of held-out applications" in text
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(
+    ("words", "module", "name", "answer"),
+    [
+        ("evaluate corun", question, "evaluate_corun", lambda: studied().evaluation),
+        ("reproduce moolchandani2022", study, "study_corun", lambda: replace(studied(), studies=None)),
+    ],
+)
+def test_figures_are_written_and_named(
+    folder: Path,
+    tmp_path: Path,
+    capsys: Output,
+    monkeypatch: pytest.MonkeyPatch,
+    words: str,
+    module: ModuleType,
+    name: str,
+    answer: Callable[[], object],
+) -> None:
+    monkeypatch.setattr(module, name, lambda *_, **__: answer())
+    out = tmp_path / "figures"
+    assert main([*words.split(), str(folder), "--figures", str(out)]) == 0
+    names = {path.name for path in out.iterdir()}
+    assert "left-out-time.png" in names
+    told = capsys.readouterr().err
+    assert all(str(out / name) in told for name in names)

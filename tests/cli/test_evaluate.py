@@ -140,6 +140,14 @@ class TestTime:
         assert run("time", small, "--json") == 0
         assert capsys.readouterr().out == 2 * first
 
+    @pytest.mark.system
+    def test_figures_are_written_where_they_are_wanted(
+        self, capsys: Output, small: str, tmp_path: Path
+    ) -> None:
+        assert run("time", small, "--models", "shifted", "--figures", str(tmp_path / "new" / "figures")) == 0
+        assert len(list((tmp_path / "new" / "figures").glob("*.png"))) == 4
+        assert capsys.readouterr().err.count("wrote ") == 4
+
 
 class TestConfiguration:
     """Methods that choose under power caps."""
