@@ -164,7 +164,8 @@ class _Doubted:
     def deviations(self, rows: Flags) -> Reals:
         """Deviations of times of one kind each, by some of the cells; they hold nine of ten of their errors.
 
-        A few applications say little of a kind of times, so that others' deviations weigh as much as two.
+        A few applications say little of a kind of times: others' deviations weigh as much as two, and are the
+        least.
         """
         chosen = rows & np.isfinite(self.errors) & ~self.training.noted
         if not chosen.any():
@@ -174,7 +175,8 @@ class _Doubted:
         drawn = _WORTH_APPLICATIONS / len(set(applications.tolist()))
         found = fit_deviations(scaled, self.shares[chosen], weights, self.usual.deviations, drawn)
         usual = deviation_of(self.shares, found) * self.narrower
-        return found * widening(self.training, self.errors, usual, self.usual, rows)
+        wider = widening(self.training, self.errors, usual, self.usual, rows, few=True)
+        return np.maximum(found * wider, self.usual.deviations)
 
 
 def _fitted(model: LaunchTimes, training: TrainingTimes) -> tuple[Efficiencies, LaunchTimes]:

@@ -277,16 +277,30 @@ def equal_weights(applications: AnyArray) -> Reals:
     return found
 
 
-def widening(training: TrainingTimes, errors: Reals, deviation: Reals, doubt: Doubt, rows: Flags) -> float:
-    """By how much deviations have to be multiplied to hold nine of ten errors."""
+def widening(
+    training: TrainingTimes,
+    errors: Reals,
+    deviation: Reals,
+    doubt: Doubt,
+    rows: Flags,
+    *,
+    few: bool = False,
+) -> float:
+    """By how much deviations have to be multiplied to hold nine of ten errors.
+
+    Of `few` applications the share is that which holds nine of ten of a further one's, as in conformal
+    prediction (Vovk et al. 2005): its errors may be as any of theirs, or greater.
+    """
     chosen = np.flatnonzero(rows & np.isfinite(errors) & ~training.noted)
     if not len(chosen):
         return 1.0
     ratio = np.abs(errors) / deviation
     chosen = chosen[np.argsort(ratio[chosen])]
-    weights = equal_weights(training.labels("application")[chosen])
+    applications = training.labels("application")[chosen]
+    weights = equal_weights(applications)
     below = np.cumsum(weights) / weights.sum()
-    return float(np.interp(0.9, below, ratio[chosen])) / doubt.factor(0.9)
+    share = min(0.9 * (1 + few / len(set(applications.tolist()))), 1.0)
+    return float(np.interp(share, below, ratio[chosen])) / doubt.factor(0.9)
 
 
 def _beside_known(training: TrainingTimes, correction: Correction) -> tuple[Reals, Reals, Reals]:
