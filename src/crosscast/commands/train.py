@@ -22,7 +22,8 @@ from crosscast.report import relative as relative_report
 from crosscast.report import time as time_report
 from crosscast.report.corun import corun_training_report
 
-TrainOptions = TrainTimeOptions | TrainRelativeOptions | TrainConfigurationOptions | TrainCorunOptions
+DatasetOptions = TrainRelativeOptions | TrainConfigurationOptions | TrainCorunOptions
+TrainOptions = TrainTimeOptions | DatasetOptions
 
 
 def time(dataset: Path, /, *, options: TrainTimeOptions) -> None:
@@ -38,8 +39,7 @@ def time(dataset: Path, /, *, options: TrainTimeOptions) -> None:
 
 def relative(dataset: Path, /, *, options: TrainRelativeOptions) -> None:
     """Run ``crosscast train relative``."""
-    _check(options)
-    known = without_applications(dataset_named(dataset), options.without or [])
+    known = _known(dataset, options)
     with fitting(options.run) as how:
         trained = api.train(
             known,
@@ -60,8 +60,7 @@ def relative(dataset: Path, /, *, options: TrainRelativeOptions) -> None:
 
 def configuration(dataset: Path, /, *, options: TrainConfigurationOptions) -> None:
     """Run ``crosscast train configuration``."""
-    _check(options)
-    known = without_applications(dataset_named(dataset), options.without or [])
+    known = _known(dataset, options)
     with fitting(options.run) as how:
         trained = api.train(
             known,
@@ -86,12 +85,17 @@ def configuration(dataset: Path, /, *, options: TrainConfigurationOptions) -> No
 
 def corun(dataset: Path, /, *, options: TrainCorunOptions) -> None:
     """Run ``crosscast train corun``."""
-    _check(options)
-    known = without_applications(dataset_named(dataset), options.without or [])
+    known = _known(dataset, options)
     with fitting(options.run) as how:
         trained = api.train(known, "corun", options.model, device=options.device, **how)
     trained.save(options.out)
     show(options.output, trained.card.to_dict, lambda: corun_training_report(trained.card, options.out))
+
+
+def _known(folder: Path, options: DatasetOptions) -> Dataset:
+    """What to learn from, if what comes of it can be written."""
+    _check(options)
+    return without_applications(dataset_named(folder), options.without or [])
 
 
 def _check(options: TrainOptions) -> None:

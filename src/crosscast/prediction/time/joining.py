@@ -38,7 +38,7 @@ from crosscast.prediction.time.training_times import (
 
 LEVEL = 0.9
 _WORTH_APPLICATIONS = 1.0
-"""Half the number of applications that deviations on other devices weigh as much as."""
+"""Number of applications that deviations on other devices weigh as much as."""
 
 
 def launch_tables_of(dataset: Dataset, device: Device | None = None) -> LaunchTables:
@@ -164,7 +164,7 @@ class _Doubted:
     def deviations(self, rows: Flags) -> Reals:
         """Deviations of times of one kind each, by some of the cells; they hold nine of ten of their errors.
 
-        A few applications say little of a kind of times: others' deviations weigh as much as two, and are the
+        A few applications say little of a kind of times: others' deviations weigh as much as one, and are the
         least.
         """
         chosen = rows & np.isfinite(self.errors) & ~self.training.noted

@@ -79,8 +79,8 @@ def doubt_of(errors: Reals, shares: Reals, weights: Reals) -> Doubt:
 def fit_deviations(errors: Reals, shares: Reals, weights: Reals, expected: Reals, drawn: float) -> Reals:
     """Deviations of times of one kind each ``(len(KINDS),)``, by the likelihood of Student's distribution.
 
-    Their logarithms are drawn to those of what is expected: `drawn` over twice the number of independent
-    errors is the precision of the prior.
+    Their logarithms are drawn to those of what is expected, as if `drawn` times as many more errors were as
+    expected: an error adds about 2 to the precision of a logarithm.
     """
     # Imported here: predicting needs no SciPy.
     from scipy.optimize import minimize
