@@ -73,7 +73,7 @@ class Kept:
 def digest(value: object) -> str:
     """A hash of a value: of nested dataclasses, arrays, lists, mappings, texts, numbers and ``None``.
 
-    Equal values have equal hashes: all that is not a number is the same, whatever its bits; arrays of reals
+    Equal values have equal hashes: all that is NaN is the same, whatever its bits; arrays of reals
     are of 64 bits, as are arrays of integers; the order of a mapping and of a set does not matter.
     """
     found = hashlib.sha256()

@@ -74,7 +74,7 @@ class Scored:
     # Scores in the data as they are, by name; `None` or not finite where nothing defines one
     observed: Mapping[str, float | None]
     # Scores of shape `(b,)` by name, of weights of shape `(b, g)` that say how often each of the `g` groups
-    # is there; not a number where undefined
+    # is there; NaN where undefined
     drawn: Callable[[Reals], Mapping[str, Reals]]
     compared: object = None  # What results that are compared have in common, such as the number of probes
 
@@ -171,7 +171,7 @@ class Grouped:
 
     A weighting says how often each group is there: all ones for the data as they are, zeros but for a one
     for a group alone, counts of a draw with replacement for a bootstrap. Many weightings are an array of
-    shape ``(b, g)`` and give ``(b,)`` results; what is of no value is not a number.
+    shape ``(b, g)`` and give ``(b,)`` results; what is of no value is NaN.
     """
 
     values: Reals  # The values, of shape `(m,)`
@@ -215,7 +215,7 @@ class Grouped:
 def average(of_groups: Reals, weights: Reals) -> Reals:
     """Mean of one value a group, each as often as its group is there.
 
-    Groups without a value (not a number) do not count.
+    Groups without a value (NaN) do not count.
     """
     there = ~np.isnan(of_groups)
     return _quotient(_product(weights[:, there], of_groups[there]), weights[:, there].sum(axis=1))

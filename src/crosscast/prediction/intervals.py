@@ -181,7 +181,7 @@ def correlation_within(errors: Reals, groups: Integers) -> float:
 
     The intraclass correlation (Fisher 1925, "Statistical Methods for Research Workers", section 38) about
     zero; each group with several weighs the same, by its number of shape ``(n,)``. Errors ``(n, d)`` of a
-    column belong together, and are not a number where not known. 1, the most cautious, if no group tells.
+    column belong together, and are NaN where not known. 1, the most cautious, if no group tells.
     """
     products, squares = [], []
     for number in np.unique(groups):

@@ -76,7 +76,7 @@ _KIND_OF: Mapping[object, _Kind] = {
 }
 
 _BOUNDS: Mapping[str, tuple[Callable[[AnyArray, float], Flags], str]] = {
-    # What is not a number is outside of none of them.
+    # What is NaN is outside of none of them.
     "low": (np.less, "at least"),
     "above": (np.less_equal, "more than"),
     "high": (np.greater, "at most"),
@@ -91,7 +91,7 @@ class Array:
     # Names of its axes. Those of one name are of one length in all arrays of a class. A whole number is the
     # length itself, and a name may be shifted, as in `"k+1"`
     axes: str = ""
-    nan: bool = False  # Whether entries may be missing (not a number); infinite they may not be
+    nan: bool = False  # Whether entries may be missing (NaN); infinite they may not be
     # Bounds: at least, more than, at most, less than. A text is the length of the axis of that name
     low: Bound | None = None
     above: Bound | None = None

@@ -148,7 +148,7 @@ def test_held_out_streams_are_forecast_by_other_streams(by: str, tmp_path: Path)
     launch_tables(tmp_path)
     training = read_training(tmp_path)
     found = evaluate(training, by)
-    told = scores(training, found, np.ones(len(training.key), dtype=np.bool_), 0.9)
+    told = scores(training, found, np.ones(len(training.key), dtype=np.bool_))
     assert told["median_ape"] < 0.15
     assert told["coverage"] > 0.7
 

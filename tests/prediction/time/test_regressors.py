@@ -66,15 +66,15 @@ def test_the_parts_add_up_to_the_times() -> None:
     np.testing.assert_allclose(parts.level[:, None] + parts.preference, grid.log_time, atol=1e-12)
     np.testing.assert_allclose(parts.preference.mean(axis=1), 0, atol=1e-12)
     np.testing.assert_array_equal(parts.rows, parts.rows.astype(np.float32))
-    assert {parts.features[place] for place in parts.level_places} == set(LEVEL)
-    assert {parts.features[place] for place in parts.preference_places} == set(PREFERENCE)
+    assert {parts.features[place] for place in parts.level_columns} == set(LEVEL)
+    assert {parts.features[place] for place in parts.preference_columns} == set(PREFERENCE)
 
 
 def test_a_prediction_is_the_sum_of_a_forest_for_each_part() -> None:
     grid = small_grid()
     parts = two_parts(grid)
     seeds = np.random.default_rng(3).integers(2**31, size=2).tolist()
-    level, preference = parts.rows[:, parts.level_places], parts.rows[:, parts.preference_places]
+    level, preference = parts.rows[:, parts.level_columns], parts.rows[:, parts.preference_columns]
     one = ExtraTreesRegressor(20, min_samples_leaf=2, max_features=0.5, random_state=seeds[0])
     other = ExtraTreesRegressor(20, min_samples_leaf=4, random_state=seeds[1])
     one.fit(level, parts.level, sample_weight=parts.weights)

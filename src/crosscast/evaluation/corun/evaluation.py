@@ -169,7 +169,7 @@ class CoRunTask(FoldTask[CoRunModel, Fold, CoRuns]):
     """A fit without what a fold holds out, and its predictions of that: a task of the evaluation's loop.
 
     The answer has the values of each quantity, in the rows of `mix_of_rows`, and as ``low.`` and ``high.``
-    with its name the limits of their intervals; not a number without.
+    with its name the limits of their intervals; NaN without.
     """
 
     split: str  # What is held out within the training, too, to learn how wrong the model is

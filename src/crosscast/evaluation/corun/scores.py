@@ -18,7 +18,7 @@ class ScoredValues:
 
     true: Reals  # (n,), measured
     centre: Reals  # (n,), predicted
-    low: Reals  # (n,), limits of the interval; not a number where there is none
+    low: Reals  # (n,), limits of the interval; NaN where there is none
     high: Reals
     group: Integers  # (n,), number of the fold
     bag_size: Integers  # (n,), co-runners of the mix

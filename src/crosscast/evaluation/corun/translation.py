@@ -32,7 +32,7 @@ class SharedTimes:
     target: str
     source_s: Reals  # Times, in seconds, of shape `(n,)`
     target_s: Reals
-    # Times of the same application alone, of shape `(n,)`; not a number but of co-runners
+    # Times of the same application alone, of shape `(n,)`; NaN but of co-runners
     alone_source_s: Reals
     alone_target_s: Reals
     members: Integers  # Applications at the same time, of shape `(n,)`: 1 alone

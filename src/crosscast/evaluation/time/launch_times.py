@@ -119,9 +119,7 @@ class LaunchEvaluation(Tabular):
         if not found["cells"]:
             return found
         inside = float(self.outside.inside[counted].mean())
-        return (
-            found | scores(self.training, self.outside, counted, self.level) | {"coverage_over_cells": inside}
-        )
+        return found | scores(self.training, self.outside, counted) | {"coverage_over_cells": inside}
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,7 @@ class TimeOutcome:
     """
 
     application: tuple[str, ...]  # Of each kernel
-    measured: Reals  # Measured medians; not a number where not measured
+    measured: Reals  # Measured medians; NaN where not measured
     centre: Reals  # Predicted medians
     low: Reals  # Limits of the intervals
     high: Reals
@@ -87,7 +87,7 @@ def choices(outcome: TimeOutcome) -> dict[str, Reals]:
 
     Times are the predicted ones, or the measured one where the model was told it. Only devices on which
     the kernel was measured can be chosen, as the choice could not be judged otherwise. Of shape ``(n,)``, and
-    not a number where fewer than two devices were measured:
+    NaN where fewer than two devices were measured:
 
     - slowdown: measured time on the chosen device over the least measured time.
     - fastest, within_10: 1 where the slowdown is 1, or at most `NEAR`, and 0 elsewhere.
@@ -150,7 +150,7 @@ def tally_of(outcome: TimeOutcome, applications: Sequence[str], level: float) ->
 
 
 def _tally_scores(tally: Tally, weights: Reals) -> dict[str, Reals]:
-    """The values of `Scores` by name, each of shape ``(b,)``; not a number where nothing defines one.
+    """The values of `Scores` by name, each of shape ``(b,)``; NaN where nothing defines one.
 
     The weights, how often each application is there, are of shape ``(b, g)``. The coverage of the worst
     application is not here, as one outcome does not say which one that is.
@@ -240,7 +240,7 @@ def weighted_scores(tallies: Sequence[Tally], weights: Reals) -> list[Scores]:
 
 
 def score_values(tallies: Sequence[Tally], weights: Reals) -> dict[str, Reals]:
-    """The same as `weighted_scores`, as arrays of shape ``(b,)`` by name; not a number where undefined."""
+    """The same as `weighted_scores`, as arrays of shape ``(b,)`` by name; NaN where undefined."""
     each = [_tally_scores(tally, weights) for tally in tallies]
     values = {name: _mean_of_known([found[name] for found in each]) for name in each[0]}
     # The worst application is one application, and not another one for each set of known times.

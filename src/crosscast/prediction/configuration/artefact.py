@@ -129,7 +129,7 @@ class TrainedConfigurationModel(Trained[ConfigurationCard, ConfigurationPredicto
 
     @property
     def predictor(self) -> ConfigurationPredictor:
-        """What predicts."""
+        """The fitted predictor."""
         return self.fitted
 
     @property

@@ -32,7 +32,7 @@ def within_cap(power_w: Reals, power_cap: Reals | float, tolerance: float = 0.0)
 
 
 def within_cap(power_w: Reals | float, power_cap: Reals | float, tolerance: float = 0.0) -> Flags | bool:
-    """Whether powers keep to caps: a flag, or flags; a power that is not a number does not."""
+    """Whether powers keep to caps: a flag, or flags; a power that is NaN does not."""
     return power_w <= power_cap * (1 + tolerance + SLACK)
 
 

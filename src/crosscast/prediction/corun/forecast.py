@@ -24,7 +24,7 @@ Mix = tuple[Solo, ...]
 
 @dataclass(frozen=True, eq=False)
 class CoRunPrediction:
-    """What is predicted of ``b`` mixes; not a number where a model does not tell."""
+    """What is predicted of ``b`` mixes; NaN where a model does not tell."""
 
     # For each mix, time of a job of each co-runner while all run over its isolated time, (co-runners,)
     slowdown: tuple[Reals, ...]
@@ -166,7 +166,7 @@ class CoRunForecast(Tabular):
     Columns: ``mix``, ``co_runner``; ``slowdown`` with ``low`` and ``high``; ``time_s`` of the mix with
     ``time_low_s`` and ``time_high_s``; ``serial_s``, the time of its jobs one after another; ``power_w`` with
     ``power_low_w`` and ``power_high_w``; and ``fits``, the probability that it fits on the device. What the
-    model does not tell is not a number.
+    model does not tell is NaN.
     """
 
     mixes: tuple[MixForecast, ...]
@@ -211,7 +211,7 @@ _LEAST, _MOST = 1e-100, 1e100
 
 
 def is_plausible(value: float) -> bool:
-    """Whether a value is predicted: what is not a number is not, nor what nothing can have."""
+    """Whether a value is predicted: what is NaN is not, nor what nothing can have."""
     return _LEAST < value < _MOST
 
 

@@ -79,7 +79,7 @@ POWER = Combination("comb16", ("CPU_power", "GPU_power", "LLC_miss", FAIRNESS))
 
 
 def value_of(run: Solo, name: str) -> float:
-    """A feature of an application alone; not a number where it is not known."""
+    """A feature of an application alone; NaN where it is not known."""
     if name in ("GPU_time", "GPU_power"):
         value = run.time_s if name == "GPU_time" else run.power_w
         return math.nan if value is None else value
@@ -87,7 +87,7 @@ def value_of(run: Solo, name: str) -> float:
 
 
 def fairness_with(run: Solo, level: str) -> float:
-    """Fairness of an application and a microbenchmark; not a number where it is not known.
+    """Fairness of an application and a microbenchmark; NaN where it is not known.
 
     Where it was not written down, it is made of the slowdowns of both: the lesser over the greater.
     """
@@ -177,7 +177,7 @@ class FairnessChoice(Stored):
         return np.searchsorted(self.pressure_thresholds, self.sums(mixes), side="left").astype(np.int64)
 
     def fairness(self, mixes: Sequence[Mix]) -> Reals:
-        """Fairness chosen for each, of shape (b, n); not a number where it is not known."""
+        """Fairness chosen for each, of shape (b, n); NaN where it is not known."""
         return np.array(
             [
                 [fairness_with(run, _LEVELS[place]) for run, place in zip(mix, places, strict=True)]
@@ -259,7 +259,7 @@ class MixColumns(Stored):
 
 
 def isolated_times(mixes: Sequence[Mix]) -> Reals:
-    """Isolated times of mixes of one size, (b, n); not a number where one is not known."""
+    """Isolated times of mixes of one size, (b, n); NaN where one is not known."""
     return np.array([[run.time_s for run in mix] for mix in mixes], dtype=np.float64)
 
 

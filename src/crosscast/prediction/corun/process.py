@@ -42,7 +42,7 @@ class Feasibility(Stored):
         return np.asarray(self.intercept + self.slope * (wanted - self.centre) / self.spread)
 
     def probability(self, mixes: Sequence[Mix]) -> Reals:
-        """Probability that each mix fits, of shape (b,); not a number where it cannot be told."""
+        """Probability that each mix fits, of shape (b,); NaN where it cannot be told."""
         odds = np.clip(self.log_odds(_wanted(mixes, self.wanted)), -50, 50)
         return np.asarray(1 / (1 + np.exp(-odds)))
 
@@ -126,7 +126,7 @@ class Power(Stored):
     high: float
 
     def watts(self, mixes: Sequence[Mix]) -> Reals:
-        """Predicted power of each mix, of shape (b,); not a number where a co-runner's is not known."""
+        """Predicted power of each mix, of shape (b,); NaN where a co-runner's is not known."""
         columns, most = _columns(mixes, self.utilisation)
         scaled = (columns - self.centre) / self.spread
         ratio = np.clip(self.intercept + scaled @ self.weights, self.low, self.high)

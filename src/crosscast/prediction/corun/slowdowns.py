@@ -219,7 +219,7 @@ class Scale(Stored):
     spread: Annotated[float, Array(above=0)]  # Standard deviation
     # What predicted slowdowns are multiplied by, as their median error on what was left out says
     factor: float = 1.0
-    # Slowdown of those that leave the memory system idle; not a number where there were none
+    # Slowdown of those that leave the memory system idle; NaN where there were none
     idle: Annotated[float, Array(nan=True)] = np.nan
 
     def to(self, slowdown: Reals, members: Reals) -> Reals:

@@ -302,7 +302,7 @@ class TrainedRelativeModel(Trained[RelativeCard, FittedRelative]):
 
     @property
     def predictor(self) -> RelativePredictor:
-        """What predicts."""
+        """The fitted predictor."""
         return self.fitted.model
 
     @property

@@ -1,4 +1,4 @@
-"""A trained model of times: what its card says, its folder, and its forecasts with warnings."""
+"""A trained model of times: its folder, and its forecasts with warnings."""
 
 from __future__ import annotations
 
@@ -44,31 +44,34 @@ _ENOUGH = 64
 
 
 def metric_ranges(point: PointPredictor, profiles: ProfileBatch) -> tuple[MetricRange, ...]:
-    """Find the metrics on which predictions depend, by taking each away."""
-    some = profiles.take(np.arange(0, len(profiles), max(1, len(profiles) // _ENOUGH)))
-    found = []
+    """Find the metrics on which predictions depend, by removing each in turn."""
+    sample = profiles.take(np.arange(0, len(profiles), max(1, len(profiles) // _ENOUGH)))
+    ranges = []
     with np.errstate(all="ignore"):
-        before = point.log_time(some)
-        for place, each in enumerate(METRICS):
-            values = profiles.metrics[np.isfinite(profiles.metrics[:, place]), place]
-            metrics = some.metrics.copy()
-            metrics[:, place] = np.nan
+        before = point.log_time(sample)
+        for column, metric in enumerate(METRICS):
+            values = profiles.metrics[np.isfinite(profiles.metrics[:, column]), column]
+            metrics = sample.metrics.copy()
+            metrics[:, column] = np.nan
             try:
-                required, same = False, np.array_equal(point.log_time(replace(some, metrics=metrics)), before)
+                required, unchanged = (
+                    False,
+                    np.array_equal(point.log_time(replace(sample, metrics=metrics)), before),
+                )
             except InputError:
-                required, same = True, False
-            if values.size and not same:
-                found.append(MetricRange(each.name, required, float(values.min()), float(values.max())))
-    return tuple(found)
+                required, unchanged = True, False
+            if values.size and not unchanged:
+                ranges.append(MetricRange(metric.name, required, float(values.min()), float(values.max())))
+    return tuple(ranges)
 
 
 _ABSURD = 1e3
 _FAR = 0.999
 _MORE_INSTRUCTIONS = 1.25
 _COUNTS = [
-    place
-    for place, each in enumerate(METRICS)
-    if each.name == "total_instruction_count" or each.name.endswith(("_itb", "_ipt"))
+    column
+    for column, metric in enumerate(METRICS)
+    if metric.name == "total_instruction_count" or metric.name.endswith(("_itb", "_ipt"))
 ]
 
 
@@ -82,7 +85,7 @@ _WORDS = {
     "l2_bytes": "second cache",
     "tdp_w": "power",
 }
-"""Numbers of a device as people call them."""
+"""Names of a device's numbers in warnings."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,11 +97,11 @@ class TrainedTimeModel(Trained[TimeCard, GaussianPredictor]):
 
     @classmethod
     def read(cls, card: TimeCard, stored: StoredModel) -> GaussianPredictor:
-        """What predicts on the devices of the card."""
+        """Read the predictor for the devices of the card."""
         return GaussianPredictor.from_state(stored.arrays, str(stored.path), devices=card.devices)
 
     def arrays(self) -> Arrays:
-        """The arrays of what predicts."""
+        """The arrays of the predictor."""
         return self.predictor.state()
 
     @property
@@ -108,7 +111,7 @@ class TrainedTimeModel(Trained[TimeCard, GaussianPredictor]):
 
     @property
     def predictor(self) -> GaussianPredictor:
-        """What predicts."""
+        """The fitted predictor."""
         return self.fitted
 
     def predict(
@@ -121,38 +124,38 @@ class TrainedTimeModel(Trained[TimeCard, GaussianPredictor]):
     ) -> TimeForecast:
         """Predict times of kernels on devices, with intervals, the device to take, and warnings.
 
-        Profiles of launches of one kernel, as `crosscast.characterize` gives them, are taken as invocations
+        Profiles of launches of one kernel, as `crosscast.characterize` returns them, are invocations
         in one run. Devices are keys of those that the model knows, or descriptions of others; by default all
         that it knows. Probes are measured times in seconds: of one kernel by key of the device, or of all of
-        shape ``(n, d)`` with the devices that the model knows, not a number where not measured. The level is
+        shape ``(n, d)`` with the devices that the model knows, NaN where not measured. The level is
         the probability that the intervals are to hold.
         """
-        batch = ProfileBatch.asked(profiles)
+        batch = ProfileBatch.coerce(profiles)
         measured = probe_times(self.devices, batch, probes) if isinstance(probes, Mapping) else probes
         forecast = self.predictor.predict(batch, devices, probes=measured, level=level)
-        made_of = forecast.posterior
-        assert made_of is not None
-        found: list[list[str]] = [[] for _ in range(len(batch))]
-        warned = [
+        posterior = forecast.posterior
+        assert posterior is not None
+        warnings: list[list[str]] = [[] for _ in range(len(batch))]
+        sources = [
             self._far_devices(len(batch), devices or ()),
-            self._other_toolchains(batch, made_of),
+            self._other_toolchains(batch, posterior),
             self._outside(batch, forecast),
             ((row, text) for row, launches in enumerate(batch.launches) for text in of_counts(launches)),
         ]
         if measured is not None:
-            warned.append(self._far_probes(made_of))
-        for row, sentence in chain.from_iterable(warned):
-            found[row].append(sentence)
-        return replace(forecast, warnings=tuple(map(tuple, found)))
+            sources.append(self._far_probes(posterior))
+        for row, sentence in chain.from_iterable(sources):
+            warnings[row].append(sentence)
+        return replace(forecast, warnings=tuple(map(tuple, warnings)))
 
     def suggest_probes(
         self, count: int, *, among: Sequence[str] | None = None, measured: Sequence[str] = ()
     ) -> Suggestion:
-        """Name devices whose measured times would tell most; see `crosscast.prediction.time.suggestion`."""
+        """Devices whose measured times reduce errors most; see `crosscast.prediction.time.suggestion`."""
         return suggest_probes(self.predictor, count, among=among, measured=measured)
 
     def _far_devices(self, rows: int, devices: Sequence[str | Device]) -> Iterator[tuple[int, str]]:
-        """Devices that are far outside of those of the training, whose intervals are wider for that."""
+        """Warn of devices far outside of the training's, whose intervals are wider for that."""
         unseen, known = self.predictor.unseen, self.predictor.keys
         far: dict[str, Mapping[str, tuple[float, float, float]]] = {}
         for device in devices:
@@ -174,42 +177,47 @@ class TrainedTimeModel(Trained[TimeCard, GaussianPredictor]):
                 "too narrow",
             )
 
-    def _other_toolchains(self, batch: ProfileBatch, made_of: Posterior) -> Iterator[tuple[int, str]]:
-        """How profiles of other toolchains change predictions: as was measured, or as counts matter.
+    def _other_toolchains(self, batch: ProfileBatch, posterior: Posterior) -> Iterator[tuple[int, str]]:
+        """Warn of profiles of other toolchains, with the effect of more instructions on the predictions.
 
         Counts of instructions are what compilers change most.
         """
         trained = " and ".join(map(str, self.card.toolchains))
-        known = {Toolchain(each.compiler, each.options) for each in self.card.other_toolchains}
+        known = {Toolchain(toolchain.compiler, toolchain.options) for toolchain in self.card.other_toolchains}
         for row, toolchains in enumerate(batch.toolchains):
-            for each in toolchains:
-                if each in self.card.toolchains:
-                    continue
-                if each in known:
-                    # Of every profile that Crosscast makes; the card says what that changes.
+            for toolchain in toolchains:
+                # The card states the effect of the known others, as of Crosscast's own compiler.
+                if toolchain in self.card.toolchains or toolchain in known:
                     continue
                 one = batch.take(np.array([row]))
                 metrics = one.metrics.copy()
                 metrics[:, _COUNTS] *= _MORE_INSTRUCTIONS
-                moved = self.predictor.point.log_time(replace(one, metrics=metrics)) - made_of.centre[row]
-                more, change = 100 * (_MORE_INSTRUCTIONS - 1), 100 * np.expm1(np.median(moved))
-                said = (
+                shift = self.predictor.point.log_time(replace(one, metrics=metrics)) - posterior.centre[row]
+                more, change = 100 * (_MORE_INSTRUCTIONS - 1), 100 * np.expm1(np.median(shift))
+                effect = (
                     f"the effect of that was not measured; {more:.0f} % more instructions would change "
                     f"the predicted times by {change:+.0f} %"
                 )
-                made = f"its profile was made with {each}, and those of the model's training with {trained}"
-                yield row, f"{made}: {said}"
+                origin = (
+                    f"its profile was made with {toolchain}, and those of the model's training with {trained}"
+                )
+                yield row, f"{origin}: {effect}"
 
     def _outside(self, batch: ProfileBatch, forecast: TimeForecast) -> Iterator[tuple[int, str]]:
-        """Metrics and predicted times that are outside of those of the training."""
+        """Warn of metrics and predicted times outside of the training's."""
         titles = {metric.name: metric.title for metric in METRICS}
-        ranges = [(each, batch.metric(each.name)) for each in self.card.metrics if each.name in titles]
+        ranges = [
+            (metric_range, batch.metric(metric_range.name))
+            for metric_range in self.card.metrics
+            if metric_range.name in titles
+        ]
         outside = np.zeros(len(batch), dtype=np.bool_)
-        for each, values in ranges:
-            outside |= (values < each.low) | (values > each.high)
+        for metric_range, values in ranges:
+            outside |= (values < metric_range.low) | (values > metric_range.high)
         for row in np.flatnonzero(outside).tolist():
             features = [
-                (titles[each.name], float(values[row]), each.low, each.high) for each, values in ranges
+                (titles[metric_range.name], float(values[row]), metric_range.low, metric_range.high)
+                for metric_range, values in ranges
             ]
             yield from ((row, sentence) for sentence in outside_training(features))
         low, high = self.card.time_s.low, self.card.time_s.high
@@ -220,17 +228,17 @@ class TrainedTimeModel(Trained[TimeCard, GaussianPredictor]):
             times = f"the times that the model was trained on ({trained})"
             yield row, f"a predicted time of {worst} is outside of {times}"
 
-    def _far_probes(self, made_of: Posterior) -> Iterator[tuple[int, str]]:
-        """Compare measured times with the forecast without them."""
+    def _far_probes(self, posterior: Posterior) -> Iterator[tuple[int, str]]:
+        """Warn of measured times far from the forecast without them; raise InputError for absurd ones."""
         predictor = self.predictor
-        # Without probes, all kernels are as unsure.
-        nothing = np.full((1, len(predictor.keys)), np.nan)
-        sd = predictor.scatter.moments(nothing, np.eye(len(predictor.keys)))[1][0]
-        halves = predictor.factors(0, _FAR) * sd * predictor.spread_at(made_of.centre)
-        for row, place in np.argwhere(np.isfinite(made_of.errors)).tolist():
-            key, middle = predictor.keys[place], made_of.centre[row, place]
-            seconds = float(np.exp(middle + made_of.errors[row, place]))
-            low, high = (float(np.exp(middle + side * halves[row, place])) for side in (-1, 1))
+        # Without probes, all kernels have the same standard deviation.
+        no_probes = np.full((1, len(predictor.keys)), np.nan)
+        sd = predictor.scatter.moments(no_probes, np.eye(len(predictor.keys)))[1][0]
+        halves = predictor.factors(0, _FAR) * sd * predictor.spread_at(posterior.centre)
+        for row, column in np.argwhere(np.isfinite(posterior.errors)).tolist():
+            key, middle = predictor.keys[column], posterior.centre[row, column]
+            seconds = float(np.exp(middle + posterior.errors[row, column]))
+            low, high = (float(np.exp(middle + side * halves[row, column])) for side in (-1, 1))
             beyond = max(low / seconds, seconds / high)
             interval = f"{format_seconds(low)} to {format_seconds(high)}"
             if beyond > _ABSURD:
@@ -250,7 +258,7 @@ class TrainedTimeModel(Trained[TimeCard, GaussianPredictor]):
 
 
 def open_model(stored: StoredModel) -> TrainedTimeModel | TrainedLaunchTimes:
-    """The model of a folder; arrays are read when they are needed."""
+    """The model of a folder; its arrays are read when first needed."""
     card = decode(TimeCard, stored.card, stored.where)
     keys = [device.key for device in card.devices]
     if not keys or len(set(keys)) < len(keys):

@@ -1,4 +1,4 @@
-"""What the card of a model of times says, and measured times that it is given."""
+"""The card of a model of times, and measured times of a kernel as probes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LEAST_S, _MOST_S = 1e-9, 1e6
 
 
 class Range(msgspec.Struct, frozen=True):
-    """Least and greatest of something in the training."""
+    """Least and greatest value in the training."""
 
     low: float
     high: float
@@ -41,12 +41,12 @@ class Effect(msgspec.Struct, frozen=True):
     options: tuple[str, ...]
     kernels: int  # Kernels at a size that were profiled with both
     factor: float  # Median of the predicted time from its profile over that from the training's
-    low: float  # What 10 % of these ratios lie below, and 90 %
+    low: float  # The 10 % and 90 % quantiles of these ratios
     high: float
 
     @property
     def sentence(self) -> str:
-        """It in words."""
+        """The effect as a clause of a warning."""
         return (
             f"on {self.kernels} kernels profiled with both, that gives {self.factor:.2f} times the predicted "
             f"time in the median, and {self.low:.2g} to {self.high:.2g} times for 80 % of them"
@@ -63,12 +63,12 @@ class HeldOut(msgspec.Struct, frozen=True):
     level: float  # Probability with which the intervals are to hold
 
     def to_dict(self) -> dict[str, float]:
-        """All of it, for JSON."""
+        """The errors, for JSON."""
         return msgspec.structs.asdict(self)
 
 
 class Calibrated(msgspec.Struct, frozen=True):
-    """The device that joined a model, and what it was measured with."""
+    """The device that joined a model, and its measurements."""
 
     device: str
     kernels_at_a_size: int
@@ -77,14 +77,14 @@ class Calibrated(msgspec.Struct, frozen=True):
 
 
 class TimeCard(StructCard, frozen=True, kw_only=True):
-    """What belongs to a fitted model besides its arrays."""
+    """Description of a fitted model, stored beside its arrays."""
 
     model: str
     seed: Annotated[int, msgspec.Meta(ge=0)]
-    training: dict[str, object]  # What it was fitted to, for people: where from, how many of what, a hash
-    toolchains: tuple[Toolchain, ...]  # What the training profiles were made with
-    other_toolchains: tuple[Effect, ...] = ()  # What others are known to change
-    devices: tuple[Device, ...]  # The devices that it was fitted on, in order
+    training: dict[str, object]  # For people: sources of the training data, its counts, a hash
+    toolchains: tuple[Toolchain, ...]  # Of the training profiles
+    other_toolchains: tuple[Effect, ...] = ()  # Measured effects of others
+    devices: tuple[Device, ...]  # In the order of the arrays
     metrics: tuple[MetricRange, ...]
     time_s: Range
     errors: dict[str, object]  # Out-of-fold errors; see `crosscast.evaluation.time.training.train_time`
@@ -97,7 +97,7 @@ class TimeCard(StructCard, frozen=True, kw_only=True):
 
 
 def probe_times(devices: Sequence[Device], batch: ProfileBatch, probes: Mapping[str, float]) -> Reals | None:
-    """Measured times of one kernel as predictors on these devices take them."""
+    """Measured times of one kernel, as an array over these devices; None without probes."""
     if probes and len(batch) > 1:
         found = f"{len(batch)} ({', '.join(batch.kernel)})"
         raise InputError.of(where="probe", expected="one kernel to predict", found=found)

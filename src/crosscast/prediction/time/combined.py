@@ -1,15 +1,14 @@
-"""What a model of physical terms gets wrong about devices, in a way that kernels alike share.
+"""Correct a model of physical terms by how devices differ on kernels alike.
 
-A maker's driver launches a kernel in its own way when it comes alone, and another maker's compiler makes
-little of branches. No term says so, but errors on training kernels do. The correction is a Gaussian process
-on what is left of a kernel's errors without their mean over the devices: how devices differ can be learned
-from few applications, how slow a kernel is on all of them cannot. On each device it has two parts. One counts
-as far as the time there goes into the launch, the other as far as it does not; each looks at metrics that
-matter there. How large either is on a kind of device is chosen by how well the errors of each training
-application follow from those of the others.
+One vendor's driver takes longer for a single launch, another vendor's compiler makes branches cheap. No
+physical term covers that, but errors on training kernels show it. The correction is a Gaussian process on a
+kernel's errors less their mean over the devices: how devices differ can be learned from few applications, how
+slow a kernel is on all of them cannot. On each device the correction is a sum of two parts, one weighted by
+the launch's share of the time, the other by the share of the work; each has its own metrics. Their sizes on a
+kind of device are chosen by how well the errors of each training application follow from those of the others.
 
-Which metrics each part looks at was chosen once, by hand, in view of the errors on held-out applications of
-the published dataset. That choice is not nested in their evaluation.
+The metrics of each part were chosen once, by hand, in view of the errors on held-out applications of the
+published dataset. That choice is not nested in their evaluation.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from crosscast.prediction.time.physical import (
 )
 
 _PAIRS = tuple(product((0.0, 1.0, 4.0), (0.0, 1.0, 4.0)))
-"""Sizes of the two parts that are tried."""
+"""Candidate sizes of the two parts."""
 
 _MOST_ERROR = 1.5
 _ROBUSTNESS = 0.6
@@ -43,7 +42,7 @@ _ROWS_AT_ONCE = 4096
 
 
 def _features(profiles: ProfileBatch, q: Quantities) -> tuple[Reals, Reals]:
-    """What each part looks at, of shapes ``(n, _OF_LAUNCH)`` and ``(n, _OF_WORK)``."""
+    """Features of the two parts, of shapes ``(n, _OF_LAUNCH)`` and ``(n, _OF_WORK)``."""
     check_metrics(profiles, ("unique_branches",))
     branches = np.log1p(profiles.metric("unique_branches"))
     both = [q.repetition, np.log(q.work_items), np.log(q.per_item), branches]
@@ -74,7 +73,7 @@ class Neighbours(Stored):
 
     @classmethod
     def of(cls, features: Reals) -> Neighbours:
-        """Know kernels by their features, of shape ``(n, f)``."""
+        """Standardize the features ``(n, f)`` of kernels."""
         centre, scale = features.mean(axis=0), features.std(axis=0) + _LEAST_SCALE
         return cls(centre, scale, _standardized(features, centre, scale))
 
@@ -82,10 +81,12 @@ class Neighbours(Stored):
         """Similarity ``(m, n)`` to the known kernels: 1 where all features are equal, near 0 far away.
 
         Matern's covariance with a smoothness of 3/2, of the root mean square of the differences between
-        standardized features; these are limited, so that nothing is stranger than three standard deviations.
+        standardized features; these are limited to three standard deviations.
         """
-        asked = _standardized(features, self.centre, self.scale)
-        squares = (asked**2).sum(axis=1)[:, None] + (self.points**2).sum(axis=1) - 2 * asked @ self.points.T
+        queries = _standardized(features, self.centre, self.scale)
+        squares = (
+            (queries**2).sum(axis=1)[:, None] + (self.points**2).sum(axis=1) - 2 * queries @ self.points.T
+        )
         far = np.sqrt(np.maximum(squares, 0.0) * (3 / len(self.centre)))
         similarity: Reals = (1 + far) * np.exp(-far)
         return similarity
@@ -99,13 +100,13 @@ def _standardized(features: Reals, centre: Reals, scale: Reals) -> Reals:
 class KernelCorrection(Stored):
     """A fitted correction of ``n`` training kernels on ``d`` devices."""
 
-    launch: Neighbours  # The training kernels as the two parts see them
+    launch: Neighbours  # The training kernels in the features of the two parts
     work: Neighbours
-    by_launch: Annotated[Reals, Array("n d")]  # How much each training kernel counts in the two parts
+    by_launch: Annotated[Reals, Array("n d")]  # Weights of the training kernels in the two parts
     by_work: Annotated[Reals, Array("n d")]
 
     def check(self) -> None:
-        """Refuse parts that are of other kernels or features."""
+        """Raise InputError unless both parts are of these kernels and features."""
         n = len(self.by_launch)
         for name, part, features in (("launch", self.launch, _OF_LAUNCH), ("work", self.work, _OF_WORK)):
             if part.points.shape != (n, features):
@@ -134,13 +135,13 @@ def fit_correction(
     known = np.isfinite(errors)
     # One device alone says nothing about how devices differ.
     known &= known.sum(axis=1, keepdims=True) > 1
-    apart, weights = _differences(errors, known), application_weights(profiles)
+    differences, weights = _differences(errors, known), application_weights(profiles)
     groups, kinds = profiles.groups("application"), device_groups(devices)
-    by_launch, by_work = np.zeros((2, *apart.shape))
+    by_launch, by_work = np.zeros((2, *differences.shape))
     for kind in np.unique(kinds):
         problems = {
             column: _Problem.of(
-                similarity, known[:, column], apart[:, column], shares[:, column], weights, groups
+                similarity, known[:, column], differences[:, column], shares[:, column], weights, groups
             )
             for column in np.flatnonzero(kinds == kind).tolist()
         }
@@ -156,22 +157,22 @@ def fit_correction(
 
 
 def _differences(errors: Reals, known: Flags) -> Reals:
-    """What is left of errors without the mean over devices, large ones limited; 0 where not known."""
+    """Errors less their mean over devices, large ones limited; 0 where not known."""
     count = np.maximum(known.sum(axis=1, keepdims=True), 1)
-    rest = np.where(known, errors, 0.0)
+    differences = np.where(known, errors, 0.0)
     for limit in (np.inf, _MOST_ERROR):
-        rest = np.clip(rest, -limit, limit)
-        rest = np.where(known, rest - rest.sum(axis=1, keepdims=True) / count, 0.0)
-    return rest
+        differences = np.clip(differences, -limit, limit)
+        differences = np.where(known, differences - differences.sum(axis=1, keepdims=True) / count, 0.0)
+    return differences
 
 
 @dataclass(frozen=True)
 class _Problem:
-    """What is to be learned on one device, of the ``n`` kernels that were measured there."""
+    """Regression on one device, on the ``n`` kernels that were measured there."""
 
     launches: Reals  # `(n, n)` Covariances of the two parts at a size of one
     works: Reals
-    wanted: Reals  # `(n,)` What is left of the errors
+    target: Reals  # `(n,)` Errors less their mean over devices
     share: Reals  # `(n,)` Share of the launch
     weights: Reals  # `(n,)` Weight of each kernel
     applications: tuple[Integers, ...]  # The kernels of each application
@@ -181,50 +182,52 @@ class _Problem:
         cls,
         similarity: Sequence[Reals],
         rows: Flags,
-        wanted: Reals,
+        target: Reals,
         share: Reals,
         weights: Reals,
         groups: Integers,
     ) -> _Problem:
-        """Take what was measured from arrays over all kernels."""
-        there, share, groups = np.ix_(rows, rows), share[rows], groups[rows]
-        launches = similarity[0][there] * np.outer(share, share)
-        works = similarity[1][there] * np.outer(1 - share, 1 - share)
+        """Select the measured kernels from arrays over all kernels."""
+        pairs, share, groups = np.ix_(rows, rows), share[rows], groups[rows]
+        launches = similarity[0][pairs] * np.outer(share, share)
+        works = similarity[1][pairs] * np.outer(1 - share, 1 - share)
         applications = tuple(np.flatnonzero(groups == group) for group in np.unique(groups))
-        return cls(launches, works, wanted[rows], share, weights[rows], applications)
+        return cls(launches, works, target[rows], share, weights[rows], applications)
 
     def solve(self, sizes: tuple[float, float]) -> tuple[Reals, Reals]:
-        """Inverse of the covariance, and that times what is wanted; a kernel of weight 1 has noise of 1."""
+        """Inverse of the covariance, and its product with the target; a kernel of weight 1 has noise of 1."""
         covariance = sizes[0] * self.launches + sizes[1] * self.works + np.diag(1 / self.weights)
         inverse = np.asarray(np.linalg.inv(covariance), np.float64)
-        return inverse, inverse @ self.wanted
+        return inverse, inverse @ self.target
 
     def loss(self, sizes: tuple[float, float]) -> float:
-        """Weighted pseudo-Huber loss on each application, by the process fitted to the others.
+        """Weighted pseudo-Huber loss on each application, of the process fitted to the others.
 
-        What a Gaussian process is wrong by on kernels left out is in the inverse for all (Rasmussen and
+        The errors of a Gaussian process on kernels left out follow from the inverse for all (Rasmussen and
         Williams 2006, equation 5.12, for several at a time).
         """
         inverse, counts = self.solve(sizes)
         total = 0.0
         for rows in self.applications:
-            wrong = np.asarray(np.linalg.solve(inverse[np.ix_(rows, rows)], counts[rows]), np.float64)
-            total += float(self.weights[rows] @ np.sqrt(1 + (wrong / _ROBUSTNESS) ** 2))
+            left_out_errors = np.asarray(
+                np.linalg.solve(inverse[np.ix_(rows, rows)], counts[rows]), np.float64
+            )
+            total += float(self.weights[rows] @ np.sqrt(1 + (left_out_errors / _ROBUSTNESS) ** 2))
         return total
 
 
 @dataclass(frozen=True, eq=False)
 class CombinedPredictor(Stored, kind="combined"):
-    """A fitted combination."""
+    """A fitted physical model with its correction."""
 
     physical: Annotated[PhysicalPredictor, Nested(flat=True)]
     correction: Annotated[KernelCorrection, Nested(flat=True)]
 
     def check(self) -> None:
-        """Refuse a correction of other devices."""
-        found, wanted = self.correction.by_launch.shape[1], len(self.physical.gpu)
-        if found != wanted:
-            raise InputError.of(field="by_launch", expected=f"{wanted} devices", found=found)
+        """Raise InputError unless the correction is of as many devices."""
+        columns, devices = self.correction.by_launch.shape[1], len(self.physical.gpu)
+        if columns != devices:
+            raise InputError.of(field="by_launch", expected=f"{devices} devices", found=columns)
 
     def log_time(self, profiles: ProfileBatch) -> Reals:
         """Natural logarithms of times in seconds, of shape ``(n, d)``."""

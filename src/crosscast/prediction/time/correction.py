@@ -1,9 +1,9 @@
-"""What measured times of like launches say beyond physics: a correction that fades with distance.
+"""Correct predicted times by the errors on measured launches of similar work.
 
-Physics leaves errors that launches alike in their work share. They are a Gaussian process over traits of a
-launch's work, with a covariance that falls with distance (Rasmussen and Williams 2006, *Gaussian Processes
-for Machine Learning*, ch. 2 and 4.2): near to what was measured it says what was found there, and far away
-nothing. Devices of one kind share more of it than others.
+Launches of similar work have similar errors of the physical terms. They are a Gaussian process over traits of
+a launch's work, with a covariance that falls with distance (Rasmussen and Williams 2006, *Gaussian Processes
+for Machine Learning*, ch. 2 and 4.2): near a measured launch the correction is that launch's error, far from
+all of them it is zero. Errors on devices of one kind are more strongly correlated than on others.
 """
 
 from __future__ import annotations
@@ -40,23 +40,23 @@ def kind_number(device: Device) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Correction(Stored, kind="correction"):
-    """Errors of ``n`` launches on kinds of devices, ``g`` in all, and how they go over to others."""
+    """Errors of ``n`` launches on kinds of devices, ``g`` in all, and the covariance that spreads them."""
 
     names: Annotated[tuple[str, ...], Array("n")]  # Of the launches, for people
     traits: Annotated[Reals, Array(f"n {len(TRAITS)}")]
     launch: Annotated[Integers, Array("g", low=0, below="n")]
     side: Annotated[Integers, Array("g", low=0, below=len(_SHARED))]
     errors: Annotated[Reals, Array("g")]  # Measured less predicted logarithms
-    counts: Annotated[Reals, Array("g", above=0)]  # Times that each is the median of
+    counts: Annotated[Reals, Array("g", above=0)]  # Number of times of which each is the median
     range: Annotated[float, Array(above=0)]  # Distance of traits over which covariance falls to 1/e
     variance: Annotated[float, Array(above=0)]
     noise: Annotated[float, Array(above=0)]  # Variance of the errors of single times
 
     @cached_property
     def _covariance(self) -> Reals:
-        own: Reals = self._with(self.traits[self.launch], self.side)
-        own[np.diag_indices(len(own))] += _LEAST_NOISE + self.noise / self.counts
-        return own
+        covariance: Reals = self._with(self.traits[self.launch], self.side)
+        covariance[np.diag_indices(len(covariance))] += _LEAST_NOISE + self.noise / self.counts
+        return covariance
 
     @cached_property
     def _inverse(self) -> Reals:
@@ -64,7 +64,7 @@ class Correction(Stored, kind="correction"):
         return inverse
 
     def _with(self, traits: Reals, kinds: Integers) -> Reals:
-        """Covariance of errors of launches on kinds of devices, one by one, with the known ones."""
+        """Covariance of errors of launches on kinds of devices, row by row, with the known errors."""
         fall = np.exp(-_distances(traits, self.traits[self.launch]) / self.range)
         covariance: Reals = self.variance * fall * _SHARED[kinds[:, None], self.side]
         return covariance
@@ -81,7 +81,7 @@ class Correction(Stored, kind="correction"):
     def of(self, traits: Reals, kinds: Integers) -> tuple[Reals, Reals]:
         """Logarithms to add to those of times ``(m, d)`` of launches ``(m, len(TRAITS))`` on kinds ``(d,)``.
 
-        And how much of the errors' variance was known from like launches, from 0 to 1.
+        Also the share of the errors' variance that known launches explain, from 0 to 1.
         """
         shift, explained = np.zeros((2, len(traits), len(kinds)))
         if not len(self.launch):
@@ -94,8 +94,8 @@ class Correction(Stored, kind="correction"):
             explained[:, columns] = np.clip(share, 0.0, 1.0)[:, None]
         return shift, explained
 
-    def and_of(self, other: Correction) -> Correction:
-        """What both know; what goes over to others is as of this one."""
+    def with_launches(self, other: Correction) -> Correction:
+        """Correction with the launches of both, and the covariance of this one."""
         return replace(
             self,
             names=(*self.names, *other.names),
@@ -108,13 +108,13 @@ class Correction(Stored, kind="correction"):
 
     def nearest(self, traits: Reals) -> tuple[list[str], Reals]:
         """Names of the nearest measured launches of ``m`` launches, and distances ``(m,)`` in ranges."""
-        apart = _distances(traits, self.traits)
-        order = apart.argmin(axis=1)
-        return [self.names[k] for k in order.tolist()], apart[np.arange(len(traits)), order] / self.range
+        distances = _distances(traits, self.traits)
+        order = distances.argmin(axis=1)
+        return [self.names[k] for k in order.tolist()], distances[np.arange(len(traits)), order] / self.range
 
 
 def no_correction() -> Correction:
-    """A correction that knows nothing."""
+    """A correction without any known launch: zero everywhere."""
     nothing, numbers = np.zeros(0), np.zeros(0, dtype=np.int64)
     return Correction((), np.zeros((0, len(TRAITS))), numbers, numbers, nothing, nothing, *_STARTS)
 
@@ -124,12 +124,12 @@ def fit_correction(
     names: Sequence[tuple[str, str, str]],
     kinds: Integers,
     errors: Reals,
-    like: Correction | None = None,
+    template: Correction | None = None,
 ) -> Correction:
-    """Take errors of cells ``(c,)`` as those of their launches on kinds of devices.
+    """Fit a correction to errors of cells ``(c,)``.
 
-    Of each application as many launches count at most, spread in their order, so that none outweighs the
-    others. Range, variance and noise are those under which the errors are most likely, or those of `like`.
+    Each application contributes a limited number of launches, spread in their order, so that none outweighs
+    the others. Range, variance and noise maximize the likelihood of the errors, or are those of `template`.
 
     Parameters
     ----------
@@ -141,8 +141,8 @@ def fit_correction(
         Numbers of the kinds of devices, ``(c,)``.
     errors
         Measured less predicted logarithms, ``(c,)``.
-    like
-        A correction whose numbers to take.
+    template
+        A correction whose range, variance and noise to take.
     """
     chosen = _spread(names)
     number = {name: k for k, name in enumerate(chosen)}
@@ -153,19 +153,19 @@ def fit_correction(
     if not groups:
         return no_correction()
     first = {launch: cells[0] for (launch, _), cells in groups.items()}
-    found = Correction(
+    correction = Correction(
         tuple(f"{application} {kernel} at {size}".strip() for application, kernel, size in chosen),
         np.stack([traits[first[k]] for k in range(len(chosen))]),
         np.array([launch for launch, _ in groups]),
         np.array([kind for _, kind in groups]),
         np.clip([np.median(errors[cells]) for cells in groups.values()], -_LARGEST, _LARGEST),
         np.array([float(len(cells)) for cells in groups.values()]),
-        *(_STARTS if like is None else (like.range, like.variance, like.noise)),
+        *(_STARTS if template is None else (template.range, template.variance, template.noise)),
     )
-    if like is not None:
-        return found
+    if template is not None:
+        return correction
     tried = itertools.product(_RANGES, _VARIANCES, _NOISES)
-    corrections = (replace(found, range=r, variance=v, noise=n) for r, v, n in tried)
+    corrections = (replace(correction, range=r, variance=v, noise=n) for r, v, n in tried)
     return max(corrections, key=Correction.log_likelihood)
 
 

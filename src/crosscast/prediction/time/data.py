@@ -1,4 +1,4 @@
-"""What models learn from and are asked about: profiles of kernels, and the grid of their times on devices."""
+"""Profiles of kernels as a batch, and the grid of their times on devices: the input of models of times."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from crosscast.data.dataset import Dataset
     from crosscast.data.table import Table
 
-_PLACES = {each.name: place for place, each in enumerate(METRICS)}
+_COLUMN = {metric.name: column for column, metric in enumerate(METRICS)}
 
-# Options that choose the program. What is left changes the instructions of a given one, as `-O0` does.
+# Options that choose the program. All others change the instructions of a given one, as `-O0` does.
 _OF_THE_PROGRAM = ("-D", "-U", "-I", "-W", "-w", "-cl-kernel-arg-info", "-cl-std=")
 
 
 @dataclass(frozen=True, order=True)
 class Toolchain:
-    """A compiler, or a tool that brings its own, and what it was told about optimizing."""
+    """A compiler, or a tool with a compiler of its own, and its options for optimization."""
 
     compiler: str  # Name and version; empty where not known
     options: tuple[str, ...] = ()
@@ -36,7 +36,7 @@ class Toolchain:
 
     @classmethod
     def of(cls, program: Mapping[str, object]) -> Toolchain:
-        """The toolchain of a profile's program; of its options, in order, those that say how to compile."""
+        """Toolchain of a profile's program, with those of its options, in order, that say how to compile."""
         options, argument = list[str](), False
         for option in compiler_options(program):
             # `-D NAME` may be two words.
@@ -47,35 +47,37 @@ class Toolchain:
 
 
 def kernel_key(profile: Profile) -> tuple[str, str, str, str]:
-    """What launches of one kernel at one size have in common: a row of a batch."""
+    """Key of a kernel at one size: its launches are one row of a batch."""
     program = str(profile.program.get("sha256") or "")
     return profile.application or "", profile.kernel, profile.size or "", program
 
 
 @dataclass(frozen=True, eq=False)
 class ProfileBatch:
-    """Profiles of ``n`` kernels, each at a size: all that a model is told of them."""
+    """Profiles of ``n`` kernels, each at a size."""
 
-    application: tuple[str, ...]  # Models do not look at names; folds and tables do
+    application: tuple[str, ...]  # Names are for folds and tables, not for models
     kernel: tuple[str, ...]
     size: tuple[str, ...]
-    # `(n, len(METRICS))`, means over a kernel's launches; not a number where not defined or not known
+    # `(n, len(METRICS))`, means over a kernel's launches; NaN where not defined or not known
     metrics: Reals
-    # `(n,)` How often each was launched in the run that its metrics are of; by default once
+    # `(n,)` Launches of each in the run of its metrics; by default one
     invocations: Integers = field(default_factory=lambda: np.ones(0, dtype=np.int64))
-    toolchains: tuple[tuple[Toolchain, ...], ...] = ()  # What each was profiled with; empty where not known
+    toolchains: tuple[tuple[Toolchain, ...], ...] = ()  # Of each profile; empty where not known
     launches: tuple[
         tuple[Profile, ...], ...
-    ] = ()  # Whole profiles of each; empty where only metrics are known
+    ] = ()  # Profiles of each kernel's launches; empty where only metrics are known
 
     def __post_init__(self) -> None:
         n = len(self.application)
         if self.invocations.size == 0:
             object.__setattr__(self, "invocations", np.ones(n, dtype=np.int64))
         lengths = {"kernels": len(self.kernel), "sizes": len(self.size), "invocations": len(self.invocations)}
-        for name, found in lengths.items():
-            if found != n:
-                raise InputError.of(where="profiles", field=name, expected=f"{n}, one a profile", found=found)
+        for name, length in lengths.items():
+            if length != n:
+                raise InputError.of(
+                    where="profiles", field=name, expected=f"{n}, one a profile", found=length
+                )
         if self.metrics.shape != (n, len(METRICS)):
             expected = f"shape ({n}, {len(METRICS)})"
             raise InputError.of(
@@ -84,7 +86,7 @@ class ProfileBatch:
 
     @classmethod
     def of(cls, profiles: Iterable[Profile], *, invocations: int | None = None) -> ProfileBatch:
-        """Group launches to kernels; metrics are means over the launches in which they are defined."""
+        """Group launches by kernel and size; metrics are means over launches in which they are defined."""
         if invocations is not None and invocations < 1:
             raise InputError.of(where="invocations", expected="at least 1", found=invocations)
         launches: dict[tuple[str, str, str, str], list[Profile]] = {}
@@ -102,13 +104,13 @@ class ProfileBatch:
         applications, kernels, sizes, _ = zip(*launches, strict=True)
         counts = np.array([invocations or len(group) for group in launches.values()], dtype=np.int64)
         toolchains = [{Toolchain.of(each.program) for each in group} for group in launches.values()]
-        made = tuple(tuple(sorted(each)) for each in toolchains)
-        whole = tuple(map(tuple, launches.values()))
-        return cls(applications, kernels, sizes, np.stack(means), counts, made, whole)
+        toolchain_rows = tuple(tuple(sorted(row)) for row in toolchains)
+        launch_rows = tuple(map(tuple, launches.values()))
+        return cls(applications, kernels, sizes, np.stack(means), counts, toolchain_rows, launch_rows)
 
     @classmethod
-    def asked(cls, profiles: Profile | Iterable[Profile] | ProfileBatch) -> ProfileBatch:
-        """What a model is asked about, as a batch."""
+    def coerce(cls, profiles: Profile | Iterable[Profile] | ProfileBatch) -> ProfileBatch:
+        """Return profiles as a batch: one, several, or already a batch."""
         if isinstance(profiles, ProfileBatch):
             return profiles
         return cls.of([profiles] if isinstance(profiles, Profile) else profiles)
@@ -129,59 +131,59 @@ class ProfileBatch:
         )
         metrics = np.concatenate([batch.metrics for batch in batches])
         invocations = np.concatenate([batch.invocations for batch in batches])
-        whole = launches if len(launches) == len(application) else ()
-        return cls(application, kernel, size, metrics, invocations, toolchains, whole)
+        all_launches = launches if len(launches) == len(application) else ()
+        return cls(application, kernel, size, metrics, invocations, toolchains, all_launches)
 
     def __len__(self) -> int:
         return len(self.application)
 
     @property
     def names(self) -> list[tuple[str, str, str]]:
-        """Application, kernel and size of each, which together tell it from the others."""
+        """Application, kernel and size of each, which together are unique."""
         return list(zip(self.application, self.kernel, self.size, strict=True))
 
     def metric(self, name: str) -> Reals:
         """A metric of all profiles, of shape ``(n,)``."""
-        column: Reals = self.metrics[:, _PLACES[name]]
+        column: Reals = self.metrics[:, _COLUMN[name]]
         return column
 
     def take(self, rows: Integers | Flags) -> ProfileBatch:
-        """Some of the profiles, by their numbers or by a flag for each."""
-        places = np.arange(len(self))[rows].tolist()
-        each = (self.application, self.kernel, self.size)
-        application, kernel, size = (tuple(names[i] for i in places) for names in each)
-        toolchains = tuple(self.toolchains[i] for i in places) if self.toolchains else ()
-        launches = tuple(self.launches[i] for i in places) if self.launches else ()
-        metrics, invocations = self.metrics[places], self.invocations[places]
+        """The profiles of these rows, by index or by mask."""
+        indices = np.arange(len(self))[rows].tolist()
+        labels = (self.application, self.kernel, self.size)
+        application, kernel, size = (tuple(names[i] for i in indices) for names in labels)
+        toolchains = tuple(self.toolchains[i] for i in indices) if self.toolchains else ()
+        launches = tuple(self.launches[i] for i in indices) if self.launches else ()
+        metrics, invocations = self.metrics[indices], self.invocations[indices]
         return ProfileBatch(application, kernel, size, metrics, invocations, toolchains, launches)
 
     def groups(self, by: Literal["application", "kernel", "run"]) -> Integers:
-        """A number for each profile, equal where they are of one application, kernel, or run.
+        """Group number of each profile: equal for profiles of one application, kernel or run.
 
         A run is an application at a size.
         """
         parts = {"application": slice(1), "kernel": slice(2), "run": slice(0, 3, 2)}[by]
         keys = [name[parts] for name in self.names]
-        places = {key: place for place, key in enumerate(sorted(set(keys)))}
-        return np.array([places[key] for key in keys], dtype=np.int64)
+        numbers = {key: number for number, key in enumerate(sorted(set(keys)))}
+        return np.array([numbers[key] for key in keys], dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Times of ``n`` kernels on ``d`` devices, a cell each; arrays are of shape ``(n, d)``."""
+    """Times of ``n`` kernels on ``d`` devices; arrays are of shape ``(n, d)``."""
 
     profiles: ProfileBatch
     devices: tuple[Device, ...]
-    log_time: Reals  # Natural logarithm of the median time in seconds; not a number where not measured
-    spread: Reals  # Standard deviation of the logarithms of single runs; not a number with fewer than two
+    log_time: Reals  # Natural logarithm of the median time in seconds; NaN where not measured
+    spread: Reals  # Standard deviation of the logarithms of single runs; NaN with fewer than two
     runs: Integers  # Runs in which the cell was measured
 
     def __post_init__(self) -> None:
         shape = (len(self.profiles), len(self.devices))
         for name in ("log_time", "spread", "runs"):
-            found = getattr(self, name).shape
-            if found != shape:
-                raise InputError.of(where="grid", field=name, expected=f"shape {shape}", found=found)
+            array_shape = getattr(self, name).shape
+            if array_shape != shape:
+                raise InputError.of(where="grid", field=name, expected=f"shape {shape}", found=array_shape)
 
     @property
     def applications(self) -> tuple[str, ...]:
@@ -189,15 +191,15 @@ class Grid:
         return tuple(sorted(set(self.profiles.application)))
 
     def take(self, rows: Integers | Flags) -> Grid:
-        """The grid of some of the kernels."""
+        """The grid of some of the kernels, by index or by mask."""
         cells = (self.log_time[rows], self.spread[rows], self.runs[rows])
         return Grid(self.profiles.take(rows), self.devices, *cells)
 
     def on(self, devices: Sequence[int]) -> Grid:
-        """The grid of some of the devices, by their numbers."""
-        places = list(devices)
-        cells = (self.log_time[:, places], self.spread[:, places], self.runs[:, places])
-        return Grid(self.profiles, tuple(self.devices[place] for place in places), *cells)
+        """The grid of some of the devices, by index."""
+        columns = list(devices)
+        cells = (self.log_time[:, columns], self.spread[:, columns], self.runs[:, columns])
+        return Grid(self.profiles, tuple(self.devices[column] for column in columns), *cells)
 
 
 def device_groups(devices: Sequence[Device]) -> Integers:
@@ -215,7 +217,7 @@ def application_weights(profiles: ProfileBatch, power: float = 0.75) -> Reals:
 
 
 def impute(grid: Grid) -> Grid:
-    """Leave out kernels without any time, and fill the cells that are left without one.
+    """Drop kernels without any time, and fill the missing cells of the others.
 
     The logarithm of a time is taken as a kernel's effect plus a device's, by least squares over the measured
     cells (`device_effects`). Measured cells stay as they are.
@@ -223,7 +225,7 @@ def impute(grid: Grid) -> Grid:
     known = np.isfinite(grid.log_time)
     if not known.any():
         raise InputError.of(where="grid", expected="kernels with times", found="none")
-    lacking = [grid.devices[place].key for place in np.flatnonzero(~known.any(axis=0))]
+    lacking = [grid.devices[column].key for column in np.flatnonzero(~known.any(axis=0))]
     if lacking:
         found = f"none on {', '.join(lacking)}"
         raise InputError.of(where="grid", expected="times on every device", found=found)
@@ -235,7 +237,7 @@ def impute(grid: Grid) -> Grid:
 
 
 def device_effects(log_time: Reals) -> Reals:
-    """How much slower each device is, by the kernels that were measured on several of them.
+    """Mean logarithm of each device's slowness, from the kernels that were measured on several devices.
 
     Effects ``(d,)`` with mean 0; where devices fall apart into sets that share no kernel, with mean 0 within
     each set.
@@ -252,16 +254,16 @@ def device_effects(log_time: Reals) -> Reals:
 
 def devices_of(dataset: Dataset) -> dict[str, Device]:
     """The devices of a dataset, by key."""
-    found = {}
+    devices = {}
     for row in dataset.devices.to_pylist():
         numbers = {name: float(value) for name, value in row.items() if type(value) in (int, float)}
         name, vendor, kind, series = (row[text] or "" for text in ("name", "vendor", "type", "series"))
-        found[row["device"]] = Device(row["device"], name, vendor, kind, series, numbers)
-    return found
+        devices[row["device"]] = Device(row["device"], name, vendor, kind, series, numbers)
+    return devices
 
 
 def grid_of(dataset: Dataset, *, invocations: Literal["mean", "first"] = "mean") -> Grid:
-    """The grid of a dataset's kernels that have a profile, with the records of a cell put together."""
+    """The grid of a dataset's kernels that have a profile, with the records of a cell combined."""
     # Imported here and below: predicting needs no pyarrow.
     from crosscast.data.library import pc
     from crosscast.data.table import distinct, key_numbers, samples_of
@@ -281,19 +283,19 @@ def grid_of(dataset: Dataset, *, invocations: Literal["mean", "first"] = "mean")
     records = sound(dataset.records, dataset.sessions)
     cells, of_cell = distinct(records, CELL)
     # Each cell of the joined view is one of these.
-    asked, known = key_numbers([joined, cells], CELL)
-    spreads = np.empty(len(known))
-    spreads[known] = samples_of(of_cell, np.log(run_means(records))).sd()
-    spread[rows, columns] = spreads[asked]
+    joined_key, cell_key = key_numbers([joined, cells], CELL)
+    spreads = np.empty(len(cell_key))
+    spreads[cell_key] = samples_of(of_cell, np.log(run_means(records))).sd()
+    spread[rows, columns] = spreads[joined_key]
     metrics = np.empty((kernels.num_rows, len(METRICS)))
-    for place, each in enumerate(METRICS):
-        metrics[rows, place] = joined.column(each.name).to_numpy()
+    for column, metric in enumerate(METRICS):
+        metrics[rows, column] = joined.column(metric.name).to_numpy()
     # Of each kernel at a size, as many invocations as there are profiles.
-    wanted, found = key_numbers([kernels, dataset.profiles], KERNEL_AT_A_SIZE)
-    counts = np.bincount(found, minlength=int(wanted.max()) + 1)[wanted]
+    kernel_index, profile_kernel = key_numbers([kernels, dataset.profiles], KERNEL_AT_A_SIZE)
+    counts = np.bincount(profile_kernel, minlength=int(kernel_index.max()) + 1)[kernel_index]
     application, kernel, size = (tuple(kernels.column(name).to_pylist()) for name in KERNEL_AT_A_SIZE)
-    described = devices_of(dataset)
-    devices = tuple(described[key] for key in names.column("device").to_pylist())
+    by_key = devices_of(dataset)
+    devices = tuple(by_key[key] for key in names.column("device").to_pylist())
     profiles = ProfileBatch(application, kernel, size, metrics, counts)
     return Grid(profiles, devices, log_time, spread, runs)
 

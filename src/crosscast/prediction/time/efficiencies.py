@@ -1,4 +1,4 @@
-"""How much of the rates on paper devices reach: factors of the terms, fitted to measured times."""
+"""Efficiencies: the share of the rates on paper that devices reach, by term, fitted to measured times."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from crosscast.devices.architectures import streams
 from crosscast.prediction.time.terms import TERMS, joined
 
 LEVELS = ("kind", "vendor", "architecture", "device")
-"""Of what a factor is made: the product of one of each."""
+"""A factor is the product of one of each level."""
 
-# Of each term on GPUs and on CPUs: the factor that is expected before anything is measured, and the
-# deviation of its logarithm from kind to kind. Memory is the surest: streams reach 70 to 95 % of the rate on
-# paper. A launch costs what a system makes of it, and drivers differ more than chips.
+# Of each term on GPUs and on CPUs: the median of the factor's prior, and the standard
+# deviation of its logarithm. Memory is the surest: streams reach 70 to 95 % of the rate on
+# paper. The cost of a launch depends on the system; drivers differ more than chips.
 _PRIORS = {
     "launch": ((1.5, 0.7), (1.0, 0.7)),
     "start": ((1.5, 0.5), (1.0, 0.7)),
@@ -35,14 +35,14 @@ _PRIORS = {
     "atomics": ((1.0, 0.7), (1.0, 0.7)),
 }
 _WITHIN = {"kind": 0.2, "vendor": 0.2, "architecture": 1.2, "device": 0.5}
-"""How much of that deviation the factors of each level have.
+"""Prior deviation of the factors of each level, as a share of the term's.
 
-What is learned of an architecture, with the compilers and drivers of its time, goes over to others only a
-little: of one that was not measured, rates are those that are usual.
+Factors of an architecture, with the compilers and drivers of its time, say little about other architectures:
+one that was not measured has the usual rates.
 """
 
-# What a launch costs is of the system and its time: little of it goes over to devices of other architectures,
-# but the drivers of a maker's GPUs are more alike than those of two makers.
+# Launch costs belong to the system and its time: they say little about devices of other architectures, but
+# the drivers of one vendor's GPUs are more alike than those of two vendors.
 _WITHIN_LAUNCH = {
     "kind": (0.4, 0.4),
     "vendor": (0.7, 0.2),
@@ -57,13 +57,13 @@ _POWER = 0.5
 
 
 def level_keys(device: Device) -> tuple[str, str, str, str]:
-    """What a device has factors by."""
+    """Keys of a device's factors, one by level."""
     kind = "gpu" if device.type == "gpu" else "cpu"
     return kind, f"{kind} {device.vendor}", f"{kind} {device.series}", device.key
 
 
 def measured_terms(device: Device) -> Flags:
-    """Of which terms the rates were measured on a device itself by microbenchmarks, ``(len(TERMS),)``."""
+    """Mask of the terms whose rates microbenchmarks measured on the device itself, ``(len(TERMS),)``."""
     known = {
         "launch": "round_trip_s" in device.measured,
         "start": "empty_s" in device.measured,
@@ -74,18 +74,18 @@ def measured_terms(device: Device) -> Flags:
 
 
 def prior_of(device: Device) -> Reals:
-    """Logarithms of the factors that are expected of a device of its kind, ``(len(TERMS),)``."""
+    """Logarithms of a device's factors before any measurement, ``(len(TERMS),)``."""
     side = int(device.type != "gpu")
     return np.where(measured_terms(device), 0.0, np.log([_PRIORS[term][side][0] for term in TERMS]))
 
 
 def _levels(device: Device) -> Flags:
-    """Which levels have a factor of each term, ``(len(LEVELS), len(TERMS))``.
+    """Mask of the levels that have a factor of each term, ``(len(LEVELS), len(TERMS))``.
 
-    Of a rate that was measured on the device, others of its kind say nothing.
+    A rate that was measured on the device has no factor of the device's kind.
     """
-    found: Flags = ~measured_terms(device) | (np.array(LEVELS) == "device")[:, None]
-    return found
+    levels: Flags = ~measured_terms(device) | (np.array(LEVELS) == "device")[:, None]
+    return levels
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,14 +93,14 @@ class Times:
     """Measured times of ``c`` cells, each of one or more of ``r`` launches on a device."""
 
     seconds: Reals  # `(r, len(TERMS))` of each launch's terms on its cell's device
-    share: Reals  # `(r,)` Launches that it stands for, over all of the cell where the time is a mean
+    share: Reals  # `(r,)` Launches that it represents; divided by the cell's where the time is a mean
     cell: Integers  # `(r,)`
-    device: Integers  # `(c,)` Number of its device
+    device: Integers  # `(c,)` Index of its device
     log_time: Reals  # `(c,)`
     weights: Reals  # `(c,)`
 
     def take(self, cells: Flags) -> Times:
-        """Some of the cells."""
+        """The times of some cells."""
         number = np.cumsum(cells) - 1
         rows = cells[self.cell]
         return Times(
@@ -116,8 +116,8 @@ class Times:
 def weights_of(sources: Sequence[str], groups: Sequence[object]) -> Reals:
     """Weights of cells, of mean 1: neither a source nor a group of many cells outweighs the others.
 
-    Cells of one group err together, so that a group of n counts as its root does: an application whose
-    work is taken for too little on one device is so on all of a kind.
+    Errors of a group's cells are correlated, so that a group of n weighs as the root of n: an application
+    whose work is underestimated on one device is so on all devices of a kind.
     """
     keys = list(zip(sources, groups, strict=True))
     counts: dict[object, int] = {}
@@ -128,28 +128,28 @@ def weights_of(sources: Sequence[str], groups: Sequence[object]) -> Reals:
 
 @dataclass(frozen=True, eq=False)
 class Efficiencies:
-    """Fitted factors: logarithms by level and key, ``(len(TERMS),)`` each; those not known are 0."""
+    """Fitted factors: logarithms by level and key, ``(len(TERMS),)`` each; unknown ones are 0."""
 
     factors: Mapping[str, Reals]
 
     def of(self, device: Device) -> Reals:
-        """Logarithms of the factors of a device; of one that is not known, those of its kind."""
-        nothing = np.zeros(len(TERMS))
+        """Logarithms of the factors of a device; those of its kind if the device is unknown."""
+        zeros = np.zeros(len(TERMS))
         factors = [
-            self.factors.get(f"{level}:{key}", nothing)
+            self.factors.get(f"{level}:{key}", zeros)
             for level, key in zip(LEVELS, level_keys(device), strict=True)
         ]
-        found: Reals = prior_of(device) + np.where(_levels(device), factors, 0.0).sum(axis=0)
-        return found
+        total: Reals = prior_of(device) + np.where(_levels(device), factors, 0.0).sum(axis=0)
+        return total
 
 
 def log_times(times: Times, factors: Reals) -> tuple[Reals, Reals]:
-    """Logarithms of the cells' times ``(c,)``, and their slopes in the terms' factors ``(c, len(TERMS))``.
+    """Logarithms of the cells' times ``(c,)``, and derivatives by the terms' factors ``(c, len(TERMS))``.
 
     Factors are logarithms of shape ``(c, len(TERMS))``.
     """
-    found, shares = joined(times.seconds * np.exp(factors)[times.cell])
-    parts = found[:, None] * shares * times.share[:, None]
+    seconds, shares = joined(times.seconds * np.exp(factors)[times.cell])
+    parts = seconds[:, None] * shares * times.share[:, None]
     by_term = np.zeros((len(times.log_time), len(TERMS)))
     np.add.at(by_term, times.cell, parts)
     sums = by_term.sum(axis=1)
@@ -157,9 +157,9 @@ def log_times(times: Times, factors: Reals) -> tuple[Reals, Reals]:
 
 
 def fit(times: Times, devices: Sequence[Device], known: Efficiencies | None = None) -> Efficiencies:
-    """Fit factors by a robust loss of the logarithms, drawn to 1, by reweighted least squares.
+    """Fit factors by iteratively reweighted least squares, with a robust loss of log times and a prior.
 
-    With factors that are known those stay as they are, and the devices' own are fitted beside them.
+    With `known` factors only those of the level `device` are fitted; the known ones stay.
     """
     keys = [
         [f"{level}:{key}" for level, key in zip(LEVELS, level_keys(device), strict=True)]
@@ -169,29 +169,29 @@ def fit(times: Times, devices: Sequence[Device], known: Efficiencies | None = No
     if known is not None:
         keys = [of_device[-1:] for of_device in keys]
     used = sorted({key for number in set(times.device.tolist()) for key in keys[number]})
-    place = {key: number for number, key in enumerate(used)}
+    column = {key: number for number, key in enumerate(used)}
     t = len(TERMS)
-    member = np.zeros((len(devices), len(used), t))
-    for number, (device, found) in enumerate(zip(devices, keys, strict=True)):
-        for key, terms in zip(found, _levels(device)[-len(found) :], strict=True):
-            if key in place:
-                member[number, place[key]] = terms
+    design = np.zeros((len(devices), len(used), t))
+    for number, (device, of_device) in enumerate(zip(devices, keys, strict=True)):
+        for key, terms in zip(of_device, _levels(device)[-len(of_device) :], strict=True):
+            if key in column:
+                design[number, column[key]] = terms
     centre = np.stack([prior_of(device) if known is None else known.of(device) for device in devices])
     precision = np.empty((len(used), t))
-    for side, found in zip(sides, keys, strict=True):
+    for side, of_device in zip(sides, keys, strict=True):
         spreads = np.array([_PRIORS[term][side][1] for term in TERMS])
-        for key in found:
-            if key in place:
+        for key in of_device:
+            if key in column:
                 level = key.partition(":")[0]
-                precision[place[key]] = (spreads * _WITHIN[level]) ** -2.0
-                precision[place[key], 0] = (spreads[0] * _WITHIN_LAUNCH[level][side]) ** -2.0
+                precision[column[key]] = (spreads * _WITHIN[level]) ** -2.0
+                precision[column[key], 0] = (spreads[0] * _WITHIN_LAUNCH[level][side]) ** -2.0
     prior = precision.ravel()
     values = np.zeros((len(used), t))
     damping, best = 1e-3, np.inf
 
     def loss(trial: Reals) -> tuple[float, Reals, Reals]:
-        found, slopes = log_times(times, (centre + np.einsum("dkt,kt->dt", member, trial))[times.device])
-        error = found - times.log_time
+        predicted, slopes = log_times(times, (centre + np.einsum("dkt,kt->dt", design, trial))[times.device])
+        error = predicted - times.log_time
         root = np.sqrt(1 + (error / _ROBUSTNESS) ** 2)
         total = (times.weights * 2 * _ROBUSTNESS**2 * (root - 1)).sum() / _NOISE**2 + (
             prior * trial.ravel() ** 2
@@ -201,17 +201,17 @@ def fit(times: Times, devices: Sequence[Device], known: Efficiencies | None = No
     best, error, slopes = loss(values)
     for _ in range(_STEPS):
         weights = times.weights / np.sqrt(1 + (error / _ROBUSTNESS) ** 2) / _NOISE**2
-        # Cells of one device have the same row of `member`, so that products are by device first.
+        # Cells of one device have the same row of `design`, so that products are by device first.
         square, right = np.zeros((len(used), t, len(used), t)), np.zeros((len(used), t))
         for number in np.unique(times.device).tolist():
             rows = times.device == number
             scaled = slopes[rows] * weights[rows, None]
-            own, slope = scaled.T @ slopes[rows], scaled.T @ error[rows]
-            of = np.flatnonzero(member[number].any(axis=1))
-            for i in of:
-                right[i] += slope * member[number, i]
-                for j in of:
-                    square[i, :, j, :] += own * np.outer(member[number, i], member[number, j])
+            curvature, direction = scaled.T @ slopes[rows], scaled.T @ error[rows]
+            indices = np.flatnonzero(design[number].any(axis=1))
+            for i in indices:
+                right[i] += direction * design[number, i]
+                for j in indices:
+                    square[i, :, j, :] += curvature * np.outer(design[number, i], design[number, j])
         matrix = square.reshape(prior.size, prior.size)
         gradient = right.ravel() + prior * values.ravel()
         while damping < 1e8:

@@ -1,4 +1,4 @@
-"""Forecasts of times: what a model answers, and what makes something a model."""
+"""Forecasts of times, and the protocols of models that make them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Estimator(Protocol[Fitted]):
         """Its name on the command line and in tables."""
 
     def fit(self, grid: Grid, seed: int) -> Fitted:
-        """Fit it to a grid that may have cells without a time: all that it scales, tunes or selects."""
+        """Fit, with all scaling, tuning and selection, to a grid that may have cells without a time."""
 
 
 class PointPredictor(Protocol):
@@ -44,7 +44,7 @@ class PointPredictor(Protocol):
 
 
 class Predictor(Protocol):
-    """A fitted model that says how sure it is."""
+    """A fitted model that predicts with intervals."""
 
     @property
     def devices(self) -> tuple[Device, ...]:
@@ -58,27 +58,27 @@ class Predictor(Protocol):
         probes: Reals | None = None,
         level: float = 0.9,
     ) -> TimeForecast:
-        """Predict times; `probes` are seconds of shape ``(n, d)``, not a number where not measured."""
+        """Predict times; `probes` are seconds of shape ``(n, d)``, NaN where not measured."""
 
 
 PointModel = Estimator[PointPredictor]
 
 
 class Model(Estimator[Predictor], Protocol):
-    """A way to predict times that says how sure it is."""
+    """A way to predict times with intervals."""
 
     @property
     def refitted(self) -> PointModel | None:
-        """What is fitted again for out-of-fold residuals; ``None`` if nothing is."""
+        """The point model that is fitted again for out-of-fold residuals; ``None`` if there is none."""
         return None
 
     def fit_with_residuals(self, grid: Grid, seed: int, residuals: Reals) -> Predictor:
-        """The same as `fit` with out-of-fold residuals ``(n, d)`` of `refitted` that are known already."""
+        """Fit with known out-of-fold residuals ``(n, d)`` of `refitted`."""
         return self.fit(grid, seed)
 
 
 _MOST_NAMED = 4
-"""Kernels whose recommended device is above a table in a notebook."""
+"""Most kernels whose recommended devices are listed in a caption."""
 
 
 @dataclass(frozen=True)
@@ -88,13 +88,13 @@ class Recommendation:
     device: str
     runner_up: str | None = None  # The next; `None` if there is no other
     times_longer: float | None = None  # Predicted time of the next over that of the first
-    # Probability that the next is in truth the faster of the two; `None` where it is not known
+    # Probability that the next is the faster of the two; `None` where not known
     probability_faster: float | None = None
 
 
 @dataclass(frozen=True)
 class NearestLaunch:
-    """The launch most like one that is asked about, of those that a model was trained on."""
+    """The training launch most similar to a predicted one."""
 
     name: str  # Application, kernel and size
     similarity: float  # From 1, where both do the same work, to 0
@@ -102,20 +102,20 @@ class NearestLaunch:
 
 @dataclass(frozen=True)
 class Assumed:
-    """What stands for numbers of a device that nobody gave, and how much of the doubt is theirs."""
+    """Expected values for numbers of a device that nobody gave, and their share of the variance."""
 
     device: str
     numbers: Mapping[str, Expected]  # By column of the table of devices
-    # Of the variance of the logarithm of its times, by column, the largest first
+    # Of the variance of the logarithm of the device's times, by column, the largest first
     shares: Mapping[str, float]
 
     @property
     def most(self) -> str:
-        """The number from which the forecast would gain most."""
+        """The column with the largest share."""
         return next(iter(self.shares))
 
     def to_dict(self) -> dict[str, object]:
-        """All of it, for JSON."""
+        """The numbers with their shares, for JSON."""
         numbers = {
             name: {**asdict(self.numbers[name]), "share_of_variance": share}
             for name, share in self.shares.items()
@@ -134,30 +134,28 @@ class TimeForecast(Tabular):
     high: Reals
     level: float
     measured: Flags | None = None  # `(n, d)` Which times are those of probes; by default none
-    # `(n, d)` Recorded times that the model was not given; not a number where there is none
+    # `(n, d)` Recorded times that the model did not use; NaN where there is none
     recorded: Reals | None = None
     warnings: tuple[tuple[str, ...], ...] = ()  # For each kernel; sentences without a full stop
     # `(d,)` Of errors of the kernels of an application; by default 1, the most cautious
     correlation: Reals | float = 1.0
-    posterior: Posterior | None = None  # What it was made of, if the model says
-    # `(n, d, t)` Shares of the time by `crosscast.prediction.time.terms.TERMS`, if the model says
+    posterior: Posterior | None = None  # If the model has one
+    # `(n, d, t)` Shares of the time by `crosscast.prediction.time.terms.TERMS`, if the model has terms
     terms: Reals | None = None
-    nearest: tuple[NearestLaunch, ...] = ()  # For each kernel, if the model says
-    assumed: tuple[Assumed, ...] = ()  # For each device whose data sheet lacks numbers, if the model says
-    # `(n, d)` Standard deviations of the logarithms of times, if the model says, and the correlation of a
-    # kernel's errors on two devices
-    deviation: Reals | None = None
-    together: float = 0.0
+    nearest: tuple[NearestLaunch, ...] = ()  # For each kernel, if the model knows
+    assumed: tuple[Assumed, ...] = ()  # Devices whose data sheets lack numbers
+    deviation: Reals | None = None  # `(n, d)` Standard deviations of log times, if the model has them
+    device_correlation: float = 0.0  # Of a kernel's errors on two devices
 
     @cached_property
     def ranks(self) -> Integers:
-        """Place of each device in the order of the predicted times, from 1, of shape ``(n, d)``."""
+        """Rank of each device by predicted time, from 1, of shape ``(n, d)``."""
         order = np.argsort(self.centre, axis=1, kind="stable")
         return np.argsort(order, axis=1, kind="stable") + 1
 
     @property
     def is_measured(self) -> Flags:
-        """Which times are those of probes, of shape ``(n, d)``."""
+        """Mask of the times that are those of probes, of shape ``(n, d)``."""
         return np.zeros(self.centre.shape, dtype=np.bool_) if self.measured is None else self.measured
 
     @cached_property
@@ -166,21 +164,23 @@ class TimeForecast(Tabular):
         return [" ".join(filter(None, names)) for names in self.profiles.names]
 
     def with_recorded(self, times: Mapping[tuple[str, str, str], Mapping[str, float]]) -> TimeForecast:
-        """The same beside times that were recorded, by application, kernel and size, and by device."""
+        """The forecast beside recorded times, by application, kernel and size, and by device."""
         rows = [times.get(names, {}) for names in self.profiles.names]
         recorded = np.array([[row.get(device, np.nan) for device in self.devices] for row in rows])
         return replace(self, recorded=recorded) if times else self
 
     def on_device(self) -> TimeForecast:
-        """The same from start to end on the device, as its clock has it: without the host's launch."""
+        """The forecast of times on the device's clock, from start to end: without the host's launch."""
         if self.terms is None:
             return self
-        left = np.where(self.is_measured, 1.0, 1.0 - self.terms[..., LAUNCH])
+        remaining = np.where(self.is_measured, 1.0, 1.0 - self.terms[..., LAUNCH])
         terms = self.terms.copy()
         terms[..., LAUNCH] = 0.0
         terms /= np.maximum(terms.sum(axis=-1, keepdims=True), 1e-15)
-        own = replace(self, centre=self.centre * left, low=self.low * left, high=self.high * left)
-        return replace(own, terms=terms)
+        forecast = replace(
+            self, centre=self.centre * remaining, low=self.low * remaining, high=self.high * remaining
+        )
+        return replace(forecast, terms=terms)
 
     @cached_property
     def recommended(self) -> tuple[Recommendation, ...]:
@@ -189,7 +189,7 @@ class TimeForecast(Tabular):
 
     def _recommend(self, row: int) -> Recommendation:
         order = np.argsort(self.centre[row], kind="stable")[:2]
-        best, *others = (self.devices[place] for place in order.tolist())
+        best, *others = (self.devices[column] for column in order.tolist())
         if not others:
             return Recommendation(best)
         first, second = self.centre[row, order]
@@ -201,29 +201,29 @@ class TimeForecast(Tabular):
         return Recommendation(best, others[0], factor, faster)
 
     def _faster(self, row: int, first: int, second: int) -> float | None:
-        """Probability that a kernel takes less on the second of two devices, of normal errors."""
+        """Probability that a kernel takes less on the second of two devices, with normal errors."""
         assert self.deviation is not None
-        own, other = (float(self.deviation[row, place]) for place in (first, second))
-        variance = own**2 + other**2 - 2 * self.together * own * other
+        a, b = (float(self.deviation[row, column]) for column in (first, second))
+        variance = a**2 + b**2 - 2 * self.device_correlation * a * b
         apart = float(np.log(self.centre[row, second] / self.centre[row, first]))
         return float(NormalDist(0.0, variance**0.5).cdf(-apart)) if variance > 0 else None
 
-    def term_shares(self, row: int, place: int) -> dict[str, float]:
+    def term_shares(self, row: int, column: int) -> dict[str, float]:
         """Share of each term in the time of a kernel on a device, by name, the largest first."""
-        shares = np.zeros(len(TERMS)) if self.terms is None else self.terms[row, place]
+        shares = np.zeros(len(TERMS)) if self.terms is None else self.terms[row, column]
         order = np.argsort(-shares, kind="stable").tolist()
         return {TERMS[k]: round(float(shares[k]), 4) for k in order if shares[k] > 0}
 
-    def most_saved(self, row: int, place: int) -> tuple[str, float]:
-        """The term whose half would save most of a time, and what share of it."""
-        saved = saved_by_half(self.terms[row, place]) if self.terms is not None else np.zeros(len(TERMS))
+    def most_saved(self, row: int, column: int) -> tuple[str, float]:
+        """The term whose halving would save most of a time, and the share that it saves."""
+        saved = saved_by_half(self.terms[row, column]) if self.terms is not None else np.zeros(len(TERMS))
         most = int(saved.argmax())
         return TERMS[most], float(saved[most])
 
     def of_all_launches(self, repeat: float | Reals = 1.0) -> tuple[Reals, Reals, Reals]:
-        """Times ``(d,)`` of all kernels, as often as they are launched, one after another, and limits.
+        """Total times ``(d,)`` of all launches of all kernels, one after another, and their limits.
 
-        Errors of the kernels of an application are correlated, as far as they did on held-out ones.
+        Errors of an application's kernels are correlated as they were on held-out applications.
         """
         with np.errstate(divide="ignore"):
             centre, low, high = (np.log(each) for each in (self.centre, self.low, self.high))
@@ -232,19 +232,19 @@ class TimeForecast(Tabular):
         return np.exp(total), np.exp(least), np.exp(most)
 
     def applications(self) -> dict[str, TimeForecast]:
-        """Forecasts of the kernels of each application at a size that has several, by its name."""
+        """Forecasts of the kernels of each application at a size with several kernels, by its name."""
         runs = self.profiles.groups("run")
-        found = {}
+        forecasts = {}
         for run in dict.fromkeys(runs.tolist()):
             rows = np.flatnonzero(runs == run)
             profiles = self.profiles.take(rows)
             if len(rows) > 1 and profiles.application[0]:
                 name = " ".join(filter(None, (profiles.application[0], profiles.size[0])))
                 cells = {each: getattr(self, each)[rows] for each in ("centre", "low", "high")}
-                found[name] = TimeForecast(
+                forecasts[name] = TimeForecast(
                     profiles, self.devices, level=self.level, correlation=self.correlation, **cells
                 )
-        return found
+        return forecasts
 
     def columns(self) -> Mapping[str, Column]:
         """A row for each kernel and device."""
@@ -261,17 +261,17 @@ class TimeForecast(Tabular):
         return columns if self.recorded is None else {**columns, "recorded_s": self.recorded.ravel()}
 
     def caption(self) -> str:
-        """The level of the intervals, and the recommended devices of a few kernels."""
-        said = f"Predicted times in seconds, with {100 * self.level:.3g} % intervals"
+        """The level of the intervals, and the recommended devices if the kernels are few."""
+        text = f"Predicted times in seconds, with {100 * self.level:.3g} % intervals"
         if not 0 < len(self.labels) <= _MOST_NAMED:
-            return said
-        taken = (
+            return text
+        recommended = (
             f"{each.device} for {label}" for each, label in zip(self.recommended, self.labels, strict=True)
         )
-        return f"{said}; recommended: {', '.join(taken)}"
+        return f"{text}; recommended: {', '.join(recommended)}"
 
     def to_dict(self) -> dict[str, object]:
-        """Everything, as ``crosscast predict --json`` prints it."""
+        """The forecast, as ``crosscast predict --json`` prints it."""
         return {"kernels": self.kernels(), "assumed": [each.to_dict() for each in self.assumed]}
 
     def kernels(self) -> list[dict[str, object]]:

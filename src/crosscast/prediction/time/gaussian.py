@@ -1,8 +1,8 @@
-"""Models that say how sure they are, made of point models.
+"""Predictive distributions of times, made of point models.
 
-A *point model* says where the logarithm of the time lies on each device that it was fitted on. Everything
-else (intervals, probes, devices that were not there when it was fitted) is the same for all models, and is
-made from the errors that a point model has on applications that were held out of its fit.
+A *point model* predicts the logarithm of the time on each device that it was fitted on. Intervals, the use of
+probes and predictions for other devices work alike for all models: they are derived from the errors of the
+point model on applications that were held out of its fit.
 """
 
 from __future__ import annotations
@@ -34,42 +34,42 @@ from crosscast.prediction.time.unseen import UnseenDevices, enough_devices, fit_
 from crosscast.profile import METRICS
 
 _LEAST_NOISE = 0.03
-# Twice or half of either makes no difference on the published data that could be told from chance.
+# Twice or half of either makes no significant difference on the published data.
 _SHIFT_ODDS = 0.03
 _SHIFT_VARIANCE = 2.0
 
 
 @dataclass(frozen=True)
 class Scatter:
-    """How errors of logarithms of times scatter over ``d`` devices, about zero.
+    """Distribution of the errors of log times over ``d`` devices, about zero.
 
     A mixture of normal distributions: of the covariance, and of the covariance with a large error that a set
     of devices shares.
     """
 
-    covariance: Reals  # `(d, d)` Where nothing is out of the ordinary
-    shifts: Flags | None = None  # `(k, d)` Sets of devices that now and then share a large error
+    covariance: Reals  # `(d, d)` Without a shared large error
+    shifts: Flags | None = None  # `(k, d)` Sets of devices that sometimes share a large error
 
     def mixture(self) -> tuple[Reals, Reals, Reals]:
-        """Sets ``(m, d)`` that share an error, the first of none, its variance, and the odds of each."""
-        plain = np.zeros((1, len(self.covariance)))
-        sets = plain if self.shifts is None else np.vstack([plain, self.shifts])
-        there = sets.any(axis=1)
-        return sets, np.where(there, _SHIFT_VARIANCE, 0.0), np.where(there, _SHIFT_ODDS, 1.0)
+        """Sets ``(m, d)`` that share an error, the first one empty, its variance, and the odds of each."""
+        empty = np.zeros((1, len(self.covariance)))
+        sets = empty if self.shifts is None else np.vstack([empty, self.shifts])
+        shared = sets.any(axis=1)
+        return sets, np.where(shared, _SHIFT_VARIANCE, 0.0), np.where(shared, _SHIFT_ODDS, 1.0)
 
     def moments(self, errors: Reals, sums: Reals, noise: float = _LEAST_NOISE) -> tuple[Reals, Reals]:
         """Means and standard deviations ``(n, s)`` of weighted sums ``(s, d)`` of errors, given some errors.
 
-        Errors are of shape ``(n, d)``, and not a number where not known.
+        Errors are of shape ``(n, d)``, NaN where not known.
         """
         sets, shift_variances, odds = self.mixture()
         covariances = self.covariance + shift_variances[:, None, None] * sets[:, :, None] * sets[:, None, :]
         variances = ((sums @ covariances) * sums).sum(axis=2)
         known = np.isfinite(errors)
         mean, variance = np.zeros((2, len(errors), len(sums)))
-        # Mostly all are alike, which takes a tenth of the time to see.
-        alike = bool((known == known[:1]).all())
-        for pattern in known[:1] if alike else np.unique(known, axis=0):
+        # Mostly all rows know the same devices; to see that takes a tenth of the time of `unique`.
+        one_pattern = bool((known == known[:1]).all())
+        for pattern in known[:1] if one_pattern else np.unique(known, axis=0):
             rows = (known == pattern).all(axis=1)
             if not pattern.any():
                 variance[rows] = (odds @ variances) / odds.sum()
@@ -84,10 +84,10 @@ class Scatter:
             shares /= shares.sum(axis=0)
             means: Reals = (across @ solved).swapaxes(1, 2)
             weights = np.asarray(np.linalg.solve(within, across.swapaxes(1, 2)), np.float64)
-            left = variances - (weights.swapaxes(1, 2) * across).sum(axis=2)
+            residual = variances - (weights.swapaxes(1, 2) * across).sum(axis=2)
             mean[rows] = np.einsum("mn,mns->ns", shares, means)
-            apart = np.einsum("mn,mns->ns", shares, (means - mean[rows]) ** 2)
-            variance[rows] = shares.T @ left + apart
+            between = np.einsum("mn,mns->ns", shares, (means - mean[rows]) ** 2)
+            variance[rows] = shares.T @ residual + between
         return mean, np.sqrt(np.maximum(variance, noise**2))
 
 
@@ -112,15 +112,15 @@ _LEAST_VARIANCE = 1e-4
 def out_of_fold_residuals(model: PointModel, grid: Grid, seed: int) -> Reals:
     """Measured less predicted logarithms ``(n, d)``; each application by the model fitted to the others."""
     groups = grid.profiles.groups("application")
-    found = len(grid.applications)
-    if found < _LEAST_APPLICATIONS:
+    applications = len(grid.applications)
+    if applications < _LEAST_APPLICATIONS:
         raise InputError.of(
             field="applications",
             expected=f"at least {_LEAST_APPLICATIONS} with profiles and records",
-            found=f"{found} (intervals are made from the errors on each of them)",
+            found=f"{applications} (intervals are made from the errors on each of them)",
         )
     errors = np.full(grid.log_time.shape, np.nan)
-    for out in (groups == group for group in range(found)):
+    for out in (groups == group for group in range(applications)):
         predictor = model.fit(grid.take(~out), seed)
         errors[out] = grid.log_time[out] - predictor.log_time(grid.profiles.take(out))
     return errors
@@ -129,7 +129,7 @@ def out_of_fold_residuals(model: PointModel, grid: Grid, seed: int) -> Reals:
 def covariance_of(errors: Reals, grid: Grid) -> Reals:
     """Covariance of the errors between devices, of shape ``(d, d)``.
 
-    About zero, since a model that is wrong by the same factor everywhere is wrong. Correlations are shrunk to
+    About zero, since an equal factor everywhere is an error, too. Correlations are shrunk to
     one value among devices of a type and vendor and one between such groups, so that the matrix is sound
     also where few kernels were measured. Large errors are limited to 1.5 robust standard deviations, so that
     no kernel sets it alone, and as those that devices share are in `Scatter`.
@@ -140,16 +140,16 @@ def covariance_of(errors: Reals, grid: Grid) -> Reals:
     limited = np.where(known, np.clip(errors, -limit, limit), 0.0) * np.sqrt(weights)[:, None]
     shared = (known * weights[:, None]).T @ known.astype(np.float64)
     products = np.divide(limited.T @ limited, shared, out=np.zeros_like(shared), where=shared > 0)
-    variances, seen = np.diag(products).copy(), known.any(axis=0)
-    # Without an error that tells, a device is as unsure as the others, and not perfectly sure.
-    variances[~seen] = variances[seen].mean() if seen.any() else 1.0
+    variances, measured = np.diag(products).copy(), known.any(axis=0)
+    # A device without any error gets the mean variance of the others, not zero.
+    variances[~measured] = variances[measured].mean() if measured.any() else 1.0
     np.fill_diagonal(products, variances)
     scale = np.sqrt(np.maximum(variances, _LEAST_VARIANCE))
     correlation = products / scale[:, None] / scale
     kinds = device_groups(grid.devices)
-    alike, off = kinds[:, None] == kinds, ~np.eye(len(kinds), dtype=bool)
+    same_kind, off = kinds[:, None] == kinds, ~np.eye(len(kinds), dtype=bool)
     by_group = np.ones_like(correlation)
-    for pairs in (alike & off, ~alike & off):
+    for pairs in (same_kind & off, ~same_kind & off):
         if pairs.any():
             by_group[pairs] = correlation[pairs].mean()
     values, vectors = np.linalg.eigh((1 - _SHRINKAGE) * correlation + _SHRINKAGE * by_group)
@@ -171,14 +171,14 @@ _TAIL = 0.05
 
 @dataclass(frozen=True)
 class Spread(Stored):
-    """How much wider errors scatter where longer times are predicted: as a power of the time.
+    """Growth of the errors' standard deviation with the predicted time: a power of the time.
 
-    Launches alone take nearly the same on a device, whatever the kernel; long work is told less surely.
+    Launches cost nearly the same for all kernels on a device; long work is less predictable.
     """
 
     power: float
     centre: float  # Logarithm of the time at which errors scatter as the covariance says
-    low: float  # Logarithms of times beyond which it stays as it is
+    low: float  # Logarithms of times beyond which the factor is constant
     high: float
 
     def at(self, log_time: Reals) -> Reals:
@@ -187,16 +187,16 @@ class Spread(Stored):
 
 
 def fit_spread(ratios: Reals, log_time: Reals, grid: Grid) -> Spread | None:
-    """Fit it to absolute errors over their standard deviations ``(n, d)``, and predicted times.
+    """Fit a spread to absolute errors over their standard deviations ``(n, d)``, and predicted times.
 
-    By least squares of logarithms of kernels' means; applications weigh the same. ``None`` where these are
+    By least squares on logarithms of kernels' means, with equal weights of applications. ``None`` if these are
     too few.
     """
     known = np.isfinite(ratios)
     rows: Flags = np.asarray(known.any(axis=1))
     if len(set(np.array(grid.profiles.application)[rows])) < _LEAST_SPREAD_APPLICATIONS:
         return None
-    times, wrong = (
+    times, mean_ratios = (
         np.where(known, each, 0.0)[rows].sum(axis=1) / known[rows].sum(axis=1) for each in (log_time, ratios)
     )
     weights = application_weights(grid.profiles.take(rows))
@@ -205,24 +205,24 @@ def fit_spread(ratios: Reals, log_time: Reals, grid: Grid) -> Spread | None:
     squares = float(weights @ (times - centre) ** 2)
     if squares < _LEAST_VARIANCE:
         return None
-    slope = float(weights @ ((times - centre) * np.log(np.maximum(wrong, _LEAST_RATIO)))) / squares
+    slope = float(weights @ ((times - centre) * np.log(np.maximum(mean_ratios, _LEAST_RATIO)))) / squares
     low, high = np.quantile(times, (_TAIL, 1 - _TAIL)).tolist()
     return Spread(slope, centre, low, high)
 
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """What a forecast of ``n`` kernels was made of, on the ``k`` devices that the model was fitted on."""
+    """Predictions of ``n`` kernels on the ``k`` devices of the model, and the errors that probes show."""
 
     predictor: GaussianPredictor
     centre: Reals  # `(n, k)` Logarithms of the times, before the probes
-    errors: Reals  # `(n, k)` By how much the measured ones are larger; not a number where not measured
+    errors: Reals  # `(n, k)` Measured less predicted ones; NaN where not measured
 
     def probability_faster(self, row: int, first: str, second: str, apart: float) -> float | None:
-        """Probability that the second of two devices is faster, whose logarithms are predicted apart.
+        """Probability that the second of two devices is faster, given the predicted log ratio `apart`.
 
-        Errors are taken as normal, and as much wider than the covariance says as they were on held-out
-        applications. ``None`` where the model was not fitted on both.
+        Errors are normal, with the covariance widened as errors on held-out applications demand. ``None``
+        where the model was not fitted on both.
         """
         keys, errors = self.predictor.keys, self.errors[row]
         if not {first, second} <= set(keys):
@@ -238,22 +238,22 @@ class Posterior:
 
 @dataclass(frozen=True, eq=False)
 class GaussianPredictor(Stored):
-    """A fitted model that says how sure it is."""
+    """A fitted point model with the distribution of its errors."""
 
     devices: Annotated[tuple[Device, ...], NOT_KEPT]  # The `d` devices that it was fitted on
-    point: PointPredictor  # What predicts the centres
+    point: PointPredictor  # Predicts the centres
     covariance: Annotated[Reals, Array("d d")]  # Of its errors on held-out applications
     # Quantiles of the absolute errors over their standard deviations, for 0, 1 and 2 or more probes (rows)
     # and for probabilities from 0 to 1 in equal steps (columns)
     quantiles: Annotated[Reals, Array("p q", low=0, least=1, rising=True)]
-    # What predicts other devices from the first of these, if it was fitted on enough to tell
+    # Predicts other devices from the first of these; `None` if fitted on too few
     unseen: UnseenDevices | None = None
-    spread: Spread | None = None  # How errors scatter by the predicted time; `None` if alike at all
+    spread: Spread | None = None  # Of errors by the predicted time; `None` if constant
     # Of errors of an application's kernels on one device; `None` if not known
     correlation: Annotated[float, Array("", low=0, high=1)] | None = None
 
     def check(self) -> None:
-        """Refuse a matrix that is no covariance, and parts of other devices."""
+        """Raise InputError unless the covariance is positive definite and all parts are of these devices."""
         matrix, d = self.covariance, len(self.devices)
         counts = {len(matrix), self.point.log_time(ProfileBatch((), (), (), _NO_METRICS)).shape[1]}
         if self.unseen is not None:
@@ -270,7 +270,7 @@ class GaussianPredictor(Stored):
 
     @cached_property
     def scatter(self) -> Scatter:
-        """How the errors scatter."""
+        """Distribution of the errors."""
         return Scatter(self.covariance, shared_shifts(self.devices))
 
     def predict(
@@ -283,15 +283,15 @@ class GaussianPredictor(Stored):
     ) -> TimeForecast:
         """Predict times; see `Predictor.predict`."""
         check_level(level)
-        places, new = self._asked(devices)
+        indices, new = self._resolve(devices)
         shape = (len(profiles), len(self.keys))
         measured = np.full(shape, np.nan)
         if probes is not None:
             if probes.shape != shape:
                 raise InputError.of(where="probes", expected=f"times of shape {shape}", found=probes.shape)
-            wrong = np.isfinite(probes) & (probes <= 0) | np.isinf(probes)
-            if wrong.any():
-                found = f"{probes[wrong][0]:g}"
+            invalid = np.isfinite(probes) & (probes <= 0) | np.isinf(probes)
+            if invalid.any():
+                found = f"{probes[invalid][0]:g}"
                 raise InputError.of(where="probes", expected="times above 0 s", found=found)
             measured = np.log(probes)
         centre, known = self.point.log_time(profiles), np.isfinite(measured)
@@ -304,42 +304,42 @@ class GaussianPredictor(Stored):
         half = np.where(known, NormalDist().inv_cdf(0.5 + level / 2) * _LEAST_NOISE, factor * sd)
         if new:
             factor = factor * spread.mean(axis=1, keepdims=True)
-            means, halves = self._elsewhere(new, mean, errors, factor, level)
+            means, halves = self._predict_new(new, mean, errors, factor, level)
             mean, half = np.hstack([mean, means]), np.hstack([half, halves])
             known = np.hstack([known, np.zeros(means.shape, dtype=np.bool_)])
         keys = (*self.keys, *(device.key for device in new))
-        mean, half = mean[:, places], half[:, places]
-        # What descriptors tell wrongly of a device is wrong for all kernels.
+        mean, half = mean[:, indices], half[:, indices]
+        # An error of a device's descriptors is one of all its kernels.
         within = 1.0 if self.correlation is None else self.correlation
-        correlation = np.where(np.array(places) < len(self.keys), within, 1.0)
+        correlation = np.where(np.array(indices) < len(self.keys), within, 1.0)
         return TimeForecast(
             profiles,
-            tuple(keys[place] for place in places),
+            tuple(keys[index] for index in indices),
             np.exp(mean),
             np.exp(mean - half),
             np.exp(mean + half),
             level,
-            known[:, places],
+            known[:, indices],
             correlation=correlation,
             posterior=Posterior(self, centre, errors),
         )
 
-    def _asked(self, wanted: Sequence[str | Device] | None) -> tuple[list[int], list[Device]]:
-        """Places of the devices that are asked for, and those that are not known, which come last."""
-        places, new = list[int](), list[Device]()
-        for each in self.keys if wanted is None else wanted:
-            key = each.key if isinstance(each, Device) else each
+    def _resolve(self, devices: Sequence[str | Device] | None) -> tuple[list[int], list[Device]]:
+        """Indices of the requested devices among the known and then the new ones, and the new ones."""
+        indices, new = list[int](), list[Device]()
+        for device in self.keys if devices is None else devices:
+            key = device.key if isinstance(device, Device) else device
             if key in self.keys:
-                places.append(self.keys.index(key))
-            elif isinstance(each, Device):
-                places.append(len(self.keys) + len(new))
-                new.append(each)
+                indices.append(self.keys.index(key))
+            elif isinstance(device, Device):
+                indices.append(len(self.keys) + len(new))
+                new.append(device)
             else:
                 expected = f"one that the model knows ({', '.join(self.keys)}), or the description of another"
                 raise InputError.of(where="device", expected=expected, found=repr(key))
-        return places, new
+        return indices, new
 
-    def _elsewhere(
+    def _predict_new(
         self, new: Sequence[Device], mean: Reals, errors: Reals, factor: Reals, level: float
     ) -> tuple[Reals, Reals]:
         """Logarithms of times on new devices and half their intervals, from those on the known ones."""
@@ -355,15 +355,15 @@ class GaussianPredictor(Stored):
         sums[:, :known] = [transfer.weights for transfer in transfers]
         before = factor * self.scatter.moments(errors, sums)[1]
         beyond = self.unseen.factor(level) * np.array([transfer.sd for transfer in transfers])
-        # What times on known devices leave open, and what descriptors do, have nothing to do with each other.
+        # The errors of the times on known devices and those of the descriptors are independent.
         return means, np.hypot(before, beyond)
 
     def spread_at(self, log_time: Reals) -> Reals:
-        """Factors of standard deviations where these logarithms of times are predicted before any probe."""
+        """Factors of standard deviations at log times predicted without probes."""
         return np.ones_like(log_time) if self.spread is None else self.spread.at(log_time)
 
     def factors(self, probes: int | Integers, level: float) -> Reals:
-        """By how many standard deviations an interval of a level reaches, for numbers of probes."""
+        """Half the width of an interval of a level, in standard deviations, by number of probes."""
         by_count = np.array([factor_at(level, row) for row in self.quantiles])
         factors: Reals = by_count[np.minimum(probes, len(by_count) - 1)]
         return factors
@@ -374,12 +374,12 @@ class Gaussian(Model):
     """A point model with intervals and probes."""
 
     point: PointModel
-    # A quicker form of it, whose errors are as large; by default itself. Out-of-fold residuals cost as many
+    # A quicker variant with errors as large; by default the same. Out-of-fold residuals cost as many
     # fits as there are applications
     refit: PointModel | None = None
-    # What is taken instead where the point model is not better on applications that are left out
+    # Replaces the point model where that is not better on applications that are left out
     trivial: PointModel | None = None
-    # Whether intervals are as wide as the predicted time lets expect, and to hold in nearly each application
+    # Whether widths depend on the predicted time, and intervals are to hold in nearly every application
     adaptive: bool = False
 
     @property
@@ -389,11 +389,11 @@ class Gaussian(Model):
 
     @property
     def refitted(self) -> PointModel:
-        """What is fitted for out-of-fold residuals."""
+        """The point model that is fitted for out-of-fold residuals."""
         return self.refit or self.point
 
     def fit(self, grid: Grid, seed: int) -> GaussianPredictor:
-        """Fit the point model to all applications but each in turn, and to all of them."""
+        """Fit the point model without each application in turn, and to all of them."""
         # Imported here and below: predicting needs it not.
         from threadpoolctl import threadpool_limits
 
@@ -402,27 +402,27 @@ class Gaussian(Model):
         return self.fit_with_errors(grid, seed, unseen)[0]
 
     def fit_with_residuals(self, grid: Grid, seed: int, residuals: Reals) -> GaussianPredictor:
-        """Fit the point model to all of them, to predict devices of the grid alone."""
+        """Fit the point model to all applications, to predict devices of the grid alone."""
         return self.fit_with_errors(grid, seed, None, residuals)[0]
 
     def fit_with_errors(
         self, grid: Grid, seed: int, unseen: UnseenDevices | None, errors: Reals | None = None
     ) -> tuple[GaussianPredictor, Reals]:
-        """The same with what predicts other devices as it is given; also the out-of-fold errors.
+        """Fit with a given predictor of other devices; also return the out-of-fold errors.
 
-        These are found, too, where they are not known.
+        The errors are computed where they are not given.
         """
         from threadpoolctl import threadpool_limits
 
-        # Threads of BLAS take longer to agree than these small matrices take.
+        # Synchronizing BLAS threads takes longer than these small matrices do.
         with threadpool_limits(1):
             if errors is None:
                 errors = out_of_fold_residuals(self.refitted, grid, seed)
             point = self.point.fit(grid, seed)
             if self.trivial is not None:
-                of_trivial = out_of_fold_residuals(self.trivial, grid, seed)
-                if not _is_better(errors, of_trivial, grid):
-                    point, errors = self.trivial.fit(grid, seed), of_trivial
+                trivial_errors = out_of_fold_residuals(self.trivial, grid, seed)
+                if not _is_better(errors, trivial_errors, grid):
+                    point, errors = self.trivial.fit(grid, seed), trivial_errors
             covariance = covariance_of(errors, grid)
             quantiles, spread = _quantiles(errors, grid, seed, adaptive=self.adaptive)
             within = correlation_within(errors, grid.profiles.groups("run"))
@@ -433,8 +433,8 @@ class Gaussian(Model):
 def _is_better(errors: Reals, others: Reals, grid: Grid) -> bool:
     """Whether errors are less than others by more than a standard error of the mean over applications.
 
-    Of two models that do as well the simpler one is taken (the rule of one standard error of Breiman et al.
-    1984): a few applications may favour the other by luck.
+    Of two equally good models the simpler one is taken (the one-standard-error rule of Breiman et al. 1984):
+    a few applications may favour the other by chance.
     """
     groups = grid.profiles.groups("application")
     gains = [
@@ -448,23 +448,25 @@ def _is_better(errors: Reals, others: Reals, grid: Grid) -> bool:
 def _quantiles(errors: Reals, grid: Grid, seed: int, *, adaptive: bool) -> tuple[Reals, Spread | None]:
     """Quantiles of standardized errors of each application, by the covariance of the others' errors.
 
-    If adaptive also how errors scatter by the predicted time, beside which the quantiles are.
+    If adaptive, errors are also divided by the fitted spread, which is returned too.
     """
     d = len(grid.devices)
     groups, log_time = grid.profiles.groups("application"), grid.log_time - errors
     parts = [groups == group for group in np.unique(groups)]
     scatters = [_scatter_without(errors, grid, out) for out in parts]
-    plain, nothing = np.full_like(errors, np.nan), np.zeros(d, dtype=np.bool_)
+    ratios_without_probes, no_probes = np.full_like(errors, np.nan), np.zeros(d, dtype=np.bool_)
     for out, scatter in zip(parts, scatters, strict=True):
-        plain[out] = _standardized(errors[out], scatter, nothing)
-    spread = fit_spread(plain, log_time, grid) if adaptive else None
+        ratios_without_probes[out] = _standardized(errors[out], scatter, no_probes)
+    spread = fit_spread(ratios_without_probes, log_time, grid) if adaptive else None
     by_time = np.ones_like(errors) if spread is None else spread.at(log_time)
     method, quantiles = CAUTIOUS_OF_MOST_GROUPS if adaptive else CAUTIOUS, []
     for count in range(min(_MOST_PROBES, d - 1) + 1):
         sets, ratios = _patterns(d, count, seed), []
         for out, scatter in zip(parts, scatters, strict=True):
-            every = np.stack([_standardized(errors[out], scatter, known) / by_time[out] for known in sets])
-            ratios.append(every[np.isfinite(every)])
+            standardized = np.stack(
+                [_standardized(errors[out], scatter, known) / by_time[out] for known in sets]
+            )
+            ratios.append(standardized[np.isfinite(standardized)])
         group = np.repeat(np.arange(len(parts)), [len(each) for each in ratios])
         quantiles.append(method.quantiles(np.concatenate(ratios), group, LEVELS))
     return np.stack(quantiles), spread
@@ -482,9 +484,9 @@ def _standardized(errors: Reals, scatter: Scatter, known: Flags) -> Reals:
 
 
 def _patterns(d: int, count: int, seed: int) -> list[Flags]:
-    """Sets of so many devices whose errors are known."""
+    """Sets of `count` devices whose errors are known, a sample where there are many."""
     sets = list(combinations(range(d), count))
     if len(sets) > _MOST_SETS:
         chosen = np.random.default_rng(seed).choice(len(sets), _MOST_SETS, replace=False)
-        sets = [sets[place] for place in sorted(chosen.tolist())]
+        sets = [sets[index] for index in sorted(chosen.tolist())]
     return [np.isin(np.arange(d), each) for each in sets]

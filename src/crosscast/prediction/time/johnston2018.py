@@ -5,15 +5,15 @@ rows of a node only through how many they are and what their mean is at each poi
 on cells that are weighted by the rows drawn of them is the tree on the rows, in a fortieth of the time.
 
 The trees are those of R's ranger (Wright and Ziegler 2017, doi:10.18637/jss.v077.i01), grown by scikit-learn.
-Two things differ between the two and are made up for here:
+Two differences between the two are compensated for here:
 
 - ranger does not split a node of at most `node_size` rows, drawn twice counting twice. scikit-learn counts
   samples, so trees are grown to the end and cut.
 - ranger leaves a node whole where none of the features that it tries there varies within it. scikit-learn
   tries on until it finds one that does. Where ``k`` of ``p`` features vary, ``m`` tries find none with
   probability C(p - k, m) / C(p, m); with that probability a node is cut. Where one feature is left that
-  varies, as where a node holds one kernel on several devices, that is exact; elsewhere the features that
-  scikit-learn tried in vain are not told, and the event is drawn apart from the choice of the split.
+  varies, as where a node holds one kernel on several devices, that is exact; elsewhere scikit-learn does not
+  report the features that it tried in vain, and the event is drawn independently of the choice of the split.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ class Rows:
     response: Reals  # `(n,)` What is to be predicted
 
     def means(self) -> Reals:
-        """Mean response of each cell, of shape ``(c,)``; not a number where a cell has no row."""
+        """Mean response of each cell, of shape ``(c,)``; NaN where a cell has no row."""
         return _means(self.cell, self.response, len(self.features), np.nan)
 
     def take(self, rows: Integers | Flags) -> Rows:
-        """Some of the rows; the cells stay."""
+        """Some of the rows, by index or mask; the cells stay."""
         return Rows(self.features, self.cell[rows], self.response[rows])
 
 
 def _means(groups: Integers, values: Reals, count: int, without: float) -> Reals:
-    """Mean of each group's values, of shape ``(count,)``; another number for a group without any."""
+    """Mean of each group's values, of shape ``(count,)``; `without` for a group without any."""
     counts = np.bincount(groups, minlength=count)
     sums = np.bincount(groups, values, minlength=count)
     means: Reals = np.divide(sums, counts, out=np.full(count, without), where=counts > 0)
@@ -75,13 +75,13 @@ class Tree:
     depth: Integers  # Splits between the root and the node
 
     def ends(self, node_sizes: Sequence[int]) -> Integers:
-        """Where a row that reaches a node in the end comes to rest, if nodes are cut by size.
+        """Leaf of a row that passes each node, if nodes are cut by size.
 
-        The node, for each node and size, of shape ``(nodes, m)``; -1 where the row goes on.
+        Of shape ``(nodes, m)``, for each node and size; -1 where the row goes on below the node.
         """
         cut = self.whole[:, None] | (self.rows[:, None] <= np.asarray(node_sizes)[None, :])
-        own = np.arange(len(self.left), dtype=np.int64)[:, None]
-        ends = np.where(cut, own, -1)
+        numbers = np.arange(len(self.left), dtype=np.int64)[:, None]
+        ends = np.where(cut, numbers, -1)
         for parents in _levels(self.left, self.depth):
             for children in (self.left[parents], self.right[parents]):
                 above = ends[parents]
@@ -89,15 +89,15 @@ class Tree:
         return ends
 
     def cut(self, node_size: int) -> Tree:
-        """The tree without what lies below nodes that are not split, because of their size or in vain."""
+        """The tree without the nodes below those that are not split, because of their size or in vain."""
         ends = self.ends([node_size])[:, 0]
-        kept = np.flatnonzero((ends < 0) | (ends == np.arange(len(ends))))
-        number = np.full(len(ends), -1)
-        number[kept] = np.arange(len(kept))
-        rest, leaf = {name: each[kept] for name, each in vars(self).items()}, ends[kept] >= 0
+        nodes = np.flatnonzero((ends < 0) | (ends == np.arange(len(ends))))
+        new_index = np.full(len(ends), -1)
+        new_index[nodes] = np.arange(len(nodes))
+        arrays, leaf = {name: each[nodes] for name, each in vars(self).items()}, ends[nodes] >= 0
         for name in ("left", "right"):
-            rest[name] = np.where(leaf, -1, number[rest[name]])
-        return Tree(**rest | {"feature": np.where(leaf, -2, rest["feature"])})
+            arrays[name] = np.where(leaf, -1, new_index[arrays[name]])
+        return Tree(**arrays | {"feature": np.where(leaf, -2, arrays["feature"])})
 
 
 def _levels(left: Integers, depth: Integers) -> Iterator[Integers]:
@@ -110,9 +110,9 @@ def _levels(left: Integers, depth: Integers) -> Iterator[Integers]:
 
 @dataclass(frozen=True)
 class Drawn:
-    """A tree, and what it was grown on."""
+    """A tree, and its bootstrap sample."""
 
-    tree: Tree  # The tree
+    tree: Tree
     times: Integers  # How often each row was drawn, of shape `(n,)`; those with 0 are out of the bag
     leaf: Integers  # Leaf of each cell, of shape `(c,)`
 
@@ -150,7 +150,7 @@ class _GrownNodes(TreeNodes, Protocol):
         """The leaf of each row."""
 
     def compute_node_depths(self) -> Integers:
-        """How deep each node is, the root 1."""
+        """Depth of each node; the root's is 1."""
 
 
 class _Grown(Protocol):
@@ -159,9 +159,9 @@ class _Grown(Protocol):
     tree_: _GrownNodes
 
     def fit(
-        self, features: npt.NDArray[np.float32], wanted: Reals, *, sample_weight: Integers, check_input: bool
+        self, features: npt.NDArray[np.float32], target: Reals, *, sample_weight: Integers, check_input: bool
     ) -> object:
-        """Fit it."""
+        """Fit the tree."""
 
 
 def _grown(
@@ -174,8 +174,13 @@ def _grown(
 ) -> Drawn:
     weight = np.bincount(rows.cell, times, minlength=len(features))
     total = np.bincount(rows.cell, times * rows.response, minlength=len(features))
-    there = np.flatnonzero(weight)
-    grown.fit(features[there], total[there] / weight[there], sample_weight=weight[there], check_input=False)
+    occupied = np.flatnonzero(weight)
+    grown.fit(
+        features[occupied],
+        total[occupied] / weight[occupied],
+        sample_weight=weight[occupied],
+        check_input=False,
+    )
     nodes = grown.tree_
     leaf, value, size = (
         nodes.apply(features),
@@ -184,7 +189,7 @@ def _grown(
     )
     names = (nodes.feature, nodes.children_left, nodes.children_right, nodes.compute_node_depths())
     feature, left, right, depth = (each.astype(np.int64) for each in names)
-    vary = _varying(features[there], leaf[there], left, right, depth)
+    vary = _varying(features[occupied], leaf[occupied], left, right, depth)
     # Probability that none of the features tried varies, by how many of all vary; 1 where none does.
     p = features.shape[1]
     in_vain = np.array([comb(p - k, tried) / comb(p, tried) for k in range(p + 1)])
@@ -195,7 +200,7 @@ def _grown(
 def _varying(
     features: npt.NDArray[np.float32], leaf: Integers, left: Integers, right: Integers, depth: Integers
 ) -> Integers:
-    """How many features vary within each node."""
+    """Number of features that vary within each node."""
     order = np.argsort(leaf, kind="stable")
     leaves, starts = np.unique(leaf[order], return_index=True)
     low = np.empty((len(left), features.shape[1]), dtype=np.float32)
@@ -213,24 +218,24 @@ def _varying(
 class PublishedForest:
     """A random forest on all metrics and the device, with a row for each cell.
 
-    The paper has a row for each run; `crosscast.studies.johnston2018` does it in that way. As in the
-    published scripts, a metric that is not defined is 0, and the device is one feature: its place in the
+    The paper has a row for each run, as `crosscast.studies.johnston2018` does. As in the
+    published scripts, an undefined metric is 0, and the device is one feature: its rank in the
     order of the devices' mean log times (ranger's ``respect.unordered.factors = "order"``).
     """
 
     trees: int = 505  # Number of trees (`num.trees`)
     tried: int = 30  # Features that are tried at each node (`mtry`); all where there are fewer
-    node_size: int = 9  # A node of at most so many rows is not split (`min.node.size`)
+    node_size: int = 9  # Most rows of a node that is not split (`min.node.size`)
     name: str = "published-forest"
 
     def fit(self, grid: Grid, seed: int) -> FittedForest:
-        """Fit it to a grid that may have cells without a time."""
+        """Fit the forest to a grid that may have cells without a time."""
         kernel, device = np.nonzero(~np.isnan(grid.log_time))
         if len(kernel) == 0:
             raise InputError("published-forest: expected a cell with a time to fit to, found none")
         log_time = grid.log_time[kernel, device]
         defined = np.flatnonzero(np.isfinite(grid.profiles.metrics).any(axis=0)).tolist()
-        metrics = tuple(METRICS[place].name for place in defined)
+        metrics = tuple(METRICS[column].name for column in defined)
         codes = device_codes(device, log_time, len(grid.devices))
         features = np.column_stack([_matrix(grid.profiles, metrics)[kernel], codes[device]])
         rows = Rows(features, np.arange(len(kernel)), log_time)
@@ -248,12 +253,12 @@ class PublishedForest:
 class FittedForest(Stored, kind="forest"):
     """A fitted forest; see `PublishedForest`."""
 
-    metrics: Annotated[tuple[str, ...], Array("m", among=tuple(each.name for each in METRICS))]  # It looks at
+    metrics: Annotated[tuple[str, ...], Array("m", among=tuple(each.name for each in METRICS))]  # Features
     device_codes: Annotated[Reals, Array("d")]  # Feature of each device
-    trees: Annotated[Trees, Nested(flat=True)]  # Its trees, on the metrics and the device
+    trees: Annotated[Trees, Nested(flat=True)]  # On the metrics and the device
 
     def check(self) -> None:
-        """Refuse trees on other metrics."""
+        """Raise InputError unless the trees are on these metrics."""
         self.trees.check_width(len(self.metrics) + 1, outputs=1)
 
     def log_time(self, profiles: ProfileBatch) -> Reals:
@@ -265,7 +270,7 @@ class FittedForest(Stored, kind="forest"):
 
 
 def device_codes(device: Integers, response: Reals, devices: int) -> Reals:
-    """Place of each device in the order of their mean responses; those without a row come last."""
+    """Rank of each device by mean response; those without a row come last."""
     codes = np.empty(devices)
     codes[np.argsort(_means(device, response, devices, np.inf), kind="stable")] = np.arange(devices)
     return codes

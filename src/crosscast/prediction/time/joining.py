@@ -1,4 +1,4 @@
-"""A device joins the model of launch times: its own factors, from kernels that were measured on it."""
+"""Add a device to the model of launch times: fit its factors to kernels that were measured on it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from crosscast.prediction.time.training_times import (
 
 LEVEL = 0.9
 _WORTH_APPLICATIONS = 1.0
-"""Number of applications that deviations on other devices weigh as much as."""
+"""Weight of the deviations on other devices, in applications."""
 
 
 def launch_tables_of(dataset: Dataset, device: Device | None = None) -> LaunchTables:
@@ -49,16 +49,16 @@ def launch_tables_of(dataset: Dataset, device: Device | None = None) -> LaunchTa
     dataset
         Profiles, and records of the kernels on devices.
     device
-        What all its times were measured on; by default the devices that the dataset describes.
+        Device of all times; by default the devices that the dataset describes.
 
     Raises
     ------
     InputError
-        If there are none, or a profile has no counts by sub-groups.
+        If there are no times, or a profile has no counts by sub-groups.
     """
     profiles = tuple(from_row(row) for row in dataset.profiles.to_pylist())
     parts: dict[tuple[str, str, str], list[tuple[int, float]]] = {}
-    for number, profile in enumerate(profiles):
+    for index, profile in enumerate(profiles):
         if profile.launch.get("sub_groups") is None:
             raise InputError.of(
                 where=f"{dataset.label}: profiles",
@@ -66,7 +66,7 @@ def launch_tables_of(dataset: Dataset, device: Device | None = None) -> LaunchTa
                 found=f"none in that of {profile.application} {profile.kernel}",
             )
         cell = (profile.application or "", profile.kernel, profile.size or "")
-        parts.setdefault(cell, []).append((number, 1.0))
+        parts.setdefault(cell, []).append((index, 1.0))
     known = devices_of(dataset)
     rows = tuple(
         KernelTime(
@@ -85,14 +85,14 @@ def launch_tables_of(dataset: Dataset, device: Device | None = None) -> LaunchTa
 def joined(
     base: TrainedLaunchTimes, tables: LaunchTables, **about: object
 ) -> tuple[TrainedLaunchTimes, HeldOut]:
-    """Let the one device of some times join a model; also errors on it, each application held out in turn.
+    """Add the one device of some times to a model; also return its errors, each application held out in turn.
 
-    All that the model knows of other devices stays as it is. `about` is added to the card's training.
+    Factors of other devices stay as they are. `about` is added to the card's training.
     """
     counted = read_training(tables)
     models = base.predictor
-    own, held_out = _joined(models.counted, counted)
-    plain = models.estimated and _joined(models.estimated, read_training(tables, counted=False))[0]
+    joined_model, held_out = _joined(models.counted, counted)
+    estimated = models.estimated and _joined(models.estimated, read_training(tables, counted=False))[0]
     (device,) = counted.devices
     times = np.exp(counted.times.log_time)
     card = base.card
@@ -107,32 +107,32 @@ def joined(
             "held_out": held_out.to_dict(),
         },
     }
-    seconds = Range(min(card.time_s.low, float(times.min())), max(card.time_s.high, float(times.max())))
-    new = msgspec.structs.replace(card, training=training, devices=(*card.devices, device), time_s=seconds)
-    return TrainedLaunchTimes(new, LaunchModels(own, plain)), held_out
+    time_range = Range(min(card.time_s.low, float(times.min())), max(card.time_s.high, float(times.max())))
+    new = msgspec.structs.replace(card, training=training, devices=(*card.devices, device), time_s=time_range)
+    return TrainedLaunchTimes(new, LaunchModels(joined_model, estimated)), held_out
 
 
 def _joined(model: LaunchTimes, training: TrainingTimes) -> tuple[LaunchTimes, HeldOut]:
-    """Fit a device's own factors, and its doubt, drawn to that of other devices, to its held-out errors."""
+    """Fit a device's factors; fit its uncertainty to held-out errors, drawn to that of other devices."""
     applications = training.labels("application")
     errors, narrower = np.full((2, len(applications)), np.nan)
     shares = np.zeros((len(applications), len(TERMS)))
     names = sorted(set(applications.tolist()))
     for name in names:
-        away = applications == name
-        if away.all():
+        held = applications == name
+        if held.all():
             continue
-        known, fitted = _fitted(model, training.take(~away))
-        part = training.take(away)
-        centre, shares[away] = predicted(part.times, known, part.devices)
+        known, fitted = _fitted(model, training.take(~held))
+        part = training.take(held)
+        centre, shares[held] = predicted(part.times, known, part.devices)
         shift, explained = corrected(part, fitted.correction)
-        errors[away] = part.times.log_time - centre - shift
-        narrower[away] = narrowed(explained, model.near)
+        errors[held] = part.times.log_time - centre - shift
+        narrower[held] = narrowed(explained, model.near)
     _, fitted = _fitted(model, training)
     if not np.isfinite(errors).any():
-        where = "training"
-        raise InputError.of(where=where, expected="times of two applications or more", found=names[0])
-    doubted = _Doubted(model.doubt, training, errors, shares, narrower)
+        expected = "times of two applications or more"
+        raise InputError.of(where="training", expected=expected, found=names[0])
+    doubted = _HeldOutErrors(model.doubt, training, errors, shares, narrower)
     factor = model.doubt.factor(LEVEL)
     inside = []
     for name in names:
@@ -152,36 +152,36 @@ def _joined(model: LaunchTimes, training: TrainingTimes) -> tuple[LaunchTimes, H
 
 
 @dataclass(frozen=True, eq=False)
-class _Doubted:
-    """Errors of one device's held-out times, and what they say of its doubt."""
+class _HeldOutErrors:
+    """Errors of one device's held-out times, and the deviations they imply."""
 
-    usual: Doubt  # Of other devices
+    usual: Doubt  # On other devices
     training: TrainingTimes
     errors: Reals
     shares: Reals
-    narrower: Reals  # Deviations beside known launches over those far from all
+    narrower: Reals  # Deviations near known launches over those far from all
 
     def deviations(self, rows: Flags) -> Reals:
-        """Deviations of times of one kind each, by some of the cells; they hold nine of ten of their errors.
+        """Deviations by kind of time, fitted to some of the cells, of which they cover nine of ten errors.
 
-        A few applications say little of a kind of times: others' deviations weigh as much as one, and are the
-        least.
+        A few applications say little about a kind of times: the deviations on other devices weigh as much as
+        one application, and are the least.
         """
         chosen = rows & np.isfinite(self.errors) & ~self.training.noted
         if not chosen.any():
             return self.usual.deviations
         applications = self.training.labels("application")[chosen]
         scaled, weights = self.errors[chosen] / self.narrower[chosen], equal_weights(applications)
-        drawn = _WORTH_APPLICATIONS / len(set(applications.tolist()))
-        found = fit_deviations(scaled, self.shares[chosen], weights, self.usual.deviations, drawn)
-        usual = deviation_of(self.shares, found) * self.narrower
-        wider = widening(self.training, self.errors, usual, self.usual, rows, few=True)
-        return np.maximum(found * wider, self.usual.deviations)
+        pull = _WORTH_APPLICATIONS / len(set(applications.tolist()))
+        deviations = fit_deviations(scaled, self.shares[chosen], weights, self.usual.deviations, pull)
+        of_cells = deviation_of(self.shares, deviations) * self.narrower
+        wider = widening(self.training, self.errors, of_cells, self.usual, rows, few=True)
+        return np.maximum(deviations * wider, self.usual.deviations)
 
 
 def _fitted(model: LaunchTimes, training: TrainingTimes) -> tuple[Efficiencies, LaunchTimes]:
     known = fit(training.times, training.devices, model.efficiencies())
     names = tuple(known.factors)
-    correction = model.correction.and_of(correction_of(training, known, model.correction))
+    correction = model.correction.with_launches(correction_of(training, known, model.correction))
     factors = np.stack([known.factors[name] for name in names])
     return known, replace(model, keys=names, factors=factors, correction=correction)

@@ -1,8 +1,8 @@
-"""The model of times that adds up what a launch's work costs a device; see `crosscast.prediction.time.terms`.
+"""The model of launch times: a sum of terms of work on a device; see `crosscast.prediction.time.terms`.
 
-It asks profiles that counted by sub-groups, knows devices by data sheets, and by the times that were measured
-on them, on others of their architecture, of their maker, and of their kind. How wrong it may be it knows from
-kernels of applications that were held out, by what the time is mostly spent on.
+Inputs are profiles with counts by sub-groups, and data sheets of devices. Factors of the terms are fitted to
+times on the device, and on others of its architecture, vendor and kind. Deviations are fitted to errors on
+applications that were held out, by the terms on which the time is mostly spent.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from crosscast.prediction.time.terms import TERMS, joined, terms
 from crosscast.prediction.time.work import Work, traits_of
 
 KINDS = ("launch", "start", "rates", "memory", "latency")
-"""What a time may mostly be spent on: sources of error that differ."""
+"""Kinds of times, by the terms on which most is spent; their errors differ."""
 
 _KIND_OF = {
     "launch": 0,
@@ -36,7 +36,7 @@ _KIND_OF = {
 }
 _INTO_KINDS = np.eye(len(KINDS))[[_KIND_OF[term] for term in TERMS]]
 _LEAST_DEVIATION = 0.04
-_EXPECTED = np.log([0.7, 0.5, 0.5, 0.2, 0.5])  # Deviations where no held-out time says
+_EXPECTED = np.log([0.7, 0.5, 0.5, 0.2, 0.5])  # Prior medians of the deviations
 _DRAWN = 0.005
 _FREEDOM = 4.0
 _LEVELS = np.linspace(0.02, 0.98, 49)
@@ -45,29 +45,31 @@ _KEPT, _SURELY = 0.75, 0.25
 
 
 def deviation_of(shares: Reals, deviations: Reals) -> Reals:
-    """Deviations of times with such shares ``(..., len(TERMS))``, from those of times of one kind each."""
-    found: Reals = np.sqrt(((shares @ _INTO_KINDS) * deviations**2).sum(axis=-1))
-    return found
+    """Deviations of times with given shares of the terms ``(..., len(TERMS))``, from deviations by kind."""
+    deviation: Reals = np.sqrt(((shares @ _INTO_KINDS) * deviations**2).sum(axis=-1))
+    return deviation
 
 
 @dataclass(frozen=True, eq=False)
 class Doubt(Stored, kind="doubt"):
-    """How far the logarithms of times are from those predicted."""
+    """Distribution of the errors of log times."""
 
-    deviations: Annotated[Reals, Array(str(len(KINDS)), above=0)]  # Of a time that is all of one kind
-    quantiles: Annotated[Reals, Array(str(len(_LEVELS)), low=0, rising=True)]  # Of absolute errors over these
+    deviations: Annotated[Reals, Array(str(len(KINDS)), above=0)]  # Of times of a single kind
+    quantiles: Annotated[
+        Reals, Array(str(len(_LEVELS)), low=0, rising=True)
+    ]  # Of absolute errors over deviations
 
     def deviation(self, shares: Reals) -> Reals:
-        """Standard deviations of logarithms of times with such shares of the terms ``(..., len(TERMS))``."""
+        """Standard deviations of log times with given shares of the terms ``(..., len(TERMS))``."""
         return deviation_of(shares, self.deviations)
 
     def factor(self, level: float) -> float:
-        """How many deviations hold so large a share of the errors."""
+        """Half the width of an interval of a level, in deviations."""
         return factor_at(level, self.quantiles, _LEVELS)
 
 
 def doubt_of(errors: Reals, shares: Reals, weights: Reals) -> Doubt:
-    """Fit deviations to errors of held-out times ``(c,)``, and take the quantiles of what is left."""
+    """Fit deviations to errors of held-out times ``(c,)``, and quantiles to the standardized errors."""
     deviations = fit_deviations(errors, shares, weights, np.exp(_EXPECTED), _DRAWN)
     ratio = np.abs(errors) / deviation_of(shares, deviations)
     order = np.argsort(ratio)
@@ -77,10 +79,10 @@ def doubt_of(errors: Reals, shares: Reals, weights: Reals) -> Doubt:
 
 
 def fit_deviations(errors: Reals, shares: Reals, weights: Reals, expected: Reals, drawn: float) -> Reals:
-    """Deviations of times of one kind each ``(len(KINDS),)``, by the likelihood of Student's distribution.
+    """Deviations by kind ``(len(KINDS),)``, of maximum likelihood under Student's distribution.
 
-    Their logarithms are drawn to those of what is expected, as if `drawn` times as many more errors were as
-    expected: an error adds about 2 to the precision of a logarithm.
+    A prior draws their logarithms to those `expected`, as if there were `drawn` times as many more errors of
+    the expected size: an error adds about 2 to the precision of a logarithm.
     """
     # Imported here: predicting needs no SciPy.
     from scipy.optimize import minimize
@@ -100,22 +102,22 @@ def fit_deviations(errors: Reals, shares: Reals, weights: Reals, expected: Reals
         return total, (scaled * slope) @ kinds * 2 * squares + 2 * drawn * away
 
     limits = [(np.log(_LEAST_DEVIATION), 1.0)] * len(KINDS)
-    found: Reals = np.exp(minimize(loss, centre, jac=True, method="L-BFGS-B", bounds=limits).x)
-    return found
+    deviations: Reals = np.exp(minimize(loss, centre, jac=True, method="L-BFGS-B", bounds=limits).x)
+    return deviations
 
 
 def bounds(work: Work, sheets: Sheets) -> tuple[Reals, Reals]:
-    """Seconds that physics allows at least and at most, of shape ``(n, d)``.
+    """Physical lower and upper limits of seconds, of shape ``(n, d)``.
 
-    At least: distinct bytes over the bandwidth, where they may not still be in the last cache; operations
-    over the peak, of devices whose clocks go a quarter higher than their sheets say. At most: one work-item
-    after another, each waiting for all it does.
+    Lower: distinct bytes over the bandwidth, where they may not still be in the last cache; operations over
+    the peak, of clocks a quarter above those of the data sheets. Upper: one work-item after another, with the
+    full latency of each instruction.
     """
-    # Metrics alone do not tell how wide accesses are.
+    # Metrics alone do not have the width of accesses.
     distinct = np.where(work.exact, work.distinct, _SURELY * work.distinct)[:, None]
     moved = np.where(distinct > _KEPT * sheets.last_cache, distinct, 0.0)
     operations = work.floating[:, None] / (sheets.units * sheets.clock * sheets.lanes * _FASTER)
-    # Data sheets know memory to a few percent; the best of short runs does not.
+    # Data sheets give the bandwidth to a few percent; the best of short runs is less exact.
     faster = np.where(np.isfinite(sheets.writing), _FASTER, _FASTER_MEMORY)
     least = np.maximum(moved / sheets.bandwidth / faster, operations)
     most = 1e-2 + work.items[:, None] * work.longest[:, None] * 1000.0 / sheets.clock
@@ -124,17 +126,17 @@ def bounds(work: Work, sheets: Sheets) -> tuple[Reals, Reals]:
 
 @dataclass(frozen=True, eq=False)
 class LaunchTimes(Stored, kind="terms"):
-    """The fitted model: ``k`` factors by level and key of ``t`` terms, and its doubt."""
+    """The fitted model: ``k`` factors by level and key of the terms, and its uncertainty."""
 
     keys: Annotated[tuple[str, ...], Array("k")]
     factors: Annotated[Reals, Array(f"k {len(TERMS)}")]
     doubt: Doubt
-    # Deviations of times on GPUs and on CPUs that were not measured, all of one kind
+    # Deviations by kind on GPUs and on CPUs that were not measured
     unseen: Annotated[Reals, Array(f"2 {len(KINDS)}", above=0)]
     together: Annotated[float, Array(low=0, below=1)]  # Correlation of a kernel's errors on two devices
-    correction: Correction  # What is known of like launches
-    near: Annotated[float, Array(above=0, high=1)]  # Deviation beside a known launch over that far away
-    # Devices that joined later, and how much wider times on them are than on others that were measured
+    correction: Correction  # From similar launches
+    near: Annotated[float, Array(above=0, high=1)]  # Deviation near a known launch over that far away
+    # Devices that joined later, and deviations on them over those on other measured devices
     joined: Annotated[tuple[str, ...], Array("j")]
     wider: Annotated[Reals, Array(f"j {len(KINDS)}", above=0)]
 
@@ -143,13 +145,13 @@ class LaunchTimes(Stored, kind="terms"):
         return Efficiencies(dict(zip(self.keys, self.factors, strict=True)))
 
     def measured(self, device: Device) -> bool:
-        """Whether times of the device are among those that it was fitted to."""
+        """Whether the model was fitted to times of the device."""
         return f"device:{device.key}" in self.keys
 
     def deviations(self, devices: Sequence[Device]) -> Reals:
-        """Deviations of times on devices that are all of one kind, ``(d, len(KINDS))``.
+        """Deviations by kind of time on devices, ``(d, len(KINDS))``.
 
-        Kinds whose rates were measured on a device are as sure as those of devices with measured times.
+        A kind whose rates were all measured on a device has the deviation of devices with measured times.
         """
         wider = dict(zip(self.joined, self.wider, strict=True))
 
@@ -158,8 +160,7 @@ class LaunchTimes(Stored, kind="terms"):
                 times: Reals = self.doubt.deviations * wider.get(device.key, 1.0)
                 return times
             known = _INTO_KINDS[~measured_terms(device)].sum(axis=0) == 0
-            found: Reals = np.where(known, self.doubt.deviations, self.unseen[int(device.type != "gpu")])
-            return found
+            return np.where(known, self.doubt.deviations, self.unseen[int(device.type != "gpu")])
 
         deviations: Reals = np.stack([of(device) for device in devices])
         return deviations
@@ -177,18 +178,18 @@ class LaunchTimes(Stored, kind="terms"):
 
 @dataclass(frozen=True, eq=False)
 class LaunchModels(Stored, kind="launch-models"):
-    """The model of launches whose profiles counted by sub-groups, and that of profiles with metrics alone."""
+    """The model for profiles with counts by sub-groups, and that for profiles of metrics alone."""
 
     counted: LaunchTimes
     estimated: LaunchTimes | None  # `None` if it was not fitted
 
     def of(self, counted: bool) -> LaunchTimes:
-        """The model of one kind of profiles.
+        """The model for profiles with or without counts by sub-groups.
 
         Raises
         ------
         InputError
-            If it is asked for metrics alone, and was not fitted to such.
+            If there is no model of metrics alone.
         """
         if counted:
             return self.counted
@@ -203,7 +204,7 @@ class LaunchModels(Stored, kind="launch-models"):
 
 
 def narrowed(explained: Reals, near: float) -> Reals:
-    """Deviations over those far from all that was measured, by how much of the errors is explained."""
+    """Deviations over those far from all measured launches, by the share of the variance explained."""
     narrower: Reals = 1.0 - explained * (1.0 - near)
     return narrower
 
@@ -211,7 +212,7 @@ def narrowed(explained: Reals, near: float) -> Reals:
 def limits(
     centre: Reals, deviation: Reals, factor: float | Reals, least: Reals, most: Reals
 ) -> tuple[Reals, Reals, Reals]:
-    """Times and their limits, cut at what physics allows, of shape ``(n, d)`` each."""
+    """Times and the limits of their intervals, clipped to the physical limits, ``(n, d)`` each."""
     low, high = centre * np.exp(-factor * deviation), centre * np.exp(factor * deviation)
     middle = np.clip(centre, least, most)
     return (
@@ -224,16 +225,16 @@ def limits(
 def conditioned(
     log_time: Reals, deviation: Reals, probes: Reals, together: float
 ) -> tuple[Reals, Reals, Flags]:
-    """Logarithms of times and deviations, given measured seconds ``(n, d)``.
+    """Log times and deviations given measured seconds ``(n, d)``, and the mask of the measured ones.
 
-    Seconds are not a number where nothing was measured.
-    A kernel's errors on its devices, over their deviations, are as alike as any two of them.
+    Seconds are NaN where nothing was measured. The standardized errors of a kernel have the correlation
+    `together` on any two devices.
     """
     known = np.isfinite(probes)
     errors = np.where(known, np.log(np.where(known, probes, 1.0)) - log_time, 0.0) / deviation
     count = known.sum(axis=1, keepdims=True)
     shared = together / (1 + (count - 1) * together)
     shared = np.where(count > 0, shared, 0.0)
-    moved = log_time + np.where(known, errors, shared * errors.sum(axis=1, keepdims=True)) * deviation
-    left = np.sqrt(1 - count * together * shared)
-    return moved, np.where(known, 1e-6, left * deviation), known
+    conditional = log_time + np.where(known, errors, shared * errors.sum(axis=1, keepdims=True)) * deviation
+    remaining = np.sqrt(1 - count * together * shared)
+    return conditional, np.where(known, 1e-6, remaining * deviation), known

@@ -1,7 +1,7 @@
-"""The models that know no physics, and all models by name.
+"""Models of times without physical terms, and the registry of all models.
 
-Features are what these models see of a profile: logarithms of amounts, and what they stand for. Amounts enter
-as ``log(1 + amount)``, since many of them may be 0. All features are finite for every sound profile.
+Their features are logarithms of amounts in a profile, and differences of these. Amounts enter as
+``log(1 + amount)``, since many of them may be 0. All features are finite for every sound profile.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ _LARGEST = 1e30
 
 
 class Feature(NamedTuple):
-    """One feature."""
+    """A feature of a profile."""
 
-    name: str  # Its name in artefacts
-    needs: tuple[str, ...]  # Metrics that it is made of
-    formula: Callable[..., Reals]  # Makes it from these metrics, each of shape `(n,)`
+    name: str  # In artefacts
+    needs: tuple[str, ...]  # Metrics of the formula
+    formula: Callable[..., Reals]  # Of these metrics, each of shape `(n,)`
 
 
-def _log_ratio(amount: Reals, whole: Reals) -> Reals:
-    return np.log1p(amount) - np.log1p(whole)
+def _log_ratio(amount: Reals, total: Reals) -> Reals:
+    return np.log1p(amount) - np.log1p(total)
 
 
 def _log_steps(lanes: int, instructions: Reals, items: Reals) -> Reals:
-    """Logarithm of the steps that so many lanes take if each works on a work-item at a time."""
+    """Logarithm of the steps that so many lanes take, each with one work-item at a time."""
     return np.log1p(instructions) - np.log(np.clip(items, 1.0, lanes))
 
 
@@ -49,32 +49,32 @@ _KIBIBYTES = "local_memory_address_entropy_10"
 _ACCESSES = ("total_reads", "total_writes")
 
 FEATURES: tuple[Feature, ...] = (
-    # Work as one lane sees it, as many lanes see it that few work-items leave idle, and as endless lanes do.
+    # Work on one lane, on several numbers of lanes that few work-items leave idle, and on endless lanes.
     Feature("instructions", (_INSTRUCTIONS,), np.log1p),
     *(
         Feature(f"steps_on_{lanes}", (_INSTRUCTIONS, _ITEMS), partial(_log_steps, lanes))
         for lanes in (16, 256, 4096, 65536)
     ),
     Feature("instructions_per_item", (_INSTRUCTIONS, _ITEMS), _log_ratio),
-    # How much can be done at once, what is handed out to compute units, and work that one work-item has more.
+    # Parallelism, units of scheduling, and the additional work of the longest work-item.
     Feature("work_items", (_ITEMS,), np.log1p),
     Feature("work_groups", ("work_groups",), np.log1p),
     Feature("imbalance", ("load_imbalance",), np.log1p),
-    # How often lanes wait, and work between waits.
+    # Frequency of waits, and work between waits.
     Feature(
         "barriers_per_item",
         ("total_barriers_hit", _ITEMS),
         lambda barriers, items: np.log1p(barriers / np.maximum(items, 1.0)),
     ),
     Feature("between_barriers", ("median_itb",), np.log1p),
-    # Elements that an instruction makes.
+    # Elements of an instruction.
     Feature("simd_width", ("mean_simd_width",), np.positive),
-    # Data that has to come from memory once; for the work on it; and of a work-item: where that is much,
-    # neighbours are far apart.
+    # Data to load from memory once; by instruction; and by work-item: where that is large, neighbours
+    # are far apart.
     Feature("footprint", (_MEMORY,), np.log1p),
     Feature("footprint_per_instruction", (_MEMORY, _INSTRUCTIONS), _log_ratio),
     Feature("footprint_per_item", (_MEMORY, _ITEMS), _log_ratio),
-    # How even accesses are, how many there are, how many among the work, and what local memory serves.
+    # Evenness of accesses, their number, their share of the work, and accesses of local memory.
     Feature("hot_share", ("footprint_90", _MEMORY), _log_ratio),
     Feature("accesses", _ACCESSES, lambda reads, writes: np.log1p(reads + writes)),
     Feature(
@@ -83,16 +83,16 @@ FEATURES: tuple[Feature, ...] = (
         lambda reads, writes, instructions: _log_ratio(reads + writes, instructions),
     ),
     Feature("local_accesses", ("local_accesses",), np.log1p),
-    # Bits of addresses: how much is accessed and how evenly; those within 64 B, and between that and 1 KiB.
+    # Bits of addresses: all, those within 64 B, and between that and 1 KiB.
     Feature("address_entropy", (_ENTROPY,), np.positive),
     Feature("within_lines", (_ENTROPY, _LINES), np.subtract),
     Feature("within_kibibytes", (_LINES, _KIBIBYTES), np.subtract),
-    # Places where lanes may part, how unlike they go there, and kinds of instructions.
+    # Branches where lanes may diverge, their entropy, and kinds of instructions.
     Feature("branches", ("unique_branches",), np.log1p),
     Feature("branch_entropy", ("yokota_branch_entropy",), np.positive),
     Feature("opcodes", ("opcode",), np.log1p),
 )
-"""All features, in the order in which they are shown to models."""
+"""All features, in the order of models' columns."""
 
 _BY_NAME = {each.name: each for each in FEATURES}
 
@@ -100,7 +100,7 @@ _BY_NAME = {each.name: each for each in FEATURES}
 def choose_features(profiles: ProfileBatch, among: Collection[str] = tuple(_BY_NAME)) -> tuple[str, ...]:
     """Names of the features, among some, whose metrics all kernels have, in the order of `FEATURES`.
 
-    Published profiles know about half of the metrics, so what models see depends on what they are fitted to.
+    Published profiles have about half of the metrics, so the features depend on the training data.
     """
     sound = {name: bool(_sound(profiles.metric(name)).all()) for name in _needed(among)}
     names = tuple(
@@ -130,12 +130,12 @@ def feature_matrix(names: Sequence[str], profiles: ProfileBatch) -> Reals:
 
 
 def _needed(names: Collection[str]) -> tuple[str, ...]:
-    """Metrics of which features of these names are made, each once."""
+    """Metrics of the formulas of these features, each once."""
     return tuple(dict.fromkeys(need for each in FEATURES if each.name in names for need in each.needs))
 
 
 def _sound(values: Reals) -> Flags:
-    # Not a number is neither; larger ones would not fit into single precision once they are multiplied.
+    # NaN compares false; larger values would overflow single precision in products.
     return (values >= 0) & (values <= _LARGEST)
 
 
@@ -144,7 +144,7 @@ _Features = Annotated[tuple[str, ...], Array("f", least=1, among=tuple(_BY_NAME)
 
 @dataclass(frozen=True)
 class DeviceMean:
-    """The geometric mean of a device's times, whatever the kernel: it always chooses the same device.
+    """The geometric mean of a device's times for any kernel: always the same recommended device.
 
     Each kernel at a size counts the same. Weighting by application would be the worse baseline: applications
     with few kernels have long ones.
@@ -153,7 +153,7 @@ class DeviceMean:
     name: str = "device-mean"
 
     def fit(self, grid: Grid, seed: int) -> FittedMean:
-        """Fit it; cells without a time are imputed, so that no device looks slow for having long kernels."""
+        """Fit the means; cells without a time are imputed, so that long kernels make no device look slow."""
         return FittedMean(impute(grid).log_time.mean(axis=0))
 
 
@@ -183,7 +183,7 @@ class Nearest:
     name: str = "nearest"
 
     def fit(self, grid: Grid, seed: int) -> FittedNearest:
-        """Fit it; cells without a time are imputed."""
+        """Fit the points; cells without a time are imputed."""
         complete = impute(grid)
         features = choose_features(complete.profiles, _AMOUNTS)
         matrix = feature_matrix(features, complete.profiles)
@@ -204,7 +204,7 @@ class FittedNearest(Stored, kind="nearest"):
     def log_time(self, profiles: ProfileBatch) -> Reals:
         """Natural logarithms of times in seconds on the devices of its grid, of shape ``(n, d)``."""
         scale = self.points.std(axis=0)
-        # A feature that all points share tells nothing of which is nearer.
+        # A feature that is equal for all points does not change distances.
         scale[scale == 0] = np.inf
         points, rows = self.points / scale, feature_matrix(self.features, profiles) / scale
         nearest = np.empty(len(rows), dtype=np.int64)
@@ -215,10 +215,10 @@ class FittedNearest(Stored, kind="nearest"):
         return self.times[nearest]
 
 
-# Time in two parts: how long a kernel takes anywhere (the level), and how the devices differ on it (the
-# preference). The first spans six orders of magnitude, the second one. Trees that are to predict both at once
-# split by the first alone, and learn hardly anything about which device suits a kernel. So each part gets
-# trees of its own. What each part sees was chosen once, by hand, in view of the errors on held-out
+# A log time is the sum of its mean over the devices (the level) and the differences of the devices from that
+# (the preference). The level spans six orders of magnitude, the preference one. Trees that predict both at
+# once split by the level alone, and learn hardly anything about which device suits a kernel. So each part has
+# trees of its own. The features of each part were chosen once, by hand, in view of the errors on held-out
 # applications of the published dataset and of the bundled one. That choice is not nested in their evaluation.
 
 _GROWING = (
@@ -236,22 +236,22 @@ PREFERENCE = ("instructions_per_item", "work_items", "footprint_per_item", "with
 
 @dataclass(frozen=True, eq=False)
 class TwoParts:
-    """What trees are fitted to, of ``n`` kernels on ``d`` devices."""
+    """Targets and features of the trees, of ``n`` kernels on ``d`` devices."""
 
     features: tuple[str, ...]  # Of both parts
-    rows: Reals  # `(n, f)` Their values, rounded to single precision, in which trees compare
+    rows: Reals  # `(n, f)` Rounded to single precision, in which trees compare
     level: Reals  # `(n,)` Mean over the devices of the logarithm of the time
-    preference: Reals  # `(n, d)` What is left
+    preference: Reals  # `(n, d)` Logarithms of times less the level
     weights: Reals  # `(n,)` Weight of each kernel
-    level_places: list[int]  # Columns from which each part is predicted
-    preference_places: list[int]
+    level_columns: list[int]  # Features of each part
+    preference_columns: list[int]
 
 
 def two_parts(grid: Grid) -> TwoParts:
-    """Take the times of a grid apart; cells without one are imputed."""
+    """Split the times of a grid into level and preference; cells without a time are imputed."""
     complete = impute(grid)
-    seen = {name for part in (LEVEL, PREFERENCE) for name in choose_features(complete.profiles, part)}
-    features = choose_features(complete.profiles, seen)
+    available = {name for part in (LEVEL, PREFERENCE) for name in choose_features(complete.profiles, part)}
+    features = choose_features(complete.profiles, available)
     rows = feature_matrix(features, complete.profiles).astype(np.float32).astype(np.float64)
     level = complete.log_time.mean(axis=1)
     return TwoParts(
@@ -260,8 +260,8 @@ def two_parts(grid: Grid) -> TwoParts:
         level,
         complete.log_time - level[:, None],
         application_weights(complete.profiles),
-        [place for place, name in enumerate(features) if name in LEVEL],
-        [place for place, name in enumerate(features) if name in PREFERENCE],
+        [column for column, name in enumerate(features) if name in LEVEL],
+        [column for column, name in enumerate(features) if name in PREFERENCE],
     )
 
 
@@ -273,7 +273,7 @@ class FittedTrees(Stored, kind="trees"):
     trees: Annotated[Trees, Nested(flat=True)]  # Their sum is the logarithm of the time
 
     def check(self) -> None:
-        """Refuse trees on other features."""
+        """Raise InputError unless the trees are on these features."""
         self.trees.check_width(len(self.features))
 
     def log_time(self, profiles: ProfileBatch) -> Reals:
@@ -285,8 +285,8 @@ class FittedTrees(Stored, kind="trees"):
 class ExtraTrees:
     """Two forests of extremely randomized trees: one for the level, one for the preference of devices.
 
-    How they are grown is not tuned to a grid: half or twice each number changes the error on held-out
-    applications by a few per cent, and less than the choice among so few applications would cost.
+    Their parameters are not tuned to a grid: half or twice each of them changes the error on held-out
+    applications by a few per cent, less than tuning on so few applications would cost.
     """
 
     trees: int = 150  # Trees of each forest
@@ -295,23 +295,23 @@ class ExtraTrees:
     name: str = "extra-trees"
 
     def fit(self, grid: Grid, seed: int) -> FittedTrees:
-        """Fit it to a grid that may have cells without a time."""
+        """Fit the trees to a grid that may have cells without a time."""
         parts = two_parts(grid)
         seeds = np.random.default_rng(seed).integers(2**31, size=2).tolist()
         leaf = {"min_samples_leaf": self.level_leaf, "max_features": 0.5}
-        level = self._forest(parts, parts.level_places, parts.level, seeds[0], **leaf)
-        wanted = parts.preference if parts.preference.shape[1] > 1 else parts.preference[:, 0]
+        level = self._forest(parts, parts.level_columns, parts.level, seeds[0], **leaf)
+        target = parts.preference if parts.preference.shape[1] > 1 else parts.preference[:, 0]
         leaf = {"min_samples_leaf": self.preference_leaf}
-        preference = self._forest(parts, parts.preference_places, wanted, seeds[1], **leaf)
+        preference = self._forest(parts, parts.preference_columns, target, seeds[1], **leaf)
         return FittedTrees(parts.features, joined([level.onto(np.ones((1, len(grid.devices)))), preference]))
 
-    def _forest(self, parts: TwoParts, places: list[int], wanted: Reals, seed: int, **leaf: float) -> Trees:
+    def _forest(self, parts: TwoParts, columns: list[int], target: Reals, seed: int, **leaf: float) -> Trees:
         with importing("train", "fitting a model"):
             from sklearn.ensemble import ExtraTreesRegressor
 
         forest = ExtraTreesRegressor(self.trees, random_state=seed, **leaf)
-        forest.fit(parts.rows[:, places], wanted, sample_weight=parts.weights)
-        return trees_of_forest(forest).reading(places)
+        forest.fit(parts.rows[:, columns], target, sample_weight=parts.weights)
+        return trees_of_forest(forest).reading(columns)
 
 
 @dataclass(frozen=True)
@@ -321,31 +321,31 @@ class Boosting:
     The directions are the first principal components of the preferences of the training kernels.
     """
 
-    rounds: int = 100  # Trees for each of these
-    rate: float = 0.05  # How much of what is left each tree takes away
-    leaves: int = 4  # Leaves of a tree, at most
+    rounds: int = 100  # Trees of the level and of each direction
+    rate: float = 0.05  # Share of the residual that each tree removes
+    leaves: int = 4  # Most leaves of a tree
     least: int = 5  # Kernels in a leaf, at least
-    directions: int = 3  # How many directions, at most
+    directions: int = 3  # Most directions
     name: str = "boosting"
 
     def fit(self, grid: Grid, seed: int) -> FittedTrees:
-        """Fit it to a grid that may have cells without a time."""
+        """Fit the trees to a grid that may have cells without a time."""
         parts = two_parts(grid)
         d = len(grid.devices)
-        growing = [int(parts.features[place] in _GROWING) for place in parts.level_places]
-        level = self._boosted(parts, parts.level_places, parts.level, seed, growing)
+        growing = [int(parts.features[column] in _GROWING) for column in parts.level_columns]
+        level = self._boosted(parts, parts.level_columns, parts.level, seed, growing)
         mean = np.average(parts.preference, axis=0, weights=parts.weights)
         centred = parts.preference - mean
         axes = np.linalg.svd(centred, full_matrices=False)[2][: min(self.directions, d - 1)]
         preferences = [
-            self._boosted(parts, parts.preference_places, score, seed).onto(axis[None, :])
+            self._boosted(parts, parts.preference_columns, score, seed).onto(axis[None, :])
             for score, axis in zip((centred @ axes.T).T, axes, strict=True)
         ]
-        everywhere = level.onto(np.ones((1, d)))
-        return FittedTrees(parts.features, joined([everywhere, constant(mean), *preferences]))
+        level_on_all = level.onto(np.ones((1, d)))
+        return FittedTrees(parts.features, joined([level_on_all, constant(mean), *preferences]))
 
     def _boosted(
-        self, parts: TwoParts, places: list[int], wanted: Reals, seed: int, growing: list[int] | None = None
+        self, parts: TwoParts, columns: list[int], target: Reals, seed: int, growing: list[int] | None = None
     ) -> Trees:
         with importing("train", "fitting a model"):
             from sklearn.ensemble import HistGradientBoostingRegressor
@@ -361,16 +361,16 @@ class Boosting:
             early_stopping=False,
             random_state=seed,
         )
-        # A grid has some hundred rows: threads would wait for each other longer than they work.
+        # With some hundred rows, synchronizing threads takes longer than their work.
         with threadpool_limits(1):
-            model.fit(parts.rows[:, places], wanted, sample_weight=parts.weights)
-        return trees_of_boosting(model).reading(places)
+            model.fit(parts.rows[:, columns], target, sample_weight=parts.weights)
+        return trees_of_boosting(model).reading(columns)
 
 
 DEFAULT_MODEL = "combined"
 
 BASELINES = ("device-mean", "nearest")
-"""Names of the models that anything else must beat."""
+"""Names of the models that all others must beat."""
 
 _FEW_TREES = 60
 
@@ -383,11 +383,11 @@ MODELS: Mapping[str, Callable[[], Gaussian]] = {
     "physical": partial(Gaussian, Physical()),
     "combined": partial(Gaussian, Combined(), trivial=DeviceMean(), adaptive=True),
 }
-"""What makes each model, from the trivial to the strong."""
+"""Factories of the models by name, from the trivial to the strong."""
 
 
 def model_named(name: str) -> Gaussian:
-    """Make a model."""
+    """Return a new model by its name."""
     if name not in MODELS:
         raise InputError.of(where="model", expected=f"one of {', '.join(MODELS)}", found=repr(name))
     return MODELS[name]()

@@ -1,7 +1,7 @@
-"""A launch takes the sum of what its work costs; what each kind of work costs, a device sets.
+"""A model of times as a sum of physical terms, with coefficients for each device.
 
-The published study gave the metrics to a forest, which knows no physics: twice the instructions may as well
-take half the time. Here each metric enters where it costs time.
+The published study trained a forest on the metrics, which has no physics: twice the instructions may take
+half the time. Here each metric enters a term of the time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ METRICS_NEEDED = (
     *("opcode", "total_instruction_count", "work_items", "total_barriers_hit", "max_itb"),
     *("total_memory_footprint", "footprint_90", *_ENTROPIES),
 )
-"""Metrics without which the model cannot say anything."""
+"""Metrics that the model requires."""
 
 _LEAST = {"work_items": 1.0, "total_instruction_count": 1.0}
 _MOST_INVOCATIONS = float(np.exp(3))
@@ -37,31 +37,31 @@ _ELEMENT_BITS = 4
 
 @dataclass(frozen=True, eq=False)
 class Quantities:
-    """Quantities of ``n`` kernels, each of shape ``(n,)`` and of one launch."""
+    """Amounts of work of ``n`` kernels, each of shape ``(n,)`` and of one launch."""
 
     instructions: Reals  # Of all work-items together
     per_item: Reals  # Instructions of a work-item, mean
-    # Those of the longest work-item, as far as barriers let it be seen; at least the mean
+    # Of the longest work-item, as far as barriers show it; at least the mean
     critical_path: Reals
     barriers: Reals  # Barriers that a work-item meets
     addresses_per_item: Reals  # Distinct addresses that make up 90 % of the accesses, for each work-item
-    # Bytes at these addresses, up to a constant factor; how wide an element is shows in how many of the
-    # lowest address bits never vary
+    # Bytes at these addresses, up to a constant factor; the width of an element follows from the number of
+    # lowest address bits that never vary
     bytes: Reals
     opcode_mix: Reals  # Opcodes that make up 90 % of the instructions
     locality: Reals  # Share of the addresses' entropy that lies in their 10 lowest bits
-    # Logarithm of the number of launches in the run, up to 3: what is done once, such as the first touch of a
-    # buffer or waking a device, weighs on a single launch alone
+    # Logarithm of the number of launches in the run, up to 3: costs that occur once, such as the first touch
+    # of a buffer or waking a device, weigh most on a single launch
     repetition: Reals
     work_items: Reals
 
 
 def quantities_of(profiles: ProfileBatch) -> Quantities:
-    """Work out the quantities from the metrics."""
+    """Compute the quantities from the metrics."""
     check_metrics(profiles, METRICS_NEEDED)
     instructions, items = profiles.metric("total_instruction_count"), profiles.metric("work_items")
     entropies = [profiles.metric(name) for name in _ENTROPIES]
-    still = sum(
+    constant_bits = sum(
         np.clip(1 - (entropies[bits - 1] - entropies[bits]), 0, 1) for bits in range(1, _ELEMENT_BITS + 1)
     )
     addresses = profiles.metric("footprint_90")
@@ -72,7 +72,7 @@ def quantities_of(profiles: ProfileBatch) -> Quantities:
         critical_path=np.maximum(per_item, profiles.metric("max_itb")),
         barriers=profiles.metric("total_barriers_hit") / items,
         addresses_per_item=addresses / items,
-        bytes=addresses * 2.0**still,
+        bytes=addresses * 2.0**constant_bits,
         opcode_mix=profiles.metric("opcode"),
         locality=(entropies[0] - entropies[10]) / np.maximum(entropies[0], 1),
         repetition=np.log(np.minimum(profiles.invocations, _MOST_INVOCATIONS)),
@@ -81,27 +81,27 @@ def quantities_of(profiles: ProfileBatch) -> Quantities:
 
 
 def check_metrics(profiles: ProfileBatch, names: Sequence[str]) -> None:
-    """Check that all profiles have some metrics."""
+    """Raise InputError unless all profiles have these metrics."""
     values = np.stack([profiles.metric(name) for name in names])
     least = np.array([_LEAST.get(name, 0.0) for name in names])
-    wrong = ~(np.isfinite(values) & (values >= least[:, None]))
-    if wrong.any():
-        place, row = np.argwhere(wrong)[0].tolist()
-        found = "nothing" if np.isnan(values[place, row]) else f"{values[place, row]:g}"
-        expected = f"a number of at least {least[place]:g}"
-        where, field = f"profile of {profiles.kernel[row]}", f"metric {names[place]}"
+    invalid = ~(np.isfinite(values) & (values >= least[:, None]))
+    if invalid.any():
+        index, row = np.argwhere(invalid)[0].tolist()
+        found = "nothing" if np.isnan(values[index, row]) else f"{values[index, row]:g}"
+        expected = f"a number of at least {least[index]:g}"
+        where, field = f"profile of {profiles.kernel[row]}", f"metric {names[index]}"
         raise InputError.of(where=where, field=field, expected=expected, found=found)
 
 
 TERMS = ("launch", "throughput", "critical path", "barriers", "memory")
-"""What a launch's time is the sum of.
+"""Terms of a launch's time.
 
 - launch: a constant of the device.
-- throughput: instructions, at the device's rate when it is full.
+- throughput: instructions, at the rate of the fully occupied device.
 - critical path: instructions of one work-item one after another, at the device's latency. With throughput it
-  makes ``instructions / min(work-items, what the device holds)`` without a corner.
-- barriers: what each costs.
-- memory: bytes moved. On a GPU neighbouring work-items share a transaction unless each walks a stretch of
+  is a smooth ``instructions / min(work-items, most resident work-items)``.
+- barriers: a constant each.
+- memory: bytes moved. On a GPU neighbouring work-items share a transaction unless each accesses a range of
   its own, so bytes count once for each address of a work-item there, up to a limit.
 """
 
@@ -110,21 +110,21 @@ _TINY = 1e-30
 
 
 class Variant(NamedTuple):
-    """One of several forms of the model, whose mean is the forecast: no form is right."""
+    """One of several variants of the model, whose mean is the forecast."""
 
     barriers: bool  # Whether barriers have a term
-    most_transactions: float  # Up to how many transactions the bytes of one may cost on a GPU
+    most_transactions: float  # Most transactions that the bytes of one may cost on a GPU
     robustness: float  # Error of the logarithm from which on the loss grows linearly
 
     @property
     def form(self) -> tuple[bool, float]:
-        """What of it decides the quantities of the terms."""
+        """The fields on which the quantities of the terms depend."""
         return self.barriers, self.most_transactions
 
 
 VARIANTS = tuple(map(Variant._make, product((False, True), (4.0, 6.0), (0.3, 0.6))))
 _ORDER = (0, 1, 3, 2, 6, 7, 5, 4)
-"""An order of the variants in which each differs from the one before in one thing alone."""
+"""An order of the variants in which each differs from the previous one in one field."""
 
 _FORMS = tuple(dict.fromkeys(variant.form for variant in VARIANTS))
 
@@ -151,13 +151,13 @@ def amounts(quantities: Quantities, on_gpu: bool, form: tuple[bool, float]) -> R
     return np.stack(columns, 1) + _TINY
 
 
-# What makes terms cost more or less than their quantity says: of which quantity, on which terms, and where.
+# Factors of terms beside their quantities: of which quantity, on which terms, and on which devices.
 _MODIFIERS: tuple[tuple[Callable[[Quantities], Reals], Sequence[int], str], ...] = (
-    # A richer mix of opcodes finds fewer of a CPU's pipelines free, and vectorizes worse.
+    # A richer mix of opcodes uses a CPU's pipelines less well, and vectorizes worse.
     (lambda q: q.opcode_mix, (1, 2, 3, 4), "not gpu"),
-    # Accesses that stay in a few lines, or not.
+    # Accesses within a few lines need less bandwidth.
     (lambda q: q.locality, (1, 2), "not gpu"),
-    # What is done once weighs on GPUs, which have memory and clocks of their own.
+    # Costs that occur once are those of GPUs, with their own memory and clocks.
     (lambda q: q.repetition, (0,), "gpu"),
     # Larger programs and larger ranges take longer to launch.
     (lambda q: np.log(q.per_item), (0,), "all"),
@@ -172,17 +172,17 @@ def modifiers_of(quantities: Quantities) -> Reals:
 
 
 def standardized(modifiers: Reals, centre: Reals, scale: Reals) -> Reals:
-    """By how many standard deviations of the training kernels they lie from their mean, limited."""
+    """Distance from the mean of the training kernels in standard deviations, limited."""
     return np.clip((modifiers - centre) / scale, -_MOST_DEVIATIONS, _MOST_DEVIATIONS)
 
 
 def masks_of(devices: Sequence[Device]) -> Reals:
-    """Where each modifier acts: ones and zeros of shape ``(b, len(TERMS), d)``."""
+    """Ones where each modifier acts, of shape ``(b, len(TERMS), d)``."""
     gpu = np.array([device.type == "gpu" for device in devices])
     where = {"gpu": gpu, "not gpu": ~gpu, "all": np.ones(len(devices), dtype=bool)}
     masks = np.zeros((len(_MODIFIERS), len(TERMS), len(devices)))
-    for place, (_, terms, kind) in enumerate(_MODIFIERS):
-        masks[place, list(terms)] = where[kind]
+    for row, (_, terms, kind) in enumerate(_MODIFIERS):
+        masks[row, list(terms)] = where[kind]
     return masks
 
 
@@ -196,12 +196,12 @@ _ABSENT = -60.0
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """What coefficients are fitted to."""
+    """Training data of the coefficients."""
 
     loads: Reals  # `(n, t, d)` Logarithms of the terms' quantities
     modifiers: Reals  # `(n, b)` Standardized
     masks: Reals  # `(b, t, d)` Where the modifiers act
-    log_time: Reals  # `(n, d)` Logarithms of times; not a number where not known
+    log_time: Reals  # `(n, d)` Logarithms of times; NaN where not known
     weights: Reals  # `(n,)` Weight of each kernel
     groups: Integers  # `(d,)` Number of each device's group
 
@@ -218,10 +218,10 @@ def log_sum(parts: Reals) -> tuple[Reals, Reals]:
 def fit_coefficients(
     data: Data, robustness: float, near: tuple[Reals, Reals] | None = None
 ) -> tuple[Reals, Reals]:
-    """Fit by penalized pseudo-Huber loss of the logarithms.
+    """Fit coefficients by a penalized pseudo-Huber loss of log times.
 
-    Logarithms of what a unit of each term costs on each device ``(t, d)``, and the strength of each modifier
-    ``(b,)``. The search begins at coefficients that are `near`, or at those that need no search.
+    Returns logarithms of the cost of a unit of each term on each device ``(t, d)``, and the strength of each
+    modifier ``(b,)``. The search starts at the coefficients `near`, or at those of `_start`.
     """
     # Imported here: predicting needs no SciPy.
     from scipy.optimize import minimize
@@ -250,10 +250,12 @@ def fit_coefficients(
         by_overall = np.zeros(t)
         for group in groups:
             mean = terms[:, group].mean(axis=1)
-            apart, away = terms[:, group] - mean[:, None], mean - overall
-            value += _DEVICE_RIDGE * float((apart**2).sum()) + _GROUP_RIDGE * float((away**2).sum())
-            by_terms[:, group] += 2 * _DEVICE_RIDGE * apart + (2 * _GROUP_RIDGE * away / group.sum())[:, None]
-            by_overall -= 2 * _GROUP_RIDGE * away
+            from_group, from_all = terms[:, group] - mean[:, None], mean - overall
+            value += _DEVICE_RIDGE * float((from_group**2).sum()) + _GROUP_RIDGE * float((from_all**2).sum())
+            by_terms[:, group] += (
+                2 * _DEVICE_RIDGE * from_group + (2 * _GROUP_RIDGE * from_all / group.sum())[:, None]
+            )
+            by_overall -= 2 * _GROUP_RIDGE * from_all
         value += _ALL_RIDGE * float(((overall - start) ** 2).sum())
         value += _MODIFIER_RIDGE * float((strengths**2).sum())
         by_overall += 2 * _ALL_RIDGE * (overall - start)
@@ -266,7 +268,7 @@ def fit_coefficients(
         terms, strengths = near
         overall = np.mean([terms[:, group].mean(axis=1) for group in groups], axis=0)
     first = np.concatenate([overall, terms.ravel(), strengths])
-    # Threads of BLAS take longer to agree than these small vectors take.
+    # Synchronizing BLAS threads takes longer than these small vectors do.
     with threadpool_limits(1):
         best = minimize(loss, first, jac=True, method="L-BFGS-B", options={"maxiter": _STEPS})
     _, terms, strengths = split(best.x)
@@ -274,15 +276,15 @@ def fit_coefficients(
 
 
 def _start(data: Data) -> Reals:
-    """Coefficients at which each term alone would explain the large kernels, and launches the small ones."""
+    """Coefficients with which each term alone explains the large kernels, and launches the small ones."""
     times = data.log_time[np.isfinite(data.log_time)]
     start = np.empty(data.loads.shape[1])
     for term in range(len(start)):
         load = data.loads[:, term].max(axis=1)
-        there = load[load > _ABSENT]
-        start[term] = np.median(times) - (np.quantile(there, 0.9) if there.size else 0.0) - 0.5
+        present = load[load > _ABSENT]
+        start[term] = np.median(times) - (np.quantile(present, 0.9) if present.size else 0.0) - 0.5
     least = np.where(np.isfinite(data.log_time), data.log_time, np.inf).min(axis=1)
-    # A kernel that was measured on none of the devices says nothing.
+    # A kernel that was measured on none of the devices has no least time.
     start[0] = float(least[np.isfinite(least)].mean())
     return start
 
@@ -306,7 +308,7 @@ class PhysicalPredictor(Stored, kind="physical"):
         """Logarithms of times, and the share of them that the launch takes, of shape ``(n, d)`` each."""
         total, share = np.zeros((2, len(quantities.instructions), len(self.gpu)))
         modifiers = standardized(modifiers_of(quantities), self.centre, self.scale)
-        for columns, on_gpu, fitted in self._alike:
+        for columns, on_gpu, fitted in self._groups:
             works = {form: amounts(quantities, on_gpu, form) for form in _FORMS}
             for variant, (strengths, costs) in zip(VARIANTS, fitted, strict=True):
                 work = works[variant.form] * np.exp(modifiers @ strengths)
@@ -316,20 +318,22 @@ class PhysicalPredictor(Stored, kind="physical"):
         return total / len(VARIANTS), share / len(VARIANTS)
 
     @cached_property
-    def _alike(self) -> list[tuple[Integers, bool, list[tuple[Reals, Reals]]]]:
-        """The devices by whether they are GPUs and by how modifiers act: a product of matrices for each.
+    def _groups(self) -> list[tuple[Integers, bool, list[tuple[Reals, Reals]]]]:
+        """Devices grouped by type and by masks of the modifiers, so that a group is one matrix product.
 
-        Their columns, whether they are GPUs, and for each variant by how much each modifier changes each
-        term, ``(b, t)``, and what a unit of each term costs, ``(t, number of devices)``.
+        Of each group the columns, whether they are GPUs, and for each variant the strengths of the modifiers
+        by term, ``(b, t)``, and the costs of a unit of each term, ``(t, number of devices)``.
         """
         marks = np.vstack([self.gpu[None, :], self.masks.reshape(-1, len(self.gpu))])
         _, number = np.unique(marks, axis=1, return_inverse=True)
-        found = []
+        groups = []
         for columns in (np.flatnonzero(number == each) for each in range(int(number.max()) + 1)):
-            mask, both = self.masks[:, :, columns[0]], zip(self.strengths, self.terms, strict=True)
-            fitted = [(strengths[:, None] * mask, np.exp(terms[:, columns])) for strengths, terms in both]
-            found.append((columns, bool(self.gpu[columns[0]]), fitted))
-        return found
+            mask, coefficients = self.masks[:, :, columns[0]], zip(self.strengths, self.terms, strict=True)
+            fitted = [
+                (strengths[:, None] * mask, np.exp(terms[:, columns])) for strengths, terms in coefficients
+            ]
+            groups.append((columns, bool(self.gpu[columns[0]]), fitted))
+        return groups
 
 
 @dataclass(frozen=True)
@@ -350,10 +354,10 @@ class Physical:
             form: Data(loads(quantities, gpu, form), modifiers, masks, grid.log_time, weights, groups)
             for form in _FORMS
         }
-        found: dict[int, tuple[Reals, Reals]] = {}
+        fitted: dict[int, tuple[Reals, Reals]] = {}
         near = None
-        for place in _ORDER:
-            variant = VARIANTS[place]
-            found[place] = near = fit_coefficients(data[variant.form], variant.robustness, near)
-        terms, strengths = map(np.stack, zip(*(found[place] for place in sorted(found)), strict=True))
+        for index in _ORDER:
+            variant = VARIANTS[index]
+            fitted[index] = near = fit_coefficients(data[variant.form], variant.robustness, near)
+        terms, strengths = map(np.stack, zip(*(fitted[index] for index in sorted(fitted)), strict=True))
         return PhysicalPredictor(gpu, masks, centre, scale, terms, strengths)

@@ -24,11 +24,11 @@ from crosscast.profile import Profile
 
 @runtime_checkable
 class TimeModel(Protocol):
-    """What a package gives: an entry point is a function without arguments that returns one."""
+    """A model of a package: an entry point is a function without arguments that returns one."""
 
     @property
     def about(self) -> str:
-        """What it predicts, in one line."""
+        """One line on what the model predicts."""
 
     @property
     def devices(self) -> Sequence[Device]:
@@ -44,7 +44,7 @@ class TimeModel(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class PluggedTimeModel(Trained[TimeCard, TimeModel]):
-    """A model of another package, asked as those of Crosscast are."""
+    """A model of another package, with the interface of Crosscast's models."""
 
     question = "time"
 
@@ -65,11 +65,11 @@ class PluggedTimeModel(Trained[TimeCard, TimeModel]):
 
     @classmethod
     def read(cls, card: TimeCard, stored: StoredModel) -> TimeModel:
-        """Refuse: it is in its package."""
+        """Raise InputError: the model is in its package."""
         raise InputError.of(where=stored.folder, expected="a model of Crosscast", found=card.model)
 
     def arrays(self) -> Arrays:
-        """Refuse: what it knows is in its package."""
+        """Raise InputError: the model's state is in its package."""
         raise InputError.of(where="model", expected="one that can be kept", found=self.card.model)
 
     @property
@@ -90,9 +90,9 @@ class PluggedTimeModel(Trained[TimeCard, TimeModel]):
         Raises
         ------
         InputError
-            If probes are given, profiles are metrics alone, or the model's answer is not what it should be.
+            If probes are given, profiles are metrics alone, or the model's arrays are invalid.
         """
-        batch = ProfileBatch.asked(profiles)
+        batch = ProfileBatch.coerce(profiles)
         if probes is not None and len(probes):
             raise InputError.of(field="probe", problem=f"the model {self.card.model} takes no measured times")
         if not batch.launches:
@@ -109,23 +109,23 @@ class PluggedTimeModel(Trained[TimeCard, TimeModel]):
     def suggest_probes(
         self, count: int, *, among: Sequence[str] | None = None, measured: Sequence[str] = ()
     ) -> Suggestion:
-        """Refuse: such a model takes no measured times."""
+        """Raise InputError: such a model takes no measured times."""
         raise InputError(f"suggest-probes: the model {self.card.model} takes no measured times")
 
     def _checked(self, answers: Sequence[Reals], shape: tuple[int, int]) -> list[Reals]:
-        found = [np.asarray(each, dtype=np.float64) for each in answers]
-        if [each.shape for each in found] != [shape] * 3:
-            shapes = ", ".join(str(each.shape) for each in found)
+        arrays = [np.asarray(each, dtype=np.float64) for each in answers]
+        if [each.shape for each in arrays] != [shape] * 3:
+            shapes = ", ".join(str(each.shape) for each in arrays)
             raise InputError(
                 f"model {self.card.model}: expected three arrays of shape {shape}, found {shapes}"
             )
-        centre, low, high = found
+        centre, low, high = arrays
         ordered = (low > 0) & (low <= centre) & (centre <= high) & np.isfinite(high)
         if not ordered.all():
             raise InputError(
                 f"model {self.card.model}: expected finite seconds above 0, each median between its limits"
             )
-        return found
+        return arrays
 
 
 def plugged_model(name: str) -> PluggedTimeModel:

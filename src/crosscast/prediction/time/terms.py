@@ -1,9 +1,8 @@
-"""How a time is predicted: what each kind of a launch's work takes a device, in seconds.
+"""Terms of a launch's time: the seconds that each kind of its work takes on a device.
 
-Each term is what its work would take at the rate on paper if nothing else were done. Where kinds of work
-overlap, the longest decides, and others add to it the more the closer they are: a smooth maximum
-(`joined`). What a launch costs before and after its work is added to it. How much of a rate on paper is
-reached is a factor of each term, fitted to measured times and drawn to what is usual
+Each term is the time of its work alone at the rate on paper. Kinds of work that overlap take a smooth maximum
+of their times (`joined`), to which the costs of a launch before and after its work are added. Each term has a
+factor, the inverse of the efficiency, fitted to measured times with a prior
 (`crosscast.prediction.time.efficiencies`).
 """
 
@@ -32,9 +31,9 @@ TERMS = (
     "groups",
     "atomics",
 )
-"""What a launch's time is made of.
+"""Terms of a launch's time.
 
-- launch: from the host's call to the device's start, and from its end to the host's knowing.
+- launch: from the host's call to the device's start, and from its end to the host's notification.
 - start: starting and ending a kernel on the device.
 - arithmetic: real operations at the rate of a unit's lanes, idle lanes too; doubles at their own rate.
 - issue: all other instructions of sub-groups at the rate of the lanes.
@@ -43,9 +42,9 @@ TERMS = (
 - l2: bytes behind the units' own caches.
 - memory: bytes behind the last cache, as many groups sharing it as are resident.
 - scattered: lines that a thread of a CPU fetches from anywhere, beyond those that one after another need.
-- spills: values that registers have no room for, to memory and back; of loops, to the second cache.
+- spills: values that do not fit the registers, to memory and back; of loops, to the second cache.
 - latency: the longest chain of dependent instructions, once for each wave of groups.
-- waiting: accesses of memory of a work-item, as few at once as a loop has, once for each wave.
+- waiting: memory accesses of a work-item, a few in flight at once as in a loop, once for each wave.
 - groups: beginning and ending work-groups.
 - atomics: those that wait for each other.
 """
@@ -53,14 +52,14 @@ TERMS = (
 LAUNCH = TERMS.index("launch")
 
 _ADDED = 2
-"""The first terms, which nothing overlaps."""
+"""Number of the first terms, which do not overlap with others."""
 
 SHARPNESS = 2.5
 """Of the smooth maximum: the exponent of the norm by which the terms are joined."""
 
 _LAUNCH_S = {True: 5.5e-6, False: 15e-6}  # by whether it is a GPU
 _START_S = {True: 2.5e-6, False: 5e-6}
-_USUAL_LAUNCH_S = 6e-6  # From the call to the start, as collections of measured devices have it
+_USUAL_LAUNCH_S = 6e-6  # From the call to the start, in collections of measured devices
 _STEP_CLOCKS = {True: 6.0, False: 1.0}
 _BARRIER_CLOCKS = 30.0
 _ALONE = 2.0
@@ -75,24 +74,24 @@ _SECTOR_BYTES = 32.0
 _MOST_REGISTERS, _REORDERED = 256.0, 128.0
 _REGISTER_BYTES = 4.0
 _LARGEST_GROUP_REGISTERS = 128.0
-"""That a work-item may have where the compiler allows for groups of 1,024."""
+"""Of a work-item where the compiler allows for groups of 1,024."""
 
 _MOST_AT_ONCE = 4.0
-"""Values that live in a program's order over registers that they need once a compiler reorders it."""
+"""Live values in program order over the registers that they need after a compiler reorders the code."""
 
-# LLVM unrolls to 16,384 instructions at most, as it counts them before it simplifies the code: for AMD's
-# targets with their addresses and the two halves of multiply-adds, twice what is left.
+# LLVM unrolls to 16,384 instructions at most, counted before it simplifies the code: for AMD's targets, with
+# their addresses and the two halves of multiply-adds, twice the number after that.
 _MOST_UNROLLED = 16384.0 / 2
-_CHAIN_CLOCKS, _INTEGER_STEP = 4.0, 0.4  # From a product to its sum's next; of integers over that
+_CHAIN_CLOCKS, _INTEGER_STEP = 4.0, 0.4  # Latency of a multiply-add; of integers over that
 _LOOPS, _SCALAR_ISSUE = 2.0, 2.0
 _TINY = 1e-15
 
 
 def resident_groups(work: Work, sheets: Sheets) -> Reals:
-    """Work-groups that a unit holds at once, of shape ``(n, d)``; at least 1."""
+    """Resident work-groups of a unit, of shape ``(n, d)``; at least 1."""
     width = np.where(sheets.wide, 64.0, 32.0)
     of_group = np.ceil(work.group_items[:, None] / width)
-    # Compilers that reorder unrolled code do with fewer registers than it has values.
+    # Compilers that reorder unrolled code need fewer registers than it has values.
     needed = np.clip((work.registers + 8)[:, None], 16, np.where(sheets.spills, _MOST_REGISTERS, _REORDERED))
     by_registers = sheets.registers / np.maximum(of_group * width * needed, 1)
     by_local = sheets.local_bytes / np.maximum(work.local_bytes, 1)[:, None]
@@ -106,26 +105,31 @@ def resident_groups(work: Work, sheets: Sheets) -> Reals:
 
 
 def bytes_behind(work: Work, cache: Reals, together: Reals) -> Reals:
-    """Bytes that pass a cache of a size in bytes that so many groups share, of shape ``(n, d)``.
+    """Bytes that miss a cache of a size in bytes which `together` groups share, of shape ``(n, d)``.
 
-    Between the sizes and numbers of groups that a profile knows it is interpolated in their logarithms.
+    Interpolated in the logarithms of the sizes and numbers of groups that a profile has.
     """
-    size = np.broadcast_to(np.clip(np.log2(cache) - CACHE_BITS[0], 0, len(CACHE_BITS) - 1), together.shape)
-    place = np.clip(np.log2(together) / 4, 0, len(GROUPS_TOGETHER) - 1)
-    low, left = np.minimum(size.astype(int), len(CACHE_BITS) - 2), np.minimum(place.astype(int), 1)
+    size_position = np.broadcast_to(
+        np.clip(np.log2(cache) - CACHE_BITS[0], 0, len(CACHE_BITS) - 1), together.shape
+    )
+    group_position = np.clip(np.log2(together) / 4, 0, len(GROUPS_TOGETHER) - 1)
+    size_index, group_index = (
+        np.minimum(size_position.astype(int), len(CACHE_BITS) - 2),
+        np.minimum(group_position.astype(int), 1),
+    )
     rows = np.arange(len(work))[:, None]
-    across, along = size - low, place - left
-    found = np.zeros(together.shape)
-    for i, share in ((0, 1 - along), (1, along)):
-        for j, part in ((0, 1 - across), (1, across)):
-            found += share * part * work.behind[rows, left + i, low + j]
-    return found
+    size_fraction, group_fraction = size_position - size_index, group_position - group_index
+    missed = np.zeros(together.shape)
+    for di, group_share in ((0, 1 - group_fraction), (1, group_fraction)):
+        for dj, size_share in ((0, 1 - size_fraction), (1, size_fraction)):
+            missed += group_share * size_share * work.behind[rows, group_index + di, size_index + dj]
+    return missed
 
 
 def terms(work: Work, sheets: Sheets, *, by_host: bool = True) -> Reals:
     """Seconds that each term takes at rates on paper, of shape ``(n, d, len(TERMS))``.
 
-    `by_host` says whether the time is from the host's call to its knowing of the end, or the device's own.
+    With `by_host` the time is from the host's call to its notification of the end, else the device's own.
     """
     side = sheets.wide.astype(int)
     gpu = sheets.gpu
@@ -141,7 +145,7 @@ def terms(work: Work, sheets: Sheets, *, by_host: bool = True) -> Reals:
     rate = sheets.units * sheets.clock
     resident = resident_groups(work, sheets)
     groups = column(work.groups)
-    # Units that have a group at all; the last wave may leave most of them idle.
+    # Units that have at least one group; the last wave may leave most of them idle.
     busy = np.minimum(sheets.units, groups)
     waves = np.maximum(groups / (sheets.units * resident), 1.0)
     rounds = np.where(groups > sheets.units, groups / sheets.units, 1.0)
@@ -149,7 +153,7 @@ def terms(work: Work, sheets: Sheets, *, by_host: bool = True) -> Reals:
     busy_rate = busy * sheets.clock / tail
     together = np.minimum(groups, sheets.units * resident)
 
-    # What a CPU's library needs for a function was measured with that of exp.
+    # Library functions of a CPU scale with its measured exp.
     more = np.where(gpu, 0.0, np.nan_to_num(sheets.exp / EXP_COST - 1.0))
     real = column(work.operations_real) + column(work.library) * np.maximum(more, 0.0)
     real = real + column(work.operations_fp64) / sheets.fp64
@@ -157,21 +161,21 @@ def terms(work: Work, sheets: Sheets, *, by_host: bool = True) -> Reals:
         gpu, sheets.lanes * np.maximum(of_width(work.utilization), 1e-3), _cpu_lanes(work, sheets)
     )
     # A thread that has a core of a CPU to itself issues more than one of two that share it.
-    alone = np.where(gpu | (2 * groups > sheets.units), 1.0, _ALONE)
-    slots = busy_rate * lanes * alone
+    sole_thread = np.where(gpu | (2 * groups > sheets.units), 1.0, _ALONE)
+    slots = busy_rate * lanes * sole_thread
 
-    # Of products of integers to those of single precision, as measured on a device or its siblings.
+    # Rate of integer products over single precision, as measured on a device or its siblings.
     product_rate = np.where(gpu, np.clip(np.nan_to_num(sheets.fact("int32"), nan=0.5), 0.15, 1.0), 0.5)
 
     own_cache = np.where(gpu, np.minimum(sheets.l1, 32768.0), sheets.l1)
-    alone = bytes_behind(
+    past_own_cache = bytes_behind(
         work, own_cache, np.broadcast_to(np.minimum(groups, np.where(gpu, resident, 1.0)), (n, d))
     )
     sectors = of_width(work.sectors)
-    l2_bytes = np.where(sheets.caches_global, np.minimum(alone, sectors), sectors)
+    l2_bytes = np.where(sheets.caches_global, np.minimum(past_own_cache, sectors), sectors)
     floor = column(work.distinct)
     behind = np.minimum(bytes_behind(work, sheets.last_cache, together), sectors)
-    spilled_bytes, repeats = _kept(work, sheets)
+    spilled_bytes, saved_loads = _registers(work, sheets)
     moved = np.maximum(behind, floor)
     # Shares of accesses that wait for the second cache and for memory.
     touched = np.maximum(_SECTOR_BYTES * of_width(work.accesses), 1.0)
@@ -189,16 +193,16 @@ def terms(work: Work, sheets: Sheets, *, by_host: bool = True) -> Reals:
     start = np.where(gpu, _START_S[True], _START_S[False])
     start = np.where(np.isfinite(sheets.empty_s), sheets.empty_s, start)
     launch = np.where(gpu, _LAUNCH_S[True] * _launch_ratio(sheets), _LAUNCH_S[False])
-    waited = np.maximum(sheets.round_trip_s - start, 0.0)
-    launch = np.where(np.isfinite(waited), waited, launch) if by_host else np.zeros(d)
-    found = np.stack(
+    measured_launch = np.maximum(sheets.round_trip_s - start, 0.0)
+    launch = np.where(np.isfinite(measured_launch), measured_launch, launch) if by_host else np.zeros(d)
+    stacked = np.stack(
         np.broadcast_arrays(
             launch + np.zeros((n, 1)),
             start + np.zeros((n, 1)),
             real / slots,
             (column(work.operations) + column(work.products) / product_rate)
-            / (slots * _beside(sheets, lanes)),
-            np.where(gpu, of_width(work.local_wavefronts) * (1.0 - repeats) / busy_rate, 0.0),
+            / (slots * _other_issue(sheets, lanes)),
+            np.where(gpu, of_width(work.local_wavefronts) * (1.0 - saved_loads) / busy_rate, 0.0),
             np.where(gpu, of_width(work.lines) * (width / 32) / busy_rate, 0.0),
             np.where(gpu, l2_bytes / (sheets.l2_clock * rate), l2_bytes / (8.0 * busy_rate)),
             _streamed(moved, column(work.written), sheets),
@@ -211,7 +215,7 @@ def terms(work: Work, sheets: Sheets, *, by_host: bool = True) -> Reals:
         ),
         -1,
     )
-    seconds: Reals = np.maximum(found, _TINY)
+    seconds: Reals = np.maximum(stacked, _TINY)
     return seconds
 
 
@@ -227,25 +231,25 @@ def _streamed(moved: Reals, written: Reals, sheets: Sheets) -> Reals:
 
 
 def _scattered(work: Work, sheets: Sheets) -> Reals:
-    """Seconds of all threads of a CPU for lines that no pattern foretells, ``(n, d)``.
+    """Seconds of all threads of a CPU for lines that prefetchers do not predict, ``(n, d)``.
 
-    What accesses ask for would come in lines one after another; a cache of a thread's own that misses more
-    bytes than these fetches the rest one by one.
+    Requested bytes would come in consecutive lines; a thread's own cache that misses more bytes than these
+    fetches the rest line by line.
     """
-    own = np.full(len(sheets.gpu), _OWN_CACHE_BYTES)
-    missed = bytes_behind(work, own, np.ones((len(work), len(own))))
+    cache_bytes = np.full(len(sheets.gpu), _OWN_CACHE_BYTES)
+    missed = bytes_behind(work, cache_bytes, np.ones((len(work), len(cache_bytes))))
     lines = np.maximum(missed - work.requested[:, None], 0.0) / _LINE_BYTES
-    each = np.where(np.isfinite(sheets.scattered), 1 / sheets.scattered, _SCATTERED_LINE_S / sheets.units)
-    found: Reals = lines * each
-    return found
+    line_s = np.where(np.isfinite(sheets.scattered), 1 / sheets.scattered, _SCATTERED_LINE_S / sheets.units)
+    seconds: Reals = lines * line_s
+    return seconds
 
 
-def _kept(work: Work, sheets: Sheets) -> tuple[Reals, Reals]:
+def _registers(work: Work, sheets: Sheets) -> tuple[Reals, Reals]:
     """Bytes of values that do not fit the registers, and the share of local loads that registers save.
 
-    Of shape ``(n, d)`` each. What does not fit is written to memory once and read once.
+    Of shape ``(n, d)`` each. A spilled value is written to memory once and read once.
     """
-    # Code that is too long to be unrolled keeps its loops, and nothing from one pass to the next.
+    # Code that is too long to be unrolled keeps its loops, and no value from one iteration to the next.
     unrolled = ~sheets.spills | (work.code[:, None] < _MOST_UNROLLED)
     most = np.where(work.any_group[:, None], _LARGEST_GROUP_REGISTERS, _MOST_REGISTERS)
     most = np.where(sheets.spills, most, _MOST_AT_ONCE * _MOST_REGISTERS)
@@ -254,9 +258,9 @@ def _kept(work: Work, sheets: Sheets) -> tuple[Reals, Reals]:
 
 
 def _carried(work: Work) -> Reals:
-    """Bytes of values that loops carry and registers have no room for, ``(n, 1)``, at each use of them.
+    """Bytes of loop-carried values that do not fit the registers, ``(n, 1)``, at each use of them.
 
-    Compilers reorder straight code until fewer values live at once, but not what lives around a loop.
+    Compilers reorder straight-line code until fewer values are live at once, but not loop-carried values.
     """
     share = np.maximum(1.0 - _MOST_REGISTERS / np.maximum(work.registers, 1.0), 0.0)[:, None]
     uses = np.where(_loops(work), (work.items * work.longest)[:, None], 0.0)
@@ -264,39 +268,39 @@ def _carried(work: Work) -> Reals:
 
 
 def _launch_ratio(sheets: Sheets) -> Reals:
-    """What launches take on devices over the usual, ``(d,)``: less sure, and less told, from siblings."""
-    place = FACTS.index("launch_s")
-    measured, doubt = sheets.expected[:, place], sheets.doubt[:, place]
+    """Launch cost of devices over the usual, ``(d,)``; drawn to 1 where siblings differ."""
+    column = FACTS.index("launch_s")
+    measured, deviation = sheets.expected[:, column], sheets.doubt[:, column]
     ratio = np.where(np.isfinite(measured), measured / _USUAL_LAUNCH_S, 1.0)
-    found: Reals = ratio ** (0.5 / (1.0 + np.nan_to_num(doubt) ** 2))
-    return found
+    drawn: Reals = ratio ** (0.5 / (1.0 + np.nan_to_num(deviation) ** 2))
+    return drawn
 
 
 def _cpu_lanes(work: Work, sheets: Sheets) -> Reals:
-    """Operations that a thread of a CPU does in a clock: as many work-items at once as accesses let it.
+    """Operations of a CPU's thread in a clock: as many work-items at once as accesses can be vectorized.
 
-    A compiler that makes vectors of neighbours that loop does several steps of their chains at once.
+    A compiler that vectorizes neighbours with loops overlaps several steps of their chains.
     """
     share = np.where(work.group_items >= 8, work.vectorizable, 0.0)[:, None]
     lanes = np.maximum(sheets.lanes, 1.0)
     at_once = np.clip(_CHAIN_CLOCKS * sheets.chain, 1.0, lanes)
     lanes = np.where(_loops(work) & np.isfinite(at_once), at_once, lanes)
-    found: Reals = 1.0 / (share / lanes + (1 - share))
-    return found
+    operations: Reals = 1.0 / (share / lanes + (1 - share))
+    return operations
 
 
-def _beside(sheets: Sheets, lanes: Reals) -> Reals:
-    """How many times as many other instructions as real operations a unit issues in a clock.
+def _other_issue(sheets: Sheets, lanes: Reals) -> Reals:
+    """Other instructions over real operations that a unit issues in a clock.
 
-    Scalar code of a CPU leaves its units for integers and for memory free.
+    Scalar code of a CPU leaves its units for integers and memory idle.
     """
     return np.where(sheets.gpu, 1.0, np.clip(_SCALAR_ISSUE / lanes, 1.0, _SCALAR_ISSUE))
 
 
 def _cpu_chains(work: Work, sheets: Sheets) -> Reals:
-    """Clocks that work-items of a CPU wait in their loops, one item after another, of all in all.
+    """Total clocks of the dependency chains in loops of a CPU's work-items, one item after another.
 
-    Chains of real operations take as long as measured; those of integers, which are done sooner, less.
+    Chains of real operations take the measured latency; those of integers less.
     """
     real = work.operations_real + work.operations_fp64
     of_reals = np.minimum(1.0, 4.0 * real / np.maximum(real + work.operations + work.products, 1.0))
@@ -306,15 +310,15 @@ def _cpu_chains(work: Work, sheets: Sheets) -> Reals:
 
 
 def _loops(work: Work) -> Flags:
-    """Whether work-items loop, ``(n, 1)``: they run more instructions than the kernel has."""
+    """Whether work-items loop, ``(n, 1)``: they run more instructions than the code has."""
     return (work.longest > _LOOPS * work.code)[:, None] & (work.code > 0)[:, None]
 
 
 def joined(seconds: Reals) -> tuple[Reals, Reals]:
-    """Time of terms ``(..., len(TERMS))``, and the share of each in it.
+    """Total time of terms ``(..., len(TERMS))``, and the share of each.
 
-    The time is that of the launch, of the start, and a smooth maximum of the others, in seconds. Shares are
-    also how much the logarithm of the time changes with that of each term.
+    The time is the sum of launch, start, and a smooth maximum of the others, in seconds. Shares are also the
+    derivatives of the log time by the logarithm of each term.
     """
     work = seconds[..., _ADDED:]
     most = work.max(axis=-1, keepdims=True)
@@ -327,9 +331,9 @@ def joined(seconds: Reals) -> tuple[Reals, Reals]:
 
 
 def saved_by_half(shares: Reals) -> Reals:
-    """Share of a time that half of each term would save, by the shares ``(..., len(TERMS))`` in it."""
+    """Share of a time that halving each term would save, by the terms' shares ``(..., len(TERMS))``."""
     added, parts = shares[..., :_ADDED], shares[..., _ADDED:]
     overlap = 1.0 - added.sum(axis=-1, keepdims=True)
     parts = parts / np.maximum(overlap, _TINY)
-    left = (1.0 - parts * (1.0 - 0.5**SHARPNESS)) ** (1 / SHARPNESS)
-    return np.concatenate([0.5 * added, overlap * (1.0 - left)], axis=-1)
+    remaining = (1.0 - parts * (1.0 - 0.5**SHARPNESS)) ** (1 / SHARPNESS)
+    return np.concatenate([0.5 * added, overlap * (1.0 - remaining)], axis=-1)

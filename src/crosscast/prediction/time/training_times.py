@@ -1,4 +1,4 @@
-"""Fit the model of launch times to tables of times, of profiles, and of which launches a time is.
+"""Fit the model of launch times to tables of profiles and of times, with the launches of each time.
 
 The tables are those of `benchmarks.training_profiles`: see `crosscast.data.times`.
 """
@@ -37,16 +37,19 @@ from crosscast.prediction.time.terms import terms
 from crosscast.prediction.time.work import traits_of, work_of
 
 _BY_HOST = ("host", "clFinish")
-_GROUPS_OF_DEVICES, _GROUPS_OF_LAUNCHES = 6, 5
+_DEVICE_FOLDS, _LAUNCH_FOLDS = 6, 5
 _IS_NEAR = 0.5
-_TURNS = 2
-_LEAST_SHARE = 0.5  # Of the time that physics allows, which sheets know to a few percent
-_LONGEST, _LONGEST_USUAL = 3000.0, 100.0  # Measured over unfitted time, of one and of a source's on a device
+_ITERATIONS = 2
+_LEAST_SHARE = 0.5  # Of the physical lower limit, which data sheets give to a few percent
+_LONGEST, _LONGEST_USUAL = (
+    3000.0,
+    100.0,
+)  # Measured over unfitted time: of one, and the median of a source on a device
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingTimes:
-    """Measured times of cells with what they are of; tuples are of length ``c``."""
+    """Measured times of cells with their launches; tuples are of length ``c``."""
 
     times: Times
     source: tuple[str, ...]
@@ -55,15 +58,15 @@ class TrainingTimes:
     launch: tuple[str, ...]
     key: tuple[str, ...]  # Of the device
     devices: tuple[Device, ...]
-    least: Reals  # `(c,)` Seconds that physics allows at least and at most
+    least: Reals  # `(c,)` Physical lower and upper limits in seconds
     most: Reals
-    noted: Flags  # Whether something else is known to be in the time
+    noted: Flags  # Whether a note says that the time includes something else
     traits: Reals  # `(c, len(TRAITS))` Of the cell's launches, their mean
-    profiles: int  # How many
-    toolchains: tuple[Toolchain, ...]  # What they were made with
+    profiles: int  # Their number
+    toolchains: tuple[Toolchain, ...]  # Of the profiles
 
     def labels(self, by: str) -> AnyArray:
-        """What cells are held out together by: ``source``, ``application`` or ``device``."""
+        """Label of each cell by which cells are held out: ``source``, ``application`` or ``device``."""
         return np.array(self.key if by == "device" else getattr(self, by))
 
     @property
@@ -73,11 +76,11 @@ class TrainingTimes:
 
     @property
     def kinds(self) -> Integers:
-        """Number of the kind of each cell's device, as corrections know them."""
+        """Number of the kind of each cell's device; see `kind_number`."""
         return np.array([kind_number(device) for device in self.devices])[self.times.device]
 
     def take(self, cells: Flags) -> TrainingTimes:
-        """Some of the cells."""
+        """The times of some cells."""
         chosen = np.flatnonzero(cells).tolist()
 
         def of(values: tuple[str, ...]) -> tuple[str, ...]:
@@ -99,14 +102,14 @@ class TrainingTimes:
 
 
 def read_training(tables: str | Path | LaunchTables, *, counted: bool = True) -> TrainingTimes:
-    """What a model learns from tables, or from those of a folder.
+    """Read the training data of a model from tables, or from the tables of a folder.
 
-    Without `counted` it learns from the metrics of their profiles alone.
+    Without `counted` the work is estimated from the metrics of the profiles alone.
 
     Raises
     ------
     InputError
-        As of `crosscast.data.times.read_launch_tables`, or if times are of no known device, or cannot be
+        As `crosscast.data.times.read_launch_tables`, or if times are of an unknown device, or cannot be
         seconds.
     """
     if not isinstance(tables, LaunchTables):
@@ -124,38 +127,40 @@ def read_training(tables: str | Path | LaunchTables, *, counted: bool = True) ->
         name: [] for name in ("seconds", "share", "cell", "device", "least", "most")
     }
     for number, row in enumerate(cells):
-        on, host = keys.index(row.device), any(word in row.timed for word in _BY_HOST)
+        column, host = keys.index(row.device), any(word in row.timed for word in _BY_HOST)
         of_cell = parts[row.cell]
-        whole = 1.0 if row.total else sum(launches for _, launches in of_cell)
-        columns["device"].append(on)
-        columns["least"].append(sum(least[each, on] * n for each, n in of_cell) / whole)
-        columns["most"].append(sum(most[each, on] * n for each, n in of_cell) / whole)
-        # Launches that are timed together wait for each other on the device, and for the host once.
-        once = 1.0 / sum(launches for _, launches in of_cell) if row.total else 1.0
-        for each, launches in of_cell:
-            by_host, by_device = seconds[host][each, on], seconds[False][each, on]
-            columns["seconds"].append(once * by_host + (1.0 - once) * by_device)
-            columns["share"].append(launches / whole)
+        divisor = 1.0 if row.total else sum(launches for _, launches in of_cell)
+        columns["device"].append(column)
+        columns["least"].append(sum(least[profile, column] * n for profile, n in of_cell) / divisor)
+        columns["most"].append(sum(most[profile, column] * n for profile, n in of_cell) / divisor)
+        # Launches that are timed together wait for each other on the device, and once for the host.
+        first_share = 1.0 / sum(launches for _, launches in of_cell) if row.total else 1.0
+        for profile, launches in of_cell:
+            by_host, by_device = seconds[host][profile, column], seconds[False][profile, column]
+            columns["seconds"].append(first_share * by_host + (1.0 - first_share) * by_device)
+            columns["share"].append(launches / divisor)
             columns["cell"].append(number)
     source = tuple(row.source for row in cells)
     application, kernel, launch = zip(*(row.cell for row in cells), strict=True)
     key = tuple(row.device for row in cells)
-    kinds = {device.key: device.type == "gpu" for device in devices}
+    is_gpu = {device.key: device.type == "gpu" for device in devices}
     times = Times(
         np.array(columns["seconds"]),
         np.array(columns["share"]),
         np.array(columns["cell"]),
         np.array(columns["device"]),
         np.log([row.time_s for row in cells]),
-        weights_of(source, [(a, kinds[d]) for a, d in zip(application, key, strict=True)]),
+        weights_of(source, [(a, is_gpu[d]) for a, d in zip(application, key, strict=True)]),
     )
     noted = np.array([bool(row.note) for row in cells])
     least_s, most_s = np.array(columns["least"]), np.array(columns["most"])
     _refuse_other_units(tables.label, cells, times, least_s)
-    of_launches = traits_of(work)
+    launch_traits = traits_of(work)
     traits = {
-        cell: np.average(of_launches[[each for each, _ in found]], axis=0, weights=[n for _, n in found])
-        for cell, found in parts.items()
+        cell: np.average(
+            launch_traits[[profile for profile, _ in of_cell]], axis=0, weights=[n for _, n in of_cell]
+        )
+        for cell, of_cell in parts.items()
     }
     return TrainingTimes(
         times,
@@ -175,25 +180,25 @@ def read_training(tables: str | Path | LaunchTables, *, counted: bool = True) ->
 
 
 def _refuse_other_units(label: str, cells: Sequence[KernelTime], times: Times, least: Reals) -> None:
-    """Refuse times that physics forbids, and those so long that they are of another unit."""
-    usual, _ = log_times(times, np.zeros((len(cells), times.seconds.shape[1])))
-    ratio = np.exp(times.log_time - usual)
-    of = [f"{row.source} on {row.device}" for row in cells]
-    medians = {name: float(np.median(ratio[np.array(of) == name])) for name in set(of)}
-    whole = np.array([medians[name] for name in of])
+    """Raise InputError for times that physics forbids, and for those too long to be in seconds."""
+    unfitted, _ = log_times(times, np.zeros((len(cells), times.seconds.shape[1])))
+    ratio = np.exp(times.log_time - unfitted)
+    labels = [f"{row.source} on {row.device}" for row in cells]
+    medians = {name: float(np.median(ratio[np.array(labels) == name])) for name in set(labels)}
+    median_ratio = np.array([medians[name] for name in labels])
     short = np.exp(times.log_time) < _LEAST_SHARE * least
-    for wrong, expected in (
+    for invalid, expected in (
         (short, "seconds, and no less than moving its bytes takes"),
-        ((ratio > _LONGEST) | (whole > _LONGEST_USUAL), "seconds"),
+        ((ratio > _LONGEST) | (median_ratio > _LONGEST_USUAL), "seconds"),
     ):
-        if wrong.any():
-            place = int(np.argmax(wrong))
-            row = cells[place]
-            what = f"{row.kernel} {row.launch} of {of[place]}"
+        if invalid.any():
+            index = int(np.argmax(invalid))
+            row = cells[index]
+            cell = f"{row.kernel} {row.launch} of {labels[index]}"
             raise InputError.of(
                 where=f"{label}: times",
                 field="time_s",
-                expected=f"{expected} (about {np.exp(usual[place]):.2g} for {what})",
+                expected=f"{expected} (about {np.exp(unfitted[index]):.2g} for {cell})",
                 found=f"{row.time_s:.2g}",
             )
 
@@ -203,33 +208,35 @@ def predicted(times: Times, known: Efficiencies, devices: Sequence[Device]) -> t
     return log_times(times, np.stack([known.of(device) for device in devices])[times.device])
 
 
-def held_out(training: TrainingTimes, labels: AnyArray, like: Correction) -> tuple[Reals, Reals, Reals]:
+def held_out(training: TrainingTimes, labels: AnyArray, template: Correction) -> tuple[Reals, Reals, Reals]:
     """Errors of cells, shares of their terms, and explained variance, each label held out in turn.
 
     Errors are measured less predicted logarithms.
     """
     errors, explained = np.full((2, len(labels)), np.nan)
     shares = np.zeros((len(labels), training.times.seconds.shape[1]))
-    for _, away in _folds(labels):
-        seen, part = training.take(~away), training.take(away)
-        known = fit(seen.times, seen.devices)
-        centre, shares[away] = predicted(part.times, known, part.devices)
-        shift, explained[away] = corrected(part, correction_of(seen, known, like))
-        errors[away] = part.times.log_time - centre - shift
+    for _, held in _folds(labels):
+        rest, part = training.take(~held), training.take(held)
+        known = fit(rest.times, rest.devices)
+        centre, shares[held] = predicted(part.times, known, part.devices)
+        shift, explained[held] = corrected(part, correction_of(rest, known, template))
+        errors[held] = part.times.log_time - centre - shift
     return errors, shares, explained
 
 
-def correction_of(training: TrainingTimes, known: Efficiencies, like: Correction | None = None) -> Correction:
-    """What errors of the fitted terms say of like launches; noted times say nothing."""
+def correction_of(
+    training: TrainingTimes, known: Efficiencies, template: Correction | None = None
+) -> Correction:
+    """Fit a correction to the errors of the fitted terms; times with a note are not used."""
     centre, _ = predicted(training.times, known, training.devices)
     sound = ~training.noted
     launches = [name for name, use in zip(training.launches, sound.tolist(), strict=True) if use]
     errors = training.times.log_time - centre
-    return fit_correction(training.traits[sound], launches, training.kinds[sound], errors[sound], like)
+    return fit_correction(training.traits[sound], launches, training.kinds[sound], errors[sound], template)
 
 
 def corrected(training: TrainingTimes, correction: Correction) -> tuple[Reals, Reals]:
-    """Logarithms to add to the cells' times, and how much of their errors' variance is explained."""
+    """Logarithms to add to the cells' times, and the share of their errors' variance explained."""
     kinds = np.arange(3)
     shift, explained = correction.of(training.traits, kinds)
     cells = np.arange(len(training.kinds))
@@ -237,15 +244,15 @@ def corrected(training: TrainingTimes, correction: Correction) -> tuple[Reals, R
 
 
 def device_folds(keys: AnyArray) -> AnyArray:
-    """A number for each cell: devices in a few groups, by their order."""
-    order = {key: number % _GROUPS_OF_DEVICES for number, key in enumerate(sorted(set(keys.tolist())))}
+    """Fold of each cell by its device: devices in a few groups, by their order."""
+    order = {key: number % _DEVICE_FOLDS for number, key in enumerate(sorted(set(keys.tolist())))}
     return np.array([order[key] for key in keys.tolist()])
 
 
 def fit_launch_times(training: TrainingTimes, *, of_devices: bool = True) -> LaunchTimes:
-    """Fit factors to all times, and doubt to the errors of held-out applications, launches and devices.
+    """Fit factors to all times, and deviations to errors on held-out applications, launches and devices.
 
-    Times that are known to have something else in them say nothing of how sure the others are.
+    Times with a note are not used for the deviations.
     """
     times = training.times
     known = fit(times, training.devices)
@@ -254,13 +261,13 @@ def fit_launch_times(training: TrainingTimes, *, of_devices: bool = True) -> Lau
     errors, shares, explained = held_out(training, applications, correction)
     sound = np.isfinite(errors) & ~training.noted
     weights = equal_weights(applications)
-    beside = _beside_known(training, correction)
-    # How sure a forecast is far from all that was measured, and how much surer beside it, in turns.
+    near_known = _held_out_launches(training, correction)
+    # Alternate between deviations far from all measured launches, and their ratio near one.
     near = 1.0
-    for _ in range(_TURNS):
+    for _ in range(_ITERATIONS):
         far = errors[sound] / narrowed(explained[sound], near)
         doubt = doubt_of(far, shares[sound], weights[sound])
-        near = _near(training, beside, doubt)
+        near = _near(training, near_known, doubt)
     unseen = _unseen(training, correction, doubt, near) if of_devices else np.stack([doubt.deviations] * 2)
     together = _together(errors, doubt.deviation(shares), times, applications, sound)
     names = tuple(known.factors)
@@ -271,10 +278,10 @@ def fit_launch_times(training: TrainingTimes, *, of_devices: bool = True) -> Lau
 
 
 def equal_weights(applications: AnyArray) -> Reals:
-    """Weights by which an application counts as much as any other."""
+    """Weights of cells with equal sums for all applications."""
     _, number, count = np.unique(applications, return_inverse=True, return_counts=True)
-    found: Reals = 1.0 / count[number]
-    return found
+    weights: Reals = 1.0 / count[number]
+    return weights
 
 
 def widening(
@@ -286,10 +293,10 @@ def widening(
     *,
     few: bool = False,
 ) -> float:
-    """By how much deviations have to be multiplied to hold nine of ten errors.
+    """Factor of the deviations with which intervals hold nine of ten errors.
 
-    Of `few` applications the share is that which holds nine of ten of a further one's, as in conformal
-    prediction (Vovk et al. 2005): its errors may be as any of theirs, or greater.
+    With `few` the share is that which holds nine of ten errors of one more application, as in conformal
+    prediction (Vovk et al. 2005): its errors are exchangeable with those of the given ones.
     """
     chosen = np.flatnonzero(rows & np.isfinite(errors) & ~training.noted)
     if not len(chosen):
@@ -303,37 +310,37 @@ def widening(
     return float(np.interp(share, below, ratio[chosen])) / doubt.factor(0.9)
 
 
-def _beside_known(training: TrainingTimes, correction: Correction) -> tuple[Reals, Reals, Reals]:
-    """What `held_out` finds of launches that are held out, while others of their kernels are not."""
+def _held_out_launches(training: TrainingTimes, correction: Correction) -> tuple[Reals, Reals, Reals]:
+    """As `held_out`, for folds of launches whose kernels have other launches in the training."""
     launches = training.launches
-    number = {name: k % _GROUPS_OF_LAUNCHES for k, name in enumerate(sorted(set(launches)))}
+    number = {name: k % _LAUNCH_FOLDS for k, name in enumerate(sorted(set(launches)))}
     return held_out(training, np.array([number[name] for name in launches]), correction)
 
 
-def _near(training: TrainingTimes, beside: tuple[Reals, Reals, Reals], doubt: Doubt) -> float:
-    """Deviation of times of launches beside known ones, over that far from all."""
-    errors, shares, explained = beside
+def _near(training: TrainingTimes, near_known: tuple[Reals, Reals, Reals], doubt: Doubt) -> float:
+    """Deviation of times of launches near known ones, over that far from all."""
+    errors, shares, explained = near_known
     is_near = explained > _IS_NEAR
     return float(np.clip(widening(training, errors, doubt.deviation(shares), doubt, is_near), 0.3, 1.0))
 
 
 def _unseen(training: TrainingTimes, correction: Correction, doubt: Doubt, near: float) -> Reals:
-    """Deviations on GPUs and CPUs that were not measured, by what their times are mostly spent on."""
+    """Deviations by kind on GPUs and CPUs that were not measured."""
     errors, shares, explained = held_out(training, device_folds(training.labels("device")), correction)
     narrower = narrowed(explained, near)
     sound = np.isfinite(errors) & ~training.noted
     weights = equal_weights(training.labels("application"))
     types = np.array([device.type for device in training.devices])[training.times.device]
-    found = []
-    # Accelerators of many small cores are neither, and say nothing of either.
-    for of_kind in (types == "gpu", types == "cpu"):
-        rows, deviations = sound & of_kind, doubt.deviations
+    by_type = []
+    # Accelerators of many small cores are neither.
+    for of_type in (types == "gpu", types == "cpu"):
+        rows, deviations = sound & of_type, doubt.deviations
         if rows.any():
             deviations = doubt_of(errors[rows] / narrower[rows], shares[rows], weights[rows]).deviations
-        usual = deviation_of(shares, deviations) * narrower
-        wider = widening(training, errors, usual, doubt, of_kind)
-        found.append(np.maximum(deviations * wider, doubt.deviations))
-    return np.stack(found)
+        of_cells = deviation_of(shares, deviations) * narrower
+        wider = widening(training, errors, of_cells, doubt, of_type)
+        by_type.append(np.maximum(deviations * wider, doubt.deviations))
+    return np.stack(by_type)
 
 
 def _together(errors: Reals, deviation: Reals, times: Times, applications: AnyArray, sound: Flags) -> float:
@@ -343,38 +350,38 @@ def _together(errors: Reals, deviation: Reals, times: Times, applications: AnyAr
     for application in sorted(set(applications.tolist())):
         rows = (applications == application) & sound
         means = [
-            scaled[rows & (times.device == place)].mean()
-            for place in sorted(set(times.device[rows].tolist()))
+            scaled[rows & (times.device == device)].mean()
+            for device in sorted(set(times.device[rows].tolist()))
         ]
         if len(means) > 1:
             mean = np.array(means)
-            own = (mean**2).mean()
-            both = (mean.sum() ** 2 - (mean**2).sum()) / (len(mean) * (len(mean) - 1))
-            pairs, total = pairs + both, total + own
+            variance = (mean**2).mean()
+            covariance = (mean.sum() ** 2 - (mean**2).sum()) / (len(mean) * (len(mean) - 1))
+            pairs, total = pairs + covariance, total + variance
     return float(np.clip(pairs / total if total else 0.0, 0.0, 0.95))
 
 
 @dataclass(frozen=True, eq=False)
 class Outside:
-    """Forecasts of cells by models that did not see their source, application or device."""
+    """Forecasts of cells by models whose training lacked their source, application or device."""
 
     by: str
-    log_error: Reals  # `(c,)` Predicted less measured; not a number where nothing was left to train on
+    log_error: Reals  # `(c,)` Predicted less measured; NaN where no training data remained
     low: Reals  # Limits of the intervals over the predicted time
     high: Reals
     inside: Flags
 
 
-def forecast_held_out(training: TrainingTimes, away: Flags, level: float) -> Arrays:
-    """Forecasts of cells that are held out, by a model that was fitted to the others: see `Outside`."""
-    seen, part = training.take(~away), training.take(away)
-    fitted = fit_launch_times(seen, of_devices=bool(set(part.key) - set(seen.key)))
+def forecast_held_out(training: TrainingTimes, held: Flags, level: float) -> Arrays:
+    """Forecasts of held-out cells by a model that was fitted to the others: arrays of `Outside`."""
+    rest, part = training.take(~held), training.take(held)
+    fitted = fit_launch_times(rest, of_devices=bool(set(part.key) - set(rest.key)))
     centre, shares = predicted(part.times, fitted.efficiencies(), part.devices)
     shift, explained = corrected(part, fitted.correction)
     deviations = fitted.deviations(part.devices)[part.times.device]
     deviation = deviation_of(shares, deviations) * narrowed(explained, fitted.near)
-    cut = limits(np.exp(centre + shift), deviation, fitted.doubt.factor(level), part.least, part.most)
-    middle, least, most = map(np.log, cut)
+    clipped = limits(np.exp(centre + shift), deviation, fitted.doubt.factor(level), part.least, part.most)
+    middle, least, most = map(np.log, clipped)
     measured = part.times.log_time
     return {
         "log_error": middle - measured,
@@ -385,62 +392,62 @@ def forecast_held_out(training: TrainingTimes, away: Flags, level: float) -> Arr
 
 
 HeldOut = tuple[str, Flags]
-"""What is held out, for people, and which cells."""
+"""Name of a fold for people, and the mask of its cells."""
 
 Runner = Callable[[TrainingTimes, Sequence[HeldOut], float], Iterable[Arrays]]
-"""What calls `forecast_held_out` for each of several folds, in their order."""
+"""Calls `forecast_held_out` for each of several folds, in their order."""
 
 
 def one_after_another(training: TrainingTimes, folds: Sequence[HeldOut], level: float) -> Iterator[Arrays]:
-    """The simplest runner."""
-    return (forecast_held_out(training, away, level) for _, away in folds)
+    """Forecast the folds in this process."""
+    return (forecast_held_out(training, held, level) for _, held in folds)
 
 
 def evaluate(
     training: TrainingTimes, by: str, level: float = 0.9, run: Runner = one_after_another
 ) -> Outside:
-    """Hold each source, application or device out in turn; factors and intervals are fitted within."""
+    """Hold out each source, application or device in turn; factors and intervals are fitted within."""
     labels = training.labels(by)
-    folds = [(f"{by} {label}", away) for label, away in _folds(labels)]
+    folds = [(f"{by} {label}", held) for label, held in _folds(labels)]
     error, low, high = np.full((3, len(labels)), np.nan)
     inside = np.zeros(len(labels), dtype=bool)
-    for (_, away), found in zip(folds, run(training, folds, level), strict=True):
-        error[away], low[away], high[away] = found["log_error"], found["low"], found["high"]
-        inside[away] = found["inside"]
+    for (_, held), forecasts in zip(folds, run(training, folds, level), strict=True):
+        error[held], low[held], high[held] = forecasts["log_error"], forecasts["low"], forecasts["high"]
+        inside[held] = forecasts["inside"]
     return Outside(by, error, low, high, inside)
 
 
 def _folds(labels: AnyArray) -> Iterator[tuple[str, Flags]]:
     for label in sorted(set(labels.tolist())):
-        away = labels == label
-        if not away.all():
-            yield str(label), away
+        held = labels == label
+        if not held.all():
+            yield str(label), held
 
 
-def scores(training: TrainingTimes, found: Outside, rows: Flags, level: float) -> dict[str, float]:
-    """How good forecasts of some cells are: errors, coverage, width, and the slowdown of the device taken."""
-    rows = rows & np.isfinite(found.log_error)
-    error, applications = found.log_error[rows], training.labels("application")
+def scores(training: TrainingTimes, forecasts: Outside, rows: Flags) -> dict[str, float]:
+    """Scores of some forecasts: errors, coverage, width, and the slowdown on the recommended device."""
+    rows = rows & np.isfinite(forecasts.log_error)
+    error, applications = forecasts.log_error[rows], training.labels("application")
     by_application = [rows & (applications == name) for name in sorted(set(applications[rows].tolist()))]
-    apart = np.abs(np.expm1(found.log_error))
-    told = {
+    errors = np.abs(np.expm1(forecasts.log_error))
+    values = {
         "bias": float(np.exp(error.mean())),
         "rmse_log": float(np.sqrt((error**2).mean())),
-        "median_ape": float(np.median(apart[rows])),
-        "median_ape_by_application": float(np.mean([np.median(apart[each]) for each in by_application])),
-        "coverage": float(np.mean([found.inside[each].mean() for each in by_application])),
-        "coverage_worst_application": float(min(found.inside[each].mean() for each in by_application)),
-        "width": float(np.exp(np.median(found.high[rows] - found.low[rows]))),
+        "median_ape": float(np.median(errors[rows])),
+        "median_ape_by_application": float(np.mean([np.median(errors[each]) for each in by_application])),
+        "coverage": float(np.mean([forecasts.inside[each].mean() for each in by_application])),
+        "coverage_worst_application": float(min(forecasts.inside[each].mean() for each in by_application)),
+        "width": float(np.exp(np.median(forecasts.high[rows] - forecasts.low[rows]))),
     }
-    slowdowns = _slowdowns(training, found, rows)
-    return told | ({"slowdown_mean": float(np.mean(slowdowns))} if slowdowns else {})
+    slowdowns = _slowdowns(training, forecasts, rows)
+    return values | ({"slowdown_mean": float(np.mean(slowdowns))} if slowdowns else {})
 
 
 _DEVICES_TO_CHOOSE = 5
 
 
-def _slowdowns(training: TrainingTimes, found: Outside, rows: Flags) -> list[float]:
-    """Of launches timed on several devices, the time on the one forecast to be fastest over the least."""
+def _slowdowns(training: TrainingTimes, forecasts: Outside, rows: Flags) -> list[float]:
+    """Time on the device with the least forecast over the least time, of launches on several devices."""
     cells: dict[tuple[str, str, str, str], list[int]] = {}
     for number in np.flatnonzero(rows).tolist():
         names = (training.source, training.application, training.kernel, training.launch)
@@ -449,26 +456,26 @@ def _slowdowns(training: TrainingTimes, found: Outside, rows: Flags) -> list[flo
     for numbers in cells.values():
         if len({training.key[number] for number in numbers}) >= _DEVICES_TO_CHOOSE:
             measured = training.times.log_time[numbers]
-            taken = int(np.argmin(measured + found.log_error[numbers]))
-            slowdowns.append(float(np.exp(measured[taken] - measured.min())))
+            recommended = int(np.argmin(measured + forecasts.log_error[numbers]))
+            slowdowns.append(float(np.exp(measured[recommended] - measured.min())))
     return slowdowns
 
 
 def train_launch_times(
     tables: str | Path | LaunchTables, level: float = 0.9, run: Runner = one_after_another
 ) -> TrainedLaunchTimes:
-    """Fit the model to tables, or a folder of them, and measure it with applications and sources held out."""
+    """Fit the model to tables, or to those of a folder, and evaluate it on held-out applications and sources."""
     if not isinstance(tables, LaunchTables):
         tables = read_launch_tables(tables)
-    training, plain = (read_training(tables, counted=counted) for counted in (True, False))
+    training, estimated = (read_training(tables, counted=counted) for counted in (True, False))
     keys = training.key
-    fitted = LaunchModels(fit_launch_times(training), fit_launch_times(plain))
+    fitted = LaunchModels(fit_launch_times(training), fit_launch_times(estimated))
     sound = ~training.noted
     of_applications = evaluate(training, "application", level, run)
     of_sources = evaluate(training, "source", level, run)
-    of_metrics = evaluate(plain, "application", level, run)
+    of_metrics = evaluate(estimated, "application", level, run)
     sources = {
-        name: scores(training, of_sources, training.labels("source") == name, level)
+        name: scores(training, of_sources, training.labels("source") == name)
         for name in sorted(set(training.source))
         if len(set(training.source)) > 1
     }
@@ -477,8 +484,8 @@ def train_launch_times(
     kernels = set(zip(training.application, training.kernel, strict=True))
     launches = set(zip(training.application, training.kernel, training.launch, strict=True))
     result: dict[str, object] = {"model": MODEL, "split": "leave-application-out", "probes": 0}
-    result |= scores(training, of_applications, sound, level)
-    # One source has most of the cells, and easy ones.
+    result |= scores(training, of_applications, sound)
+    # One source has most of the cells, and they are easy.
     result["median_ape"] = result["median_ape_by_application"]
     card = TimeCard(
         model=MODEL,
@@ -504,7 +511,7 @@ def train_launch_times(
             "level": level,
             "results": [result],
             "sources_held_out": sources,
-            "metrics_alone": scores(plain, of_metrics, sound, level),
+            "metrics_alone": scores(estimated, of_metrics, sound),
         },
     )
     return TrainedLaunchTimes(card, fitted)

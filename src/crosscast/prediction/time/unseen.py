@@ -1,10 +1,10 @@
-"""The time on a device that was not measured, from those on the others: two ways to weight them, averaged.
+"""Predict times on a device that was not measured from those on others: the mean of two weightings.
 
-Similarity weights a device by how alike its descriptors are. Kriging, best linear unbiased prediction,
-weights it by how times on two devices vary together: a sum of parts for both being GPUs or not, for their
-maker and for their series, one that falls with the distance of their numbers, one linear in these, and one of
-each device alone. The parts' sizes are those that make the known times most likely, under priors that keep
-them sound with few devices.
+Similarity weights a device by the distance of its descriptors. Kriging, best linear unbiased prediction,
+weights it by the covariance of times on two devices: a sum of parts for both being GPUs or not, for their
+vendor and for their series, one that falls with the distance of their numbers, one linear in these, and one
+of each device alone. The parts' variances maximize the posterior of the known times, under priors that keep
+them plausible with few devices.
 """
 
 from __future__ import annotations
@@ -23,30 +23,30 @@ from crosscast.prediction.intervals import LEVELS, POOLED, factor_at
 from crosscast.prediction.serialization import Array, Nested, Stored
 from crosscast.prediction.time.data import Grid, application_weights, impute
 
-# All count alike: a choice or weights would have to be learned from the few devices that there are.
+# With equal weights: others would have to be learned from few devices.
 _TREND = SPEED_NUMBERS[:2]
 _LEAST_RANGE = 0.1
 
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """How alike devices are, two by two."""
+    """Pairwise similarities of devices."""
 
     types: Reals  # `(d, d)` Ones where both are of the same type
     vendors: Reals
-    series: Reals  # The same; of a series are those of one name, type and vendor
+    series: Reals  # Ones where name, type and vendor are the same
     gpus: Reals  # Ones where both are GPUs, or neither is
-    squares: Reals  # Mean square of how many standard deviations their numbers lie apart
-    products: Reals  # Mean product of how many standard deviations their numbers lie from the mean
-    trend: Reals  # `(d,)` Logarithm of the time of an instruction, as clock and peak rate let expect it
+    squares: Reals  # Mean square of the differences of their numbers in standard deviations
+    products: Reals  # Mean product of their numbers' deviations from the mean in standard deviations
+    trend: Reals  # `(d,)` Expected logarithm of an instruction's time, from clock and peak rate
 
     def __len__(self) -> int:
         return len(self.trend)
 
     def take(self, devices: Sequence[int]) -> Pairs:
-        """Those of some of the devices, by their numbers."""
-        places = np.array(devices, dtype=np.int64)
-        return Pairs(*(each[np.ix_(*[places] * each.ndim)] for each in vars(self).values()))
+        """The similarities of some of the devices, by index."""
+        indices = np.array(devices, dtype=np.int64)
+        return Pairs(*(array[np.ix_(*[indices] * array.ndim)] for array in vars(self).values()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,22 +56,24 @@ class Descriptors(Stored):
     device_types: Annotated[tuple[str, ...], Array("d")]  # Empty where not known
     device_vendors: Annotated[tuple[str, ...], Array("d")]
     device_series: Annotated[tuple[str, ...], Array("d")]
-    device_numbers: Annotated[tuple[str, ...], Array("k", among=SPEED_NUMBERS)]  # Those that at least one has
+    device_numbers: Annotated[
+        tuple[str, ...], Array("k", among=SPEED_NUMBERS)
+    ]  # That at least one device has
     # Their logarithms. Where a device lacks a number, the mean over the devices of its type and vendor that
     # have it, or else of its type, or else of all
     device_logs: Annotated[Reals, Array("d k")]
 
     @classmethod
     def of(cls, devices: Sequence[Device]) -> Descriptors:
-        """Collect those of some devices."""
-        found = np.array([_log_numbers(device, SPEED_NUMBERS) for device in devices])
-        known = np.isfinite(found).any(axis=0)
+        """Collect the descriptors of devices."""
+        logs = np.array([_log_numbers(device, SPEED_NUMBERS) for device in devices])
+        known = np.isfinite(logs).any(axis=0)
         types, vendors, series = _texts(devices)
-        names = tuple(name for name, there in zip(SPEED_NUMBERS, known.tolist(), strict=True) if there)
-        return cls(types, vendors, series, names, _imputed(found[:, known], types, vendors))
+        names = tuple(name for name, is_known in zip(SPEED_NUMBERS, known.tolist(), strict=True) if is_known)
+        return cls(types, vendors, series, names, _imputed(logs[:, known], types, vendors))
 
     def joined(self, device: Device) -> Descriptors:
-        """The same with a further device, the last."""
+        """Append a device."""
         numbers = _log_numbers(device, self.device_numbers)
         if not (device.type or device.vendor or device.series or np.isfinite(numbers).any()):
             expected = "a type, vendor, series or number"
@@ -89,13 +91,13 @@ class Descriptors(Stored):
         return {name: (low, high) for name, (low, high) in zip(self.device_numbers, ends, strict=True)}
 
     def pairs(self, known: int) -> Pairs:
-        """How alike they are, in standard deviations of the first `known` of them."""
+        """Pairwise similarities, in standard deviations of the first `known` devices."""
         logs = self.device_logs
         scale = np.maximum(logs[:known].std(axis=0), _LEAST_RANGE)
         scaled = (logs - logs[:known].mean(axis=0)) / scale
         count = max(len(self.device_numbers), 1)
         types, vendors, series = map(_equal, (self.device_types, self.device_vendors, self.device_series))
-        trend = [place for place, name in enumerate(self.device_numbers) if name in _TREND]
+        trend = [column for column, name in enumerate(self.device_numbers) if name in _TREND]
         return Pairs(
             types,
             vendors,
@@ -112,25 +114,25 @@ def _texts(devices: Sequence[Device]) -> tuple[tuple[str, ...], ...]:
 
 
 def _log_numbers(device: Device, names: Sequence[str]) -> Reals:
-    """Logarithms of numbers of a device; not a number where not known."""
+    """Logarithms of numbers of a device; NaN where not known."""
     values = np.array([device.numbers.get(name, np.nan) for name in names])
     return np.log(np.where((values > 0) & (values < np.inf), values, np.nan))
 
 
 def _imputed(logs: Reals, types: Sequence[str], vendors: Sequence[str]) -> Reals:
-    """Numbers that are not known, by the means over the devices that are most alike and have them."""
+    """Fill missing numbers with the means over the most similar devices that have them."""
     imputed = logs.copy()
-    alike = _equal(types)
+    same_type = _equal(types)
     for row, column in np.argwhere(np.isnan(logs)):
-        there = ~np.isnan(logs[:, column])
-        nearer = [alike[row] * _equal(vendors)[row], alike[row], np.ones(len(logs))]
-        chosen = next(flags for each in nearer if (flags := there & (each > 0)).any())
+        known = ~np.isnan(logs[:, column])
+        nearer = [same_type[row] * _equal(vendors)[row], same_type[row], np.ones(len(logs))]
+        chosen = next(flags for each in nearer if (flags := known & (each > 0)).any())
         imputed[row, column] = logs[chosen, column].mean()
     return imputed
 
 
 def _equal(texts: Sequence[str]) -> Reals:
-    """Ones where texts are the same; one that is not known is like itself alone."""
+    """Ones where texts are equal; an empty text equals only itself."""
     array = np.array(texts, dtype=np.str_)
     equal: Flags = (array[:, None] == array) & (array != "") | np.eye(len(array), dtype=np.bool_)
     return equal.astype(np.float64)
@@ -143,21 +145,21 @@ _BEST = 10
 
 
 def similarity_weights(ways: Reals, pairs: Pairs) -> tuple[Reals, float]:
-    """Weights ``(d - 1,)`` of all devices but the last for the last, and what is added: the mean of all ways.
+    """Weights ``(d - 1,)`` of all devices but the last for the last, and an offset: means over all ways.
 
-    For each of ``m`` ways, of shape ``(m, 6)``: how much lighter (in logarithms) a device weighs that is of
-    another type, vendor or series, for each standard deviation between the numbers, and for each square of
-    it; and the power of clock and peak rate with which times are brought from one device to another.
+    The ``m`` ways, of shape ``(m, 6)``, are coefficients of the negative log weight: of another type, vendor
+    and series, of the distance of the numbers in standard deviations, and of its square; the last is the
+    power of clock and peak rate with which times are scaled from one device to another.
     """
     weights = _all_weights(ways, pairs)[:, -1, :-1]
-    added = ways[:, 5] * (pairs.trend[-1] - weights @ pairs.trend[:-1])
-    return weights.mean(axis=0), float(added.mean())
+    offsets = ways[:, 5] * (pairs.trend[-1] - weights @ pairs.trend[:-1])
+    return weights.mean(axis=0), float(offsets.mean())
 
 
 def fit_similarity(pairs: Pairs, log_time: Reals, kernels: Reals, seed: int) -> Reals:
-    """The best ways to weight among many that are drawn, by the mean absolute error on devices left out.
+    """The best ways to weight among many drawn at random, by the mean absolute error on devices left out.
 
-    Several, as so few devices do not tell which is best.
+    Several, as few devices do not determine the best one.
     """
     ways = np.abs(np.random.default_rng(seed).normal(_WAY_MEANS, _WAY_SPREADS, (_DRAWS, len(_WAY_MEANS))))
     losses = []
@@ -171,8 +173,14 @@ def fit_similarity(pairs: Pairs, log_time: Reals, kernels: Reals, seed: int) -> 
 
 def _all_weights(ways: Reals, pairs: Pairs) -> Reals:
     """Weights for each device (second axis) of the others (third axis), of shape ``(m, d, d)``."""
-    apart = [1 - pairs.types, 1 - pairs.vendors, 1 - pairs.series, np.sqrt(pairs.squares), pairs.squares]
-    logs = -np.tensordot(ways[:, :5], np.stack(apart), 1)
+    differences = [
+        1 - pairs.types,
+        1 - pairs.vendors,
+        1 - pairs.series,
+        np.sqrt(pairs.squares),
+        pairs.squares,
+    ]
+    logs = -np.tensordot(ways[:, :5], np.stack(differences), 1)
     logs[:, np.arange(len(pairs)), np.arange(len(pairs))] = -np.inf
     weights = np.exp(logs - logs.max(axis=2, keepdims=True))
     shares: Reals = weights / weights.sum(axis=2, keepdims=True)
@@ -189,14 +197,14 @@ _JITTER = 1e-8
 
 @dataclass(frozen=True, eq=False)
 class Kriging:
-    """Fitted sizes of the parts."""
+    """Fitted kriging: sizes of the parts of the covariance."""
 
     # `(8,)` Logarithms of the variances of the six parts in the order above, of the distance at which the
-    # fourth has fallen by `exp(-1/2)`, and of how much more devices differ by what all kernels share
+    # fourth has fallen by `exp(-1/2)`, and of the variance that all kernels share over that of one kernel
     sizes: Reals
 
     def weights(self, pairs: Pairs) -> tuple[Reals, float]:
-        """Weights of all devices but the last for the last, of shape ``(d - 1,)``, and what is added.
+        """Weights of all devices but the last for the last, of shape ``(d - 1,)``, and an offset.
 
         The weights add up to one, so that a kernel that is slower everywhere is so on the new device.
         """
@@ -208,9 +216,9 @@ class Kriging:
         return weights, float(_POWER * (pairs.trend[-1] - weights @ pairs.trend[:-1]))
 
     def sd(self, weights: Reals, pairs: Pairs) -> float:
-        """Standard deviation of the error that weights (of any origin) make on the last device."""
-        whole = np.append(-weights, 1.0)
-        variance = whole @ self._covariance(pairs) @ whole * (1 + np.exp(self.sizes[_SHARED]))
+        """Standard deviation of the error of any weights on the last device."""
+        contrast = np.append(-weights, 1.0)
+        variance = contrast @ self._covariance(pairs) @ contrast * (1 + np.exp(self.sizes[_SHARED]))
         return float(np.sqrt(max(variance, _JITTER)))
 
     def _covariance(self, pairs: Pairs) -> Reals:
@@ -220,21 +228,21 @@ class Kriging:
 
 def _parts(sizes: Reals, pairs: Pairs) -> Reals:
     near = np.exp(-0.5 * pairs.squares / np.exp(2 * sizes[_REACH]))
-    makers = pairs.types * pairs.vendors
-    return np.stack([pairs.gpus, makers, pairs.series, near, pairs.products, np.eye(len(pairs))])
+    same_vendor = pairs.types * pairs.vendors
+    return np.stack([pairs.gpus, same_vendor, pairs.series, near, pairs.products, np.eye(len(pairs))])
 
 
 def fit_kriging(pairs: Pairs, log_time: Reals, kernels: Reals, replicates: int) -> Kriging:
-    """Fit the sizes by the most likely ones given the known times (maximum a posteriori)."""
+    """Fit the sizes of the parts by maximum a posteriori."""
     # Imported here: predicting with fitted sizes needs no SciPy.
     from scipy.linalg import helmert
     from scipy.optimize import minimize
 
     contrasts = helmert(len(pairs))
     share = kernels / kernels.sum()
-    seen = (log_time - _POWER * pairs.trend) @ contrasts.T
-    centre = share @ seen
-    scatter = ((seen - centre) * share[:, None]).T @ (seen - centre)
+    contrasted = (log_time - _POWER * pairs.trend) @ contrasts.T
+    centre = share @ contrasted
+    scatter = ((contrasted - centre) * share[:, None]).T @ (contrasted - centre)
     shared = np.outer(centre, centre)
 
     def loss(sizes: Reals) -> tuple[float, Reals]:
@@ -244,10 +252,15 @@ def fit_kriging(pairs: Pairs, log_time: Reals, kernels: Reals, replicates: int) 
         inverse, (_, volume) = np.linalg.inv(covariance), np.linalg.slogdet(covariance)
         total = replicates * scatter + np.exp(-sizes[_SHARED]) * shared
         count = replicates + 1
-        away = (sizes - _MEANS) / _SPREADS
-        value = count * volume + (inverse * total).sum() + len(covariance) * sizes[_SHARED] + away @ away
+        deviations = (sizes - _MEANS) / _SPREADS
+        value = (
+            count * volume
+            + (inverse * total).sum()
+            + len(covariance) * sizes[_SHARED]
+            + deviations @ deviations
+        )
         by_covariance = contrasts.T @ (count * inverse - inverse @ total @ inverse) @ contrasts
-        slope = 2 * away / _SPREADS
+        slope = 2 * deviations / _SPREADS
         slope[:_REACH] += variances * (parts * by_covariance).sum(axis=(1, 2))
         bent = parts[_NEAR] * pairs.squares * np.exp(-2 * sizes[_REACH])
         slope[_REACH] += variances[_NEAR] * (bent * by_covariance).sum()
@@ -265,35 +278,36 @@ _FAR_SD = 0.5
 
 On the published data, fitted to the 6 to 10 devices with the least or the greatest of one of five numbers,
 90 % intervals held 98 % of the times on devices up to 3.3 times outside, and 80 % on those further outside
-(101 cases); with this, 90 % of these. The greatest of the distances told more than their mean did.
+(101 cases); with this, 90 % of these. The greatest distance predicted errors better than their mean.
 """
 
 
 @dataclass(frozen=True, eq=False)
 class Transfer:
-    """How the time on a new device follows from those on the known ones."""
+    """Linear prediction of log times on a new device from those on the known ones."""
 
     weights: Reals  # `(d,)` Weight of the logarithm of the time on each known device; they add up to one
-    added: float  # What is added to the weighted sum
+    offset: float  # Added to the weighted sum
     sd: float  # Standard deviation of the error that comes from the descriptors alone
 
     @classmethod
     def of(cls, similarity: Reals, kriging: Reals, pairs: Pairs) -> Transfer:
-        """To the last of the devices from the others: the mean of both ways."""
-        (similar, added), linear = similarity_weights(similarity, pairs), Kriging(kriging)
-        weights, further = linear.weights(pairs)
-        weights = (similar + weights) / 2
-        return cls(weights, (added + further) / 2, linear.sd(weights, pairs))
+        """To the last of the devices from the others: the mean of both weightings."""
+        fitted = Kriging(kriging)
+        by_similarity, similarity_offset = similarity_weights(similarity, pairs)
+        by_kriging, kriging_offset = fitted.weights(pairs)
+        weights = (by_similarity + by_kriging) / 2
+        return cls(weights, (similarity_offset + kriging_offset) / 2, fitted.sd(weights, pairs))
 
     def log_time(self, known: Reals) -> Reals:
         """Logarithms of times on the new device, of shape ``(n,)``, from those on the known ``(n, d)``."""
-        total: Reals = known @ self.weights + self.added
+        total: Reals = known @ self.weights + self.offset
         return total
 
 
 @dataclass(frozen=True, eq=False)
 class UnseenDevices(Stored):
-    """What is known of devices on which nothing was measured."""
+    """Predictor of times on devices that were not measured."""
 
     descriptors: Annotated[Descriptors, Nested(flat=True)]  # Of the known devices
     similarity: Annotated[Reals, Array(f"m {len(_WAY_MEANS)}", least=1)]  # See `similarity_weights`
@@ -303,53 +317,53 @@ class UnseenDevices(Stored):
     unseen_quantiles: Annotated[Reals, Array("q", low=0, least=1, rising=True)]
 
     def transfer(self, device: Device) -> Transfer:
-        """How the time on a new device follows from those on the known ones.
+        """Transfer from the known devices to a new one, with a larger deviation far outside of them.
 
-        Far outside of these, descriptors tell less than they do among them: see `_FAR_SD`.
+        See `_FAR_SD`.
         """
         pairs = self.descriptors.joined(device).pairs(len(self.descriptors.device_types))
-        found = Transfer.of(self.similarity, self.kriging, pairs)
+        transfer = Transfer.of(self.similarity, self.kriging, pairs)
         most = max((outside for *_, outside in self.far(device).values()), default=_FAR)
-        return replace(found, sd=float(np.hypot(found.sd, _FAR_SD * np.log(most / _FAR))))
+        return replace(transfer, sd=float(np.hypot(transfer.sd, _FAR_SD * np.log(most / _FAR))))
 
     def far(self, device: Device) -> dict[str, tuple[float, float, float]]:
         """Numbers of a device that are more than `_FAR` times outside of those of the known devices.
 
-        Of each the least and the greatest known, and how many times it is below or above.
+        With each the least and the greatest known, and the factor by which it is below or above.
         """
-        found = {}
+        far_numbers = {}
         for name, (low, high) in self.descriptors.ranges().items():
             value = device.numbers.get(name, 0.0)
             outside = max(low / value, value / high) if 0 < value < np.inf else 0.0
-            # Ends of ranges are kept as logarithms, which do not come back to the last digit.
+            # Ranges are stored as logarithms, which do not round-trip to the last digit.
             if outside > _FAR * (1 + 1e-9):
-                found[name] = (low, high, outside)
-        return found
+                far_numbers[name] = (low, high, outside)
+        return far_numbers
 
     def factor(self, level: float) -> float:
-        """By how many standard deviations an interval of a level reaches."""
+        """Half the width of an interval of a level, in standard deviations."""
         return factor_at(level, self.unseen_quantiles)
 
 
 def enough_devices(grid: Grid) -> bool:
-    """Whether a grid has the three devices that `fit_unseen` needs at least, and times on each."""
+    """Whether a grid has the devices that `fit_unseen` needs, and times on each."""
     known = np.isfinite(grid.log_time)
     return len(grid.devices) >= _LEAST_DEVICES and bool(known.any(axis=0).all())
 
 
 def fit_unseen(grid: Grid, seed: int) -> UnseenDevices:
-    """Learn from a grid how times on devices follow from their descriptors; cells without one are imputed."""
+    """Fit the prediction of times from devices' descriptors to a grid; cells without a time are imputed."""
     count = len(grid.devices)
     if count < _LEAST_DEVICES:
         expected = f"at least {_LEAST_DEVICES} to predict one that was not measured"
         raise InputError.of(where="devices", expected=expected, found=count)
     descriptors = Descriptors.of(grid.devices)
-    whole = impute(grid)
-    kernels, applications = application_weights(whole.profiles), len(whole.applications)
+    complete = impute(grid)
+    kernels, applications = application_weights(complete.profiles), len(complete.applications)
     pairs = descriptors.pairs(count)
 
     def fit(devices: Sequence[int]) -> tuple[Reals, Reals]:
-        known, times = pairs.take(devices), whole.log_time[:, list(devices)]
+        known, times = pairs.take(devices), complete.log_time[:, list(devices)]
         kriging = fit_kriging(known, times, kernels, applications)
         return fit_similarity(known, times, kernels, seed), kriging.sizes
 
@@ -357,7 +371,7 @@ def fit_unseen(grid: Grid, seed: int) -> UnseenDevices:
     for device in range(count):
         others = [each for each in range(count) if each != device]
         transfer = Transfer.of(*fit(others), pairs.take([*others, device]))
-        error = transfer.log_time(whole.log_time[:, others]) - whole.log_time[:, device]
+        error = transfer.log_time(complete.log_time[:, others]) - complete.log_time[:, device]
         ratios.append(np.abs(error) / transfer.sd)
     group = np.repeat(np.arange(count), [len(each) for each in ratios])
     quantiles = POOLED.quantiles(np.concatenate(ratios), group, LEVELS)

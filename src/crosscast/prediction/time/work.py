@@ -1,4 +1,4 @@
-"""What a launch does, as numbers: taken from what its profile counted, for the terms of its time."""
+"""The work of a launch in numbers, from the counts of its profile, for the terms of its time."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 
 WIDTHS = (32, 64)
-"""Work-items of a sub-group, by which counts differ."""
+"""Widths of sub-groups, in work-items, for which there are counts."""
 
 GROUPS_TOGETHER = (1, 16, 256)
-"""Work-groups that share a cache, for which a profile knows the bytes behind it."""
+"""Numbers of work-groups that share a cache, for which a profile has the bytes behind it."""
 
 CACHE_BITS = tuple(range(14, 27))
 """Logarithms of the sizes of these caches in bytes."""
 
-# Instructions that an operation stands for, where a device has no unit that does one a clock:
-# quotients are computed by iteration, transcendental functions by a unit of a quarter of the lanes.
-# Most divisors of integers are constants, by which compilers divide with a product or a shift.
+# Cost of an operation in instructions, where no unit does one in each clock: quotients are computed by
+# iteration, transcendental functions by a unit of a quarter of the lanes. Most divisors of integers are
+# constants, by which compilers divide with a product or a shift.
 _DIVISION_FP, _DIVISION_INT, _SPECIAL, _LIBRARY = 8.0, 4.0, 4.0, 20.0
 _UNIT_KINDS = ("add", "mul", "fused", "compare", "select", "other", "sqrt", "rsqrt", "recip", "div")
 _FP_COSTS = {
@@ -43,51 +43,51 @@ EXP_COST = _FP_COSTS["exp"]
 _ROOTS_AND_QUOTIENTS = frozenset(kind for kind in _FP_COSTS if kind.split("_")[-1] in _UNIT_KINDS)
 _INT_COSTS = {"mul": 0.0, "fused": 0.0, "div": _DIVISION_INT}  # Products count apart
 
-# Of integers that serve addresses and loops alone: a loop that is unrolled four times has a quarter of them,
-# as offsets within it are part of the instructions that access memory.
+# Cost of integer operations that only compute addresses and control loops: a loop that is unrolled four times
+# has a quarter of them, as offsets within it are part of the memory instructions.
 _INDEXING = 0.25
 _REGISTER_BYTES, _SECTOR_BYTES = 4.0, 32.0
 _ANY_GROUP = ("cuda", "hip")
-"""Forms of programs whose compilers do not know the size of a work-group, and allow for the largest."""
+"""Forms of programs that are compiled for work-groups of any size."""
 
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """The work of ``n`` launches; all arrays of shape ``(n,)`` where nothing else is said."""
+    """The work of ``n`` launches; arrays are of shape ``(n,)`` unless stated otherwise."""
 
-    exact: Flags  # Whether the profile counted by sub-groups; else what follows is estimated
+    exact: Flags  # Whether the profile has counts by sub-groups; else the work is estimated
     items: Reals
     groups: Reals
     group_items: Reals
     sub_groups: Reals  # `(n, 2)` of each width
     registers: Reals  # 32-bit registers of a work-item
     local_bytes: Reals  # Local memory of a work-group
-    kept: Reals  # 32-bit registers of the values that a work-item keeps, in the order of the program
+    kept: Reals  # 32-bit registers of the live values of a work-item, in program order
     any_group: Flags  # Whether it was compiled for work-groups of any size
     code: Reals  # Instructions of its code
-    reloads: Reals  # Loads of local memory that repeat another of straight-line code, over all
-    operations_real: Reals  # Of single and half precision, weighted by what they cost
-    library: Reals  # Those of them that are of functions that CPUs have no instruction for, such as exp
-    operations: Reals  # All others but those of double precision: integers, accesses, control
+    reloads: Reals  # Share of the loads of local memory that repeat another in straight-line code
+    operations_real: Reals  # Of single and half precision, weighted by cost
+    library: Reals  # Of these, functions that CPUs have no instruction for, such as exp
+    operations: Reals  # All others except double precision: integers, accesses, control
     products: Reals  # Of integers, which many devices compute in several steps
     operations_fp64: Reals
-    floating: Reals  # Additions and products of single precision, of which a sum of a product is one
+    floating: Reals  # Additions and products of single precision; a multiply-add counts once
     utilization: Reals  # `(n, 2)` Share of a sub-group's work-items that take part in its instructions
     accesses: Reals  # `(n, 2)` Instructions of sub-groups that access global memory
     sectors: Reals  # `(n, 2)` Bytes of the sectors of 32 bytes that these touch
-    requested: Reals  # Bytes that accesses of global memory ask for
+    requested: Reals  # Bytes requested by accesses of global memory
     lines: Reals  # `(n, 2)` Lines of 128 bytes that these touch
     local_wavefronts: Reals  # `(n, 2)`
     atomics: Reals  # `(n, 2)` Atomics, and conflicts among them
     written: Reals  # Distinct bytes written
     distinct: Reals  # Distinct bytes read and written
-    behind: Reals  # `(n, 3, 14)` Bytes behind a cache, by groups together and size; the last is without end
-    path: Reals  # Instructions that wait for each other, of the longest work-item
+    behind: Reals  # `(n, 3, 14)` Bytes behind a cache, by groups that share it and size; the last is infinite
+    path: Reals  # Instructions of the longest dependency chain of the longest work-item
     path_loads: Reals  # Loads of global memory among these
     item_accesses: Reals  # Accesses of global memory of a work-item
     longest: Reals  # Instructions of the longest work-item
-    barriers: Reals  # That a work-item meets
-    vectorizable: Reals  # Share of neighbours' accesses that are of one place or one after another
+    barriers: Reals  # Of a work-item
+    vectorizable: Reals  # Share of accesses in which neighbours access one element, or consecutive ones
 
     def __len__(self) -> int:
         return len(self.items)
@@ -114,7 +114,7 @@ TRAITS = (
     "barriers",
     "atomics",
 )
-"""By what launches are alike or not: logarithms, of amounts of a work-item where nothing else is said.
+"""Coordinates for the distance of launches: logarithms, of amounts of a work-item unless stated otherwise.
 
 - items, group_items: work-items of the launch, in thirds of a logarithm, and of a group, in two thirds.
 - sectors_of_access: sectors of 32 bytes that an access of a sub-group touches.
@@ -153,10 +153,10 @@ def traits_of(work: Work) -> Reals:
 
 
 def work_of(profiles: Sequence[Profile]) -> Work:
-    """Take the work of launches from their profiles.
+    """Compute the work of launches from their profiles.
 
-    A profile without counts by sub-groups is taken as one whose neighbours do the same and access one
-    element after another: `Work.exact` says which are not.
+    For a profile without counts by sub-groups, neighbours are assumed to do the same and to access consecutive
+    elements; `Work.exact` is False for these.
     """
     rows = [_of(profile.metrics, profile.launch, profile.program) for profile in profiles]
     return Work(*(np.array([row[field.name] for row in rows]) for field in fields(Work)))
@@ -175,7 +175,7 @@ def _of(
         float(geometry.get(f"sub_groups_{width}") or groups * math.ceil(group_items / width))
         for width in WIDTHS
     ]
-    found: dict[str, object] = {
+    work: dict[str, object] = {
         "items": items,
         "groups": groups,
         "group_items": group_items,
@@ -192,23 +192,23 @@ def _of(
     }
     longest = float(metrics.get("max_ipt") or total / items)
     counted = launch.get("sub_groups")
-    found["exact"] = counted is not None
+    work["exact"] = counted is not None
     if counted is None:
-        return found | _estimated(metrics, total, items, sub_groups, longest)
+        return work | _estimated(metrics, total, items, sub_groups, longest)
     classes = launch.get("instructions") or {}
-    found |= _instructions(classes, total)
-    again = _total(classes.get("reloads", {}).get("local", 0))
-    found["reloads"] = again / max(again + _total(classes.get("loads", {}).get("local", 0)), 1.0)
+    work |= _instructions(classes, total)
+    repeated = _total(classes.get("reloads", {}).get("local", 0))
+    work["reloads"] = repeated / max(repeated + _total(classes.get("loads", {}).get("local", 0)), 1.0)
     sides = [counted[str(width)] for width in WIDTHS]
-    loads = launch.get("path", {})
+    path = launch.get("path", {})
     distinct = launch.get("distinct_bytes", {}).get("global", {})
     patterns = launch.get("access_patterns") or {}
     pairs = sum(patterns.get(name, 0) for name in ("uniform", "contiguous", "strided", "irregular"))
-    alike = patterns.get("uniform", 0) + patterns.get("contiguous", 0)
-    path_loads = loads.get("loads", {})
+    vectorizable = patterns.get("uniform", 0) + patterns.get("contiguous", 0)
+    path_loads = path.get("loads", {})
     accesses = [float(side["accesses_read"] + side["accesses_write"]) for side in sides]
     sectors = [32.0 * (side["sectors_32_read"] + side["sectors_32_write"]) for side in sides]
-    return found | {
+    return work | {
         "utilization": [
             min(
                 1.0,
@@ -230,24 +230,24 @@ def _of(
         "written": float(distinct.get("written", 0)),
         "distinct": float(distinct.get("read", 0) + distinct.get("written", 0)),
         "behind": _behind(launch.get("reuse", {}).get("bytes"), float(sum(distinct.values()))),
-        "path": float(loads.get("instructions") or 1),
+        "path": float(path.get("instructions") or 1),
         "path_loads": float(
             sum(n for kind, n in path_loads.items() if kind in ("global", "constant", "generic"))
         ),
         "item_accesses": accesses[0] / max(sub_groups[0], 1.0),
         "longest": longest,
-        "vectorizable": alike / pairs if pairs else 1.0,
+        "vectorizable": vectorizable / pairs if pairs else 1.0,
     }
 
 
 Counts = Mapping[str, "Counts"] | float
-"""A number, or numbers by name, as deep as there are kinds."""
+"""A number, or nested numbers by name."""
 
 
 def _instructions(classes: Mapping[str, Any], total: float) -> dict[str, float]:
-    """Operations of the classes, by what they cost.
+    """Operations by class, weighted by cost.
 
-    Private memory is in registers; addresses are computed on the way.
+    Private memory is in registers; most address computations are free.
     """
     if not classes:
         return {
@@ -269,8 +269,8 @@ def _instructions(classes: Mapping[str, Any], total: float) -> dict[str, float]:
         "branches", {}
     ).get("conditional", 0)
     for kind in ("loads", "stores", "atomics"):
-        places = classes.get(kind, {})
-        others += sum(_total(sizes) for place, sizes in places.items() if place != "private")
+        spaces = classes.get(kind, {})
+        others += sum(_total(sizes) for space, sizes in spaces.items() if space != "private")
     indexing = classes.get("indexing", {})
     products = sum(
         times * (n.get("mul", 0) + n.get("fused", 0))
@@ -302,14 +302,14 @@ def _behind(
 ) -> list[list[float]]:
     if counted is None:
         return [[distinct] * (len(CACHE_BITS) + 1)] * len(GROUPS_TOGETHER)
-    found = []
+    rows = []
     for groups in GROUPS_TOGETHER:
         sizes = counted["64"][str(groups)]
         first = float(sizes["first"])
-        # A larger cache misses no more, whatever counts that were extended to more work-groups say.
+        # A larger cache misses no more; counts that were extended to more work-groups may violate that.
         misses = accumulate((max(float(sizes[str(1 << bits)]), first) for bits in CACHE_BITS), min)
-        found.append([*misses, first])
-    return found
+        rows.append([*misses, first])
+    return rows
 
 
 def _estimated(
@@ -356,9 +356,9 @@ def _estimated(
 
 
 def _access_bytes(metrics: Mapping[str, MetricValue], share: float) -> float:
-    """Bytes of an access, of 4 an element: if instructions are of vectors, accesses are so first.
+    """Bytes of an access, with 4 for each element; if there are vector instructions, accesses come first.
 
-    `share` is that of accesses in the instructions.
+    `share` is the share of accesses in the instructions.
     """
     widest, mean = (float(metrics.get(f"{name}_simd_width") or 1) for name in ("max", "mean"))
     vectors = (mean - 1.0) / (widest - 1.0) if widest > 1.0 else 0.0
