@@ -12,7 +12,7 @@ import pytest
 from crosscast.data.configuration import Configuration
 from crosscast.decide.samples import two_samples
 from crosscast.errors import InputError
-from crosscast.evaluation.configuration.training import errors_left_out, machine_of, train_configuration
+from crosscast.evaluation.configuration.training import held_out_errors, machine_of, train_configuration
 from crosscast.evaluation.loop import State
 from crosscast.prediction.configuration.bailey2014 import PublishedModel
 from crosscast.prediction.configuration.data import (
@@ -35,7 +35,7 @@ def fixed(surfaces: Surfaces, seed: int) -> tuple[int, ...]:
 
 def test_each_program_is_predicted_by_a_model_of_the_others() -> None:
     surfaces = made_surfaces(noise=0.01)
-    found: dict[str, Any] = errors_left_out(surfaces, NearestKernels(), samples=fixed)
+    found: dict[str, Any] = held_out_errors(surfaces, NearestKernels(), samples=fixed)
     assert list(found["by_program"]) == list(surfaces.applications)
     everywhere = []
     for name in surfaces.applications:
@@ -86,7 +86,7 @@ class Off:
 
 def test_scores_are_those_of_known_errors() -> None:
     surfaces = made_surfaces(noise=0.01)
-    found: dict[str, Any] = errors_left_out(surfaces, Off(surfaces), samples=fixed)
+    found: dict[str, Any] = held_out_errors(surfaces, Off(surfaces), samples=fixed)
     assert found["rmse_log_time"] == pytest.approx(np.log(1.1))
     assert found["median_ape_power"] == pytest.approx(0.1)
     assert (found["coverage_time"], found["coverage_power"]) == (1, 0)
@@ -96,7 +96,7 @@ def test_scores_are_those_of_known_errors() -> None:
 def test_a_program_that_did_not_run_at_the_samples_is_passed_over() -> None:
     surfaces = made_surfaces()
     surfaces.time_s[0:2, 0] = surfaces.power_w[0:2, 0] = np.nan
-    found: dict[str, Any] = errors_left_out(surfaces, NearestKernels(), samples=fixed)
+    found: dict[str, Any] = held_out_errors(surfaces, NearestKernels(), samples=fixed)
     assert list(found["by_program"]) == ["app1", "app2", "app3", "app4", "app5"]
 
 

@@ -127,7 +127,7 @@ def chosen(bags: tuple[Bag, ...], name: str, probes: int) -> list[Bag]:
     (fold,) = (fold for fold in folds_of(bags, "leave-benchmark-out", 0) if fold.held_out == name)
     known, new = ([bags[place] for place in side.tolist()] for side in (fold.train, fold.test))
     probing = Probing.of(replace(co_runs, bags=tuple(known)), 0)
-    return [new[place] for place in probing.places(known, new, name, probes)]
+    return [new[place] for place in probing.choose(known, new, name, probes)]
 
 
 @pytest.mark.parametrize("probes", [1, 3])
@@ -163,7 +163,7 @@ def test_a_part_of_the_bags_with_other_traits_in_common_is_probed_too() -> None:
     probing = Probing.of(CoRuns("some", tuple(some), bags), 0)
     known = [bag for bag in bags if NAMES[0] not in bag.applications]
     new = [bag for bag in bags if NAMES[0] in bag.applications]
-    assert len(probing.places(known, new, NAMES[0], 2)) == 2
+    assert len(probing.choose(known, new, NAMES[0], 2)) == 2
 
 
 PAIRS = made_co_runs()

@@ -1,4 +1,4 @@
-"""Kept answers: under names made of all that they depend on, and as good as none when damaged."""
+"""Cached answers: under names made of all that they depend on, and as good as none when damaged."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from crosscast.errors import InputError
 from crosscast.evaluation import keep
-from crosscast.evaluation.keep import Kept, digest, fingerprint, library_versions, sources_digest
+from crosscast.evaluation.keep import AnswerCache, digest, fingerprint, library_versions, sources_digest
 
 ASK = {"model": ["mean", "m.Mean()"], "rows": [1, 2]}
 ANSWER = {"centre": np.array([[1.0, 2.5]]), "file": np.array([3]), "names": np.array(["a", "b"])}
@@ -34,7 +34,7 @@ def outer(value: float = 1.0, **facts: object) -> Outer:
 
 
 def test_an_answer_comes_back_whole(tmp_path: Path) -> None:
-    kept = Kept(tmp_path / "new", "data", ("errors.py",))
+    kept = AnswerCache(tmp_path / "new", "data", ("errors.py",))
     assert kept.load(ASK) is None
     kept.save(ASK, ANSWER)
     found = kept.load(ASK)
@@ -47,19 +47,19 @@ def test_an_answer_comes_back_whole(tmp_path: Path) -> None:
 def test_another_question_other_data_and_other_sources_are_other_answers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    Kept(tmp_path, "data", ("errors.py",)).save(ASK, ANSWER)
-    assert Kept(tmp_path, "data", ("errors.py",)).load({**ASK, "rows": [1]}) is None
-    assert Kept(tmp_path, "other", ("errors.py",)).load(ASK) is None
-    assert Kept(tmp_path, "data", ("prediction",)).load(ASK) is None
+    AnswerCache(tmp_path, "data", ("errors.py",)).save(ASK, ANSWER)
+    assert AnswerCache(tmp_path, "data", ("errors.py",)).load({**ASK, "rows": [1]}) is None
+    assert AnswerCache(tmp_path, "other", ("errors.py",)).load(ASK) is None
+    assert AnswerCache(tmp_path, "data", ("prediction",)).load(ASK) is None
     sources_digest.cache_clear()
     monkeypatch.setattr(keep, "library_versions", lambda: {"numpy": "0.1"})
-    assert Kept(tmp_path, "data", ("errors.py",)).load(ASK) is None
+    assert AnswerCache(tmp_path, "data", ("errors.py",)).load(ASK) is None
     sources_digest.cache_clear()
 
 
 @pytest.mark.parametrize("damage", ["empty", "half", "text", "pickle", "plain", "folder"])
 def test_damaged_files_are_as_good_as_none(tmp_path: Path, damage: str) -> None:
-    kept = Kept(tmp_path, "data", ())
+    kept = AnswerCache(tmp_path, "data", ())
     kept.save(ASK, ANSWER)
     (path,) = tmp_path.iterdir()
     whole = path.read_bytes()
@@ -85,12 +85,12 @@ def test_a_folder_that_cannot_be_written_is_one_sentence(
 ) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="cache: cannot make"):
-        Kept(tmp_path / "file" / "cache", "data", ())
+        AnswerCache(tmp_path / "file" / "cache", "data", ())
 
     def full(path: Path, content: bytes) -> None:
         raise OSError(28, "No space left on device")
 
-    kept = Kept(tmp_path / "cache", "data", ())
+    kept = AnswerCache(tmp_path / "cache", "data", ())
     monkeypatch.setattr(Path, "write_bytes", full)
     with pytest.raises(InputError, match=r"cache: cannot write .* \(No space left on device\)"):
         kept.save(ASK, ANSWER)

@@ -45,12 +45,12 @@ class Sleep:
     cache_keys: tuple
     kind: str = "sleep"
 
-    def run(self, data, asks):
+    def run(self, data, queries):
         (data / f"driver.py.{os.getpid()}").touch()
         time.sleep(60)
-        return [{} for _ in asks]
+        return [{} for _ in queries]
 
-    def is_valid(self, data, ask, arrays):
+    def is_valid(self, data, query, arrays):
         return True
 
 # As at a terminal, also where tests run in the background, which ignores interrupts.
@@ -77,17 +77,17 @@ class Column:
     def cache_keys(self) -> Sequence[object]:
         return [[self.factor, column] for column in self.columns]
 
-    def run(self, data: dict[str, Reals], asks: Sequence[int]) -> list[Arrays]:
-        self.log.append((self.label, tuple(asks)))
+    def run(self, data: dict[str, Reals], queries: Sequence[int]) -> list[Arrays]:
+        self.log.append((self.label, tuple(queries)))
         if self.fails == "interrupt":
             raise KeyboardInterrupt
         if self.fails == "killed":
             os.kill(os.getpid(), signal.SIGKILL)
         if self.fails:
             raise LaunchError.of(field="x", expected="another", found=self.fails)
-        return [{"column": np.linalg.pinv(data["x"])[self.columns[ask]] * self.factor} for ask in asks]
+        return [{"column": np.linalg.pinv(data["x"])[self.columns[query]] * self.factor} for query in queries]
 
-    def is_valid(self, data: dict[str, Reals], ask: int, arrays: Arrays) -> bool:
+    def is_valid(self, data: dict[str, Reals], query: int, arrays: Arrays) -> bool:
         return set(arrays) == {"column"} and arrays["column"].shape == (len(data["x"]),)
 
 

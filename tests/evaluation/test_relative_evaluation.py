@@ -27,7 +27,7 @@ from crosscast.evaluation.relative.evaluation import (
 )
 from crosscast.evaluation.relative.options import Weighting
 from crosscast.evaluation.relative.scores import RowScores, metrics_of, row_scores
-from crosscast.evaluation.relative.training import left_out_split, residuals_of, train_relative
+from crosscast.evaluation.relative.training import held_out_split, residuals_of, train_relative
 from crosscast.prediction.relative.data import RelativeModel, Vectors, relative_to_slowest
 from crosscast.prediction.relative.nichols2024 import (
     FixedVector,
@@ -409,7 +409,7 @@ def test_few_applications_leave_kernels_out_and_too_few_are_refused() -> None:
     found = train_relative(few(2, kernels=3), PublishedMean())
     assert found.card.errors["protocol"] == "leave-kernel-out"
     assert len(found.residuals.groups) == 6
-    assert left_out_split(few(3), "it").name == "leave-application-out"
+    assert held_out_split(few(3), "it").name == "leave-application-out"
     with pytest.raises(InputError) as caught:
         train_relative(few(1), PublishedMean(), label="small")
     assert str(caught.value) == (

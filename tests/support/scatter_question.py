@@ -57,13 +57,13 @@ class Without(FoldTask[Middle, Fold, Runs]):
         """All that the answer depends on besides the data."""
         return [{"model": self.model.name, "quantile": self.model.quantile, "test": self.fold.test.tolist()}]
 
-    def run(self, data: Runs, asks: Sequence[int]) -> list[Arrays]:
+    def run(self, data: Runs, queries: Sequence[int]) -> list[Arrays]:
         """Absolute errors on what was held out."""
         seen = Runs(data.scatter[self.fold.train], ())
         errors = np.abs(self.model.fit(seen) - data.scatter[self.fold.test])
-        return [{"error": errors} for _ in asks]
+        return [{"error": errors} for _ in queries]
 
-    def is_valid(self, data: Runs, ask: int, arrays: Arrays) -> bool:
+    def is_valid(self, data: Runs, query: int, arrays: Arrays) -> bool:
         """Whether a kept answer is of this fold."""
         return set(arrays) == {"error"} and arrays["error"].shape == self.fold.test.shape
 

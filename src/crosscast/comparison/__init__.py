@@ -1,1 +1,1 @@
-"""What differs between two profiles, datasets, models, schedules or devices."""
+"""Differences between two profiles, datasets, models, schedules or devices."""

@@ -1,4 +1,4 @@
-"""What differs between two profiles, datasets, models or schedules, and which changes are too large."""
+"""Compare two profiles, datasets, models or schedules, and find changes that are too large."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ Kind = Literal["profiles", "dataset", "model", "schedule"]
 Numbers = Mapping[str, float | None]
 
 _MISSING = "missing"
-"""The condition that something is in one of the two alone."""
+"""The condition that an item is in only one of the two."""
 
 
 @dataclass(frozen=True)
 class Contents:
-    """The numbers of what is compared, by what they are of and what they say."""
+    """Numbers to compare, by item and metric."""
 
     kind: Kind
     label: str
     items: Mapping[str, Numbers]
-    question: str = ""  # What a model answers
+    question: str = ""  # Of a model
 
 
 def contents_of(path: str | Path, profiles: Sequence[Profile] | None = None) -> Contents:
@@ -49,52 +49,52 @@ def contents_of(path: str | Path, profiles: Sequence[Profile] | None = None) -> 
     Parameters
     ----------
     path
-        What `crosscast.predict` takes; a dataset; a model; or a schedule (``.swf``, or the ``.csv`` that
+        An input of `crosscast.predict`; a dataset; a model; or a schedule (``.swf``, or the ``.csv`` that
         ``crosscast simulate`` writes).
     profiles
-        Those of the path, if somebody has read them.
+        Those of the path, if they are already read.
 
     Raises
     ------
     InputError
         If it is none of these, or damaged.
     """
-    place = Path(path)
+    file = Path(path)
     if profiles is not None:
         return Contents("profiles", str(path), _of_profiles(profiles))
     kind = kind_of(path)
     if kind == "dataset":
-        return Contents(kind, str(path), _of_dataset(place))
+        return Contents(kind, str(path), _of_dataset(file))
     if kind == "model":
         stored = store.read(folder_of(path))
         return Contents(kind, str(path), _of_card(stored.card), stored.question)
     if kind == "schedule":
-        return Contents(kind, str(path), _of_schedule(place))
-    return Contents(kind, str(path), _of_profiles(read_profiles(place)[0]))
+        return Contents(kind, str(path), _of_schedule(file))
+    return Contents(kind, str(path), _of_profiles(read_profiles(file)[0]))
 
 
-def _contents(each: str | Path | Profile | Contents) -> Contents:
-    if isinstance(each, Contents):
-        return each
-    if isinstance(each, Profile):
-        return Contents("profiles", each.kernel, _of_profiles([each]))
-    return contents_of(each)
+def _contents(compared: str | Path | Profile | Contents) -> Contents:
+    if isinstance(compared, Contents):
+        return compared
+    if isinstance(compared, Profile):
+        return Contents("profiles", compared.kernel, _of_profiles([compared]))
+    return contents_of(compared)
 
 
 def kind_of(path: str | Path) -> Kind:
-    """What a path is, by its content."""
-    place, name = Path(path), str(path)
-    if not place.exists():
+    """Kind of a path, by its content."""
+    file, name = Path(path), str(path)
+    if not file.exists():
         if name in ("bundled", "bundled-corun"):
             return "dataset"
         if name in {each.name for each in named_models()}:
             return "model"
         raise InputError(f"{path}: expected a file, a folder, or the name of a model or dataset, found none")
-    if place.is_dir():
-        return "model" if (place / store.CARD).exists() else "dataset"
-    if place.suffix == ".swf" or place.name.endswith(".swf.gz"):
+    if file.is_dir():
+        return "model" if (file / store.CARD).exists() else "dataset"
+    if file.suffix == ".swf" or file.name.endswith(".swf.gz"):
         return "schedule"
-    if place.suffix == ".csv" and _header(place)[:4] == ["job", "submit", "start", "end"]:
+    if file.suffix == ".csv" and _header(file)[:4] == ["job", "submit", "start", "end"]:
         return "schedule"
     return "profiles"
 
@@ -108,7 +108,7 @@ def _header(path: Path) -> list[str]:
 
 
 def _of_profiles(profiles: Iterable[Profile]) -> dict[str, Numbers]:
-    found: dict[str, Numbers] = {}
+    contents: dict[str, Numbers] = {}
     launches: Counter[str] = Counter()
     for each in profiles:
         name = " ".join(filter(None, (each.application, each.kernel, each.size)))
@@ -116,12 +116,12 @@ def _of_profiles(profiles: Iterable[Profile]) -> dict[str, Numbers]:
         label = name if launches[name] == 1 else f"{name}, launch {launches[name]}"
         counted = {name: n for name, n in counts_of(each.launch).items() if not name.startswith("host_")}
         numbers = {**work_of(each.launch), **kinds_of(each.launch), **counted}
-        found[label] = {**each.metrics, **{name: float(n) for name, n in numbers.items() if n is not None}}
-    return found
+        contents[label] = {**each.metrics, **{name: float(n) for name, n in numbers.items() if n is not None}}
+    return contents
 
 
 def _flat(values: Mapping[str, object], before: str = "") -> Iterator[tuple[str, float]]:
-    """Numbers of an object and those in it, by names with dots between."""
+    """Numbers of nested objects, by names joined with dots."""
     for name, value in values.items():
         if isinstance(value, Mapping):
             yield from _flat(value, f"{before}{name}.")
@@ -137,20 +137,20 @@ def _of_dataset(folder: Path) -> dict[str, Numbers]:
 
     dataset = dataset_named(folder)
     rows = {f"rows_of_{schema.table}": float(dataset.table(schema).num_rows) for schema in TABLES}
-    found: dict[str, Numbers] = {"the dataset": rows}
-    found |= _of_profiles(from_row(row) for row in dataset.profiles.to_pylist())
+    contents: dict[str, Numbers] = {"the dataset": rows}
+    contents |= _of_profiles(from_row(row) for row in dataset.profiles.to_pylist())
     columns = ("application", "kernel", "size", "device", "configuration", "time_median_s")
     joined = join(dataset)
     for *names, device, configuration, time_s in zip(
         *(joined.column(name).to_pylist() for name in columns), strict=True
     ):
         settings = "" if configuration in (None, "{}") else f" {configuration}"
-        found[f"{' '.join(filter(None, names))} on {device}{settings}"] = {"time_median_s": time_s}
-    return found
+        contents[f"{' '.join(filter(None, names))} on {device}{settings}"] = {"time_median_s": time_s}
+    return contents
 
 
-_TELLING = ("model", "method", "split", "protocol", "device", "quantity", "probes", "bag_size")
-"""What tells the entries of a list in a card apart."""
+_IDENTIFYING = ("model", "method", "split", "protocol", "device", "quantity", "probes", "bag_size")
+"""Members that identify an entry in a list of a card."""
 
 
 def _object(value: object) -> Mapping[str, object]:
@@ -158,28 +158,30 @@ def _object(value: object) -> Mapping[str, object]:
 
 
 def _of_card(card: Mapping[str, object]) -> dict[str, Numbers]:
-    """What a model was trained on and how good it is; each entry of its lists of scores by itself."""
+    """Training data and errors of a model; each entry of its lists of scores is an item."""
     training, errors = _object(card.get("training")), _object(card.get("errors"))
     applications = training.get("names")
     listed = applications if isinstance(applications, list) else ()
     names: dict[str, Numbers] = {f"application {name}": {} for name in listed}
-    found: dict[str, Numbers] = {
+    contents: dict[str, Numbers] = {
         "training": dict(_flat({k: v for k, v in training.items() if k != "libraries"}))
     }
-    own = {k: v for k, v in errors.items() if k not in ("bootstrap", "seed", "by_program")}
-    if numbers := dict(_flat(own)):
-        found["errors"] = numbers
+    plain = {k: v for k, v in errors.items() if k not in ("bootstrap", "seed", "by_program")}
+    if numbers := dict(_flat(plain)):
+        contents["errors"] = numbers
     for program, by_name in _object(errors.get("by_program")).items():
-        found[f"errors of {program}"] = dict(_flat(_object(by_name)))
-    found |= names
+        contents[f"errors of {program}"] = dict(_flat(_object(by_name)))
+    contents |= names
     for name, entries in errors.items():
         for entry in entries if isinstance(entries, list) else ():
             if isinstance(entry, Mapping):
-                told = {key: entry[key] for key in _TELLING if entry.get(key) is not None}
-                words = ", ".join(f"{k} {v}" if isinstance(v, int) else str(v) for k, v in told.items())
-                scores = {k: v for k, v in entry.items() if k not in (*_TELLING, "intervals", "applications")}
-                found[f"{name}: {words}"] = dict(_flat(scores))
-    return found
+                identity = {key: entry[key] for key in _IDENTIFYING if entry.get(key) is not None}
+                words = ", ".join(f"{k} {v}" if isinstance(v, int) else str(v) for k, v in identity.items())
+                scores = {
+                    k: v for k, v in entry.items() if k not in (*_IDENTIFYING, "intervals", "applications")
+                }
+                contents[f"{name}: {words}"] = dict(_flat(scores))
+    return contents
 
 
 def _of_schedule(path: Path) -> dict[str, Numbers]:
@@ -198,33 +200,33 @@ def _of_schedule(path: Path) -> dict[str, Numbers]:
         start_s = submit_s + columns["wait_s"][ran]
         end_s = start_s + columns["run_s"][ran]
     wait_s, ran_s = start_s - submit_s, end_s - start_s
-    whole: dict[str, float | None] = {"jobs": float(len(number))}
+    totals: dict[str, float | None] = {"jobs": float(len(number))}
     if len(number):
-        whole |= {
+        totals |= {
             "makespan_s": float(end_s.max() - submit_s.min()),
             "average_bounded_slowdown": float(bounded_slowdown(wait_s, ran_s).mean()),
             "mean_wait_s": float(wait_s.mean()),
             "median_wait_s": float(np.median(wait_s)),
             "wait_p95_s": float(np.quantile(wait_s, 0.95)),
         }
-    found: dict[str, Numbers] = {"the schedule": whole}
+    contents: dict[str, Numbers] = {"the schedule": totals}
     for job, wait, ran in zip(number.tolist(), wait_s.tolist(), ran_s.tolist(), strict=True):
-        found[f"job {job}"] = {"wait_s": wait, "run_s": ran}
-    return found
+        contents[f"job {job}"] = {"wait_s": wait, "run_s": ran}
+    return contents
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A number that is another in the second; ``None`` where it is not known."""
+    """A number that differs in the second; ``None`` where it is not known."""
 
-    item: str  # What it is of
-    metric: str  # What it says
+    item: str
+    metric: str
     first: float | None
     second: float | None
 
     @property
     def change(self) -> float | None:
-        """By how much the second is more."""
+        """The second less the first."""
         return None if self.first is None or self.second is None else self.second - self.first
 
     @property
@@ -239,11 +241,11 @@ class Difference:
 
 @dataclass(frozen=True)
 class Condition:
-    """A change that is too large, as ``metric>+5%`` says it."""
+    """A change that is too large, written as ``metric>+5%``."""
 
     text: str
-    metric: str  # `missing` for what is in one of the two alone
-    more: bool = True  # Whether changes above the limit are meant, or below
+    metric: str  # `missing` for items in only one of the two
+    more: bool = True  # Whether it holds above the limit, or below
     limit: float = 0.0
     share: bool = False  # Whether the limit is a share of the first number
 
@@ -258,8 +260,8 @@ class Condition:
 
         Examples
         --------
-        >>> found = Condition.parse("total_instruction_count>+5%")
-        >>> found.metric, found.more, found.limit, found.share
+        >>> condition = Condition.parse("total_instruction_count>+5%")
+        >>> condition.metric, condition.more, condition.limit, condition.share
         ('total_instruction_count', True, 0.05, True)
         """
         if text == _MISSING:
@@ -274,25 +276,25 @@ class Condition:
         return cls(text, match[1], match[2] == ">", float(match[3]) / (100 if share else 1), share)
 
     def holds(self, difference: Difference) -> bool:
-        """Whether a change is too large; one from or to what is not known is, as nobody can say."""
+        """Whether a change is too large; one from or to an unknown number always is."""
         if difference.metric != self.metric:
             return False
         if difference.first is None and difference.second is None:
             return False
-        found = difference.relative if self.share else difference.change
-        return found is None or (found > self.limit if self.more else found < self.limit)
+        change = difference.relative if self.share else difference.change
+        return change is None or (change > self.limit if self.more else change < self.limit)
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison(Tabular):
-    """What differs between two of a kind; as a table, a row for each difference."""
+    """Differences between two of a kind; as a table, a row for each difference."""
 
     kind: Kind
     labels: tuple[str, str]
     differences: tuple[Difference, ...]  # The largest relative change first
-    only: tuple[tuple[str, ...], tuple[str, ...]]  # What is in the first alone, and in the second
+    only: tuple[tuple[str, ...], tuple[str, ...]]  # Items in only the first, and in only the second
     compared: int  # Numbers that both have
-    failed: Mapping[str, tuple[str, ...]]  # What each condition that was asked about holds for
+    failed: Mapping[str, tuple[str, ...]]  # Items for which each condition holds
 
     @cached_property
     def passes(self) -> bool:
@@ -311,7 +313,7 @@ class Comparison(Tabular):
         }
 
     def to_dict(self) -> dict[str, object]:
-        """Everything, as ``--json`` prints it; infinite relative changes are null."""
+        """The comparison, as ``--json`` prints it; infinite relative changes are null."""
         columns = super().to_dict()
         return {
             "kind": self.kind,
@@ -335,9 +337,9 @@ def compare(
     second: str | Path | Profile | Contents,
     fail_on: Sequence[str] = (),
 ) -> Comparison:
-    """Find all numbers that differ, what only one of the two has, and which conditions hold.
+    """Find all numbers that differ, items that only one of the two has, and conditions that hold.
 
-    This is what ``crosscast compare`` does. A single kernel on each side is compared whatever its name is.
+    ``crosscast compare`` does the same. A single kernel on each side is compared whatever its name is.
 
     Parameters
     ----------
@@ -350,12 +352,12 @@ def compare(
     Returns
     -------
     Comparison
-        ``to_pandas()`` has what differs; ``passes`` says whether no condition holds.
+        ``to_pandas()`` has the differences; ``passes`` is true if no condition holds.
 
     Raises
     ------
     InputError
-        If the two are of different kinds, or a condition is not understood or of an unknown metric.
+        If the two are of different kinds, or a condition is invalid or of an unknown metric.
     """
     first, second = map(_contents, (first, second))
     if first.kind != second.kind:
@@ -381,8 +383,8 @@ def compare(
         if item in others
         for metric in dict.fromkeys([*ones[item], *others[item]])
     ]
-    order = {item: place for place, item in enumerate(ones)}
-    found = sorted(
+    order = {item: index for index, item in enumerate(ones)}
+    differences = sorted(
         (each for each in pairs if each.first != each.second),
         key=lambda each: (-_size(each), order[each.item], each.metric),
     )
@@ -392,7 +394,7 @@ def compare(
         tuple(item for item in others if item not in ones),
     )
     failed = {each.text: _holding(each, pairs, only) for each in conditions}
-    return Comparison(first.kind, (first.label, second.label), tuple(found), only, compared, failed)
+    return Comparison(first.kind, (first.label, second.label), tuple(differences), only, compared, failed)
 
 
 _NOUNS: Mapping[Kind, str] = {
@@ -407,11 +409,11 @@ def _check_metric(condition: Condition, known: set[str]) -> None:
     if condition.metric == _MISSING or condition.metric in known:
         return
     near = difflib.get_close_matches(condition.metric, known, n=3, cutoff=0.5)
-    some = ", ".join(near or sorted(known)[:5])
+    examples = ", ".join(near or sorted(known)[:5])
     raise InputError.of(
         where="--fail-on",
         expected="a metric that one of the two has",
-        found=f"{condition.metric!r}, {'near to which there are' if near else 'where there are'} {some}",
+        found=f"{condition.metric!r}, {'near to which there are' if near else 'where there are'} {examples}",
     )
 
 

@@ -1,4 +1,4 @@
-"""Two devices side by side: what is known of both, and which kernels of the suite each is faster at."""
+"""Two devices side by side: their numbers, and the kernels of the suite at which each is faster."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from crosscast.errors import InputError
 from crosscast.forecasting.kernels import predict
 
 MODEL = "opencl-15-devices"
-"""The bundled profiles are of the metrics that it takes."""
+"""A model of the metrics of the bundled profiles."""
 
 
 @dataclass(frozen=True)
 class KernelTimes:
-    """How long a kernel of the suite takes on two devices, in seconds."""
+    """Times of a kernel of the suite on two devices, in seconds."""
 
     application: str
     kernel: str
@@ -25,29 +25,29 @@ class KernelTimes:
 
     @property
     def ratio(self) -> float:
-        """How many times as fast the first device is."""
+        """Speed of the first device over that of the second."""
         return self.second_s / self.first_s
 
 
 @dataclass(frozen=True)
 class DeviceComparison:
-    """What is known of two devices, and forecasts of the suite's kernels on both."""
+    """Numbers of two devices, and forecasts of the suite's kernels on both."""
 
     first: KnownDevice
     second: KnownDevice
     kernels: tuple[KernelTimes, ...]  # The first's greatest advantage first
-    model: str = MODEL  # Whose forecasts they are
+    model: str = MODEL  # Of the forecasts
 
     def numbers(self) -> Mapping[str, tuple[float | None, float | None]]:
-        """What is on the data sheets and what was measured, of the first and the second."""
+        """Numbers of the data sheets and measured ones, of the first and the second."""
         one, other = self.first.device, self.second.device
-        found: dict[str, tuple[float | None, float | None]] = {}
-        for mine, yours in ((one.numbers, other.numbers), (one.measured, other.measured)):
-            found |= {name: (mine.get(name), yours.get(name)) for name in dict.fromkeys((*mine, *yours))}
-        return found
+        pairs: dict[str, tuple[float | None, float | None]] = {}
+        for first, second in ((one.numbers, other.numbers), (one.measured, other.measured)):
+            pairs |= {name: (first.get(name), second.get(name)) for name in dict.fromkeys((*first, *second))}
+        return pairs
 
     def to_dict(self) -> dict[str, object]:
-        """All of it, for JSON."""
+        """The comparison, for JSON."""
         return {
             "devices": [self.first.to_dict(), self.second.to_dict()],
             "numbers": {
@@ -60,12 +60,12 @@ class DeviceComparison:
 
 
 def compare_devices(first: str, second: str) -> DeviceComparison:
-    """Put two devices side by side.
+    """Compare two devices.
 
     Raises
     ------
     InputError
-        If one is not known, or both are the same.
+        If one is not known, or both are equal.
     """
     one, other = known_of(first), known_of(second)
     if one.device.key == other.device.key:

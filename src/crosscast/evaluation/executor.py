@@ -1,4 +1,4 @@
-"""Where work is spread: over a Dask cluster at an address, or one that is started as jobs of Slurm."""
+"""Executors of parallel work: a Dask cluster at an address, or one that is started as jobs of Slurm."""
 
 from __future__ import annotations
 
@@ -25,59 +25,61 @@ _EXPECTED = "local, dask://HOST:PORT, or slurm:FILE.toml"
 
 @contextmanager
 def workers(executor: str) -> Iterator[object]:
-    """A client of Dask, whose workers are there; they end with it if it started them.
+    """A Dask client with its workers; those that it started end with it.
 
     Parameters
     ----------
     executor
-        ``dask://HOST:PORT`` for the scheduler of a cluster that runs, ``slurm:FILE.toml`` for one that is
-        started: ``jobs`` workers, with all else in the file as ``dask_jobqueue.SLURMCluster`` takes it.
+        ``dask://HOST:PORT`` for the scheduler of a running cluster, ``slurm:FILE.toml`` for one that is
+        started: ``jobs`` workers, with all else in the file as arguments of ``dask_jobqueue.SLURMCluster``.
 
     Raises
     ------
     InputError
-        If it is neither of these, or the file is not as expected.
+        If it is neither of these, or the file is invalid.
     EnvironmentFault
         If the cluster cannot be reached, or has no workers after five minutes.
     """
-    kind, _, place = executor.partition(":")
-    if kind not in ("dask", "slurm") or not place.removeprefix("//"):
+    kind, _, target = executor.partition(":")
+    if kind not in ("dask", "slurm") or not target.removeprefix("//"):
         raise InputError.of(where=_FIELD, expected=_EXPECTED, found=repr(executor))
     with importing("dask", "work on several machines"), warnings.catch_warnings():
-        # What Dask imports is deprecated in part.
+        # Some imports of Dask are deprecated.
         warnings.simplefilter("ignore")
         from distributed import Client
     logging.getLogger("distributed").setLevel(logging.ERROR)
     with ExitStack() as undo:
         undo.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")
-        wanted = 1
-        at: object = f"tcp:{place}"
+        count = 1
+        address: object = f"tcp:{target}"
         if kind == "slurm":
-            cluster, wanted = _slurm(Path(place))
-            at = undo.enter_context(cluster)
+            cluster, count = _slurm(Path(target))
+            address = undo.enter_context(cluster)
         try:
-            client = undo.enter_context(Client(at, timeout=_CONNECT_S))
-            # Without this joblib works in one process of this machine, and says nothing.
-            client.wait_for_workers(wanted, timeout=_WAIT_S)
+            client = undo.enter_context(Client(address, timeout=_CONNECT_S))
+            # Without this joblib silently uses one process of this machine.
+            client.wait_for_workers(count, timeout=_WAIT_S)
         except (OSError, TimeoutError, ValueError) as error:
             raise EnvironmentFault(f"{_FIELD}: {executor} gives no workers ({error})") from error
         yield client
 
 
 def _slurm(path: Path) -> tuple[AbstractContextManager[object], int]:
-    """A cluster of Dask whose workers are jobs, and how many."""
+    """A cluster of Dask whose workers are jobs, and their number."""
     try:
-        told = tomllib.loads(path.read_text(encoding="utf-8"))
+        settings = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot read what workers are to be started ({error})") from error
-    count = told.pop("jobs", None)
+    count = settings.pop("jobs", None)
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise InputError.of(where=path, field="jobs", expected="a number of workers", found=repr(count))
     dask_jobqueue = _jobqueue()
     try:
-        # One task at a time in each: what is measured has the machine for itself.
-        cluster = vars(dask_jobqueue)["SLURMCluster"](**{"cores": 1, "processes": 1, "memory": "2GB", **told})
+        # One task at a time in each, as measurements need the whole machine.
+        cluster = vars(dask_jobqueue)["SLURMCluster"](
+            **{"cores": 1, "processes": 1, "memory": "2GB", **settings}
+        )
     except (TypeError, ValueError) as error:
         raise InputError(f"{path}: {error}") from error
     cluster.scale(jobs=count)
@@ -85,7 +87,7 @@ def _slurm(path: Path) -> tuple[AbstractContextManager[object], int]:
 
 
 def _jobqueue() -> ModuleType:
-    """Module ``dask_jobqueue``, whose import would take Ctrl-C and SIGTERM for itself."""
+    """Import ``dask_jobqueue`` without its handlers of Ctrl-C and SIGTERM."""
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         with importing("dask", "workers as jobs of Slurm"):
@@ -99,7 +101,7 @@ def _jobqueue() -> ModuleType:
 
 @contextmanager
 def spreading(executor: str | None) -> Iterator[None]:
-    """Let what joblib does in parallel be done by an executor; ``None`` and ``local`` leave it here."""
+    """Run joblib's parallel work on an executor; ``None`` and ``local`` leave it in this process."""
     if executor in (None, "local"):
         yield
         return
@@ -115,7 +117,7 @@ def spreading(executor: str | None) -> Iterator[None]:
 
 
 def mapped(function: Callable[..., Thing], arguments: Iterable[tuple[object, ...]]) -> Iterator[Thing]:
-    """What a function gives for each of its arguments, in order: here, or by the executor that is chosen."""
+    """Results of a function for each of its arguments, in order: here, or on the chosen executor."""
     if not _SPREAD.get():
         yield from (function(*each) for each in arguments)
         return

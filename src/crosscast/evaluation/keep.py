@@ -1,4 +1,4 @@
-"""Finished answers in a folder, so that work that was cut off goes on where it was."""
+"""Answers of tasks in a folder, so that interrupted work can be resumed."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ _LIBRARIES = ("numpy", "scipy", "scikit-learn", "xgboost-cpu")
 
 
 @dataclass(frozen=True)
-class Kept:
-    """A folder of answers, each under a name made of all that it depends on.
+class AnswerCache:
+    """A folder of answers, each named by a hash of all that it depends on.
 
-    That is what was asked, the data, the sources that answer, and the versions of the libraries.
+    That is the query's key, the data, the source files, and the versions of the libraries.
     """
 
-    folder: Path  # Where; made if it is not there
-    data: str  # The digest of the data, as `digest` gives it
+    folder: Path  # Created if it does not exist
+    data: str  # The `digest` of the data
     # Files and folders of the package that an answer depends on; see `sources_digest`
     sources: tuple[str, ...]
 
     def __post_init__(self) -> None:
         made(self.folder, "cache")
 
-    def load(self, ask: object) -> Arrays | None:
-        """An answer that was kept, or ``None``; a damaged one is as good as none."""
+    def load(self, key: object) -> Arrays | None:
+        """A cached answer; ``None`` if there is none, or a damaged one."""
         try:
-            with zipfile.ZipFile(self._path(ask)) as archive:
+            with zipfile.ZipFile(self._path(key)) as archive:
                 arrays: Arrays = {}
                 for name in archive.namelist():
                     with archive.open(name) as member:
@@ -53,9 +53,9 @@ class Kept:
         except DAMAGE:
             return None
 
-    def save(self, ask: object, answer: Mapping[str, AnyArray]) -> None:
-        """Keep an answer."""
-        path = self._path(ask)
+    def save(self, key: object, answer: Mapping[str, AnyArray]) -> None:
+        """Store an answer."""
+        path = self._path(key)
         try:
             with whole_file(path) as temporary:
                 temporary.write_bytes(npz_bytes(answer))
@@ -64,8 +64,8 @@ class Kept:
                 field="cache", problem=f"cannot write {path} ({error.strerror or error})"
             ) from error
 
-    def _path(self, ask: object) -> Path:
-        facts = {"sources": sources_digest(self.sources), "data": self.data, "ask": ask}
+    def _path(self, key: object) -> Path:
+        facts = {"sources": sources_digest(self.sources), "data": self.data, "ask": key}
         name = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
         return self.folder / f"{name}.npz"
 
@@ -73,14 +73,14 @@ class Kept:
 def digest(value: object) -> str:
     """A hash of a value: of nested dataclasses, arrays, lists, mappings, texts, numbers and ``None``.
 
-    Equal values have equal hashes: all that is NaN is the same, whatever its bits; arrays of reals
+    Equal values have equal hashes: NaNs are equal, whatever their bits; arrays of reals
     are of 64 bits, as are arrays of integers; the order of a mapping and of a set does not matter.
     """
-    found = hashlib.sha256()
+    hashed = hashlib.sha256()
     for piece in _pieces(value):
         # With its length, so that no two sequences of pieces have the same bytes.
-        found.update(len(piece).to_bytes(8, "little") + piece)
-    return found.hexdigest()
+        hashed.update(len(piece).to_bytes(8, "little") + piece)
+    return hashed.hexdigest()
 
 
 def _pieces(value: object) -> Iterator[bytes]:
@@ -133,33 +133,33 @@ def _array_pieces(array: AnyArray) -> Iterator[bytes]:
         raise TypeError(f"expected arrays of numbers or texts, found {array.dtype}")
 
 
-def fingerprint(thing: object) -> str:
-    """A text that tells a model from others: its class, and its parameters if it is a dataclass."""
-    parameters = is_dataclass(thing) and not isinstance(thing, type)
-    kind = type(thing) if parameters or not hasattr(thing, "__qualname__") else thing
+def fingerprint(model: object) -> str:
+    """A text that identifies a model: its class, and its parameters if it is a dataclass."""
+    parameters = is_dataclass(model) and not isinstance(model, type)
+    kind = type(model) if parameters or not hasattr(model, "__qualname__") else model
     name = f"{kind.__module__}.{getattr(kind, '__qualname__', '')}"
-    return f"{name} {thing!r}" if parameters else name
+    return f"{name} {model!r}" if parameters else name
 
 
 @cache
 def sources_digest(names: tuple[str, ...]) -> str:
     """A hash of files and folders of the package, of its version, and of the versions of the libraries."""
-    found = hashlib.sha256(crosscast.__version__.encode())
+    hashed = hashlib.sha256(crosscast.__version__.encode())
     for name in names:
         path = Path(crosscast.__file__).parent / name
         for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
-            found.update(file.read_bytes())
+            hashed.update(file.read_bytes())
     versions = library_versions()
     for library in _LIBRARIES:
-        found.update(versions.get(library, "").encode())
-    return found.hexdigest()
+        hashed.update(versions.get(library, "").encode())
+    return hashed.hexdigest()
 
 
 def library_versions() -> dict[str, str]:
-    """Versions of the libraries that fit models, of those that are installed."""
-    found = {}
+    """Versions of the installed libraries that fit models."""
+    versions = {}
     for name in _LIBRARIES:
-        # Not all of them belong to what every model needs.
+        # Not every model needs all of them.
         with suppress(metadata.PackageNotFoundError):
-            found[name] = metadata.version(name)
-    return found
+            versions[name] = metadata.version(name)
+    return versions

@@ -1,4 +1,4 @@
-"""The loop of every evaluation: tasks that are not kept are done, here or in other processes, and kept.
+"""Run the tasks of an evaluation, here or in other processes, and cache their answers.
 
 Processes are joblib's, so that its ``parallel_config`` may spread the work with Dask or Ray instead.
 """
@@ -30,7 +30,7 @@ import numpy.typing as npt
 
 from crosscast.arrays import AnyArray, Arrays, Flags, Integers
 from crosscast.errors import EnvironmentFault, InputError, MissingExtraError
-from crosscast.evaluation.keep import Kept, digest
+from crosscast.evaluation.keep import AnswerCache, digest
 
 MOST_SEED = 2**32 - 1
 """The largest seed that scikit-learn takes."""
@@ -45,15 +45,15 @@ Known = TypeVar("Known", contravariant=True)
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """A part of the data, to be predicted by a model that was fitted to another part."""
+    """A part of the data to predict, by a model that was fitted to another part."""
 
     held_out: str  # What is held out, for people
-    train: Integers  # Numbers of rows
+    train: Integers  # Indices of rows
     test: Integers
 
     @classmethod
     def of(cls, held_out: str, test: Flags) -> Fold:
-        """Hold some rows out."""
+        """Hold the rows of a mask out."""
         return cls(held_out, np.flatnonzero(~test), np.flatnonzero(test))
 
 
@@ -62,36 +62,36 @@ def folds_by_group(
 ) -> tuple[Fold, ...]:
     """Hold each group of rows out in turn, in the order of the groups: by default the rows' labels."""
     groups = np.array(labels) if groups is None else groups
-    each, first = np.unique(groups, return_index=True)
-    if len(each) < 2:
-        found = f"1 ({labels[0]})" if labels else "none"
-        raise InputError.of(where=where, expected=f"at least 2 {noun} to split by", found=found)
-    return tuple(Fold.of(labels[place], groups == groups[place]) for place in first.tolist())
+    names, first = np.unique(groups, return_index=True)
+    if len(names) < 2:
+        description = f"1 ({labels[0]})" if labels else "none"
+        raise InputError.of(where=where, expected=f"at least 2 {noun} to split by", found=description)
+    return tuple(Fold.of(labels[index], groups == groups[index]) for index in first.tolist())
 
 
 class Task(Protocol[Known]):
-    """Something to do: one fit, and all that is asked of it."""
+    """One fit, and answers to several queries of the fitted model."""
 
     @property
     def label(self) -> str:
-        """What it is, for people, as in "combined, kmeans held out"."""
+        """Name of the task, for people, as in "combined, kmeans held out"."""
 
     @property
     def kind(self) -> str:
-        """Tasks of one kind take about as long as each other."""
+        """Kind of the task; tasks of one kind take about equally long."""
 
     @property
     def cache_keys(self) -> Sequence[object]:
-        """For each question, all that its answer depends on besides the data, of what JSON knows.
+        """Key of each query, serializable as JSON: all that its answer depends on besides the data.
 
-        Of the model, that is its `crosscast.evaluation.keep.fingerprint`.
+        A model is represented by its `crosscast.evaluation.keep.fingerprint`.
         """
 
-    def run(self, data: Known, asks: Sequence[int]) -> list[Arrays]:
-        """Answers to the questions of these numbers."""
+    def run(self, data: Known, queries: Sequence[int]) -> list[Arrays]:
+        """Answers to the queries of these indices."""
 
-    def is_valid(self, data: Known, ask: int, arrays: Arrays) -> bool:
-        """Whether arrays that were kept may be the answer to a question."""
+    def is_valid(self, data: Known, query: int, arrays: Arrays) -> bool:
+        """Whether cached arrays may be the answer to a query."""
 
 
 ModelT = TypeVar("ModelT", bound="_Named")
@@ -110,7 +110,7 @@ class _HeldOut(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class FoldTask(ABC, Generic[ModelT, FoldT, Data]):
-    """A fit of a model without what a fold holds out, and what it answers about that: a `Task`."""
+    """A `Task` that fits a model without the held-out part of a fold, and predicts that."""
 
     model: ModelT
     fold: FoldT
@@ -118,47 +118,47 @@ class FoldTask(ABC, Generic[ModelT, FoldT, Data]):
 
     @property
     def label(self) -> str:
-        """What it is, for people."""
+        """Name of the task, for people."""
         return f"{self.model.name}, {self.fold.held_out} held out"
 
     @property
     def kind(self) -> str:
-        """The model and what is asked of it."""
+        """The class of the task and the model."""
         return f"{type(self).__name__} {self.model.name}"
 
     @property
     @abstractmethod
     def cache_keys(self) -> Sequence[object]:
-        """For each question, all that its answer depends on besides the data."""
+        """Key of each query: all that its answer depends on besides the data."""
 
     @abstractmethod
-    def run(self, data: Data, asks: Sequence[int]) -> list[Arrays]:
-        """Answers to the questions of these numbers."""
+    def run(self, data: Data, queries: Sequence[int]) -> list[Arrays]:
+        """Answers to the queries of these indices."""
 
     @abstractmethod
-    def is_valid(self, data: Data, ask: int, arrays: Arrays) -> bool:
-        """Whether arrays that were kept may be the answer to a question."""
+    def is_valid(self, data: Data, query: int, arrays: Arrays) -> bool:
+        """Whether cached arrays may be the answer to a query."""
 
 
 @dataclass(frozen=True)
 class State:
-    """How far the work is."""
+    """Progress of the work."""
 
-    done: int  # Tasks that are done, and all of them
+    done: int  # Finished tasks, and all tasks
     total: int
-    elapsed_s: float  # Seconds since the start, and about how many it will take from now on
+    elapsed_s: float  # Seconds since the start, and the estimated seconds that remain
     left_s: float
-    label: str  # What has just been done
+    label: str  # Of the task that has just finished
 
 
 Progress = Callable[[State], None]
 
 
 class RunArguments(TypedDict, total=False):
-    """How work is done, which changes no answer: keyword arguments of `run_tasks` that are passed on."""
+    """Keyword arguments of `run_tasks` that are passed on; they change no answer."""
 
     cache: Path | None  # Folder of finished folds; by default none
-    progress: Progress | None  # Called when a task is done
+    progress: Progress | None  # Called after each task
     jobs: int | None  # Worker processes; `None` for what joblib's ``parallel_config`` says
 
 
@@ -171,90 +171,90 @@ def run_tasks(
     progress: Progress | None = None,
     jobs: int | None = 1,
 ) -> list[list[Arrays]]:
-    """Do all that a cache (a folder) does not know: for each task, an answer to each of its questions.
+    """Answer all queries of all tasks that the cache (a folder) lacks; return the answers of each task.
 
     `data` is sent once to each process; `sources` are files and folders of the package that answers depend
     on. Answers do not depend on `jobs`; for ``None`` see `worker_processes`.
     """
     check_jobs(jobs)
     jobs = worker_processes(jobs)
-    kept = None if cache is None else Kept(cache, digest(data), tuple(sources))
-    found: list[dict[int, Arrays]] = [{} for _ in tasks]
-    if kept:
-        for answers, task in zip(found, tasks, strict=True):
-            for number, ask in enumerate(task.cache_keys):
-                arrays = kept.load(ask)
-                if arrays is not None and task.is_valid(data, number, arrays):
-                    answers[number] = arrays
-    left = {
-        place: [number for number in range(len(task.cache_keys)) if number not in found[place]]
-        for place, task in _of_each_kind_first(tasks)
-        if len(found[place]) < len(task.cache_keys)
+    stored = None if cache is None else AnswerCache(cache, digest(data), tuple(sources))
+    answers: list[dict[int, Arrays]] = [{} for _ in tasks]
+    if stored:
+        for of_task, task in zip(answers, tasks, strict=True):
+            for query, key in enumerate(task.cache_keys):
+                arrays = stored.load(key)
+                if arrays is not None and task.is_valid(data, query, arrays):
+                    of_task[query] = arrays
+    pending = {
+        index: [query for query in range(len(task.cache_keys)) if query not in answers[index]]
+        for index, task in _alternating_kinds(tasks)
+        if len(answers[index]) < len(task.cache_keys)
     }
-    start, costs = time.monotonic(), _Costs([tasks[place].kind for place in left])
-    with closing(_done(tasks, data, left, jobs)) as results:
-        for done, (place, answered, took_s) in enumerate(results, 1):
-            for number, answer in zip(left[place], answered, strict=True):
-                found[place][number] = answer
-                if kept:
-                    kept.save(tasks[place].cache_keys[number], answer)
-            costs.add(tasks[place].kind, took_s)
+    start, costs = time.monotonic(), _Costs([tasks[index].kind for index in pending])
+    with closing(_with_retries(tasks, data, pending, jobs)) as results:
+        for done, (index, answered, took_s) in enumerate(results, 1):
+            for query, answer in zip(pending[index], answered, strict=True):
+                answers[index][query] = answer
+                if stored:
+                    stored.save(tasks[index].cache_keys[query], answer)
+            costs.add(tasks[index].kind, took_s)
             if progress is not None:
                 elapsed = time.monotonic() - start
-                left_s = elapsed * costs.left / costs.done
-                progress(State(done, len(left), elapsed, left_s, tasks[place].label))
-    return [[answers[number] for number in sorted(answers)] for answers in found]
+                left_s = elapsed * costs.remaining / costs.done
+                progress(State(done, len(pending), elapsed, left_s, tasks[index].label))
+    return [[of_task[query] for query in sorted(of_task)] for of_task in answers]
 
 
-def _of_each_kind_first(tasks: Sequence[Task[Data]]) -> list[tuple[int, Task[Data]]]:
-    """Tasks with their places, one of each kind in turn: soon it is known how long each kind takes."""
-    seen: Counter[str] = Counter()
-    turns = []
-    for place, task in enumerate(tasks):
-        turns.append((seen[task.kind], place))
-        seen[task.kind] += 1
-    return [(place, tasks[place]) for _, place in sorted(turns)]
+def _alternating_kinds(tasks: Sequence[Task[Data]]) -> list[tuple[int, Task[Data]]]:
+    """Tasks with their indices, one of each kind in turn, so that the time of each kind is soon known."""
+    counts: Counter[str] = Counter()
+    order = []
+    for index, task in enumerate(tasks):
+        order.append((counts[task.kind], index))
+        counts[task.kind] += 1
+    return [(index, tasks[index]) for _, index in sorted(order)]
 
 
 class _Costs:
-    """How much work is done, and is left, by how long tasks of each kind took."""
+    """Seconds of finished and remaining tasks, estimated from the finished tasks of each kind."""
 
     def __init__(self, kinds: Sequence[str]) -> None:
-        self._to_do = Counter(kinds)
+        self._remaining = Counter(kinds)
         self._took: dict[str, list[float]] = {}
 
     def add(self, kind: str, took_s: float) -> None:
-        """Know that a task is done."""
-        self._to_do[kind] -= 1
+        """Record a finished task."""
+        self._remaining[kind] -= 1
         self._took.setdefault(kind, []).append(max(took_s, _SHORTEST_S))
 
     @property
     def done(self) -> float:
-        """Seconds that all tasks took that are done."""
+        """Seconds of all finished tasks."""
         return sum(map(sum, self._took.values()))
 
     @property
-    def left(self) -> float:
-        """Seconds that the others will take; one of a kind that is new takes as long as the mean of kinds."""
+    def remaining(self) -> float:
+        """Expected seconds of the other tasks; a new kind is expected to take the mean over kinds."""
         means = {kind: sum(took) / len(took) for kind, took in self._took.items()}
         usual = sum(means.values()) / len(means)
-        return sum(count * means.get(kind, usual) for kind, count in self._to_do.items())
+        return sum(count * means.get(kind, usual) for kind, count in self._remaining.items())
 
 
-def _done(
-    tasks: Sequence[Task[Data]], data: Data, left: Mapping[int, list[int]], jobs: int | None
+def _with_retries(
+    tasks: Sequence[Task[Data]], data: Data, pending: Mapping[int, list[int]], jobs: int | None
 ) -> Generator[tuple[int, list[Arrays], float], None, None]:
-    """Place and answers of each task and how long it took, as they are done.
+    """Index, answers and seconds of each task, in the order in which they finish.
 
-    A cluster that loses a worker may forget what it had done: that is done again.
+    A cluster that loses a worker may lose results: these tasks are run again.
     """
-    waiting = dict(left)
+    waiting = dict(pending)
     for attempt in range(_ATTEMPTS):
         try:
             with closing(_once(tasks, data, dict(waiting), jobs)) as results:
-                for each in results:
-                    del waiting[each[0]]
-                    yield each
+                for result in results:
+                    del waiting[result[0]]
+                    yield result
         except CancelledError as error:
             if attempt == _ATTEMPTS - 1:
                 raise EnvironmentFault("the cluster lost its workers again and again") from error
@@ -263,10 +263,10 @@ def _done(
 
 
 def _once(
-    tasks: Sequence[Task[Data]], data: Data, left: Mapping[int, list[int]], jobs: int | None
+    tasks: Sequence[Task[Data]], data: Data, pending: Mapping[int, list[int]], jobs: int | None
 ) -> Generator[tuple[int, list[Arrays], float], None, None]:
-    if jobs == 1 or not left:
-        yield from ((place, *_answers(tasks[place], data, asks)) for place, asks in left.items())
+    if jobs == 1 or not pending:
+        yield from ((index, *_answers(tasks[index], data, queries)) for index, queries in pending.items())
         return
     try:
         import cloudpickle
@@ -275,40 +275,40 @@ def _once(
     except ImportError as error:
         raise MissingExtraError("train", "work in several processes") from error
     backend, configured = get_active_backend()
-    words: dict[str, object] = {"n_jobs": jobs}
+    options: dict[str, object] = {"n_jobs": jobs}
     if type(backend).__name__ == "LokyBackend":
-        # Processes of this machine, which are ours to end.
-        count = min(backend.effective_n_jobs(configured if jobs is None else jobs), len(left))
+        # Processes of this machine, which this process has to end.
+        count = min(backend.effective_n_jobs(configured if jobs is None else jobs), len(pending))
         if count == 1:
-            yield from _once(tasks, data, left, 1)
+            yield from _once(tasks, data, pending, 1)
             return
         in_main = threading.current_thread() is threading.main_thread()
-        words = {"n_jobs": count, "initializer": _bind, "initargs": (os.getpid(), in_main)}
+        options = {"n_jobs": count, "initializer": _bind, "initargs": (os.getpid(), in_main)}
     content = cloudpickle.dumps(data, protocol=pickle.HIGHEST_PROTOCOL)
     # As an array: joblib maps a large one into the memory of each process, without a copy.
     sent = hashlib.sha256(content).hexdigest(), np.frombuffer(content, np.uint8)
-    calls = [joblib.delayed(_answered)(place, tasks[place], *sent, asks) for place, asks in left.items()]
+    calls = [joblib.delayed(_answers_in_worker)(k, tasks[k], *sent, asked) for k, asked in pending.items()]
     results: Generator[tuple[int, list[Arrays], float], None, None] | None = None
     try:
         with _interrupts_held():
-            results = joblib.Parallel(return_as="generator_unordered", batch_size=1, **words)(calls)
+            results = joblib.Parallel(return_as="generator_unordered", batch_size=1, **options)(calls)
         yield from results
     except BrokenProcessPool as error:
         raise EnvironmentFault(
             "a process that fitted models was ended from outside, maybe for want of memory: try --jobs 1"
         ) from error
     finally:
-        # Whatever ends this ends the processes.
+        # However this ends, it ends the processes.
         if results is not None:
             with warnings.catch_warnings():
-                # joblib says that not all results were taken.
+                # joblib warns that not all results were taken.
                 warnings.simplefilter("ignore")
                 results.close()
 
 
 @contextmanager
 def _interrupts_held() -> Iterator[None]:
-    """Keep Ctrl-C until afterwards; processes that are started meanwhile never get it."""
+    """Delay Ctrl-C until the end of the block; processes that are started within never get it."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -322,30 +322,30 @@ def _interrupts_held() -> Iterator[None]:
 _UNPACKED: dict[str, object] = {}
 
 
-def _answered(
-    place: int, task: Task[object], name: str, packed: npt.NDArray[np.uint8], asks: list[int]
+def _answers_in_worker(
+    index: int, task: Task[object], name: str, packed: npt.NDArray[np.uint8], queries: list[int]
 ) -> tuple[int, list[Arrays], float]:
-    """Place, answers and seconds, of data that are unpacked once in each process."""
+    """Index, answers and seconds of a task; data are unpacked once in each process."""
     data = _UNPACKED.get(name)
     if data is None:
         data = pickle.loads(packed.data)
         # Only the latest: data may be large.
         _UNPACKED.clear()
         _UNPACKED[name] = data
-    return place, *_answers(task, data, asks)
+    return index, *_answers(task, data, queries)
 
 
-def _answers(task: Task[Data], data: Data, asks: Sequence[int]) -> tuple[list[Arrays], float]:
+def _answers(task: Task[Data], data: Data, queries: Sequence[int]) -> tuple[list[Arrays], float]:
     with one_thread("fitting models"):
         start = time.monotonic()
         try:
-            return task.run(data, asks), time.monotonic() - start
+            return task.run(data, queries), time.monotonic() - start
         except InputError as error:
             raise error.within(task.label) from error
 
 
 def one_thread(what: str) -> AbstractContextManager[object]:
-    """Keep linear algebra to one thread, as sums in another order would have other last digits."""
+    """Limit linear algebra to one thread, as the order of sums changes last digits."""
     try:
         # The first two load the libraries that are limited.
         import scipy.linalg  # noqa: F401
@@ -358,10 +358,10 @@ def one_thread(what: str) -> AbstractContextManager[object]:
 
 
 def _bind(parent: int, in_main: bool) -> None:
-    """Bind a process that starts to its parent: it ends when that has ended, however it did."""
+    """End this process when its parent has ended, for whatever reason."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if in_main and sys.platform == "linux":
-        # At once, and whatever the process does; but at the end of the thread that started it, too.
+        # Immediately, whatever the process does; but also at the end of the thread that started it.
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
@@ -375,12 +375,12 @@ def _watch(parent: int) -> None:
 
 
 def counted_together(progress: Progress, sizes: Sequence[int]) -> tuple[Progress, ...]:
-    """One progress callback a round of work, which counts the tasks of all rounds."""
+    """One progress callback per round, each counting over the tasks of all rounds."""
     latest: dict[int, State] = {}
 
-    def tell(number: int, state: State) -> None:
+    def report(number: int, state: State) -> None:
         latest[number] = state
-        before = [each for place, each in latest.items() if place < number]
+        before = [each for earlier, each in latest.items() if earlier < number]
         done, after = sum(each.done for each in before), sum(sizes[number + 1 :])
         progress(
             State(
@@ -392,17 +392,17 @@ def counted_together(progress: Progress, sizes: Sequence[int]) -> tuple[Progress
             )
         )
 
-    return tuple(partial(tell, number) for number in range(len(sizes)))
+    return tuple(partial(report, number) for number in range(len(sizes)))
 
 
 def rounds_of(run: RunArguments, sizes: Sequence[int]) -> list[RunArguments]:
-    """Arguments for rounds of so many tasks, whose progress counts the tasks of all rounds."""
+    """Arguments for rounds of these numbers of tasks, whose progress counts the tasks of all rounds."""
     progress = run.get("progress")
     if progress is None:
         return [run for _ in sizes]
     rounds: list[RunArguments] = []
-    for each in counted_together(progress, sizes):
-        rounds.append({**run, "progress": each})
+    for counted in counted_together(progress, sizes):
+        rounds.append({**run, "progress": counted})
     return rounds
 
 
@@ -412,7 +412,7 @@ def processors() -> int:
 
 
 def worker_processes(jobs: int | None) -> int | None:
-    """Processes for ``jobs=None``: as joblib's ``parallel_config`` says (``None``), or one a processor."""
+    """Processes for ``jobs=None``: those of joblib's ``parallel_config`` (``None``), or all processors."""
     joblib = sys.modules.get("joblib")
     if jobs is None and joblib is not None and joblib.parallel.get_active_backend()[1] not in (None, 1):
         return None
@@ -426,13 +426,13 @@ def check_jobs(jobs: int | None) -> None:
 
 
 def check_seed(seed: int) -> None:
-    """Refuse a seed that some library would refuse in the middle of the work."""
+    """Raise InputError for a seed that some library would refuse in the middle of the work."""
     if not 0 <= seed <= MOST_SEED:
         raise InputError.of(where="seed", expected=f"a number from 0 to {MOST_SEED}", found=seed)
 
 
 def check_names(names: Sequence[str], what: str = "models") -> None:
-    """Refuse names of which there are none, or one is there twice."""
+    """Raise InputError unless there are names, each once."""
     if not names or len(set(names)) < len(names):
-        found = ", ".join(names) or "none"
-        raise InputError.of(where=what, expected="at least one, and each once", found=found)
+        listed = ", ".join(names) or "none"
+        raise InputError.of(where=what, expected="at least one, and each once", found=listed)

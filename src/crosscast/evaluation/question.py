@@ -1,4 +1,4 @@
-"""What a question is: its models, its folds, its options, and how it is evaluated and trained."""
+"""Questions: each with its models, folds and options, and how it is evaluated and trained."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from crosscast.evaluation.loop import RunArguments
 
 Note = Callable[[str], None]
-"""Called with a sentence about the data, such as which devices are left out."""
+"""Called with a sentence about the data, such as the devices that are left out."""
 
 Options = TypeVar("Options")
 Data = TypeVar("Data")
@@ -24,16 +24,16 @@ TrainedT = TypeVar("TrainedT", covariant=True)
 
 
 class Question(ABC, Generic[Data, EvaluationOptions, TrainingOptions, EvaluationT, TrainedT]):
-    """A question that models answer: what `crosscast.train` and `crosscast.evaluate` do for it.
+    """A question that models answer, with `crosscast.train` and `crosscast.evaluate` for it.
 
-    Its options are frozen dataclasses, of which Python's keyword arguments, commands and requests are made.
+    Its options are frozen dataclasses, shared by keyword arguments, commands and requests.
     """
 
     name: ClassVar[str]
-    folds: ClassVar[tuple[str, ...]]  # What can be held out; the first by default
+    folds: ClassVar[tuple[str, ...]]  # The first is the default
     evaluation_options: type[EvaluationOptions]
     training_options: type[TrainingOptions]
-    all_models: ClassVar[Sequence[str]]  # Names of its models, and of the one that is taken by default
+    all_models: ClassVar[Sequence[str]]  # Names of its models, and of the default one
     best_model: ClassVar[str]
 
     def models(self, data: Data) -> Sequence[str]:
@@ -41,7 +41,7 @@ class Question(ABC, Generic[Data, EvaluationOptions, TrainingOptions, Evaluation
         return self.all_models
 
     def default_model(self, data: Data) -> str:
-        """Name of the model that is taken if nobody names one."""
+        """Name of the default model."""
         return self.best_model
 
     @abstractmethod
@@ -61,7 +61,7 @@ class Question(ABC, Generic[Data, EvaluationOptions, TrainingOptions, Evaluation
     def train(
         self, data: Data, model: str, options: TrainingOptions, *, seed: int, **run: Unpack[RunArguments]
     ) -> TrainedT:
-        """Fit a model, and measure it with groups held out in turn."""
+        """Fit a model, and evaluate it with groups held out in turn."""
 
     def check_folds(self, folds: str | None) -> str:
         """The folds of a name, the default ones for ``None``."""
@@ -82,12 +82,12 @@ class Question(ABC, Generic[Data, EvaluationOptions, TrainingOptions, Evaluation
 
 
 def options_of(kind: type[Options], given: Mapping[str, object], question: str) -> Options:
-    """Options of the keyword arguments that were given.
+    """Options from keyword arguments.
 
     Raises
     ------
     InputError
-        If one has no such option, such as one that is misspelt.
+        If there is no option of a name, such as a misspelt one.
 
     Examples
     --------
@@ -104,7 +104,7 @@ def options_of(kind: type[Options], given: Mapping[str, object], question: str) 
 
 
 def names_of(names: str | Sequence[str] | None) -> list[str] | None:
-    """Names, of which one may stand alone; ``None`` stays."""
+    """Names as a list; ``None`` stays."""
     return [names] if isinstance(names, str) else None if names is None else list(names)
 
 

@@ -1,7 +1,7 @@
-"""How far scores would move with other groups of data: one bootstrap for all questions.
+"""Bootstrap intervals of scores over groups of data, for all questions.
 
-Whole groups (applications, programs) are drawn with replacement: what is in one resembles each other, and
-intervals that took it for independent would be too narrow.
+Whole groups (applications, programs) are drawn with replacement: values within a group are correlated, and
+intervals that treat them as independent would be too narrow.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ DRAWS = 1000
 """Draws of a bootstrap."""
 
 SHARE = 0.95
-"""Share of the draws that an interval holds."""
+"""Share of the draws within an interval."""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """An interval that holds `SHARE` of what a bootstrap draws."""
+    """An interval with the share `SHARE` of a bootstrap's draws."""
 
     low: float
     high: float
@@ -35,13 +35,13 @@ class ScoreDifference:
 
     baseline: str  # Name of the baseline that is best in this score
     value: float  # The difference
-    interval: Interval  # What the bootstrap says of it
-    better: bool  # Whether the model is better and the interval does not hold 0
+    interval: Interval  # Of the bootstrap
+    better: bool  # Whether the model is better and the interval excludes 0
 
 
 @dataclass(frozen=True)
 class Confidence:
-    """What a bootstrap says of one result."""
+    """Bootstrap intervals and differences of one result."""
 
     intervals: Mapping[str, Interval]  # An interval for each score that has one, by name
     # For each score in which one side is better, the difference from the best baseline; empty for the
@@ -49,7 +49,7 @@ class Confidence:
     differences: Mapping[str, ScoreDifference] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, object]:
-        """Both, as members of an object of JSON."""
+        """Intervals and differences, as members of an object of JSON."""
         return {
             "intervals": {name: [each.low, each.high] for name, each in self.intervals.items()},
             "against_baseline": {
@@ -67,16 +67,18 @@ class Confidence:
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """A result whose scores are drawn."""
+    """A result to bootstrap."""
 
     name: str  # Name of the model
     baseline: bool  # Whether others are compared with it
-    # Scores in the data as they are, by name; `None` or not finite where nothing defines one
+    # Scores of the data, by name; `None` or not finite where undefined
     observed: Mapping[str, float | None]
-    # Scores of shape `(b,)` by name, of weights of shape `(b, g)` that say how often each of the `g` groups
-    # is there; NaN where undefined
+    # Scores of shape `(b,)` by name, from weights of shape `(b, g)`, the multiplicities of the `g` groups;
+    # NaN where undefined
     drawn: Callable[[Reals], Mapping[str, Reals]]
-    compared: object = None  # What results that are compared have in common, such as the number of probes
+    compared: object = (
+        None  # Equal for results that are compared with each other, such as the number of probes
+    )
 
 
 def confidences(
@@ -88,16 +90,16 @@ def confidences(
     *,
     fewest: int = 1,
 ) -> tuple[Confidence, ...]:
-    """Draw the groups again and again, with replacement, and score each draw.
+    """Draw the groups with replacement, many times, and score each draw.
 
-    All results see the same draws, so differences between them are of pairs. Draws in which nothing defines a
-    score do not count for it.
+    All results have the same draws, so differences between them are paired. Draws in which a score is
+    undefined do not count for it.
     """
     if draws < 1:
         raise InputError.of(where="draws", expected="at least 1", found=draws)
     if groups < fewest:
         return tuple(Confidence({}) for _ in results)
-    # How often each group is there in each draw.
+    # Multiplicity of each group in each draw.
     even = np.full(groups, 1 / groups)
     weights = np.random.default_rng(seed).multinomial(groups, even, size=draws).astype(np.float64)
     drawn = [result.drawn(weights) for result in results]
@@ -125,22 +127,22 @@ def _difference(
     drawn: Mapping[str, Reals],
     rivals: Sequence[tuple[Scored, Mapping[str, Reals]]],
 ) -> ScoreDifference | None:
-    """Difference from the baseline that is best in a score; ``None`` where there is none."""
-    own = result.observed.get(name)
-    there = [
-        (score, baseline.name, values[name])
+    """Difference from the baseline with the best score; ``None`` without a baseline."""
+    score = result.observed.get(name)
+    candidates = [
+        (other, baseline.name, values[name])
         for baseline, values in rivals
-        if (score := baseline.observed.get(name)) is not None and np.isfinite(score)
+        if (other := baseline.observed.get(name)) is not None and np.isfinite(other)
     ]
-    if own is None or not there:
+    if score is None or not candidates:
         return None
-    score, baseline, of_baseline = max(there, key=lambda each: sign * each[0])
+    best, baseline, of_baseline = max(candidates, key=lambda each: sign * each[0])
     both = np.isfinite(drawn[name]) & np.isfinite(of_baseline)
-    return difference_of(baseline, float(own - score), drawn[name][both] - of_baseline[both], sign)
+    return difference_of(baseline, float(score - best), drawn[name][both] - of_baseline[both], sign)
 
 
 def interval_of(drawn: Reals) -> Interval | None:
-    """The middle `SHARE` of the finite values that were drawn; ``None`` if there are none.
+    """The middle `SHARE` of the finite draws; ``None`` if there are none.
 
     >>> interval_of(np.array([2.0, 2.0, np.nan])), interval_of(np.array([np.nan]))
     (Interval(low=2.0, high=2.0), None)
@@ -152,13 +154,13 @@ def interval_of(drawn: Reals) -> Interval | None:
 
 
 def middle(values: Reals) -> Interval:
-    """The middle `SHARE` of values, of which there is one or more."""
+    """The middle `SHARE` of one or more values."""
     low, high = np.quantile(values, ((1 - SHARE) / 2, (1 + SHARE) / 2)).tolist()
     return Interval(low, high)
 
 
 def difference_of(baseline: str, value: float, drawn: Reals, sign: int) -> ScoreDifference | None:
-    """A difference from a baseline, with what is sure of it."""
+    """A difference from a baseline, with its interval."""
     interval = interval_of(drawn)
     if interval is None or not np.isfinite(value):
         return None
@@ -167,29 +169,29 @@ def difference_of(baseline: str, value: float, drawn: Reals, sign: int) -> Score
 
 @dataclass(frozen=True)
 class Grouped:
-    """Values of which each belongs to one of ``g`` groups.
+    """Values in ``g`` groups.
 
-    A weighting says how often each group is there: all ones for the data as they are, zeros but for a one
-    for a group alone, counts of a draw with replacement for a bootstrap. Many weightings are an array of
-    shape ``(b, g)`` and give ``(b,)`` results; what is of no value is NaN.
+    A weighting has the multiplicity of each group: ones for the data, a single one for a group alone, counts
+    of draws with replacement for a bootstrap. Many weightings are an array of shape ``(b, g)`` and have
+    results ``(b,)``; a result of no value is NaN.
     """
 
-    values: Reals  # The values, of shape `(m,)`
-    groups: Integers  # The number of each one's group, of shape `(m,)`
+    values: Reals  # `(m,)`
+    groups: Integers  # `(m,)` Index of each value's group
     count: int  # `g`
 
     def map(self, function: Callable[[Reals], Reals]) -> Grouped:
-        """The same groups with a function of each value."""
+        """Apply a function to the values."""
         return replace(self, values=function(self.values))
 
     def mean(self, weights: Reals) -> Reals:
-        """Mean over the values of all groups, each as often as its group is there."""
+        """Mean over the values of all groups, weighted by multiplicity."""
         sums = np.bincount(self.groups, weights=self.values, minlength=self.count)
         sizes = np.bincount(self.groups, minlength=self.count).astype(np.float64)
         return _quotient(_product(weights, sums.astype(np.float64)), weights @ sizes)
 
     def median(self, weights: Reals) -> Reals:
-        """Median over the values of all groups, each as often as its group is there (a whole number)."""
+        """Median over the values of all groups, weighted by multiplicity (a whole number)."""
         medians = np.full(len(weights), np.nan)
         if self.values.size == 0:
             return medians
@@ -199,8 +201,8 @@ class Grouped:
         total = until[:, -1]
         lower = (until <= (total[:, None] - 1) // 2).sum(axis=1)
         upper = (until <= total[:, None] // 2).sum(axis=1)
-        there = total > 0
-        medians[there] = (ordered[lower[there]] + ordered[upper[there]]) / 2
+        defined = total > 0
+        medians[defined] = (ordered[lower[defined]] + ordered[upper[defined]]) / 2
         return medians
 
     def means(self) -> Reals:
@@ -213,26 +215,26 @@ class Grouped:
 
 
 def average(of_groups: Reals, weights: Reals) -> Reals:
-    """Mean of one value a group, each as often as its group is there.
+    """Mean of one value per group, weighted by multiplicity.
 
     Groups without a value (NaN) do not count.
     """
-    there = ~np.isnan(of_groups)
-    return _quotient(_product(weights[:, there], of_groups[there]), weights[:, there].sum(axis=1))
+    defined = ~np.isnan(of_groups)
+    return _quotient(_product(weights[:, defined], of_groups[defined]), weights[:, defined].sum(axis=1))
 
 
 def least(of_groups: Reals, weights: Reals) -> Reals:
-    """The least value of the groups that are there; groups without a value do not count."""
-    there = (weights > 0) & ~np.isnan(of_groups)
-    found = np.where(there, of_groups, np.inf).min(axis=1, initial=np.inf)
-    return np.where(there.any(axis=1), found, np.nan)
+    """The least value of the groups with a positive weight; groups without a value do not count."""
+    present = (weights > 0) & ~np.isnan(of_groups)
+    minima = np.where(present, of_groups, np.inf).min(axis=1, initial=np.inf)
+    return np.where(present.any(axis=1), minima, np.nan)
 
 
 def _product(weights: Reals, of_groups: Reals) -> Reals:
-    """Weighted sums in which a group that is not there adds nothing, even if its own value is infinite."""
+    """Weighted sums in which a group of weight 0 adds nothing, even if its value is infinite."""
     if np.isfinite(of_groups).all():
-        plain: Reals = weights @ of_groups
-        return plain
+        product: Reals = weights @ of_groups
+        return product
     terms = np.where(weights > 0, weights * np.where(weights > 0, of_groups, 0.0), 0.0)
     return np.asarray(terms.sum(axis=1), dtype=np.float64)
 

@@ -1,1 +1,1 @@
-"""Forecasts of kernels and recorded programs in one call, and what commands and the service answer."""
+"""Forecasts of kernels and recorded programs in one call, and their JSON."""

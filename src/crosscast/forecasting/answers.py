@@ -1,4 +1,4 @@
-"""What the commands and the service answer: JSON objects of forecasts, with facts of the model."""
+"""JSON objects of forecasts, with facts of the model, for the commands and the service."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ if TYPE_CHECKING:
     from crosscast.prediction.time.forecast import TimeForecast
 
 
-def forecasts_answer(noun: str, found: Sequence[Mapping[str, object]], card: Card) -> dict[str, object]:
-    """One JSON object with all forecasts; of a single one, what belongs to it also by itself."""
-    single = found[0] if len(found) == 1 else {}
-    return {**single, noun: found, "model": model_facts(card)}
+def forecasts_answer(noun: str, forecasts: Sequence[Mapping[str, object]], card: Card) -> dict[str, object]:
+    """One JSON object with all forecasts; a single forecast's members are also at the top."""
+    single = forecasts[0] if len(forecasts) == 1 else {}
+    return {**single, noun: forecasts, "model": model_facts(card)}
 
 
-def with_verdicts(found: TimeForecast, verdicts: Sequence[Verdict | None]) -> list[dict[str, object]]:
-    """Forecasts of kernels, each with what bounds it on the recommended device."""
+def with_verdicts(forecast: TimeForecast, verdicts: Sequence[Verdict | None]) -> list[dict[str, object]]:
+    """Forecasts of kernels, each with its bottleneck on the recommended device."""
     return [
         {**kernel, "verdict": verdict and verdict.to_dict()}
-        for kernel, verdict in zip(found.kernels(), verdicts, strict=True)
+        for kernel, verdict in zip(forecast.kernels(), verdicts, strict=True)
     ]
 
 
 def launches_answer(kernels: TimeForecast, repeat: float = 1.0) -> dict[str, object]:
-    """Times of all kernels of an application, as often as they are launched, and the fastest device."""
+    """Total times of an application's kernels, as often as they are launched, and the fastest device."""
     times = zip(kernels.devices, *(each.tolist() for each in kernels.of_all_launches(repeat)), strict=True)
     devices = [dict(zip(("device", "time_s", "low_s", "high_s"), row, strict=True)) for row in times]
     return {"devices": devices, "recommended": min(devices, key=itemgetter("time_s"))["device"]}

@@ -1,4 +1,4 @@
-"""A forecast of a recorded program: its kernels, as often as they are launched, and its transfers."""
+"""The forecast of a recorded program: its kernels, as often as they are launched, and its transfers."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ __all__ = ["ASSUMED", "ApplicationForecast", "forecast_application"]
 
 @dataclass(frozen=True, eq=False)
 class ApplicationForecast(Tabular):
-    """How long the kernels and transfers of a recorded program take on each device, in seconds."""
+    """Times of the kernels and transfers of a recorded program on each device, in seconds."""
 
-    kernels: TimeForecast  # Of one launch of each class that has a profile, and how many there are
-    covered: float  # Share of the recorded time of all kernels that these have
+    kernels: TimeForecast  # Of one launch of each class that has a profile, with the number of launches
+    covered: float  # Share of these in the recorded time of all kernels
     transfers: Mapping[str, float]  # Time of transfers, by device
-    launches: Mapping[str, float]  # What all launches cost where each waits for the one before, by device
-    # `(n,)` How many launches of the kernel are taken to be like those that a profile is of, for each of them
+    launches: Mapping[str, float]  # Cost of all launches if each waits for the previous one, by device
+    # `(n,)` Launches of each kernel that each profiled launch represents
     repeat: npt.NDArray[np.float64] | float = 1.0
 
     def columns(self) -> Mapping[str, Column]:
@@ -47,11 +47,11 @@ class ApplicationForecast(Tabular):
         kernels, low, high = self.kernels.of_all_launches(self.repeat)
         low, high = low + moved * _LINK_RANGE[0], high + moved * _LINK_RANGE[1] + costs
         launches = costs * _WAITING
-        whole = kernels + moved + launches
-        order = np.argsort(whole, kind="stable")
+        total = kernels + moved + launches
+        order = np.argsort(total, kind="stable")
         return {
-            "device": [self.kernels.devices[place] for place in order],
-            "time_s": whole[order],
+            "device": [self.kernels.devices[index] for index in order],
+            "time_s": total[order],
             "low_s": low[order],
             "high_s": high[order],
             "kernels_s": kernels[order],
@@ -61,21 +61,21 @@ class ApplicationForecast(Tabular):
 
 
 _LINK_BYTES_PER_S = 15.75e9
-"""What PCI Express 3.0 with 16 lanes moves at most (PCI-SIG 2010, section 4.2)."""
+"""Bandwidth of PCI Express 3.0 with 16 lanes (PCI-SIG 2010, section 4.2)."""
 
 _LINK_RANGE = (1.0, 2.0)
-"""What a transfer takes, in times of that at the documented bandwidth."""
+"""Limits of a transfer's time over that at the documented bandwidth."""
 
 _WAITING = 0.5
-"""Share of the cost of launches that is taken: it is nothing where a launch is queued while another runs,
-and all of it where the host waits for each."""
+"""Expected share of the cost of launches: 0 where a launch is queued while another runs, 1 where the host
+waits for each."""
 
 ASSUMED = (
     "A launch is taken to cost half of an empty kernel, as measured on the device or else 5 µs on GPUs and "
     "20 µs elsewhere (nothing to all of it in the interval); transfers take 15.75 GB/s to GPUs (PCI Express "
     "3.0), half the bandwidth of memory on CPUs, up to twice as long in the interval."
 )
-"""What is not predicted."""
+"""Assumptions on launches and transfers, which are not predicted."""
 
 
 def forecast_application(
@@ -86,12 +86,12 @@ def forecast_application(
     devices: Sequence[str | Device] | str | Device | None = None,
     level: float = 0.9,
 ) -> ApplicationForecast:
-    """Predict a recorded program: each class of launches, times how often it is launched, and its transfers.
+    """Predict a recorded program: the time of each class of launches, times their number, and transfers.
 
     Each launch costs up to as much as an empty kernel on the device (`launch_overhead_s` where it was
     measured), half of it in the prediction. Transfers to and from a GPU or accelerator take their bytes
     over the bandwidth of PCI Express 3.0 with 16 lanes, on CPUs over half of that of memory, up to twice as
-    long. What the host does is not in it.
+    long. The work of the host is not included.
 
     Parameters
     ----------
@@ -106,7 +106,9 @@ def forecast_application(
         If no class has a profile, a device is not known, or no model fits.
     """
     known = [
-        (each, found.profile) for each, found in zip(summary.classes, replayed, strict=True) if found.profile
+        (each, result.profile)
+        for each, result in zip(summary.classes, replayed, strict=True)
+        if result.profile
     ]
     if not known:
         raise InputError(f"{summary.trace.folder}: expected launches that can be run again, found none")
@@ -114,9 +116,9 @@ def forecast_application(
         [ProfileBatch.of([profile], invocations=each.count) for each, profile in known if profile]
     )
     counts = {id(profile): float(each.count) for each, profile in known}
-    for each, found in zip(summary.classes, replayed, strict=True):
-        for place, launches in found.like.items():
-            counts[id(replayed[place].profile)] += launches * each.count
+    for each, result in zip(summary.classes, replayed, strict=True):
+        for index, launches in result.like.items():
+            counts[id(replayed[index].profile)] += launches * each.count
     repeat = np.array(list(counts.values())) / batch.invocations
     moved = sum(each.bytes for each in summary.transfers if each.kind in ("read", "write", UPLOAD))
 
@@ -127,8 +129,8 @@ def forecast_application(
         by_key |= {each.key: each for each in chosen or () if not isinstance(each, str)}
         covered = sum(
             each.seconds
-            for each, found in zip(summary.classes, replayed, strict=True)
-            if found.profile or found.like
+            for each, result in zip(summary.classes, replayed, strict=True)
+            if result.profile or result.like
         )
         covered = covered / summary.device_s if summary.device_s else 1.0
         transfers = {key: moved / _link(by_key[key]) for key in forecast.devices}

@@ -1,4 +1,4 @@
-"""A forecast of kernels in one call: their profiles, the devices, and the first model that fits."""
+"""Forecasts of kernels in one call: profiles, devices, and the first model that fits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from crosscast.data.fields import listed
 from crosscast.errors import InputError
-from crosscast.forecasting.profiles import Asked, Recorded, profiles_of
+from crosscast.forecasting.profiles import KernelInput, Recorded, profiles_of
 from crosscast.prediction.first_fit import first_fit, models_for, named_devices
 from crosscast.profile import Profile
 from crosscast.results import Tabular
@@ -24,7 +24,7 @@ __all__ = ["explain", "predict"]
 
 
 def predict(
-    kernels: Asked | Sequence[Asked],
+    kernels: KernelInput | Sequence[KernelInput],
     model: str | Path | None = None,
     *,
     devices: Sequence[str | Device] | str | Device | None = None,
@@ -32,9 +32,9 @@ def predict(
     level: float = 0.9,
     invocations: int | None = None,
 ) -> TimeForecast:
-    """Predict how long kernels take on each device, and recommend a device.
+    """Predict times of kernels on each device, and recommend a device.
 
-    This is what ``crosscast predict`` does. A notebook shows what it returns as a table.
+    ``crosscast predict`` does the same. A notebook shows the result as a table.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def predict(
         in one run, and the times are those of one of them.
     model
         Name or folder of a model of times; by default the first that has a name and fits, of those that the
-        user keeps and those that come with Crosscast. One that was calibrated is asked where `devices` name
+        user stores and those bundled with Crosscast. A calibrated model is used where `devices` name
         its device.
     devices
         Names of devices that the model knows or the catalogue has, or descriptions; by default all that the
@@ -55,13 +55,13 @@ def predict(
     level
         Probability that the intervals are to hold.
     invocations
-        How often a kernel is launched in a run; by default as often as in `kernels`.
+        Launches of a kernel in a run; by default as many as in `kernels`.
 
     Returns
     -------
     TimeForecast
-        Times in seconds with intervals; ``recommended`` has a device for each kernel, ``warnings`` what makes
-        a forecast doubtful, and ``to_pandas()`` and ``to_dict()`` all of it.
+        Times in seconds with intervals; ``recommended`` has a device for each kernel, ``warnings`` says what
+        makes a forecast doubtful; ``to_pandas()`` and ``to_dict()`` convert it.
 
     Raises
     ------
@@ -82,9 +82,9 @@ def predict(
 
     profiles: list[Profile] = []
     recorded: Recorded = {}
-    for each in [kernels] if isinstance(kernels, Asked) else kernels:
-        found, times = profiles_of(each)
-        profiles += found
+    for kernel in [kernels] if isinstance(kernels, KernelInput) else kernels:
+        of_kernel, times = profiles_of(kernel)
+        profiles += of_kernel
         recorded.update(times)
     batch = ProfileBatch.of(profiles, invocations=invocations)
 
@@ -99,7 +99,7 @@ def predict(
 
 @dataclass(frozen=True)
 class BesideMeasured(Tabular):
-    """Forecast times on one device beside measured ones, of each kernel, in seconds."""
+    """Forecast and measured times of each kernel on one device, in seconds."""
 
     kernels: tuple[str, ...]
     measured_s: tuple[float, ...]
@@ -110,35 +110,35 @@ class BesideMeasured(Tabular):
 
     def columns(self) -> Mapping[str, Sequence[object]]:
         """A row for each kernel."""
-        both = list(zip(self.measured_s, self.forecast_s, self.low_s, self.high_s, strict=True))
+        times = list(zip(self.measured_s, self.forecast_s, self.low_s, self.high_s, strict=True))
         return {
             "kernel": self.kernels,
             "measured_s": self.measured_s,
             "forecast_s": self.forecast_s,
             "low_s": self.low_s,
             "high_s": self.high_s,
-            "forecast_over_measured": [forecast / measured for measured, forecast, _, _ in both],
-            "inside": [low <= measured <= high for measured, _, low, high in both],
+            "forecast_over_measured": [forecast / measured for measured, forecast, _, _ in times],
+            "inside": [low <= measured <= high for measured, _, low, high in times],
         }
 
 
 def beside_measured(forecast: TimeForecast, measured_s: Mapping[str, float]) -> BesideMeasured:
-    """Kernels that were forecast on one device and measured there, by the device's clock."""
+    """Forecast and measured times, by the device's clock, of kernels on one device."""
     forecast = forecast.on_device()
-    places = [place for place, name in enumerate(forecast.profiles.kernel) if name in measured_s]
-    names = tuple(forecast.profiles.kernel[place] for place in places)
+    rows = [row for row, name in enumerate(forecast.profiles.kernel) if name in measured_s]
+    names = tuple(forecast.profiles.kernel[row] for row in rows)
     centre, low, high = (
-        tuple(each[places, 0].tolist()) for each in (forecast.centre, forecast.low, forecast.high)
+        tuple(each[rows, 0].tolist()) for each in (forecast.centre, forecast.low, forecast.high)
     )
     return BesideMeasured(names, tuple(measured_s[name] for name in names), centre, low, high, forecast.level)
 
 
 def explain(
-    kernels: Asked | Sequence[Asked], devices: Sequence[str | Device] | str | Device | None = None
+    kernels: KernelInput | Sequence[KernelInput], devices: Sequence[str | Device] | str | Device | None = None
 ) -> Verdicts:
-    """Say what bounds kernels on devices: memory, compute, launch or latency; why, and what to try.
+    """Find the bottleneck of kernels on devices: memory, compute, launch or latency; why, and what to try.
 
-    It looks at profiles and data sheets alone, and is no forecast; ``crosscast explain`` shows one beside it.
+    It uses profiles and data sheets only, and is no forecast; ``crosscast explain`` shows one beside it.
 
     Parameters
     ----------
@@ -150,8 +150,8 @@ def explain(
     Returns
     -------
     Verdicts
-        A row for each launch and device: ``bound``, how long each limit takes in seconds, and ``why``.
-        ``verdicts`` has for each also ``notes`` and ``advice``.
+        A row for each launch and device: ``bound``, the seconds of each limit, and ``why``.
+        ``verdicts`` also has ``notes`` and ``advice`` for each.
 
     Raises
     ------
@@ -163,38 +163,35 @@ def explain(
     Examples
     --------
     >>> import crosscast
-    >>> found = crosscast.explain("bundled", ["rtx4090"])
-    >>> found.verdicts[0].bound
+    >>> verdicts = crosscast.explain("bundled", ["rtx4090"])
+    >>> verdicts.verdicts[0].bound
     'launch'
     """
-    # Imported here: what predicts needs neither.
+    # Imported here: predicting needs neither.
     from crosscast.devices.catalogue import device_named
     from crosscast.devices.roofline import DEVICES, verdicts_of
 
-    asked = [kernels] if isinstance(kernels, Asked) else kernels
-    profiles = [profile for each in asked for profile in profiles_of(each)[0]]
+    inputs = [kernels] if isinstance(kernels, KernelInput) else kernels
+    profiles = [profile for each in inputs for profile in profiles_of(each)[0]]
     named: Sequence[str | Device] = DEVICES if devices is None else listed(devices)
     return verdicts_of(profiles, [device_named(each) if isinstance(each, str) else each for each in named])
 
 
 def forecast_beside(profiles: Sequence[Profile], devices: Sequence[Device]) -> TimeForecast | None:
-    """How long kernels take on devices and on what; ``None`` where no model tells both of all of them."""
+    """Forecast with terms of kernels on devices; ``None`` where no model has both for all of them."""
     if not all("sub_groups" in each.launch for each in profiles):
-        return None  # A model that takes these knows no terms.
+        return None  # A model of such profiles has no terms.
     try:
-        found = predict(profiles, devices=devices)
+        forecast = predict(profiles, devices=devices)
     except InputError:
         return None
-    return None if found.terms is None else found
+    return None if forecast.terms is None else forecast
 
 
 def verdicts_beside(
     forecast: TimeForecast, profiles: Sequence[Profile], devices: Mapping[str, Device]
 ) -> list[Verdict | None]:
-    """For each kernel of a forecast, what bounds its longest launch on the recommended device.
-
-    ``None`` where a metric is missing.
-    """
+    """Bottleneck of each kernel's longest launch on the recommended device; ``None`` without the metrics."""
     # Imported here: models of times bring NumPy.
     from crosscast.devices.roofline import amounts_of, verdict_of
     from crosscast.prediction.time.data import kernel_key
@@ -204,11 +201,11 @@ def verdicts_beside(
         first = longest.setdefault(kernel_key(each), each)
         if _instructions(each) > _instructions(first):
             longest[kernel_key(each)] = each
-    found: list[Verdict | None] = []
+    verdicts: list[Verdict | None] = []
     for profile, choice in zip(longest.values(), forecast.recommended, strict=True):
         amounts = amounts_of(profile)
-        found.append(None if amounts is None else verdict_of(amounts, devices[choice.device]))
-    return found
+        verdicts.append(None if amounts is None else verdict_of(amounts, devices[choice.device]))
+    return verdicts
 
 
 def _instructions(profile: Profile) -> float:

@@ -1,4 +1,4 @@
-"""Profiles of whatever kernels can be given as: launches, files, datasets and traces."""
+"""Profiles of all inputs of a forecast: launches, files, datasets and traces."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from crosscast.errors import InputError
 from crosscast.kernel import Launch
 from crosscast.profile import Profile
 
-__all__ = ["Asked", "Recorded", "profiles_of", "read_profiles"]
+__all__ = ["KernelInput", "Recorded", "profiles_of", "read_profiles"]
 
 Recorded = dict[tuple[str, str, str], dict[str, float]]
 """Median times in seconds by application, kernel and size, and by device."""
 
-Asked = str | Path | Profile | Launch
-"""What a forecast can be asked of."""
+KernelInput = str | Path | Profile | Launch
+"""Inputs of a forecast that have profiles or can be characterized."""
 
 
-def profiles_of(asked: Asked) -> tuple[list[Profile], Recorded]:
-    """Profiles of what a forecast can be asked of, and measured times if they are of a dataset."""
-    if isinstance(asked, Profile):
-        return [asked], {}
-    if isinstance(asked, Launch):
-        return [_characterized(asked)], {}
-    return read_profiles(Path(asked))
+def profiles_of(kernels: KernelInput) -> tuple[list[Profile], Recorded]:
+    """Profiles of an input of a forecast, and measured times if it is a dataset."""
+    if isinstance(kernels, Profile):
+        return [kernels], {}
+    if isinstance(kernels, Launch):
+        return [_characterized(kernels)], {}
+    return read_profiles(Path(kernels))
 
 
 def _characterized(launch: Launch, number: int = 0) -> Profile:
@@ -41,7 +41,7 @@ def _characterized(launch: Launch, number: int = 0) -> Profile:
 def read_profiles(
     path: Path, characterized: Callable[[Launch, int], Profile] = _characterized
 ) -> tuple[list[Profile], Recorded]:
-    """Read the profiles of a file, dataset or trace, or make those of a launch file's launches."""
+    """Read the profiles of a file, dataset or trace, or characterize a launch file's launches."""
     if path.is_dir():
         # Imported here: stored profiles need none of it.
         from crosscast.tracing.trace import is_trace
@@ -70,15 +70,15 @@ def read_profiles(
 
 
 def _of_trace(folder: Path, characterized: Callable[[Launch, int], Profile]) -> list[Profile]:
-    """Profiles of the classes of a trace's launches, each as often as it was launched."""
+    """Profiles of the classes of a trace's launches."""
     # Imported here: stored profiles need none of it.
     from crosscast.tracing.summary import Trace, replayed, summary_of
 
     summary = summary_of(Trace(folder))
-    found = replayed(summary, characterized)
-    profiles = [each.profile for each in found if each.profile is not None]
+    results = replayed(summary, characterized)
+    profiles = [each.profile for each in results if each.profile is not None]
     if not profiles:
-        refused = next((each.refused for each in found), "it has no launches")
+        refused = next((each.refused for each in results), "it has no launches")
         raise InputError(
             f"{folder}: expected a trace with a launch that can be run again, found none: {refused}"
         )
@@ -97,7 +97,7 @@ def _of_dataset(folder: Path) -> tuple[list[Profile], Recorded]:
 
 
 def _of_json(path: Path) -> list[Profile]:
-    """Profiles of JSON: one object, a list, or one a line, as ``crosscast characterize`` prints them."""
+    """Profiles of JSON: one object, a list, or one per line, as ``crosscast characterize`` prints them."""
     try:
         text = read_content(path).decode()
         entries = _values(text)
@@ -110,7 +110,7 @@ def _of_json(path: Path) -> list[Profile]:
 
 def _values(text: str) -> list[object]:
     try:
-        whole = json.loads(text)
+        value = json.loads(text)
     except ValueError:
         return [json.loads(line) for line in text.splitlines() if line.strip()]
-    return whole if isinstance(whole, list) else [whole]
+    return value if isinstance(value, list) else [value]

@@ -325,13 +325,13 @@ class DeviceTask(FoldTask[Model, Fold, MappingCases]):
         """All that the answer depends on besides the cases."""
         return [[fingerprint(self.model), self.split, digest([self.fold.train, self.fold.test]), self.seed]]
 
-    def run(self, data: MappingCases, asks: Sequence[int]) -> list[Arrays]:
+    def run(self, data: MappingCases, queries: Sequence[int]) -> list[Arrays]:
         """Fit and choose."""
         with one_thread("choosing devices"):
             scores = self.model.scores(data, self.fold.train, self.fold.test, self.split, self.seed)
-        return [{"gpu": scores > 0} for _ in asks]
+        return [{"gpu": scores > 0} for _ in queries]
 
-    def is_valid(self, data: MappingCases, ask: int, arrays: Arrays) -> bool:
+    def is_valid(self, data: MappingCases, query: int, arrays: Arrays) -> bool:
         """Whether arrays are choices for what is held out."""
         gpu = arrays.get("gpu")
         return gpu is not None and gpu.shape == self.fold.test.shape and gpu.dtype == np.bool_

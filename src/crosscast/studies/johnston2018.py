@@ -512,10 +512,10 @@ class _Part(Generic[ResultT]):
     def cache_keys(self) -> Sequence[object]:
         return [[self.make.func.__name__, self.make.keywords]]
 
-    def run(self, data: KernelRuns, asks: Sequence[int]) -> list[Arrays]:
+    def run(self, data: KernelRuns, queries: Sequence[int]) -> list[Arrays]:
         return [{"json": np.array(json.dumps(msgspec.to_builtins(self.make(data))))}]
 
-    def is_valid(self, data: KernelRuns, ask: int, arrays: Arrays) -> bool:
+    def is_valid(self, data: KernelRuns, query: int, arrays: Arrays) -> bool:
         try:
             self.read(arrays)
         except (KeyError, ValueError, msgspec.ValidationError):

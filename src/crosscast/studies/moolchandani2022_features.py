@@ -266,14 +266,14 @@ class _PathTask(FoldTask[Published, Fold, CoRuns]):
         places = digest([self.fold.train, self.fold.test])
         return [["paths", fingerprint(self.model), places, self.quantity, self.seed]]
 
-    def run(self, data: CoRuns, asks: Sequence[int]) -> list[Arrays]:
+    def run(self, data: CoRuns, queries: Sequence[int]) -> list[Arrays]:
         size = len(data.bags[0].members)
         predictor = self.model.fit(with_mixes(data, self.fold.train), self.seed).of_size(size)
         mixes = [data.bags[place].solos for place in self.fold.test.tolist()]
         found = decision_paths(predictor, mixes, _TARGETS[self.quantity])
-        return [{"features": np.array(found.features), "times": found.times} for _ in asks]
+        return [{"features": np.array(found.features), "times": found.times} for _ in queries]
 
-    def is_valid(self, data: CoRuns, ask: int, arrays: Arrays) -> bool:
+    def is_valid(self, data: CoRuns, query: int, arrays: Arrays) -> bool:
         return set(arrays) == {"features", "times"} and len(arrays["times"]) == len(self.fold.test)
 
 

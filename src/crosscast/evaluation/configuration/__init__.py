@@ -1,1 +1,1 @@
-"""Evaluation and training of what chooses configurations."""
+"""Evaluation and training of models and methods that choose configurations."""

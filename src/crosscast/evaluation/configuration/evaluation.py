@@ -1,4 +1,4 @@
-"""How well methods choose under power caps: each program left out in turn."""
+"""Evaluate methods that choose configurations under power caps, with each program held out in turn."""
 
 from __future__ import annotations
 
@@ -39,44 +39,44 @@ if TYPE_CHECKING:
     from crosscast.results import Column
 
 ALONE = "leave-benchmark-out"
-"""Protocol that leaves out each application, with all its kernels and sizes."""
+"""Protocol that holds out each application, with all its kernels and sizes."""
 
 TOGETHER = "leave-duplicates-out"
-"""The same, with applications that are nearly the same left out together."""
+"""Protocol that holds out each application together with its near-duplicates."""
 
 CURVE = tuple(range(9))
-"""Numbers of changes of which the curve is made."""
+"""Numbers of changes in the curve."""
 
 SOURCES = ("prediction", "decide")
-"""What answers depend on."""
+"""Sources on which answers depend."""
 
 _LEAST_COMMON = 3
-"""Letters that names of variants must at least have in common."""
+"""Least common prefix of names of variants, in letters."""
 
 
 def duplicates(
     programs: Sequence[str], together: Sequence[Sequence[str]] = ()
 ) -> tuple[tuple[str, ...], ...]:
-    """Programs that are probably variants of each other; groups that share a program are one.
+    """Programs that are probably variants of each other; groups that share a program are merged.
 
-    Their names begin alike, in any case: with 3 letters, and at least half of the shorter name.
+    Their names have a common prefix, ignoring case: of 3 letters, and at least half of the shorter name.
     """
 
-    def begin_alike(one: str, other: str) -> bool:
+    def share_prefix(one: str, other: str) -> bool:
         letters = zip(one.lower(), other.lower(), strict=False)
         common = len(list(takewhile(lambda pair: pair[0] == pair[1], letters)))
         return common >= _LEAST_COMMON and 2 * common >= min(len(one), len(other))
 
     groups: list[set[str]] = []
-    for near in [*(pair for pair in combinations(sorted(programs), 2) if begin_alike(*pair)), *together]:
-        joined = set(near) & set(programs)
-        apart = [group for group in groups if not group & joined]
-        groups = [*apart, joined.union(*(group for group in groups if group & joined))]
+    for variants in [*(pair for pair in combinations(sorted(programs), 2) if share_prefix(*pair)), *together]:
+        merged = set(variants) & set(programs)
+        disjoint = [group for group in groups if not group & merged]
+        groups = [*disjoint, merged.union(*(group for group in groups if group & merged))]
     return tuple(sorted(tuple(sorted(group)) for group in groups if len(group) > 1))
 
 
 def folds_together(programs: Sequence[str], groups: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], ...]:
-    """What is left out at a time when groups are left out together, and all other programs alone."""
+    """Folds in which groups are held out together, and all other programs alone."""
     grouped = {name for group in groups for name in group}
     folds = sorted([*((name,) for name in programs if name not in grouped), *map(tuple, groups)])
     if len(folds) < 2:
@@ -88,37 +88,37 @@ def folds_together(programs: Sequence[str], groups: Sequence[Sequence[str]]) -> 
 
 @dataclass(frozen=True)
 class ChoiceTask:
-    """A fold and the methods that learn the same model: one fit, an answer for each method."""
+    """A fold and the methods that share a model: one fit, an answer for each method."""
 
-    held_out: tuple[str, ...]  # Applications that are left out of everything that is learned
+    held_out: tuple[str, ...]  # Applications that are left out of the training
     methods: tuple[Method, ...]
     samples: tuple[int, ...]  # The sample configurations
     weighting: Weighting  # How the kernels of a program are weighted
-    budgets: tuple[int, ...]  # Most changes after the first configuration; the last is that of the table
+    budgets: tuple[int, ...]  # Most changes after the first configuration; the last is for the table
     seed: int
 
     @property
     def label(self) -> str:
-        """What it is, for people."""
+        """Name of the task, for people."""
         return f"{self.methods[0].name}, {' and '.join(self.held_out)} held out"
 
     @property
     def kind(self) -> str:
-        """The methods that share a fit."""
+        """The first of the methods that share a fit."""
         return self.methods[0].name
 
     @property
     def cache_keys(self) -> list[object]:
-        """What each method's answer depends on; a method that is no dataclass is known by name and class."""
+        """Key of each method's answer; a method that is no dataclass is known by name and class."""
         facts = [list(self.held_out), list(self.samples), self.weighting, list(self.budgets), self.seed]
         return [["choices", method.name, fingerprint(method), *facts] for method in self.methods]
 
-    def run(self, data: Surfaces, asks: Sequence[int]) -> list[Arrays]:
+    def run(self, data: Surfaces, queries: Sequence[int]) -> list[Arrays]:
         """Fit the model to the other applications, and let methods choose for those that are held out.
 
-        Returns ``chosen`` and ``changes``, ``(budgets, m)``: where a method ended in each case, and the
-        changes until there; ``guarded`` ``(m,)``: where it ended with the last budget when told a cap lower
-        by `GUARD`.
+        Returns ``chosen`` and ``changes``, ``(budgets, m)``: the final configuration in each case, and the
+        changes until then; ``guarded`` ``(m,)``: the final one with the last budget under a cap lower by
+        `GUARD`.
         """
         training = data.take(~data.rows_of(self.held_out))
         learner = self.methods[0].learner
@@ -126,13 +126,13 @@ class ChoiceTask:
         cases = self.cases(data)
         caps = list(zip(cases.kernel.tolist(), cases.power_cap.tolist(), strict=True))
         answers: list[Arrays] = []
-        for method in (self.methods[number] for number in asks):
+        for method in (self.methods[number] for number in queries):
             policy = method.fit(training, self.samples, self.seed, predictor)
-            ask = _asked(data, method, policy, self.samples)
-            ends = [ask(row, cap, self.budgets) for row, cap in caps]
-            guarded = [ask(row, cap * (1 - GUARD), self.budgets[-1:])[0].number for row, cap in caps]
-            found = np.array(ends, np.int64).reshape(len(cases), len(self.budgets), 2)
-            answer = {"chosen": found[..., 0].T, "changes": found[..., 1].T}
+            ends_of = _final_outcomes(data, method, policy, self.samples)
+            ends = [ends_of(row, cap, self.budgets) for row, cap in caps]
+            guarded = [ends_of(row, cap * (1 - GUARD), self.budgets[-1:])[0].number for row, cap in caps]
+            chosen_and_changes = np.array(ends, np.int64).reshape(len(cases), len(self.budgets), 2)
+            answer = {"chosen": chosen_and_changes[..., 0].T, "changes": chosen_and_changes[..., 1].T}
             answers.append({**answer, "guarded": np.array(guarded, np.int64)})
         return answers
 
@@ -140,7 +140,7 @@ class ChoiceTask:
         """The cases of the applications that are held out."""
         return cases_of(surfaces, self.samples, surfaces.rows_of(self.held_out), self.weighting)
 
-    def is_valid(self, data: Surfaces, ask: int, arrays: Arrays) -> bool:
+    def is_valid(self, data: Surfaces, query: int, arrays: Arrays) -> bool:
         """Whether arrays are of the right kinds and shapes, and all numbers are of configurations."""
         m = len(self.cases(data))
         shapes = {"chosen": (len(self.budgets), m), "changes": (len(self.budgets), m), "guarded": (m,)}
@@ -151,62 +151,67 @@ class ChoiceTask:
         return are_integers and bool(((numbers >= 0) & (numbers < len(data.space))).all())
 
 
-def _asked(
+def _final_outcomes(
     surfaces: Surfaces, method: Method, policy: FittedMethod, samples: Sequence[int]
 ) -> Callable[[int, float, Sequence[int]], list[Outcome]]:
-    """What asks a method where it ends with a kernel, by its row, under a cap, with each budget."""
+    """Function that returns a method's final outcomes for a kernel, by row, cap, and budgets."""
 
     @cache
     def run(row: int, number: int) -> Observed:
         if not np.isfinite(surfaces.time_s[row, number]):
-            where, at = f"{method.name}: {surfaces.kernels[row]}", surfaces.space.configurations[number]
-            raise InputError.of(where=where, expected="a configuration at which it was run", found=str(at))
+            where, configuration = (
+                f"{method.name}: {surfaces.kernels[row]}",
+                surfaces.space.configurations[number],
+            )
+            raise InputError.of(
+                where=where, expected="a configuration at which it was run", found=str(configuration)
+            )
         return surfaces.observed(row, (number,))
 
     @cache
     def first(row: int) -> Observed:
-        # What the policy is given of a kernel is always the same object, whatever the cap.
+        # The same object for all caps, as policies may cache by identity.
         return surfaces.observed(row, range(len(surfaces.space)) if method.sees_all else samples)
 
-    def ask(row: int, cap: float, budgets: Sequence[int]) -> list[Outcome]:
+    def final(row: int, cap: float, budgets: Sequence[int]) -> list[Outcome]:
         known = np.isfinite(surfaces.time_s[row])
         ends = outcomes(policy, first(row), cap, known, budgets, partial(run, row))
         for end in ends:
             run(row, end.number)
         return ends
 
-    return ask
+    return final
 
 
 @dataclass(frozen=True, eq=False)
 class MachineChoices:
-    """How methods did on one machine."""
+    """Results of methods on one machine."""
 
-    surfaces: Surfaces  # What was measured
-    cases: Cases  # What was asked
-    # Sample configurations of each fold, by the applications that were left out
+    surfaces: Surfaces  # Measured times and powers
+    cases: Cases  # Kernels under caps
+    # Sample configurations of each fold, by the held-out applications
     samples: Mapping[tuple[str, ...], tuple[int, ...]]
-    groups: tuple[tuple[str, ...], ...]  # Applications that are nearly the same
-    noise: RepeatNoise | None  # How much repeats differ; `None` where that cannot be estimated
+    groups: tuple[tuple[str, ...], ...]  # Near-duplicate applications
+    noise: RepeatNoise | None  # `None` where it cannot be estimated
     split_half: ChoiceMetrics | None  # The split-half oracle on simulated repeats; `None` without `noise`
-    # A result for each method with each application left out; then the same with near-duplicates left out
-    # together, if there are any
+    # Of each method with each application held out; then with near-duplicates held out together, if there are
+    # any
     results: tuple[ChoiceResult, ...]
     sampler: Sampler
     seed: int
 
     @property
     def machine(self) -> str:
-        """Its name: the keys of its devices."""
+        """Name of the machine: the keys of its devices."""
         return " + ".join(self.surfaces.space.devices)
 
     @cached_property
     def published(self) -> PublishedPredictor:
-        """The model of Bailey et al. 2014 on all programs, for people; no score comes from it."""
+        """The model of Bailey et al. 2014 on all programs, for people; no score uses it."""
         return PublishedModel().fit(self.surfaces, self.sampler(self.surfaces, self.seed), self.seed)
 
     def to_dict(self) -> dict[str, object]:
-        """What was asked, as a JSON object."""
+        """The cases, as a JSON object."""
         space, cases = self.surfaces.space, self.cases
         return {
             "machine": self.machine,
@@ -253,10 +258,10 @@ def evaluate_machine(
     seed: int = 0,
     **run: Unpack[RunArguments],
 ) -> MachineChoices:
-    """Fit methods, samples included, to all applications but one, let them choose there, and score it.
+    """Fit methods, samples included, without each application in turn, and score their choices on it.
 
-    `held_out` are left out in turn, by default all; the others are always learned from. `run` is as
-    `run_tasks` takes it.
+    `held_out` are held out in turn, by default all; the others are always in the training. `run` is as
+    in `run_tasks`.
     """
     check_seed(seed)
     check_weighting(weighting)
@@ -293,40 +298,44 @@ def evaluate_machine(
     noise = repeat_noise(surfaces)
     repeats = None if noise is None else simulated_repeats(surfaces, noise, seed)
     results: list[ChoiceResult] = []
-    for protocol, own in folds.items():
-        of_folds = joined([cases[fold] for fold in own])
+    for protocol, of_protocol in folds.items():
+        of_folds = joined([cases[fold] for fold in of_protocol])
         if len(of_folds.programs) < 2:
             reasons = "; ".join(f"{each.kernel}: {each.reason}" for each in of_folds.left_out)
             raise InputError(f"{surfaces.label}: expected at least 2 programs under caps ({reasons})")
         chosen, changes, guarded = (
-            np.concatenate([np.stack([answers[fold, each][name] for each in names]) for fold in own], -1)
+            np.concatenate(
+                [np.stack([answers[fold, each][name] for each in names]) for fold in of_protocol], -1
+            )
             for name in ("chosen", "changes", "guarded")
         )
         choices = Choices(surfaces, of_folds, protocol, budget, tuple(curve), chosen, changes, guarded)
         results += results_of(choices, methods, repeats, seed)
-    whole = joined([cases[fold] for fold in folds[ALONE]])
-    split_half = None if repeats is None else split_half_oracle(whole, repeats)
-    return MachineChoices(surfaces, whole, by_fold, groups, noise, split_half, tuple(results), sampler, seed)
+    all_cases = joined([cases[fold] for fold in folds[ALONE]])
+    split_half = None if repeats is None else split_half_oracle(all_cases, repeats)
+    return MachineChoices(
+        surfaces, all_cases, by_fold, groups, noise, split_half, tuple(results), sampler, seed
+    )
 
 
 Folds = Mapping[str, Sequence[tuple[str, ...]]]
-"""What is left out at a time, by protocol."""
+"""Folds by protocol: the programs that each holds out."""
 
 
 def _folds(
     programs: tuple[str, ...], together: Sequence[Sequence[str]], duplicates_too: bool
 ) -> tuple[tuple[tuple[str, ...], ...], Folds]:
-    """Programs that are nearly the same, and the folds."""
+    """Groups of near-duplicate programs, and the folds."""
     groups = duplicates(programs, together) if duplicates_too else ()
     alone = {ALONE: tuple((name,) for name in programs)}
-    # Names that all begin alike tell nothing apart.
+    # A prefix that all names share says nothing about duplicates.
     if not groups or (not together and groups == (programs,)):
         return (), alone
     return groups, {**alone, TOGETHER: folds_together(programs, groups)}
 
 
 def sampler_of(surfaces: Surfaces, samples: Sequence[Configuration] | Sampler) -> Sampler:
-    """What chooses the samples: the function that is given, or what takes those that are named."""
+    """The sampler: the given function, or a constant one of the given configurations."""
     if callable(samples):
         return samples
     numbers = sample_numbers(surfaces.space, samples)
@@ -335,27 +344,29 @@ def sampler_of(surfaces: Surfaces, samples: Sequence[Configuration] | Sampler) -
 
 @dataclass(frozen=True, eq=False)
 class ConfigurationEvaluation(Tabular):
-    """How methods chose on all machines of a dataset; as a table, a row for each result."""
+    """Results of methods on all machines of a dataset; as a table, a row for each result."""
 
-    label: str  # Which dataset
+    label: str  # Of the dataset
     weighting: str  # How the kernels of a program are weighted
-    seed: int  # Start of all random numbers
+    seed: int  # Of all random numbers
     machines: tuple[MachineChoices, ...]
 
     def columns(self) -> Mapping[str, Column]:
         """Metrics of each method on each machine, under each protocol."""
         rows = [(machine.machine, result) for machine in self.machines for result in machine.results]
-        found: dict[str, list[object]] = {
+        columns: dict[str, list[object]] = {
             "machine": [machine for machine, _ in rows],
             "method": [result.method for _, result in rows],
             "protocol": [result.protocol for _, result in rows],
             "baseline": [result.baseline for _, result in rows],
         }
         metrics = [asdict(result.metrics) for _, result in rows]
-        return found | {name: [each[name] for each in metrics] for name in ChoiceMetrics.__dataclass_fields__}
+        return columns | {
+            name: [each[name] for each in metrics] for name in ChoiceMetrics.__dataclass_fields__
+        }
 
     def to_dict(self) -> dict[str, object]:
-        """Everything but cases, as ``--json`` prints it: what is not known is null."""
+        """All but the cases, as ``--json`` prints it; unknown values are null."""
         return {
             "protocol": ALONE,
             "dataset": self.label,
@@ -372,7 +383,7 @@ class ConfigurationEvaluation(Tabular):
 
 
 Methods = Sequence[str] | Callable[[ConfigurationSpace], Sequence[Method]]
-"""Names of methods, or what makes them for the configurations of a machine."""
+"""Names of methods, or a function that makes them for the configurations of a machine."""
 
 
 def evaluate_configuration(
@@ -396,7 +407,7 @@ def evaluate_configuration(
         if name not in known:
             raise InputError.of(where="groups", expected=f"one of {', '.join(known)}", found=repr(name))
     named = methods if callable(methods) else partial(methods_of, names=methods, confidence=confidence)
-    found = [
+    evaluated = [
         evaluate_machine(
             surfaces,
             named(surfaces.space),
@@ -409,4 +420,4 @@ def evaluate_configuration(
         )
         for surfaces in machines
     ]
-    return ConfigurationEvaluation(label, weighting, seed, tuple(found))
+    return ConfigurationEvaluation(label, weighting, seed, tuple(evaluated))

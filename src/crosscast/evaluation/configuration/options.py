@@ -1,4 +1,4 @@
-"""What an evaluation and a training of choices take beside what those of all questions take."""
+"""Options of an evaluation and a training of models of configurations."""
 
 from __future__ import annotations
 
@@ -10,21 +10,23 @@ if TYPE_CHECKING:
     from crosscast.data.configuration import Configuration
 
 ConfigurationFolds = Literal["leave-benchmark-out"]
-"""What can be held out."""
+"""Names of the folds."""
 
 
 @dataclass(frozen=True)
 class ConfigurationEvaluationOptions:
     """Options of `crosscast.evaluate` for ``configuration``."""
 
-    devices: str | Sequence[str] | None = None  # Keys of those of a machine; by default all
-    power_domain: str | None = None  # That is capped; by default the node, or the sum of all domains
+    devices: str | Sequence[str] | None = None  # Keys of one machine's devices; by default all
+    power_domain: str | None = None  # The capped one; by default the node, or the sum of all domains
     # Where a new kernel is run first, as configurations or as the text of `parse_configurations`; by default
-    # the two from which most is learned
+    # the two most informative ones
     samples: Sequence[Configuration] | str | None = None
-    groups: Sequence[Sequence[str]] = ()  # Programs that are held out together, besides those of like names
+    groups: Sequence[
+        Sequence[str]
+    ] = ()  # Programs that are held out together, besides those of similar names
     max_retunes: int | None = None  # Most changes after the first choice; by default no limit
-    cap_probability: float | None = None  # Of keeping to the cap; by default 0.9
+    cap_probability: float | None = None  # With which choices keep to the cap; by default 0.9
 
 
 @dataclass(frozen=True)

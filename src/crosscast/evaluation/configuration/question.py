@@ -1,4 +1,4 @@
-"""The question of configurations: which is best under a power cap, from a few sample runs."""
+"""The question of configurations: the best one under a power cap, from a few sample runs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ConfigurationQuestion(
         TrainedConfigurationModel,
     ]
 ):
-    """Time and power at each configuration; what is evaluated are methods that choose by them."""
+    """Time and power at each configuration; evaluation is of methods that choose by them."""
 
     name = "configuration"
     folds = get_args(ConfigurationFolds)
@@ -105,7 +105,7 @@ QUESTION = ConfigurationQuestion()
 def _samples(
     samples: Sequence[Configuration] | str | None, machines: Sequence[Surfaces]
 ) -> Sequence[Configuration] | None:
-    """Sample configurations of the one machine there is; ``None`` where nobody says which."""
+    """Sample configurations of the one machine; ``None`` for the default."""
     if samples is None:
         return None
     if len(machines) > 1:

@@ -1,4 +1,4 @@
-"""The metrics of choices under power caps: those of the published table, and a score that joins them."""
+"""Metrics of choices under power caps: those of the published table, and a score that combines them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from crosscast.prediction.configuration.data import Surfaces
 
 @dataclass(frozen=True)
 class ChoiceMetrics:
-    """How good choices are, as fractions; ``None`` where no case defines one (Bailey et al. 2014, table III).
+    """Metrics of choices, as fractions; ``None`` where undefined (Bailey et al. 2014, table III).
 
     A case is under the limit if the measured power keeps to the cap, else over it. Performance and power are
     relative to the oracle's. Cases are weighted as `cases_of` says, programs equally.
@@ -30,7 +30,7 @@ class ChoiceMetrics:
     # Performance and power relative to the oracle's, mean over the cases under the limit
     under_performance: float | None = None
     under_power: float | None = None
-    over_power: float | None = None  # The same over the cases over the limit
+    over_power: float | None = None  # Likewise over the cases over the limit
     over_performance: float | None = None
     # Mean of performance relative to the oracle over all cases, with those over the limit counting 0: the
     # share under the limit times the performance there
@@ -66,11 +66,11 @@ BETTER: Mapping[str, int] = MappingProxyType(
         "under_performance_within_1pct": 1,
     }
 )
-"""Whether more (1) or less (-1) is better; power under the limit and performance over it are neither."""
+"""Whether more (1) or less (-1) is better; power under the limit and performance over it have no sign."""
 
 
 def program_sums(cases: Cases, time_s: Reals, power_w: Reals, changes: Reals | Integers) -> Reals:
-    """``(..., p, 9)`` Sums over the cases of each program, weighted: what metrics are made of."""
+    """Weighted sums over the cases of each program, from which metrics follow, ``(..., p, 9)``."""
     performance = cases.oracle_time_s / time_s
     power = power_w / cases.power_cap
     under = within_cap(power_w, cases.power_cap)
@@ -91,7 +91,7 @@ def program_sums(cases: Cases, time_s: Reals, power_w: Reals, changes: Reals | I
 
 
 def metric_values(of_programs: Reals, weights: Reals) -> Mapping[str, Reals]:
-    """Metrics with the programs weighted in `b` ways."""
+    """Metrics with the programs weighted in ``b`` ways."""
     sums = weights @ of_programs
     under, performance, power, over, over_power, over_performance, changes, close, close_performance = sums.T
     total = weights.sum(axis=1)
@@ -118,7 +118,7 @@ def _over(sums: Reals, weights: Reals) -> Reals:
 
 
 _LEAST = 5
-"""Differences that an estimate is at least made of."""
+"""Least number of differences in an estimate."""
 
 _NORMAL = 1.482602218505602
 """Standard deviation of a normal distribution over its median absolute deviation."""
@@ -132,15 +132,15 @@ class RepeatNoise(NamedTuple):
 
 
 def repeat_noise(surfaces: Surfaces) -> RepeatNoise | None:
-    """Estimate it by how far neighbouring configurations along a knob are from a line, in the logarithm.
+    """Estimate noise by the deviation of neighbouring configurations along a knob from a line, in logarithms.
 
-    Where the surface is linear these are noise alone, and their median absolute value moves with few bends.
-    The knob of the least is taken; a surface that is curved along all knobs gives too high an estimate.
+    Where the surface is linear these are noise alone, and their median absolute value is robust to few bends.
+    The least over the knobs is taken; a surface that is curved along all knobs gives too high an estimate.
     """
     space, count = surfaces.space, len(surfaces.kernels)
     logs = np.log(np.concatenate([surfaces.time_s, surfaces.power_w]))
     least = np.full(2 * count, np.inf)
-    for place, knob in enumerate(space.knobs):
+    for column, knob in enumerate(space.knobs):
         lines: dict[object, list[int]] = {}
         for number, each in enumerate(space.configurations):
             if knob in each.settings:
@@ -149,10 +149,10 @@ def repeat_noise(surfaces: Surfaces) -> RepeatNoise | None:
         # Configurations that follow each other along the knob.
         triples = [line[start : start + 3] for line in lines.values() for start in range(len(line) - 2)]
         first, middle, last = np.array(triples, np.int64).reshape(-1, 3).T
-        at = space.matrix[:, place]
-        share = (at[last] - at[middle]) / (at[last] - at[first])
-        beside = logs[:, middle] - share * logs[:, first] - (1 - share) * logs[:, last]
-        scaled = np.abs(beside) / np.sqrt(1 + share**2 + (1 - share) ** 2)
+        positions = space.matrix[:, column]
+        share = (positions[last] - positions[middle]) / (positions[last] - positions[first])
+        from_line = logs[:, middle] - share * logs[:, first] - (1 - share) * logs[:, last]
+        scaled = np.abs(from_line) / np.sqrt(1 + share**2 + (1 - share) ** 2)
         for row, values in enumerate(scaled):
             known = values[np.isfinite(values)]
             if len(known) >= _LEAST:
@@ -166,13 +166,13 @@ def repeat_noise(surfaces: Surfaces) -> RepeatNoise | None:
 
 
 REPEATS = 20
-"""Repeats that are simulated."""
+"""Simulated repeats in each half."""
 
 
 class Repeats(NamedTuple):
-    """Simulated repeats of all runs, `r` in each half: the data has none of its own.
+    """Simulated repeats of all runs, `r` in each half, for data without repeats.
 
-    What was measured is as far from the truth as a repeat, so a repeat differs from it by the noise of both.
+    A measurement has the same noise as a repeat, so a repeat differs from it by the noise of both.
     """
 
     time_s: Reals  # `(2, r, n, c)` Times and powers
@@ -195,14 +195,14 @@ def simulated_repeats(surfaces: Surfaces, noise: RepeatNoise, seed: int) -> Repe
     rng, shape = np.random.default_rng(seed), (2, REPEATS, *surfaces.time_s.shape)
     repeats = []
     for values, deviation in ((surfaces.time_s, noise.time), (surfaces.power_w, noise.power)):
-        # Noise of both halves, less that of what was measured, which both have in common.
-        apart = rng.standard_normal(shape) - rng.standard_normal(shape[1:])
-        repeats.append(values * np.exp(deviation[:, None] * apart))
+        # Noise of both halves, less that of the measurement, which both have in common.
+        noise_of_both = rng.standard_normal(shape) - rng.standard_normal(shape[1:])
+        repeats.append(values * np.exp(deviation[:, None] * noise_of_both))
     return Repeats(*repeats)
 
 
 def split_half_oracle(cases: Cases, repeats: Repeats) -> ChoiceMetrics:
-    """How an oracle does that knows one repeat of all runs, and is scored on another one."""
+    """Metrics of an oracle that knows one repeat of all runs, scored on another one."""
     numbers = []
     for time_s, power_w in zip(repeats.time_s[0], repeats.power_w[0], strict=True):
         power = power_w[cases.kernel]
@@ -215,7 +215,7 @@ def split_half_oracle(cases: Cases, repeats: Repeats) -> ChoiceMetrics:
 
 @dataclass(frozen=True)
 class Regret:
-    """Share of the oracle's performance that is lost under the limit: weighted percentiles over the cases."""
+    """Weighted percentiles, over the cases under the limit, of the lost share of the oracle's performance."""
 
     median: float
     percentile_90: float
@@ -223,41 +223,39 @@ class Regret:
 
     @classmethod
     def of(cls, regret: Reals, weights: Reals) -> Regret | None:
-        """Percentiles; ``None`` if there is nothing."""
+        """Percentiles; ``None`` without a case."""
         if not regret.size:
             return None
-        found = np.quantile(regret, [0.5, 0.9, 0.95], weights=weights, method="inverted_cdf")
-        return cls(*found.tolist())
+        percentiles = np.quantile(regret, [0.5, 0.9, 0.95], weights=weights, method="inverted_cdf")
+        return cls(*percentiles.tolist())
 
 
 @dataclass(frozen=True, eq=False)
 class ChoiceResult:
-    """How one method did on one machine."""
+    """Result of one method on one machine."""
 
-    method: str  # Its name
-    protocol: str  # What was left out
+    method: str
+    protocol: str  # Name of the folds
     budget: int | None  # Most changes after the first configuration; `None` if there was no limit
-    confidence: float | None  # Probability with which the method meant to keep to the caps, if it says so
+    confidence: float | None  # Probability with which the method aims to keep to the caps, if it has one
     baseline: bool  # Whether other methods are compared with it
-    metrics: ChoiceMetrics  # The metrics
-    programs: Mapping[str, ChoiceMetrics]  # Those of each program, by name
-    inputs: Mapping[str, ChoiceMetrics]  # Those of each program at each size, by both names
-    # Programs of which the violations exceed what `confidence` leaves; none without it
+    metrics: ChoiceMetrics
+    programs: Mapping[str, ChoiceMetrics]  # Of each program, by name
+    inputs: Mapping[str, ChoiceMetrics]  # Of each program at each size, by both names
+    # Programs whose violations exceed 1 less `confidence`; none without it
     above: tuple[str, ...]
-    curve: Mapping[
-        int, ChoiceMetrics
-    ]  # By how many changes the method may make after its first configuration
-    regret: Regret | None  # What is lost; `None` if no case is under the limit
-    # On repeats other than those that the choices were made by, which are simulated, and the same when the
-    # method was told a cap lower by 1 %; `None` where it is not known how much repeats differ
+    curve: Mapping[int, ChoiceMetrics]  # By the most changes after the first configuration
+    regret: Regret | None  # `None` if no case is under the limit
+    # On simulated repeats other than the runs that the method saw, and those under a cap lower by 1 %; `None`
+    # where the noise of repeats is not known
     on_repeats: ChoiceMetrics | None
     told_less: ChoiceMetrics | None
     bootstrap: Confidence  # Intervals of the metrics, and differences from the best baseline
-    chosen: Integers  # `(m,)` For each case the configuration where it ended, and the changes until there
+    chosen: Integers  # `(m,)` Final configuration of each case, and the changes until then
     changes: Integers
 
     def to_dict(self) -> dict[str, object]:
-        """Everything but cases, as an object of JSON: what is not known is null."""
+        """All but the cases, as an object of JSON; unknown values are null."""
         return {
             "method": self.method,
             "protocol": self.protocol,
@@ -275,31 +273,31 @@ class ChoiceResult:
         }
 
     def _on_repeats(self) -> dict[str, object] | None:
-        again, less = self.on_repeats, self.told_less
-        if again is None or less is None:
+        on_repeats, guarded = self.on_repeats, self.told_less
+        if on_repeats is None or guarded is None:
             return None
         names = ("under_limit_share", "under_performance")
-        near = {name: getattr(again, f"{name}_within_1pct") for name in names}
+        within_1pct = {name: getattr(on_repeats, f"{name}_within_1pct") for name in names}
         return {
-            "strict": {name: getattr(again, name) for name in names},
-            "tolerated": {"tolerance": GUARD, **near},
-            "told_less": {"guard": GUARD, **{name: getattr(less, name) for name in (*names, "score")}},
+            "strict": {name: getattr(on_repeats, name) for name in names},
+            "tolerated": {"tolerance": GUARD, **within_1pct},
+            "told_less": {"guard": GUARD, **{name: getattr(guarded, name) for name in (*names, "score")}},
         }
 
 
 @dataclass(frozen=True, eq=False)
 class Choices:
-    """What all methods chose in all cases."""
+    """Choices of all methods in all cases."""
 
-    surfaces: Surfaces  # What was measured
+    surfaces: Surfaces  # Measured times and powers
     cases: Cases  # The `m` cases
-    protocol: str  # What was left out
+    protocol: str  # Name of the folds
     budget: int | None  # Most changes after the first configuration; `None` for no limit
     curve: tuple[int, ...]  # The `b` numbers of changes of the curve
-    # `(methods, b + 1, m)` Where each ended and the changes until there; the last for `budget`
+    # `(methods, b + 1, m)` Final configurations, and the changes until then; the last for `budget`
     chosen: Integers
     changes: Integers
-    guarded: Integers  # `(methods, m)` Where each ended when told a lower cap
+    guarded: Integers  # `(methods, m)` Final configurations under a lower cap
 
 
 def results_of(
@@ -313,42 +311,42 @@ def results_of(
     inputs = by_input(cases, surfaces)
     of_inputs = program_sums(inputs, time_s[:, -1], power_w[:, -1], choices.changes[:, -1])
     baselines = [method.baseline for method in methods]
-    plain = [ChoiceMetrics.of(each[-1]) for each in sums]
+    metrics_of_all = [ChoiceMetrics.of(each[-1]) for each in sums]
     scored = [
         Scored(method.name, baseline, asdict(metrics), partial(metric_values, of_method[-1]))
-        for method, baseline, metrics, of_method in zip(methods, baselines, plain, sums, strict=True)
+        for method, baseline, metrics, of_method in zip(methods, baselines, metrics_of_all, sums, strict=True)
     ]
     bootstrap = confidences(scored, len(cases.programs), BETTER, seed)
     results = []
-    for place, method in enumerate(methods):
+    for index, method in enumerate(methods):
         confidence = method.confidence
         programs, of_input = (
-            {name: ChoiceMetrics.of(of_one[[each]]) for each, name in enumerate(of.programs)}
-            for of, of_one in ((cases, sums[place, -1]), (inputs, of_inputs[place]))
+            {name: ChoiceMetrics.of(of_program[[each]]) for each, name in enumerate(part.programs)}
+            for part, of_program in ((cases, sums[index, -1]), (inputs, of_inputs[index]))
         )
         most = 1.0 if confidence is None else 1 - confidence
-        under = within_cap(power_w[place, -1], cases.power_cap)
-        lost = 1 - cases.oracle_time_s[under] / time_s[place, -1][under]
-        ends = choices.chosen[place, -1], choices.guarded[place]
-        again = [None if repeats is None else repeats.scored(cases, each) for each in ends]
+        is_under = within_cap(power_w[index, -1], cases.power_cap)
+        lost = 1 - cases.oracle_time_s[is_under] / time_s[index, -1][is_under]
+        ends = choices.chosen[index, -1], choices.guarded[index]
+        on_repeats = [None if repeats is None else repeats.scored(cases, each) for each in ends]
         results.append(
             ChoiceResult(
                 method=method.name,
                 protocol=choices.protocol,
                 budget=choices.budget,
                 confidence=confidence,
-                baseline=baselines[place],
-                metrics=plain[place],
+                baseline=baselines[index],
+                metrics=metrics_of_all[index],
                 programs=programs,
                 inputs=of_input,
                 above=tuple(name for name, each in programs.items() if (each.violations or 0) > most),
-                curve=dict(zip(choices.curve, map(ChoiceMetrics.of, sums[place, :-1]), strict=True)),
-                regret=Regret.of(lost, cases.share[under]),
-                on_repeats=again[0],
-                told_less=again[1],
-                bootstrap=bootstrap[place],
-                chosen=choices.chosen[place, -1],
-                changes=choices.changes[place, -1],
+                curve=dict(zip(choices.curve, map(ChoiceMetrics.of, sums[index, :-1]), strict=True)),
+                regret=Regret.of(lost, cases.share[is_under]),
+                on_repeats=on_repeats[0],
+                told_less=on_repeats[1],
+                bootstrap=bootstrap[index],
+                chosen=choices.chosen[index, -1],
+                changes=choices.changes[index, -1],
             )
         )
     return results

@@ -1,4 +1,4 @@
-"""Training a model that chooses configurations, and measuring it: each application left out in turn."""
+"""Train a model of configurations, and evaluate it with each application held out in turn."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _CARD_METRICS = ("method", "protocol", *METRICS, "confidence", "programs_above",
 
 @dataclass(frozen=True)
 class ErrorTask:
-    """A model fitted to all applications but one, and its errors on the kernels of that one."""
+    """A model fitted without one application, and its errors on the kernels of that one."""
 
     held_out: str
     model: ConfigurationModel
@@ -50,7 +50,7 @@ class ErrorTask:
 
     @property
     def label(self) -> str:
-        """What it is, for people."""
+        """Name of the task, for people."""
         return f"{self.model.name}, {self.held_out} held out"
 
     @property
@@ -60,35 +60,35 @@ class ErrorTask:
 
     @property
     def cache_keys(self) -> list[object]:
-        """What its errors depend on."""
+        """Key of the errors."""
         return [["errors", fingerprint(self.model), self.held_out, list(self.samples), self.level, self.seed]]
 
-    def run(self, data: Surfaces, asks: Sequence[int]) -> list[Arrays]:
-        """Logarithms of predicted over true values where it was not measured, and whether intervals held."""
-        own = data.rows_of([self.held_out])
-        fitted = self.model.fit(data.take(~own), self.samples, self.seed)
+    def run(self, data: Surfaces, queries: Sequence[int]) -> list[Arrays]:
+        """Errors of log predictions at unmeasured configurations, and whether intervals held."""
+        rows = data.rows_of([self.held_out])
+        fitted = self.model.fit(data.take(~rows), self.samples, self.seed)
         parts: dict[str, list[AnyArray]] = {name: [np.empty(0)] for name in ("time", "power")}
         parts |= {f"{name}_inside": [np.empty(0, np.bool_)] for name in parts}
-        for row in np.flatnonzero(own & data.known[:, list(self.samples)].all(axis=1)).tolist():
+        for row in np.flatnonzero(rows & data.known[:, list(self.samples)].all(axis=1)).tolist():
             forecast = fitted.forecast(data.observed(row, self.samples))
-            asked = data.known[row] & ~forecast.measured & np.isfinite(forecast.time.centre)
+            tested = data.known[row] & ~forecast.measured & np.isfinite(forecast.time.centre)
             for name, quantity, values in (
                 ("time", forecast.time, data.time_s[row]),
                 ("power", forecast.power, data.power_w[row]),
             ):
-                true = values[asked]
-                parts[name].append(np.log(quantity.centre[asked] / true))
+                true = values[tested]
+                parts[name].append(np.log(quantity.centre[tested] / true))
                 if quantity.errors.size:
-                    low, high = (quantity.quantile((1 + sign * self.level) / 2)[asked] for sign in (-1, 1))
+                    low, high = (quantity.quantile((1 + sign * self.level) / 2)[tested] for sign in (-1, 1))
                     parts[f"{name}_inside"].append((low <= true) & (true <= high))
         return [{name: np.concatenate(each) for name, each in parts.items()}]
 
-    def is_valid(self, data: Surfaces, ask: int, arrays: Arrays) -> bool:
-        """Whether arrays may be errors."""
+    def is_valid(self, data: Surfaces, query: int, arrays: Arrays) -> bool:
+        """Whether arrays have the names of the errors."""
         return set(arrays) == {"time", "power", "time_inside", "power_inside"}
 
 
-def errors_left_out(
+def held_out_errors(
     surfaces: Surfaces,
     model: ConfigurationModel,
     *,
@@ -98,11 +98,11 @@ def errors_left_out(
     seed: int = 0,
     **run: Unpack[RunArguments],
 ) -> dict[str, object]:
-    """Errors on applications that a model was not fitted to, as a JSON object; what is not known is null.
+    """Errors on held-out applications, as a JSON object; unknown values are null.
 
-    Root mean squares of logarithms, medians of absolute errors over true values, shares within the intervals;
-    applications weigh the same. `held_out` are held out in turn, by default all. `run` is as `run_tasks`
-    takes it.
+    Root mean squares of logarithms, medians of absolute errors over true values, shares within the intervals,
+    all with equal weights of applications. `held_out` are held out in turn, by default all. `run` is as in
+    `run_tasks`.
     """
     sampler = sampler_of(surfaces, samples)
     tasks = [
@@ -110,7 +110,7 @@ def errors_left_out(
         for name in held_out or surfaces.applications
     ]
     done = run_tasks(tasks, surfaces, sources=SOURCES, **run)
-    found = {
+    by_application = {
         task.held_out: {name: np.asarray(values, np.float64) for name, values in each.items()}
         for task, (each,) in zip(tasks, done, strict=True)
         if len(each["time"])
@@ -119,21 +119,21 @@ def errors_left_out(
     def mean(values: Sequence[float]) -> float | None:
         return float(np.mean(values)) if values else None
 
-    by_program: dict[str, dict[str, float]] = {program: {} for program in found}
+    by_program: dict[str, dict[str, float]] = {program: {} for program in by_application}
     errors: dict[str, object] = {
         "protocol": "leave-application-out",
         "level": level,
-        "programs": len(found),
-        "cells": sum(len(each["time"]) for each in found.values()),
+        "programs": len(by_application),
+        "cells": sum(len(each["time"]) for each in by_application.values()),
     }
     for name in ("time", "power"):
-        squares = {program: float(np.mean(each[name] ** 2)) for program, each in found.items()}
+        squares = {program: float(np.mean(each[name] ** 2)) for program, each in by_application.items()}
         for program, square in squares.items():
             by_program[program][f"rmse_log_{name}"] = float(np.sqrt(square))
-        absolute = [float(np.median(np.abs(np.expm1(each[name])))) for each in found.values()]
-        inside = [each[f"{name}_inside"] for each in found.values()]
-        whole = mean(list(squares.values()))
-        errors[f"rmse_log_{name}"] = None if whole is None else float(np.sqrt(whole))
+        absolute = [float(np.median(np.abs(np.expm1(each[name])))) for each in by_application.values()]
+        inside = [each[f"{name}_inside"] for each in by_application.values()]
+        mean_square = mean(list(squares.values()))
+        errors[f"rmse_log_{name}"] = None if mean_square is None else float(np.sqrt(mean_square))
         errors[f"median_ape_{name}"] = mean(absolute)
         errors[f"coverage_{name}"] = mean([float(np.mean(each)) for each in inside if each.size])
     return {**errors, "by_program": by_program}
@@ -142,7 +142,7 @@ def errors_left_out(
 def machine_of(
     dataset: Dataset, *, devices: Sequence[str] | None = None, power_domain: str | None = None
 ) -> Surfaces:
-    """The times and powers of the one machine that a dataset, or a part of it, is of."""
+    """The times and powers of the one machine in a dataset, or a part of it."""
     label = Path(dataset.label).name
     machines = machines_of(configured(dataset, domain=power_domain), label, devices)
     if len(machines) > 1:
@@ -167,12 +167,12 @@ def train_configuration(
     seed: int = 0,
     **run: Unpack[RunArguments],
 ) -> TrainedConfigurationModel:
-    """Fit a model to a machine's kernels, and measure it with applications left out in turn, by default all.
+    """Fit a model to a machine's kernels, and evaluate it with applications held out in turn.
 
-    `run` is as `run_tasks` takes it.
+    `held_out` are these applications, by default all. `run` is as in `run_tasks`.
     """
     check_seed(seed)
-    made = model_named(model)
+    chosen = model_named(model)
     programs, space = surfaces.applications, surfaces.space
     for name in held_out or ():
         if name not in programs:
@@ -182,20 +182,22 @@ def train_configuration(
     if len(programs) < _LEAST_PROGRAMS:
         expected = f"at least {_LEAST_PROGRAMS} applications to train and test a model"
         raise InputError.of(where=surfaces.label, expected=expected, found=", ".join(programs))
-    wanted = two_samples if samples is None else samples
-    numbers = sampler_of(surfaces, wanted)(surfaces, seed)
-    # First the model itself: what cannot be learned is said at once.
-    predictor = made.fit(surfaces, numbers, seed)
+    sampler_or_samples = two_samples if samples is None else samples
+    numbers = sampler_of(surfaces, sampler_or_samples)(surfaces, seed)
+    # First the model itself, so that unsuitable data fails at once.
+    predictor = chosen.fit(surfaces, numbers, seed)
     names = [name for name in (model, f"{model}-strict", f"{model}+fl") if name in method_names(space)]
     first, second = rounds_of(run, (len(tested), len(tested) if names else 0))
-    errors = errors_left_out(surfaces, made, samples=wanted, held_out=tested, seed=seed, **first)
+    errors = held_out_errors(
+        surfaces, chosen, samples=sampler_or_samples, held_out=tested, seed=seed, **first
+    )
     choices: list[dict[str, object]] = []
     if names:
         methods = methods_of(space, names)
         scored = evaluate_machine(
             surfaces,
             methods,
-            samples=wanted,
+            samples=sampler_or_samples,
             held_out=tested,
             duplicates_too=False,
             seed=seed,

@@ -1,4 +1,4 @@
-"""The question of co-runs: how much applications slow each other down that share a device."""
+"""The question of co-runs: slowdowns of applications that share a device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scores of predictions of co-running: of slowdowns, times and powers of mixes."""
+"""Scores of predictions of co-runs: slowdowns, times and powers of mixes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from crosscast.results import Tabular
 
 @dataclass(frozen=True, eq=False)
 class ScoredValues:
-    """``n`` values of a quantity that were predicted and measured."""
+    """Predicted and measured values of a quantity, ``n`` of each."""
 
     true: Reals  # (n,), measured
     centre: Reals  # (n,), predicted
@@ -24,35 +24,35 @@ class ScoredValues:
     bag_size: Integers  # (n,), co-runners of the mix
 
     def where(self, chosen: Flags) -> ScoredValues:
-        """Some of the values."""
+        """The values of a mask."""
         return ScoredValues(*(each[chosen] for each in vars(self).values()))
 
 
 @dataclass(frozen=True, eq=False)
 class CoRunResult:
-    """How good a model is at a quantity; ``None`` for what does not apply."""
+    """Scores of a model for a quantity; ``None`` for scores that do not apply."""
 
-    model: str  # Name of the model
+    model: str
     baseline: bool  # Whether others are compared with it
-    split: str  # What was held out
-    probes: int  # Mixes with what was held out that were known
+    split: str  # Name of the folds
+    probes: int  # Measured mixes with the held-out application
     bag_size: int | None  # Co-runners of the mixes; `None` for all of them
     quantity: str  # One of `crosscast.evaluation.corun.evaluation.QUANTITIES`, or `FITS`
-    rows: int  # How many values were predicted
+    rows: int  # Number of predicted values
     mape: float | None = None  # Mean absolute relative error, a fraction
     mae: float | None = None  # Mean absolute error in the unit of the quantity
-    coverage: float | None = None  # Share of the intervals that hold what was measured
+    coverage: float | None = None  # Share of the measured values within their intervals
     width: float | None = None  # Mean width of the intervals, in the unit of the quantity
-    log_width: float | None = None  # The same of logarithms; `None` where intervals reach to 0
-    worst_coverage: float | None = None  # Least share among what was held out, and its name
+    log_width: float | None = None  # Of logarithms; `None` where intervals reach to 0
+    worst_coverage: float | None = None  # Least coverage of a held-out group, and its name
     worst: str | None = None
     auc: float | None = None  # Area under the receiver's operating curve, of probabilities
-    by_group: dict[str, float] | None = None  # Mean absolute relative error of each group that was held out
-    coverage_by_group: dict[str, float] | None = None  # Coverage of each
-    scored: ScoredValues | None = None  # The values themselves; `None` of probabilities
+    by_group: dict[str, float] | None = None  # Mean absolute relative error of each held-out group
+    coverage_by_group: dict[str, float] | None = None  # Of each held-out group
+    scored: ScoredValues | None = None  # `None` for probabilities
 
     def to_dict(self) -> dict[str, object]:
-        """Everything but the values, as an object of JSON; what is not known is null."""
+        """All but the values, as an object of JSON; unknown values are null."""
         return {
             name: None if isinstance(value, float) and not np.isfinite(value) else value
             for name, value in vars(self).items()
@@ -66,14 +66,14 @@ class ScoreTable(Tabular):
     results: Sequence[CoRunResult]
 
     def columns(self) -> dict[str, list[object]]:
-        """The results but for those by group, by column."""
+        """The results without those by group, by column."""
         rows = [each.to_dict() for each in self.results]
         names = [name for name in rows[0] if not name.endswith("by_group")] if rows else []
         return {name: [row[name] for row in rows] for name in names}
 
 
 class ScoreFields(TypedDict, total=False):
-    """Fields of a `CoRunResult` that values tell."""
+    """Fields of a `CoRunResult` that follow from its values."""
 
     rows: Required[int]
     mape: float
@@ -90,14 +90,14 @@ class ScoreFields(TypedDict, total=False):
 
 
 class ResultFields(ScoreFields):
-    """The same, and which values they are of."""
+    """Fields of a `CoRunResult` with the mixes and the quantity of its values."""
 
     bag_size: int | None
     quantity: str
 
 
 def scores_of(scored: ScoredValues, held_out: Sequence[str]) -> ScoreFields:
-    """Fields of a `CoRunResult` that values tell; groups are named by what was held out.
+    """Fields of a `CoRunResult` from its values; groups are named by `held_out`.
 
     Errors are relative to the true value (Equation 1 of Moolchandani et al. 2022).
 
@@ -109,22 +109,22 @@ def scores_of(scored: ScoredValues, held_out: Sequence[str]) -> ScoreFields:
     errors = np.abs(scored.centre - scored.true)
     relative = errors / scored.true
     groups = {number: scored.group == number for number in np.unique(scored.group).tolist()}
-    found: ScoreFields = {
+    fields: ScoreFields = {
         "rows": len(errors),
         "mape": float(relative.mean()),
         "mae": float(errors.mean()),
-        "by_group": {held_out[number]: float(relative[own].mean()) for number, own in groups.items()},
+        "by_group": {held_out[number]: float(relative[mask].mean()) for number, mask in groups.items()},
         "scored": scored,
     }
     if np.isfinite(scored.low).any():
         inside = (scored.low <= scored.true) & (scored.true <= scored.high)
-        held = np.where(np.isfinite(scored.low), inside, np.nan)
-        shares = {held_out[number]: float(held[own].mean()) for number, own in groups.items()}
+        covered = np.where(np.isfinite(scored.low), inside, np.nan)
+        shares = {held_out[number]: float(covered[mask].mean()) for number, mask in groups.items()}
         known = {name: share for name, share in shares.items() if np.isfinite(share)}
         worst = min(known, key=lambda name: known[name])
-        found["coverage"] = float(np.nanmean(held))
-        found["width"] = float(np.nanmean(scored.high - scored.low))
-        found["worst_coverage"], found["worst"], found["coverage_by_group"] = known[worst], worst, known
+        fields["coverage"] = float(np.nanmean(covered))
+        fields["width"] = float(np.nanmean(scored.high - scored.low))
+        fields["worst_coverage"], fields["worst"], fields["coverage_by_group"] = known[worst], worst, known
         if not (scored.low <= 0).any():
-            found["log_width"] = float(np.nanmean(np.log(scored.high / scored.low)))
-    return found
+            fields["log_width"] = float(np.nanmean(np.log(scored.high / scored.low)))
+    return fields

@@ -1,4 +1,4 @@
-"""Training a model of applications that share a device, and measuring it with some left out."""
+"""Train a model of co-runs, and evaluate it with applications and mixes held out."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def train_corun(
     seed: int = 0,
     **run: Unpack[RunArguments],
 ) -> TrainedCoRunModel:
-    """Fit a model to mixes, and measure it with each application, and with mixes, left out in turn."""
+    """Fit a model to mixes, and evaluate it with each application, and with mixes, held out in turn."""
     with one_thread("training a model"):
-        # First the model itself: what cannot be learned is said at once.
+        # First the model itself, so that unsuitable data fails at once.
         predictor = model.fit(co_runs, seed)
         refit = model.refit(predictor)
         errors: CoRunErrors = {

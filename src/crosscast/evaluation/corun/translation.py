@@ -1,4 +1,4 @@
-"""How well a line joins times of the same work on two devices (Moolchandani et al. 2022, section 9)."""
+"""Fit lines between times of the same work on two devices (Moolchandani et al. 2022, section 9)."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ _LEAST = 3
 
 @dataclass(frozen=True, eq=False)
 class SharedTimes:
-    """Times of the same work on two devices: of applications alone, in mixes, and of whole mixes."""
+    """Times of the same work on two devices: isolated runs, co-runners, and whole mixes."""
 
-    label: str  # Where they are from
+    label: str  # Of the dataset
     source: str  # Keys of the devices
     target: str
     source_s: Reals  # Times, in seconds, of shape `(n,)`
     target_s: Reals
-    # Times of the same application alone, of shape `(n,)`; NaN but of co-runners
+    # Times of a co-runner's isolated run, of shape `(n,)`; NaN for others
     alone_source_s: Reals
     alone_target_s: Reals
-    members: Integers  # Applications at the same time, of shape `(n,)`: 1 alone
-    applications: tuple[frozenset[str], ...]  # Of each, the names of all applications that ran
+    members: Integers  # Applications that run at the same time, of shape `(n,)`
+    applications: tuple[frozenset[str], ...]  # Names of these
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -44,21 +44,21 @@ class SharedTimes:
         return tuple(sorted(frozenset().union(*self.applications)))
 
     def having(self, name: str) -> Flags:
-        """Which of them an application is in, of shape ``(n,)``."""
+        """Mask of the times with an application, of shape ``(n,)``."""
         return np.array([name in each for each in self.applications], dtype=np.bool_)
 
 
 def mix_key(bag: Bag) -> tuple[str, tuple[tuple[str, str], ...], int, str]:
-    """What tells a mix from others, on whichever device it ran."""
+    """Key of a mix, equal on all devices."""
     return bag.name, tuple((solo.application, solo.size) for solo in bag.solos), bag.repeat, bag.configuration
 
 
 def shared_times(co_runs: CoRuns, source: str, target: str) -> SharedTimes:
-    """Find work that was timed on both devices."""
+    """Times of work that was timed on both devices."""
     if source == target:
         raise InputError.of(where="target", expected="two different ones", found=f"{source} twice")
     rows: list[tuple[float, float, float, float, int, frozenset[str]]] = []
-    # Work on several GPUs at once, say, is not what a line through mixes on one is for.
+    # Only configurations of mixes: no work on several GPUs at once, for example.
     settings = {"{}", *(bag.configuration for bag in co_runs.bags)}
     alone = [
         {
@@ -69,90 +69,89 @@ def shared_times(co_runs: CoRuns, source: str, target: str) -> SharedTimes:
         for device in (source, target)
     ]
     for key in sorted(set(alone[0]) & set(alone[1])):
-        here_s, there_s = (each[key].time_s for each in alone)
-        if here_s and there_s:
-            rows.append((here_s, there_s, np.nan, np.nan, 1, frozenset([key[0]])))
+        source_s, target_s = (runs[key].time_s for runs in alone)
+        if source_s and target_s:
+            rows.append((source_s, target_s, np.nan, np.nan, 1, frozenset([key[0]])))
     mixes = [
         {mix_key(bag): bag for bag in co_runs.bags if bag.device == device and not bag.failed}
         for device in (source, target)
     ]
     for mix in sorted(set(mixes[0]) & set(mixes[1])):
-        here, there = (each[mix] for each in mixes)
-        count, names = len(here.members), here.applications
-        if here.time_s and there.time_s:
-            rows.append((here.time_s, there.time_s, np.nan, np.nan, count, names))
-        for one, other in zip(here.members, there.members, strict=True):
+        on_source, on_target = (bags[mix] for bags in mixes)
+        count, names = len(on_source.members), on_source.applications
+        if on_source.time_s and on_target.time_s:
+            rows.append((on_source.time_s, on_target.time_s, np.nan, np.nan, count, names))
+        for one, other in zip(on_source.members, on_target.members, strict=True):
             a, b = one.solo.time_s, other.solo.time_s
             if a and b and one.slowdown and other.slowdown:
                 rows.append((a * one.slowdown, b * other.slowdown, a, b, count, names))
-    found = sorted(frozenset[str]().union(*(row[-1] for row in rows)))
-    if len(found) < _LEAST:
+    timed = sorted(frozenset[str]().union(*(row[-1] for row in rows)))
+    if len(timed) < _LEAST:
         expected = f"at least {_LEAST} applications that were timed on {source} and on {target}"
-        raise InputError.of(where=co_runs.label, expected=expected, found=", ".join(found) or "none")
+        raise InputError.of(where=co_runs.label, expected=expected, found=", ".join(timed) or "none")
     *times, members, applications = zip(*rows, strict=True)
-    here_s, there_s, alone_s, alone_there_s = np.array(times, dtype=np.float64)
     counts = np.array(members, dtype=np.int64)
     return SharedTimes(
-        co_runs.label, source, target, here_s, there_s, alone_s, alone_there_s, counts, applications
+        co_runs.label, source, target, *np.array(times, dtype=np.float64), counts, applications
     )
 
 
 class TranslationScore(msgspec.Struct, frozen=True):
-    """How far a line is off where applications are left out."""
+    """Error of a line on held-out applications."""
 
-    form: str  # Form of the line
+    form: str  # Of the line
     quantity: str  # `time` or `slowdown`
-    members: int | None  # Applications at the same time; `None` for all
-    rows: int  # How many values were translated
+    members: int | None  # Applications that run at the same time; `None` for all
+    rows: int  # Number of translated values
     mape: float  # Mean absolute relative error, a fraction
 
     def to_dict(self) -> dict[str, object]:
-        """As an object of JSON; what the paper calls accuracy is 1 less the error."""
+        """The score, as an object of JSON; the paper's accuracy is 1 less the error."""
         return {**msgspec.structs.asdict(self), "accuracy": 1 - self.mape}
 
 
-def _left_out(shared: SharedTimes, form: Form) -> dict[str, tuple[Reals, Integers, Integers]]:
-    """Errors by quantity, each application left out in turn, (e,) each.
+def _held_out_errors(shared: SharedTimes, form: Form) -> dict[str, tuple[Reals, Integers, Integers]]:
+    """Errors by quantity, with each application held out in turn, ``(e,)`` each.
 
-    Logarithms of translated over true values; number of the application; and which of the shared times it is.
+    Logarithms of translated over true values; number of the application; and row of the shared time.
     """
     parts: dict[str, list[tuple[Reals, Integers, Integers]]] = {"time": [], "slowdown": []}
     for number, name in enumerate(shared.names):
         tested = shared.having(name)
         line = TimeLine.fit(form, shared.source_s[~tested], shared.target_s[~tested])
-        places = np.flatnonzero(tested)
-        slowed = places[np.isfinite(shared.alone_source_s[places])]
+        rows = np.flatnonzero(tested)
+        slowed = rows[np.isfinite(shared.alone_source_s[rows])]
         alone = shared.alone_source_s[slowed]
         slowdown = line.slowdown(alone, shared.source_s[slowed] / alone)
         true = shared.target_s[slowed] / shared.alone_target_s[slowed]
-        times = line(shared.source_s[places]) / shared.target_s[places]
-        parts["time"].append((np.log(times), np.full(len(places), number), places))
+        times = line(shared.source_s[rows]) / shared.target_s[rows]
+        parts["time"].append((np.log(times), np.full(len(rows), number), rows))
         parts["slowdown"].append((np.log(slowdown / true), np.full(len(slowed), number), slowed))
-    found = {}
-    for quantity, every in parts.items():
-        errors, group, place = (np.concatenate(each) for each in zip(*every, strict=True))
+    by_quantity = {}
+    for quantity, of_applications in parts.items():
+        errors, group, row = (np.concatenate(each) for each in zip(*of_applications, strict=True))
         if len(errors):
-            found[quantity] = errors, group, place
-    return found
+            by_quantity[quantity] = errors, group, row
+    return by_quantity
 
 
 def translation_scores(shared: SharedTimes) -> list[TranslationScore]:
-    """Errors of both forms of lines, each application left out in turn."""
+    """Errors of both forms of lines, with each application held out in turn."""
     scores = []
     for form in (PLAIN, LOGARITHMIC):
-        for quantity, (log_error, _, place) in _left_out(shared, form).items():
-            errors, counts = np.abs(np.expm1(log_error)), shared.members[place]
+        for quantity, (log_error, _, row) in _held_out_errors(shared, form).items():
+            errors, counts = np.abs(np.expm1(log_error)), shared.members[row]
             for count in (None, *np.unique(counts).tolist()):
-                some = errors if count is None else errors[counts == count]
-                scores.append(TranslationScore(form, quantity, count, len(some), float(some.mean())))
+                chosen = errors if count is None else errors[counts == count]
+                scores.append(TranslationScore(form, quantity, count, len(chosen), float(chosen.mean())))
     return scores
 
 
 def train_translation(shared: SharedTimes) -> TranslationCard:
-    """Make a card of the form that errs less in times of applications that are left out."""
+    """Fit a line of the form with the smaller error of times on held-out applications."""
     scores = translation_scores(shared)
-    whole = {each.form: each.mape for each in scores if each.quantity == "time" and each.members is None}
-    form = PLAIN if whole[PLAIN] <= whole[LOGARITHMIC] else LOGARITHMIC
+    of_times = {each.form: each.mape for each in scores if each.quantity == "time" and each.members is None}
+    form = PLAIN if of_times[PLAIN] <= of_times[LOGARITHMIC] else LOGARITHMIC
     return TranslationCard(
         source=shared.source,
         target=shared.target,
@@ -161,7 +160,7 @@ def train_translation(shared: SharedTimes) -> TranslationCard:
         longest_s=float(shared.source_s.max()),
         errors={
             quantity: TranslationErrors(log_error.tolist(), group.tolist(), list(shared.names))
-            for quantity, (log_error, group, _) in _left_out(shared, form).items()
+            for quantity, (log_error, group, _) in _held_out_errors(shared, form).items()
             if len(np.unique(group)) == len(shared.names)
         },
         training={

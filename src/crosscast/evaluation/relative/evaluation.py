@@ -1,4 +1,4 @@
-"""How well models of relative times predict what they have not seen: splits, bootstrap and training."""
+"""Evaluate models of relative times on held-out rows: splits, scores and bootstrap."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ _SOURCES = (
 )
 
 
-PUBLISHED = "published"  # The split of Nichols et al. 2024: rows at random, whatever they are of
+PUBLISHED = "published"  # The split of Nichols et al. 2024: rows at random
 
-# Share of the rows that it tests with, and folds within the others (section VI-A)
+# Share of the rows in its test, and folds within the others (section VI-A)
 TEST_SHARE, FOLDS = 0.1, 5
 
 
@@ -55,7 +55,7 @@ _WORK = ("application", "kernel", "size")
 
 
 def _groups_by(observations: Observations, names: Sequence[str]) -> list[str]:
-    """Name of the group of each row: of what these fields of the observations say, or the row itself."""
+    """Name of the group of each row: the values of these fields of the observations, or the row itself."""
     if not names:
         return [str(row) for row in range(len(observations))]
     return ["/".join(each) for each in zip(*(getattr(observations, name) for name in names), strict=True)]
@@ -63,14 +63,14 @@ def _groups_by(observations: Observations, names: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class RelativeSplit:
-    """A way to hold groups out, each once; groups are rows that agree in fields of the observations."""
+    """A way to hold out groups, each once; groups are rows that agree in fields of the observations."""
 
     name: str
-    noun: str  # what is held out, in the plural
+    noun: str  # the groups, in the plural
     by: tuple[str, ...]
-    folds: int | None  # into how many folds groups are dealt at random; `None` for a fold a group
-    resampled: tuple[str, ...]  # groups that a bootstrap draws
-    reported: tuple[str, ...]  # groups that have scores of their own
+    folds: int | None  # number of folds to which groups are assigned at random; `None` for a fold per group
+    resampled: tuple[str, ...]  # groups of the bootstrap
+    reported: tuple[str, ...]  # groups with separate scores
 
     def groups(self, observations: Observations) -> list[str]:
         """Name of the group of each row."""
@@ -85,23 +85,23 @@ class RelativeSplit:
         if self.folds is None:
             return by_group
         order = np.random.default_rng(seed).permutation(len(by_group)).tolist()
-        parts = (order[place :: self.folds] for place in range(min(self.folds, len(order))))
+        parts = (order[start :: self.folds] for start in range(min(self.folds, len(order))))
         tests = ([by_group[group].test for group in part] for part in parts)
-        every = np.arange(len(groups))
+        rows = np.arange(len(groups))
         return tuple(
-            Fold.of(f"fold {place}", np.isin(every, np.concatenate(test)))
-            for place, test in enumerate(tests, 1)
+            Fold.of(f"fold {number}", np.isin(rows, np.concatenate(test)))
+            for number, test in enumerate(tests, 1)
         )
 
 
 def _published(rows: int, seed: int) -> tuple[Fold, ...]:
-    """The test, and after it the folds of the cross-validation within the rows that are left."""
+    """The test, and after it the folds of the cross-validation within the other rows."""
     order = np.random.default_rng(seed).permutation(rows).astype(np.int64)
     test, rest = np.split(order, [max(1, round(TEST_SHARE * rows))])
-    parts = [rest[place::FOLDS] for place in range(min(FOLDS, len(rest)))]
+    parts = [rest[start::FOLDS] for start in range(min(FOLDS, len(rest)))]
     within = [
-        Fold(f"validation {place}", np.setdiff1d(rest, part), np.sort(part))
-        for place, part in enumerate(parts if len(parts) > 1 else (), 1)
+        Fold(f"validation {number}", np.setdiff1d(rest, part), np.sort(part))
+        for number, part in enumerate(parts if len(parts) > 1 else (), 1)
     ]
     return (Fold("test", np.sort(rest), np.sort(test)), *within)
 
@@ -118,7 +118,7 @@ SPLITS = {split.name: split for split in _SPLITS}
 
 
 def split_named(name: str) -> RelativeSplit:
-    """A split."""
+    """The split of a name."""
     if name not in SPLITS:
         raise InputError.of(where="folds", expected=f"one of {', '.join(SPLITS)}", found=repr(name))
     return SPLITS[name]
@@ -128,7 +128,7 @@ WEIGHTINGS: tuple[Weighting, ...] = get_args(Weighting)
 
 
 def row_weights(observations: Observations, weighting: Weighting) -> Reals:
-    """Weights of rows; their sum is 1, and all of what is weighted have the same."""
+    """Weights of rows that sum to 1, equal for all units of the weighting."""
     if weighting not in WEIGHTINGS:
         raise InputError.of(
             where="weights", expected=f"one of {', '.join(WEIGHTINGS)}", found=repr(weighting)
@@ -140,39 +140,39 @@ def row_weights(observations: Observations, weighting: Weighting) -> Reals:
 
 @dataclass(frozen=True, eq=False)
 class _RelativeTask(FoldTask[RelativeModel, Fold, Vectors]):
-    """Fit a model to the rows of training alone, and let it predict those that are held out."""
+    """Fit a model to the training rows of a fold, and predict the test rows."""
 
     @property
     def cache_keys(self) -> Sequence[object]:
         rows = digest([self.fold.train, self.fold.test])
         return [["relative", self.model.name, fingerprint(self.model), rows, self.seed]]
 
-    def run(self, data: Vectors, asks: Sequence[int]) -> list[Arrays]:
+    def run(self, data: Vectors, queries: Sequence[int]) -> list[Arrays]:
         predictor = self.model.fit(data.rows(self.fold.train), self.seed)
         predicted = predictor.predict(data.observations.rows(self.fold.test))
         check_times(predicted, "predicted")
         return [{"predicted": predicted}]
 
-    def is_valid(self, data: Vectors, ask: int, arrays: Arrays) -> bool:
-        found, shape = arrays.get("predicted"), (len(self.fold.test), len(data.devices))
-        if found is None or found.dtype != np.float64 or found.shape != shape:
+    def is_valid(self, data: Vectors, query: int, arrays: Arrays) -> bool:
+        predicted, shape = arrays.get("predicted"), (len(self.fold.test), len(data.devices))
+        if predicted is None or predicted.dtype != np.float64 or predicted.shape != shape:
             return False
-        return bool((np.isfinite(found) & np.greater(found, 0)).all())
+        return bool((np.isfinite(predicted) & np.greater(predicted, 0)).all())
 
 
 @dataclass(frozen=True, eq=False)
 class RelativeResult:
-    """How one model did in one split."""
+    """Result of one model in one split."""
 
     model: str
     split: str
     baseline: bool  # whether other models are compared with it
     weighting: Weighting  # of `metrics` and `confidence`
     by_weighting: Mapping[Weighting, RelativeMetrics]
-    per_group: Mapping[str, RelativeMetrics]  # all rows weighted the same
+    per_group: Mapping[str, RelativeMetrics]  # with equal weights of rows
     confidence: Confidence
     validation_mae: float | None  # mean MAE of the folds within the training rows, if there are such
-    rows: Integers  # (m,) rows that were predicted, rising
+    rows: Integers  # (m,) indices of the predicted rows, rising
     predicted: Reals  # (m, d)
 
     @property
@@ -181,7 +181,7 @@ class RelativeResult:
         return self.by_weighting[self.weighting]
 
     def to_dict(self) -> dict[str, object]:
-        """Everything but predictions, as an object of JSON."""
+        """All but predictions, as an object of JSON."""
         return {
             "model": self.model,
             "split": self.split,
@@ -197,15 +197,15 @@ class RelativeResult:
 
 @dataclass(frozen=True, eq=False)
 class RelativeEvaluation(Tabular):
-    """How models did in one split."""
+    """Results of models in one split."""
 
-    label: str  # which dataset
+    label: str  # of the dataset
     vectors: Vectors
     split: RelativeSplit
     folds: tuple[Fold, ...]
     seed: int
     results: tuple[RelativeResult, ...]
-    repeated: float  # share of tested rows whose kernel at its size is among those of training as well
+    repeated: float  # share of tested rows whose kernel at its size is also in the training
 
     def best(self) -> RelativeResult:
         """The result with the least MAE, of baselines only if there is no other."""
@@ -213,7 +213,7 @@ class RelativeEvaluation(Tabular):
 
     @property
     def counts(self) -> dict[str, int]:
-        """How much there was to evaluate with."""
+        """Numbers of rows, kernels, sources, devices and counters."""
         rows, devices = self.vectors.observations, len(self.vectors.devices)
         parts = {"sources": len(set(rows.source)), "devices": devices, "counters": len(rows.names)}
         return {"rows": len(rows), **rows.counts, **parts}
@@ -231,7 +231,7 @@ class RelativeEvaluation(Tabular):
         return {name: [row[name] for row in rows] for name in names} | limits
 
     def to_dict(self) -> dict[str, object]:
-        """Everything but predictions, as ``--json`` prints it: what is not known is null."""
+        """All but predictions, as ``--json`` prints it; unknown values are null."""
         return {
             "dataset": self.label,
             "target": "relative",
@@ -259,29 +259,30 @@ def evaluate_relative(
     seed: int = 0,
     **run: Unpack[RunArguments],
 ) -> RelativeEvaluation:
-    """Fit models to the rows that each fold leaves, and score them on those that it holds out.
+    """Fit models to the training rows of each fold, and score them on the test rows.
 
-    Nothing of what is held out is used to scale, tune or select: models are given the other rows alone.
-    `run` is as `run_tasks` takes it.
+    Scaling, tuning and selection use training rows only. `run` is as in `run_tasks`.
     """
     check_seed(seed)
     check_names([model.name for model in models])
     check_times(vectors.times_s, "vectors")
     split = split_named(folds)
     if weighting is None:
-        # As published, but by kernel where these or their sizes are held out.
+        # As published, but by kernel where kernels or their sizes are held out.
         weighting = "kernels" if split.by in (_KERNEL, _WORK) else "rows"
     row_weights(vectors.observations, weighting)
-    dealt = split.folds_of(vectors.observations, seed)
-    tasks = [_RelativeTask(model, fold, seed) for model in models for fold in dealt]
-    found = iter(run_tasks(tasks, vectors, sources=_SOURCES, **run))
-    predicted = [[np.asarray(next(found)[0]["predicted"], np.float64) for _ in dealt] for _ in models]
-    tests = dealt[:1] if folds == PUBLISHED else dealt
+    all_folds = split.folds_of(vectors.observations, seed)
+    tasks = [_RelativeTask(model, fold, seed) for model in models for fold in all_folds]
+    fold_answers = iter(run_tasks(tasks, vectors, sources=_SOURCES, **run))
+    predicted = [
+        [np.asarray(next(fold_answers)[0]["predicted"], np.float64) for _ in all_folds] for _ in models
+    ]
+    tests = all_folds[:1] if folds == PUBLISHED else all_folds
     rows = np.concatenate([fold.test for fold in tests])
     order = np.argsort(rows)
     tested = vectors.rows(rows[order])
-    answers = [np.concatenate(each[: len(tests)])[order] for each in predicted]
-    scores = [row_scores(tested.times_s, each) for each in answers]
+    joined = [np.concatenate(each[: len(tests)])[order] for each in predicted]
+    scores = [row_scores(tested.times_s, each) for each in joined]
     bootstrap = _bootstrap(models, scores, baselines, tested.observations, split, weighting, seed)
     weights = {each: row_weights(tested.observations, each) for each in WEIGHTINGS}
     group = np.array(_groups_by(tested.observations, split.reported))
@@ -292,18 +293,18 @@ def evaluate_relative(
             split=folds,
             baseline=model.name in baselines,
             weighting=weighting,
-            by_weighting={name: metrics_of(scores[place], each) for name, each in weights.items()},
-            per_group={name: metrics_of(scores[place], each) for name, each in groups.items()},
-            confidence=bootstrap[place],
-            validation_mae=_mean_mae(vectors, dealt[len(tests) :], predicted[place][len(tests) :]),
+            by_weighting={name: metrics_of(scores[index], each) for name, each in weights.items()},
+            per_group={name: metrics_of(scores[index], each) for name, each in groups.items()},
+            confidence=bootstrap[index],
+            validation_mae=_mean_mae(vectors, all_folds[len(tests) :], predicted[index][len(tests) :]),
             rows=rows[order],
-            predicted=answers[place],
+            predicted=joined[index],
         )
-        for place, model in enumerate(models)
+        for index, model in enumerate(models)
     )
     work = np.array(_groups_by(vectors.observations, _WORK))
     repeated = np.concatenate([np.isin(work[fold.test], work[fold.train]) for fold in tests])
-    return RelativeEvaluation(label, vectors, split, dealt, seed, results, float(repeated.mean()))
+    return RelativeEvaluation(label, vectors, split, all_folds, seed, results, float(repeated.mean()))
 
 
 def _mean_mae(vectors: Vectors, folds: Sequence[Fold], predicted: Sequence[Reals]) -> float | None:
@@ -324,7 +325,7 @@ def _bootstrap(
     weighting: Weighting,
     seed: int,
 ) -> tuple[Confidence, ...]:
-    """Intervals and differences from the best baseline; none of a single group."""
+    """Intervals and differences from the best baseline; none for a single group."""
     names, group = np.unique(np.array(_groups_by(tested, split.resampled)), return_inverse=True)
     weights = row_weights(tested, weighting)
 
@@ -344,7 +345,7 @@ def _bootstrap(
 
 @dataclass(frozen=True, eq=False)
 class HeldOutPredictions:
-    """Rows that were held out, each predicted by a model that was fitted without its group."""
+    """Held-out rows, each predicted by a model that was fitted without its group."""
 
     model: str
     vectors: Vectors  # `m` runs: all, except with the published split, which tests a tenth of them
@@ -354,6 +355,6 @@ class HeldOutPredictions:
 def held_out_predictions(
     vectors: Vectors, model: RelativeModel, folds: str, *, seed: int = 0, **run: Unpack[RunArguments]
 ) -> HeldOutPredictions:
-    """Predict each run without its group; the rest is as `evaluate_relative` takes it."""
+    """Predict each run without its group; arguments are those of `evaluate_relative`."""
     (result,) = evaluate_relative(vectors, [model], folds, baselines=(), seed=seed, **run).results
     return HeldOutPredictions(model.name, vectors.rows(result.rows), result.predicted)

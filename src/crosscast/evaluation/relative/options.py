@@ -1,4 +1,4 @@
-"""What an evaluation and a training of relative performance take beside what those of all questions take."""
+"""Options of an evaluation and a training of models of relative performance."""
 
 from __future__ import annotations
 
@@ -17,20 +17,22 @@ RelativeFolds = Literal[
     "leave-scale-out",
     "published",
 ]
-"""What can be held out; ``published`` is the random split of Nichols et al. 2024."""
+"""Names of the folds; ``published`` is the random split of Nichols et al. 2024."""
 
 Weighting = Literal["rows", "kernels", "applications"]
-"""What has equal weight."""
+"""Units that have equal weight."""
 
 
 @dataclass(frozen=True)
 class RelativeEvaluationOptions:
     """Options of `crosscast.evaluate` for ``relative``."""
 
-    devices: str | Sequence[str] | None = None  # Keys of those to compare; those with most times in common
+    devices: str | Sequence[str] | None = (
+        None  # Keys of those to compare; by default those with most times in common
+    )
     sources: str | Sequence[str] | None = None  # Keys of those whose counters are used; by default all
     weights: Weighting | None = None  # Rows by default, or kernels where these are held out
-    note: Note | None = None  # Called with what is left out of the data
+    note: Note | None = None  # Called with a sentence about data that are left out
 
 
 @dataclass(frozen=True)
@@ -39,5 +41,5 @@ class RelativeTrainingOptions:
 
     devices: str | Sequence[str] | None = None
     sources: str | Sequence[str] | None = None
-    level: float = 0.9  # Probability that the intervals are to hold with which errors are measured
+    level: float = 0.9  # Of the intervals when errors are measured
     note: Note | None = None

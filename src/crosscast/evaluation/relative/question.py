@@ -36,7 +36,7 @@ def relative_vectors(
     sources: str | Sequence[str] | None,
     note: Note | None = None,
 ) -> Vectors:
-    """Runs or profiles with the times of their work on several devices; `note` hears of devices left out."""
+    """Runs or profiles with times of their work on several devices; `note` is told the devices left out."""
     vectors = vectors_of(dataset, devices=names_of(devices), sources=names_of(sources))
     left_out = devices_left_out(dataset, vectors) if devices is None and note is not None else ()
     if left_out and note is not None:
@@ -78,10 +78,10 @@ class RelativeQuestion(
         """Evaluate models on devices that have times of the same work."""
         names = with_baselines(models, tuple(MODELS), DEFAULT_MODEL, BASELINES)
         vectors = relative_vectors(data, options.devices, options.sources, options.note)
-        made = models_named(names)
+        chosen = models_named(names)
         weighting = options.weights
         return evaluate_relative(
-            vectors, made, folds, label=data.label, weighting=weighting, seed=seed, **run
+            vectors, chosen, folds, label=data.label, weighting=weighting, seed=seed, **run
         )
 
     def train(
@@ -120,9 +120,9 @@ def held_out_work(
     seed: int = 0,
     **run: Unpack[RunArguments],
 ) -> HeldOutPredictions:
-    """Runs with what a model predicted that was fitted without their group.
+    """Runs with the predictions of a model that was fitted without their group.
 
-    `check` sees the runs and the devices before anything is fitted.
+    `check` is called with the runs and the devices before anything is fitted.
     """
     name = QUESTION.check_model(dataset, model)
     vectors = relative_vectors(dataset, devices, sources, note)

@@ -1,4 +1,4 @@
-"""Scores of predicted relative vectors: the published two, and what choosing by them costs.
+"""Scores of predicted relative vectors: the published two, and the cost of choosing by them.
 
 For a row with times ``t_j``, vector ``v_j = t_j / max t`` and prediction ``p_j`` over ``d`` devices:
 
@@ -24,7 +24,7 @@ from crosscast.errors import InputError
 from crosscast.evaluation.time.scores import pair_order
 from crosscast.prediction.relative.data import check_times, relative_to_slowest
 
-# Scores ``(r,)`` by name: those of this module, the absolute error as ``mae``
+# Scores ``(r,)`` by name; the absolute error is ``mae``
 RowScores = Mapping[str, Reals]
 
 
@@ -46,7 +46,7 @@ BETTER = {"mae": -1, "same_order": 1, "top1": 1, "regret": -1, "typical_factor":
 
 
 def row_scores(times_s: Reals, predicted: Reals) -> RowScores:
-    """Score predictions row by row."""
+    """Scores of each row's prediction."""
     if times_s.shape != predicted.shape or times_s.ndim != 2 or times_s.shape[1] < 2:
         expected, found = (
             "the shape (r, d) of the times, d at least 2",
@@ -57,13 +57,13 @@ def row_scores(times_s: Reals, predicted: Reals) -> RowScores:
     check_times(predicted, "predicted")
     vector = relative_to_slowest(times_s)
     first, second = np.triu_indices(times_s.shape[1], 1)
-    order, said = pair_order(times_s), pair_order(predicted)
+    order, predicted_order = pair_order(times_s), pair_order(predicted)
     chosen = np.take_along_axis(times_s, predicted.argmin(axis=1)[:, None], axis=1)[:, 0]
     regret = chosen / times_s.min(axis=1) - 1.0
     error = np.log(predicted) - np.log(vector)
     return {
         "mae": np.abs(predicted - vector).mean(axis=1),
-        "same_order": ((order == 0) | (said == order)).all(axis=1).astype(np.float64),
+        "same_order": ((order == 0) | (predicted_order == order)).all(axis=1).astype(np.float64),
         "top1": (regret == 0).astype(np.float64),
         "regret": regret,
         "log_error": np.abs(error[:, first] - error[:, second]).mean(axis=1),
@@ -71,7 +71,7 @@ def row_scores(times_s: Reals, predicted: Reals) -> RowScores:
 
 
 def metrics_of(scores: RowScores, weights: Reals) -> RelativeMetrics:
-    """Bring the scores of the rows that have a weight together."""
+    """Weighted means of the scores of rows with a positive weight."""
     counts = weights > 0
     if not counts.any():
         raise InputError.of(where="scores", expected="at least one row that counts", found="none")

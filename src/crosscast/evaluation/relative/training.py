@@ -1,4 +1,4 @@
-"""Training a model of relative performance: fitted to all, with errors of what is left out."""
+"""Train a model of relative performance: fit it to all, with errors on held-out groups."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from crosscast.prediction.relative.residuals import RelativeResiduals
 LEAST_GROUPS = 3  # Fewer leave too few when one is held out
 
 
-def left_out_split(vectors: Vectors, label: str) -> RelativeSplit:
-    """What is left out to tell how good a model is: applications, or kernels where these are too few."""
-    found = []
+def held_out_split(vectors: Vectors, label: str) -> RelativeSplit:
+    """The split for errors on the card: by application, or by kernel where applications are too few."""
+    counts = []
     for split in map(split_named, ("leave-application-out", "leave-kernel-out")):
         count = len(set(split.groups(vectors.observations)))
         if count >= LEAST_GROUPS:
             return split
-        found.append(str(count))
-    what = "applications or kernels with counters, and times on the devices, to train and test a model"
-    expected = f"at least {LEAST_GROUPS} {what}"
-    raise InputError.of(where=label, expected=expected, found=" and ".join(found))
+        counts.append(str(count))
+    groups = "applications or kernels with counters, and times on the devices, to train and test a model"
+    expected = f"at least {LEAST_GROUPS} {groups}"
+    raise InputError.of(where=label, expected=expected, found=" and ".join(counts))
 
 
 def train_relative(
@@ -48,21 +48,21 @@ def train_relative(
     seed: int = 0,
     **run: Unpack[RunArguments],
 ) -> TrainedRelativeModel:
-    """Fit a model to vectors, and measure it with each application left out in turn.
+    """Fit a model to vectors, and evaluate it with each application held out in turn.
 
-    `run` is as `run_tasks` takes it.
+    `run` is as in `run_tasks`.
     """
     check_seed(seed)
     check_jobs(run.get("jobs"))
     check_level(level)
-    split = left_out_split(vectors, label)
+    split = held_out_split(vectors, label)
     with one_thread("training a model"):
-        # First the model itself: what cannot be learned is said at once.
+        # First the model itself, so that unsuitable data fails at once.
         predictor = model.fit(vectors, seed)
     models = [model, *(each for each in baselines if each.name != model.name)]
     tested = evaluate_relative(vectors, models, split.name, baselines=(), seed=seed, **run).results
-    seen = vectors.observations
-    residuals = residuals_of(vectors, tested[0].predicted, split.groups(seen))
+    observations = vectors.observations
+    residuals = residuals_of(vectors, tested[0].predicted, split.groups(observations))
     results: list[dict[str, object]] = [
         {"model": each.model, "split": split.name, **asdict(each.by_weighting["applications"])}
         for each in tested
@@ -74,16 +74,16 @@ def train_relative(
         training={
             "dataset": label,
             "runs": len(vectors),
-            **seen.counts,
-            "names": sorted(set(seen.application)),
-            "scales": len(set(seen.scale)),
+            **observations.counts,
+            "names": sorted(set(observations.application)),
+            "scales": len(set(observations.scale)),
             "sha256": digest(vectors),
             "libraries": library_versions(),
         },
         devices=vectors.devices,
-        sources=tuple(sorted(set(seen.source))),
-        counters=seen.names,
-        configuration=seen.configuration,
+        sources=tuple(sorted(set(observations.source))),
+        counters=observations.names,
+        configuration=observations.configuration,
         errors={
             "protocol": split.name,
             "level": level,
@@ -97,13 +97,13 @@ def train_relative(
 
 
 def residuals_of(vectors: Vectors, predicted: Reals, groups: Sequence[str]) -> RelativeResiduals:
-    """Errors of vectors that were predicted without their group.
+    """Residuals of vectors that were predicted without their group.
 
     Repeats of a kernel at a size and scale on a source count once, with the mean of their errors.
     """
     errors = np.log(relative_to_slowest(predicted)) - np.log(vectors.vector)
     keys = list(zip(groups, vectors.observations.source, vectors.observations.works, strict=True))
-    repeats = {key: place for place, key in enumerate(sorted(set(keys)))}
+    repeats = {key: index for index, key in enumerate(sorted(set(keys)))}
     number = np.array([repeats[key] for key in keys], dtype=np.int64)
     sums = np.zeros((len(repeats), errors.shape[1]))
     np.add.at(sums, number, errors)
@@ -112,16 +112,16 @@ def residuals_of(vectors: Vectors, predicted: Reals, groups: Sequence[str]) -> R
 
 
 def _coverage(residuals: RelativeResiduals, level: float) -> float | None:
-    """Share of times relative to another device that are within intervals by the other groups' errors.
+    """Share of times relative to another device within intervals from the other groups' errors.
 
-    Groups weigh the same.
+    Groups have equal weights.
     """
     d = residuals.log_error.shape[1]
     shares: dict[str, list[float]] = {}
     for errors in map(residuals.of_source, residuals.sources):
         for number, group in enumerate(errors.groups if len(errors.groups) > 1 else ()):
-            own, others = (errors.rows(there) for there in (errors.group == number, errors.group != number))
-            inside = [np.abs(own.relative_errors(base)) <= others.reach(level, base) for base in range(d)]
-            # Relative to itself, a device is always right.
+            tested, others = (errors.rows(mask) for mask in (errors.group == number, errors.group != number))
+            inside = [np.abs(tested.relative_errors(base)) <= others.reach(level, base) for base in range(d)]
+            # Relative to itself, a device has no error.
             shares.setdefault(group, []).append((float(np.mean(inside)) * d - 1) / (d - 1))
     return float(np.mean([np.mean(each) for each in shares.values()])) if shares else None

@@ -1,6 +1,6 @@
-"""How well models predict times that they have not seen: folds by group, their scores, and training.
+"""Evaluate models of times on data that they have not seen: folds by group, and tasks.
 
-Folds hold whole groups out, never single cells: kernels of an application resemble each other.
+Folds hold out whole groups, never single cells: errors within an application are correlated.
 """
 
 from __future__ import annotations
@@ -29,9 +29,7 @@ from crosscast.evaluation.loop import (
 )
 from crosscast.evaluation.time.references import always_the_same, noise_floor
 from crosscast.evaluation.time.results import Result, TimeEvaluation
-from crosscast.evaluation.time.scores import (
-    TimeOutcome,
-)
+from crosscast.evaluation.time.scores import TimeOutcome
 from crosscast.prediction.intervals import check_level
 from crosscast.prediction.time.data import Grid, grid_of
 from crosscast.prediction.time.forecast import Model, PointModel, Predictor
@@ -41,23 +39,23 @@ _KERNEL = "leave-kernel-out"
 _DEVICE = "leave-device-out"
 _BOTH = "leave-device-and-application-out"
 FOLDS = (DEFAULT_FOLDS, _KERNEL, _DEVICE, _BOTH)
-"""Names of the ways to hold groups out, each once."""
+"""Names of the folds."""
 
 LEAST_APPLICATIONS = 4
-"""Fewer leave too few when one is held out, and one more to tell how sure the rest is."""
+"""Fewer leave too few when one is held out, and one more for out-of-fold residuals."""
 
 _SOURCES = ("prediction", "evaluation/time/evaluation.py")
 
 
 class GridFold(NamedTuple):
-    """A part of a grid that is held out."""
+    """Held-out kernels and devices of a grid."""
 
-    kernels: Fold  # That the model is fitted to, and is asked about
-    devices: Fold  # That the model is fitted on, and whose cells are scored
+    kernels: Fold  # In training, and to predict
+    devices: Fold  # In training, and to score
 
     @property
     def held_out(self) -> str:
-        """What is held out, for people."""
+        """Name of the held-out groups, for people."""
         return " on ".join(each.held_out for each in self if each.held_out)
 
 
@@ -79,11 +77,11 @@ def folds_of(grid: Grid, name: str) -> list[GridFold]:
 
 
 MOST_SETS = 200
-"""Sets of devices that are tried at most; where there are more, as many are drawn."""
+"""Most sets of devices; of more, a sample is drawn."""
 
 
 def probe_sets(devices: int, probes: int, seed: int) -> tuple[tuple[int, ...], ...]:
-    """Sets of devices to measure on: all there are, or a sample without replacement.
+    """Sets of devices to measure on: all, or a sample without replacement.
 
     >>> probe_sets(3, 2, seed=0)
     ((0, 1), (0, 2), (1, 2))
@@ -103,7 +101,7 @@ def probe_sets(devices: int, probes: int, seed: int) -> tuple[tuple[int, ...], .
 class _PairTask(FoldTask[PointModel, Fold, Grid]):
     """A fit without two applications, and its predictions of both.
 
-    Out-of-fold residuals of the fold of either need this one fit.
+    It gives out-of-fold residuals in the folds of both applications.
     """
 
     @property
@@ -111,11 +109,11 @@ class _PairTask(FoldTask[PointModel, Fold, Grid]):
         model = [self.model.name, fingerprint(self.model)]
         return [{"model": model, "residuals": self.fold.test.tolist(), "seed": self.seed}]
 
-    def run(self, data: Grid, asks: Sequence[int]) -> list[Arrays]:
+    def run(self, data: Grid, queries: Sequence[int]) -> list[Arrays]:
         predictor = self.model.fit(data.take(self.fold.train), self.seed)
         return [{"log_time": predictor.log_time(data.profiles.take(self.fold.test))}]
 
-    def is_valid(self, data: Grid, ask: int, arrays: Arrays) -> bool:
+    def is_valid(self, data: Grid, query: int, arrays: Arrays) -> bool:
         shape = (len(self.fold.test), len(data.devices))
         return set(arrays) == {"log_time"} and arrays["log_time"].shape == shape
 
@@ -123,35 +121,35 @@ class _PairTask(FoldTask[PointModel, Fold, Grid]):
 def _residuals(
     models: Mapping[str, PointModel], grid: Grid, seed: int, **run: Unpack[RunArguments]
 ) -> dict[str, tuple[Reals, ...]]:
-    """For each model by name and application, residuals ``(n, d)`` of the others, each without both."""
+    """Residuals ``(n, d)`` by model and held-out application: of the others, by fits without both."""
     groups, names = grid.profiles.groups("application"), grid.applications
     pairs = list(combinations(range(len(names)), 2))
     folds = [Fold.of(f"{names[a]} and {names[b]}", np.isin(groups, (a, b))) for a, b in pairs]
     tasks = [_PairTask(model, fold, seed) for model in models.values() for fold in folds]
     answers = iter(run_tasks(tasks, grid, sources=_SOURCES, **run))
-    found = {}
+    by_model = {}
     for name in models:
         errors = np.full((len(names), *grid.log_time.shape), np.nan)
         for pair, fold in zip(pairs, folds, strict=True):
-            left = grid.log_time[fold.test] - np.asarray(next(answers)[0]["log_time"], np.float64)
-            for out, own in (pair, pair[::-1]):
-                errors[out, fold.test[groups[fold.test] == own]] = left[groups[fold.test] == own]
-        found[name] = tuple(errors)
-    return found
+            residuals = grid.log_time[fold.test] - np.asarray(next(answers)[0]["log_time"], np.float64)
+            for out, other in (pair, pair[::-1]):
+                errors[out, fold.test[groups[fold.test] == other]] = residuals[groups[fold.test] == other]
+        by_model[name] = tuple(errors)
+    return by_model
 
 
 @dataclass(frozen=True, eq=False)
 class _TimeTask(FoldTask[Model, GridFold, Grid]):
-    """One fit to one side of a fold, and forecasts of the other side for several sets of known times.
+    """A fit to the training part of a fold, and forecasts of the test part for several sets of probes.
 
     An answer has the logarithms of ``centre``, ``low`` and ``high`` in seconds, of shape ``(s, n, d)`` for
-    ``s`` sets of known times, ``n`` kernels and all ``d`` devices of the grid; and the ``correlation`` of
-    errors of an application's kernels, of shape ``(d,)``.
+    ``s`` sets of probes, ``n`` kernels and all ``d`` devices of the grid; and the ``correlation`` of errors
+    of an application's kernels, of shape ``(d,)``.
     """
 
-    knowns: Sequence[Flags]  # For each question, devices whose times are known, of shape `(s, d)`
+    knowns: Sequence[Flags]  # For each query, sets of devices with probes, of shape `(s, d)`
     level: float
-    errors: Reals | None = None  # Residuals that the fit needs, of all kernels, where they are known
+    errors: Reals | None = None  # Out-of-fold residuals of all kernels for the fit, if known already
 
     @property
     def cache_keys(self) -> list[object]:
@@ -166,18 +164,18 @@ class _TimeTask(FoldTask[Model, GridFold, Grid]):
             for known in self.knowns
         ]
 
-    def run(self, data: Grid, asks: Sequence[int]) -> list[Arrays]:
-        # The model sees nothing of the held-out side but the profiles and the known times.
+    def run(self, data: Grid, queries: Sequence[int]) -> list[Arrays]:
+        # Of the test part, the model sees only the profiles and the probes.
         train = data.take(self.fold.kernels.train).on(self.fold.devices.train.tolist())
         if self.errors is None:
             predictor = self.model.fit(train, self.seed)
         else:
             residuals = self.errors[self.fold.kernels.train]
             predictor = self.model.fit_with_residuals(train, self.seed, residuals)
-        return [self._answer(data, predictor, self.knowns[ask]) for ask in asks]
+        return [self._answer(data, predictor, self.knowns[query]) for query in queries]
 
-    def is_valid(self, data: Grid, ask: int, arrays: Arrays) -> bool:
-        shape = (len(self.knowns[ask]), len(self.fold.kernels.test), len(data.devices))
+    def is_valid(self, data: Grid, query: int, arrays: Arrays) -> bool:
+        shape = (len(self.knowns[query]), len(self.fold.kernels.test), len(data.devices))
         shapes = dict.fromkeys(("centre", "low", "high"), shape) | {"correlation": shape[2:]}
         return set(arrays) == set(shapes) and all(
             array.shape == shapes[name] and array.dtype == np.float64 and not np.isnan(array).any()
@@ -187,20 +185,22 @@ class _TimeTask(FoldTask[Model, GridFold, Grid]):
     def _answer(self, grid: Grid, predictor: Predictor, known: Flags) -> Arrays:
         fold, (sets, d) = self.fold, known.shape
         rows = np.tile(fold.kernels.test, sets)
-        told = np.where(np.repeat(known, len(fold.kernels.test), axis=0), np.exp(grid.log_time[rows]), np.nan)
+        probes = np.where(
+            np.repeat(known, len(fold.kernels.test), axis=0), np.exp(grid.log_time[rows]), np.nan
+        )
         fitted = set(fold.devices.train.tolist())
         forecast = predictor.predict(
             grid.profiles.take(rows),
-            [device.key if place in fitted else device for place, device in enumerate(grid.devices)],
-            probes=told[:, fold.devices.train] if known.any() else None,
+            [device.key if column in fitted else device for column, device in enumerate(grid.devices)],
+            probes=probes[:, fold.devices.train] if known.any() else None,
             level=self.level,
         )
         arrays = {name: getattr(forecast, name) for name in ("centre", "low", "high")}
         for name, array in arrays.items():
             # An interval may begin at 0.
-            wrong = ~((array > 0) | ((array == 0) & (name != "centre")))
-            if array.shape != (len(rows), d) or wrong.any():
-                found = f"{array[wrong][0]:g}" if wrong.any() else f"shape {array.shape}"
+            invalid = ~((array > 0) | ((array == 0) & (name != "centre")))
+            if array.shape != (len(rows), d) or invalid.any():
+                found = f"{array[invalid][0]:g}" if invalid.any() else f"shape {array.shape}"
                 expected = f"times above 0 s of shape {(len(rows), d)} as {name}"
                 raise CrosscastError(f"model {self.label}: expected {expected}, found {found}")
         with np.errstate(divide="ignore"):
@@ -209,29 +209,28 @@ class _TimeTask(FoldTask[Model, GridFold, Grid]):
 
 
 def _outcome(
-    grid: Grid, name: str, answered: Sequence[tuple[_TimeTask, Sequence[Arrays]]], ask: int, place: int
+    grid: Grid, name: str, answered: Sequence[tuple[_TimeTask, Sequence[Arrays]]], query: int, index: int
 ) -> TimeOutcome:
-    """The answers of all folds for one set of known times.
+    """Join the answers of all folds for one set of probes.
 
-    Kernels that were not measured on all devices of the set are not in it, nor are those of which it leaves
-    no measured time to forecast.
+    It has only kernels that were measured on all devices of the set, and on another one that is scored.
     """
     parts = []
     for task, answers in answered:
-        fold, told = task.fold, task.knowns[ask][place]
+        fold, probed = task.fold, task.knowns[query][index]
         measured = grid.log_time[fold.kernels.test]
         finite = np.isfinite(measured)
-        known, scored = told & finite, np.zeros(measured.shape, dtype=np.bool_)
+        known, scored = probed & finite, np.zeros(measured.shape, dtype=np.bool_)
         scored[:, fold.devices.test] = True
-        # Of a kernel of which no cell is left to forecast, a choice would be none.
-        asked = (scored & finite & ~known).any(axis=1)
+        # Without a cell to forecast, there is no choice to score.
+        included = (scored & finite & ~known).any(axis=1)
         if name != _DEVICE:
-            # A kernel that lacks one of a few probes was not asked as the others were.
-            asked &= finite[:, told].all(axis=1)
-        forecast = [answers[ask][each][place] for each in ("centre", "low", "high")]
-        within = np.broadcast_to(answers[ask]["correlation"], measured.shape)
+            # A kernel that lacks one of the probes is not comparable with the others.
+            included &= finite[:, probed].all(axis=1)
+        forecast = [answers[query][quantity][index] for quantity in ("centre", "low", "high")]
+        within = np.broadcast_to(answers[query]["correlation"], measured.shape)
         arrays = (measured, *forecast, scored & ~known, known, fold.kernels.test, within)
-        parts.append([array[asked] for array in arrays])
+        parts.append([array[included] for array in arrays])
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
     applications = tuple(grid.profiles.application[row] for row in columns[-2].tolist())
     return TimeOutcome(applications, *columns)
@@ -247,12 +246,12 @@ def evaluate_time(
     level: float = 0.9,
     **run: Unpack[RunArguments],
 ) -> TimeEvaluation:
-    """Fit models to all groups but one, predict that one, for each group; and score the forecasts.
+    """Fit models without each group in turn, predict that group, and score the forecasts.
 
-    A grid alone has no single runs, and so no noise floor. With probes, a kernel is measured on so many
-    devices and scored on the others; scores are means over all sets of so many devices (at most
-    `MOST_SETS`). Where a device is held out, each kernel's times on all others are known. `run` is as
-    `run_tasks` takes it.
+    A grid alone has no single runs, and so no noise floor. `probes` are numbers of devices on which a kernel
+    is measured before it is predicted on the others; scores are means over all sets of so many devices (at
+    most `MOST_SETS`). Where a device is held out, each kernel's times on all others are probes. `run` is as
+    in `run_tasks`.
     """
     check_seed(seed)
     check_level(level)
@@ -264,30 +263,37 @@ def evaluate_time(
     elif folds == _BOTH and any(probes):
         raise InputError.of(where="probes", expected=f"0 with {folds}", found=max(probes))
     d = len(grid.devices)
-    asked = []
+    queries = []
     for fold in folds_of(grid, folds):
-        told = fold.devices.train.tolist()
-        sets = [[told] if folds == _DEVICE else probe_sets(d, count, seed) for count in counts]
-        asked.append((fold, [np.array([np.isin(np.arange(d), one) for one in each]) for each in sets]))
-    known: dict[str, tuple[Reals, ...]] = {}
+        others = fold.devices.train.tolist()
+        sets = [[others] if folds == _DEVICE else probe_sets(d, count, seed) for count in counts]
+        queries.append((fold, [np.array([np.isin(np.arange(d), one) for one in each]) for each in sets]))
+    residuals: dict[str, tuple[Reals, ...]] = {}
     if folds == DEFAULT_FOLDS and len(grid.applications) >= LEAST_APPLICATIONS:
         shared = {model.name: model.refitted for model in models if model.refitted is not None}
-        sizes = (len(shared) * comb(len(asked), 2), len(models) * len(asked))
+        sizes = (len(shared) * comb(len(queries), 2), len(models) * len(queries))
         before, run = rounds_of(run, sizes)
-        known = _residuals(shared, grid, seed, **before)
+        residuals = _residuals(shared, grid, seed, **before)
     tasks = [
-        _TimeTask(model, fold, seed, knowns, level, known[model.name][place] if model.name in known else None)
+        _TimeTask(
+            model,
+            fold,
+            seed,
+            knowns,
+            level,
+            residuals[model.name][index] if model.name in residuals else None,
+        )
         for model in models
-        for place, (fold, knowns) in enumerate(asked)
+        for index, (fold, knowns) in enumerate(queries)
     ]
     answers = run_tasks(tasks, grid, sources=_SOURCES, **run)
     results = []
     for number, model in enumerate(models):
-        own = slice(number * len(asked), (number + 1) * len(asked))
-        answered = list(zip(tasks[own], answers[own], strict=True))
-        for ask, count in enumerate(counts):
-            places = range(len(asked[0][1][ask]))
-            outcomes = tuple(_outcome(grid, folds, answered, ask, place) for place in places)
+        of_model = slice(number * len(queries), (number + 1) * len(queries))
+        answered = list(zip(tasks[of_model], answers[of_model], strict=True))
+        for query, count in enumerate(counts):
+            indices = range(len(queries[0][1][query]))
+            outcomes = tuple(_outcome(grid, folds, answered, query, index) for index in indices)
             results.append(Result(model.name, folds, count, level, grid.applications, outcomes))
     noise, always = noise_floor(dataset, grid, seed, level), always_the_same(grid, level)
     label = "" if dataset is None else dataset.label

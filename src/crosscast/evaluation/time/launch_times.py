@@ -1,4 +1,4 @@
-"""How well the model of launch times predicts sources, applications and devices that it has not seen."""
+"""Evaluate the model of launch times on held-out sources, applications and devices."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FOLDS: Mapping[str, str] = {
     "leave-source-out": "source",
     "leave-device-out": "device",
 }
-"""Names of the ways to hold groups out, and of the labels of a time by which they do."""
+"""Names of folds, and the labels by which they group times."""
 
 _SOURCES = ("prediction/time", "devices")
 _KINDS = {"gpu": "GPU", "cpu": "CPU"}
@@ -41,17 +41,17 @@ _ARRAYS = ("log_error", "low", "high", "inside")
 
 @dataclass(frozen=True, eq=False)
 class LaunchEvaluation(Tabular):
-    """How well the model predicts what was held out; scores by source, application and device."""
+    """Forecasts of held-out times; scores by source, application and device."""
 
-    label: str  # Which tables
-    training: TrainingTimes  # What it learned from and was asked about
-    folds: str  # What was held out
+    label: str  # Of the tables
+    training: TrainingTimes  # Times that folds split
+    folds: str  # Their name
     level: float
     outside: Outside
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many times, and of what."""
+        """Numbers of times, kernels, applications, sources and devices."""
         training = self.training
         launches = zip(training.application, training.kernel, training.launch, strict=True)
         return {
@@ -64,12 +64,12 @@ class LaunchEvaluation(Tabular):
 
     @property
     def shared_kernels(self) -> dict[str, list[str]]:
-        """Kernels that several sources timed, with these; a source held out leaves the others' times."""
+        """Kernels that several sources timed, with these; without one source, others' times remain."""
         sources: dict[str, set[str]] = {}
-        both = zip(self.training.application, self.training.kernel, self.training.source, strict=True)
-        for application, kernel, source in both:
+        labels = zip(self.training.application, self.training.kernel, self.training.source, strict=True)
+        for application, kernel, source in labels:
             sources.setdefault(f"{application}/{kernel}", set()).add(source)
-        return {kernel: sorted(of) for kernel, of in sorted(sources.items()) if len(of) > 1}
+        return {kernel: sorted(names) for kernel, names in sorted(sources.items()) if len(names) > 1}
 
     def results(self) -> list[dict[str, object]]:
         """Scores of all times, of each source on each kind of device, and of each group held out."""
@@ -91,7 +91,7 @@ class LaunchEvaluation(Tabular):
         return [row for row in rows if row["cells"]]
 
     def columns(self) -> Mapping[str, Sequence[object]]:
-        """The scores, a row a source."""
+        """The scores, a row for each source."""
         rows = self.results()
         return {name: [row.get(name) for row in rows] for name in rows[0]}
 
@@ -115,16 +115,16 @@ class LaunchEvaluation(Tabular):
 
     def _scored(self, names: dict[str, object], rows: Flags) -> dict[str, object]:
         counted = rows & np.isfinite(self.outside.log_error)
-        found: dict[str, object] = {**names, "cells": int(counted.sum())}
-        if not found["cells"]:
-            return found
+        row: dict[str, object] = {**names, "cells": int(counted.sum())}
+        if not row["cells"]:
+            return row
         inside = float(self.outside.inside[counted].mean())
-        return found | scores(self.training, self.outside, counted) | {"coverage_over_cells": inside}
+        return row | scores(self.training, self.outside, counted) | {"coverage_over_cells": inside}
 
 
 @dataclass(frozen=True, eq=False)
 class _LaunchTask:
-    """One fit without some cells, and forecasts of these."""
+    """A fit without some cells, and forecasts of these."""
 
     fold: Fold
     level: float
@@ -141,32 +141,32 @@ class _LaunchTask:
     def cache_keys(self) -> list[object]:
         return [{"model": MODEL, "away": self.fold.test.tolist(), "level": self.level}]
 
-    def run(self, data: TrainingTimes, asks: Sequence[int]) -> list[Arrays]:
-        away = np.zeros(len(data.key), dtype=np.bool_)
-        away[self.fold.test] = True
-        return [forecast_held_out(data, away, self.level) for _ in asks]
+    def run(self, data: TrainingTimes, queries: Sequence[int]) -> list[Arrays]:
+        held = np.zeros(len(data.key), dtype=np.bool_)
+        held[self.fold.test] = True
+        return [forecast_held_out(data, held, self.level) for _ in queries]
 
-    def is_valid(self, data: TrainingTimes, ask: int, arrays: Arrays) -> bool:
+    def is_valid(self, data: TrainingTimes, query: int, arrays: Arrays) -> bool:
         shape = self.fold.test.shape
         return set(arrays) == set(_ARRAYS) and all(array.shape == shape for array in arrays.values())
 
 
 def _run(run: RunArguments, training: TrainingTimes, folds: Sequence[HeldOut], level: float) -> list[Arrays]:
-    tasks = [_LaunchTask(Fold.of(name, away), level) for name, away in folds]
+    tasks = [_LaunchTask(Fold.of(name, held), level) for name, held in folds]
     return [answers[0] for answers in run_tasks(tasks, training, sources=_SOURCES, **run)]
 
 
 def evaluate_launch_times(
     tables: LaunchTables, folds: str, *, level: float = 0.9, seed: int = 0, **run: Unpack[RunArguments]
 ) -> LaunchEvaluation:
-    """Hold each source, application or device out in turn; `run` is as `run_tasks` takes it.
+    """Hold out each source, application or device in turn; `run` as in `run_tasks`.
 
     Raises
     ------
     InputError
-        If there are fewer than two groups to hold out, or the tables are not as expected.
+        If there are fewer than two groups to hold out, or the tables are invalid.
     """
-    del seed  # Nothing is drawn.
+    del seed  # Nothing is random.
     check_level(level)
     if folds not in FOLDS:
         expected = f"one of {', '.join(FOLDS)} for times of launches"
@@ -181,7 +181,7 @@ def evaluate_launch_times(
 def train_terms(
     tables: LaunchTables, *, level: float = 0.9, seed: int = 0, **run: Unpack[RunArguments]
 ) -> TrainedLaunchTimes:
-    """Fit the model, and measure it with each application and each source held out in turn."""
+    """Fit the model, and evaluate it with each application and each source held out in turn."""
     del seed
     check_level(level)
     names = [row.application for row in tables.times]

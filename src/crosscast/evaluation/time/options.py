@@ -1,4 +1,4 @@
-"""What an evaluation and a training of models of times take beside what those of all questions take."""
+"""Options of an evaluation and a training of models of times."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ TimeFolds = Literal[
     "leave-device-and-application-out",
     "leave-source-out",
 ]
-"""What can be held out; ``leave-source-out`` of times of launches alone."""
+"""Folds; ``leave-source-out`` only for times of launches."""
 
 
 @dataclass(frozen=True)
 class TimeEvaluationOptions:
     """Options of `crosscast.evaluate` for ``time``."""
 
-    probes: Sequence[int] = (0,)  # On how many devices a kernel is measured before the others are predicted
+    probes: Sequence[int] = (
+        0,
+    )  # Numbers of devices on which a kernel is measured before the others are predicted
     level: float = 0.9  # Probability that the intervals are to hold
 
 
@@ -28,4 +30,4 @@ class TimeEvaluationOptions:
 class TimeTrainingOptions:
     """Options of `crosscast.train` for ``time``."""
 
-    level: float = 0.9  # Probability that the intervals are to hold with which errors are measured
+    level: float = 0.9  # Of the intervals when errors are measured

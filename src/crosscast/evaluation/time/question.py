@@ -1,4 +1,4 @@
-"""The question of times: how long kernels take on each device."""
+"""The question of times: seconds of kernels on each device."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class TimeQuestion(
     training_options = TimeTrainingOptions
 
     def models(self, data: Dataset | LaunchTables) -> Sequence[str]:
-        """Times of launches are learned by `terms` alone, which also learns from profiles with records."""
+        """Names of the models: `terms` alone for times of launches, and all for profiles with records."""
         return (MODEL,) if isinstance(data, LaunchTables) else (*MODELS, MODEL)
 
     def default_model(self, data: Dataset | LaunchTables) -> str:

@@ -1,4 +1,4 @@
-"""What forecasts of times are set beside: the noise of single runs, and always the same device."""
+"""References for forecasts of times: the noise of single runs, and always the same device."""
 
 from __future__ import annotations
 
@@ -14,42 +14,42 @@ from crosscast.prediction.time.data import Grid
 
 _NOISE, _ONE_RUN = "noise-floor", "one run of each cell"
 _RUNS = 25
-"""Runs that are drawn from each cell."""
+"""Draws from each cell's runs."""
 
 
 def noise_floor(dataset: Dataset | None, grid: Grid, seed: int, level: float = 0.9) -> Result:
-    """How a look at one run of each cell does as a forecast of the cell's median.
+    """Result of a single run of each cell as a forecast of the cell's median.
 
-    In logarithms, a single run is as far from the median as the forecast of a perfect model of the medians
-    is from a single run. From each cell runs are drawn, with replacement. The interval around a run is as
-    wide as that of the cell's runs, between the quantiles that leave the same share out on both sides.
+    In logarithms, a single run is as far from the median as a perfect forecast of the median is from a single
+    run. Runs of each cell are drawn with replacement. The interval around a run has the width of the central
+    interval of the cell's runs.
     """
     if dataset is None:
-        none = grid.take(np.arange(0))
-        outcomes = [_reference(none, none.log_time, none.log_time, none.log_time)]
+        empty = grid.take(np.arange(0))
+        outcomes = [_reference(empty, empty.log_time, empty.log_time, empty.log_time)]
         return Result(_NOISE, _ONE_RUN, 0, level, grid.applications, tuple(outcomes))
     records = sound(dataset.records, dataset.sessions)
     cells, numbers = distinct(records, CELL)
     samples = samples_of(numbers, np.log(run_means(records)))
     row_of = {kernel: row for row, kernel in enumerate(grid.profiles.names)}
     column_of = {device.key: column for column, device in enumerate(grid.devices)}
-    found = [
+    cell_indices = [
         (row_of[kernel], column_of[cell["device"]], number)
         for number, cell in enumerate(cells.to_pylist())
         if (kernel := (cell["application"], cell["kernel"], cell["size"])) in row_of
     ]
-    rows, columns, kept = np.array(found, dtype=np.int64).reshape(-1, 3).T
+    rows, columns, indices = np.array(cell_indices, dtype=np.int64).reshape(-1, 3).T
 
-    def put(values: Reals) -> Reals:
+    def to_grid(values: Reals) -> Reals:
         array = np.full(grid.log_time.shape, np.nan)
-        array[rows, columns] = values[kept]
+        array[rows, columns] = values[indices]
         return array
 
-    below = grid.log_time - put(samples.quantile((1 - level) / 2))
-    above = put(samples.quantile((1 + level) / 2)) - grid.log_time
+    below = grid.log_time - to_grid(samples.quantile((1 - level) / 2))
+    above = to_grid(samples.quantile((1 + level) / 2)) - grid.log_time
     starts = np.cumsum(samples.counts) - samples.counts
     drawn = (np.random.default_rng(seed).random((_RUNS, len(starts))) * samples.counts).astype(np.int64)
-    runs = [put(samples.values[starts + places]) for places in drawn]
+    runs = [to_grid(samples.values[starts + offsets]) for offsets in drawn]
     outcomes = [_reference(grid, run, run - above, run + below) for run in runs]
     return Result(_NOISE, _ONE_RUN, 0, level, grid.applications, tuple(outcomes))
 
@@ -62,17 +62,17 @@ def _reference(grid: Grid, centre: Reals, low: Reals, high: Reals, scored: bool 
 
 
 def always_the_same(grid: Grid, level: float = 0.9) -> tuple[str, Result] | None:
-    """The device with the least mean slowdown over all kernels, and how it did; ``None`` without a choice.
+    """The device with the least mean slowdown over all kernels, and its result; ``None`` without a choice.
 
-    It is found with the measured times of all kernels, so it is the best that any choice without a look at
-    the kernel can do. It forecasts nothing, so no error is scored.
+    It is chosen by the measured times of all kernels, so no choice that ignores the kernel is better. It
+    forecasts no times, so no error is scored.
     """
     candidates = []
-    for place in np.flatnonzero(np.isfinite(grid.log_time).all(axis=0)).tolist():
-        centre, nothing = np.ones(grid.log_time.shape), np.full(grid.log_time.shape, np.nan)
-        centre[:, place] = 0.0
-        outcome = _reference(grid, centre, nothing, nothing, scored=False)
+    for column in np.flatnonzero(np.isfinite(grid.log_time).all(axis=0)).tolist():
+        centre, undefined = np.ones(grid.log_time.shape), np.full(grid.log_time.shape, np.nan)
+        centre[:, column] = 0.0
+        outcome = _reference(grid, centre, undefined, undefined, scored=False)
         result = Result("always-the-same", "in hindsight", 0, level, grid.applications, (outcome,))
         if result.scores.slowdown_mean is not None:
-            candidates.append((result.scores.slowdown_mean, (grid.devices[place].key, result)))
+            candidates.append((result.scores.slowdown_mean, (grid.devices[column].key, result)))
     return min(candidates, key=lambda pair: pair[0])[1] if candidates else None

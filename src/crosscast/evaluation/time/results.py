@@ -1,4 +1,4 @@
-"""How models of times did: scores with intervals, by application and device, as a table and as JSON."""
+"""Results of models of times: scores with intervals, by application and device, as a table and as JSON."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ from crosscast.results import Tabular
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """How one model did."""
+    """Forecasts and scores of one model."""
 
     model: str
     folds: str
-    probes: int  # On how many devices each held-out kernel was measured before the others were predicted
+    probes: int  # Number of devices on which each held-out kernel was measured before
     level: float  # Probability that the intervals were to hold
     names: tuple[str, ...]  # Names of all applications, sorted
-    outcomes: tuple[TimeOutcome, ...]  # One for each set of devices that were measured on
+    outcomes: tuple[TimeOutcome, ...]  # One for each set of measured devices
 
     @cached_property
     def tallies(self) -> tuple[Tally, ...]:
-        """What the scores are made of, for each outcome."""
+        """Tallies of the scores, one for each outcome."""
         return tuple(tally_of(outcome, self.names, self.level) for outcome in self.outcomes)
 
     @cached_property
     def scores(self) -> Scores:
-        """Scores, as means over the sets of devices that were measured on."""
+        """Scores, as means over the sets of measured devices."""
         return weighted_scores(self.tallies, np.ones((1, len(self.names))))[0]
 
     @cached_property
@@ -61,19 +61,19 @@ class Result:
         return dict(zip(self.names, weighted_scores(self.tallies, weights), strict=True))
 
     def on(self, device: int) -> Result:
-        """The same with the cells of one device alone counted, by its number."""
+        """The result on a single device, by index."""
         return replace(self, outcomes=tuple(outcome.on(device) for outcome in self.outcomes))
 
     def of_applications(self, grid: Grid) -> Result:
-        """The same of whole applications at a size, instead of kernels."""
+        """The result of whole applications at a size, instead of kernels."""
         return replace(
             self, outcomes=tuple(of_applications(outcome, grid.profiles) for outcome in self.outcomes)
         )
 
     def to_dict(self, devices: Sequence[Device]) -> dict[str, object]:
-        """Scores, also within applications and on devices alone; devices have none of choices."""
+        """Scores, also of each application and device; those of devices have no choices."""
         of_choices = ("top1", "slowdown", "within", "kendall")
-        on_devices = {device.key: asdict(self.on(place).scores) for place, device in enumerate(devices)}
+        on_devices = {device.key: asdict(self.on(index).scores) for index, device in enumerate(devices)}
         return {
             "model": self.model,
             "split": self.folds,
@@ -91,32 +91,32 @@ class Result:
 
 @dataclass(frozen=True, eq=False)
 class TimeEvaluation(Tabular):
-    """How models of times did on a dataset."""
+    """Results of models of times on a dataset."""
 
-    label: str  # Which dataset
-    grid: Grid  # What the models learned from and were asked about
-    folds: str  # What was held out
+    label: str  # Of the dataset
+    grid: Grid  # Times and profiles that folds split
+    folds: str  # Their name
     seed: int
     level: float
     results: tuple[Result, ...]  # One for each model and number of probes, in the order of their names
     noise: Result  # One run of a cell as the forecast of its median; without scores for a grid alone
-    # The device that would have been the best to take for all kernels, and how its choice did; `None` where
+    # The best single device for all kernels, and its result; `None` where
     # there is no choice
     always: tuple[str, Result] | None
 
     @cached_property
     def confidences(self) -> tuple[Confidence, ...]:
-        """For each result, how far its scores would move with other applications (a bootstrap over these)."""
+        """Bootstrap intervals over applications of each result's scores."""
         return self._confidences(self.results)
 
     @cached_property
     def totals(self) -> tuple[Result, ...]:
-        """For each result, how whole applications are forecast: kernels as often as they are launched."""
+        """Results of whole applications, with kernels as often as they are launched, for each result."""
         return tuple(each.of_applications(self.grid) for each in self.results)
 
     @cached_property
     def total_confidences(self) -> tuple[Confidence, ...]:
-        """For each of `totals`, how far its scores would move with other applications."""
+        """Bootstrap intervals over applications of the scores of each of `totals`."""
         return self._confidences(self.totals)
 
     def _confidences(self, results: Sequence[Result]) -> tuple[Confidence, ...]:
@@ -134,7 +134,7 @@ class TimeEvaluation(Tabular):
 
     @cached_property
     def scored(self) -> list[dict[str, object]]:
-        """For each result, its scores and their confidence as an object of JSON."""
+        """Scores of each result with their confidence, as objects of JSON."""
         return [
             result.to_dict(self.grid.devices) | confidence.to_dict()
             for result, confidence in zip(self.results, self.confidences, strict=True)
@@ -147,7 +147,7 @@ class TimeEvaluation(Tabular):
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many cells, kernels at a size, kernels, applications and devices there are."""
+        """Numbers of cells, kernels at a size, kernels, applications and devices."""
         return {
             "cells": int((self.grid.runs > 0).sum()),
             "kernels_at_a_size": len(self.grid.profiles),
@@ -174,7 +174,7 @@ class TimeEvaluation(Tabular):
         return {name: [row[name] for row in rows] for name in rows[0]}
 
     def to_dict(self) -> dict[str, object]:
-        """Everything but the forecasts, as the object that ``--json`` prints: what is not known is null."""
+        """All but the forecasts, as the object that ``--json`` prints; unknown values are null."""
         present = {result.model for result in self.results}
         device, always = self.always or (None, None)
         return {

@@ -1,4 +1,4 @@
-"""What was forecast of kernels that were held out, beside what was measured."""
+"""Scores of forecasts of kernels that were held out."""
 
 from __future__ import annotations
 
@@ -25,51 +25,52 @@ class TimeOutcome:
     centre: Reals  # Predicted medians
     low: Reals  # Limits of the intervals
     high: Reals
-    scored: Flags  # Cells whose errors count: those held out
-    known: Flags  # Cells whose measured times the model was told
-    rows: Integers  # `(n,)` Number of each kernel in its grid
+    scored: Flags  # Held-out cells, whose errors count
+    known: Flags  # Cells with probes
+    rows: Integers  # `(n,)` Row of each kernel in its grid
     # `(n, d)` Of the errors of the kernels of an application on a device; `None` for 1
     correlation: Reals | None = None
 
     @property
     def counted(self) -> Flags:
-        """Cells whose errors count and that were measured, of shape ``(n, d)``."""
+        """Mask of the scored and measured cells, of shape ``(n, d)``."""
         counted: Flags = self.scored & np.isfinite(self.measured)
         return counted
 
     def on(self, device: int) -> TimeOutcome:
-        """The same with the cells of one device alone counted."""
+        """The outcome with only the cells of one device scored."""
         scored = np.zeros_like(self.scored)
         scored[:, device] = self.scored[:, device]
         return replace(self, scored=scored)
 
 
 def of_applications(outcome: TimeOutcome, profiles: ProfileBatch) -> TimeOutcome:
-    """Forecasts of applications at a size: of all kernels, as often as they are launched.
+    """Forecasts of applications at a size: totals over all kernels, as often as they are launched.
 
     Profiles are those of the grid. An application counts on a device where each of its kernels was measured
-    and none was told, and only if it was asked about each.
+    and has no probe, and only if the outcome has all its kernels.
     """
     runs = profiles.groups("run")
-    asked = runs[outcome.rows]
-    whole = [run for run in np.unique(asked) if (asked == run).sum() == (runs == run).sum()]
-    told = np.where(outcome.known | outcome.counted, outcome.measured, np.nan)
+    run_of = runs[outcome.rows]
+    complete = [run for run in np.unique(run_of) if (run_of == run).sum() == (runs == run).sum()]
+    usable = np.where(outcome.known | outcome.counted, outcome.measured, np.nan)
     columns: list[list[Reals]] = []
-    for run in whole:
-        own = asked == run
-        weights = profiles.invocations[outcome.rows[own]].astype(np.float64)
-        centre, low, high = (each[own] for each in (outcome.centre, outcome.low, outcome.high))
-        within = 1.0 if outcome.correlation is None else outcome.correlation[own].mean(axis=0)
-        measured = summed(weights, told[own], told[own], told[own], 1.0)[0]
+    for run in complete:
+        rows = run_of == run
+        weights = profiles.invocations[outcome.rows[rows]].astype(np.float64)
+        centre, low, high = (each[rows] for each in (outcome.centre, outcome.low, outcome.high))
+        within = 1.0 if outcome.correlation is None else outcome.correlation[rows].mean(axis=0)
+        measured = summed(weights, usable[rows], usable[rows], usable[rows], 1.0)[0]
         columns.append([measured, *summed(weights, centre, low, high, within)])
-    places = [int(np.flatnonzero(asked == run)[0]) for run in whole]
+    first = [int(np.flatnonzero(run_of == run)[0]) for run in complete]
+    d = usable.shape[1]
     known, scored = (
-        np.array([each[asked == run].all(axis=0) for run in whole], dtype=np.bool_).reshape(-1, told.shape[1])
-        for each in (outcome.known, outcome.scored)
+        np.array([mask[run_of == run].all(axis=0) for run in complete], dtype=np.bool_).reshape(-1, d)
+        for mask in (outcome.known, outcome.scored)
     )
-    measured, centre, low, high = np.array(columns).reshape(-1, 4, told.shape[1]).swapaxes(0, 1)
-    names = tuple(outcome.application[place] for place in places)
-    return TimeOutcome(names, measured, centre, low, high, scored, known, outcome.rows[places])
+    measured, centre, low, high = np.array(columns).reshape(-1, 4, d).swapaxes(0, 1)
+    names = tuple(outcome.application[row] for row in first)
+    return TimeOutcome(names, measured, centre, low, high, scored, known, outcome.rows[first])
 
 
 def pair_order(times: Reals) -> Reals:
@@ -83,24 +84,24 @@ NEAR = 1.1
 
 
 def choices(outcome: TimeOutcome) -> dict[str, Reals]:
-    """How the choice of the device with the least time goes, for each kernel.
+    """Scores of choosing the device with the least time, for each kernel.
 
-    Times are the predicted ones, or the measured one where the model was told it. Only devices on which
-    the kernel was measured can be chosen, as the choice could not be judged otherwise. Of shape ``(n,)``, and
-    NaN where fewer than two devices were measured:
+    Times are the predicted ones, or the measured one of a probe. Only devices on which the kernel was
+    measured can be chosen, as other choices cannot be scored. Of shape ``(n,)``, and NaN where fewer than two
+    devices were measured:
 
     - slowdown: measured time on the chosen device over the least measured time.
     - fastest, within_10: 1 where the slowdown is 1, or at most `NEAR`, and 0 elsewhere.
-    - kendall_tau: Kendall's tau-b of forecasts and measurements over the devices whose cells are scored; not
-      a number also where either is the same on all of them.
+    - kendall_tau: Kendall's tau-b of forecasts and measurements over the devices whose cells are scored; also
+      NaN where either is the same on all of them.
     """
-    there = np.isfinite(outcome.measured)
+    measured = np.isfinite(outcome.measured)
     expected = np.where(outcome.known, outcome.measured, outcome.centre)
-    chosen = np.argmin(np.where(there & ~np.isnan(expected), expected, np.inf), axis=1)
-    fastest = np.where(there, outcome.measured, np.inf).min(axis=1)
-    taken = np.take_along_axis(outcome.measured, chosen[:, None], axis=1)[:, 0]
-    slowdown = np.exp(taken - fastest)
-    slowdown[there.sum(axis=1) < 2] = np.nan
+    chosen = np.argmin(np.where(measured & ~np.isnan(expected), expected, np.inf), axis=1)
+    fastest = np.where(measured, outcome.measured, np.inf).min(axis=1)
+    chosen_time = np.take_along_axis(outcome.measured, chosen[:, None], axis=1)[:, 0]
+    slowdown = np.exp(chosen_time - fastest)
+    slowdown[measured.sum(axis=1) < 2] = np.nan
     top1, near = (np.where(np.isnan(slowdown), np.nan, slowdown <= most) for most in (1.0, NEAR))
     return {"slowdown": slowdown, "fastest": top1, "within_10": near, "kendall_tau": _kendall(outcome)}
 
@@ -112,8 +113,8 @@ def _kendall(outcome: TimeOutcome) -> Reals:
     """
     times = [np.where(outcome.counted, each, np.nan) for each in (outcome.centre, outcome.measured)]
     orders = [pair_order(each) for each in times]
-    there = ~np.isnan(orders[0] + orders[1])
-    first, second = (np.where(there, order, 0.0) for order in orders)
+    defined = ~np.isnan(orders[0] + orders[1])
+    first, second = (np.where(defined, order, 0.0) for order in orders)
     untied = np.sqrt((first**2).sum(axis=1) * (second**2).sum(axis=1))
     tau = np.full(len(untied), np.nan)
     np.divide((first * second).sum(axis=1), untied, out=tau, where=untied > 0)
@@ -121,18 +122,18 @@ def _kendall(outcome: TimeOutcome) -> Reals:
 
 
 Tally = Mapping[str, Grouped]
-"""What scores are made of, by name: errors of cells and choices of devices, each with its application."""
+"""Inputs of scores, by name: errors of cells and scores of choices, each grouped by application."""
 
 
 def tally_of(outcome: TimeOutcome, applications: Sequence[str], level: float) -> Tally:
     """Tally an outcome, with the applications in the order in which they will be weighted."""
-    places = {name: place for place, name in enumerate(applications)}
-    numbers = np.array([places[name] for name in outcome.application], dtype=np.int64)
+    numbers_by_name = {name: number for number, name in enumerate(applications)}
+    numbers = np.array([numbers_by_name[name] for name in outcome.application], dtype=np.int64)
     cells = np.nonzero(outcome.counted)
     arrays = (outcome.measured, outcome.centre, outcome.low, outcome.high)
     measured, centre, low, high = (each[cells] for each in arrays)
     missed = np.maximum(low - measured, 0) + np.maximum(measured - high, 0)
-    # A forecast that is off by more than the largest number is off by infinity.
+    # An error beyond the largest number is infinite.
     with np.errstate(over="ignore"):
         of_cells = {
             "error": centre - measured,
@@ -144,16 +145,16 @@ def tally_of(outcome: TimeOutcome, applications: Sequence[str], level: float) ->
     count = len(applications)
     tally = {name: Grouped(each, numbers[cells[0]], count) for name, each in of_cells.items()}
     for name, values in choices(outcome).items():
-        there = ~np.isnan(values)
-        tally[name] = Grouped(values[there], numbers[there], count)
+        defined = ~np.isnan(values)
+        tally[name] = Grouped(values[defined], numbers[defined], count)
     return tally
 
 
 def _tally_scores(tally: Tally, weights: Reals) -> dict[str, Reals]:
     """The values of `Scores` by name, each of shape ``(b,)``; NaN where nothing defines one.
 
-    The weights, how often each application is there, are of shape ``(b, g)``. The coverage of the worst
-    application is not here, as one outcome does not say which one that is.
+    The weights, multiplicities of the applications, are of shape ``(b, g)``. The coverage of the worst
+    application is not here, as it is that over all outcomes.
     """
     error, ape, slowdown = tally["error"], tally["ape"], tally["slowdown"]
     square = error.map(np.square)
@@ -180,11 +181,11 @@ def _tally_scores(tally: Tally, weights: Reals) -> dict[str, Reals]:
 
 @dataclass(frozen=True)
 class Scores:
-    """How good forecasts are; ``None`` where nothing defines a score.
+    """Scores of forecasts; ``None`` where undefined.
 
-    Errors and intervals are over the held-out cells, choices and orders over kernels at a size. What ends
-    in ``by_application`` is the mean over applications of the score within each. Shares and relative
-    errors are fractions.
+    Errors and intervals are over the held-out cells, choices and orders over kernels at a size. Names that
+    end in ``by_application`` are means over applications of the score within each. Shares and relative errors
+    are fractions.
     """
 
     rmse_log: float | None = None  # Root of the mean square of ln(predicted / measured)
@@ -192,7 +193,7 @@ class Scores:
     mae_log: float | None = None  # Mean of abs(ln(predicted / measured))
     median_ape: float | None = None  # Median of abs(predicted / measured - 1)
     median_ape_by_application: float | None = None
-    mape: float | None = None  # Mean of the same
+    mape: float | None = None  # Mean of that
     mape_by_application: float | None = None
     top1: float | None = None  # Share of kernels whose chosen device was the fastest
     # Measured time on the chosen device over that on the fastest: mean, geometric mean
@@ -221,7 +222,7 @@ BETTER: Mapping[str, int] = {
     if not field.name.startswith(("coverage", "width"))
 }
 """1 where more is better, -1 where less is. Coverage is good near the level of the intervals, and width is
-good only with coverage: neither is here."""
+good only with coverage: neither is included."""
 
 
 def scores(outcomes: Sequence[TimeOutcome], level: float) -> Scores:
@@ -240,10 +241,10 @@ def weighted_scores(tallies: Sequence[Tally], weights: Reals) -> list[Scores]:
 
 
 def score_values(tallies: Sequence[Tally], weights: Reals) -> dict[str, Reals]:
-    """The same as `weighted_scores`, as arrays of shape ``(b,)`` by name; NaN where undefined."""
-    each = [_tally_scores(tally, weights) for tally in tallies]
-    values = {name: _mean_of_known([found[name] for found in each]) for name in each[0]}
-    # The worst application is one application, and not another one for each set of known times.
+    """The values of `weighted_scores` as arrays of shape ``(b,)`` by name; NaN where undefined."""
+    by_outcome = [_tally_scores(tally, weights) for tally in tallies]
+    values = {name: _mean_of_known([scores[name] for scores in by_outcome]) for name in by_outcome[0]}
+    # The worst application is the same one for all sets of probes.
     coverage = _mean_of_known([tally["covered"].means() for tally in tallies])
     return values | {"coverage_worst_application": least(coverage, weights)}
 

@@ -1,4 +1,4 @@
-"""Training a model of times: fitted to all, with errors of held-out applications on its card."""
+"""Train a model of times: fit it to all, and state errors on held-out applications on its card."""
 
 from __future__ import annotations
 
@@ -26,35 +26,35 @@ from crosscast.prediction.time.gaussian import Gaussian, GaussianPredictor
 from crosscast.prediction.time.models import BASELINES, DEFAULT_MODEL, model_named
 from crosscast.prediction.time.unseen import enough_devices, fit_unseen
 
-_ALIKE = 2.0
+_MOST_RATIO = 2.0
 _OUTER = 0.1
 
 
 def effect_of(point: PointPredictor, grid: Grid, others: Grid, toolchain: Toolchain) -> Effect | None:
     """Compare predictions from two profiles of the same launches.
 
-    Launches are taken for the same if application, kernel, size and work-items are, and the instructions
-    within a factor of 2: the sizes of a suite have been set anew now and then.
+    Launches are the same if application, kernel, size and work-items are equal, and the instructions are
+    within a factor of 2: a suite may redefine its sizes.
     """
-    ours_of, theirs_of = (
+    grid_rows, other_rows = (
         {key: row for row, key in enumerate(zip(each.names, each.metric("work_items").tolist(), strict=True))}
         for each in (grid.profiles, others.profiles)
     )
-    shared = [key for key in ours_of if key in theirs_of]
-    ours, theirs = (
+    shared = [key for key in grid_rows if key in other_rows]
+    profiles, other_profiles = (
         each.profiles.take(np.array([rows[key] for key in shared], dtype=np.int64))
-        for each, rows in ((grid, ours_of), (others, theirs_of))
+        for each, rows in ((grid, grid_rows), (others, other_rows))
     )
-    ratio = theirs.metric("total_instruction_count") / ours.metric("total_instruction_count")
-    alike = (ratio >= 1 / _ALIKE) & (ratio <= _ALIKE)
-    if not alike.any():
+    ratio = other_profiles.metric("total_instruction_count") / profiles.metric("total_instruction_count")
+    same = (ratio >= 1 / _MOST_RATIO) & (ratio <= _MOST_RATIO)
+    if not same.any():
         return None
-    known = ours.take(alike)
-    # How often a kernel was launched is the run's affair, not the compiler's.
-    foreign = replace(theirs.take(alike), invocations=known.invocations)
-    apart = point.log_time(foreign) - point.log_time(known)
-    low, middle, high = np.exp(np.quantile(apart, (_OUTER, 0.5, 1 - _OUTER))).tolist()
-    return Effect(toolchain.compiler, toolchain.options, len(known), middle, low, high)
+    profiles = profiles.take(same)
+    # The number of launches depends on the run, not on the compiler.
+    other_profiles = replace(other_profiles.take(same), invocations=profiles.invocations)
+    log_ratio = point.log_time(other_profiles) - point.log_time(profiles)
+    low, middle, high = np.exp(np.quantile(log_ratio, (_OUTER, 0.5, 1 - _OUTER))).tolist()
+    return Effect(toolchain.compiler, toolchain.options, len(profiles), middle, low, high)
 
 
 _MOST_PROBES = 2
@@ -70,25 +70,25 @@ def train_time(
     seed: int = 0,
     **run: Unpack[RunArguments],
 ) -> TrainedTimeModel:
-    """Fit a model, and measure it with each application left out in turn; `run` as in `run_tasks`."""
-    made, *baselines = (model_named(name) for name in dict.fromkeys([model, *BASELINES]))
+    """Fit a model, and evaluate it with each application held out in turn; `run` as in `run_tasks`."""
+    chosen, *baselines = (model_named(name) for name in dict.fromkeys([model, *BASELINES]))
     grid = grid_of(dataset)
-    found = len(grid.applications)
-    if found < LEAST_APPLICATIONS:
+    applications = len(grid.applications)
+    if applications < LEAST_APPLICATIONS:
         expected = (
             f"at least {LEAST_APPLICATIONS} applications with profiles and records to train and test a model"
         )
-        raise InputError.of(where=dataset.label, expected=expected, found=found)
+        raise InputError.of(where=dataset.label, expected=expected, found=applications)
     probes = range(min(_MOST_PROBES, len(grid.devices) - 1) + 1)
-    evaluation = evaluate_time(dataset, [made, *baselines], probes=probes, level=level, seed=seed, **run)
-    predictor = _fitted(made, grid, seed, evaluation.results[0])
+    evaluation = evaluate_time(dataset, [chosen, *baselines], probes=probes, level=level, seed=seed, **run)
+    predictor = _fitted(chosen, grid, seed, evaluation.results[0])
     toolchains = tuple(sorted(set(_toolchains(dataset, grid))))
-    # What it changes to profile with the toolchain of the bundled dataset, where that is another one.
+    # The effect of the bundled dataset's toolchain, if it is a different one.
     bundled = bundled_dataset()
     others = grid_of(bundled)
-    theirs = set(_toolchains(bundled, others))
-    is_another = len(theirs) == 1 and not theirs <= set(toolchains)
-    effect = effect_of(predictor.point, grid, others, theirs.pop()) if is_another else None
+    other_toolchains = set(_toolchains(bundled, others))
+    is_other = len(other_toolchains) == 1 and not other_toolchains <= set(toolchains)
+    effect = effect_of(predictor.point, grid, others, other_toolchains.pop()) if is_other else None
     times = np.exp(grid.log_time[np.isfinite(grid.log_time)])
     card = TimeCard(
         model=model,
@@ -112,7 +112,7 @@ def train_time(
 
 
 def _fitted(model: Gaussian, grid: Grid, seed: int, result: Result) -> GaussianPredictor:
-    """The model fitted to all, with the residuals that its evaluation without probes has found."""
+    """Fit the model to all, with the residuals of its evaluation without probes."""
     if model.refit is not None or len(result.outcomes) != 1:
         return model.fit(grid, seed)
     (outcome,) = result.outcomes
@@ -123,18 +123,18 @@ def _fitted(model: Gaussian, grid: Grid, seed: int, result: Result) -> GaussianP
 
 
 def _errors(evaluation: TimeEvaluation, model: str) -> dict[str, object]:
-    """What the card says of the evaluation: by application and device of the model alone, to stay small."""
+    """The evaluation for the card; by application and device of the model alone, to stay small."""
 
-    def whole(result: Mapping[str, object]) -> dict[str, object]:
+    def without_parts(result: Mapping[str, object]) -> dict[str, object]:
         return {name: value for name, value in result.items() if name not in _IN_PARTS}
 
-    kept = {name: value for name, value in evaluation.to_dict().items() if name in _ERRORS}
-    results = [each if each["model"] == model else whole(each) for each in evaluation.scored]
-    return {**kept, "results": results, "noise_floor": whole(evaluation.noise_scores)}
+    facts = {name: value for name, value in evaluation.to_dict().items() if name in _ERRORS}
+    results = [each if each["model"] == model else without_parts(each) for each in evaluation.scored]
+    return {**facts, "results": results, "noise_floor": without_parts(evaluation.noise_scores)}
 
 
 def _toolchains(dataset: Dataset, grid: Grid) -> Iterator[Toolchain]:
-    """What the profiles of the grid's kernels were made with."""
+    """Toolchains of the profiles of the grid's kernels."""
     kernels = set(grid.profiles.names)
     rows, _ = distinct(dataset.profiles, (*KERNEL_AT_A_SIZE, "program"))
     for row in rows.to_pylist():

@@ -189,8 +189,8 @@ class Spread(Stored):
 def fit_spread(ratios: Reals, log_time: Reals, grid: Grid) -> Spread | None:
     """Fit a spread to absolute errors over their standard deviations ``(n, d)``, and predicted times.
 
-    By least squares on logarithms of kernels' means, with equal weights of applications. ``None`` if these are
-    too few.
+    By least squares on logarithms of kernels' means, with equal weights of applications. ``None`` with
+    too few applications.
     """
     known = np.isfinite(ratios)
     rows: Flags = np.asarray(known.any(axis=1))

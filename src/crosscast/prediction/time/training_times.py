@@ -464,7 +464,7 @@ def _slowdowns(training: TrainingTimes, forecasts: Outside, rows: Flags) -> list
 def train_launch_times(
     tables: str | Path | LaunchTables, level: float = 0.9, run: Runner = one_after_another
 ) -> TrainedLaunchTimes:
-    """Fit the model to tables, or to those of a folder, and evaluate it on held-out applications and sources."""
+    """Fit the model to tables, or to those of a folder, and evaluate it on held-out groups."""
     if not isinstance(tables, LaunchTables):
         tables = read_launch_tables(tables)
     training, estimated = (read_training(tables, counted=counted) for counted in (True, False))

@@ -155,8 +155,8 @@ def traits_of(work: Work) -> Reals:
 def work_of(profiles: Sequence[Profile]) -> Work:
     """Compute the work of launches from their profiles.
 
-    For a profile without counts by sub-groups, neighbours are assumed to do the same and to access consecutive
-    elements; `Work.exact` is False for these.
+    For a profile without counts by sub-groups, neighbours are assumed to do the same and to access
+    consecutive elements; `Work.exact` is False for these.
     """
     rows = [_of(profile.metrics, profile.launch, profile.program) for profile in profiles]
     return Work(*(np.array([row[field.name] for row in rows]) for field in fields(Work)))
