@@ -69,9 +69,9 @@ def shared_times(co_runs: CoRuns, source: str, target: str) -> SharedTimes:
         for device in (source, target)
     ]
     for key in sorted(set(alone[0]) & set(alone[1])):
-        source_s, target_s = (runs[key].time_s for runs in alone)
-        if source_s and target_s:
-            rows.append((source_s, target_s, np.nan, np.nan, 1, frozenset([key[0]])))
+        one_s, other_s = (runs[key].time_s for runs in alone)
+        if one_s and other_s:
+            rows.append((one_s, other_s, np.nan, np.nan, 1, frozenset([key[0]])))
     mixes = [
         {mix_key(bag): bag for bag in co_runs.bags if bag.device == device and not bag.failed}
         for device in (source, target)
@@ -90,9 +90,17 @@ def shared_times(co_runs: CoRuns, source: str, target: str) -> SharedTimes:
         expected = f"at least {_LEAST} applications that were timed on {source} and on {target}"
         raise InputError.of(where=co_runs.label, expected=expected, found=", ".join(timed) or "none")
     *times, members, applications = zip(*rows, strict=True)
-    counts = np.array(members, dtype=np.int64)
+    source_s, target_s, alone_source_s, alone_target_s = np.array(times, dtype=np.float64)
     return SharedTimes(
-        co_runs.label, source, target, *np.array(times, dtype=np.float64), counts, applications
+        co_runs.label,
+        source,
+        target,
+        source_s,
+        target_s,
+        alone_source_s,
+        alone_target_s,
+        np.array(members, dtype=np.int64),
+        applications,
     )
 
 
